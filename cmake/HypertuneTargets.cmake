@@ -1,0 +1,46 @@
+# The library's targets. Each is header-only; what it links is what its headers include, no more.
+include(GNUInstallDirs)
+
+find_package(Threads REQUIRED)
+find_package(Boost 1.81 REQUIRED)
+find_package(fmt 9 REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(yaml-cpp QUIET)
+if(yaml-cpp_FOUND AND NOT TARGET yaml-cpp::yaml-cpp)   # 0.7 calls its target yaml-cpp
+  add_library(yaml-cpp::yaml-cpp INTERFACE IMPORTED)
+  target_link_libraries(yaml-cpp::yaml-cpp INTERFACE yaml-cpp)
+endif()
+find_package(Eigen3 QUIET)
+
+set(hypertune_root ${CMAKE_CURRENT_LIST_DIR}/..)
+
+# Core: spaces, searchers, schedulers, the Tuner, the Journal, the in-process executors.
+add_library(hypertune INTERFACE)
+add_library(hypertune::hypertune ALIAS hypertune)
+target_include_directories(hypertune INTERFACE
+  $<BUILD_INTERFACE:${hypertune_root}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(hypertune INTERFACE cxx_std_20)
+target_link_libraries(hypertune INTERFACE Boost::headers fmt::fmt SQLite::SQLite3 Threads::Threads)
+
+# Trials in processes of their own on this machine, and trials that are external commands.
+add_library(hypertune_local INTERFACE)
+add_library(hypertune::local ALIAS hypertune_local)
+set_target_properties(hypertune_local PROPERTIES EXPORT_NAME local)
+target_include_directories(hypertune_local INTERFACE
+  $<BUILD_INTERFACE:${hypertune_root}/backends/local/include>)
+target_link_libraries(hypertune_local INTERFACE hypertune)
+
+# sweep.yaml: the same spaces, algorithms and options, read from YAML.
+if(yaml-cpp_FOUND)
+  add_library(hypertune_yaml INTERFACE)
+  add_library(hypertune::yaml ALIAS hypertune_yaml)
+  set_target_properties(hypertune_yaml PROPERTIES EXPORT_NAME yaml)
+  target_link_libraries(hypertune_yaml INTERFACE hypertune_local yaml-cpp::yaml-cpp)
+endif()
+
+# Warnings for hypertune's own executables; a consumer's flags are its own business.
+add_library(hypertune_warnings INTERFACE)
+target_compile_options(hypertune_warnings INTERFACE -Wall -Wextra -Wpedantic
+  $<$<BOOL:${HYPERTUNE_WERROR}>:-Werror>
+  # g++ 12's false alarm on Asio's awaitable_frame_base
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete>)

@@ -1,0 +1,106 @@
+// A checkpoint as a trial sees it: named files to write into, named files to read from.
+#pragma once
+
+#include <hypertune/error.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hypertune {
+
+/// A sealed checkpoint as the record knows it.
+struct CheckpointInfo {
+  TrialId trial = -1;
+  int steps = 0;            ///< steps done when it was saved: training goes on with step number `steps`
+  std::string name;         ///< its folder's name below trials/<id>/checkpoints
+  std::uint64_t bytes = 0;  ///< of all files together
+  std::string digest;       ///< of the manifest, in hexadecimal: names the content
+  friend bool operator==(const CheckpointInfo&, const CheckpointInfo&) = default;
+};
+
+/// Throws unless `name` is a relative path that stays below its folder (no "..", no root, no empty part).
+void require_safe_name(std::string_view name);
+
+/// A checkpoint being written, in a folder aside that nobody else reads. Write each file through the path that file()
+/// gives, and close it before returning. Not thread-safe.
+class CheckpointWriter {
+ public:
+  CheckpointWriter(TrialId trial, int steps, std::filesystem::path staging)
+      : trial_(trial), steps_(steps), staging_(std::move(staging)) {}
+
+  /// Where to write the file called `name` ("model.bin", "shards/0"): folders in between are made.
+  std::filesystem::path file(std::string_view name) const;
+
+  TrialId trial() const { return trial_; }
+  int steps() const { return steps_; }
+  const std::filesystem::path& directory() const { return staging_; }
+
+ private:
+  TrialId trial_;
+  int steps_;
+  std::filesystem::path staging_;
+};
+
+/// A sealed checkpoint, verified when it was opened.
+class Checkpoint {
+ public:
+  Checkpoint(CheckpointInfo info, std::filesystem::path directory)
+      : info_(std::move(info)), directory_(std::move(directory)) {}
+
+  /// The path of the file called `name`; Error of kind `usage` if the checkpoint has no such file.
+  std::filesystem::path file(std::string_view name) const;
+  bool has(std::string_view name) const;
+
+  const CheckpointInfo& info() const { return info_; }
+  const std::filesystem::path& directory() const { return directory_; }
+
+ private:
+  CheckpointInfo info_;
+  std::filesystem::path directory_;
+};
+
+/// Where checkpoints live. Different trials may be used from different threads at once.
+/// begin -> (the trial writes) -> seal is atomic: a checkpoint that was not sealed is never seen, whatever dies when.
+template <class S>
+concept CheckpointStore =
+    requires(S& store, TrialId trial, int steps, CheckpointWriter writer, const CheckpointInfo& info) {
+      { store.begin(trial, steps) } -> std::same_as<CheckpointWriter>;
+      { store.seal(std::move(writer)) } -> std::same_as<CheckpointInfo>;  ///< hashes, syncs, renames; any thread
+      { store.open(info) } -> std::same_as<Checkpoint>;  ///< verifies; Error of kind `corrupt` otherwise
+      store.set_aside(info);                             ///< a corrupt one: kept for a look, never listed
+      store.drop(info);                                  ///< deletes; no error if it is gone already
+      { store.list(trial) } -> std::same_as<std::vector<CheckpointInfo>>;  ///< sealed ones, newest (most steps) first
+    };
+
+inline void require_safe_name(std::string_view name) {
+  const std::filesystem::path path(name);
+  bool safe = !name.empty() && path.is_relative() && name.find('\0') == std::string_view::npos;
+  for (const auto& part : path) safe = safe && !part.empty() && part != ".." && part != ".";
+  if (!safe)
+    fail(Errc::usage, "'{}' cannot be a checkpoint file's name: use a relative path without '.', '..' or empty parts",
+         name);
+}
+
+inline std::filesystem::path CheckpointWriter::file(std::string_view name) const {
+  require_safe_name(name);
+  auto path = staging_ / name;
+  std::filesystem::create_directories(path.parent_path());
+  return path;
+}
+
+inline bool Checkpoint::has(std::string_view name) const {
+  require_safe_name(name);
+  return std::filesystem::is_regular_file(directory_ / name);
+}
+
+inline std::filesystem::path Checkpoint::file(std::string_view name) const {
+  if (!has(name)) fail(Errc::usage, "checkpoint '{}' of trial {} has no file '{}'", info_.name, info_.trial, name);
+  return directory_ / name;
+}
+
+}  // namespace hypertune

@@ -1,0 +1,220 @@
+// The Executor concept: commands go down, events come up, both plain values.
+#pragma once
+
+#include <hypertune/checkpoint/checkpoint.hpp>
+#include <hypertune/execute/resources.hpp>
+#include <hypertune/space/search_space.hpp>
+#include <hypertune/trial/program.hpp>
+#include <hypertune/trial/report.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hypertune {
+
+// ---- Commands: from the Tuner to the executor. None of them blocks. ------------------------------------------------
+
+/// Start an attempt, or let a parked one go on (`parked`: the executor still holds the run under this trial and
+/// attempt).
+struct Launch {
+  TrialId trial;
+  Attempt attempt;
+  Point point;
+  Params params;
+  std::vector<CheckpointInfo> restore;  ///< candidates, newest first: the first sound one is used; none: from the start
+  Slot slot;
+  std::uint64_t seed = 0;
+  bool parked = false;
+  int next_step = 0;  ///< expected: that of restore.front(), or of the parked run
+  Seconds since = 0;  ///< for simulation: when the attempt began or last reported; 0: now
+};
+/// The answer to a report: train the next step. `save`: write a checkpoint first (where the trial can).
+struct Continue {
+  TrialId trial;
+  Attempt attempt;
+  bool save = false;
+};
+/// The answer to a report: keep the run's state and free its slot. Answered by Paused. An executor that cannot keep a
+/// run in memory saves a checkpoint and ends the process. `save`: write a checkpoint as well, where the trial can.
+struct Pause {
+  TrialId trial;
+  Attempt attempt;
+  bool save = false;
+};
+/// End the attempt, at any time: between steps at once, within a step as soon as the executor can. Answered by Stopped.
+/// `save`: write a checkpoint first if the run is between steps. Also drops a parked run.
+struct Stop {
+  TrialId trial;
+  Attempt attempt;
+  bool save = false;
+};
+
+using Command = std::variant<Launch, Continue, Pause, Stop>;
+
+// ---- Events: from the executor to the Tuner. -----------------------------------------------------------------------
+
+/// The attempt runs now. `next_step`: where it goes on from, after whatever could be restored.
+struct Started {
+  TrialId trial;
+  Attempt attempt;
+  int next_step = 0;
+};
+/// A report; the run waits for Continue, Pause or Stop. `checkpoint`: one that the trial made and named itself.
+struct Reported {
+  TrialId trial;
+  Attempt attempt;
+  Report report;
+  std::optional<CheckpointInfo> checkpoint;
+};
+/// A checkpoint is sealed. May come after the command that follows it was acted upon.
+struct Checkpointed {
+  TrialId trial;
+  Attempt attempt;
+  CheckpointInfo checkpoint;
+};
+/// Answer to Pause: the slot is free. `parked`: the executor holds the run; else it goes on from its checkpoint.
+struct Paused {
+  TrialId trial;
+  Attempt attempt;
+  bool parked = false;
+};
+/// The trial ended by itself: the slot is free.
+struct Finished {
+  TrialId trial;
+  Attempt attempt;
+};
+/// Answer to Stop: the slot is free.
+struct Stopped {
+  TrialId trial;
+  Attempt attempt;
+};
+/// The attempt is over, not by its own wish: the slot is free.
+struct Failed {
+  TrialId trial;
+  Attempt attempt;
+  Cause cause;
+};
+/// A checkpoint could not be restored and was set aside.
+struct CheckpointLost {
+  TrialId trial;
+  CheckpointInfo checkpoint;
+  std::string why;
+};
+/// A line for the user that belongs to no decision (a warning of the executor).
+struct Notice {
+  std::string text;
+};
+/// Hosts come and go; `host` indexes hosts(). A lost host's attempts are reported as Failed one by one.
+struct HostGained {
+  int host;
+};
+struct HostLost {
+  int host;
+  std::string why;
+};
+
+using Event = std::variant<Started, Reported, Checkpointed, Paused, Finished, Stopped, Failed, CheckpointLost, Notice,
+                           HostGained, HostLost>;
+
+/// Where an executor delivers events. May be called from any thread, also from within perform() of the same thread's
+/// event; a call may issue commands to the executor before it returns (a report is usually answered so).
+using EventSink = std::function<void(Event)>;
+
+/// What an executor is given when the experiment starts.
+struct ExecutorStart {
+  std::shared_ptr<const Program> program;
+  std::filesystem::path directory;  ///< the experiment's folder; trials/<id> below it are the trials' own
+  EventSink sink;
+  double hang_limit = 0;  ///< seconds without report or alive() after which an attempt is taken for hung; 0: none
+};
+
+/// An Executor carries commands out. It keeps these laws (the conformance suite checks them):
+/// - perform() never blocks; it may be called from any thread, one call at a time.
+/// - Events of one attempt come in order and one at a time: Started, then Reported and its answer in turn, then exactly
+///   one of Paused, Finished, Stopped, Failed; nothing of that attempt after it (Checkpointed excepted, before).
+/// - wait() blocks until notify(), or the deadline, or (executors that work in the caller's thread) until it has
+///   delivered an event; it returns at once when there is nothing left to do and never sleeps past a notify().
+/// - shutdown() ends every attempt without events and leaves no thread, process or timer behind. The destructor does
+/// too.
+template <class E>
+concept Executor = std::movable<E> &&
+                   requires(E& executor, const E& constant, ExecutorStart start, Command command, Seconds deadline) {
+                     { constant.hosts() } -> std::convertible_to<std::vector<Host>>;
+                     { constant.now() } -> std::convertible_to<Seconds>;
+                     executor.start(std::move(start));
+                     executor.perform(std::move(command));
+                     executor.wait(deadline);
+                     executor.notify();
+                     executor.shutdown();
+                   };
+
+/// Any Executor, by value.
+class AnyExecutor {
+ public:
+  template <class E>
+    requires(Executor<E> && !std::same_as<E, AnyExecutor>)
+  AnyExecutor(E executor) : self_(std::make_shared<Holder<E>>(std::move(executor))) {}  // NOLINT: implicit on purpose
+
+  std::vector<Host> hosts() const { return self_->hosts(); }
+  Seconds now() const { return self_->now(); }
+  void start(ExecutorStart start) { self_->start(std::move(start)); }
+  void perform(Command command) { self_->perform(std::move(command)); }
+  void wait(Seconds deadline) { self_->wait(deadline); }
+  void notify() { self_->notify(); }
+  void shutdown() { self_->shutdown(); }
+  /// Whether its time is virtual (then nothing is shown live, and the clock starts at 0).
+  bool simulated() const { return self_->simulated(); }
+  std::string name() const { return self_->name(); }
+
+ private:
+  struct Interface {
+    virtual ~Interface() = default;
+    virtual std::vector<Host> hosts() const = 0;
+    virtual Seconds now() const = 0;
+    virtual void start(ExecutorStart) = 0;
+    virtual void perform(Command) = 0;
+    virtual void wait(Seconds) = 0;
+    virtual void notify() = 0;
+    virtual void shutdown() = 0;
+    virtual bool simulated() const = 0;
+    virtual std::string name() const = 0;
+  };
+  template <class E>
+  struct Holder final : Interface {
+    explicit Holder(E e) : executor(std::move(e)) {}
+    std::vector<Host> hosts() const override { return executor.hosts(); }
+    Seconds now() const override { return executor.now(); }
+    void start(ExecutorStart s) override { executor.start(std::move(s)); }
+    void perform(Command c) override { executor.perform(std::move(c)); }
+    void wait(Seconds d) override { executor.wait(d); }
+    void notify() override { executor.notify(); }
+    void shutdown() override { executor.shutdown(); }
+    bool simulated() const override {
+      if constexpr (requires { E::is_simulated; })
+        return E::is_simulated;
+      else
+        return false;
+    }
+    std::string name() const override {
+      if constexpr (requires {
+                      { executor.name() } -> std::convertible_to<std::string>;
+                    })
+        return executor.name();
+      else
+        return "custom";
+    }
+    E executor;
+  };
+  std::shared_ptr<Interface> self_;
+};
+
+}  // namespace hypertune

@@ -1,0 +1,35 @@
+// What a trial asks for, what a host has, and the slot that a trial was given.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace hypertune {
+
+/// What one trial needs. Zero means none.
+struct Resources {
+  double cpus = 1;                       ///< whole cores are pinned; a fraction shares a core
+  double gpus = 0;                       ///< a whole number, or a fraction below 1 of one GPU
+  std::uint64_t memory = 0;              ///< bytes the trial may use; 0: no limit
+  std::map<std::string, double> custom;  ///< by name, e.g. {"licence", 1}
+  friend bool operator==(const Resources&, const Resources&) = default;
+};
+
+/// A machine that can run trials.
+struct Host {
+  std::string name = "localhost";
+  Resources total;
+};
+
+/// The part of a host that a placement gave to a trial.
+struct Slot {
+  int host = 0;  ///< index into the executor's hosts
+  std::string host_name;
+  std::vector<int> cpus;  ///< cores of its own; empty: not pinned
+  std::vector<int> gpus;  ///< device numbers, shared when the request was a fraction
+  Resources resources;    ///< what was granted
+};
+
+}  // namespace hypertune

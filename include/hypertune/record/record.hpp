@@ -1,0 +1,112 @@
+// The events that make up an experiment's history: what the Journal keeps, loggers see, and a restart replays.
+#pragma once
+
+#include <hypertune/checkpoint/checkpoint.hpp>
+#include <hypertune/space/search_space.hpp>
+#include <hypertune/trial/report.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace hypertune {
+
+enum class Mode : std::uint8_t { minimize, maximize };
+
+constexpr const char* to_string(Mode mode) { return mode == Mode::minimize ? "min" : "max"; }
+
+/// A metric and its direction.
+struct Objective {
+  std::string metric;
+  Mode mode = Mode::minimize;
+  friend bool operator==(const Objective&, const Objective&) = default;
+};
+inline Objective minimize(std::string metric) { return {std::move(metric), Mode::minimize}; }
+inline Objective maximize(std::string metric) { return {std::move(metric), Mode::maximize}; }
+
+namespace record {
+
+/// A driver began or resumed the experiment. The first one of a journal describes it.
+struct ExperimentStarted {
+  std::string name;
+  std::vector<Objective> objectives;
+  std::string space;  ///< SearchSpace::describe()
+  std::string searcher, scheduler, executor;
+  std::int64_t samples = 0;
+  std::uint64_t seed = 0;
+  bool resumed = false;
+};
+/// A trial exists. Its parameters are kept by name, so that a changed space can still read them.
+struct TrialCreated {
+  TrialId trial;
+  Point point;
+  Params params;
+  bool known = false;  ///< its result was given by the user, nothing was run
+};
+struct TrialStarted {
+  TrialId trial;
+  Attempt attempt;
+  int next_step = 0;
+  std::string host;
+  std::vector<int> cpus, gpus;
+};
+struct TrialReported {
+  TrialId trial;
+  Attempt attempt;
+  int step;  ///< from 0
+  Metrics metrics;
+};
+struct TrialCheckpointed {
+  TrialId trial;
+  CheckpointInfo checkpoint;
+};
+struct CheckpointDropped {
+  TrialId trial;
+  CheckpointInfo checkpoint;
+  std::string why;  ///< "retention", or what was wrong with it
+};
+struct TrialPaused {
+  TrialId trial;
+};
+/// An attempt ended that was not meant to. `retry`: another attempt follows.
+struct AttemptFailed {
+  TrialId trial;
+  Attempt attempt;
+  Cause cause;
+  bool retry = false;
+};
+struct TrialEnded {
+  TrialId trial;
+  TrialState state = TrialState::completed;  ///< completed, stopped or failed
+  std::optional<Cause> cause;  ///< with failed; with stopped, why ("scheduler", "stop condition …") in text
+};
+struct HostGained {
+  std::string host;
+};
+struct HostLost {
+  std::string host, why;
+};
+/// The driver ended in order. Without it, it was killed.
+struct ExperimentEnded {
+  bool interrupted = false;
+  std::string why;
+};
+
+using Any =
+    std::variant<ExperimentStarted, TrialCreated, TrialStarted, TrialReported, TrialCheckpointed, CheckpointDropped,
+                 TrialPaused, AttemptFailed, TrialEnded, HostGained, HostLost, ExperimentEnded>;
+
+}  // namespace record
+
+/// A record with its place in the history.
+struct Record {
+  std::int64_t sequence = 0;  ///< 1, 2, 3, … without gaps
+  Seconds time = 0;           ///< of the executor's clock
+  record::Any what;
+};
+
+}  // namespace hypertune

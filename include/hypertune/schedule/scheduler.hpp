@@ -1,0 +1,170 @@
+// The Scheduler concept: who decides, at each report, whether a trial goes on.
+#pragma once
+
+#include <hypertune/error.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace hypertune {
+
+/// The answer to a report.
+enum class Decision : std::uint8_t {
+  go_on,     ///< train the next step
+  pause,     ///< keep the trial's state, free its slot; choose_next() may resume it
+  stop,      ///< end the trial early: it is not worth more steps
+  complete,  ///< end the trial because it has had all the steps it may have
+};
+
+constexpr const char* to_string(Decision decision) {
+  switch (decision) {
+    case Decision::go_on: return "continue";
+    case Decision::pause: return "pause";
+    case Decision::stop: return "stop";
+    case Decision::complete: return "complete";
+  }
+  return "unknown";
+}
+
+/// What a scheduler sees of a report. Losses are to be minimised; +infinity is the worst and stands for NaN too.
+struct Progress {
+  TrialId trial;
+  int steps;                       ///< steps done, this one included: 1 at the first report
+  std::span<const double> losses;  ///< of this report, one per objective
+  Seconds elapsed = 0;             ///< time the trial has run, all attempts together
+  double loss() const { return losses.empty() ? worst_loss : losses.front(); }
+};
+
+/// The state of the pool when a slot is free.
+struct Pool {
+  std::size_t running = 0;  ///< trials that run now
+  std::size_t paused = 0;   ///< trials that the scheduler has paused
+  bool more_trials = true;  ///< whether the searcher may still bring a new trial
+};
+
+/// What to do with a free slot.
+struct Choice {
+  enum class Kind : std::uint8_t { start_new, resume, stop, wait };
+  Kind kind = Kind::start_new;
+  TrialId trial = -1;
+  static Choice start_new() { return {}; }                       ///< ask the searcher for a new trial
+  static Choice resume(TrialId t) { return {Kind::resume, t}; }  ///< let a paused trial go on
+  static Choice stop(TrialId t) { return {Kind::stop, t}; }      ///< end a paused trial; asked again afterwards
+  static Choice wait() { return {Kind::wait, -1}; }              ///< leave the slot empty until the next event
+};
+
+/// A Scheduler is a plain single-threaded value whose state is a function of the calls made to it; a restart replays
+/// them. It keeps no clock and draws no random numbers of its own. The one thing it must have is on_report():
+/// ```cpp
+/// struct StopTheHopeless {
+///   ht::Decision on_report(const ht::Progress& p) { return p.loss() > 0.9 ? ht::Decision::stop : ht::Decision::go_on;
+///   }
+/// };
+/// ```
+/// It may have, where it needs them:
+/// - `void on_create(TrialId)`: a trial exists now, before its first step;
+/// - `void on_resume(TrialId)`: a paused trial goes on (also when replayed, so that choose_next() may be pure);
+/// - `void on_end(TrialId, TrialState)`: a trial is over, for whatever reason;
+/// - `Choice choose_next(const Pool&)`: what to do with a free slot (default: start a new trial). If it answers `wait`
+///   while nothing runs, or `start_new` when there is no more, the paused trials are stopped: every experiment ends;
+/// - `int max_steps() const`: the steps after which it completes a trial (0: no limit).
+/// - `static constexpr bool multi_objective = true;` if it reads all losses; a `name()`.
+template <class S>
+concept Scheduler = std::movable<S> && requires(S& scheduler, const Progress& progress) {
+  { scheduler.on_report(progress) } -> std::same_as<Decision>;
+};
+
+/// Any Scheduler, by value, with the optional calls filled in.
+class AnyScheduler {
+ public:
+  template <class S>
+    requires(Scheduler<S> && !std::same_as<S, AnyScheduler>)
+  AnyScheduler(S scheduler)
+      : self_(std::make_unique<Holder<S>>(std::move(scheduler))) {}  // NOLINT: implicit on purpose
+  AnyScheduler(const AnyScheduler& other) : self_(other.self_->clone()) {}
+  AnyScheduler(AnyScheduler&&) noexcept = default;
+  AnyScheduler& operator=(AnyScheduler other) noexcept {
+    self_ = std::move(other.self_);
+    return *this;
+  }
+
+  Decision on_report(const Progress& progress) { return self_->on_report(progress); }
+  void on_create(TrialId trial) { self_->on_create(trial); }
+  void on_resume(TrialId trial) { self_->on_resume(trial); }
+  void on_end(TrialId trial, TrialState state) { self_->on_end(trial, state); }
+  Choice choose_next(const Pool& pool) { return self_->choose_next(pool); }
+  int max_steps() const { return self_->max_steps(); }
+  bool multi_objective() const { return self_->multi_objective(); }
+  std::string name() const { return self_->name(); }
+
+ private:
+  struct Interface {
+    virtual ~Interface() = default;
+    virtual std::unique_ptr<Interface> clone() const = 0;
+    virtual Decision on_report(const Progress&) = 0;
+    virtual void on_create(TrialId) = 0;
+    virtual void on_resume(TrialId) = 0;
+    virtual void on_end(TrialId, TrialState) = 0;
+    virtual Choice choose_next(const Pool&) = 0;
+    virtual int max_steps() const = 0;
+    virtual bool multi_objective() const = 0;
+    virtual std::string name() const = 0;
+  };
+  template <class S>
+  struct Holder final : Interface {
+    explicit Holder(S s) : scheduler(std::move(s)) {}
+    std::unique_ptr<Interface> clone() const override {
+      if constexpr (std::copy_constructible<S>)
+        return std::make_unique<Holder>(scheduler);
+      else
+        fail(Errc::usage, "this scheduler cannot be copied: move the options instead");
+    }
+    Decision on_report(const Progress& p) override { return scheduler.on_report(p); }
+    void on_create(TrialId t) override {
+      if constexpr (requires { scheduler.on_create(t); }) scheduler.on_create(t);
+    }
+    void on_resume(TrialId t) override {
+      if constexpr (requires { scheduler.on_resume(t); }) scheduler.on_resume(t);
+    }
+    void on_end(TrialId t, TrialState s) override {
+      if constexpr (requires { scheduler.on_end(t, s); }) scheduler.on_end(t, s);
+    }
+    Choice choose_next(const Pool& pool) override {
+      if constexpr (requires { scheduler.choose_next(pool); })
+        return scheduler.choose_next(pool);
+      else
+        return Choice::start_new();
+    }
+    int max_steps() const override {
+      if constexpr (requires { scheduler.max_steps(); })
+        return scheduler.max_steps();
+      else
+        return 0;
+    }
+    bool multi_objective() const override {
+      if constexpr (requires {
+                      { S::multi_objective } -> std::convertible_to<bool>;
+                    })
+        return S::multi_objective;
+      else
+        return false;
+    }
+    std::string name() const override {
+      if constexpr (requires {
+                      { scheduler.name() } -> std::convertible_to<std::string>;
+                    })
+        return scheduler.name();
+      else
+        return "custom";
+    }
+    S scheduler;
+  };
+  std::unique_ptr<Interface> self_;
+};
+
+}  // namespace hypertune

@@ -1,0 +1,153 @@
+// The Searcher concept: who proposes the next configuration.
+#pragma once
+
+#include <hypertune/random.hpp>
+#include <hypertune/space/search_space.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace hypertune {
+
+/// What a searcher is told once, before anything else.
+struct SearchGoal {
+  std::size_t objectives = 1;  ///< how many losses each observation carries
+  std::int64_t samples = 0;    ///< how many suggestions will be asked for; 0: unknown
+  int parallelism = 1;         ///< how many trials run at once, about
+  std::uint64_t seed = 0;
+};
+
+/// One question to a searcher. `rng` is derived from the experiment's seed and the trial's number.
+struct Ask {
+  TrialId trial;
+  Rng& rng;
+};
+
+/// The answer: a point, or why there is none now.
+struct Suggestion {
+  enum class Kind : std::uint8_t { point, wait, exhausted };
+  Kind kind = Kind::point;
+  Point point;
+
+  Suggestion(Point p) : point(std::move(p)) {}                           // NOLINT: a point is a suggestion
+  static Suggestion wait() { return Suggestion(Kind::wait); }            ///< ask again after the next observation
+  static Suggestion exhausted() { return Suggestion(Kind::exhausted); }  ///< there will never be another one
+
+ private:
+  explicit Suggestion(Kind k) : kind(k) {}
+};
+
+/// Something a searcher learns. All losses are to be minimised; +infinity is the worst and stands for NaN too.
+struct Observation {
+  enum class Kind : std::uint8_t {
+    started,  ///< the trial exists now (its point may not be this searcher's own: known points, an earlier run)
+    report,   ///< an intermediate result after `steps` steps
+    ended,    ///< the trial is over; `state` says how
+  };
+  Kind kind;
+  TrialId trial;
+  const Point& point;
+  int steps = 0;                           ///< steps done so far
+  std::span<const double> losses{};        ///< one per objective; empty for `started`
+  TrialState state = TrialState::running;  ///< with `ended`: completed, stopped or failed
+
+  double loss() const { return losses.empty() ? worst_loss : losses.front(); }
+};
+
+/// A Searcher is a plain single-threaded value. The law it keeps: its state is a function of prepare() and the
+/// observations alone, and suggest() draws only from `ask.rng`. A searcher to which the same observations are replayed
+/// after a restart therefore goes on with the same suggestions; no searcher writes a persistence of its own.
+///
+/// A minimal model:
+/// ```cpp
+/// struct AlwaysTheMiddle {
+///   std::optional<ht::SearchSpace> space;
+///   void prepare(const ht::SearchSpace& s, const ht::SearchGoal&) { space = s; }
+///   ht::Suggestion suggest(const ht::Ask& ask) { return space->from_unit(std::vector(space->size(), 0.5), ask.rng); }
+///   void observe(const ht::Observation&) {}
+/// };
+/// ```
+/// `static constexpr bool multi_objective = true;` says that it reads all of `losses`; without it, several objectives
+/// are refused. A `name()` is shown to the user and kept in the record.
+template <class S>
+concept Searcher = std::movable<S> && requires(S& searcher, const SearchSpace& space, const SearchGoal& goal,
+                                               const Ask& ask, const Observation& observation) {
+  searcher.prepare(space, goal);
+  { searcher.suggest(ask) } -> std::convertible_to<Suggestion>;
+  searcher.observe(observation);
+};
+
+template <class S>
+concept NamedAlgorithm = requires(const S& s) {
+  { s.name() } -> std::convertible_to<std::string>;
+};
+
+template <class S>
+constexpr bool is_multi_objective() {
+  if constexpr (requires {
+                  { S::multi_objective } -> std::convertible_to<bool>;
+                })
+    return S::multi_objective;
+  return false;
+}
+
+/// Any Searcher, by value.
+class AnySearcher {
+ public:
+  template <class S>
+    requires(Searcher<S> && !std::same_as<S, AnySearcher>)
+  AnySearcher(S searcher) : self_(std::make_unique<Holder<S>>(std::move(searcher))) {}  // NOLINT: implicit on purpose
+  AnySearcher(const AnySearcher& other) : self_(other.self_->clone()) {}
+  AnySearcher(AnySearcher&&) noexcept = default;
+  AnySearcher& operator=(AnySearcher other) noexcept {
+    self_ = std::move(other.self_);
+    return *this;
+  }
+
+  void prepare(const SearchSpace& space, const SearchGoal& goal) { self_->prepare(space, goal); }
+  Suggestion suggest(const Ask& ask) { return self_->suggest(ask); }
+  void observe(const Observation& observation) { self_->observe(observation); }
+  bool multi_objective() const { return self_->multi_objective(); }
+  std::string name() const { return self_->name(); }
+
+ private:
+  struct Interface {
+    virtual ~Interface() = default;
+    virtual std::unique_ptr<Interface> clone() const = 0;
+    virtual void prepare(const SearchSpace&, const SearchGoal&) = 0;
+    virtual Suggestion suggest(const Ask&) = 0;
+    virtual void observe(const Observation&) = 0;
+    virtual bool multi_objective() const = 0;
+    virtual std::string name() const = 0;
+  };
+  template <class S>
+  struct Holder final : Interface {
+    explicit Holder(S s) : searcher(std::move(s)) {}
+    std::unique_ptr<Interface> clone() const override {
+      if constexpr (std::copy_constructible<S>)
+        return std::make_unique<Holder>(searcher);
+      else
+        fail(Errc::usage, "this searcher cannot be copied: move the options instead");
+    }
+    void prepare(const SearchSpace& space, const SearchGoal& goal) override { searcher.prepare(space, goal); }
+    Suggestion suggest(const Ask& ask) override { return searcher.suggest(ask); }
+    void observe(const Observation& o) override { searcher.observe(o); }
+    bool multi_objective() const override { return is_multi_objective<S>(); }
+    std::string name() const override {
+      if constexpr (NamedAlgorithm<S>)
+        return searcher.name();
+      else
+        return "custom";
+    }
+    S searcher;
+  };
+  std::unique_ptr<Interface> self_;
+};
+
+}  // namespace hypertune

@@ -1,0 +1,110 @@
+// The values of one configuration as the outside sees them: by name, of four plain types.
+#pragma once
+
+#include <hypertune/error.hpp>
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hypertune {
+
+/// What a parameter can be outside the program (YAML, JSON, a command line).
+using Value = std::variant<bool, std::int64_t, double, std::string>;
+
+/// Shortest text that reads back as the same value; strings are not quoted.
+std::string to_string(const Value& value);
+
+/// Parameters by name, in the order of the space. A conditional parameter that is not active is absent.
+class Params {
+ public:
+  using Entry = std::pair<std::string, Value>;
+
+  Params() = default;
+  Params(std::initializer_list<Entry> entries) : entries_(entries) {}
+
+  const Value* find(std::string_view name) const {
+    for (const auto& [key, value] : entries_)
+      if (key == name) return &value;
+    return nullptr;
+  }
+  bool contains(std::string_view name) const { return find(name) != nullptr; }
+
+  /// The value of a parameter as T (an arithmetic type or std::string). Numbers convert where nothing is lost;
+  /// anything else, or an absent parameter, is an Error of kind `usage` that names the parameter.
+  template <class T>
+  T get(std::string_view name) const;
+
+  /// As `get`, or `fallback` when the parameter is absent.
+  template <class T>
+  T get(std::string_view name, T fallback) const {
+    return contains(name) ? get<T>(name) : std::move(fallback);
+  }
+
+  void set(std::string name, Value value) {
+    for (auto& entry : entries_)
+      if (entry.first == name) {
+        entry.second = std::move(value);
+        return;
+      }
+    entries_.emplace_back(std::move(name), std::move(value));
+  }
+
+  auto begin() const { return entries_.begin(); }
+  auto end() const { return entries_.end(); }
+  std::size_t size() const { return entries_.size(); }
+  bool empty() const { return entries_.empty(); }
+  friend bool operator==(const Params&, const Params&) = default;
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+inline std::string to_string(const Value& value) {
+  return std::visit([](const auto& v) { return fmt::format("{}", v); }, value);
+}
+
+template <class T>
+T Params::get(std::string_view name) const {
+  const Value* value = find(name);
+  if (value == nullptr) fail(Errc::usage, "parameter '{}' is not in this configuration", name);
+  return std::visit(
+      [&](const auto& v) -> T {
+        using V = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<V, T>) {
+          return v;
+        } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<V, bool>) {
+          fail(Errc::usage, "parameter '{}' = {} is not of the type asked for", name, v);
+        } else if constexpr (std::is_arithmetic_v<T> && std::is_arithmetic_v<V>) {
+          const T converted = static_cast<T>(v);
+          if (static_cast<V>(converted) != v)
+            fail(Errc::usage, "parameter '{}' = {} does not fit the type asked for", name, v);
+          return converted;
+        } else {
+          fail(Errc::usage, "parameter '{}' = {} is not of the type asked for", name, v);
+        }
+      },
+      *value);
+}
+
+}  // namespace hypertune
+
+template <>
+struct fmt::formatter<hypertune::Params> : fmt::formatter<std::string_view> {
+  template <class Context>
+  auto format(const hypertune::Params& params, Context& context) const {
+    auto out = context.out();
+    const char* separator = "";
+    for (const auto& [name, value] : params) {
+      out = fmt::format_to(out, "{}{}={}", separator, name, hypertune::to_string(value));
+      separator = " ";
+    }
+    return out;
+  }
+};

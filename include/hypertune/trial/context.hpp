@@ -1,0 +1,82 @@
+// What a running trial knows of its surroundings, and how it says what to save.
+#pragma once
+
+#include <hypertune/checkpoint/checkpoint.hpp>
+#include <hypertune/execute/resources.hpp>
+#include <hypertune/space/search_space.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace hypertune {
+
+/// One attempt of one trial, from the inside. Made by the executor; used by one thread at a time.
+class Context {
+ public:
+  using Save = std::function<void(CheckpointWriter&)>;
+  using Load = std::function<void(const Checkpoint&)>;
+
+  /// Everything the executor knows when it starts an attempt.
+  struct Start {
+    TrialId trial = 0;
+    Attempt attempt = 0;
+    Point point;
+    Params params;
+    int next_step = 0;  ///< of the checkpoint in `restore`, or 0
+    std::optional<Checkpoint> restore;
+    Slot slot;
+    std::filesystem::path directory;  ///< the trial's own folder; it exists
+    std::uint64_t seed = 0;           ///< derived from the experiment's seed and the trial's number
+  };
+
+  explicit Context(Start start) : start_(std::move(start)) {}
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  TrialId trial() const { return start_.trial; }
+  Attempt attempt() const { return start_.attempt; }
+  const Point& point() const { return start_.point; }
+  const Params& params() const { return start_.params; }
+  /// The first step to run: 0 at a fresh start, else the step after the restored checkpoint.
+  int next_step() const { return start_.next_step; }
+  /// The same for every attempt of a trial, different between trials.
+  std::uint64_t seed() const { return start_.seed; }
+  const Slot& slot() const { return start_.slot; }
+  /// The trial's own folder, for anything it wants to keep.
+  const std::filesystem::path& directory() const { return start_.directory; }
+  /// The checkpoint to go on from, if any.
+  const std::optional<Checkpoint>& restore() const { return start_.restore; }
+
+  /// Says how to save and load. If there is a checkpoint to go on from, `load` is called before this returns. `save` is
+  /// called between steps (never while the trial runs), when the policy or a notice asks for it.
+  void checkpoints(Save save, const Load& load) {
+    save_ = std::move(save);
+    if (start_.restore) load(*start_.restore);
+  }
+
+  /// Tells the runner that a long step is still making progress, for the hang limit. Any thread.
+  void alive() { beats_.fetch_add(1, std::memory_order_relaxed); }
+
+  /// Whether this attempt is asked to end at once (Ctrl-C twice, a stop during a long step): a step that lasts may look
+  /// now and then and return early. Never required. Any thread.
+  bool stop_requested() const { return stop_.load(std::memory_order_relaxed); }
+
+  // For executors.
+  bool can_save() const { return static_cast<bool>(save_); }
+  void save(CheckpointWriter& out) const { save_(out); }
+  std::uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
+  void request_stop() { stop_.store(true, std::memory_order_relaxed); }
+
+ private:
+  Start start_;
+  Save save_;
+  std::atomic<std::uint64_t> beats_{0};
+  std::atomic<bool> stop_{false};
+};
+
+}  // namespace hypertune

@@ -1,0 +1,42 @@
+// Program: what executors run, with the user's types erased.
+#pragma once
+
+#include <hypertune/trial/context.hpp>
+#include <hypertune/trial/report.hpp>
+
+#include <memory>
+#include <optional>
+
+namespace hypertune {
+
+/// One attempt under way. Used by one thread at a time; destroying it frees everything the trial holds.
+class TrialRun {
+ public:
+  virtual ~TrialRun() = default;
+
+  /// Trains to the next report; nullopt when the trial has ended by itself. Throws what the user's code throws.
+  virtual std::optional<Report> step() = 0;
+
+  virtual bool can_save() const = 0;
+  /// Called between steps, only if can_save().
+  virtual void save(CheckpointWriter& out) = 0;
+
+  /// Turns this run into a fresh start of another configuration, keeping what is costly to make (a loaded data set, a
+  /// CUDA context). False if it cannot; then the run is unchanged. `context` replaces the earlier one, which dies.
+  virtual bool reset(Context& context) {
+    static_cast<void>(context);
+    return false;
+  }
+};
+
+/// How to begin an attempt. Immutable; begin() may be called from several threads at once.
+class Program {
+ public:
+  virtual ~Program() = default;
+  /// `context` outlives the run. Throws what the user's constructor throws.
+  virtual std::unique_ptr<TrialRun> begin(Context& context) const = 0;
+  /// Whether runs can be reset(), so that a worker process may serve several trials.
+  virtual bool reusable() const { return false; }
+};
+
+}  // namespace hypertune

@@ -1,0 +1,52 @@
+// What a trial says about itself: named metrics, at a step.
+#pragma once
+
+#include <hypertune/error.hpp>
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+
+/// Metrics by name, in the order given. Values may be NaN or infinite.
+using Metrics = std::vector<std::pair<std::string, double>>;
+
+inline const double* find_metric(const Metrics& metrics, std::string_view name) {
+  const auto found = std::find_if(metrics.begin(), metrics.end(), [&](const auto& m) { return m.first == name; });
+  return found == metrics.end() ? nullptr : &found->second;
+}
+
+/// One report. `step` counts from 0 and is given by the runner where the trial does not set it: the step after the
+/// last.
+struct Report {
+  Metrics metrics;
+  std::optional<int> step;
+
+  Report() = default;
+  explicit Report(Metrics values) : metrics(std::move(values)) {}
+
+  /// Sets the step this report is of (0 or more). A step at or before the last recorded one is taken for a repetition
+  /// after a restart: it is not counted again.
+  Report at(int s) && {
+    if (s < 0) fail(Errc::usage, "a report's step is {}, but steps count from 0", s);
+    step = s;
+    return std::move(*this);
+  }
+};
+
+/// `co_yield report("accuracy", 0.93)`
+inline Report report(std::string name, double value) {
+  Metrics metrics;
+  metrics.emplace_back(std::move(name), value);
+  return Report(std::move(metrics));
+}
+
+/// `report({{"accuracy", 0.93}, {"loss", 0.2}})`
+inline Report report(std::initializer_list<std::pair<std::string, double>> metrics) { return Report(Metrics(metrics)); }
+
+}  // namespace hypertune

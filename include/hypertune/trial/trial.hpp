@@ -1,0 +1,60 @@
+// The words about trials that every part shares: identity, state, cause of an end.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace hypertune {
+
+/// A trial's number: 0, 1, 2, … in the order of creation. Also its directory's name.
+using TrialId = std::int64_t;
+
+/// Seconds, wherever hypertune speaks of time. Real time is since the Unix epoch; simulated time starts at 0.
+using Seconds = double;
+
+/// Which run of a trial an event belongs to: 0 for the first start, one more for every restart. Events of an earlier
+/// attempt are ignored (fencing), so that a worker believed dead cannot be counted twice.
+using Attempt = std::uint32_t;
+
+/// A loss that no finite result can be worse than: what NaN and infinite metrics count as.
+inline constexpr double worst_loss = std::numeric_limits<double>::infinity();
+
+enum class TrialState : std::uint8_t { pending, running, paused, completed, stopped, failed };
+
+constexpr bool is_final(TrialState state) { return state >= TrialState::completed; }
+
+constexpr const char* to_string(TrialState state) {
+  switch (state) {
+    case TrialState::pending: return "pending";
+    case TrialState::running: return "running";
+    case TrialState::paused: return "paused";
+    case TrialState::completed: return "completed";
+    case TrialState::stopped: return "stopped";
+    case TrialState::failed: return "failed";
+  }
+  return "unknown";
+}
+
+/// Whose doing an end was. Counted apart: only `user` counts against `max_failures` by default.
+enum class Blame : std::uint8_t { user, infrastructure, preemption };
+
+constexpr const char* to_string(Blame blame) {
+  switch (blame) {
+    case Blame::user: return "user";
+    case Blame::infrastructure: return "infrastructure";
+    case Blame::preemption: return "preemption";
+  }
+  return "unknown";
+}
+
+/// Why an attempt ended other than by finishing: whose doing, and one line for a person.
+struct Cause {
+  Blame blame = Blame::user;
+  std::string text;
+  bool retry = true;          ///< false: trying again cannot help (a rule said no_retry, the configuration is invalid)
+  bool exclude_host = false;  ///< a rule said that this host must not be used again
+  friend bool operator==(const Cause&, const Cause&) = default;
+};
+
+}  // namespace hypertune
