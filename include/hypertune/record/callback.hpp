@@ -1,0 +1,219 @@
+// Callbacks: user code and loggers that follow an experiment, a batch of committed records at a time.
+#pragma once
+
+#include <hypertune/record/record.hpp>
+
+#include <boost/core/demangle.hpp>
+
+#include <concepts>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+
+namespace detail {
+
+// A hook may take the event alone, or the event and its time.
+#define HYPERTUNE_HOOK(hook, Event)                                                                 \
+  template <class C>                                                                                \
+  concept has_##hook = requires(C& c, const Event& event, Seconds time) { c.hook(event, time); } || \
+                       requires(C& c, const Event& event) { c.hook(event); };                       \
+  template <class C>                                                                                \
+  void call_##hook(C& c, const Event& event, Seconds time) {                                        \
+    if constexpr (requires { c.hook(event, time); })                                                \
+      c.hook(event, time);                                                                          \
+    else if constexpr (requires { c.hook(event); })                                                 \
+      c.hook(event);                                                                                \
+    else                                                                                            \
+      static_assert(                                                                                \
+          !requires { &C::hook; },                                                                  \
+          "this callback's " #hook " cannot be called: it must take (const hypertune::" #Event      \
+          "&) or (const hypertune::" #Event "&, hypertune::Seconds)");                              \
+  }
+HYPERTUNE_HOOK(on_experiment_start, record::ExperimentStarted)
+HYPERTUNE_HOOK(on_trial_create, record::TrialCreated)
+HYPERTUNE_HOOK(on_trial_start, record::TrialStarted)
+HYPERTUNE_HOOK(on_trial_report, record::TrialReported)
+HYPERTUNE_HOOK(on_trial_checkpoint, record::TrialCheckpointed)
+HYPERTUNE_HOOK(on_checkpoint_drop, record::CheckpointDropped)
+HYPERTUNE_HOOK(on_trial_pause, record::TrialPaused)
+HYPERTUNE_HOOK(on_trial_failure, record::AttemptFailed)
+HYPERTUNE_HOOK(on_trial_end, record::TrialEnded)
+HYPERTUNE_HOOK(on_host_gain, record::HostGained)
+HYPERTUNE_HOOK(on_host_loss, record::HostLost)
+HYPERTUNE_HOOK(on_experiment_end, record::ExperimentEnded)
+#undef HYPERTUNE_HOOK
+
+template <class C>
+concept has_on_record = requires(C& c, const Record& record) { c.on_record(record); };
+template <class C>
+concept has_on_batch_end = requires(C& c) { c.on_batch_end(); };
+template <class C>
+concept has_on_open = requires(C& c, const std::filesystem::path& directory) { c.on_open(directory); };
+
+}  // namespace detail
+
+/// A Callback follows an experiment. Every hook is optional, but it has at least one of:
+/// ```cpp
+/// struct Follower {
+///   void on_open(const std::filesystem::path& directory);      // once, before anything else: the experiment's folder
+///   void on_record(const ht::Record&);                         // everything, in order, before the hook of its kind
+///   void on_experiment_start(const ht::record::ExperimentStarted&, ht::Seconds time);  // `time` may be left out,
+///   void on_trial_create(const ht::record::TrialCreated&, ht::Seconds time);           // here and below
+///   void on_trial_start(const ht::record::TrialStarted&, ht::Seconds time);
+///   void on_trial_report(const ht::record::TrialReported&, ht::Seconds time);
+///   void on_trial_checkpoint(const ht::record::TrialCheckpointed&, ht::Seconds time);
+///   void on_checkpoint_drop(const ht::record::CheckpointDropped&, ht::Seconds time);
+///   void on_trial_pause(const ht::record::TrialPaused&, ht::Seconds time);
+///   void on_trial_failure(const ht::record::AttemptFailed&, ht::Seconds time);         // an attempt, not the trial
+///   void on_trial_end(const ht::record::TrialEnded&, ht::Seconds time);
+///   void on_host_gain(const ht::record::HostGained&, ht::Seconds time);
+///   void on_host_loss(const ht::record::HostLost&, ht::Seconds time);
+///   void on_experiment_end(const ht::record::ExperimentEnded&, ht::Seconds time);
+///   void on_batch_end();                                       // after each batch: the point at which to flush
+///   std::string name() const;                                  // for notices; the type's name otherwise
+/// };
+/// ```
+/// It sees only what is committed: what a callback has seen is never taken back, not even by a power cut. It runs on
+/// one thread (the Journal's writer), apart from the decisions; a callback that is slower than the reports for long
+/// makes the experiment wait for it. What it throws is noted once, disables it, and never fails the experiment.
+template <class C>
+concept Callback =
+    detail::has_on_open<C> || detail::has_on_record<C> || detail::has_on_batch_end<C> ||
+    detail::has_on_experiment_start<C> || detail::has_on_trial_create<C> || detail::has_on_trial_start<C> ||
+    detail::has_on_trial_report<C> || detail::has_on_trial_checkpoint<C> || detail::has_on_checkpoint_drop<C> ||
+    detail::has_on_trial_pause<C> || detail::has_on_trial_failure<C> || detail::has_on_trial_end<C> ||
+    detail::has_on_host_gain<C> || detail::has_on_host_loss<C> || detail::has_on_experiment_end<C>;
+
+namespace detail {
+
+template <class C>
+void dispatch_record(C& callback, const Record& record) {
+  if constexpr (has_on_record<C>)
+    callback.on_record(record);
+  else
+    static_assert(!requires { &C::on_record; }, "this callback's on_record must take (const hypertune::Record&)");
+  struct Visitor {
+    C& c;
+    Seconds time;
+    void operator()(const record::ExperimentStarted& e) const { call_on_experiment_start(c, e, time); }
+    void operator()(const record::TrialCreated& e) const { call_on_trial_create(c, e, time); }
+    void operator()(const record::TrialStarted& e) const { call_on_trial_start(c, e, time); }
+    void operator()(const record::TrialReported& e) const { call_on_trial_report(c, e, time); }
+    void operator()(const record::TrialCheckpointed& e) const { call_on_trial_checkpoint(c, e, time); }
+    void operator()(const record::CheckpointDropped& e) const { call_on_checkpoint_drop(c, e, time); }
+    void operator()(const record::TrialPaused& e) const { call_on_trial_pause(c, e, time); }
+    void operator()(const record::AttemptFailed& e) const { call_on_trial_failure(c, e, time); }
+    void operator()(const record::TrialEnded& e) const { call_on_trial_end(c, e, time); }
+    void operator()(const record::HostGained& e) const { call_on_host_gain(c, e, time); }
+    void operator()(const record::HostLost& e) const { call_on_host_loss(c, e, time); }
+    void operator()(const record::ExperimentEnded& e) const { call_on_experiment_end(c, e, time); }
+  };
+  std::visit(Visitor{callback, record.time}, record.what);
+}
+
+}  // namespace detail
+
+/// Any Callback. Copies share the one callback, so that a list of them can stand in an options struct. A callback that
+/// the caller wants to look at afterwards is passed as `std::ref(callback)` (it must outlive the experiment) or as a
+/// `std::shared_ptr`.
+class AnyCallback {
+ public:
+  template <class C>
+    requires(Callback<C> && !std::same_as<C, AnyCallback>)
+  AnyCallback(C callback)  // NOLINT: implicit on purpose
+      : AnyCallback(std::make_shared<C>(std::move(callback))) {}
+  template <Callback C>
+  AnyCallback(std::reference_wrapper<C> callback)  // NOLINT: implicit on purpose
+      : AnyCallback(std::shared_ptr<C>(std::shared_ptr<void>(), &callback.get())) {}
+  template <Callback C>
+  AnyCallback(std::shared_ptr<C> callback)  // NOLINT: implicit on purpose
+      : self_(std::make_shared<Holder<C>>(std::move(callback))) {}
+
+  /// The experiment's folder is known. Called once, before the first batch.
+  void open(const std::filesystem::path& directory) { self_->open(directory); }
+  /// A committed batch. Throws what the callback throws.
+  void batch(std::span<const Record> records) { self_->batch(records); }
+  std::string name() const { return self_->name(); }
+
+ private:
+  struct Interface {
+    virtual ~Interface() = default;
+    virtual void open(const std::filesystem::path&) = 0;
+    virtual void batch(std::span<const Record>) = 0;
+    virtual std::string name() const = 0;
+  };
+  template <class C>
+  struct Holder final : Interface {
+    explicit Holder(std::shared_ptr<C> c) : callback(std::move(c)) {}
+    void open(const std::filesystem::path& directory) override {
+      if constexpr (detail::has_on_open<C>) callback->on_open(directory);
+    }
+    void batch(std::span<const Record> records) override {
+      for (const Record& record : records) detail::dispatch_record(*callback, record);
+      if constexpr (detail::has_on_batch_end<C>) callback->on_batch_end();
+    }
+    std::string name() const override {
+      if constexpr (requires {
+                      { callback->name() } -> std::convertible_to<std::string>;
+                    })
+        return callback->name();
+      else
+        return boost::core::demangle(typeid(C).name());
+    }
+    std::shared_ptr<C> callback;
+  };
+  std::shared_ptr<Interface> self_;
+};
+
+/// The callbacks of one experiment. A callback that throws is named in one notice and called no more; the others and
+/// the experiment go on. Used by one thread at a time.
+class Callbacks {
+ public:
+  using Notice = std::function<void(const std::string&)>;
+
+  Callbacks() = default;
+  explicit Callbacks(std::vector<AnyCallback> callbacks, Notice notice = {})
+      : callbacks_(std::move(callbacks)), notice_(std::move(notice)) {}
+
+  void open(const std::filesystem::path& directory) {
+    each([&](AnyCallback& callback) { callback.open(directory); });
+  }
+  void batch(std::span<const Record> records) {
+    each([&](AnyCallback& callback) { callback.batch(records); });
+  }
+  std::size_t size() const { return callbacks_.size(); }  ///< those still called
+  bool empty() const { return callbacks_.empty(); }
+
+ private:
+  template <class Call>
+  void each(const Call& call) {
+    std::erase_if(callbacks_, [&](AnyCallback& callback) {
+      try {
+        call(callback);
+        return false;
+      } catch (const std::exception& e) { disabled(callback, e.what()); } catch (...) {
+        disabled(callback, "it threw something that is no std::exception");
+      }
+      return true;
+    });
+  }
+  void disabled(const AnyCallback& callback, const char* why) {
+    if (notice_)
+      notice_(fmt::format("callback {} failed and is not called any more (the experiment goes on): {}", callback.name(),
+                          why));
+  }
+
+  std::vector<AnyCallback> callbacks_;
+  Notice notice_;
+};
+
+}  // namespace hypertune
