@@ -1,0 +1,300 @@
+// Journal: the experiment's history on disk. Events go in from any thread; groups of them become durable together.
+#pragma once
+
+#include <hypertune/record/journal_lock.hpp>
+#include <hypertune/record/journal_writer.hpp>
+#include <hypertune/record/record.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+
+/// How hard a commit is pressed onto the disk.
+enum class Sync : std::uint8_t {
+  full,    ///< every commit is synced: an acknowledged record outlives a power cut
+  normal,  ///< an acknowledged record outlives the death of the process; a power cut may take the last ones
+};
+
+/// What a Journal can be told.
+struct JournalOptions {
+  bool create = true;               ///< false: Error of kind `input` when there is no journal yet
+  Sync sync = Sync::full;           ///< what an acknowledged record outlives
+  std::size_t max_waiting = 16384;  ///< records that may wait for the disk; then append() waits
+  /// No commit for so long while somebody waits for one is an error instead of a hang.
+  std::chrono::milliseconds stall_limit = std::chrono::minutes(2);
+  int checkpoint_pages = 4096;  ///< the write-ahead log is folded into the database at this size (16 MiB)
+  /// For tests: after the record of this number the disk "dies": it is committed and announced, and nothing after it.
+  std::optional<std::int64_t> crash_after = std::nullopt;
+};
+
+/// The append-only history of an experiment: DIR/experiment.db, an SQLite database in WAL mode.
+///
+/// append() moves a record into a buffer. A thread of the Journal's own commits what has gathered, in one transaction,
+/// as soon as the commit before it has ended: one record at a time when few come, thousands together when many do.
+/// Records are durable, announced and numbered in the order of append().
+///
+/// There is one driver to a directory: a second Journal on it is refused (Error of kind `busy`). Readers
+/// (journal_reader.hpp) never wait for the driver, nor it for them.
+///
+/// When the disk fails, the Journal has failed for good: on_error() is called once, append(), flush() and wait_for()
+/// throw the same Error of kind `io`. Nothing that was committed is lost; nothing that was not is ever announced. (No
+/// retry in place: after a failed fsync an operating system may drop what it could not write and report success for
+/// the next.)
+///
+/// Thread-safe, except for moving and destroying it. The destructor commits what is left.
+class Journal {
+ public:
+  using Options = JournalOptions;
+  using Committed = std::function<void(std::span<const Record>)>;
+  using Failed = std::function<void(const Error&)>;
+
+  /// Opens the experiment in `directory`, or starts one there. Errors: `busy` (another driver), `corrupt` (the file is
+  /// no journal, or damaged: it is left untouched), `input` (written by a newer version; nothing there to resume),
+  /// `io`.
+  static Journal open(const std::filesystem::path& directory, Options options = {}) {
+    return Journal(std::make_unique<State>(directory, options));
+  }
+  Journal(Journal&&) noexcept = default;
+  Journal& operator=(Journal&&) noexcept = default;
+
+  /// Adds a record; returns its number: 1, 2, 3, … Well under a microsecond, except when `max_waiting` records wait
+  /// already. Throws once the Journal has failed; then the record was not taken.
+  std::int64_t append(Seconds time, record::Any what) { return state_->append(time, std::move(what)); }
+
+  /// Waits until everything appended so far is durable.
+  void flush() { state_->wait(&State::committed, state_->last()); }
+  /// Waits until record `sequence` is durable.
+  void wait_for(std::int64_t sequence) { state_->wait(&State::committed, sequence); }
+  /// Waits until everything appended so far is durable and every on_committed() function has seen it. Not from such a
+  /// function, nor with a lock held that one of them takes.
+  void drain() { state_->wait(&State::announced, state_->last()); }
+
+  /// Calls `function` with each batch once it is durable, on the Journal's thread, in order. Register before the first
+  /// append(). The function must not wait for a thread that is in append(), flush() or wait_for() (a lock held around
+  /// them, say): hand over to a queue of your own. It may append(). If it throws, the Journal fails.
+  void on_committed(Committed function) { state_->subscribe(std::move(function)); }
+  /// Calls `function` once if the Journal fails, on the Journal's thread.
+  void on_error(Failed function) { state_->subscribe(std::move(function)); }
+
+  std::int64_t last() const { return state_->last(); }  ///< number of the last record appended (or found); 0: none
+  std::int64_t committed() const { return state_->last_committed(); }  ///< number of the last durable record
+  bool failed() const { return state_->has_failed(); }
+  const std::filesystem::path& directory() const { return state_->directory; }
+
+ private:
+  class State {
+   public:
+    State(const std::filesystem::path& dir, const Options& options)
+        : directory(dir),
+          options_(options),
+          lock_(prepare(dir, options)),
+          writer_(dir, options.sync == Sync::full, options.checkpoint_pages) {
+      appended_ = committed = announced = writer_.last();
+      queue_.reserve(std::min<std::size_t>(options_.max_waiting, 1024));
+      thread_ = std::thread([this] { run(); });
+    }
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+    ~State() {
+      {
+        const std::lock_guard guard(mutex_);
+        closing_ = true;
+      }
+      work_.notify_all();
+      thread_.join();
+    }
+
+    std::int64_t append(Seconds time, record::Any&& what) {
+      std::unique_lock guard(mutex_);
+      if (queue_.size() >= options_.max_waiting && std::this_thread::get_id() != thread_.get_id())
+        await(guard, [this] { return queue_.size() < options_.max_waiting; });
+      throw_if_failed();
+      const std::int64_t sequence = ++appended_;
+      queue_.push_back({sequence, time, std::move(what)});
+      const bool wake = std::exchange(idle_, false);
+      guard.unlock();
+      if (wake) work_.notify_one();
+      return sequence;
+    }
+
+    void wait(std::int64_t State::* reached, std::int64_t sequence) {
+      std::unique_lock guard(mutex_);
+      if (this->*reached >= sequence) return;
+      if (sequence > appended_)
+        fail(Errc::usage, "cannot wait for record {}: only {} were appended", sequence, appended_);
+      if (std::this_thread::get_id() == thread_.get_id())
+        fail(Errc::usage, "the journal's own thread cannot wait for a commit (called from on_committed?)");
+      await(guard, [&] { return this->*reached >= sequence; });
+      if (this->*reached < sequence) throw_if_failed();
+    }
+
+    void subscribe(Committed function) {
+      const std::lock_guard guard(mutex_);
+      on_committed_.push_back(std::make_shared<Committed>(std::move(function)));
+    }
+    void subscribe(Failed function) {
+      const std::lock_guard guard(mutex_);
+      on_error_.push_back(std::move(function));
+    }
+    std::int64_t last() const {
+      const std::lock_guard guard(mutex_);
+      return appended_;
+    }
+    std::int64_t last_committed() const {
+      const std::lock_guard guard(mutex_);
+      return committed;
+    }
+    bool has_failed() const {
+      const std::lock_guard guard(mutex_);
+      return failure_.has_value();
+    }
+
+    const std::filesystem::path directory;
+    std::int64_t committed = 0, announced = 0;  // under mutex_
+
+   private:
+    static const std::filesystem::path& prepare(const std::filesystem::path& dir, const Options& options) {
+      if (!options.create && !std::filesystem::exists(journal_path(dir)))
+        fail(Errc::input, "there is no experiment in '{}' to go on with ('{}' does not exist)", dir.string(),
+             journal_path(dir).string());
+      std::error_code error;
+      std::filesystem::create_directories(dir, error);
+      if (error) fail(Errc::io, "cannot make the folder '{}': {}", dir.string(), error.message());
+      return dir;
+    }
+
+    void throw_if_failed() const {
+      if (failure_) throw *failure_;
+    }
+
+    // Waits for `done` or a failure, as long as commits go on.
+    template <class Done>
+    void await(std::unique_lock<std::mutex>& guard, const Done& done) {
+      while (!done() && !failure_) {
+        const std::int64_t before = announced + committed;
+        if (progress_.wait_for(guard, options_.stall_limit, [&] { return done() || failure_; })) return;
+        if (announced + committed == before)
+          fail(
+              Errc::io,
+              "the journal in '{}' has written nothing for {} s: the disk hangs, or an on_committed function waits for "
+              "the thread that waits here",
+              directory.string(), std::chrono::duration<double>(options_.stall_limit).count());
+      }
+    }
+
+    void run() {
+      std::vector<Record> batch;
+      while (take(batch)) {
+        try {
+          const std::size_t size = commit(batch);
+          announce(std::span(batch).first(size));
+          if (size < batch.size())
+            hypertune::fail(Errc::io, "crashed on purpose after record {}", *options_.crash_after);
+        } catch (const Error& error) { return fail_with(error); } catch (const std::exception& error) {
+          return fail_with(Error(Errc::io, fmt::format("the journal stopped: {}", error.what())));
+        } catch (...) { return fail_with(Error(Errc::io, "the journal stopped: an on_committed function threw")); }
+        batch.clear();
+        writer_.tidy();
+      }
+    }
+
+    // Waits for records and takes them all. False: closing, and none are left.
+    bool take(std::vector<Record>& batch) {
+      std::unique_lock guard(mutex_);
+      while (queue_.empty() && !closing_) {
+        idle_ = true;
+        work_.wait(guard);
+      }
+      idle_ = false;
+      if (queue_.empty()) return false;
+      batch.swap(queue_);
+      guard.unlock();
+      progress_.notify_all();  // there is room again
+      return true;
+    }
+
+    std::size_t commit(std::span<const Record> batch) {
+      std::size_t size = batch.size();
+      if (options_.crash_after) {
+        const std::int64_t left = *options_.crash_after - batch.front().sequence + 1;
+        size = static_cast<std::size_t>(std::clamp<std::int64_t>(left, 0, static_cast<std::int64_t>(size)));
+      }
+      writer_.commit(batch.first(size));
+      if (size > 0) {
+        {
+          const std::lock_guard guard(mutex_);
+          committed = batch[size - 1].sequence;
+        }
+        progress_.notify_all();
+      }
+      return size;
+    }
+
+    void announce(std::span<const Record> batch) {
+      if (batch.empty()) return;
+      std::vector<std::shared_ptr<Committed>> functions;
+      {
+        const std::lock_guard guard(mutex_);
+        functions = on_committed_;
+      }
+      for (const auto& function : functions) (*function)(batch);
+      {
+        const std::lock_guard guard(mutex_);
+        announced = batch.back().sequence;
+      }
+      progress_.notify_all();
+    }
+
+    void fail_with(const Error& error) {
+      std::vector<Failed> functions;
+      {
+        const std::lock_guard guard(mutex_);
+        failure_ = error;
+        functions = on_error_;
+      }
+      progress_.notify_all();
+      for (const auto& function : functions) {
+        try {
+          function(error);
+        } catch (...) {  // NOLINT: there is nobody left to tell, and append() will throw the cause
+        }
+      }
+    }
+
+    Options options_;
+    detail::DriverLock lock_;  // before the file is opened, until it is closed
+    detail::JournalWriter writer_;
+
+    mutable std::mutex mutex_;
+    std::condition_variable work_;      // for the Journal's thread
+    std::condition_variable progress_;  // for those who wait
+    std::vector<Record> queue_;
+    std::int64_t appended_ = 0;
+    bool idle_ = false;
+    bool closing_ = false;
+    std::optional<Error> failure_;
+    std::vector<std::shared_ptr<Committed>> on_committed_;
+    std::vector<Failed> on_error_;
+    std::thread thread_;
+  };
+
+  explicit Journal(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hypertune

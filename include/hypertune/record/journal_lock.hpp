@@ -1,0 +1,108 @@
+// One driver per experiment: a lock that the kernel drops with the process, whatever kills it.
+#pragma once
+
+#include <hypertune/error.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace hypertune {
+
+/// Who drives an experiment.
+struct DriverInfo {
+  std::int64_t pid = 0;
+  std::string host;
+};
+
+namespace detail {
+
+/// A file descriptor that closes itself.
+class LockFile {
+ public:
+  LockFile(const std::filesystem::path& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
+  LockFile(LockFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  LockFile& operator=(LockFile&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~LockFile() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+
+  /// "PID HOST", as far as it can be read.
+  DriverInfo read() const {
+    std::array<char, 300> buffer{};
+    const auto size = ::pread(fd_, buffer.data(), buffer.size() - 1, 0);
+    DriverInfo info;
+    if (size <= 0) return info;
+    char* rest = nullptr;
+    info.pid = std::strtoll(buffer.data(), &rest, 10);
+    info.host = rest;
+    while (!info.host.empty() && (info.host.back() == '\n' || info.host.back() == ' ')) info.host.pop_back();
+    if (!info.host.empty() && info.host.front() == ' ') info.host.erase(0, 1);
+    return info;
+  }
+
+ private:
+  int fd_;
+};
+
+inline struct flock whole_file() {
+  struct flock lock{};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+inline std::filesystem::path lock_path(const std::filesystem::path& directory) { return directory / "driver.lock"; }
+
+/// Holds the right to drive the experiment in `directory`. The lock belongs to the open file (OFD), not to the process:
+/// it also excludes a second Journal in the same process, and no unrelated close() releases it. The file is closed on
+/// exec, so that trials do not inherit it.
+class DriverLock {
+ public:
+  explicit DriverLock(const std::filesystem::path& directory) : file_(lock_path(directory), O_RDWR | O_CREAT) {
+    if (file_.get() < 0) fail(Errc::io, "cannot open '{}': {}", lock_path(directory).string(), std::strerror(errno));
+    struct flock lock = whole_file();
+    if (::fcntl(file_.get(), F_OFD_SETLK, &lock) != 0) {
+      if (errno != EAGAIN && errno != EACCES)
+        fail(Errc::io, "cannot lock '{}': {}", lock_path(directory).string(), std::strerror(errno));
+      const DriverInfo other = file_.read();
+      fail(Errc::busy,
+           "the experiment in '{}' is being run by another driver (process {} on {}): wait until it ends, or stop it",
+           directory.string(), other.pid, other.host.empty() ? "an unknown host" : other.host);
+    }
+    std::array<char, 256> host{};
+    if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
+    const std::string text = fmt::format("{} {}\n", ::getpid(), host.data());
+    // A lock file that cannot be written (disk full) still locks; only the message of the other driver is poorer.
+    if (::ftruncate(file_.get(), 0) != 0 || ::pwrite(file_.get(), text.data(), text.size(), 0) < 0) return;
+  }
+
+ private:
+  LockFile file_;
+};
+
+}  // namespace detail
+
+/// Who runs the experiment in `directory` now, if anybody. Takes no lock.
+inline std::optional<DriverInfo> driver_of(const std::filesystem::path& directory) {
+  const detail::LockFile file(detail::lock_path(directory), O_RDONLY);
+  if (file.get() < 0) return std::nullopt;
+  struct flock lock = detail::whole_file();
+  if (::fcntl(file.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
+  return file.read();
+}
+
+}  // namespace hypertune

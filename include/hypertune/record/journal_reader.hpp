@@ -1,0 +1,318 @@
+// Reading a Journal, also while a driver writes it.
+#pragma once
+
+#include <hypertune/record/journal_codec.hpp>
+#include <hypertune/record/journal_schema.hpp>
+#include <hypertune/record/record.hpp>
+#include <hypertune/record/sqlite.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+
+namespace hypertune {
+
+/// Streams the records of an experiment. It never makes the driver wait: it reads in short pieces, and as records are
+/// only ever added, the pieces together are one consistent state. Used by one thread at a time.
+class JournalReader {
+ public:
+  /// Errors: `input` (no experiment there, or one of a newer version), `corrupt`, `io`.
+  explicit JournalReader(const std::filesystem::path& directory)
+      : db_(open(directory)),
+        last_(db_, "SELECT max(sequence) FROM records", "read"),
+        records_(db_,
+                 "SELECT sequence, time, kind, trial, attempt, step, metric, value, payload FROM records "
+                 "WHERE sequence BETWEEN ?1 AND ?2 ORDER BY sequence",
+                 "read"),
+        history_(db_,
+                 "SELECT sequence, time, kind, trial, attempt, step, metric, value, payload FROM records "
+                 "WHERE sequence BETWEEN ?1 AND ?2 AND trial = ?3 AND kind = 4 ORDER BY sequence",
+                 "read"),
+        names_statement_(db_, "SELECT id, name FROM names", "read") {}
+  JournalReader(const JournalReader&) = delete;
+  JournalReader& operator=(const JournalReader&) = delete;
+
+  /// The number of the newest durable record; 0: none.
+  std::int64_t last() {
+    const Scope scope(last_);
+    return last_.step() ? last_.integer(0) : 0;
+  }
+
+  /// Calls `visitor(const Record&)` with every record from number `from` (1 or more) up to the newest one at this
+  /// moment, in order; a visitor that returns bool ends the reading by false. Returns the number of the last record
+  /// read (`from - 1` if there was none): a follower goes on from the one after it. A gap is an Error of kind
+  /// `corrupt`.
+  template <class Visitor>
+  std::int64_t read(Visitor&& visitor, std::int64_t from = 1) {
+    const std::int64_t end = last();
+    std::int64_t expected = from;
+    while (expected <= end) {
+      const Scope scope(records_);
+      const std::int64_t piece = std::min(end, expected + 8191);
+      records_.bind(1, expected);
+      records_.bind(2, piece);
+      while (records_.step()) {
+        const Record record = decode(records_);
+        if (record.sequence != expected) break;
+        ++expected;
+        if (!visit(visitor, record)) return expected - 1;
+      }
+      if (expected <= piece)
+        fail(Errc::corrupt, "'{}' lacks record {} of {}: it was changed by something else; restore it from a copy",
+             db_.path(), expected, end);
+    }
+    return expected - 1;
+  }
+
+  /// The reports of one trial, in order. `first` and `last` limit the search to where they can be (see
+  /// TrialResult::first_record); by default the whole journal is looked through.
+  template <class Visitor>
+  void history(TrialId trial, Visitor&& visitor, std::int64_t first = 1,
+               std::int64_t last = std::numeric_limits<std::int64_t>::max()) {
+    const Scope scope(history_);
+    history_.bind(1, first);
+    history_.bind(2, last);
+    history_.bind(3, trial);
+    while (history_.step())
+      if (!visit(visitor, decode(history_))) return;
+  }
+
+  /// All reports of all trials, by trial and then in order: one pass, sorted by SQLite (outside of memory when large).
+  template <class Visitor>
+  void histories(Visitor&& visitor) {
+    detail::Statement sorted(db_,
+                             "SELECT sequence, time, kind, trial, attempt, step, metric, value, payload FROM records "
+                             "WHERE kind = 4 ORDER BY trial, sequence",
+                             "read");
+    while (sorted.step())
+      if (!visit(visitor, decode(sorted))) return;
+  }
+
+ private:
+  // Ends the read transaction whatever happens: one that stays open would keep the log from being folded in.
+  struct Scope {
+    explicit Scope(detail::Statement& s) : statement(s) {}
+    ~Scope() { statement.reset(); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    detail::Statement& statement;
+  };
+
+  template <class Visitor>
+  static bool visit(Visitor& visitor, const Record& record) {
+    if constexpr (std::is_void_v<std::invoke_result_t<Visitor&, const Record&>>) {
+      visitor(record);
+      return true;
+    } else {
+      return visitor(record);
+    }
+  }
+
+  static detail::Database open(const std::filesystem::path& directory) {
+    const std::string path = journal_path(directory).string();
+    if (!std::filesystem::exists(path))
+      fail(Errc::input, "there is no experiment in '{}' ('{}' does not exist)", directory.string(), path);
+    const auto attempt = [&](const std::string& location, int flags) {
+      detail::Database db(location, path, flags | SQLITE_OPEN_READONLY);
+      if (!detail::check_journal(db))
+        fail(Errc::input, "there is no experiment in '{}': '{}' is empty", directory.string(), path);
+      return db;
+    };
+    try {
+      return attempt(path, 0);
+    } catch (const Error& error) {
+      // A copy on a medium that cannot be written, where SQLite cannot make its shared index: nobody else writes it.
+      std::error_code ignored;
+      if (error.code() != Errc::io || std::filesystem::exists(path + "-wal", ignored)) throw;
+    }
+    return attempt("file:" + escaped(std::filesystem::absolute(path).string()) + "?immutable=1", SQLITE_OPEN_URI);
+  }
+
+  static std::string escaped(const std::string& path) {
+    std::string uri;
+    for (const char c : path) {
+      if (c == '%' || c == '?' || c == '#')
+        fmt::format_to(std::back_inserter(uri), "%{:02X}", static_cast<unsigned>(c));
+      else
+        uri += c;
+    }
+    return uri;
+  }
+
+  Record decode(detail::Statement& row) {
+    Record record;
+    record.sequence = row.integer(0);
+    record.time = row.real(1);
+    try {
+      record.what = decode_event(row);
+    } catch (const Error& error) {
+      fail(Errc::corrupt, "record {} of '{}' cannot be read: {}", record.sequence, db_.path(), error.what());
+    }
+    return record;
+  }
+
+  static int small(std::int64_t value) {
+    if (value < std::numeric_limits<int>::min() || value > std::numeric_limits<int>::max())
+      fail(Errc::corrupt, "a number is out of range");
+    return static_cast<int>(value);
+  }
+
+  record::Any decode_event(detail::Statement& row) {
+    using detail::Kind;
+    const std::int64_t kind = row.integer(2);
+    const TrialId trial = row.integer(3);
+    const auto attempt = static_cast<Attempt>(row.integer(4));
+    const int step = small(row.integer(5));
+    if (kind == static_cast<std::int64_t>(Kind::trial_reported))
+      return record::TrialReported{trial, attempt, step, metrics(row)};
+    if (kind < 1 || kind > static_cast<std::int64_t>(Kind::experiment_ended))
+      fail(Errc::corrupt, "its kind, {}, is unknown", kind);
+    detail::Decoder in(row.bytes(8));
+    record::Any event = decode_payload(static_cast<Kind>(kind), in, trial, attempt, step);
+    in.end();
+    return event;
+  }
+
+  static record::Any decode_payload(detail::Kind kind, detail::Decoder& in, TrialId trial, Attempt attempt, int step) {
+    using detail::Kind;
+    switch (kind) {
+      case Kind::experiment_started: return started(in);
+      case Kind::trial_created: {
+        record::TrialCreated event{trial, {}, {}, in.flag()};
+        std::tie(event.point, event.params) = in.configuration();
+        return event;
+      }
+      case Kind::trial_started: {
+        record::TrialStarted event{trial, attempt, step, in.text(), {}, {}};
+        event.cpus = in.small_numbers();
+        event.gpus = in.small_numbers();
+        return event;
+      }
+      case Kind::checkpointed: return record::TrialCheckpointed{trial, in.checkpoint()};
+      case Kind::checkpoint_dropped: {
+        record::CheckpointDropped event{trial, in.checkpoint(), {}};
+        event.why = in.text();
+        return event;
+      }
+      case Kind::trial_paused: return record::TrialPaused{trial};
+      case Kind::attempt_failed: {
+        record::AttemptFailed event{trial, attempt, in.cause(), false};
+        event.retry = in.flag();
+        return event;
+      }
+      case Kind::trial_completed: return record::TrialEnded{trial, TrialState::completed, cause(in)};
+      case Kind::trial_stopped: return record::TrialEnded{trial, TrialState::stopped, cause(in)};
+      case Kind::trial_failed: return record::TrialEnded{trial, TrialState::failed, cause(in)};
+      case Kind::host_gained: return record::HostGained{in.text()};
+      case Kind::host_lost: {
+        record::HostLost event{in.text(), {}};
+        event.why = in.text();
+        return event;
+      }
+      case Kind::experiment_ended: {
+        record::ExperimentEnded event{in.flag(), {}};
+        event.why = in.text();
+        return event;
+      }
+      case Kind::trial_reported: break;
+    }
+    fail(Errc::corrupt, "its kind is unknown");
+  }
+
+  static record::ExperimentStarted started(detail::Decoder& in) {
+    record::ExperimentStarted event;
+    event.name = in.text();
+    event.objectives.resize(in.count(2));
+    for (Objective& objective : event.objectives) {
+      objective.metric = in.text();
+      objective.mode = in.flag() ? Mode::maximize : Mode::minimize;
+    }
+    for (std::string* text : {&event.space, &event.searcher, &event.scheduler, &event.executor}) *text = in.text();
+    event.samples = in.signed_number();
+    event.seed = in.number();
+    event.resumed = in.flag();
+    return event;
+  }
+  static std::optional<Cause> cause(detail::Decoder& in) {
+    if (in.at_end()) return std::nullopt;
+    return in.cause();
+  }
+
+  Metrics metrics(detail::Statement& row) {
+    Metrics metrics;
+    if (row.is_null(6)) return metrics;
+    const std::string_view more = row.bytes(8);
+    metrics.emplace_back(name(row.integer(6)), row.is_null(7) ? std::numeric_limits<double>::quiet_NaN() : row.real(7));
+    if (!more.empty()) parse(more, metrics);
+    return metrics;
+  }
+
+  // {"2":0.5,"3":"NaN"}: exactly what the writer makes, nothing else.
+  void parse(std::string_view text, Metrics& metrics) {
+    const auto expect = [&](std::string_view what) {
+      if (!text.starts_with(what)) fail(Errc::corrupt, "its metrics are malformed");
+      text.remove_prefix(what.size());
+    };
+    const auto number = [&](auto value) {
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+      if (error != std::errc()) fail(Errc::corrupt, "its metrics are malformed");
+      text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+      return value;
+    };
+    for (std::string_view opening = "{"; opening == "{" || text.starts_with(','); opening = ",") {
+      expect(opening);
+      expect("\"");
+      const std::int64_t id = number(std::int64_t{0});
+      expect("\":");
+      double value = 0;
+      constexpr double infinity = std::numeric_limits<double>::infinity();
+      if (!text.starts_with('"')) {
+        value = number(0.0);
+      } else if (text.starts_with("\"NaN\"")) {
+        value = std::numeric_limits<double>::quiet_NaN();
+        text.remove_prefix(5);
+      } else {
+        value = text.starts_with("\"-") ? -infinity : infinity;
+        expect(value < 0 ? "\"-Infinity\"" : "\"Infinity\"");
+      }
+      metrics.emplace_back(name(id), value);
+    }
+    expect("}");
+    if (!text.empty()) fail(Errc::corrupt, "its metrics are malformed");
+  }
+
+  const std::string& name(std::int64_t id) {
+    auto found = names_.find(id);
+    if (found == names_.end()) {  // in the snapshot that is being read, or nowhere
+      const Scope scope(names_statement_);
+      while (names_statement_.step())
+        names_.emplace(names_statement_.integer(0), std::string(names_statement_.bytes(1)));
+      found = names_.find(id);
+    }
+    if (found == names_.end()) fail(Errc::corrupt, "its metric number {} has no name", id);
+    return found->second;
+  }
+
+  detail::Database db_;
+  detail::Statement last_, records_, history_, names_statement_;
+  std::unordered_map<std::int64_t, std::string> names_;
+};
+
+/// Calls `visitor(const Record&)` with every record of the experiment in `directory`, in order, without holding them.
+/// Returns the number of the last one. See JournalReader.
+template <class Visitor>
+std::int64_t read_journal(const std::filesystem::path& directory, Visitor&& visitor) {
+  return JournalReader(directory).read(std::forward<Visitor>(visitor));
+}
+
+}  // namespace hypertune

@@ -1,0 +1,95 @@
+// The Journal's file: its place, its tables, and the views for those who open it with sqlite3.
+#pragma once
+
+#include <hypertune/record/sqlite.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace hypertune {
+
+/// The Journal's file in the folder of an experiment.
+inline std::filesystem::path journal_path(const std::filesystem::path& directory) {
+  return directory / "experiment.db";
+}
+
+namespace detail {
+
+inline constexpr std::int64_t journal_application = 0x48547465;  // "HTte", in the file's header
+inline constexpr std::int64_t journal_version = 1;
+
+// One table that only grows, by rising key: SQLite's fastest insert. `payload` is the truth of all but reports (see
+// journal_codec.hpp), `text` the part of it that a person reads. A report is its columns: the first metric in `metric`
+// and `value` (NULL: NaN), any further ones in `payload` as {"id of the name": value}. `value` has no declared type, as
+// SQLite would store whole REALs as integers and lose the sign of zero.
+inline constexpr const char* journal_schema = R"sql(
+CREATE TABLE records(
+  sequence INTEGER PRIMARY KEY,
+  time     REAL NOT NULL,
+  kind     INTEGER NOT NULL,
+  trial    INTEGER,
+  attempt  INTEGER,
+  step     INTEGER,
+  metric   INTEGER,
+  value,
+  text     TEXT,
+  payload
+);
+CREATE TABLE names(id INTEGER PRIMARY KEY, name NOT NULL);
+
+CREATE VIEW events AS
+  SELECT sequence, time,
+    CASE kind WHEN 1 THEN 'experiment started' WHEN 2 THEN 'trial created' WHEN 3 THEN 'trial started'
+      WHEN 4 THEN 'report' WHEN 5 THEN 'checkpoint' WHEN 6 THEN 'checkpoint dropped' WHEN 7 THEN 'trial paused'
+      WHEN 8 THEN 'attempt failed' WHEN 9 THEN 'trial completed' WHEN 10 THEN 'trial stopped'
+      WHEN 11 THEN 'trial failed' WHEN 12 THEN 'host gained' WHEN 13 THEN 'host lost'
+      WHEN 14 THEN 'experiment ended' ELSE kind END AS event,
+    trial, attempt, step, text
+  FROM records;
+
+CREATE VIEW reports AS
+  SELECT r.sequence, r.time, r.trial, r.attempt, r.step, n.name AS metric, r.value
+  FROM records r JOIN names n ON n.id = r.metric WHERE r.kind = 4
+  UNION ALL
+  SELECT r.sequence, r.time, r.trial, r.attempt, r.step, n.name,
+    CASE j.value WHEN 'Infinity' THEN 9e999 WHEN '-Infinity' THEN -9e999 WHEN 'NaN' THEN NULL ELSE j.value END
+  FROM records r JOIN json_each(r.payload) j JOIN names n ON n.id = CAST(j.key AS INTEGER)
+  WHERE r.kind = 4 AND r.payload IS NOT NULL;
+
+CREATE VIEW trials AS
+  SELECT c.trial,
+    CASE s.kind WHEN 3 THEN 'running' WHEN 7 THEN 'paused' WHEN 9 THEN 'completed' WHEN 10 THEN 'stopped'
+      WHEN 11 THEN 'failed' ELSE 'pending' END AS state,
+    c.text AS params,
+    coalesce(p.steps, 0) AS steps,
+    p.last_value,
+    coalesce(f.failures, 0) AS failures,
+    CASE WHEN s.kind IN (8, 10, 11) THEN s.text END AS cause,
+    c.time AS created,
+    CASE WHEN s.kind IN (9, 10, 11) THEN s.time END AS ended
+  FROM records c
+  JOIN (SELECT trial, kind, text, time, max(sequence) FROM records
+        WHERE kind IN (2, 3, 7, 8, 9, 10, 11) GROUP BY trial) s ON s.trial = c.trial
+  LEFT JOIN (SELECT trial, step + 1 AS steps, value AS last_value, max(sequence) FROM records
+             WHERE kind = 4 GROUP BY trial) p ON p.trial = c.trial
+  LEFT JOIN (SELECT trial, count(*) AS failures FROM records WHERE kind = 8 GROUP BY trial) f ON f.trial = c.trial
+  WHERE c.kind = 2;
+)sql";
+
+/// Throws unless the open database is a Journal that this program can read. False: it is still empty.
+inline bool check_journal(Database& db) {
+  const std::int64_t application = query_integer(db, "PRAGMA application_id");
+  if (query_integer(db, "SELECT count(*) FROM sqlite_schema") == 0 && application == 0) return false;
+  if (application != journal_application)
+    fail(Errc::corrupt, "'{}' is an SQLite database, but no hypertune journal; it was left as it is", db.path());
+  const std::int64_t version = query_integer(db, "PRAGMA user_version");
+  if (version > journal_version)
+    fail(Errc::input,
+         "'{}' was written by a newer hypertune (format {}, this program reads up to {}): update hypertune", db.path(),
+         version, journal_version);
+  return true;
+}
+
+}  // namespace detail
+}  // namespace hypertune

@@ -1,0 +1,302 @@
+// The SQLite side of the Journal: records in, rows out, a batch to a transaction.
+#pragma once
+
+#include <hypertune/record/journal_codec.hpp>
+#include <hypertune/record/journal_schema.hpp>
+#include <hypertune/record/json_text.hpp>
+#include <hypertune/record/record.hpp>
+#include <hypertune/record/sqlite.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+
+namespace hypertune::detail {
+
+/// Appends batches to the table. Used by one thread at a time.
+class JournalWriter {
+ public:
+  /// Opens or creates the file. One that is no journal is left untouched.
+  JournalWriter(const std::filesystem::path& directory, bool full_sync, int checkpoint_pages)
+      : db_(open(directory)), checkpoint_pages_(checkpoint_pages) {
+    Statement mode(db_, "PRAGMA journal_mode=WAL", "write");
+    if (!mode.step() || mode.bytes(0) != "wal")
+      fail(Errc::io, "cannot keep a journal in '{}': its file system does not support SQLite's WAL (use a local disk)",
+           directory.string());
+    mode.reset();
+    // FULL syncs the log at every commit: what is acknowledged outlives a power cut.
+    db_.execute(full_sync ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
+    db_.execute("PRAGMA wal_autocheckpoint=0; PRAGMA journal_size_limit=67108864; PRAGMA temp_store=MEMORY");
+    if (!check_journal(db_)) create();
+    sqlite3_wal_hook(
+        db_.get(),
+        [](void* self, sqlite3*, const char*, int pages) {
+          static_cast<JournalWriter*>(self)->wal_pages_ = pages;
+          return SQLITE_OK;
+        },
+        this);
+    last_ = query_integer(db_, "SELECT max(sequence) FROM records");
+    Statement names(db_, "SELECT id, name FROM names", "read");
+    while (names.step()) names_.emplace(std::string(names.bytes(1)), names.integer(0));
+  }
+  JournalWriter(const JournalWriter&) = delete;
+  JournalWriter& operator=(const JournalWriter&) = delete;
+
+  std::int64_t last() const { return last_; }  ///< sequence of the last committed record; 0: none
+
+  /// Writes `records` in one transaction: all of them, or none and an Error.
+  void commit(std::span<const Record> records) {
+    if (records.empty()) return;
+    Statements& s = statements();
+    try {
+      s.begin.run();
+      for (const Record& record : records) insert(s, record);
+      s.commit.run();
+    } catch (...) {
+      s.report.reset();
+      s.event.reset();
+      s.name.reset();
+      s.commit.reset();
+      if (sqlite3_get_autocommit(db_.get()) == 0) sqlite3_exec(db_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
+      throw;
+    }
+    last_ = records.back().sequence;
+  }
+
+  /// Moves the log into the database when it has grown, so that it is used again from its start. Failing is no harm:
+  /// the rows are safe in the log, and it is tried again.
+  void tidy() {
+    if (wal_pages_ < checkpoint_pages_) return;
+    // Readers hold the log only for the length of one short read; should one sit on it for long, wait for it rather
+    // than let the log grow without end.
+    const int mode = wal_pages_ > 8 * checkpoint_pages_ ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE;
+    sqlite3_wal_checkpoint_v2(db_.get(), nullptr, mode, nullptr, nullptr);
+  }
+
+  Database& database() { return db_; }  ///< for fault injection in tests
+
+ private:
+  struct Statements {
+    explicit Statements(Database& db)
+        : begin(db, "BEGIN IMMEDIATE", "write"),
+          commit(db, "COMMIT", "write"),
+          report(db,
+                 "INSERT INTO records(sequence, time, kind, trial, attempt, step, metric, value, payload) "
+                 "VALUES(?1, ?2, 4, ?3, ?4, ?5, ?6, ?7, ?8)",
+                 "write"),
+          event(db,
+                "INSERT INTO records(sequence, time, kind, trial, attempt, step, text, payload) "
+                "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                "write"),
+          name(db, "INSERT INTO names(id, name) VALUES(?1, ?2)", "write") {}
+    Statement begin, commit, report, event, name;
+  };
+
+  static Database open(const std::filesystem::path& directory) {
+    const std::string path = journal_path(directory).string();
+    if (std::filesystem::exists(path)) {
+      // A look without the right to write first: what is no journal must stay as it is.
+      Database look(path, path, SQLITE_OPEN_READONLY);
+      check_journal(look);
+    }
+    return {path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE};
+  }
+
+  void create() {
+    db_.execute("BEGIN IMMEDIATE");
+    db_.execute(journal_schema);
+    db_.execute(fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", journal_application, journal_version));
+    db_.execute("COMMIT");
+  }
+
+  Statements& statements() {
+    if (!statements_) statements_ = std::make_unique<Statements>(db_);
+    return *statements_;
+  }
+
+  std::int64_t name_id(Statements& s, const std::string& name) {
+    if (const auto found = names_.find(name); found != names_.end()) return found->second;
+    const auto id = static_cast<std::int64_t>(names_.size()) + 1;
+    s.name.bind(1, id);
+    if (is_text(name))
+      s.name.bind_text(2, name);
+    else
+      s.name.bind_blob(2, name);
+    s.name.run();
+    names_.emplace(name, id);
+    return id;
+  }
+
+  static bool is_text(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const std::size_t length = utf8_length(bytes);
+      if (length == 0 || bytes.front() == '\0') return false;
+      bytes.remove_prefix(length);
+    }
+    return true;
+  }
+
+  void insert(Statements& s, const Record& record) {
+    if (const auto* report = std::get_if<record::TrialReported>(&record.what)) return insert(s, record, *report);
+    row_ = {};
+    Encoder out(payload_);
+    text_.clear();
+    std::visit([&](const auto& event) { encode(out, event); }, record.what);
+    s.event.bind(1, record.sequence);
+    s.event.bind(2, record.time);
+    s.event.bind(3, static_cast<std::int64_t>(row_.kind));
+    const auto bind_if = [&](int index, bool present, std::int64_t value) {
+      present ? s.event.bind(index, value) : s.event.bind_null(index);
+    };
+    bind_if(4, row_.trial >= 0, row_.trial);
+    bind_if(5, row_.attempt >= 0, row_.attempt);
+    bind_if(6, row_.has_step, row_.step);
+    if (text_.empty())
+      s.event.bind_null(7);
+    else
+      s.event.bind_text(7, text_);
+    if (payload_.empty())
+      s.event.bind_null(8);
+    else
+      s.event.bind_blob(8, payload_);
+    s.event.run();
+  }
+
+  void insert(Statements& s, const Record& record, const record::TrialReported& report) {
+    const auto& metrics = report.metrics;
+    s.report.bind(1, record.sequence);
+    s.report.bind(2, record.time);
+    s.report.bind(3, report.trial);
+    s.report.bind(4, static_cast<std::int64_t>(report.attempt));
+    s.report.bind(5, static_cast<std::int64_t>(report.step));
+    s.report.bind_null(8);
+    if (metrics.empty()) {
+      s.report.bind_null(6);
+      s.report.bind_null(7);
+    } else {
+      s.report.bind(6, name_id(s, metrics.front().first));
+      s.report.bind(7, metrics.front().second);
+    }
+    if (metrics.size() > 1) {
+      payload_.clear();
+      char separator = '{';
+      for (std::size_t i = 1; i < metrics.size(); ++i) {
+        payload_ += separator;
+        fmt::format_to(std::back_inserter(payload_), "\"{}\":", name_id(s, metrics[i].first));
+        append_json(payload_, metrics[i].second);
+        separator = ',';
+      }
+      payload_ += '}';
+      s.report.bind_text(8, payload_);
+    }
+    s.report.run();
+  }
+
+  void encode(Encoder& out, const record::ExperimentStarted& e) {
+    row_.kind = Kind::experiment_started;
+    show(e.name);
+    out.put(std::string_view(e.name));
+    out.put(std::uint64_t{e.objectives.size()});
+    for (const Objective& objective : e.objectives) {
+      out.put(std::string_view(objective.metric));
+      out.put(objective.mode == Mode::maximize);
+    }
+    for (const std::string* text : {&e.space, &e.searcher, &e.scheduler, &e.executor}) out.put(std::string_view(*text));
+    out.put_signed(e.samples);
+    out.put(e.seed);
+    out.put(e.resumed);
+  }
+  void encode(Encoder& out, const record::TrialCreated& e) {
+    row_ = {Kind::trial_created, e.trial};
+    append_json_object(text_, e.params);
+    out.put(e.known);
+    out.put(e.point, e.params);
+  }
+  void encode(Encoder& out, const record::TrialStarted& e) {
+    row_ = {Kind::trial_started, e.trial, e.attempt, true, e.next_step};
+    show(e.host);
+    out.put(std::string_view(e.host));
+    out.put(e.cpus);
+    out.put(e.gpus);
+  }
+  void encode(Encoder&, const record::TrialReported&) {}
+  void encode(Encoder& out, const record::TrialCheckpointed& e) {
+    row_ = {Kind::checkpointed, e.trial, -1, true, e.checkpoint.steps};
+    show(e.checkpoint.name);
+    out.put(e.checkpoint);
+  }
+  void encode(Encoder& out, const record::CheckpointDropped& e) {
+    row_ = {Kind::checkpoint_dropped, e.trial, -1, true, e.checkpoint.steps};
+    show(fmt::format("{}: {}", e.checkpoint.name, e.why));
+    out.put(e.checkpoint);
+    out.put(std::string_view(e.why));
+  }
+  void encode(Encoder&, const record::TrialPaused& e) { row_ = {Kind::trial_paused, e.trial}; }
+  void encode(Encoder& out, const record::AttemptFailed& e) {
+    row_ = {Kind::attempt_failed, e.trial, e.attempt};
+    show(e.cause.text);
+    out.put(e.cause);
+    out.put(e.retry);
+  }
+  void encode(Encoder& out, const record::TrialEnded& e) {
+    const bool failed = e.state == TrialState::failed;
+    row_ = {failed                           ? Kind::trial_failed
+            : e.state == TrialState::stopped ? Kind::trial_stopped
+                                             : Kind::trial_completed,
+            e.trial};
+    if (!e.cause) return;
+    show(e.cause->text);
+    out.put(*e.cause);
+  }
+  void encode(Encoder& out, const record::HostGained& e) {
+    row_.kind = Kind::host_gained;
+    show(e.host);
+    out.put(std::string_view(e.host));
+  }
+  void encode(Encoder& out, const record::HostLost& e) {
+    row_.kind = Kind::host_lost;
+    show(fmt::format("{}: {}", e.host, e.why));
+    out.put(std::string_view(e.host));
+    out.put(std::string_view(e.why));
+  }
+  void encode(Encoder& out, const record::ExperimentEnded& e) {
+    row_.kind = Kind::experiment_ended;
+    show(e.why);
+    out.put(e.interrupted);
+    out.put(std::string_view(e.why));
+  }
+
+  /// The readable column. Programs that read it expect UTF-8 (Python's refuses anything else).
+  void show(std::string_view text) {
+    while (!text.empty()) {
+      const std::size_t length = text.front() == '\0' ? 0 : utf8_length(text);
+      text_ += length == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(0, length);
+      text.remove_prefix(length == 0 ? 1 : length);
+    }
+  }
+
+  struct Row {
+    Kind kind = Kind::experiment_started;
+    TrialId trial = -1;
+    std::int64_t attempt = -1;
+    bool has_step = false;
+    int step = 0;
+  };
+
+  Database db_;
+  std::unique_ptr<Statements> statements_;  // after the schema exists; before db_ goes
+  std::unordered_map<std::string, std::int64_t> names_;
+  std::int64_t last_ = 0;
+  int wal_pages_ = 0;
+  int checkpoint_pages_;
+  Row row_;
+  std::string payload_, text_;
+};
+
+}  // namespace hypertune::detail

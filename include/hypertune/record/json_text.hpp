@@ -1,0 +1,102 @@
+// Writing JSON, one value at a time: enough for results, logs and the Journal's readable columns, without a document.
+#pragma once
+
+#include <hypertune/space/params.hpp>
+#include <hypertune/trial/report.hpp>
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstddef>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace hypertune::detail {
+
+/// The length of the well-formed UTF-8 sequence at the start of `text`, or 0.
+inline std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  const auto continues = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
+  const unsigned first = byte(0);
+  if (text.empty()) return 0;
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first < 0xE0) return continues(1) ? 2 : 0;
+  if ((first & 0xF0U) == 0xE0) {
+    const bool overlong = first == 0xE0 && byte(1) < 0xA0;
+    const bool surrogate = first == 0xED && byte(1) >= 0xA0;
+    return continues(1) && continues(2) && !overlong && !surrogate ? 3 : 0;
+  }
+  if (first >= 0xF0 && first < 0xF5) {
+    const bool overlong = first == 0xF0 && byte(1) < 0x90;
+    const bool beyond = first == 0xF4 && byte(1) >= 0x90;
+    return continues(1) && continues(2) && continues(3) && !overlong && !beyond ? 4 : 0;
+  }
+  return 0;
+}
+
+/// Appends `text` as a JSON string. Bytes that are no UTF-8 become U+FFFD, as JSON cannot hold them.
+inline void append_json(std::string& out, std::string_view text) {
+  out += '"';
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const char c = text.front();
+    if (length == 0)
+      out += "\xEF\xBF\xBD";
+    else if (c == '"' || c == '\\')
+      (out += '\\') += c;
+    else if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else if (c == '\r')
+      out += "\\r";
+    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(c));
+    else
+      out += text.substr(0, length);
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  out += '"';
+}
+inline void append_json(std::string& out, const std::string& text) { append_json(out, std::string_view(text)); }
+
+/// Appends the shortest number that reads back as the same double. JSON has no word for what is not finite: those are
+/// the strings "NaN", "Infinity" and "-Infinity", which Python's float() and JavaScript's Number() read.
+inline void append_json(std::string& out, double value) {
+  if (std::isnan(value))
+    out += "\"NaN\"";
+  else if (std::isinf(value))
+    out += value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+  else
+    fmt::format_to(std::back_inserter(out), "{}", value);
+}
+
+inline void append_json(std::string& out, const Value& value) {
+  if (const auto* flag = std::get_if<bool>(&value))
+    out += *flag ? "true" : "false";
+  else if (const auto* number = std::get_if<std::int64_t>(&value))
+    fmt::format_to(std::back_inserter(out), "{}", *number);
+  else if (const auto* real = std::get_if<double>(&value))
+    append_json(out, *real);
+  else
+    append_json(out, std::get<std::string>(value));
+}
+
+/// Appends pairs of a name and a value as an object: Params, Metrics.
+template <class Pairs>
+void append_json_object(std::string& out, const Pairs& pairs) {
+  out += '{';
+  const char* separator = "";
+  for (const auto& [name, value] : pairs) {
+    out += separator;
+    append_json(out, std::string_view(name));
+    out += ": ";
+    append_json(out, value);
+    separator = ", ";
+  }
+  out += '}';
+}
+
+}  // namespace hypertune::detail

@@ -1,0 +1,231 @@
+#include "record_support.hpp"
+#include "support/test.hpp"
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+namespace ht = hypertune;
+using support::read_all;
+using support::TemporaryFolder;
+
+namespace {
+
+ht::record::Any report(ht::TrialId trial, int step, double value = 0.5) {
+  return ht::record::TrialReported{trial, 0, step, {{"loss", value}}};
+}
+
+template <class Call>
+ht::Error error_of(const Call& call) {
+  try {
+    call();
+  } catch (const ht::Error& error) { return error; }
+  return {ht::Errc::usage, "nothing was thrown"};
+}
+
+std::string content(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+TEST_CASE("whatever goes into the journal comes out") {
+  const TemporaryFolder folder;
+  support::RandomRecords random(7);
+  std::vector<ht::record::Any> written;
+  for (int session = 0; session < 3; ++session) {
+    auto journal = ht::Journal::open(folder);
+    CHECK(journal.last() == std::int64_t(written.size()));
+    for (int i = 0; i < 1000; ++i) {
+      written.push_back(random.next());
+      CHECK(journal.append(i * 0.25, written.back()) == std::int64_t(written.size()));
+    }
+  }
+  const auto read = read_all(folder);
+  REQUIRE(read.size() == written.size());
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    INFO("record " << i + 1);
+    CHECK(read[i].sequence == std::int64_t(i) + 1);
+    CHECK(read[i].time == double(i % 1000) * 0.25);
+    REQUIRE(support::same(read[i].what, written[i]));
+  }
+}
+
+TEST_CASE("flush makes durable, drain also announces, in order and once") {
+  const TemporaryFolder folder;
+  auto journal = ht::Journal::open(folder);
+  std::vector<std::int64_t> seen;
+  journal.on_committed([&](std::span<const ht::Record> batch) {
+    for (const auto& record : batch) seen.push_back(record.sequence);
+  });
+  for (int i = 0; i < 5000; ++i) journal.append(0, report(0, i));
+  journal.flush();
+  CHECK(journal.committed() == 5000);
+  CHECK(read_all(folder).size() == 5000);  // while the driver is at work
+  journal.drain();
+  REQUIRE(seen.size() == 5000);
+  for (std::size_t i = 0; i < seen.size(); ++i) REQUIRE(seen[i] == std::int64_t(i) + 1);
+  journal.wait_for(journal.append(1, ht::record::TrialPaused{3}));
+  CHECK(journal.committed() == 5001);
+  CHECK(error_of([&] { journal.wait_for(6000); }).code() == ht::Errc::usage);
+}
+
+TEST_CASE("threads append without gaps, and a full queue makes them wait") {
+  const TemporaryFolder folder;
+  {
+    auto journal = ht::Journal::open(folder, {.sync = ht::Sync::normal, .max_waiting = 8});
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&journal, t] {
+        for (int i = 0; i < 500; ++i) journal.append(0, report(t, i));
+      });
+    for (auto& thread : threads) thread.join();
+  }
+  const auto records = read_all(folder);
+  REQUIRE(records.size() == 2000);
+  std::vector<int> next(4);
+  for (const auto& record : records) {
+    const auto& r = std::get<ht::record::TrialReported>(record.what);
+    REQUIRE(r.step == next[std::size_t(r.trial)]++);
+  }
+}
+
+TEST_CASE("a committed batch may lead to further records") {
+  const TemporaryFolder folder;
+  {
+    auto journal = ht::Journal::open(folder, {.max_waiting = 1});
+    journal.on_committed([&](std::span<const ht::Record> batch) {
+      for (const auto& record : batch)
+        if (const auto* r = std::get_if<ht::record::TrialReported>(&record.what))
+          for (int i = 0; i < 3; ++i) journal.append(0, ht::record::TrialPaused{r->trial});
+    });
+    journal.append(0, report(1, 0));
+    journal.append(0, report(2, 0));
+    journal.drain();
+  }
+  CHECK(read_all(folder).size() == 8);
+}
+
+TEST_CASE("a second driver is refused by name, a reader is not") {
+  const TemporaryFolder folder;
+  CHECK_FALSE(ht::driver_of(folder));
+  {
+    auto journal = ht::Journal::open(folder);
+    const ht::Error error = error_of([&] { ht::Journal::open(folder); });
+    CHECK(error.code() == ht::Errc::busy);
+    CHECK_THAT(error.what(), ContainsSubstring(std::to_string(::getpid())));
+    CHECK_THAT(error.what(), ContainsSubstring(folder.path().string()));
+    REQUIRE(ht::driver_of(folder));
+    CHECK(ht::driver_of(folder)->pid == ::getpid());
+    CHECK(read_all(folder).empty());
+  }
+  CHECK_FALSE(ht::driver_of(folder));
+  CHECK_NOTHROW(ht::Journal::open(folder));
+}
+
+TEST_CASE("a follower reads on where it was") {
+  const TemporaryFolder folder;
+  auto journal = ht::Journal::open(folder);
+  ht::JournalReader reader(folder);
+  std::int64_t last = 0;
+  int read = 0;
+  for (int round = 0; round < 5; ++round) {
+    for (int i = 0; i < 20'000; ++i) journal.append(0, report(round, i));
+    journal.flush();
+    last = reader.read([&](const ht::Record&) { ++read; }, last + 1);
+    CHECK(read == (round + 1) * 20'000);
+    CHECK(last == read);
+  }
+  int steps = 0;
+  reader.history(3, [&](const ht::Record& r) { REQUIRE(std::get<ht::record::TrialReported>(r.what).step == steps++); });
+  CHECK(steps == 20'000);
+  CHECK(reader.read([](const ht::Record& r) { return r.sequence < 10; }) == 10);
+}
+
+TEST_CASE("the log does not grow without end") {
+  const TemporaryFolder folder;
+  auto journal = ht::Journal::open(folder, {.sync = ht::Sync::normal, .checkpoint_pages = 64});
+  std::uintmax_t most = 0;
+  for (int i = 0; i < 400; ++i) {
+    for (int k = 0; k < 200; ++k) journal.append(0, report(i, k, 0.1 * k));
+    journal.flush();
+    if (i % 40 == 0) CHECK(read_all(folder).size() >= std::size_t(i) * 200);
+    most = std::max(most, std::filesystem::file_size(folder.path() / "experiment.db-wal"));
+  }
+  CHECK(most < 4u << 20);
+  CHECK(std::filesystem::file_size(folder.path() / "experiment.db") > 1u << 20);
+}
+
+TEST_CASE("a simulated crash keeps exactly the records before it") {
+  const TemporaryFolder folder;
+  {
+    auto journal = ht::Journal::open(folder, {.crash_after = 42});
+    std::int64_t seen = 0;
+    journal.on_committed([&](auto batch) { seen = batch.back().sequence; });
+    try {
+      for (int i = 0; i < 1000; ++i) journal.append(0, report(0, i));
+      journal.flush();
+      FAIL("the journal did not crash");
+    } catch (const ht::Error& error) {
+      CHECK_THAT(error.what(), ContainsSubstring("crashed on purpose after record 42"));
+    }
+    CHECK(journal.failed());
+    CHECK(seen == 42);
+  }
+  CHECK(read_all(folder).size() == 42);
+  auto journal = ht::Journal::open(folder, {.create = false});
+  CHECK(journal.append(0, report(0, 0)) == 43);
+}
+
+TEST_CASE("files that are no journal are refused and left as they are") {
+  const TemporaryFolder folder;
+  const auto path = ht::journal_path(folder);
+  const auto both = [&](ht::Errc code, const std::string& text) {
+    const std::string before = content(path);
+    for (const ht::Error& error : {error_of([&] { read_all(folder); }), error_of([&] { ht::Journal::open(folder); })}) {
+      CHECK(error.code() == code);
+      CHECK_THAT(error.what(), ContainsSubstring(text));
+      CHECK_THAT(error.what(), ContainsSubstring(path.string()));
+      CHECK(std::string(error.what()).find('\n') == std::string::npos);
+    }
+    CHECK(content(path) == before);
+  };
+
+  SECTION("text") {
+    std::ofstream(path) << std::string(5000, 'x');
+    both(ht::Errc::corrupt, "no readable hypertune journal");
+  }
+  SECTION("another program's database") {
+    ht::detail::Database(path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE).execute("CREATE TABLE cats(name)");
+    both(ht::Errc::corrupt, "no hypertune journal");
+  }
+  SECTION("a newer version") {
+    { ht::Journal::open(folder); }
+    ht::detail::Database(path, path, SQLITE_OPEN_READWRITE).execute("PRAGMA user_version=99");
+    both(ht::Errc::input, "update hypertune");
+  }
+  SECTION("cut off") {
+    {
+      auto journal = ht::Journal::open(folder);
+      for (int i = 0; i < 10'000; ++i) journal.append(0, report(0, i));
+    }
+    std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+    both(ht::Errc::corrupt, "no readable hypertune journal");
+  }
+}
+
+TEST_CASE("what is missing is said") {
+  const TemporaryFolder folder;
+  CHECK(error_of([&] { read_all(folder); }).code() == ht::Errc::input);
+  CHECK(error_of([&] { ht::Journal::open(folder, {.create = false}); }).code() == ht::Errc::input);
+  std::ofstream(folder.path() / "file") << "x";
+  CHECK(error_of([&] { ht::Journal::open(folder.path() / "file"); }).code() == ht::Errc::io);
+  {
+    auto journal = ht::Journal::open(folder);
+    for (int i = 0; i < 9; ++i) journal.append(0, report(0, i));
+  }
+  const std::string path = ht::journal_path(folder);
+  ht::detail::Database(path, path, SQLITE_OPEN_READWRITE).execute("DELETE FROM records WHERE sequence = 5");
+  CHECK_THAT(error_of([&] { read_all(folder); }).what(), ContainsSubstring("lacks record 5 of 9"));
+}
