@@ -171,6 +171,8 @@ class AnyExecutor {
   void wait(Seconds deadline) { self_->wait(deadline); }
   void notify() { self_->notify(); }
   void shutdown() { self_->shutdown(); }
+  /// Where a virtual clock goes on after a restart; executors that live in real time have no such member.
+  void restore_clock(Seconds now) { self_->restore_clock(now); }
   /// Whether its time is virtual (then nothing is shown live, and the clock starts at 0).
   bool simulated() const { return self_->simulated(); }
   std::string name() const { return self_->name(); }
@@ -185,6 +187,7 @@ class AnyExecutor {
     virtual void wait(Seconds) = 0;
     virtual void notify() = 0;
     virtual void shutdown() = 0;
+    virtual void restore_clock(Seconds) = 0;
     virtual bool simulated() const = 0;
     virtual std::string name() const = 0;
   };
@@ -198,6 +201,9 @@ class AnyExecutor {
     void wait(Seconds d) override { executor.wait(d); }
     void notify() override { executor.notify(); }
     void shutdown() override { executor.shutdown(); }
+    void restore_clock([[maybe_unused]] Seconds now) override {
+      if constexpr (requires { executor.restore_clock(now); }) executor.restore_clock(now);
+    }
     bool simulated() const override {
       if constexpr (requires { E::is_simulated; })
         return E::is_simulated;
