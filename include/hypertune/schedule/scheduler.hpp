@@ -72,6 +72,8 @@ struct Choice {
 /// - `void on_end(TrialId, TrialState)`: a trial is over, for whatever reason;
 /// - `Choice choose_next(const Pool&)`: what to do with a free slot (default: start a new trial). If it answers `wait`
 ///   while nothing runs, or `start_new` when there is no more, the paused trials are stopped: every experiment ends;
+/// - `void check() const`: throws an Error of kind `usage` if its options make no sense; called when it becomes an
+///   AnyScheduler, so that a mistake shows before anything runs;
 /// - `int max_steps() const`: the steps after which it completes a trial (0: no limit).
 /// - `static constexpr bool multi_objective = true;` if it reads all losses; a `name()`.
 template <class S>
@@ -85,7 +87,11 @@ class AnyScheduler {
   template <class S>
     requires(Scheduler<S> && !std::same_as<S, AnyScheduler>)
   AnyScheduler(S scheduler)
-      : self_(std::make_unique<Holder<S>>(std::move(scheduler))) {}  // NOLINT: implicit on purpose
+  // NOLINT: implicit on purpose
+  {
+    if constexpr (requires { scheduler.check(); }) scheduler.check();
+    self_ = std::make_unique<Holder<S>>(std::move(scheduler));
+  }
   AnyScheduler(const AnyScheduler& other) : self_(other.self_->clone()) {}
   AnyScheduler(AnyScheduler&&) noexcept = default;
   AnyScheduler& operator=(AnyScheduler other) noexcept {

@@ -1,0 +1,248 @@
+// ASHA: asynchronous successive halving, in its stopping and its promotion form.
+#pragma once
+
+#include <hypertune/schedule/rung.hpp>
+#include <hypertune/schedule/scheduler.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace hypertune {
+
+namespace detail {
+
+/// One successive-halving ladder in the stopping form: a trial that is not among the best of those that reached a rung
+/// before it ends there.
+class StoppingLadder {
+ public:
+  explicit StoppingLadder(std::vector<int> steps) : steps_(std::move(steps)), rungs_(steps_.size()) {}
+
+  /// Judges a report at every rung between `next` (the first the trial has not passed) and its steps.
+  bool survives(std::size_t& next, int steps, double loss, std::size_t reduction) {
+    for (; next < steps_.size() && steps_[next] <= steps; ++next) {
+      Rung& rung = rungs_[next];
+      rung.losses.add(loss, reduction);
+      if (std::isfinite(loss)) rung.has_finite = true;
+      if (rung.losses.quota() == 0) continue;  // too few to compare with
+      const bool hopeless = loss == worst_loss && rung.has_finite;
+      if (hopeless || loss > rung.losses.boundary()) return false;
+    }
+    return true;
+  }
+
+ private:
+  struct Rung {
+    TopFraction<double> losses;
+    bool has_finite = false;
+  };
+  std::vector<int> steps_;
+  std::vector<Rung> rungs_;
+};
+
+/// One ladder in the promotion form: every trial pauses at every rung; the best of a rung may be resumed.
+class PromotionLadder {
+ public:
+  explicit PromotionLadder(std::vector<int> steps) : steps_(std::move(steps)), rungs_(steps_.size()) {}
+
+  const std::vector<int>& steps() const { return steps_; }
+
+  /// Takes a report; true if the trial has come to a rung and pauses there.
+  bool arrives(TrialId trial, int steps, double loss, std::size_t reduction) {
+    Place& place = places_[trial];
+    place.steps = steps;
+    if (place.paused) return true;
+    if (place.rung >= steps_.size() || steps < steps_[place.rung]) return false;
+    place.paused = true;
+    enter(place.rung, {loss, trial}, reduction);
+    return true;
+  }
+
+  /// The best promotable trial of a rung.
+  std::optional<TrialId> promotable(std::size_t rung) {
+    auto& waiting = rungs_[rung].promotable;
+    while (!waiting.empty() && !may_go_on(rung, waiting.front())) {
+      std::pop_heap(waiting.begin(), waiting.end(), std::greater<>());
+      waiting.pop_back();
+    }
+    if (waiting.empty()) return std::nullopt;
+    return waiting.front().trial;
+  }
+
+  void resume(TrialId trial) {
+    const auto found = places_.find(trial);
+    if (found == places_.end() || !found->second.paused) return;
+    found->second.paused = false;
+    ++found->second.rung;
+  }
+  void forget(TrialId trial) { places_.erase(trial); }
+
+ private:
+  struct Place {
+    std::size_t rung = 0;  // the rung it pauses at, or trains towards
+    int steps = 0;
+    bool paused = false;
+  };
+  struct Rung {
+    TopFraction<RungEntry> entries;
+    std::vector<RungEntry>
+        promotable;  // heap, the best on top; entries that no longer hold are dropped when they surface
+    bool has_finite = false;
+  };
+
+  bool may_go_on(std::size_t rung, const RungEntry& entry) const {
+    const Rung& r = rungs_[rung];
+    if (r.entries.quota() == 0 || r.entries.boundary() < entry) return false;
+    if (entry.loss == worst_loss && r.has_finite) return false;
+    const auto found = places_.find(entry.trial);
+    return found != places_.end() && found->second.paused && found->second.rung == rung;
+  }
+
+  // A trial that reports seldom may have trained past the next rung already: where it is among the best it stands on
+  // that one at once, instead of being resumed for steps that it has done.
+  void enter(std::size_t rung, RungEntry entry, std::size_t reduction) {
+    Rung& r = rungs_[rung];
+    if (std::isfinite(entry.loss)) r.has_finite = true;
+    std::vector<RungEntry> entered;
+    r.entries.add(entry, reduction, [&](const RungEntry& e) { entered.push_back(e); });
+    for (const RungEntry& e : entered) {
+      if (!may_go_on(rung, e)) continue;
+      Place& place = places_.at(e.trial);
+      if (rung + 1 < steps_.size() && place.steps >= steps_[rung + 1]) {
+        place.rung = rung + 1;
+        enter(rung + 1, e, reduction);
+      } else {
+        r.promotable.push_back(e);
+        std::push_heap(r.promotable.begin(), r.promotable.end(), std::greater<>());
+      }
+    }
+  }
+
+  std::vector<int> steps_;
+  std::vector<Rung> rungs_;
+  std::unordered_map<TrialId, Place> places_;
+};
+
+struct AshaState {
+  bool ready = false;
+  std::vector<double> shares;  // cumulative: which part of the trials each bracket gets
+  std::vector<StoppingLadder> stopping;
+  std::vector<PromotionLadder> promoting;
+  std::unordered_map<TrialId, std::size_t> next_rung;  // stopping form, trials under way only
+};
+
+}  // namespace detail
+
+/// Asynchronous successive halving (Li et al., "A System for Massively Parallel Hyperparameter Tuning", MLSys 2020).
+/// Trials are compared at rungs of grace, grace * reduction, grace * reduction^2, … steps; about one in `reduction`
+/// goes past each.
+///
+/// In the stopping form a trial ends at a rung unless it is among the best floor(n / reduction) of the n trials that
+/// have come there so far, itself included; while n < reduction nothing can be said and it goes on. In the promotion
+/// form every trial pauses at its rung, and a free slot resumes the best one that is in the top 1/reduction of its rung
+/// and was not promoted yet, the highest rung first; only if there is none a new trial starts.
+///
+/// A trial whose reports skip rungs is judged at each rung that it passed. A loss of NaN or +infinity is never among
+/// the best of a rung where there is a finite one. With several `brackets`, bracket b begins at grace * reduction^b;
+/// trials are dealt to them in the proportions of Hyperband, by their number. Brackets beyond the number of rungs are
+/// ignored.
+///
+/// A report costs O(log n) for n trials at the rung; 8 bytes (promotion: up to 48) are kept per trial and rung.
+struct Asha {
+  int grace = 1;           ///< steps that every trial gets, at least
+  int max = 81;            ///< steps after which a trial is complete
+  int reduction = 3;       ///< one in this many goes past a rung; 2 or more
+  int brackets = 1;        ///< ladders with a later and later first rung
+  bool promotion = false;  ///< pause and resume in place of stopping
+
+  detail::AshaState state_{};
+
+  void check() const {
+    if (grace < 1) fail(Errc::usage, "asha: grace is {}, but a trial needs at least 1 step before it is judged", grace);
+    if (max < grace) fail(Errc::usage, "asha: max is {}, but must be at least grace, {}", max, grace);
+    if (reduction < 2)
+      fail(Errc::usage, "asha: reduction is {}, but must be at least 2 (one in so many goes on)", reduction);
+    if (brackets < 1) fail(Errc::usage, "asha: brackets is {}, but must be at least 1", brackets);
+  }
+
+  Decision on_report(const Progress& progress) {
+    prepare();
+    const double loss = detail::ranked_loss(progress.loss());
+    const auto share = static_cast<std::size_t>(reduction);
+    const std::size_t bracket = bracket_of(progress.trial);
+    if (promotion) {
+      if (progress.steps >= max) return Decision::complete;
+      const bool pauses = state_.promoting[bracket].arrives(progress.trial, progress.steps, loss, share);
+      return pauses ? Decision::pause : Decision::go_on;
+    }
+    std::size_t& next = state_.next_rung[progress.trial];
+    const bool survives = state_.stopping[bracket].survives(next, progress.steps, loss, share);
+    if (progress.steps >= max) return Decision::complete;
+    return survives ? Decision::go_on : Decision::stop;
+  }
+
+  void on_resume(TrialId trial) {
+    prepare();
+    if (promotion) state_.promoting[bracket_of(trial)].resume(trial);
+  }
+
+  void on_end(TrialId trial, TrialState) {
+    prepare();
+    if (promotion)
+      state_.promoting[bracket_of(trial)].forget(trial);
+    else
+      state_.next_rung.erase(trial);
+  }
+
+  Choice choose_next(const Pool& pool) {
+    prepare();
+    if (promotion) {
+      const std::size_t rungs = state_.promoting.front().steps().size();
+      for (std::size_t height = rungs;
+           height-- > 0;)  // bracket b's rung k stands as high as the first one's rung k + b
+        for (std::size_t b = 0; b < state_.promoting.size() && b <= height; ++b)
+          if (const auto trial = state_.promoting[b].promotable(height - b)) return Choice::resume(*trial);
+    }
+    return pool.more_trials ? Choice::start_new() : Choice::wait();
+  }
+
+  int max_steps() const { return max; }
+  std::string name() const { return promotion ? "asha (promotion)" : "asha"; }
+
+ private:
+  void prepare() {
+    if (state_.ready) return;
+    check();
+    double total = 0;
+    double size = 1;  // of Hyperband's bracket relative to the first: 1/reduction per rung fewer, and budget to spare
+    const auto levels = static_cast<double>(detail::rung_steps(grace, max, reduction).size()) + 1;
+    std::int64_t first = grace;
+    for (int b = 0; b < brackets && (b == 0 || first < max); ++b, first *= reduction, size /= reduction) {
+      auto steps = detail::rung_steps(static_cast<int>(first), max, reduction);
+      if (promotion)
+        state_.promoting.emplace_back(std::move(steps));
+      else
+        state_.stopping.emplace_back(std::move(steps));
+      total += size * levels / (levels - b);
+      state_.shares.push_back(total);
+    }
+    for (double& share : state_.shares) share /= total;
+    state_.ready = true;
+  }
+
+  std::size_t bracket_of(TrialId trial) const {
+    if (state_.shares.size() == 1) return 0;
+    // Multiples of the golden ratio fill the unit interval evenly: any run of trials is shared out in proportion.
+    constexpr double golden = 0.6180339887498949;
+    const double x = static_cast<double>(trial) * golden;
+    const double place = x - std::floor(x);
+    const auto at = std::upper_bound(state_.shares.begin(), state_.shares.end() - 1, place);
+    return static_cast<std::size_t>(at - state_.shares.begin());
+  }
+};
+
+}  // namespace hypertune

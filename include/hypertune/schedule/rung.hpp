@@ -1,0 +1,87 @@
+// Rungs: the steps at which trials are compared, and the losses seen there, with the best fraction always at hand.
+#pragma once
+
+#include <hypertune/trial/trial.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace hypertune::detail {
+
+/// The values seen so far, split into the best floor(n / reduction) and the rest. Two heaps around the boundary: adding
+/// costs O(log n), asking for the boundary O(1), and a value takes its own size of memory.
+template <class Value>
+class TopFraction {
+ public:
+  /// Adds a value. `entered(v)` is called for each value that becomes one of the best: the new one or the one next in
+  /// line. A value that has been pushed out may enter again.
+  template <class Entered>
+  void add(const Value& value, std::size_t reduction, Entered&& entered) {
+    const std::size_t quota = (size() + 1) / reduction;
+    if (!best_.empty() && value < best_.front()) {
+      push(best_, value, std::less<>());
+      if (best_.size() > quota) push(rest_, pop(best_, std::less<>()), std::greater<>());
+      entered(value);
+    } else {
+      push(rest_, value, std::greater<>());
+      if (best_.size() == quota) return;
+      const Value next_in_line = pop(rest_, std::greater<>());
+      push(best_, next_in_line, std::less<>());
+      entered(next_in_line);
+    }
+  }
+  void add(const Value& value, std::size_t reduction) {
+    add(value, reduction, [](const Value&) {});
+  }
+
+  std::size_t size() const { return best_.size() + rest_.size(); }
+  std::size_t quota() const { return best_.size(); }
+  /// The worst value that is still among the best. Only if quota() > 0.
+  const Value& boundary() const { return best_.front(); }
+  /// The best value outside of the best fraction. Only if quota() < size().
+  const Value& next() const { return rest_.front(); }
+
+ private:
+  template <class Order>
+  static void push(std::vector<Value>& heap, const Value& value, Order order) {
+    heap.push_back(value);
+    std::push_heap(heap.begin(), heap.end(), order);
+  }
+  template <class Order>
+  static Value pop(std::vector<Value>& heap, Order order) {
+    std::pop_heap(heap.begin(), heap.end(), order);
+    Value value = heap.back();
+    heap.pop_back();
+    return value;
+  }
+
+  std::vector<Value> best_;  // the worst of them on top
+  std::vector<Value> rest_;  // the best of them on top
+};
+
+/// A trial's loss at a rung. Equal losses rank in the order of creation, so that every comparison has one outcome.
+struct RungEntry {
+  double loss;
+  TrialId trial;
+  friend bool operator<(const RungEntry& a, const RungEntry& b) {
+    return a.loss != b.loss ? a.loss < b.loss : a.trial < b.trial;
+  }
+  friend bool operator>(const RungEntry& a, const RungEntry& b) { return b < a; }
+};
+
+/// The steps of successive halving: grace, grace * reduction, … below max.
+inline std::vector<int> rung_steps(int grace, int max, int reduction) {
+  std::vector<int> steps;
+  for (std::int64_t at = grace; at < max; at *= reduction) steps.push_back(static_cast<int>(at));
+  return steps;
+}
+
+/// A loss as it is ranked: NaN is the worst.
+inline double ranked_loss(double loss) { return std::isnan(loss) ? worst_loss : loss; }
+
+}  // namespace hypertune::detail

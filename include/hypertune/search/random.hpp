@@ -1,0 +1,22 @@
+// Random: independent draws from the space.
+#pragma once
+
+#include <hypertune/search/searcher.hpp>
+
+#include <optional>
+#include <string>
+
+namespace hypertune {
+
+/// Draws every configuration from the space's prior, independently of all others. Never exhausted.
+struct Random {
+  std::optional<SearchSpace> space_{};
+
+  void prepare(const SearchSpace& space, const SearchGoal&) { space_ = space; }
+  Suggestion suggest(const Ask& ask) { return space_->sample(ask.rng); }
+  void observe(const Observation&) {}
+  std::string name() const { return "random"; }
+  static constexpr bool multi_objective = true;  // it reads no loss at all
+};
+
+}  // namespace hypertune
