@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -55,6 +57,10 @@ class Params {
       }
     entries_.emplace_back(std::move(name), std::move(value));
   }
+
+  /// Appends a parameter whose name is known to be new.
+  void add(std::string name, Value value) { entries_.emplace_back(std::move(name), std::move(value)); }
+  void reserve(std::size_t n) { entries_.reserve(n); }
 
   auto begin() const { return entries_.begin(); }
   auto end() const { return entries_.end(); }

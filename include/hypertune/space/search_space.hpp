@@ -2,11 +2,12 @@
 #pragma once
 
 #include <hypertune/random.hpp>
+#include <hypertune/space/detail/model.hpp>
+#include <hypertune/space/domain_info.hpp>
 #include <hypertune/space/params.hpp>
+#include <hypertune/space/point.hpp>
 
 #include <cstdint>
-#include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,34 +16,6 @@
 #include <vector>
 
 namespace hypertune {
-
-/// One configuration as coordinates, one per dimension of the space: a numeric parameter's own value, the index of a
-/// choice's option, NaN where a conditional dimension is not active.
-using Point = std::vector<double>;
-
-inline constexpr double inactive = std::numeric_limits<double>::quiet_NaN();
-inline bool is_active(double coordinate) { return coordinate == coordinate; }
-
-enum class DomainKind : std::uint8_t {
-  real,         ///< any number in [lower, upper]
-  integer,      ///< whole numbers (or multiples of `quantum`) in [lower, upper]
-  ordinal,      ///< options 0 … options-1 whose order means something
-  categorical,  ///< options 0 … options-1 without order (booleans too)
-  constant,     ///< one value
-  derived,      ///< computed from other parameters and a random draw: opaque to models
-};
-
-/// What a model may know of a domain. All coordinates are in the domain's own units.
-struct DomainInfo {
-  DomainKind kind = DomainKind::real;
-  double lower = 0;                ///< smallest coordinate
-  double upper = 1;                ///< largest coordinate
-  bool log = false;                ///< uniform in the logarithm
-  double quantum = 0;              ///< coordinates are lower + k * quantum; 0: not quantised
-  std::size_t options = 0;         ///< number of distinct values; 0 where it is uncountable
-  bool grid = false;               ///< every value is to be tried, not a sample of them
-  std::optional<double> mean, sd;  ///< a normal prior (of the logarithm where `log`); lower and upper may be infinite
-};
 
 /// The type-erased search space. A value that is cheap to copy (shared and immutable); safe to use from several
 /// threads. Built by `space<Config>(…)` or from YAML; construction validates everything, so that a SearchSpace is
@@ -73,9 +46,12 @@ class SearchSpace {
 
   /// The number of combinations of the grid dimensions (1 when there are none), in the order of `set_grid`.
   std::uint64_t grid_size() const;
-  /// The number of points in the whole space if it is finite and has no conditions, else nullopt.
+  /// The number of points in the whole space if it is finite and has no conditions, else nullopt. Constraints are not
+  /// taken off.
   std::optional<std::uint64_t> cardinality() const;
-  /// Overwrites the grid dimensions of `point` by combination `index` (the first dimension varies slowest).
+  /// Overwrites the grid dimensions of `point` by combination `index` (the first dimension varies slowest). Where that
+  /// changes which conditions hold, dimensions no longer active become NaN and newly active ones get a draw that
+  /// depends on nothing but `point` and `index`. May violate constraints.
   void set_grid(Point& point, std::uint64_t index) const;
 
   Params params(const Point& point) const;  ///< active parameters by name
@@ -87,7 +63,11 @@ class SearchSpace {
   /// One line per dimension, in the YAML grammar; equal texts mean equal spaces (constraints by name).
   std::string describe() const;
 
-  struct Model;  // built by space/space.hpp
+  /// What is wrong with `point` as a point of this space, if anything: its size, a coordinate out of bounds or off the
+  /// lattice, one that should (not) be NaN. Constraints are feasible()'s business.
+  std::optional<std::string> invalid(const Point& point) const;
+
+  using Model = detail::SpaceModel;  // built by space/space.hpp
   explicit SearchSpace(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
   const Model& model() const { return *model_; }
 
@@ -96,3 +76,5 @@ class SearchSpace {
 };
 
 }  // namespace hypertune
+
+#include <hypertune/space/detail/search_space.hpp>  // the definitions

@@ -1,0 +1,123 @@
+// The map between a domain's coordinates and the unit interval: its prior's quantiles.
+#pragma once
+
+#include <hypertune/space/detail/lattice.hpp>
+#include <hypertune/space/detail/normal.hpp>
+#include <hypertune/space/domain_info.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace hypertune::detail {
+
+/// The prior of one domain. Built from a sound DomainInfo (see check() in model.hpp) and immutable.
+class Law {
+ public:
+  Law() = default;
+
+  explicit Law(const DomainInfo& info) : lower_(info.lower), upper_(info.upper) {
+    if (info.kind == DomainKind::ordinal || info.kind == DomainKind::categorical) {
+      shape_ = Shape::options;
+      lattice_ = Lattice(0, static_cast<double>(info.options) - 1, 1);
+      return;
+    }
+    if (info.kind == DomainKind::constant || info.kind == DomainKind::derived) {
+      shape_ = Shape::point;
+      return;
+    }
+    log_ = info.log;
+    quantised_ = info.quantum > 0;
+    if (quantised_) lattice_ = Lattice(info.lower, info.upper, info.quantum);
+    double low = lower_;
+    double high = upper_;
+    if (quantised_) {
+      low -= info.quantum / 2;
+      high += info.quantum / 2;
+      // In the logarithm the first cell must not reach down to zero: there it mirrors its upper half.
+      if (log_ && lower_ < info.quantum) low = lower_ * lower_ / (lower_ + info.quantum / 2);
+    }
+    if (info.mean) {
+      shape_ = Shape::normal;
+      mean_ = *info.mean;
+      sd_ = *info.sd;
+      low = (map(low) - mean_) / sd_;
+      high = (map(high) - mean_) / sd_;
+      mirrored_ = low > 0;  // erfc is precise in the lower tail
+      first_ = normal_cdf(mirrored_ ? -high : low);
+      last_ = normal_cdf(mirrored_ ? -low : high);
+    } else if (!quantised_ || log_) {
+      shape_ = Shape::linear;
+      first_ = map(low);
+      last_ = map(high);
+    } else {
+      shape_ = Shape::options;
+    }
+  }
+
+  /// The quantile of u (anything outside [0, 1] counts as the nearer end, NaN as 0).
+  double from_unit(double u) const {
+    u = u > 0 ? std::min(u, 1.0) : 0.0;
+    switch (shape_) {
+      case Shape::point: return lower_;
+      case Shape::options: return lattice_.at(std::min(std::floor(u * lattice_.count()), lattice_.count() - 1));
+      case Shape::linear: return settle(unmap(std::lerp(first_, last_, u)));
+      case Shape::normal: {
+        const double p = std::lerp(first_, last_, mirrored_ ? 1 - u : u);
+        const double z = normal_quantile(std::clamp(p, first_ > 0 ? first_ : 0x1p-53, 1 - 0x1p-53));
+        return settle(unmap(mean_ + sd_ * (mirrored_ ? -z : z)));
+      }
+    }
+    return lower_;
+  }
+
+  /// The inverse; a discrete coordinate maps to the middle of its cell.
+  double to_unit(double x) const {
+    if (shape_ == Shape::point) return 0.5;
+    if (shape_ == Shape::options) return (lattice_.index(x) + 0.5) / lattice_.count();
+    x = std::clamp(x, lower_, upper_);
+    if (!quantised_) return cumulative(x);
+    const double k = lattice_.index(x);
+    const double half = lattice_.quantum() / 2;
+    const double low = k == 0 ? 0.0 : cumulative(lattice_.at(k) - half);
+    const double high = k + 1 == lattice_.count() ? 1.0 : cumulative(lattice_.at(k) + half);
+    return low + (high - low) / 2;
+  }
+
+  /// The coordinate of the domain nearest to x.
+  double settle(double x) const {
+    if (quantised_ || shape_ == Shape::options) return lattice_.at(lattice_.index(x));
+    if (shape_ == Shape::point) return x;
+    return std::clamp(x, lower_, upper_);
+  }
+
+ private:
+  enum class Shape : std::uint8_t { point, options, linear, normal };
+
+  double map(double x) const { return log_ ? std::log(x) : x; }
+  double unmap(double y) const { return log_ ? std::exp(y) : y; }
+
+  /// The prior's cumulative probability at x.
+  double cumulative(double x) const {
+    double u = 0;
+    if (shape_ == Shape::normal) {
+      const double z = (map(x) - mean_) / sd_;
+      u = (normal_cdf(mirrored_ ? -z : z) - first_) / (last_ - first_);
+      if (mirrored_) u = 1 - u;
+    } else if (last_ > first_) {
+      u = (map(x) / 2 - first_ / 2) / (last_ / 2 - first_ / 2);  // halves: the width may overflow
+    } else {
+      u = 0.5;
+    }
+    return std::clamp(u, 0.0, 1.0);
+  }
+
+  Shape shape_ = Shape::point;
+  bool log_ = false, quantised_ = false, mirrored_ = false;
+  double lower_ = 0, upper_ = 0;
+  double mean_ = 0, sd_ = 1;
+  double first_ = 0, last_ = 1;  // linear: mapped ends; normal: cumulative probabilities of the ends
+  Lattice lattice_;
+};
+
+}  // namespace hypertune::detail

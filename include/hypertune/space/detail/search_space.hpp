@@ -1,0 +1,173 @@
+// The member functions of SearchSpace. Included by space/search_space.hpp.
+#pragma once
+
+#include <hypertune/space/detail/grammar.hpp>
+#include <hypertune/space/detail/model.hpp>
+#include <hypertune/space/search_space.hpp>
+
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hypertune {
+
+inline std::size_t SearchSpace::size() const { return model_->dimensions.size(); }
+inline const std::string& SearchSpace::name(std::size_t dimension) const { return model_->dimensions[dimension].name; }
+inline const DomainInfo& SearchSpace::domain(std::size_t dimension) const { return model_->dimensions[dimension].info; }
+inline std::optional<std::size_t> SearchSpace::index_of(std::string_view name) const { return model_->find(name); }
+inline bool SearchSpace::active(std::size_t dimension, const Point& point) const {
+  return model_->active(dimension, point);
+}
+inline bool SearchSpace::conditional(std::size_t dimension) const {
+  return !model_->dimensions[dimension].when.empty();
+}
+
+inline Point SearchSpace::sample(Rng& rng) const {
+  constexpr int tries = 10'000;
+  Point point(size());
+  std::vector<int> refusals;  // by constraint
+  for (int i = 0; i < tries; ++i) {
+    for (std::size_t d = 0; d < point.size(); ++d) {
+      const double u = uniform01(rng);  // drawn even where inactive, so that the others do not depend on it
+      point[d] = active(d, point) ? model_->draw(d, u, point, rng) : inactive;
+    }
+    const auto& constraints = model_->constraints;
+    std::size_t c = 0;
+    while (c < constraints.size() && constraints[c].holds(*model_, point)) ++c;
+    if (c == constraints.size()) return point;
+    refusals.resize(constraints.size());
+    ++refusals[c];
+  }
+  const auto worst = static_cast<std::size_t>(std::max_element(refusals.begin(), refusals.end()) - refusals.begin());
+  fail(Errc::space,
+       "no configuration met the constraints in {} draws; '{}' refused {} of them: widen the bounds or loosen the "
+       "constraint",
+       tries, model_->constraints[worst].name, refusals[worst]);
+}
+
+inline Point SearchSpace::from_unit(std::span<const double> unit, Rng& rng) const {
+  if (unit.size() != size())
+    fail(Errc::usage, "from_unit() was given {} numbers, but the space has {} dimensions", unit.size(), size());
+  Point point(size());
+  for (std::size_t d = 0; d < point.size(); ++d)
+    point[d] = active(d, point) ? model_->draw(d, unit[d], point, rng) : inactive;
+  return point;
+}
+
+inline std::vector<double> SearchSpace::to_unit(const Point& point) const {
+  std::vector<double> unit(size(), inactive);
+  for (std::size_t d = 0; d < unit.size() && d < point.size(); ++d)
+    if (is_active(point[d])) unit[d] = model_->dimensions[d].probability(point[d]);
+  return unit;
+}
+
+inline bool SearchSpace::feasible(const Point& point) const {
+  for (const auto& constraint : model_->constraints)
+    if (!constraint.holds(*model_, point)) return false;
+  return true;
+}
+
+inline std::optional<std::string> SearchSpace::violated(const Point& point) const {
+  for (const auto& constraint : model_->constraints)
+    if (!constraint.holds(*model_, point)) return constraint.name;
+  return std::nullopt;
+}
+
+inline std::uint64_t SearchSpace::grid_size() const {
+  std::uint64_t size = 1;
+  for (const std::size_t d : model_->grid) size *= model_->dimensions[d].info.options;  // bounded by build_model()
+  return size;
+}
+
+inline std::optional<std::uint64_t> SearchSpace::cardinality() const {
+  std::uint64_t size = 1;
+  for (const auto& dimension : model_->dimensions) {
+    if (dimension.info.options == 0 || !dimension.when.empty()) return std::nullopt;
+    if (__builtin_mul_overflow(size, std::uint64_t{dimension.info.options}, &size)) return std::nullopt;
+  }
+  return size;
+}
+
+inline void SearchSpace::set_grid(Point& point, std::uint64_t index) const {
+  if (model_->grid.empty()) return;
+  std::uint64_t seed = index;
+  for (const double x : point) seed = (seed ^ std::bit_cast<std::uint64_t>(x)) * 0x9e3779b97f4a7c15U;
+  for (auto d = model_->grid.rbegin(); d != model_->grid.rend(); ++d) {
+    const std::uint64_t options = model_->dimensions[*d].info.options;
+    point[*d] = static_cast<double>(index % options);
+    index /= options;
+  }
+  std::optional<Rng> rng;  // costly to seed and rarely needed
+  for (std::size_t d = 0; d < point.size(); ++d) {
+    if (!active(d, point)) {
+      point[d] = inactive;
+    } else if (!is_active(point[d])) {
+      if (!rng) rng = derived_rng(seed, {});
+      const double u = uniform01(*rng);
+      point[d] = model_->draw(d, u, point, *rng);
+    }
+  }
+}
+
+inline Params SearchSpace::params(const Point& point) const { return model_->params(point); }
+
+inline Point SearchSpace::point(const Params& params) const {
+  for (const auto& [name, value] : params)
+    if (!model_->find(name)) fail(Errc::space, "there is no parameter '{}' in this space", name);
+  Point point(size());
+  for (std::size_t d = 0; d < point.size(); ++d) {
+    const auto& dimension = model_->dimensions[d];
+    const Value* value = params.find(dimension.name);
+    if (!active(d, point)) {
+      if (value != nullptr)
+        fail(Errc::space, "parameter '{}' = {} is given, but its condition does not hold: leave it out", dimension.name,
+             to_string(*value));
+      point[d] = inactive;
+    } else if (value != nullptr) {
+      point[d] = model_->coordinate(d, *value);
+    } else if (dimension.info.kind == DomainKind::constant) {
+      point[d] = 0;
+    } else {
+      fail(Errc::space, "parameter '{}' has no value: give it one", dimension.name);
+    }
+  }
+  return point;
+}
+
+inline std::string SearchSpace::text(std::size_t dimension, double coordinate) const {
+  return is_active(coordinate) ? to_string(model_->value(dimension, coordinate)) : "-";
+}
+
+inline std::string SearchSpace::describe() const {
+  std::string text;
+  for (const std::size_t d : model_->declared) text += detail::describe(model_->dimensions[d], *model_) + "\n";
+  if (!model_->constraints.empty()) {
+    text += "constraints: [";
+    for (std::size_t i = 0; i < model_->constraints.size(); ++i)
+      text += (i == 0 ? "" : ", ") + detail::quoted(model_->constraints[i].name);
+    text += "]\n";
+  }
+  return text;
+}
+
+inline std::optional<std::string> SearchSpace::invalid(const Point& point) const {
+  if (point.size() != size())
+    return fmt::format("a point of this space has {} coordinates, not {}", size(), point.size());
+  for (std::size_t d = 0; d < point.size(); ++d) {
+    const auto& dimension = model_->dimensions[d];
+    const bool wanted = active(d, point);
+    if (wanted != is_active(point[d]))
+      return fmt::format("parameter '{}' has {}", dimension.name,
+                         wanted ? "no value though it is active" : "a value though its condition does not hold");
+    if (!wanted) continue;
+    const double settled = dimension.law.settle(point[d]);
+    if (!std::isfinite(point[d]) ||
+        std::fabs(settled - point[d]) > 1e-9 * std::max(std::fabs(settled), dimension.info.quantum))
+      return fmt::format("parameter '{}' cannot have the coordinate {}; the nearest that it can have is {}",
+                         dimension.name, point[d], settled);
+  }
+  return std::nullopt;
+}
+
+}  // namespace hypertune

@@ -1,0 +1,222 @@
+// A dimension of a space: a name, a domain, the member of the user's struct that it sets, and conditions.
+#pragma once
+
+#include <hypertune/space/detail/build.hpp>
+#include <hypertune/space/domain.hpp>
+
+#include <cmath>
+#include <concepts>
+#include <functional>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+namespace detail {
+
+template <class D>
+DimensionDraft make_draft(std::string_view name, const D& domain) {
+  using T = typename D::value_type;
+  DimensionDraft draft;
+  draft.name = name;
+  draft.info = domain.info();
+  if constexpr (requires { std::string(domain.problem()); }) draft.problem = domain.problem();
+  if (!draft.problem.empty()) return draft;
+
+  DomainInfo& info = draft.info;
+  if (info.kind == DomainKind::real || info.kind == DomainKind::integer) {
+    if (info.kind == DomainKind::integer && info.quantum == 0) info.quantum = 1;
+    const double ratio = (info.upper - info.lower) / info.quantum;  // only a user's own domain is not settled yet
+    if (info.quantum > 0 && ratio >= 0 && ratio < Lattice::max_count) {
+      const Lattice lattice(info.lower, info.upper, info.quantum);
+      info.upper = lattice.upper();
+      info.options = static_cast<std::size_t>(lattice.count());
+    }
+  } else if (info.kind != DomainKind::derived) {
+    for (std::size_t i = 0; i < info.options; ++i) {
+      if constexpr (requires { Value(domain.outside(i)); })
+        draft.options.push_back(domain.outside(i));
+      else if constexpr (requires { std::string(domain.text(i)); })
+        draft.options.emplace_back(std::string(domain.text(i)));
+      else if constexpr (requires { to_value(domain.value(0.0)); })
+        draft.options.push_back(to_value(domain.value(static_cast<double>(i))));
+      else
+        draft.problem = "its options are neither numbers nor strings: give its domain a member text(option)";
+    }
+  }
+  if constexpr (std::same_as<T, bool>)
+    draft.type = ValueType::boolean;
+  else if constexpr (std::is_integral_v<T>)
+    draft.type = ValueType::integer;
+
+  if constexpr (requires { std::string(domain.grammar()); })
+    draft.grammar = domain.grammar();
+  else
+    draft.grammar = fmt::format("custom: [{}, {}]", number_text(info.lower), number_text(info.upper));
+  if constexpr (requires { domain.from_unit(0.5), domain.to_unit(0.5); }) {
+    draft.from_unit = [domain](double u) { return static_cast<double>(domain.from_unit(u)); };
+    draft.to_unit = [domain](double x) { return static_cast<double>(domain.to_unit(x)); };
+  }
+  if constexpr (requires(Rng& rng) { domain.draw(Params(), rng); })
+    draft.derive = [domain, label = draft.name](const SpaceModel& model, const Point& point, Rng& rng) {
+      const double x = domain.draw(model.params(point), rng);
+      if (!std::isfinite(x)) fail_dimension(label, "its callable returned {}: it must return a finite number", x);
+      return x;
+    };
+  return draft;
+}
+
+template <class M>
+struct Member {
+  using type = M;
+  static constexpr bool optional = false;
+};
+template <class M>
+struct Member<std::optional<M>> {
+  using type = M;
+  static constexpr bool optional = true;
+};
+
+template <class T>
+inline constexpr bool is_number = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
+
+/// Compile-time check that values of type V can be kept in a member of type M.
+template <class V, class M>
+constexpr void check_member() {
+  if constexpr (std::same_as<V, bool> || std::same_as<M, bool>)
+    static_assert(std::same_as<V, M>,
+                  "hypertune: a domain of true and false needs a bool member, and a bool member such a domain");
+  else if constexpr (std::is_floating_point_v<V>)
+    static_assert(std::is_floating_point_v<M>,
+                  "hypertune: this domain draws real numbers, but the member is not a float or double: change the "
+                  "member's type, or use integer() or log_int()");
+  else if constexpr (std::is_integral_v<V>)
+    static_assert(is_number<M>, "hypertune: this domain draws whole numbers, but the member is not a number");
+  else
+    static_assert(std::convertible_to<V, M> && std::convertible_to<M, V>,
+                  "hypertune: the options are of a type that does not convert to the member's type and back");
+}
+
+/// Whether every whole number of the domain fits the type M; if not, says so in `problem`.
+template <class M>
+void check_range(DimensionDraft& draft) {
+  if constexpr (std::is_integral_v<M> && !std::same_as<M, bool>) {
+    double low = draft.info.lower;
+    double high = draft.info.upper;
+    if (draft.info.kind == DomainKind::derived || !draft.problem.empty()) return;
+    if (!draft.options.empty()) {
+      low = std::numeric_limits<double>::infinity();
+      high = -low;
+      for (const auto& option : draft.options) {
+        low = std::min(low, number(option));  // NaN, that is a named option, is never the lesser
+        high = std::max(high, number(option));
+      }
+      if (low > high) return;
+    }
+    const double limit = std::ldexp(1.0, std::numeric_limits<M>::digits);
+    if (low < (std::is_signed_v<M> ? -limit : 0.0) || high >= limit)
+      draft.problem = fmt::format("its values from {} to {} do not fit the member's type: use a wider one", low, high);
+  }
+}
+
+}  // namespace detail
+
+/// One dimension, made by dim(). With Config = Params it belongs to a space without a struct.
+template <class Config = Params>
+class Dim {
+ public:
+  using Setter = std::function<void(Config&, double)>;
+  using Getter = std::function<double(const Config&)>;  // NaN for a value outside the domain
+
+  Dim(detail::DimensionDraft draft, Setter set, Getter get)
+      : draft_(std::move(draft)), set_(std::move(set)), get_(std::move(get)) {}
+
+  /// The dimension is active only where parameter `parent` is active and has this value. Several conditions must all
+  /// hold. The parent may be declared before or after.
+  template <class T>
+  Dim when(std::string parent, const T& value) const {
+    return with({std::move(parent), {condition_value(value)}});
+  }
+  /// … has one of these values.
+  template <class T>
+  Dim when(std::string parent, std::initializer_list<T> values) const {
+    return when(std::move(parent), std::vector<T>(values));
+  }
+  template <class T>
+  Dim when(std::string parent, const std::vector<T>& values) const {
+    detail::ConditionDraft condition{.parent = std::move(parent), .values = {}};
+    for (const auto& value : values) condition.values.push_back(condition_value(T(value)));
+    return with(std::move(condition));
+  }
+  /// … is a number in [lower, upper].
+  Dim when_between(std::string parent, double lower, double upper) const {
+    return with({.parent = std::move(parent), .values = {}, .range = true, .lower = lower, .upper = upper});
+  }
+
+  const std::string& name() const { return draft_.name; }
+
+  // For spaces.
+  const detail::DimensionDraft& draft() const { return draft_; }
+  const Setter& setter() const { return set_; }
+  const Getter& getter() const { return get_; }
+  Dim with(detail::ConditionDraft condition) const {
+    Dim result = *this;
+    result.draft_.conditions.push_back(std::move(condition));
+    return result;
+  }
+
+ private:
+  template <class T>
+  static Value condition_value(const T& value) {
+    if constexpr (requires { detail::to_value(value); })
+      return detail::to_value(value);
+    else {
+      static_assert(fmt::is_formattable<T>::value,
+                    "hypertune: this value cannot be printed by fmt: give the option's name instead");
+      return fmt::format("{}", value);
+    }
+  }
+
+  detail::DimensionDraft draft_;
+  Setter set_;
+  Getter get_;
+};
+
+/// A dimension of a space without a struct: `dim("lr", log_uniform(1e-4, 1e-1))`.
+template <Domain D>
+Dim<Params> dim(std::string_view name, const D& domain) {
+  return {detail::make_draft(name, domain), nullptr, nullptr};
+}
+
+/// A dimension that sets a member of the user's struct: `dim("lr", &Config::lr, log_uniform(1e-4, 1e-1))`. The member
+/// may be a std::optional, which is then empty where the dimension is not active.
+template <class Config, class M, Domain D>
+Dim<Config> dim(std::string_view name, M Config::* member, const D& domain) {
+  using V = typename D::value_type;
+  using Kept = typename detail::Member<M>::type;
+  detail::check_member<V, Kept>();
+  auto draft = detail::make_draft(name, domain);
+  detail::check_range<Kept>(draft);
+  auto set = [member, domain](Config& config, double coordinate) {
+    config.*member = static_cast<Kept>(static_cast<V>(domain.value(coordinate)));
+  };
+  auto get = [member, domain](const Config& config) -> double {
+    const auto coordinate = [&](const Kept& value) -> double {
+      if constexpr (std::is_integral_v<V> && std::is_floating_point_v<Kept>)  // 2.5 is no whole number, 1e300 no int
+        if (!(std::fabs(value) < 9e18) || value != std::trunc(value)) return inactive;
+      return static_cast<double>(domain.coordinate(static_cast<V>(value)));
+    };
+    if constexpr (detail::Member<M>::optional)
+      return config.*member ? coordinate(*(config.*member)) : inactive;
+    else
+      return coordinate(config.*member);
+  };
+  return {std::move(draft), std::move(set), std::move(get)};
+}
+
+}  // namespace hypertune

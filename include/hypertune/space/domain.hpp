@@ -1,0 +1,235 @@
+// Domains: what values one parameter may take, and how likely they are before anything is known.
+#pragma once
+
+#include <hypertune/space/detail/grammar.hpp>
+#include <hypertune/space/domain_info.hpp>
+#include <hypertune/space/params.hpp>
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace hypertune {
+
+/// A Domain says what values a parameter may take. Coordinates are what searchers see: a number's own value, or the
+/// index of an option. A minimal model, which a user may write:
+/// ```cpp
+/// struct Angle {  // degrees, all equally likely
+///   using value_type = double;
+///   ht::DomainInfo info() const { return {.kind = ht::DomainKind::real, .lower = 0, .upper = 360}; }
+///   double value(double coordinate) const { return coordinate; }
+///   double coordinate(double value) const { return value; }  // NaN for what is no value of the domain
+/// };
+/// ```
+/// It may also have `double from_unit(double u) const` with its inverse `to_unit(coordinate)`, for a prior that
+/// DomainInfo cannot say (both monotone; discrete ones must keep to their coordinates); `std::string problem() const`,
+/// the mistake in its arguments if there is one, which the space reports with the parameter's name; `std::string
+/// text(std::size_t option) const`, how an option is written where its value is no number or string; and `std::string
+/// grammar() const`, how it is written in YAML. All are called from several threads and must not change anything.
+template <class D>
+concept Domain = std::copy_constructible<D> && requires(const D& domain, double coordinate) {
+  typename D::value_type;
+  { domain.info() } -> std::convertible_to<DomainInfo>;
+  { domain.value(coordinate) } -> std::convertible_to<typename D::value_type>;
+  { domain.coordinate(std::declval<const typename D::value_type&>()) } -> std::convertible_to<double>;
+};
+
+namespace detail {
+
+/// What numeric domains share: T is double or std::int64_t.
+template <class T>
+class Number {
+ public:
+  using value_type = T;
+
+  Number(std::string_view word, DomainInfo info) : word_(word), info_(info) {
+    info_.kind = std::same_as<T, double> ? DomainKind::real : DomainKind::integer;
+  }
+
+  const DomainInfo& info() const { return info_; }
+  T value(double coordinate) const { return static_cast<T>(coordinate); }
+  double coordinate(T value) const { return static_cast<double>(value); }
+  const std::string& problem() const { return problem_; }
+
+  std::string grammar() const {
+    const auto text = [&](double x) { return number_text(x); };
+    std::string result = fmt::format("{}: [{}, {}]", word_, text(info_.lower), text(info_.upper));
+    if (info_.quantum > 0 && !(std::same_as<T, std::int64_t> && info_.quantum == 1))
+      result += fmt::format(", quantum: {}", text(info_.quantum));
+    return result;
+  }
+
+ protected:
+  /// Puts the bounds on the lattice and counts its points; notes what does not make sense.
+  void settle() {
+    if (!problem_.empty()) return;
+    if (std::isnan(info_.lower) || std::isnan(info_.upper)) return note("a bound is NaN: give a number");
+    if (info_.lower > info_.upper)
+      return note("the lower bound {} is above the upper bound {}: swap them", info_.lower, info_.upper);
+    if (info_.mean && !(std::isfinite(*info_.mean) && std::isfinite(*info_.sd) && *info_.sd > 0))
+      return note("the mean {} and the standard deviation {} must be finite, and the latter above zero", *info_.mean,
+                  *info_.sd);
+    if (!info_.mean && (std::isinf(info_.lower) || std::isinf(info_.upper)))
+      return note("a bound is infinite: only normal and log_normal may be unbounded");
+    if (info_.log && !info_.mean && info_.lower <= 0)
+      return note("the lower bound of {} is {}, whose logarithm does not exist: it must be above zero", word_,
+                  info_.lower);
+    if (info_.quantum == 0) {
+      if (info_.lower == info_.upper) info_.options = 1;
+      return;
+    }
+    const double ratio = (info_.upper - info_.lower) / info_.quantum;
+    if (!(ratio < Lattice::max_count / 2))
+      return note("there are more than 2^52 values in [{}, {}] at a quantum of {}: take a larger quantum", info_.lower,
+                  info_.upper, info_.quantum);
+    const Lattice lattice(info_.lower, info_.upper, info_.quantum);
+    info_.upper = lattice.upper();
+    info_.options = static_cast<std::size_t>(lattice.count());
+  }
+
+  void set_quantum(double quantum) {
+    if (!(quantum > 0 && std::isfinite(quantum)))
+      return note("the quantum is {}: it must be a number above zero", quantum);
+    if (std::same_as<T, std::int64_t> && quantum != std::trunc(quantum))
+      return note("the quantum of whole numbers is {}: it must be a whole number", quantum);
+    info_.quantum = quantum;
+  }
+
+  template <class... Args>
+  void note(fmt::format_string<Args...> format, Args&&... args) {
+    if (problem_.empty()) problem_ = fmt::format(format, std::forward<Args>(args)...);
+  }
+
+  std::string word_;  // in the YAML grammar
+  DomainInfo info_;
+  std::string problem_;
+};
+
+/// The bounds of a normal prior in the domain's own units; quantised ones are kept to where cells can be told apart.
+inline constexpr double normal_reach = 6;
+
+}  // namespace detail
+
+/// Numbers between bounds: uniform, log_uniform, integer, log_int.
+template <class T>
+class Uniform : public detail::Number<T> {
+ public:
+  Uniform(std::string_view word, double lower, double upper, bool log, std::optional<double> quantum = {})
+      : detail::Number<T>(word, {.lower = lower, .upper = upper, .log = log}), upper_(upper) {
+    constexpr double whole_limit = 9007199254740992.0;
+    if (std::same_as<T, std::int64_t> && (std::fabs(lower) > whole_limit || std::fabs(upper) > whole_limit))
+      this->note("whole numbers must lie within ±2^53, not in [{}, {}]", lower, upper);
+    if (std::same_as<T, std::int64_t> && (lower != std::trunc(lower) || upper != std::trunc(upper)))
+      this->note("the bounds [{}, {}] must be whole numbers", lower, upper);
+    if (quantum) this->set_quantum(*quantum);
+    this->settle();
+  }
+
+  /// The same with values lower, lower + q, lower + 2q, … only.
+  Uniform quantum(double q) const { return Uniform(this->word_, this->info_.lower, upper_, this->info_.log, q); }
+
+ private:
+  double upper_;  // as given, before it was put on a lattice
+};
+
+/// Numbers round a mean: normal, log_normal.
+class Normal : public detail::Number<double> {
+ public:
+  Normal(std::string_view word, double mean, double sd, bool log, std::optional<double> quantum = {},
+         double lower = -std::numeric_limits<double>::infinity(),
+         double upper = std::numeric_limits<double>::infinity())
+      : Number(word, {.lower = lower, .upper = upper, .log = log, .mean = mean, .sd = sd}),
+        lower_given_(lower),
+        upper_given_(upper),
+        quantum_given_(quantum) {
+    if (quantum) set_quantum(*quantum);
+    restrict();
+    settle();
+  }
+
+  /// The same within [lower, upper]; the prior is cut off there, not piled up.
+  Normal truncated(double lower, double upper) const {
+    return Normal(word_, *info_.mean, *info_.sd, info_.log, quantum_given_, lower, upper);
+  }
+  /// The same with multiples of `q` only, within six standard deviations.
+  Normal quantum(double q) const {
+    return Normal(word_, *info_.mean, *info_.sd, info_.log, q, lower_given_, upper_given_);
+  }
+
+  std::string grammar() const {
+    std::string text =
+        fmt::format("{}: [{}, {}]", word_, detail::number_text(*info_.mean), detail::number_text(*info_.sd));
+    if (quantum_given_) text += fmt::format(", quantum: {}", detail::number_text(*quantum_given_));
+    if (std::isfinite(lower_given_) || std::isfinite(upper_given_))
+      text += fmt::format(", bounds: [{}, {}]", detail::number_text(lower_given_), detail::number_text(upper_given_));
+    return text;
+  }
+
+ private:
+  /// Bounds as far as the prior reaches.
+  void restrict() {
+    const bool log = info_.log;
+    const double mean = *info_.mean;
+    const double sd = *info_.sd;
+    if (!problem_.empty() || !(sd > 0) || !std::isfinite(sd) || !std::isfinite(mean) || !(info_.lower <= info_.upper))
+      return;  // settle() says what is wrong
+    if (log && info_.upper <= 0) return note("the upper bound of log_normal is {}: it must be above zero", info_.upper);
+    if (log) info_.lower = std::max(info_.lower, 0.0);
+    const auto map = [&](double x) { return log ? std::log(x) : x; };
+    const auto unmap = [&](double x) { return log ? std::exp(x) : x; };
+    const double z1 = (map(info_.lower) - mean) / sd;
+    const double z2 = (map(info_.upper) - mean) / sd;
+    if (z1 > 8 || z2 < -8)
+      return note(
+          "the bounds [{}, {}] leave nothing of a normal prior with mean {} and standard deviation {}: move one",
+          lower_given_, upper_given_, mean, sd);
+    if (quantum_given_) {  // multiples of the quantum, as far as the prior reaches
+      const double q = info_.quantum;
+      const double reach = detail::normal_reach + std::max({0.0, z1, -z2});
+      info_.lower = std::ceil(std::max(info_.lower, unmap(mean - reach * sd)) / q - 1e-9) * q;
+      info_.upper = std::floor(std::min(info_.upper, unmap(mean + reach * sd)) / q + 1e-9) * q;
+      if (log && info_.lower <= 0) info_.lower = q;
+      if (info_.lower > info_.upper)
+        return note(
+            "no multiple of the quantum {} lies within the bounds and six standard deviations: take a smaller one", q);
+    }
+  }
+
+  double lower_given_, upper_given_;
+  std::optional<double> quantum_given_;
+};
+
+/// Real numbers, all in [lower, upper] equally likely.
+inline Uniform<double> uniform(double lower, double upper) { return {"uniform", lower, upper, false}; }
+/// lower, lower + quantum, … up to upper, equally likely.
+inline Uniform<double> quantized(double lower, double upper, double quantum) {
+  return uniform(lower, upper).quantum(quantum);
+}
+/// Real numbers whose logarithm is uniform; lower must be above zero.
+inline Uniform<double> log_uniform(double lower, double upper) { return {"log_uniform", lower, upper, true}; }
+inline Uniform<double> quantized_log(double lower, double upper, double quantum) {
+  return log_uniform(lower, upper).quantum(quantum);
+}
+/// Real numbers round `mean`; `.truncated(lower, upper)` bounds them.
+inline Normal normal(double mean, double sd) { return {"normal", mean, sd, false}; }
+inline Normal quantized_normal(double mean, double sd, double quantum) { return normal(mean, sd).quantum(quantum); }
+/// Positive numbers whose (natural) logarithm has this mean and standard deviation.
+inline Normal log_normal(double mean, double sd) { return {"log_normal", mean, sd, true}; }
+/// Whole numbers in [lower, upper], both included, equally likely. With a quantum: lower, lower + quantum, …
+inline Uniform<std::int64_t> integer(std::int64_t lower, std::int64_t upper, std::int64_t quantum = 1) {
+  return {"integer", static_cast<double>(lower), static_cast<double>(upper), false, static_cast<double>(quantum)};
+}
+/// Whole numbers in [lower, upper], both included, uniform in the logarithm; lower must be above zero.
+inline Uniform<std::int64_t> log_int(std::int64_t lower, std::int64_t upper, std::int64_t quantum = 1) {
+  return {"log_int", static_cast<double>(lower), static_cast<double>(upper), true, static_cast<double>(quantum)};
+}
+
+}  // namespace hypertune
+
+#include <hypertune/space/options.hpp>  // choice, ordinal, discrete, boolean, grid, constant, derived

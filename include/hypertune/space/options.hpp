@@ -1,0 +1,232 @@
+// Domains of listed values: choice, ordinal, discrete, boolean, grid, constant; and derived ones.
+#pragma once
+
+#include <hypertune/space/domain.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+namespace detail {
+
+template <class T>
+concept Text = std::convertible_to<const T&, std::string_view>;
+
+/// A value of one of the four plain types, where T is one.
+template <class T>
+  requires(std::is_arithmetic_v<T> || Text<T>)
+Value to_value(const T& x) {
+  if constexpr (std::same_as<T, bool>)
+    return x;
+  else if constexpr (std::is_integral_v<T>)
+    return static_cast<std::int64_t>(x);
+  else if constexpr (std::is_floating_point_v<T>)
+    return static_cast<double>(x);
+  else
+    return std::string(std::string_view(x));
+}
+inline Value to_value(const Value& x) { return x; }
+
+/// What a list element is kept as: string literals become strings.
+template <class T>
+using Stored = std::conditional_t<std::same_as<std::decay_t<T>, const char*>, std::string, T>;
+
+}  // namespace detail
+
+/// One of several values of any equality-comparable type. Outside the program an option is its value where that is a
+/// number or a string, else its name, else what fmt prints.
+template <class T>
+class Options {
+ public:
+  using value_type = T;
+
+  Options(std::string_view word, DomainKind kind, std::vector<T> values, bool grid = false)
+      : word_(word), values_(std::move(values)) {
+    static_assert(std::equality_comparable<T>, "the options of a choice must be comparable by ==");
+    info_ = {.kind = kind,
+             .lower = 0,
+             .upper = values_.empty() ? 0.0 : static_cast<double>(values_.size() - 1),
+             .options = values_.size(),
+             .grid = grid};
+  }
+
+  /// Names for the options, in the same order, for values that print badly or not at all.
+  Options names(std::vector<std::string> names) const {
+    Options result = *this;
+    if (names.size() != values_.size())
+      result.problem_ =
+          fmt::format("{} names are given for {} options: give one for each", names.size(), values_.size());
+    result.names_ = std::move(names);
+    return result;
+  }
+
+  const DomainInfo& info() const { return info_; }
+  T value(double coordinate) const {
+    return values_[static_cast<std::size_t>(std::clamp(coordinate, info_.lower, info_.upper))];
+  }
+  double coordinate(const T& value) const {
+    const auto at = std::find(values_.begin(), values_.end(), value);
+    return at == values_.end() ? inactive : static_cast<double>(at - values_.begin());
+  }
+
+  /// The option as the outside sees it.
+  Value outside(std::size_t option) const {
+    const T value = values_[option];
+    if (option < names_.size()) return names_[option];
+    if constexpr (std::is_arithmetic_v<T> || detail::Text<T> || std::same_as<T, Value>)
+      return detail::to_value(value);
+    else if constexpr (fmt::is_formattable<T>::value)
+      return fmt::format("{}", value);
+    else
+      return std::string();
+  }
+
+  std::string problem() const {
+    if (!problem_.empty()) return problem_;
+    if (values_.empty()) return "there are no options: give at least one";
+    if constexpr (!(std::is_arithmetic_v<T> || detail::Text<T> || std::same_as<T, Value> ||
+                    fmt::is_formattable<T>::value))
+      if (names_.empty()) return "its options are of a type that fmt cannot print: give them names with .names({...})";
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      const Value value = outside(i);
+      if (const auto* x = std::get_if<double>(&value); x != nullptr && !std::isfinite(*x))
+        return fmt::format("option {} is {}: every number must be finite", i + 1, *x);
+      for (std::size_t j = 0; j < i; ++j)
+        if (detail::same_value(outside(j), value))
+          return fmt::format("option '{}' is given twice: remove one", to_string(value));
+    }
+    return {};
+  }
+
+  std::string grammar() const {
+    std::vector<Value> values;
+    for (std::size_t i = 0; i < values_.size(); ++i) values.push_back(outside(i));
+    return fmt::format("{}: {}", word_,
+                       word_ == "constant" ? detail::value_text(values.at(0)) : detail::list_text(values));
+  }
+
+ private:
+  std::string word_;
+  std::vector<T> values_;
+  std::vector<std::string> names_;
+  DomainInfo info_;
+  std::string problem_;
+};
+
+/// One of several values without order: `choice<std::string>({"sgd", "adam"})`, `choice({16, 32, 64})`.
+template <class T>
+Options<T> choice(std::vector<T> values) {
+  return {"choice", DomainKind::categorical, std::move(values)};
+}
+template <class T>
+Options<detail::Stored<T>> choice(std::initializer_list<T> values) {
+  return choice(std::vector<detail::Stored<T>>(values.begin(), values.end()));
+}
+
+/// One of several values whose order means something: `ordinal<std::string>({"small", "medium", "large"})`.
+template <class T>
+Options<T> ordinal(std::vector<T> values) {
+  return {"ordinal", DomainKind::ordinal, std::move(values)};
+}
+template <class T>
+Options<detail::Stored<T>> ordinal(std::initializer_list<T> values) {
+  return ordinal(std::vector<detail::Stored<T>>(values.begin(), values.end()));
+}
+
+/// One of several numbers, put in ascending order: `discrete({0.1, 0.5, 2.0})`.
+template <class T>
+  requires std::is_arithmetic_v<T>
+Options<T> discrete(std::vector<T> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return {"discrete", DomainKind::ordinal, std::move(numbers)};
+}
+template <class T>
+  requires std::is_arithmetic_v<T>
+Options<T> discrete(std::initializer_list<T> numbers) {
+  return discrete(std::vector<T>(numbers));
+}
+
+/// true or false.
+inline Options<bool> boolean() { return {"boolean", DomainKind::categorical, std::vector<bool>{false, true}}; }
+
+/// Several values of which every one is to be tried; several grids make all combinations. Mixes with sampled
+/// dimensions: each combination then gets its own draw of those. Numbers in ascending order are an ordinal dimension.
+template <class T>
+Options<T> grid(std::vector<T> values) {
+  auto kind = DomainKind::categorical;
+  if constexpr (std::is_arithmetic_v<T> && !std::same_as<T, bool>)
+    if (std::is_sorted(values.begin(), values.end())) kind = DomainKind::ordinal;
+  return {"grid", kind, std::move(values), true};
+}
+template <class T>
+Options<detail::Stored<T>> grid(std::initializer_list<T> values) {
+  return grid(std::vector<detail::Stored<T>>(values.begin(), values.end()));
+}
+
+/// One value.
+template <class T>
+Options<detail::Stored<T>> constant(T value) {
+  std::vector<detail::Stored<T>> values;
+  values.emplace_back(std::move(value));
+  return {"constant", DomainKind::constant, std::move(values)};
+}
+
+/// A number computed from the parameters drawn before it, and random numbers if it wants any: see derived().
+template <class F>
+class Derived {
+  template <class G>
+  static auto result_of() {
+    if constexpr (std::is_invocable_v<const G&, const Params&, Rng&>)
+      return std::type_identity<std::invoke_result_t<const G&, const Params&, Rng&>>();
+    else if constexpr (std::is_invocable_v<const G&, const Params&>)
+      return std::type_identity<std::invoke_result_t<const G&, const Params&>>();
+    else
+      return std::type_identity<void>();
+  }
+
+ public:
+  using value_type = std::remove_cvref_t<typename decltype(result_of<F>())::type>;
+  static_assert(!std::is_void_v<value_type>,
+                "derived: the callable must take (const Params&, Rng&) or (const Params&)");
+  static_assert(std::is_arithmetic_v<value_type>, "derived: the callable must return a number or a bool");
+
+  explicit Derived(F function) : function_(std::move(function)) {}
+
+  DomainInfo info() const {
+    return {.kind = DomainKind::derived,
+            .lower = -std::numeric_limits<double>::infinity(),
+            .upper = std::numeric_limits<double>::infinity()};
+  }
+  value_type value(double coordinate) const { return static_cast<value_type>(coordinate); }
+  double coordinate(value_type value) const { return static_cast<double>(value); }
+  std::string grammar() const { return "derived: in the program"; }
+
+  double draw(const Params& earlier, Rng& rng) const {
+    if constexpr (std::is_invocable_v<const F&, const Params&, Rng&>)
+      return static_cast<double>(function_(earlier, rng));
+    else
+      return static_cast<double>(function_(earlier));
+  }
+
+ private:
+  F function_;
+};
+
+/// A dependent draw: `derived([](const Params& p, Rng& rng) { return p.get<double>("low") + uniform01(rng); })`. The
+/// callable sees the active parameters declared before this one; it must be safe to call from several threads.
+template <class F>
+Derived<F> derived(F function) {
+  return Derived<F>(std::move(function));
+}
+
+}  // namespace hypertune
