@@ -10,17 +10,17 @@ namespace hypertune {
 
 /// What one trial needs. Zero means none.
 struct Resources {
-  double cpus = 1;                       ///< whole cores are pinned; a fraction shares a core
-  double gpus = 0;                       ///< a whole number, or a fraction below 1 of one GPU
-  std::uint64_t memory = 0;              ///< bytes the trial may use; 0: no limit
-  std::map<std::string, double> custom;  ///< by name, e.g. {"licence", 1}
+  double cpus = 1;                            ///< whole cores are pinned; a fraction shares a core
+  double gpus = 0;                            ///< a whole number, or a fraction below 1 of one GPU
+  std::uint64_t memory = 0;                   ///< bytes the trial may use; 0: no limit
+  std::map<std::string, double> custom = {};  ///< by name, e.g. {"licence", 1}
   friend bool operator==(const Resources&, const Resources&) = default;
 };
 
 /// A machine that can run trials.
 struct Host {
   std::string name = "localhost";
-  Resources total;
+  Resources total = {};
 };
 
 /// The part of a host that a placement gave to a trial.

@@ -1,0 +1,294 @@
+// Placement: which host, cores and devices a trial gets.
+#pragma once
+
+#include <hypertune/error.hpp>
+#include <hypertune/execute/resources.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+
+/// Accounts for what hosts have and trials hold. Amounts are kept in millionths, so that a fraction given and taken
+/// back a million times leaves nothing behind. Hosts fill up in their order. Placing and releasing cost O(log hosts) as
+/// long as successive requests are alike. No I/O, not thread-safe.
+class Placement {
+ public:
+  using Excluded = std::set<std::string>;
+
+  explicit Placement(const std::vector<Host>& hosts) {
+    for (const auto& host : hosts) add_host(host);
+  }
+
+  /// Adds a host; returns its index.
+  int add_host(const Host& host) {
+    HostState state;
+    state.name = host.name;
+    state.total = state.free = amounts(host.total);
+    if (!(host.total.cpus >= 0 && host.total.gpus >= 0))
+      fail(Errc::usage, "host '{}': cpus and gpus must be 0 or more", host.name);
+    const auto cores = static_cast<int>(std::min(host.total.cpus, 4096.0));
+    for (int core = cores - 1; core >= 0; --core) state.cores.push_back(core);
+    state.devices.assign(static_cast<std::size_t>(std::min(host.total.gpus, 4096.0)), unit);
+    hosts_.push_back(std::move(state));
+    const int index = static_cast<int>(hosts_.size()) - 1;
+    open_.insert(index);
+    return index;
+  }
+  /// Takes a host out: nothing is placed there until restore_host(). What is held there is still to be released.
+  void remove_host(int host) {
+    at(host).gone = true;
+    open_.erase(host);
+  }
+  void restore_host(int host) {
+    at(host).gone = false;
+    open_.insert(host);
+  }
+  const std::string& host_name(int host) const { return hosts_.at(static_cast<std::size_t>(host)).name; }
+
+  /// A slot for `request` on the first host that has room; nullopt when none has now.
+  std::optional<Slot> place(const Resources& request, const Excluded& excluded = {}) {
+    if (!last_ || *last_ != request) {  // hosts that were too full for the last request may do for this one
+      last_ = request;
+      for (int host = 0; host < static_cast<int>(hosts_.size()); ++host)
+        if (!at(host).gone) open_.insert(host);
+    }
+    const Amounts need = amounts(request);
+    for (auto it = open_.begin(); it != open_.end();) {
+      const int host = *it;
+      if (!excluded.empty() && excluded.contains(at(host).name)) {
+        ++it;
+        continue;
+      }
+      if (auto slot = take(host, request, need)) return slot;
+      it = open_.erase(it);  // too full for requests like this one until something is released there
+    }
+    return std::nullopt;
+  }
+  /// A slot on the host called `name`, for a trial that is there already.
+  std::optional<Slot> place_on(std::string_view name, const Resources& request) {
+    for (int host = 0; host < static_cast<int>(hosts_.size()); ++host)
+      if (at(host).name == name && !at(host).gone) return take(host, request, amounts(request));
+    return std::nullopt;
+  }
+
+  void release(const Slot& slot) {
+    auto& host = at(slot.host);
+    const Amounts given = amounts(slot.resources);
+    host.free.cpus += given.cpus;
+    host.free.memory += given.memory;
+    for (const auto& [name, amount] : given.custom) host.free.custom[name] += amount;
+    for (const int device : slot.gpus)
+      host.devices[static_cast<std::size_t>(device)] += slot.gpus.size() == 1 ? std::min(given.gpus, unit) : unit;
+    host.free.gpus += given.gpus;
+    for (auto core = slot.cpus.rbegin(); core != slot.cpus.rend(); ++core) host.cores.push_back(*core);
+    if (!host.gone) open_.insert(slot.host);
+  }
+
+  /// Whether some host could hold `request` if it were empty.
+  bool possible(const Resources& request, const Excluded& excluded = {}) const {
+    const Amounts need = amounts(request);
+    return std::any_of(hosts_.begin(), hosts_.end(), [&](const HostState& host) {
+      return !host.gone && !excluded.contains(host.name) && fits(need, host.total) && sound(request);
+    });
+  }
+
+  /// One sentence why `request` is not placed now, or can never be. Empty when there is room.
+  std::string why_not(const Resources& request, const Excluded& excluded = {}) const {
+    const Amounts need = amounts(request);
+    if (!sound(request))
+      return fmt::format("{} gpus cannot be had: ask for a whole number, or for a fraction below 1 of one",
+                         request.gpus);
+    if (hosts_.empty()) return "there is no host";
+    const HostState* widest = nullptr;
+    const HostState* freest = nullptr;
+    for (const auto& host : hosts_) {
+      if (host.gone || excluded.contains(host.name)) continue;
+      if (widest == nullptr || missing(need, host.total).size() < missing(need, widest->total).size()) widest = &host;
+      if (fits(need, host.total) && (freest == nullptr || host.free.cpus > freest->free.cpus)) freest = &host;
+    }
+    if (widest == nullptr) return "every host is lost or excluded";
+    if (freest == nullptr)
+      return fmt::format("needs {}, which no host has (host '{}' {})", list(need, missing(need, widest->total)),
+                         widest->name, has(*widest, missing(need, widest->total)));
+    auto lacking = missing(need, freest->free);
+    if (lacking.empty() && need.gpus > 0 && !devices_for(*freest, need.gpus)) lacking.emplace_back("gpus");
+    if (lacking.empty()) return "";
+    return fmt::format("waits for {}: on host '{}' {} in use", list(need, lacking), freest->name,
+                       used(*freest, lacking));
+  }
+
+  /// About how many trials like `request` run at once.
+  int about(const Resources& request) const {
+    const Amounts need = amounts(request);
+    std::int64_t sum = 0;
+    for (const auto& host : hosts_) {
+      if (host.gone || !fits(need, host.total)) continue;
+      std::int64_t most = 1'000'000;
+      if (need.cpus > 0) most = std::min(most, host.total.cpus / need.cpus);
+      if (need.gpus > 0) most = std::min(most, host.total.gpus / need.gpus);
+      if (need.memory > 0 && host.total.memory > 0) most = std::min(most, host.total.memory / need.memory);
+      for (const auto& [name, amount] : need.custom)
+        if (amount > 0) most = std::min(most, host.total.custom.at(name) / amount);
+      sum += most;
+    }
+    return static_cast<int>(std::min<std::int64_t>(sum, 1'000'000));
+  }
+
+ private:
+  static constexpr std::int64_t unit = 1'000'000;
+  struct Amounts {
+    std::int64_t cpus = 0, gpus = 0, memory = 0;  // memory in bytes; a host's 0 is "not accounted for"
+    std::map<std::string, std::int64_t> custom;
+  };
+  struct HostState {
+    std::string name;
+    Amounts total, free;
+    std::vector<int> cores;             // free ones, the lowest last
+    std::vector<std::int64_t> devices;  // what is free of each GPU
+    bool gone = false;
+  };
+
+  static std::int64_t fixed(double amount) {
+    if (!(amount >= 0) || amount > 1e12)
+      fail(Errc::usage, "a resource of {} makes no sense: it must be 0 or more", amount);
+    return std::llround(amount * unit);
+  }
+  static Amounts amounts(const Resources& r) {
+    Amounts a;
+    a.cpus = fixed(r.cpus);
+    a.gpus = fixed(r.gpus);
+    a.memory = static_cast<std::int64_t>(std::min<std::uint64_t>(r.memory, std::numeric_limits<std::int64_t>::max()));
+    for (const auto& [name, amount] : r.custom) a.custom[name] = fixed(amount);
+    return a;
+  }
+  static bool sound(const Resources& r) { return fixed(r.gpus) <= unit || fixed(r.gpus) % unit == 0; }
+
+  static std::vector<std::string> missing(const Amounts& need, const Amounts& have) {
+    std::vector<std::string> names;
+    if (need.cpus > have.cpus) names.emplace_back("cpus");
+    if (need.gpus > have.gpus) names.emplace_back("gpus");
+    if (have.memory != 0 && need.memory > have.memory) names.emplace_back("memory");
+    for (const auto& [name, amount] : need.custom) {
+      const auto found = have.custom.find(name);
+      if (amount > 0 && (found == have.custom.end() || amount > found->second)) names.push_back(name);
+    }
+    return names;
+  }
+  static bool fits(const Amounts& need, const Amounts& have) {
+    if (need.cpus > have.cpus || need.gpus > have.gpus || (have.memory != 0 && need.memory > have.memory)) return false;
+    for (const auto& [name, amount] : need.custom) {
+      const auto found = have.custom.find(name);
+      if (amount > 0 && (found == have.custom.end() || amount > found->second)) return false;
+    }
+    return true;
+  }
+  static std::string amount_text(const Amounts& a, const std::string& name) {
+    if (name == "memory") return fmt::format("{} MiB of memory", a.memory >> 20U);
+    const std::int64_t amount = name == "cpus"            ? a.cpus
+                                : name == "gpus"          ? a.gpus
+                                : a.custom.contains(name) ? a.custom.at(name)
+                                                          : 0;
+    return fmt::format("{:g} {}", static_cast<double>(amount) / unit, name);
+  }
+  static std::string list(const Amounts& need, const std::vector<std::string>& names) {
+    std::string text;
+    for (const auto& name : names) text += (text.empty() ? "" : " and ") + amount_text(need, name);
+    return text;
+  }
+  static std::string has(const HostState& host, const std::vector<std::string>& names) {
+    return "has " + list(host.total, names);
+  }
+  static std::string used(const HostState& host, const std::vector<std::string>& names) {
+    std::string text;
+    for (const auto& name : names) {
+      Amounts busy = host.total;
+      busy.cpus -= host.free.cpus;
+      busy.gpus -= host.free.gpus;
+      busy.memory -= host.free.memory;
+      for (auto& [key, amount] : busy.custom) amount -= host.free.custom.at(key);
+      const std::string whole = amount_text(host.total, name);
+      const std::string taken = amount_text(busy, name);
+      text += fmt::format("{}{} of {} are", text.empty() ? "" : ", ", taken.substr(0, taken.find(' ')), whole);
+    }
+    return text;
+  }
+
+  // Which devices would serve: whole ones, or the fullest that still has the fraction.
+  static std::optional<std::vector<int>> devices_for(const HostState& host, std::int64_t gpus) {
+    std::vector<int> chosen;
+    if (gpus < unit) {
+      int best = -1;
+      for (int d = 0; d < static_cast<int>(host.devices.size()); ++d) {
+        const auto free = host.devices[static_cast<std::size_t>(d)];
+        if (free >= gpus && (best < 0 || free < host.devices[static_cast<std::size_t>(best)])) best = d;
+      }
+      if (best < 0) return std::nullopt;
+      chosen.push_back(best);
+      return chosen;
+    }
+    for (int d = 0; d < static_cast<int>(host.devices.size()) && static_cast<std::int64_t>(chosen.size()) < gpus / unit;
+         ++d)
+      if (host.devices[static_cast<std::size_t>(d)] == unit) chosen.push_back(d);
+    if (static_cast<std::int64_t>(chosen.size()) < gpus / unit) return std::nullopt;
+    return chosen;
+  }
+
+  std::optional<Slot> take(int index, const Resources& request, const Amounts& need) {
+    auto& host = at(index);
+    if (host.total.memory == 0 && need.memory > 0) {  // memory is not accounted for on this host
+      Amounts rest = need;
+      rest.memory = 0;
+      if (!fits(rest, host.free)) return std::nullopt;
+    } else if (need.cpus > host.free.cpus || need.gpus > host.free.gpus || need.memory > host.free.memory) {
+      return std::nullopt;
+    }
+    for (const auto& [name, amount] : need.custom) {
+      const auto found = host.free.custom.find(name);
+      if (amount > 0 && (found == host.free.custom.end() || amount > found->second)) return std::nullopt;
+    }
+    Slot slot;
+    if (need.gpus > 0) {
+      if (!sound(request)) return std::nullopt;
+      auto devices = devices_for(host, need.gpus);
+      if (!devices) return std::nullopt;
+      for (const int d : *devices) host.devices[static_cast<std::size_t>(d)] -= std::min(need.gpus, unit);
+      slot.gpus = std::move(*devices);
+    }
+    // Whole cores are given by number where enough are left; fractions share what the system gives them.
+    const auto cores = static_cast<std::size_t>(need.cpus / unit);
+    if (need.cpus % unit == 0 && cores > 0 && cores <= host.cores.size()) {
+      for (std::size_t i = 0; i < cores; ++i) {
+        slot.cpus.push_back(host.cores.back());
+        host.cores.pop_back();
+      }
+    }
+    host.free.cpus -= need.cpus;
+    host.free.gpus -= need.gpus;
+    host.free.memory -= need.memory;
+    for (const auto& [name, amount] : need.custom) host.free.custom[name] -= amount;
+    slot.host = index;
+    slot.host_name = host.name;
+    slot.resources = request;
+    return slot;
+  }
+
+  HostState& at(int host) { return hosts_.at(static_cast<std::size_t>(host)); }
+
+  std::vector<HostState> hosts_;
+  std::set<int> open_;  // hosts that may have room for a request like the last one
+  std::optional<Resources> last_;
+};
+
+}  // namespace hypertune
