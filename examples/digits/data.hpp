@@ -1,0 +1,95 @@
+// The handwritten digits of ../data/digits, with a split into training and validation that never changes.
+#pragma once
+
+#include <Eigen/Dense>
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace digits {
+
+/// Images as columns, with the digit that each shows.
+struct ImageSet {
+  Eigen::MatrixXf images;  ///< 64 x count, values in [0, 1]
+  std::vector<int> labels;
+  Eigen::Index size() const { return images.cols(); }
+};
+
+struct Digits {
+  ImageSet train, validation;
+};
+
+namespace detail {
+
+struct Row {
+  std::array<float, 64> pixels;
+  int label;
+};
+
+inline int pixel_level(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'g') return c - 'a' + 10;
+  return -1;
+}
+
+inline std::vector<Row> read_rows(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  if (!in) throw std::runtime_error("cannot read the digits from " + file.string());
+  std::vector<Row> rows;
+  for (std::string line; std::getline(in, line);) {
+    const auto wrong = [&](const char* what) {
+      return std::runtime_error(file.string() + ":" + std::to_string(rows.size() + 1) + ": " + what);
+    };
+    if (line.size() != 66 || line[64] != ' ') throw wrong("a line is 64 pixels, a space and the digit");
+    Row row{};
+    for (std::size_t i = 0; i < 64; ++i) {
+      const int level = pixel_level(line[i]);
+      if (level < 0) throw wrong("a pixel is one of 0-9 and a-g");
+      row.pixels[i] = static_cast<float>(level) / 16.0f;
+    }
+    row.label = line[65] - '0';
+    if (row.label < 0 || row.label > 9) throw wrong("the label is a digit from 0 to 9");
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+inline ImageSet gather(const std::vector<Row>& rows, const std::vector<std::size_t>& chosen) {
+  ImageSet set{Eigen::MatrixXf(64, static_cast<Eigen::Index>(chosen.size())), {}};
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    const Row& row = rows[chosen[i]];
+    set.images.col(static_cast<Eigen::Index>(i)) = Eigen::Map<const Eigen::VectorXf>(row.pixels.data(), 64);
+    set.labels.push_back(row.label);
+  }
+  return set;
+}
+
+}  // namespace detail
+
+/// Reads the file and sets a fifth of each digit's images aside for validation: the same ones on every machine (the
+/// order is drawn by hand, as std::shuffle differs between standard libraries). Throws std::runtime_error naming the
+/// file and line of a mistake.
+inline Digits load(const std::filesystem::path& file) {
+  const auto rows = detail::read_rows(file);
+  std::vector<std::size_t> train, validation;
+  std::mt19937_64 random(2024);
+  for (int digit = 0; digit < 10; ++digit) {
+    std::vector<std::size_t> of_digit;
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (rows[i].label == digit) of_digit.push_back(i);
+    for (std::size_t i = of_digit.size(); i > 1; --i) std::swap(of_digit[i - 1], of_digit[random() % i]);
+    const std::size_t held_out = of_digit.size() / 5;
+    validation.insert(validation.end(), of_digit.begin(), of_digit.begin() + static_cast<std::ptrdiff_t>(held_out));
+    train.insert(train.end(), of_digit.begin() + static_cast<std::ptrdiff_t>(held_out), of_digit.end());
+  }
+  if (train.empty() || validation.empty()) throw std::runtime_error(file.string() + " has too few images");
+  return {detail::gather(rows, train), detail::gather(rows, validation)};
+}
+
+}  // namespace digits
