@@ -19,24 +19,26 @@
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace hypertune {
 
 /// Streams the records of an experiment. It never makes the driver wait: it reads in short pieces, and as records are
-/// only ever added, the pieces together are one consistent state. Used by one thread at a time.
+/// only ever added, the pieces together are one consistent state. No visitor is called within a read transaction, so
+/// that a slow one (a pipe to a pager) does not keep the driver's log from being folded in. Used by one thread at a
+/// time.
 class JournalReader {
  public:
   /// Errors: `input` (no experiment there, or one of a newer version), `corrupt`, `io`.
   explicit JournalReader(const std::filesystem::path& directory)
       : db_(open(directory)),
         last_(db_, "SELECT max(sequence) FROM records", "read"),
-        records_(db_,
-                 "SELECT sequence, time, kind, trial, attempt, step, metric, value, payload FROM records "
-                 "WHERE sequence BETWEEN ?1 AND ?2 ORDER BY sequence",
+        records_(db_, fmt::format("SELECT {} FROM records WHERE sequence BETWEEN ?1 AND ?2 ORDER BY sequence", columns),
                  "read"),
         history_(db_,
-                 "SELECT sequence, time, kind, trial, attempt, step, metric, value, payload FROM records "
-                 "WHERE sequence BETWEEN ?1 AND ?2 AND trial = ?3 AND kind = 4 ORDER BY sequence",
+                 fmt::format("SELECT {} FROM records WHERE sequence BETWEEN ?1 AND ?2 AND trial = ?3 AND kind = 4 "
+                             "ORDER BY sequence LIMIT ?4",
+                             columns),
                  "read"),
         names_statement_(db_, "SELECT id, name FROM names", "read") {}
   JournalReader(const JournalReader&) = delete;
@@ -55,23 +57,18 @@ class JournalReader {
   template <class Visitor>
   std::int64_t read(Visitor&& visitor, std::int64_t from = 1) {
     const std::int64_t end = last();
-    std::int64_t expected = from;
-    while (expected <= end) {
-      const Scope scope(records_);
-      const std::int64_t piece = std::min(end, expected + 8191);
-      records_.bind(1, expected);
-      records_.bind(2, piece);
-      while (records_.step()) {
-        const Record record = decode(records_);
-        if (record.sequence != expected) break;
-        ++expected;
-        if (!visit(visitor, record)) return expected - 1;
+    std::vector<Record> piece;
+    for (std::int64_t next = from; next <= end; next += std::ssize(piece)) {
+      fetch(records_, piece, next, std::min(end, next + piece_size - 1));
+      for (std::size_t i = 0; i < piece.size(); ++i) {
+        const auto expected = next + static_cast<std::int64_t>(i);
+        if (piece[i].sequence != expected) lacks(expected, end);
+        if (!visit(visitor, piece[i])) return expected;
       }
-      if (expected <= piece)
-        fail(Errc::corrupt, "'{}' lacks record {} of {}: it was changed by something else; restore it from a copy",
-             db_.path(), expected, end);
+      if (piece.empty() || piece.back().sequence < std::min(end, next + piece_size - 1))
+        lacks(next + std::ssize(piece), end);
     }
-    return expected - 1;
+    return std::max(end, from - 1);
   }
 
   /// The reports of one trial, in order. `first` and `last` limit the search to where they can be (see
@@ -79,26 +76,34 @@ class JournalReader {
   template <class Visitor>
   void history(TrialId trial, Visitor&& visitor, std::int64_t first = 1,
                std::int64_t last = std::numeric_limits<std::int64_t>::max()) {
-    const Scope scope(history_);
-    history_.bind(1, first);
-    history_.bind(2, last);
-    history_.bind(3, trial);
-    while (history_.step())
-      if (!visit(visitor, decode(history_))) return;
+    std::vector<Record> piece;
+    do {
+      history_.bind(3, trial);
+      history_.bind(4, piece_size);
+      fetch(history_, piece, first, last);
+      for (const Record& record : piece)
+        if (!visit(visitor, record)) return;
+      if (!piece.empty()) first = piece.back().sequence + 1;
+    } while (std::ssize(piece) == piece_size);
   }
 
-  /// All reports of all trials, by trial and then in order: one pass, sorted by SQLite (outside of memory when large).
+  /// All reports up to record `last`, by trial and then in order. SQLite sorts them, in a temporary file when they are
+  /// many.
   template <class Visitor>
-  void histories(Visitor&& visitor) {
-    detail::Statement sorted(db_,
-                             "SELECT sequence, time, kind, trial, attempt, step, metric, value, payload FROM records "
-                             "WHERE kind = 4 ORDER BY trial, sequence",
-                             "read");
+  void histories(Visitor&& visitor, std::int64_t last = std::numeric_limits<std::int64_t>::max()) {
+    db_.execute(
+        fmt::format("DROP TABLE IF EXISTS temp.sorted; CREATE TEMP TABLE sorted AS SELECT {} FROM records "
+                    "WHERE kind = 4 AND sequence <= {} ORDER BY trial, sequence",
+                    columns, last));
+    detail::Statement sorted(db_, "SELECT * FROM temp.sorted ORDER BY rowid", "read");
     while (sorted.step())
       if (!visit(visitor, decode(sorted))) return;
   }
 
  private:
+  static constexpr std::int64_t piece_size = 2048;
+  static constexpr const char* columns = "sequence, time, kind, trial, attempt, step, metric, value, payload";
+
   // Ends the read transaction whatever happens: one that stays open would keep the log from being folded in.
   struct Scope {
     explicit Scope(detail::Statement& s) : statement(s) {}
@@ -116,6 +121,19 @@ class JournalReader {
     } else {
       return visitor(record);
     }
+  }
+
+  void fetch(detail::Statement& rows, std::vector<Record>& piece, std::int64_t first, std::int64_t last) {
+    const Scope scope(rows);
+    rows.bind(1, first);
+    rows.bind(2, last);
+    piece.clear();
+    while (rows.step()) piece.push_back(decode(rows));
+  }
+
+  [[noreturn]] void lacks(std::int64_t sequence, std::int64_t end) const {
+    fail(Errc::corrupt, "'{}' lacks record {} of {}: it was changed by something else; restore it from a copy",
+         db_.path(), sequence, end);
   }
 
   static detail::Database open(const std::filesystem::path& directory) {

@@ -6,12 +6,20 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 namespace hypertune {
 
 /// The Journal's file in the folder of an experiment.
 inline std::filesystem::path journal_path(const std::filesystem::path& directory) {
   return directory / "experiment.db";
+}
+
+/// Whether `directory` holds an experiment (an empty file, left by a crash before the first record, is none).
+inline bool has_journal(const std::filesystem::path& directory) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(journal_path(directory), error);
+  return !error && size > 0;
 }
 
 namespace detail {

@@ -69,14 +69,19 @@ class JournalWriter {
     last_ = records.back().sequence;
   }
 
-  /// Moves the log into the database when it has grown, so that it is used again from its start. Failing is no harm:
-  /// the rows are safe in the log, and it is tried again.
+  /// Folds the log into the database when it has grown, so that it is used again from its start. Failing is no harm:
+  /// the rows are safe in the log, and it is tried again when the log has grown further.
   void tidy() {
-    if (wal_pages_ < checkpoint_pages_) return;
-    // Readers hold the log only for the length of one short read; should one sit on it for long, wait for it rather
-    // than let the log grow without end.
-    const int mode = wal_pages_ > 8 * checkpoint_pages_ ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE;
-    sqlite3_wal_checkpoint_v2(db_.get(), nullptr, mode, nullptr, nullptr);
+    if (wal_pages_ < tidied_pages_) tidied_pages_ = 0;  // the log has started again
+    if (wal_pages_ < tidied_pages_ + checkpoint_pages_) return;
+    tidied_pages_ = wal_pages_;
+    // A reader in the middle of a piece keeps the log from starting again. That is soon over; if the log grows all the
+    // same, wait a moment for a gap between readers.
+    const bool much = wal_pages_ >= 8 * checkpoint_pages_;
+    sqlite3_busy_timeout(db_.get(), 200);
+    sqlite3_wal_checkpoint_v2(db_.get(), nullptr, much ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE, nullptr,
+                              nullptr);
+    sqlite3_busy_timeout(db_.get(), busy_timeout_ms);
   }
 
   Database& database() { return db_; }  ///< for fault injection in tests
@@ -294,6 +299,7 @@ class JournalWriter {
   std::unordered_map<std::string, std::int64_t> names_;
   std::int64_t last_ = 0;
   int wal_pages_ = 0;
+  int tidied_pages_ = 0;  // size of the log when it was last folded in
   int checkpoint_pages_;
   Row row_;
   std::string payload_, text_;

@@ -15,6 +15,8 @@
 
 namespace hypertune::detail {
 
+inline constexpr int busy_timeout_ms = 5000;
+
 /// One connection. Used by one thread at a time.
 class Database {
  public:
@@ -25,7 +27,8 @@ class Database {
     db_.reset(raw);
     if (rc != SQLITE_OK) raise("open");
     sqlite3_extended_result_codes(raw, 1);
-    sqlite3_busy_timeout(raw, 5000);  // only recovery after a crash and the last close ever lock a reader out
+    sqlite3_busy_timeout(raw,
+                         busy_timeout_ms);  // only recovery after a crash and the last close ever lock a reader out
   }
 
   void execute(const char* sql) {

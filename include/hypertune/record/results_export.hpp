@@ -1,0 +1,139 @@
+// Results as CSV and as JSON. Included by results.hpp.
+#pragma once
+
+#include <hypertune/record/json_text.hpp>
+#include <hypertune/record/results.hpp>
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <string>
+#include <string_view>
+
+namespace hypertune {
+
+namespace detail {
+
+/// Appends one field, quoted where RFC 4180 asks for it.
+inline void append_csv(std::string& out, std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+    out += text;
+    return;
+  }
+  out += '"';
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  out += '"';
+}
+
+inline void append_trial_json(std::string& out, const TrialResult& trial) {
+  const auto into = std::back_inserter(out);
+  fmt::format_to(into, R"({{"trial": {}, "state": "{}", "params": )", trial.trial, to_string(trial.state));
+  append_json_object(out, trial.params);
+  fmt::format_to(into, R"(, "steps": {}, "metrics": )", trial.steps);
+  append_json_object(out, trial.metrics);
+  out += R"(, "best": )";
+  if (trial.best) {
+    fmt::format_to(into, R"({{"step": {}, )", trial.best->step);
+    append_json(out, trial.best->metric);
+    out += ": ";
+    append_json(out, trial.best->value);
+    out += '}';
+  } else {
+    out += "null";
+  }
+  fmt::format_to(into, R"(, "failures": {}, "cause": )", trial.failure_count());
+  if (trial.cause)
+    append_json(out, trial.cause->text);
+  else
+    out += "null";
+}
+
+inline void append_report_json(std::string& out, const record::TrialReported& report) {
+  fmt::format_to(std::back_inserter(out), R"({{"step": {})", report.step);
+  for (const auto& [name, value] : report.metrics) {
+    out += ", ";
+    append_json(out, name);
+    out += ": ";
+    append_json(out, value);
+  }
+  out += '}';
+}
+
+}  // namespace detail
+
+inline std::string Results::csv() const {
+  std::string out = "trial,state,steps,best_step";
+  const auto field = [&](std::string_view prefix, std::string_view name) {
+    out += ',';
+    detail::append_csv(out, fmt::format("{}{}", prefix, name));
+  };
+  const auto params = param_names();
+  for (const auto& objective : info_.objectives) field("best_", objective.metric);
+  for (const auto& name : params) field("params_", name);
+  for (const auto& name : names_) field("metrics_", name);
+  out += ",failures,cause,duration\n";
+  for (const TrialResult& trial : trials()) {
+    fmt::format_to(std::back_inserter(out), "{},{},{},", trial.trial, to_string(trial.state), trial.steps);
+    if (trial.best) fmt::format_to(std::back_inserter(out), "{}", trial.best->step);
+    for (const auto& objective : info_.objectives) {
+      const auto best = best_report(trial.trial, objective);
+      field("", best ? fmt::format("{}", best->value) : "");
+    }
+    for (const auto& name : params) {
+      const Value* value = trial.params.find(name);
+      field("", value == nullptr ? "" : to_string(*value));
+    }
+    for (const auto& name : names_) {
+      const double* value = find_metric(trial.metrics, name);
+      field("", value == nullptr ? "" : fmt::format("{}", *value));
+    }
+    fmt::format_to(std::back_inserter(out), ",{}", trial.failure_count());
+    field("", trial.cause ? trial.cause->text : "");
+    field("", trial.started && trial.ended ? fmt::format("{:.3f}", *trial.ended - *trial.started) : "");
+    out += '\n';
+  }
+  return out;
+}
+
+inline std::string Results::json(const TrialResult& result) const {
+  std::string out;
+  detail::append_trial_json(out, result);
+  out += '}';
+  return out;
+}
+
+template <class Sink>
+void Results::write_json(const Sink& sink, bool history) const {
+  std::string text = "[";
+  std::size_t next = 0;  // trial that is written next
+  std::string reports;
+  const auto finish = [&] {
+    text += next == 0 ? "\n" : ",\n";
+    detail::append_trial_json(text, result(trials_[next], first_objective()));
+    if (history) (text += R"(, "history": [)").append(reports) += ']';
+    text += '}';
+    reports.clear();
+    ++next;
+    sink(std::string_view(text));
+    text.clear();
+  };
+  if (history && !trials_.empty())
+    JournalReader(directory())
+        .histories(
+            [&](const Record& record) {
+              const auto& report = std::get<record::TrialReported>(record.what);
+              while (next < trials_.size() && trials_[next].id < report.trial) finish();
+              if (next == trials_.size() || trials_[next].id != report.trial) return;
+              if (!reports.empty()) reports += ", ";
+              detail::append_report_json(reports, report);
+            },
+            info_.records);
+  while (next < trials_.size()) finish();
+  text += next == 0 ? "]\n" : "\n]\n";
+  sink(std::string_view(text));
+}
+
+}  // namespace hypertune

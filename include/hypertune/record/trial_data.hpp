@@ -1,0 +1,89 @@
+// A trial as Results keeps it: a few hundred bytes, whatever it reports.
+#pragma once
+
+#include <hypertune/record/journal_codec.hpp>
+#include <hypertune/record/record.hpp>
+#include <hypertune/record/trial_result.hpp>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune::detail {
+
+/// One metric of one trial: the last value, and the best ones in both directions.
+struct MetricData {
+  std::uint32_t name = 0;  // index into Results' names
+  std::int32_t last_step = -1, min_step = -1, max_step = -1;
+  double last = 0;
+  double min = std::numeric_limits<double>::infinity();
+  double max = -std::numeric_limits<double>::infinity();
+
+  void add(int step, double value) {
+    last_step = step;
+    last = value;
+    if (!std::isfinite(value)) return;
+    if (value < min) {
+      min = value;
+      min_step = step;
+    }
+    if (value > max) {
+      max = value;
+      max_step = step;
+    }
+  }
+  bool has_best() const { return min_step >= 0; }
+  double best(Mode mode) const { return mode == Mode::minimize ? min : max; }
+  int best_step(Mode mode) const { return mode == Mode::minimize ? min_step : max_step; }
+};
+
+struct TrialData {
+  TrialId id = -1;
+  std::int64_t first_record = 0, last_record = 0;
+  Seconds created = 0;
+  Seconds started = std::numeric_limits<Seconds>::quiet_NaN(), ended = std::numeric_limits<Seconds>::quiet_NaN();
+  std::int32_t steps = 0, attempts = 0;
+  std::array<std::int32_t, 3> failures{};
+  TrialState state = TrialState::pending;
+  bool known = false;
+  std::string configuration;  // Encoder::put(Point, Params): a third of their size
+  std::string checkpoints;    // Encoder::put(CheckpointInfo), one after the other
+  std::shared_ptr<const Cause> cause;
+  std::vector<MetricData> metrics;
+
+  const MetricData* metric(std::uint32_t name) const {
+    for (const auto& metric : metrics)
+      if (metric.name == name) return &metric;
+    return nullptr;
+  }
+
+  void report(int step, std::uint32_t name, double value) {
+    for (auto& metric : metrics)
+      if (metric.name == name) return metric.add(step, value);
+    metrics.reserve(metrics.size() + 1);  // exactly: there are many trials, and a trial's metrics seldom change
+    metrics.emplace_back().name = name;
+    metrics.back().add(step, value);
+  }
+
+  std::vector<CheckpointInfo> kept() const {
+    std::vector<CheckpointInfo> list;
+    for (Decoder in(checkpoints); !in.at_end();) list.push_back(in.checkpoint());
+    return list;
+  }
+  void keep(const std::vector<CheckpointInfo>& list) {
+    std::string one;
+    checkpoints.clear();
+    for (const auto& info : list) {
+      Encoder(one).put(info);
+      checkpoints += one;
+    }
+    checkpoints.shrink_to_fit();
+  }
+};
+
+}  // namespace hypertune::detail

@@ -1,0 +1,86 @@
+// What is known of an experiment and of each of its trials, as plain values.
+#pragma once
+
+#include <hypertune/record/record.hpp>
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hypertune {
+
+/// The best report of a metric. `step` counts from 0.
+struct BestReport {
+  std::string metric;
+  int step = 0;
+  double value = 0;
+  friend bool operator==(const BestReport&, const BestReport&) = default;
+};
+
+/// What is known of one trial.
+struct TrialResult {
+  TrialId trial = -1;
+  TrialState state = TrialState::pending;
+  Params params;
+  Point point;                     ///< the same as coordinates of the space
+  int steps = 0;                   ///< steps reported: the last report's step plus one
+  Metrics metrics;                 ///< of the last report
+  std::optional<BestReport> best;  ///< of the first objective (or the metric asked for); never NaN or infinite
+  std::array<int, 3> failures{};   ///< attempts that failed, by Blame
+  std::optional<Cause> cause;      ///< why it was stopped or failed, or why its last attempt failed
+  int attempts = 0;                ///< starts
+  bool known = false;              ///< its result was given by the user, nothing was run
+  Seconds created = 0;
+  std::optional<Seconds> started, ended;           ///< first start, final end
+  std::vector<CheckpointInfo> checkpoints;         ///< those kept, in the order of saving
+  std::int64_t first_record = 0, last_record = 0;  ///< numbers of its first and last record in the Journal
+
+  int failure_count() const { return std::accumulate(failures.begin(), failures.end(), 0); }
+  int failures_by(Blame blame) const { return failures[static_cast<std::size_t>(blame)]; }
+
+  /// The configuration as the user's struct: `result.config(space)` with the space of the experiment.
+  template <class Space>
+  auto config(const Space& space) const {
+    return space.config(point);
+  }
+};
+
+/// What is known of the experiment as a whole.
+struct ExperimentInfo {
+  std::string name;
+  std::vector<Objective> objectives;
+  std::string space;  ///< SearchSpace::describe()
+  std::string searcher, scheduler, executor;
+  std::int64_t samples = 0;
+  std::uint64_t seed = 0;
+  int starts = 0;  ///< 1, and one more for every resume; 0: nothing was recorded yet
+  Seconds started = 0;
+  Seconds updated = 0;           ///< time of the last record
+  std::optional<Seconds> ended;  ///< of the last driver's orderly end; without it, it runs or was killed
+  bool interrupted = false;      ///< the last driver ended before all was done
+  std::string why;               ///< why it ended, in words
+  std::int64_t records = 0;      ///< read so far
+  std::int64_t reports = 0;
+};
+
+}  // namespace hypertune
+
+/// "trial 7  accuracy=0.985 at step 20  lr=0.01 hidden=64"
+template <>
+struct fmt::formatter<hypertune::TrialResult> : fmt::formatter<std::string_view> {
+  template <class Context>
+  auto format(const hypertune::TrialResult& result, Context& context) const {
+    auto out = fmt::format_to(context.out(), "trial {}  ", result.trial);
+    if (result.best)
+      out = fmt::format_to(out, "{}={:.6g} at step {}", result.best->metric, result.best->value, result.best->step);
+    else
+      out = fmt::format_to(out, "{}, no result", hypertune::to_string(result.state));
+    return result.params.empty() ? out : fmt::format_to(out, "  {}", result.params);
+  }
+};
