@@ -1,0 +1,223 @@
+// Stop conditions: when a trial, or the whole experiment, has done enough.
+#pragma once
+
+#include <hypertune/error.hpp>
+#include <hypertune/record/record.hpp>
+#include <hypertune/trial/report.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hypertune {
+
+/// What a condition sees of one trial, right after a report of it.
+struct TrialProgressView {
+  TrialId trial;
+  int steps;               ///< steps done, this one included
+  const Metrics& metrics;  ///< of this report
+  Seconds elapsed = 0;     ///< time the trial has run, all attempts together
+};
+
+/// What a condition sees of the whole experiment: after a report, after the end of a trial, or because time has passed.
+struct ExperimentProgressView {
+  const TrialProgressView* report = nullptr;            ///< the report this check follows, if it follows one
+  TrialId ended = -1;                                   ///< the trial whose end this check follows, if it follows one
+  TrialState ended_state = TrialState::running;         ///< how that trial ended
+  std::int64_t total_steps = 0;                         ///< steps done by all trials together
+  std::int64_t completed = 0, stopped = 0, failed = 0;  ///< trials that have ended, by their state
+  Seconds elapsed = 0;  ///< time the experiment has run, all sessions together, without the time between them
+};
+
+/// The trials (of an experiment) or reports (of a trial) are as good as they get: the `last` values differ no more.
+struct Plateau {
+  double tolerance = 1e-3;  ///< standard deviation up to which values count as equal
+  int last = 10;            ///< experiment: the bests of so many best trials; trial: so many last reports
+  int patience = 0;         ///< … and stay so for this many further ended trials (or reports)
+  std::string metric = {};  ///< empty: the first objective
+};
+
+namespace detail {
+
+struct StopAtValue {
+  std::string metric;
+  double value;
+  std::optional<Mode> mode;  // maximize: at least, minimize: at most, nullopt: as the objective of that name says
+};
+struct StopAtSteps {
+  std::int64_t steps;  // of one trial, or of all together
+};
+struct StopAtTime {
+  Seconds seconds;
+};
+struct StopAtFailures {
+  std::int64_t trials;
+};
+struct StopIfExperiment {
+  std::function<bool(const ExperimentProgressView&)> holds;
+  std::string text;
+};
+struct StopIfTrial {
+  std::function<bool(const TrialProgressView&)> holds;
+  std::string text;
+};
+using StopLeaf =
+    std::variant<StopAtValue, StopAtSteps, StopAtTime, StopAtFailures, Plateau, StopIfExperiment, StopIfTrial>;
+
+struct StopNode {
+  enum class Kind : std::uint8_t { leaf, any, all } kind = Kind::leaf;
+  StopLeaf leaf = StopAtSteps{0};
+  std::vector<std::shared_ptr<const StopNode>> children = {};
+};
+using StopTree = std::shared_ptr<const StopNode>;
+
+inline StopTree join(StopNode::Kind kind, StopTree a, StopTree b) {
+  if (!a) return b;
+  if (!b) return a;
+  return std::make_shared<StopNode>(StopNode{.kind = kind, .children = {std::move(a), std::move(b)}});
+}
+
+inline StopTree stop_leaf(StopLeaf leaf) { return std::make_shared<StopNode>(StopNode{.leaf = std::move(leaf)}); }
+
+}  // namespace detail
+
+/// When to stop: nothing by default; made by the functions below and combined by `|` (one of them suffices) and `&`
+/// (all must hold; what was once reached counts as reached). An immutable value, cheap to copy.
+///
+/// A condition is on the experiment or on each trial. On the experiment are until(), at_least(), at_most(), within(),
+/// total_steps(), failed_trials(), plateau() and stop_if(): once one holds, no trial goes on. A metric belongs here
+/// because one tunes to a target: the first trial that reaches it ends the search. On each trial are steps() and
+/// stop_trial_if(): that trial ends and the others go on. per_trial() moves a condition to the trials.
+/// ```cpp
+/// .stop = ht::until("accuracy", 0.995) | ht::within(600) | ht::steps(50)         // target, 10 minutes; 50 steps a
+/// trial .stop = ht::per_trial(ht::until("accuracy", 0.995) | ht::within(60))           // ends trials, never the
+/// experiment .stop = ht::plateau({.tolerance = 1e-3, .last = 10}) & ht::total_steps(1000)   // both
+/// ```
+/// The YAML form `stop: {accuracy: 0.995, time: 10m}` is `until("accuracy", 0.995) | within(600)`.
+class StopCondition {
+ public:
+  StopCondition() = default;
+
+  bool empty() const { return !trial_ && !experiment_; }
+
+  friend StopCondition operator|(const StopCondition& a, const StopCondition& b) {
+    return {detail::join(detail::StopNode::Kind::any, a.trial_, b.trial_),
+            detail::join(detail::StopNode::Kind::any, a.experiment_, b.experiment_)};
+  }
+  /// Both sides must be on the experiment, or both on each trial; else an Error of kind `usage`.
+  friend StopCondition operator&(const StopCondition& a, const StopCondition& b) {
+    if ((a.trial_ || b.trial_) && (a.experiment_ || b.experiment_))
+      fail(
+          Errc::usage,
+          "stop conditions: & joins a condition on each trial with one on the whole experiment; move the latter to the "
+          "trials by per_trial(…), or use |");
+    return {detail::join(detail::StopNode::Kind::all, a.trial_, b.trial_),
+            detail::join(detail::StopNode::Kind::all, a.experiment_, b.experiment_)};
+  }
+
+  // For the judges below.
+  StopCondition(detail::StopTree trial, detail::StopTree experiment)
+      : trial_(std::move(trial)), experiment_(std::move(experiment)) {}
+  const detail::StopTree& trial() const { return trial_; }
+  const detail::StopTree& experiment() const { return experiment_; }
+
+ private:
+  detail::StopTree trial_, experiment_;
+};
+
+/// A trial's report has `metric` at `value` or better, in the sense of the objective of that name. For a metric that is
+/// no objective use at_least() or at_most(). NaN and infinite values reach nothing.
+inline StopCondition until(std::string metric, double value) {
+  if (!std::isfinite(value)) fail(Errc::usage, "stop condition: '{}' can never reach {}", metric, value);
+  return {nullptr, detail::stop_leaf(detail::StopAtValue{std::move(metric), value, std::nullopt})};
+}
+/// A trial's report has `metric` at `value` or more, whether it is an objective or not.
+inline StopCondition at_least(std::string metric, double value) {
+  if (!std::isfinite(value)) fail(Errc::usage, "stop condition: '{}' can never reach {}", metric, value);
+  return {nullptr, detail::stop_leaf(detail::StopAtValue{std::move(metric), value, Mode::maximize})};
+}
+/// A trial's report has `metric` at `value` or less, whether it is an objective or not.
+inline StopCondition at_most(std::string metric, double value) {
+  if (!std::isfinite(value)) fail(Errc::usage, "stop condition: '{}' can never reach {}", metric, value);
+  return {nullptr, detail::stop_leaf(detail::StopAtValue{std::move(metric), value, Mode::minimize})};
+}
+/// Each trial ends after so many steps (1 or more).
+inline StopCondition steps(std::int64_t n) {
+  if (n < 1) fail(Errc::usage, "stop condition: steps is {}, but must be at least 1", n);
+  return {detail::stop_leaf(detail::StopAtSteps{n}), nullptr};
+}
+/// The experiment has run for so many seconds (more than 0), in all its sessions together.
+inline StopCondition within(Seconds seconds) {
+  if (!(seconds > 0)) fail(Errc::usage, "stop condition: time is {} s, but must be above 0", seconds);
+  return {nullptr, detail::stop_leaf(detail::StopAtTime{seconds})};
+}
+/// All trials together have done so many steps (1 or more).
+inline StopCondition total_steps(std::int64_t n) {
+  if (n < 1) fail(Errc::usage, "stop condition: total_steps is {}, but must be at least 1", n);
+  return {nullptr, detail::stop_leaf(detail::StopAtSteps{n})};
+}
+/// So many trials have failed for good (1 or more).
+inline StopCondition failed_trials(std::int64_t n) {
+  if (n < 1) fail(Errc::usage, "stop condition: failed_trials is {}, but must be at least 1", n);
+  return {nullptr, detail::stop_leaf(detail::StopAtFailures{n})};
+}
+/// The bests of the `last` best trials have a standard deviation of at most `tolerance`, and still have it after
+/// `patience` further trials have ended. Judged at the ends of trials that did not fail. Under per_trial(): the same
+/// for the `last` reports of one trial.
+inline StopCondition plateau(Plateau rule) {
+  if (rule.last < 2) fail(Errc::usage, "stop condition: plateau.last is {}, but must be at least 2", rule.last);
+  if (!(rule.tolerance >= 0))
+    fail(Errc::usage, "stop condition: plateau.tolerance is {}, but must not be below 0", rule.tolerance);
+  if (rule.patience < 0)
+    fail(Errc::usage, "stop condition: plateau.patience is {}, but must not be below 0", rule.patience);
+  return {nullptr, detail::stop_leaf(std::move(rule))};
+}
+/// A condition of your own on the experiment; `text` says it in words. Called after each report and end, and now and
+/// then for the time; it must depend on nothing but its argument, so that a resumed experiment judges alike.
+inline StopCondition stop_if(std::function<bool(const ExperimentProgressView&)> holds,
+                             std::string text = "a stop condition of the program") {
+  if (!holds) fail(Errc::usage, "stop condition: stop_if() was given an empty function");
+  return {nullptr, detail::stop_leaf(detail::StopIfExperiment{std::move(holds), std::move(text)})};
+}
+/// A condition of your own on each trial, called after each of its reports.
+inline StopCondition stop_trial_if(std::function<bool(const TrialProgressView&)> holds,
+                                   std::string text = "a stop condition of the program") {
+  if (!holds) fail(Errc::usage, "stop condition: stop_trial_if() was given an empty function");
+  return {detail::stop_leaf(detail::StopIfTrial{std::move(holds), std::move(text)}), nullptr};
+}
+
+namespace detail {
+
+inline StopTree move_to_trials(const StopTree& tree) {
+  if (!tree) return nullptr;
+  if (std::holds_alternative<StopAtFailures>(tree->leaf))
+    fail(Errc::usage, "stop condition: per_trial(failed_trials(…)) means nothing: a trial fails only once");
+  if (std::holds_alternative<StopIfExperiment>(tree->leaf))
+    fail(Errc::usage, "stop condition: per_trial(stop_if(…)) cannot be judged on a trial: use stop_trial_if(…)");
+  auto copy = std::make_shared<StopNode>(*tree);
+  for (auto& child : copy->children) child = move_to_trials(child);
+  return copy;
+}
+
+}  // namespace detail
+
+/// The same condition judged on each trial by itself: its metrics, its steps, its time. An Error of kind `usage` for
+/// those that mean nothing there (failed_trials, stop_if).
+inline StopCondition per_trial(const StopCondition& condition) {
+  return {detail::join(detail::StopNode::Kind::any, condition.trial(), detail::move_to_trials(condition.experiment())),
+          nullptr};
+}
+
+}  // namespace hypertune
+
+#include <hypertune/tune/stop_judge.hpp>  // TrialStop, ExperimentStop: who judges them

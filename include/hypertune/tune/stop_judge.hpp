@@ -1,0 +1,289 @@
+// The judges of stop conditions: what the Tuner asks after each event.
+#pragma once
+
+#include <hypertune/tune/stop.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+
+namespace detail {
+
+/// What a leaf has to remember.
+struct StopMemory {
+  bool reached = false;                       // metrics: stays so
+  std::string reason;                         // why it holds
+  std::vector<double> values;                 // plateau: the best losses (ascending), or the last ones
+  int calm = 0;                               // plateau: judgements in a row within the tolerance
+  std::unordered_map<TrialId, double> bests;  // plateau of an experiment: of trials under way
+};
+
+/// A tree laid out flat: a node's children come before it.
+class StopProgram {
+ public:
+  struct Node {
+    StopNode::Kind kind;
+    StopLeaf leaf;
+    Mode mode = Mode::minimize;  // of a leaf's metric
+    std::vector<std::size_t> children;
+  };
+
+  StopProgram(const StopTree& tree, std::span<const Objective> objectives) {
+    if (tree) add(*tree, objectives);
+  }
+
+  const std::vector<Node>& nodes() const { return nodes_; }
+  bool empty() const { return nodes_.empty(); }
+  bool has_memory() const {
+    return std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
+      return node.kind == StopNode::Kind::leaf &&
+             (std::holds_alternative<StopAtValue>(node.leaf) || std::holds_alternative<Plateau>(node.leaf));
+    });
+  }
+  /// The reason why the tree holds, given which leaves do: `reason(i)` is empty where leaf i does not.
+  template <class Reason>
+  std::string verdict(Reason&& reason) const {
+    std::vector<std::string> reasons(nodes_.size());
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const Node& node = nodes_[i];
+      if (node.kind == StopNode::Kind::leaf) {
+        reasons[i] = reason(i);
+      } else if (node.kind == StopNode::Kind::any) {
+        for (const std::size_t child : node.children)
+          if (reasons[i].empty()) reasons[i] = reasons[child];
+      } else if (std::none_of(node.children.begin(), node.children.end(),
+                              [&](std::size_t child) { return reasons[child].empty(); })) {
+        for (const std::size_t child : node.children)
+          reasons[i] += (reasons[i].empty() ? "" : " and ") + reasons[child];
+      }
+    }
+    return reasons.back();
+  }
+  /// The first time limit after `elapsed`.
+  std::optional<Seconds> next_time(Seconds elapsed) const {
+    std::optional<Seconds> next;
+    for (const Node& node : nodes_)
+      if (const auto* limit = std::get_if<StopAtTime>(&node.leaf); limit != nullptr && limit->seconds > elapsed)
+        next = std::min(limit->seconds, next.value_or(limit->seconds));
+    return next;
+  }
+
+ private:
+  std::size_t add(const StopNode& tree, std::span<const Objective> objectives) {
+    Node node{.kind = tree.kind, .leaf = tree.leaf, .children = {}};
+    for (const auto& child : tree.children) node.children.push_back(add(*child, objectives));
+    if (auto* at = std::get_if<StopAtValue>(&node.leaf)) {
+      if (at->mode) {
+        node.mode = *at->mode;
+      } else if (const auto* objective = find(objectives, at->metric)) {
+        node.mode = objective->mode;
+      } else {
+        fail(Errc::usage,
+             "stop condition on '{}': it is no objective, so which direction is better is not known; say at_least() or "
+             "at_most()",
+             at->metric);
+      }
+    } else if (auto* rule = std::get_if<Plateau>(&node.leaf)) {
+      if (rule->metric.empty()) {
+        if (objectives.empty()) fail(Errc::usage, "stop condition plateau: name a metric, as there is no objective");
+        rule->metric = objectives.front().metric;
+      }
+      if (const auto* objective = find(objectives, rule->metric)) {
+        node.mode = objective->mode;
+      } else {
+        fail(Errc::usage, "stop condition plateau on '{}': it is no objective", rule->metric);
+      }
+    }
+    nodes_.push_back(std::move(node));
+    return nodes_.size() - 1;
+  }
+  static const Objective* find(std::span<const Objective> objectives, std::string_view metric) {
+    for (const auto& objective : objectives)
+      if (objective.metric == metric) return &objective;
+    return nullptr;
+  }
+
+  std::vector<Node> nodes_;
+};
+
+inline double stop_loss(const Metrics& metrics, const std::string& metric, Mode mode) {
+  const double* value = find_metric(metrics, metric);
+  if (value == nullptr || !std::isfinite(*value)) return worst_loss;
+  return mode == Mode::minimize ? *value : -*value;
+}
+
+inline double standard_deviation(std::span<const double> values) {
+  const double n = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  double sum = 0;
+  for (const double x : values) sum += (x - mean) * (x - mean);
+  return std::sqrt(sum / n);
+}
+
+/// Takes a report into a metric's memory.
+inline void note_value(StopMemory& memory, const StopAtValue& at, Mode mode, const TrialProgressView& report) {
+  const double* value = find_metric(report.metrics, at.metric);
+  if (memory.reached || value == nullptr || !std::isfinite(*value)) return;
+  if (mode == Mode::maximize ? *value < at.value : *value > at.value) return;
+  memory.reached = true;
+  memory.reason = fmt::format("{} reached {} in trial {} (asked for {})", at.metric, *value, report.trial, at.value);
+}
+
+/// One more judgement of a plateau over memory.values.
+inline void note_plateau(StopMemory& memory, const Plateau& rule) {
+  const bool full = memory.values.size() == static_cast<std::size_t>(rule.last);
+  const bool calm = full && standard_deviation(memory.values) <= rule.tolerance;
+  memory.calm = calm ? std::min(memory.calm + 1, std::numeric_limits<int>::max() - 1) : 0;
+  memory.reached = memory.calm > rule.patience;
+  if (!memory.reached) return;
+  memory.reason = fmt::format("{} is on a plateau: its last {} values differ by no more than {}", rule.metric,
+                              rule.last, rule.tolerance);
+}
+
+}  // namespace detail
+
+/// Judges the conditions on each trial. Single-threaded; its state is a function of the calls, so that a restart
+/// rebuilds it by making them again.
+/// ```cpp
+/// ht::TrialStop trial_stop(options.stop, objectives);         // once; Error of kind `usage` if a direction is unknown
+/// if (auto why = trial_stop.check({.trial = t, .steps = 5, .metrics = report.metrics, .elapsed = 3.2})) …  // each
+/// report trial_stop.forget(t);                                       // when the trial has ended
+/// ```
+class TrialStop {
+ public:
+  TrialStop() : TrialStop({}, {}) {}
+  TrialStop(const StopCondition& condition, std::span<const Objective> objectives)
+      : program_(condition.trial(), objectives), has_memory_(program_.has_memory()) {}
+
+  bool empty() const { return program_.empty(); }
+
+  /// After each counted report: one line why the trial has done enough, or nullopt.
+  std::optional<std::string> check(const TrialProgressView& report) {
+    if (program_.empty()) return std::nullopt;
+    std::vector<detail::StopMemory>* memory = nullptr;
+    if (has_memory_) {
+      memory = &memories_[report.trial];
+      memory->resize(program_.nodes().size());
+    }
+    std::string why = program_.verdict([&](std::size_t i) { return judge(i, memory, report); });
+    if (why.empty()) return std::nullopt;
+    return why;
+  }
+
+  /// The first time limit of a trial after `elapsed`. Trials are judged at their reports.
+  std::optional<Seconds> next_time(Seconds elapsed) const { return program_.next_time(elapsed); }
+
+  void forget(TrialId trial) { memories_.erase(trial); }
+
+ private:
+  std::string judge(std::size_t i, std::vector<detail::StopMemory>* memories, const TrialProgressView& report) const {
+    const auto& node = program_.nodes()[i];
+    if (const auto* at = std::get_if<detail::StopAtSteps>(&node.leaf))
+      return report.steps >= at->steps ? fmt::format("{} steps done", report.steps) : "";
+    if (const auto* at = std::get_if<detail::StopAtTime>(&node.leaf))
+      return report.elapsed >= at->seconds ? fmt::format("the trial's time of {} s is over", at->seconds) : "";
+    if (const auto* own = std::get_if<detail::StopIfTrial>(&node.leaf)) return own->holds(report) ? own->text : "";
+    if (const auto* at = std::get_if<detail::StopAtValue>(&node.leaf)) {
+      auto& memory = (*memories)[i];
+      detail::note_value(memory, *at, node.mode, report);
+      return memory.reached ? memory.reason : "";
+    }
+    if (const auto* rule = std::get_if<Plateau>(&node.leaf)) {
+      auto& memory = (*memories)[i];
+      const double loss = detail::stop_loss(report.metrics, rule->metric, node.mode);
+      if (!std::isfinite(loss)) {
+        memory.values.clear();
+      } else {
+        if (memory.values.size() == static_cast<std::size_t>(rule->last)) memory.values.erase(memory.values.begin());
+        memory.values.push_back(loss);
+      }
+      detail::note_plateau(memory, *rule);
+      return memory.reached ? memory.reason : "";
+    }
+    return "";
+  }
+
+  detail::StopProgram program_;
+  bool has_memory_;
+  std::unordered_map<TrialId, std::vector<detail::StopMemory>> memories_;  // of trials under way
+};
+
+/// Judges the conditions on the whole experiment. Single-threaded; its state is a function of the calls.
+/// ```cpp
+/// ht::ExperimentStop stop(options.stop, objectives);
+/// ht::ExperimentProgressView now{.total_steps = …, .failed = …, .elapsed = …};
+/// now.report = &report;  stop.check(now);                                    // after each counted report
+/// now.ended = t; now.ended_state = TrialState::completed;  stop.check(now);  // after the end of each trial
+/// stop.check(now);                                                           // when stop.next_time(elapsed) has come
+/// ```
+class ExperimentStop {
+ public:
+  ExperimentStop() : ExperimentStop({}, {}) {}
+  ExperimentStop(const StopCondition& condition, std::span<const Objective> objectives)
+      : program_(condition.experiment(), objectives), memories_(program_.nodes().size()) {}
+
+  bool empty() const { return program_.empty(); }
+
+  /// After each report, each end of a trial, and when time has passed: one line why the experiment has done enough, or
+  /// nullopt.
+  std::optional<std::string> check(const ExperimentProgressView& now) {
+    if (program_.empty()) return std::nullopt;
+    std::string why = program_.verdict([&](std::size_t i) { return judge(i, now); });
+    if (why.empty()) return std::nullopt;
+    return why;
+  }
+
+  /// The first time limit after `elapsed`: when to check again though nothing happens.
+  std::optional<Seconds> next_time(Seconds elapsed) const { return program_.next_time(elapsed); }
+
+ private:
+  std::string judge(std::size_t i, const ExperimentProgressView& now) {
+    const auto& node = program_.nodes()[i];
+    auto& memory = memories_[i];
+    if (const auto* at = std::get_if<detail::StopAtSteps>(&node.leaf))
+      return now.total_steps >= at->steps ? fmt::format("{} steps done by all trials", now.total_steps) : "";
+    if (const auto* at = std::get_if<detail::StopAtTime>(&node.leaf))
+      return now.elapsed >= at->seconds ? fmt::format("the time of {} s is over", at->seconds) : "";
+    if (const auto* at = std::get_if<detail::StopAtFailures>(&node.leaf))
+      return now.failed >= at->trials ? fmt::format("{} trials failed", now.failed) : "";
+    if (const auto* own = std::get_if<detail::StopIfExperiment>(&node.leaf)) return own->holds(now) ? own->text : "";
+    if (const auto* at = std::get_if<detail::StopAtValue>(&node.leaf)) {
+      if (now.report != nullptr) detail::note_value(memory, *at, node.mode, *now.report);
+      return memory.reached ? memory.reason : "";
+    }
+    if (const auto* rule = std::get_if<Plateau>(&node.leaf)) {
+      if (now.report != nullptr) {
+        const double loss = detail::stop_loss(now.report->metrics, rule->metric, node.mode);
+        double& best = memory.bests.try_emplace(now.report->trial, worst_loss).first->second;
+        best = std::min(best, loss);
+      }
+      if (now.ended >= 0) end_for_plateau(memory, *rule, now);
+      return memory.reached ? memory.reason : "";
+    }
+    return "";
+  }
+
+  static void end_for_plateau(detail::StopMemory& memory, const Plateau& rule, const ExperimentProgressView& now) {
+    const auto found = memory.bests.find(now.ended);
+    if (found == memory.bests.end()) return;
+    const double best = found->second;
+    memory.bests.erase(found);
+    if (now.ended_state == TrialState::failed || !std::isfinite(best)) return;
+    memory.values.insert(std::upper_bound(memory.values.begin(), memory.values.end(), best), best);
+    if (memory.values.size() > static_cast<std::size_t>(rule.last)) memory.values.pop_back();
+    detail::note_plateau(memory, rule);
+  }
+
+  detail::StopProgram program_;
+  std::vector<detail::StopMemory> memories_;
+};
+
+}  // namespace hypertune
