@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hypertune {
@@ -30,8 +31,9 @@ void require_safe_name(std::string_view name);
 /// gives, and close it before returning. Not thread-safe.
 class CheckpointWriter {
  public:
-  CheckpointWriter(TrialId trial, int steps, std::filesystem::path staging)
-      : trial_(trial), steps_(steps), staging_(std::move(staging)) {}
+  /// `parent`: the name of the checkpoint that the trial went on from, if any.
+  CheckpointWriter(TrialId trial, int steps, std::filesystem::path staging, std::string parent = {})
+      : trial_(trial), steps_(steps), staging_(std::move(staging)), parent_(std::move(parent)) {}
 
   /// Where to write the file called `name` ("model.bin", "shards/0"): folders in between are made.
   std::filesystem::path file(std::string_view name) const;
@@ -39,11 +41,13 @@ class CheckpointWriter {
   TrialId trial() const { return trial_; }
   int steps() const { return steps_; }
   const std::filesystem::path& directory() const { return staging_; }
+  const std::string& parent() const { return parent_; }
 
  private:
   TrialId trial_;
   int steps_;
   std::filesystem::path staging_;
+  std::string parent_;
 };
 
 /// A sealed checkpoint, verified when it was opened.

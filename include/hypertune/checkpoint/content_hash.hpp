@@ -1,0 +1,44 @@
+// XXH3-128: the checksum of files and manifests. It finds damage; it is no protection against an attacker.
+#pragma once
+
+// Inlined, so that a program needs no library for it; the mode is xxHash's own and copes with other includes of it.
+#ifndef XXH_INLINE_ALL
+#define XXH_INLINE_ALL
+#endif
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace hypertune::detail {
+
+/// The hash of bytes that come in pieces.
+class ContentHash {
+ public:
+  ContentHash() { XXH3_128bits_reset(&state_); }
+
+  void add(const void* data, std::size_t size) { XXH3_128bits_update(&state_, data, size); }
+
+  /// 32 hexadecimal digits.
+  std::string hex() const {
+    const XXH128_hash_t hash = XXH3_128bits_digest(&state_);
+    return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  }
+
+  static std::string of(std::string_view bytes) {
+    ContentHash hash;
+    hash.add(bytes.data(), bytes.size());
+    return hash.hex();
+  }
+
+  static bool well_formed(std::string_view hex) {
+    return hex.size() == 32 && hex.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  }
+
+ private:
+  XXH3_state_t state_;
+};
+
+}  // namespace hypertune::detail

@@ -1,0 +1,300 @@
+// LocalCheckpointStore: the definitions.
+#pragma once
+
+#include <hypertune/checkpoint/local_store.hpp>
+
+#include <unistd.h>
+
+namespace hypertune {
+
+namespace detail {
+
+/// What another process cannot choose at the same time, even in another container on the same disk.
+inline std::string unique_suffix() {
+  static const std::uint64_t process = [] {
+    std::uint64_t bits = 0;
+    if (::getentropy(&bits, sizeof bits) != 0) bits = static_cast<std::uint64_t>(::getpid());
+    return bits;
+  }();
+  static std::atomic<std::uint64_t> count{0};
+  // The process's number too: a fork() copies the random bits and the count.
+  return fmt::format("{:08x}-{}-{}", process & 0xFFFFFFFFU, ::getpid(), count.fetch_add(1, std::memory_order_relaxed));
+}
+
+/// The manifest's text. Error of kind `corrupt` if there is none.
+inline std::string read_manifest_text(const std::filesystem::path& folder) {
+  const auto path = folder / Manifest::file_name;
+  const Descriptor file = open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  struct stat status{};
+  if (!file) {
+    if (errno == ENOENT || errno == ENOTDIR) {
+      std::error_code ignored;
+      if (!std::filesystem::exists(folder, ignored)) fail(Errc::corrupt, "its folder is missing");
+      fail(Errc::corrupt, "it has no manifest.json");
+    }
+    if (errno == ELOOP) fail(Errc::corrupt, "its manifest.json is a symbolic link");
+    fail_io(errno, "open", path);
+  }
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))
+    fail(Errc::corrupt, "its manifest.json is no ordinary file");
+  if (static_cast<std::uint64_t>(status.st_size) > Manifest::max_bytes)
+    fail(Errc::corrupt, "its manifest.json has {} bytes: more than any checkpoint needs", status.st_size);
+  std::string text(static_cast<std::size_t>(status.st_size), '\0');
+  std::size_t have = 0;
+  while (have < text.size()) {
+    const ssize_t n = read_some(file.get(), text.data() + have, text.size() - have);
+    if (n < 0 && errno != EIO) fail_io(errno, "read", path);
+    if (n < 0) fail(Errc::corrupt, "its manifest.json cannot be read: the disk reports an error");
+    if (n == 0) break;
+    have += static_cast<std::size_t>(n);
+  }
+  text.resize(have);
+  return text;
+}
+
+inline CheckpointInfo info_of(const Manifest& manifest, std::string name, std::string_view text) {
+  CheckpointInfo info{.trial = manifest.trial,
+                      .steps = manifest.steps,
+                      .name = std::move(name),
+                      .bytes = 0,
+                      .digest = ContentHash::of(text)};
+  for (const auto& file : manifest.files) info.bytes += file.size;
+  return info;
+}
+
+}  // namespace detail
+
+inline std::filesystem::path LocalCheckpointStore::folder(const CheckpointInfo& info) const {
+  const bool named = !info.name.empty() && info.name.front() != '.' && info.name.find('/') == std::string::npos &&
+                     info.name.find('\0') == std::string::npos;
+  if (!named) fail(Errc::usage, "'{}' is not the name of a checkpoint", info.name);
+  return folder(info.trial) / info.name;
+}
+
+inline std::filesystem::path LocalCheckpointStore::new_staging(TrialId trial) {
+  const auto parent = folder(trial);
+  auto staging = parent / (".staging-" + detail::unique_suffix());
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->in_use.insert(staging);  // before it exists, so that a recover() at the same time leaves it
+  }
+  std::error_code error;
+  const bool made = std::filesystem::create_directories(parent, error);
+  if (made) {
+    const std::lock_guard lock(state_->mutex);
+    state_->fresh.insert(trial);
+  }
+  return staging;
+}
+
+inline CheckpointWriter LocalCheckpointStore::begin(TrialId trial, int steps, std::string parent) {
+  if (trial < 0 || steps < 0)
+    fail(Errc::usage, "a checkpoint of trial {} after {} steps cannot be: neither is negative", trial, steps);
+  CheckpointWriter writer(trial, steps, new_staging(trial), std::move(parent));
+  std::error_code error;
+  if (!std::filesystem::create_directory(writer.directory(), error)) {
+    discard(writer);
+    detail::fail_io(error ? error.value() : EEXIST, "create", writer.directory());
+  }
+  return writer;
+}
+
+inline void LocalCheckpointStore::discard(const CheckpointWriter& writer) {
+  std::error_code ignored;  // recover() removes what cannot be removed now
+  std::filesystem::remove_all(writer.directory(), ignored);
+  const std::lock_guard lock(state_->mutex);
+  state_->in_use.erase(writer.directory());
+}
+
+inline void LocalCheckpointStore::sync_new_folders(TrialId trial) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->fresh.erase(trial) == 0) return;
+  }
+  for (const auto& path : {trial_directory(trial), state_->root / "trials", state_->root}) detail::sync_directory(path);
+}
+
+inline CheckpointInfo LocalCheckpointStore::seal(CheckpointWriter writer) {
+  try {
+    return seal_staging(writer);
+  } catch (const Error& e) {
+    discard(writer);
+    fail(e.code(), "checkpoint of trial {} after {} steps: {}", writer.trial(), writer.steps(), e.what());
+  } catch (...) {
+    discard(writer);
+    throw;
+  }
+}
+
+inline CheckpointInfo LocalCheckpointStore::seal_staging(const CheckpointWriter& writer) {
+  const auto& staging = writer.directory();
+  const bool sync = state_->options.sync;
+  Manifest manifest{.trial = writer.trial(), .steps = writer.steps(), .parent = writer.parent(), .files = {}};
+  manifest.files = detail::seal_files(staging, sync);
+  const std::string text = to_text(manifest);
+  if (text.size() > Manifest::max_bytes)
+    fail(Errc::usage, "its {} files are more than a checkpoint can have", manifest.files.size());
+  detail::write_new_file(staging / Manifest::file_name, text);
+  if (sync) detail::sync_directory(staging);
+  CheckpointInfo info = detail::info_of(manifest, publish(writer), text);
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->in_use.erase(staging);
+  }
+  if (sync) try {
+      detail::sync_directory(folder(writer.trial()));
+      sync_new_folders(writer.trial());
+    } catch (...) {
+      drop(info);  // nobody will know of it
+      throw;
+    }
+  return info;
+}
+
+/// Renames the finished staging folder to the first free name, which it returns.
+inline std::string LocalCheckpointStore::publish(const CheckpointWriter& writer) {
+  const auto parent = folder(writer.trial());
+  const std::string wanted = fmt::format("step-{}", writer.steps());
+  for (int n = 1;; ++n) {
+    std::string name = n == 1 ? wanted : fmt::format("{}-{}", wanted, n);
+    // A folder that has files is never replaced by rename(2), so that of two at once one takes the next name.
+    if (::rename(writer.directory().c_str(), (parent / name).c_str()) == 0) return name;
+    if (errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR) detail::fail_io(errno, "rename", writer.directory());
+  }
+}
+
+inline CheckpointInfo LocalCheckpointStore::adopt(TrialId trial, int steps, const std::filesystem::path& source,
+                                                  std::string parent) {
+  const auto status = std::filesystem::symlink_status(source);
+  if (!std::filesystem::is_directory(status))
+    fail(Errc::usage, "trial {} named '{}' as its checkpoint, but that is {}: name a folder that is complete", trial,
+         source.string(), std::filesystem::exists(status) ? "no folder" : "missing");
+  if (trial < 0 || steps < 0)
+    fail(Errc::usage, "a checkpoint of trial {} after {} steps cannot be: neither is negative", trial, steps);
+  const CheckpointWriter writer(trial, steps, new_staging(trial), std::move(parent));
+  try {
+    if (::rename(source.c_str(), writer.directory().c_str()) != 0) {
+      if (errno != EXDEV) detail::fail_io(errno, "rename", source);
+      std::error_code error;  // on another file system: a copy is what a move is there
+      std::filesystem::copy(source, writer.directory(),
+                            std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks,
+                            error);
+      if (error) detail::fail_io(error.value(), "copy", source);
+    }
+    CheckpointInfo info = seal_staging(writer);
+    std::error_code ignored;
+    std::filesystem::remove_all(source, ignored);  // after a copy only
+    return info;
+  } catch (const Error& e) {
+    std::error_code ignored;
+    std::filesystem::remove(writer.directory() / Manifest::file_name, ignored);
+    if (!std::filesystem::exists(source, ignored)) std::filesystem::rename(writer.directory(), source, ignored);
+    discard(writer);
+    fail(e.code(), "checkpoint '{}' of trial {}: {}", source.string(), trial, e.what());
+  }
+}
+
+inline Checkpoint LocalCheckpointStore::open(const CheckpointInfo& info) {
+  const auto directory = folder(info);
+  try {
+    const std::string text = detail::read_manifest_text(directory);
+    if (detail::ContentHash::of(text) != info.digest)
+      fail(Errc::corrupt, "its manifest.json is not the one that was sealed (digest {}, not {})",
+           detail::ContentHash::of(text), info.digest);
+    const Manifest manifest = parse_manifest(text);
+    if (manifest.trial != info.trial || manifest.steps != info.steps)
+      fail(Errc::corrupt, "its manifest.json is of trial {} after {} steps, not of trial {} after {}", manifest.trial,
+           manifest.steps, info.trial, info.steps);
+    detail::verify_files(directory, manifest);
+  } catch (const Error& e) { fail(e.code(), "checkpoint '{}' of trial {}: {}", info.name, info.trial, e.what()); }
+  return Checkpoint(info, directory);
+}
+
+/// Renames `folder` to a free name beside it that starts with `name`; nullopt if it is not there.
+inline std::optional<std::filesystem::path> LocalCheckpointStore::move_aside(const std::filesystem::path& folder,
+                                                                             const std::string& name) {
+  for (int n = 1;; ++n) {
+    auto target = folder.parent_path() / (n == 1 ? name : fmt::format("{}-{}", name, n));
+    struct stat status{};
+    if (::lstat(target.c_str(), &status) == 0) continue;
+    if (::rename(folder.c_str(), target.c_str()) == 0) return target;
+    if (errno == ENOENT) return std::nullopt;
+    if (errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR) detail::fail_io(errno, "rename", folder);
+  }
+}
+
+inline void LocalCheckpointStore::set_aside(const CheckpointInfo& info) {
+  const auto directory = folder(info);
+  if (move_aside(directory, ".corrupt-" + info.name) && state_->options.sync)
+    detail::sync_directory(directory.parent_path());
+}
+
+inline void LocalCheckpointStore::drop(const CheckpointInfo& info) {
+  const auto directory = folder(info);
+  try {
+    const std::string text = detail::read_manifest_text(directory);
+    if (detail::ContentHash::of(text) != info.digest) {
+      static_cast<void>(parse_manifest(text));
+      return;  // sound, and not the one that is meant: its name was given again
+    }
+  } catch (const Error& e) {
+    if (e.code() != Errc::corrupt) throw;  // a damaged one goes, too
+  }
+  const auto trash = move_aside(directory, ".trash-" + detail::unique_suffix());
+  if (!trash) return;
+  std::error_code error;
+  std::filesystem::remove_all(*trash, error);
+  if (error) detail::fail_io(error.value(), "delete", *trash);
+}
+
+inline std::vector<CheckpointInfo> LocalCheckpointStore::list(TrialId trial) {
+  std::vector<CheckpointInfo> found;
+  const auto parent = folder(trial);
+  std::error_code error;
+  std::filesystem::directory_iterator entries(parent, error);
+  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+    std::string name = entries->path().filename().string();
+    if (name.empty() || name.front() == '.') continue;
+    try {
+      const std::string text = detail::read_manifest_text(entries->path());
+      const Manifest manifest = parse_manifest(text);
+      if (manifest.trial == trial) found.push_back(detail::info_of(manifest, std::move(name), text));
+    } catch (const Error& e) {
+      if (e.code() != Errc::corrupt) throw;  // damaged, or dropped meanwhile: not a checkpoint
+    }
+  }
+  if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
+    detail::fail_io(error.value(), "list", parent);
+  // Of equal steps, the longer name (then the later number) was sealed later.
+  std::sort(found.begin(), found.end(), [](const CheckpointInfo& a, const CheckpointInfo& b) {
+    if (a.steps != b.steps) return a.steps > b.steps;
+    return a.name.size() != b.name.size() ? a.name.size() > b.name.size() : a.name > b.name;
+  });
+  return found;
+}
+
+inline void LocalCheckpointStore::sweep(const std::filesystem::path& parent) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entries(parent, error), end; !error && entries != end;
+       entries.increment(error)) {
+    const std::string name = entries->path().filename().string();
+    if (!name.starts_with(".staging-") && !name.starts_with(".trash-")) continue;
+    {
+      const std::lock_guard lock(state_->mutex);
+      if (state_->in_use.contains(entries->path())) continue;
+    }
+    std::error_code ignored;  // a drop() at the same time may be faster
+    std::filesystem::remove_all(entries->path(), ignored);
+  }
+}
+
+inline void LocalCheckpointStore::recover(TrialId trial) { sweep(folder(trial)); }
+
+inline void LocalCheckpointStore::recover() {
+  std::error_code error;
+  for (std::filesystem::directory_iterator trials(state_->root / "trials", error), end; !error && trials != end;
+       trials.increment(error))
+    sweep(trials->path() / "checkpoints");
+}
+
+}  // namespace hypertune

@@ -1,0 +1,112 @@
+// Files by descriptor: what a checkpoint needs beyond <filesystem> (no links followed, data forced to the disk).
+#pragma once
+
+#include <hypertune/error.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace hypertune::detail {
+
+/// Throws what `error` means for a checkpoint: `doing` is like "write" or "rename", in the words of the message.
+[[noreturn]] inline void fail_io(int error, std::string_view doing, const std::filesystem::path& path) {
+  const std::string why = std::generic_category().message(error);
+  if (error == ENOSPC || error == EDQUOT)
+    fail(Errc::io, "cannot {} '{}': {}; free some space, or keep fewer checkpoints (keep, max_bytes)", doing,
+         path.string(), why);
+  fail(Errc::io, "cannot {} '{}': {}", doing, path.string(), why);
+}
+
+/// Owns a file descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+/// open(2) that is not interrupted; -1 with errno otherwise.
+inline Descriptor open_at(int directory, const char* name, int flags, mode_t mode = 0) {
+  int fd = -1;
+  do fd = ::openat(directory, name, flags | O_CLOEXEC, mode);
+  while (fd < 0 && errno == EINTR);
+  return Descriptor(fd);
+}
+
+/// Opens `name` ("a/b/c", already known to be safe) below `root` for reading, following no link on the way; an empty
+/// Descriptor with errno otherwise.
+inline Descriptor open_below(int root, std::string_view name) {
+  Descriptor parent;
+  for (int at = root;;) {
+    const auto slash = name.find('/');
+    const std::string part(name.substr(0, slash));
+    if (slash == std::string_view::npos) return open_at(at, part.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    Descriptor next = open_at(at, part.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (!next) return next;
+    parent = std::move(next);
+    at = parent.get();
+    name.remove_prefix(slash + 1);
+  }
+}
+
+/// A buffer for reading whole files: large enough that the calls do not matter, small enough for the cache.
+class ReadBuffer {
+ public:
+  static constexpr std::size_t size = std::size_t{256} << 10U;
+  char* data() { return bytes_.get(); }
+
+ private:
+  std::unique_ptr<char[]> bytes_ = std::make_unique_for_overwrite<char[]>(size);
+};
+
+/// read(2) that is not interrupted: bytes read, 0 at the end, -1 with errno.
+inline ssize_t read_some(int fd, char* data, std::size_t size) {
+  ssize_t n = 0;
+  do n = ::read(fd, data, size);
+  while (n < 0 && errno == EINTR);
+  return n;
+}
+
+/// Writes a new file and forces it to the disk. Error of kind `io` otherwise.
+inline void write_new_file(const std::filesystem::path& path, std::string_view text) {
+  const Descriptor file = open_at(AT_FDCWD, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
+  if (!file) fail_io(errno, "create", path);
+  while (!text.empty()) {
+    const ssize_t n = ::write(file.get(), text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_io(errno, "write", path);
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+  if (::fsync(file.get()) != 0) fail_io(errno, "sync", path);
+}
+
+/// Forces a folder's entries to the disk. File systems that cannot do so are taken to do it by themselves.
+inline void sync_directory(const std::filesystem::path& path) {
+  const Descriptor directory = open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY);
+  if (!directory) fail_io(errno, "open", path);
+  if (::fsync(directory.get()) != 0 && errno != EINVAL && errno != ENOTSUP) fail_io(errno, "sync", path);
+}
+
+}  // namespace hypertune::detail
