@@ -39,6 +39,15 @@ struct Report {
   }
 };
 
+namespace detail {
+inline void append_metrics(Metrics&) {}
+template <class... More>
+void append_metrics(Metrics& metrics, std::string name, double value, More&&... more) {
+  metrics.emplace_back(std::move(name), value);
+  append_metrics(metrics, std::forward<More>(more)...);
+}
+}  // namespace detail
+
 /// `co_yield report("accuracy", 0.93)`
 inline Report report(std::string name, double value) {
   Metrics metrics;
@@ -46,7 +55,18 @@ inline Report report(std::string name, double value) {
   return Report(std::move(metrics));
 }
 
-/// `report({{"accuracy", 0.93}, {"loss", 0.2}})`
+/// `report({{"accuracy", 0.93}, {"loss", 0.2}})`. Not within a co_yield: g++ 12 does not compile a braced list there.
 inline Report report(std::initializer_list<std::pair<std::string, double>> metrics) { return Report(Metrics(metrics)); }
+
+/// `co_yield report("accuracy", 0.93, "loss", 0.2)`: several metrics, names and values in turn.
+template <class... More>
+  requires(sizeof...(More) >= 2 && sizeof...(More) % 2 == 0)
+Report report(std::string name, double value, More&&... more) {
+  Metrics metrics;
+  metrics.reserve(1 + sizeof...(More) / 2);
+  metrics.emplace_back(std::move(name), value);
+  detail::append_metrics(metrics, std::forward<More>(more)...);
+  return Report(std::move(metrics));
+}
 
 }  // namespace hypertune
