@@ -22,10 +22,10 @@ struct Config {
 };
 
 ht::Space<Config> digits() {
-  return ht::space<Config>(
-      ht::dim("lr", &Config::lr, ht::log_uniform(1e-4, 1e-1)), ht::dim("hidden", &Config::hidden, ht::log_int(16, 512)),
-      ht::dim("optimizer", &Config::optimizer, ht::choice<std::string>({"sgd", "adam"})),
-      ht::dim("momentum", &Config::momentum, ht::uniform(0.5, 0.99)).when("optimizer", "sgd"));
+  return ht::space<Config>(ht::dim("lr", &Config::lr, ht::log_uniform(1e-4, 1e-1)),
+                           ht::dim("hidden", &Config::hidden, ht::log_int(16, 512)),
+                           ht::dim("optimizer", &Config::optimizer, ht::choice<std::string>({"sgd", "adam"})),
+                           ht::dim("momentum", &Config::momentum, ht::uniform(0.5, 0.99)).when("optimizer", "sgd"));
 }
 
 }  // namespace

@@ -1,0 +1,232 @@
+// YAML with places: every value knows its file and line, and every complaint says them.
+#pragma once
+
+#include <hypertune/config/units.hpp>
+#include <hypertune/detail/nearest.hpp>
+#include <hypertune/error.hpp>
+#include <hypertune/space/params.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+namespace detail {
+
+enum class YamlKind : std::uint8_t { null, scalar, list, map };
+
+struct YamlData {
+  YamlKind kind = YamlKind::null;
+  bool plain = false;  // a scalar without quotes or tag: may be a number, true or false
+  int line = 0;
+  std::string text;
+  std::vector<std::shared_ptr<const YamlData>> items;  // of a list, or the values of a map
+  std::vector<std::pair<std::string, int>> keys;       // of a map, with lines
+};
+
+/// A plain scalar as the value that YAML 1.2's core schema gives it.
+inline Value plain_value(std::string_view text) {
+  if (text == "true" || text == "True" || text == "TRUE") return true;
+  if (text == "false" || text == "False" || text == "FALSE") return false;
+  std::string_view digits = text;
+  if (digits.starts_with('+')) digits.remove_prefix(1);
+  if (digits.find_first_not_of("+-.eE0123456789") == std::string_view::npos && !digits.starts_with('+') &&
+      digits.find_first_of("0123456789") != std::string_view::npos) {
+    const char* end = digits.data() + digits.size();
+    std::int64_t whole = 0;
+    const auto [stop, error] = std::from_chars(digits.data(), end, whole);
+    if (error == std::errc() && stop == end) return whole;
+    double real = 0;
+    const auto [stop2, error2] = std::from_chars(digits.data(), end, real);
+    if (error2 == std::errc() && stop2 == end) return real;
+  }
+  if (text == ".inf" || text == "+.inf" || text == ".Inf" || text == ".INF")
+    return std::numeric_limits<double>::infinity();
+  if (text == "-.inf" || text == "-.Inf" || text == "-.INF") return -std::numeric_limits<double>::infinity();
+  if (text == ".nan" || text == ".NaN" || text == ".NAN") return std::numeric_limits<double>::quiet_NaN();
+  return std::string(text);
+}
+
+}  // namespace detail
+
+/// One value of a YAML file. Cheap to copy; immutable. Every accessor that does not find what it is asked for ends with
+/// an Error of kind `input`: "sweep.yaml:12: 'samples' must be a whole number, not 'many'".
+class Node {
+ public:
+  Node(std::shared_ptr<const detail::YamlData> data, std::shared_ptr<const std::string> file, std::string path)
+      : data_(std::move(data)), file_(std::move(file)), path_(std::move(path)) {}
+
+  bool is_null() const { return data_->kind == detail::YamlKind::null; }
+  bool is_scalar() const { return data_->kind == detail::YamlKind::scalar; }
+  bool is_list() const { return data_->kind == detail::YamlKind::list; }
+  bool is_map() const { return data_->kind == detail::YamlKind::map; }
+
+  int line() const { return data_->line; }  ///< from 1
+  const std::string& file() const { return *file_; }
+  const std::string& path() const { return path_; }  ///< "schedule.max"; empty for the whole file
+  std::string where() const { return fmt::format("{}:{}", *file_, data_->line); }
+
+  /// Ends with an Error that starts with the place of this value.
+  template <class... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
+    throw Error(Errc::input, fmt::format("{}: {}", where(), fmt::format(format, std::forward<Args>(args)...)));
+  }
+
+  // Maps.
+  std::optional<Node> find(std::string_view key) const {
+    expect_map();
+    for (std::size_t i = 0; i < data_->keys.size(); ++i)
+      if (data_->keys[i].first == key) return value(i);
+    return std::nullopt;
+  }
+  bool has(std::string_view key) const { return find(key).has_value(); }
+  /// The value of a key that must be there.
+  Node operator[](std::string_view key) const {
+    if (auto found = find(key)) return *std::move(found);
+    fail("{} has no '{}': add it", title(), key);
+  }
+  /// Keys and values in the order of the file.
+  std::vector<std::pair<std::string, Node>> entries() const {
+    expect_map();
+    std::vector<std::pair<std::string, Node>> all;
+    all.reserve(data_->keys.size());
+    for (std::size_t i = 0; i < data_->keys.size(); ++i) all.emplace_back(data_->keys[i].first, value(i));
+    return all;
+  }
+  /// Ends with an Error at the first key that is none of these; it says which one was probably meant.
+  void only(const std::vector<std::string_view>& known) const {
+    expect_map();
+    for (const auto& [key, line] : data_->keys)
+      if (std::find(known.begin(), known.end(), key) == known.end())
+        throw Error(Errc::input, fmt::format("{}:{}: unknown key '{}' in {}{}", *file_, line, key, title(),
+                                             detail::suggestion(key, known)));
+  }
+
+  // Lists.
+  std::vector<Node> items() const {
+    if (!is_list()) fail("{} must be a list [a, b, …], not {}", title(), kind_text());
+    std::vector<Node> all;
+    all.reserve(data_->items.size());
+    for (std::size_t i = 0; i < data_->items.size(); ++i)
+      all.emplace_back(data_->items[i], file_, fmt::format("{}[{}]", path_, i));
+    return all;
+  }
+  std::size_t size() const { return data_->items.size(); }
+
+  // Scalars.
+  /// As bool, a whole number type, a floating point type or std::string.
+  template <class T>
+  T as() const {
+    if constexpr (std::same_as<T, std::string>) {
+      if (!is_scalar()) fail("{} must be a text, not {}", title(), kind_text());
+      return data_->text;
+    } else if constexpr (std::same_as<T, bool>) {
+      for (const char* word : {"true", "True", "TRUE", "yes", "on"})
+        if (is_scalar() && data_->plain && data_->text == word) return true;
+      for (const char* word : {"false", "False", "FALSE", "no", "off"})
+        if (is_scalar() && data_->plain && data_->text == word) return false;
+      fail("{} must be true or false, not {}", title(), kind_text());
+    } else if constexpr (std::integral<T>) {
+      const Value value = is_scalar() ? scalar() : Value(false);
+      std::int64_t whole = 0;
+      if (const auto* x = std::get_if<std::int64_t>(&value)) {
+        whole = *x;
+      } else if (const auto* real = std::get_if<double>(&value);
+                 real != nullptr && *real == std::trunc(*real) && std::fabs(*real) < 9e18) {
+        whole = static_cast<std::int64_t>(*real);  // 1e6
+      } else {
+        fail("{} must be a whole number, not {}", title(), kind_text());
+      }
+      if (!std::in_range<T>(whole))
+        fail("{} must be from {} to {}, not {}", title(), std::numeric_limits<T>::min(), std::numeric_limits<T>::max(),
+             whole);
+      return static_cast<T>(whole);
+    } else {
+      static_assert(std::floating_point<T>, "Node::as<T>: bool, a number type or std::string");
+      const Value value = is_scalar() ? scalar() : Value(false);
+      if (const auto* x = std::get_if<std::int64_t>(&value)) return static_cast<T>(*x);
+      if (const auto* x = std::get_if<double>(&value); x != nullptr && !std::isnan(*x)) return static_cast<T>(*x);
+      fail("{} must be a number, not {}", title(), kind_text());
+    }
+  }
+  /// The value of a key, or `fallback` where the map has no such key.
+  template <class T>
+  T get(std::string_view key, T fallback) const {
+    const auto found = find(key);
+    return found ? found->template as<T>() : std::move(fallback);
+  }
+
+  /// A bool, number or text as the file has it: 3 is a whole number, 3.0 a real one, "3" a text.
+  Value scalar() const {
+    if (!is_scalar()) fail("{} must be a single value, not {}", title(), kind_text());
+    if (!data_->plain) return data_->text;
+    return detail::plain_value(data_->text);
+  }
+  Seconds duration() const {
+    if (is_scalar())
+      if (const auto seconds = parse_duration(data_->text)) return *seconds;
+    fail("{} must be a duration like 90s, 10m or 1h30m, not {}", title(), kind_text());
+  }
+  std::uint64_t bytes() const {
+    if (is_scalar())
+      if (const auto size = parse_size(data_->text)) return *size;
+    fail("{} must be a size like 500MB or 4GiB, not {}", title(), kind_text());
+  }
+  /// A text, or a list of texts.
+  std::vector<std::string> texts() const {
+    if (!is_list()) return {as<std::string>()};
+    std::vector<std::string> all;
+    for (const auto& item : items()) all.push_back(item.as<std::string>());
+    return all;
+  }
+
+  /// "'schedule.max'", or "this file" for the root.
+  std::string title() const { return path_.empty() ? "this file" : fmt::format("'{}'", path_); }
+  /// "'many'", "a list", … for messages.
+  std::string kind_text() const {
+    switch (data_->kind) {
+      case detail::YamlKind::null: return "empty";
+      case detail::YamlKind::list: return "a list";
+      case detail::YamlKind::map: return "a map";
+      case detail::YamlKind::scalar: break;
+    }
+    return data_->text.size() > 60 ? fmt::format("'{}…'", data_->text.substr(0, 60)) : fmt::format("'{}'", data_->text);
+  }
+
+ private:
+  void expect_map() const {
+    if (!is_map()) fail("{} must be a map of key: value, not {}", title(), kind_text());
+  }
+  Node value(std::size_t i) const {
+    const auto& key = data_->keys[i].first;
+    return Node(data_->items[i], file_, path_.empty() ? key : path_ + "." + key);
+  }
+
+  std::shared_ptr<const detail::YamlData> data_;
+  std::shared_ptr<const std::string> file_;
+  std::string path_;
+};
+
+/// Reads one YAML document. `name` stands for the file in messages. Anything malformed, and anything out of proportion
+/// (more than 1 MiB, 64 levels, 100,000 values with aliases expanded), is an Error of kind `input` with its line.
+Node load_yaml_text(std::string_view text, std::string name = "yaml");
+
+/// Reads a file; Error of kind `input` also when it cannot be read.
+Node load_yaml_file(const std::filesystem::path& file);
+
+}  // namespace hypertune
+
+#include <hypertune/config/detail/yaml_reader.hpp>  // the definitions
