@@ -6,10 +6,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -22,6 +26,14 @@ namespace detail {
 template <class T>
 concept Text = std::convertible_to<const T&, std::string_view>;
 
+/// 0.1f as 0.1 and not as 0.10000000149011612.
+inline double shortest_double(float x) {
+  const std::string text = fmt::format("{}", x);
+  double result = static_cast<double>(x);
+  std::from_chars(text.data(), text.data() + text.size(), result);
+  return result;
+}
+
 /// A value of one of the four plain types, where T is one.
 template <class T>
   requires(std::is_arithmetic_v<T> || Text<T>)
@@ -30,6 +42,8 @@ Value to_value(const T& x) {
     return x;
   else if constexpr (std::is_integral_v<T>)
     return static_cast<std::int64_t>(x);
+  else if constexpr (std::same_as<T, float>)
+    return shortest_double(x);
   else if constexpr (std::is_floating_point_v<T>)
     return static_cast<double>(x);
   else
@@ -97,13 +111,13 @@ class Options {
     if constexpr (!(std::is_arithmetic_v<T> || detail::Text<T> || std::same_as<T, Value> ||
                     fmt::is_formattable<T>::value))
       if (names_.empty()) return "its options are of a type that fmt cannot print: give them names with .names({...})";
+    std::set<std::pair<std::string, bool>> seen;  // text, and whether it is one; 1 and 1.0 are the same number
     for (std::size_t i = 0; i < values_.size(); ++i) {
       const Value value = outside(i);
       if (const auto* x = std::get_if<double>(&value); x != nullptr && !std::isfinite(*x))
         return fmt::format("option {} is {}: every number must be finite", i + 1, *x);
-      for (std::size_t j = 0; j < i; ++j)
-        if (detail::same_value(outside(j), value))
-          return fmt::format("option '{}' is given twice: remove one", to_string(value));
+      if (!seen.emplace(to_string(value), std::holds_alternative<std::string>(value)).second)
+        return fmt::format("option '{}' is given twice: remove one", to_string(value));
     }
     return {};
   }

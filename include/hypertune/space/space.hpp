@@ -99,7 +99,9 @@ class Space {
   template <class T>
   Space fix(std::string_view name, const T& value) const {
     const auto d = space_->index_of(name);
-    if (!d) fail(Errc::space, "there is no parameter '{}' in this space to fix", name);
+    if (!d)
+      fail(Errc::space, "there is no parameter '{}' in this space to fix{}", name,
+           detail::suggestion(name, detail::names_of(space_->model().dimensions)));
     const auto& model = space_->model();
     const double x = model.coordinate(*d, detail::to_value(value));
     std::vector<bool> gone(model.dimensions.size(), false);

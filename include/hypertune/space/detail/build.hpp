@@ -1,6 +1,7 @@
 // From dimensions as declared to a sound model: every mistake is found here and named.
 #pragma once
 
+#include <hypertune/detail/nearest.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/space/detail/model.hpp>
 
@@ -9,14 +10,28 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 namespace hypertune::detail {
 
+/// A mistake in one dimension; readers of files look its place up by the name.
+class DimensionError : public Error {
+ public:
+  DimensionError(std::string_view dimension, const std::string& what)
+      : Error(Errc::space, fmt::format("parameter '{}': {}", dimension, what)), dimension_(dimension) {}
+  const std::string& dimension() const { return dimension_; }
+
+ private:
+  std::string dimension_;
+};
+
 template <class... Args>
 [[noreturn]] void fail_dimension(std::string_view name, fmt::format_string<Args...> format, Args&&... args) {
-  fail(Errc::space, "parameter '{}': {}", name, fmt::format(format, std::forward<Args>(args)...));
+  throw DimensionError(name, fmt::format(format, std::forward<Args>(args)...));
 }
 
 /// Ends with an Error if a parameter cannot have this name.
@@ -173,11 +188,11 @@ inline double accept(const Dimension& dimension, double x) {
 }
 
 inline void add_constraints(SpaceModel& model, std::vector<Constraint> constraints) {
-  for (std::size_t c = 0; c < constraints.size(); ++c) {
-    if (constraints[c].name.empty()) fail(Errc::space, "a constraint has an empty name: give it one for messages");
-    for (std::size_t b = 0; b < c; ++b)
-      if (constraints[b].name == constraints[c].name)
-        fail(Errc::space, "constraint '{}': this name is given twice: rename one of the two", constraints[c].name);
+  std::unordered_set<std::string_view> seen;
+  for (const auto& constraint : constraints) {
+    if (constraint.name.empty()) fail(Errc::space, "a constraint has an empty name: give it one for messages");
+    if (!seen.insert(constraint.name).second)
+      fail(Errc::space, "constraint '{}': this name is given twice: rename one of the two", constraint.name);
   }
   model.constraints = std::move(constraints);
 }
@@ -185,23 +200,24 @@ inline void add_constraints(SpaceModel& model, std::vector<Constraint> constrain
 /// The model of these dimensions, not yet shared with anybody.
 inline std::shared_ptr<SpaceModel> build_model(std::vector<DimensionDraft> drafts) {
   const std::size_t n = drafts.size();
-  const auto index_of = [&](std::string_view name) {
-    return static_cast<std::size_t>(
-        std::find_if(drafts.begin(), drafts.end(), [&](const auto& d) { return d.name == name; }) - drafts.begin());
-  };
+  constexpr std::size_t most = 10'000;
+  if (n > most) fail(Errc::space, "the space has {} parameters: at most {} are possible", n, most);
+  std::unordered_map<std::string_view, std::size_t> index;
   for (std::size_t d = 0; d < n; ++d) {
     check_name(drafts[d].name);
-    if (index_of(drafts[d].name) != d)
+    if (!index.emplace(drafts[d].name, d).second)
       fail_dimension(drafts[d].name, "this name is given twice: rename one of the two");
     check_domain(drafts[d]);
   }
   std::vector<Dimension> dimensions(n);
   for (std::size_t d = 0; d < n; ++d)
     for (const auto& draft : drafts[d].conditions) {
-      const std::size_t parent = index_of(draft.parent);
       const std::string& name = drafts[d].name;
-      if (parent == n)
-        fail_dimension(name, "its condition is on '{}', which is no parameter of this space", draft.parent);
+      const auto found = index.find(draft.parent);
+      if (found == index.end())
+        fail_dimension(name, "its condition is on '{}', which is no parameter of this space{}", draft.parent,
+                       suggestion(draft.parent, names_of(drafts)));
+      const std::size_t parent = found->second;
       if (parent == d) fail_dimension(name, "its condition is on itself: name another parameter");
       merge(name, dimensions[d].when, resolve(name, draft, parent, drafts[parent]), drafts[parent]);
     }

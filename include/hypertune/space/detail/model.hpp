@@ -11,7 +11,11 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hypertune::detail {
@@ -99,6 +103,13 @@ struct SpaceModel {
     return dimension.derive ? dimension.derive(*this, point, rng) : dimension.quantile(u);
   }
 };
+
+template <class Dimensions>
+std::vector<std::string_view> names_of(const Dimensions& dimensions) {
+  std::vector<std::string_view> names;
+  for (const auto& dimension : dimensions) names.emplace_back(dimension.name);
+  return names;
+}
 
 /// The number a value stands for, or NaN.
 inline double number(const Value& value) {

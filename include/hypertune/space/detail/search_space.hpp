@@ -1,6 +1,7 @@
 // The member functions of SearchSpace. Included by space/search_space.hpp.
 #pragma once
 
+#include <hypertune/detail/nearest.hpp>
 #include <hypertune/space/detail/grammar.hpp>
 #include <hypertune/space/detail/model.hpp>
 #include <hypertune/space/search_space.hpp>
@@ -114,7 +115,9 @@ inline Params SearchSpace::params(const Point& point) const { return model_->par
 
 inline Point SearchSpace::point(const Params& params) const {
   for (const auto& [name, value] : params)
-    if (!model_->find(name)) fail(Errc::space, "there is no parameter '{}' in this space", name);
+    if (!model_->find(name))
+      fail(Errc::space, "there is no parameter '{}' in this space{}", name,
+           detail::suggestion(name, detail::names_of(model_->dimensions)));
   Point point(size());
   for (std::size_t d = 0; d < point.size(); ++d) {
     const auto& dimension = model_->dimensions[d];

@@ -1,0 +1,278 @@
+// Search spaces in YAML.
+#pragma once
+
+#include <hypertune/config/expression.hpp>
+#include <hypertune/config/yaml.hpp>
+#include <hypertune/detail/nearest.hpp>
+#include <hypertune/space/detail/build.hpp>
+#include <hypertune/space/dim.hpp>
+#include <hypertune/space/domain.hpp>
+#include <hypertune/space/search_space.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+
+/// The space under `space:` of a sweep, in the grammar that SearchSpace::describe() prints:
+/// ```yaml
+/// lr:        {log_uniform: [1.0e-4, 1.0e-1]}
+/// dropout:   {uniform: [0, 0.5], quantum: 0.1}             # or {quantized: [0, 0.5, 0.1]}
+/// hidden:    {log_int: [16, 512]}                          # integer: [lower, upper], both included
+/// noise:     {normal: [0, 1], bounds: [-2, 2]}             # mean, standard deviation; log_normal too
+/// optimizer: {choice: [sgd, adam]}
+/// size:      {ordinal: [small, medium, large]}
+/// batch:     {discrete: [16, 32, 64]}
+/// nesterov:  {boolean: [false, true], when: {optimizer: sgd}}
+/// depth:     {grid: [1, 2, 3]}                             # every value is tried
+/// momentum:  {uniform: [0.5, 0.99], when: {optimizer: [sgd, rmsprop], depth: {between: [2, 3]}}}
+/// epochs:    81                                            # a constant
+/// model:                                                   # parameters model.width and model.heads
+///   width: {integer: [8, 64], quantum: 8}
+///   heads: {integer: [1, 8]}
+/// constraints: ["hidden * depth <= 1024", "model.width >= model.heads"]
+/// ```
+/// Anything else is an Error of kind `input` that starts with file and line.
+SearchSpace space_from_yaml(const Node& node);
+
+namespace detail {
+
+class SpaceReader {
+ public:
+  SearchSpace read(const Node& root) {
+    if (root.is_null())
+      root.fail("{} is empty: write parameters, such as  lr: {{log_uniform: [0.0001, 0.1]}}", root.title());
+    std::vector<Node> rules;
+    for (const auto& [key, value] : root.entries()) {
+      if (key == "constraints")
+        rules = constraint_nodes(value);
+      else
+        dimension(key, value, {});
+    }
+    std::shared_ptr<SpaceModel> model;
+    try {
+      model = build_model(std::move(drafts_));
+    } catch (const DimensionError& error) {
+      const auto place = places_.find(error.dimension());
+      throw Error(Errc::input,
+                  fmt::format("{}: {}", (place == places_.end() ? root : place->second).where(), error.what()));
+    } catch (const Error& error) { root.fail("{}", error.what()); }
+    std::vector<Constraint> constraints;
+    for (const auto& rule : rules) {
+      const auto text = rule.as<std::string>();
+      try {
+        constraints.push_back({text, [expression = Expression(text, *model)](const SpaceModel&, const Point& point) {
+                                 return expression.holds(point);
+                               }});
+      } catch (const Error& error) { rule.fail("{}", error.what()); }
+    }
+    try {
+      add_constraints(*model, std::move(constraints));
+    } catch (const Error& error) { root.fail("{}", error.what()); }
+    return SearchSpace(std::move(model));
+  }
+
+ private:
+  using Conditions = std::vector<ConditionDraft>;
+
+  static constexpr std::array<std::string_view, 18> words{
+      "uniform",   "log_uniform",   "integer",          "int",    "log_int", "normal",   "log_normal",
+      "quantized", "quantized_log", "quantized_normal", "choice", "ordinal", "discrete", "boolean",
+      "bool",      "grid",          "constant",         "derived"};
+  static bool is_word(std::string_view text) { return std::find(words.begin(), words.end(), text) != words.end(); }
+
+  static std::vector<Node> constraint_nodes(const Node& node) {
+    if (node.is_scalar()) return {node};
+    return node.items();
+  }
+
+  /// A parameter, or a group of them.
+  void dimension(const std::string& name, const Node& node, Conditions conditions) {
+    if (node.is_null())
+      node.fail("parameter '{}' is empty: write a domain, such as {{uniform: [0, 1]}}, or a value", name);
+    if (node.is_list())
+      node.fail(
+          "parameter '{}' is a bare list: write {{choice: [...]}} to sample one of its values, {{grid: [...]}} to "
+          "try every one, or {{uniform: [lower, upper]}} for a range{}",
+          name, misspelt(name));
+    if (node.is_scalar()) {
+      const auto text = node.as<std::string>();
+      if (is_word(text) && text != "int" && text != "constant")
+        node.fail("parameter '{}' is the bare word '{}': write {{{}: [...]}}, or {{constant: {}}} if the text is meant",
+                  name, text, text, text);
+      return add(name, node, constant(node.scalar()), std::move(conditions));
+    }
+    const auto entries = node.entries();
+    const auto domain = std::find_if(entries.begin(), entries.end(),
+                                     [](const auto& entry) { return is_word(entry.first) && !entry.second.is_map(); });
+    if (domain == entries.end()) return group(name, node, std::move(conditions));
+
+    std::vector<std::string_view> known{domain->first, "when"};
+    const bool normal =
+        domain->first == "normal" || domain->first == "log_normal" || domain->first == "quantized_normal";
+    for (const char* word : {"uniform", "log_uniform", "integer", "int", "log_int", "normal", "log_normal"})
+      if (domain->first == word) known.emplace_back("quantum");
+    if (normal) known.emplace_back("bounds");
+    for (const auto& [key, value] : entries)
+      if (key != domain->first && is_word(key))
+        value.fail("parameter '{}' has two domains, '{}' and '{}': keep one", name, domain->first, key);
+    node.only(known);
+    if (const auto when = node.find("when")) read_conditions(*when, conditions);
+    listed_domain(name, node, domain->first, domain->second, std::move(conditions));
+  }
+
+  static std::string misspelt(std::string_view name) {
+    const auto dot = name.rfind('.');
+    if (dot == std::string_view::npos) return "";
+    const auto meant = nearest(name.substr(dot + 1), words);
+    return meant.empty() ? ""
+                         : fmt::format("; if '{}' is to be a domain: did you mean '{}'?", name.substr(dot + 1), meant);
+  }
+
+  void group(const std::string& name, const Node& node, Conditions conditions) {
+    if (const auto when = node.find("when")) read_conditions(*when, conditions);
+    bool any = false;
+    for (const auto& [key, value] : node.entries()) {
+      if (key == "when") continue;
+      if (!value.is_map())
+        if (const auto meant = nearest(key, words);
+            !meant.empty() && (value.is_list() || node.size() == 1 || node.has("when")))
+          value.fail("parameter '{}' has the unknown domain '{}': did you mean '{}'?", name, key, meant);
+      any = true;
+      dimension(name + "." + key, value, conditions);
+    }
+    if (!any) node.fail("parameter '{}' has no domain: write one, such as {{uniform: [0, 1]}}", name);
+  }
+
+  void listed_domain(const std::string& name, const Node& node, std::string_view word, const Node& list,
+                     Conditions conditions) {
+    const auto add_as = [&](const auto& domain) { add(name, node, domain, std::move(conditions)); };
+    const auto quantum = node.find("quantum");
+    const auto real = [&](const auto& domain) {
+      quantum ? add_as(domain.quantum(quantum->as<double>())) : add_as(domain);
+    };
+    if (word == "uniform") return real(std::apply(uniform, reals<2>(list, "lower, upper")));
+    if (word == "log_uniform") return real(std::apply(log_uniform, reals<2>(list, "lower, upper")));
+    if (word == "quantized") return add_as(std::apply(quantized, reals<3>(list, "lower, upper, quantum")));
+    if (word == "quantized_log") return add_as(std::apply(quantized_log, reals<3>(list, "lower, upper, quantum")));
+    if (word == "integer" || word == "int" || word == "log_int") {
+      const auto ends = exactly(list, 2, "lower, upper");
+      const auto step = quantum ? quantum->as<std::int64_t>() : 1;
+      const auto lower = ends[0].as<std::int64_t>();
+      const auto upper = ends[1].as<std::int64_t>();
+      return add_as(word == "log_int" ? log_int(lower, upper, step) : integer(lower, upper, step));
+    }
+    if (word == "normal" || word == "log_normal" || word == "quantized_normal") {
+      Normal domain = word == "normal" ? std::apply(hypertune::normal, reals<2>(list, "mean, standard deviation"))
+                      : word == "log_normal"
+                          ? std::apply(log_normal, reals<2>(list, "mean, standard deviation"))
+                          : std::apply(quantized_normal, reals<3>(list, "mean, standard deviation, quantum"));
+      if (quantum) domain = domain.quantum(quantum->as<double>());
+      if (const auto bounds = node.find("bounds")) {
+        const auto [lower, upper] = reals<2>(*bounds, "lower, upper");
+        domain = domain.truncated(lower, upper);
+      }
+      return add_as(domain);
+    }
+    if (word == "boolean" || word == "bool") {
+      if (list.is_list() && list.size() != 0) {
+        const auto both = exactly(list, 2, "false, true");
+        if (both[0].as<bool>() == both[1].as<bool>()) list.fail("{} must be [false, true]", list.title());
+      } else if (list.is_scalar()) {
+        list.fail("{} must be [false, true]; write {{constant: {}}} for a fixed value", list.title(),
+                  list.as<std::string>());
+      }
+      return add_as(boolean());
+    }
+    if (word == "constant") {
+      if (!list.is_scalar()) list.fail("{} must be one value, not {}", list.title(), list.kind_text());
+      return add_as(constant(list.scalar()));
+    }
+    if (word == "derived")
+      list.fail("parameter '{}': a derived parameter is computed by the program and cannot be written in YAML", name);
+    add_as(options(word, list));
+  }
+
+  static Options<Value> options(std::string_view word, const Node& list) {
+    std::vector<Value> values;
+    bool numbers = true;
+    bool reals = false;
+    for (const auto& item : list.items()) {
+      values.push_back(item.scalar());
+      numbers = numbers && !std::isnan(number(values.back()));
+      reals = reals || std::holds_alternative<double>(values.back());
+      if (word == "discrete" && !numbers) item.fail("{} must be a number, not {}", item.title(), item.kind_text());
+    }
+    if (numbers && reals)  // [0.5, 1] are real numbers, both of them
+      for (auto& value : values) value = number(value);
+    const auto less = [](const Value& a, const Value& b) { return number(a) < number(b); };
+    if (word == "discrete") std::sort(values.begin(), values.end(), less);
+    const bool ordered = word == "ordinal" || word == "discrete" ||
+                         (word == "grid" && numbers && std::is_sorted(values.begin(), values.end(), less));
+    return Options<Value>(word, ordered ? DomainKind::ordinal : DomainKind::categorical, std::move(values),
+                          word == "grid");
+  }
+
+  static std::vector<Node> exactly(const Node& list, std::size_t n, std::string_view what) {
+    if (!list.is_list() || list.size() != n)
+      list.fail("{} must be [{}], not {}", list.title(), what,
+                list.is_list() ? fmt::format("a list of {}", list.size()) : list.kind_text());
+    return list.items();
+  }
+  template <std::size_t n>
+  static std::array<double, n> reals(const Node& list, std::string_view what) {
+    const auto items = exactly(list, n, what);
+    std::array<double, n> numbers{};
+    for (std::size_t i = 0; i < n; ++i) numbers[i] = items[i].template as<double>();
+    return numbers;
+  }
+
+  static void read_conditions(const Node& when, Conditions& conditions) {
+    if (!when.is_map() || when.size() == 0)
+      when.fail(
+          "{} must be a map such as {{optimizer: sgd}}, {{optimizer: [sgd, adam]}} or {{layers: {{between: [2, 4]}}}}",
+          when.title());
+    for (const auto& [parent, value] : when.entries()) {
+      ConditionDraft condition;
+      condition.parent = parent;
+      if (value.is_map()) {
+        value.only({"between"});
+        const auto [lower, upper] = reals<2>(value["between"], "lower, upper");
+        condition.range = true;
+        condition.lower = lower;
+        condition.upper = upper;
+      } else if (value.is_list()) {
+        for (const auto& item : value.items()) condition.values.push_back(item.scalar());
+      } else {
+        condition.values.push_back(value.scalar());
+      }
+      conditions.push_back(std::move(condition));
+    }
+  }
+
+  template <class D>
+  void add(const std::string& name, const Node& node, const D& domain, Conditions conditions) {
+    places_.emplace(name, node);
+    auto draft = make_draft(name, domain);
+    draft.conditions = std::move(conditions);
+    if (name != node.path() && draft.name.empty()) node.fail("a parameter has an empty name: give it one");
+    drafts_.push_back(std::move(draft));
+  }
+
+  std::vector<DimensionDraft> drafts_;
+  std::map<std::string, Node> places_;
+};
+
+}  // namespace detail
+
+inline SearchSpace space_from_yaml(const Node& node) { return detail::SpaceReader().read(node); }
+
+}  // namespace hypertune
