@@ -1,0 +1,31 @@
+# Installs the headers of all targets into one include folder, and what find_package(hypertune) needs.
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hypertune)
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+  FILES_MATCHING PATTERN "*.hpp")
+file(GLOB backends ${PROJECT_SOURCE_DIR}/backends/*/include)
+foreach(backend ${backends})
+  install(DIRECTORY ${backend}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+    FILES_MATCHING PATTERN "*.hpp")
+endforeach()
+
+install(TARGETS hypertune hypertune_local EXPORT hypertune)
+install(EXPORT hypertune NAMESPACE hypertune:: FILE hypertuneTargets.cmake DESTINATION ${package_dir}
+  COMPONENT development)
+if(TARGET hypertune_yaml)   # in a file of its own: a consumer without yaml-cpp still gets the rest
+  install(TARGETS hypertune_yaml EXPORT hypertune_yaml)
+  install(EXPORT hypertune_yaml NAMESPACE hypertune:: FILE hypertuneYamlTargets.cmake DESTINATION ${package_dir}
+    COMPONENT development)
+endif()
+
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/hypertuneConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/hypertuneConfig.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/hypertuneConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES ${PROJECT_BINARY_DIR}/hypertuneConfig.cmake ${PROJECT_BINARY_DIR}/hypertuneConfigVersion.cmake
+  DESTINATION ${package_dir} COMPONENT development)
+
+if(TARGET hypertune_command)
+  install(TARGETS hypertune_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
+endif()

@@ -1,13 +1,16 @@
 # The library's targets. Each is header-only; what it links is what its headers include, no more.
 include(GNUInstallDirs)
 
+# What is found here is linked by targets that a parent project uses: its imported targets must be visible there too.
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
+
 find_package(Threads REQUIRED)
 find_package(Boost 1.81 REQUIRED)
 find_package(fmt 9 REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(yaml-cpp QUIET)
 if(yaml-cpp_FOUND AND NOT TARGET yaml-cpp::yaml-cpp)   # 0.7 calls its target yaml-cpp
-  add_library(yaml-cpp::yaml-cpp INTERFACE IMPORTED)
+  add_library(yaml-cpp::yaml-cpp INTERFACE IMPORTED GLOBAL)
   target_link_libraries(yaml-cpp::yaml-cpp INTERFACE yaml-cpp)
 endif()
 find_package(Eigen3 QUIET)
