@@ -26,7 +26,7 @@ class StoppingLadder {
   bool survives(std::size_t& next, int steps, double loss, std::size_t reduction) {
     for (; next < steps_.size() && steps_[next] <= steps; ++next) {
       Rung& rung = rungs_[next];
-      rung.losses.add(loss, reduction);
+      rung.losses.add(loss, (rung.losses.size() + 1) / reduction);
       if (std::isfinite(loss)) rung.has_finite = true;
       if (rung.losses.quota() == 0) continue;  // too few to compare with
       const bool hopeless = loss == worst_loss && rung.has_finite;
@@ -108,7 +108,7 @@ class PromotionLadder {
     Rung& r = rungs_[rung];
     if (std::isfinite(entry.loss)) r.has_finite = true;
     std::vector<RungEntry> entered;
-    r.entries.add(entry, reduction, [&](const RungEntry& e) { entered.push_back(e); });
+    r.entries.add(entry, (r.entries.size() + 1) / reduction, [&](const RungEntry& e) { entered.push_back(e); });
     for (const RungEntry& e : entered) {
       if (!may_go_on(rung, e)) continue;
       Place& place = places_.at(e.trial);

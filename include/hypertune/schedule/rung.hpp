@@ -13,16 +13,17 @@
 
 namespace hypertune::detail {
 
-/// The values seen so far, split into the best floor(n / reduction) and the rest. Two heaps around the boundary: adding
-/// costs O(log n), asking for the boundary O(1), and a value takes its own size of memory.
+/// The values seen so far, split into the best `quota` and the rest; the quota may grow by one with each value. Two
+/// heaps around the boundary: adding costs O(log n), asking for the boundary O(1), and a value takes its own size of
+/// memory.
 template <class Value>
 class TopFraction {
  public:
-  /// Adds a value. `entered(v)` is called for each value that becomes one of the best: the new one or the one next in
-  /// line. A value that has been pushed out may enter again.
+  /// Adds a value; `quota` is how many are among the best from now on: as many as before or one more. `entered(v)` is
+  /// called for each value that becomes one of the best: the new one or the one next in line. A value that has been
+  /// pushed out may enter again.
   template <class Entered>
-  void add(const Value& value, std::size_t reduction, Entered&& entered) {
-    const std::size_t quota = (size() + 1) / reduction;
+  void add(const Value& value, std::size_t quota, Entered&& entered) {
     if (!best_.empty() && value < best_.front()) {
       push(best_, value, std::less<>());
       if (best_.size() > quota) push(rest_, pop(best_, std::less<>()), std::greater<>());
@@ -35,8 +36,8 @@ class TopFraction {
       entered(next_in_line);
     }
   }
-  void add(const Value& value, std::size_t reduction) {
-    add(value, reduction, [](const Value&) {});
+  void add(const Value& value, std::size_t quota) {
+    add(value, quota, [](const Value&) {});
   }
 
   std::size_t size() const { return best_.size() + rest_.size(); }

@@ -74,7 +74,9 @@ struct Observation {
 /// };
 /// ```
 /// `static constexpr bool multi_objective = true;` says that it reads all of `losses`; without it, several objectives
-/// are refused. A `name()` is shown to the user and kept in the record.
+/// are refused. A `name()` is shown to the user and kept in the record. `bool covers_grid() const` says that it goes
+/// through the grid dimensions itself, so that the Tuner need not wrap it in mixed_grid(); `bool finite() const` that
+/// it will be exhausted, so that the number of samples may be left open.
 template <class S>
 concept Searcher = std::movable<S> && requires(S& searcher, const SearchSpace& space, const SearchGoal& goal,
                                                const Ask& ask, const Observation& observation) {
@@ -97,6 +99,20 @@ constexpr bool is_multi_objective() {
   return false;
 }
 
+namespace detail {
+
+template <class S>
+bool reads_all_losses(const S& searcher) {
+  if constexpr (requires {
+                  { searcher.multi_objective() } -> std::convertible_to<bool>;
+                })
+    return searcher.multi_objective();
+  else
+    return is_multi_objective<S>();
+}
+
+}  // namespace detail
+
 /// Any Searcher, by value.
 class AnySearcher {
  public:
@@ -114,6 +130,8 @@ class AnySearcher {
   Suggestion suggest(const Ask& ask) { return self_->suggest(ask); }
   void observe(const Observation& observation) { self_->observe(observation); }
   bool multi_objective() const { return self_->multi_objective(); }
+  bool covers_grid() const { return self_->covers_grid(); }
+  bool finite() const { return self_->finite(); }
   std::string name() const { return self_->name(); }
 
  private:
@@ -124,6 +142,8 @@ class AnySearcher {
     virtual Suggestion suggest(const Ask&) = 0;
     virtual void observe(const Observation&) = 0;
     virtual bool multi_objective() const = 0;
+    virtual bool covers_grid() const = 0;
+    virtual bool finite() const = 0;
     virtual std::string name() const = 0;
   };
   template <class S>
@@ -138,7 +158,19 @@ class AnySearcher {
     void prepare(const SearchSpace& space, const SearchGoal& goal) override { searcher.prepare(space, goal); }
     Suggestion suggest(const Ask& ask) override { return searcher.suggest(ask); }
     void observe(const Observation& o) override { searcher.observe(o); }
-    bool multi_objective() const override { return is_multi_objective<S>(); }
+    bool multi_objective() const override { return detail::reads_all_losses(searcher); }
+    bool covers_grid() const override {
+      if constexpr (requires { searcher.covers_grid(); })
+        return searcher.covers_grid();
+      else
+        return false;
+    }
+    bool finite() const override {
+      if constexpr (requires { searcher.finite(); })
+        return searcher.finite();
+      else
+        return false;
+    }
     std::string name() const override {
       if constexpr (NamedAlgorithm<S>)
         return searcher.name();
