@@ -63,11 +63,7 @@ DimensionDraft make_draft(std::string_view name, const D& domain) {
     draft.to_unit = [domain](double x) { return static_cast<double>(domain.to_unit(x)); };
   }
   if constexpr (requires(Rng& rng) { domain.draw(Params(), rng); })
-    draft.derive = [domain, label = draft.name](const SpaceModel& model, const Point& point, Rng& rng) {
-      const double x = domain.draw(model.params(point), rng);
-      if (!std::isfinite(x)) fail_dimension(label, "its callable returned {}: it must return a finite number", x);
-      return x;
-    };
+    draft.derive = [domain](const Params& earlier, Rng& rng) { return domain.draw(earlier, rng); };
   return draft;
 }
 

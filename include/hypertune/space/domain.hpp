@@ -192,8 +192,8 @@ class Normal : public detail::Number<double> {
     if (quantum_given_) {  // multiples of the quantum, as far as the prior reaches
       const double q = info_.quantum;
       const double reach = detail::normal_reach + std::max({0.0, z1, -z2});
-      info_.lower = std::ceil(std::max(info_.lower, unmap(mean - reach * sd)) / q - 1e-9) * q;
-      info_.upper = std::floor(std::min(info_.upper, unmap(mean + reach * sd)) / q + 1e-9) * q;
+      info_.lower = std::ceil(std::max(info_.lower, unmap(mean - reach * sd)) / q - 1e-9) * q + 0.0;  // no -0
+      info_.upper = std::floor(std::min(info_.upper, unmap(mean + reach * sd)) / q + 1e-9) * q + 0.0;
       if (log && info_.lower <= 0) info_.lower = q;
       if (info_.lower > info_.upper)
         return note(

@@ -51,7 +51,7 @@ class SearchSpace {
   std::optional<std::uint64_t> cardinality() const;
   /// Overwrites the grid dimensions of `point` by combination `index` (the first dimension varies slowest). Where that
   /// changes which conditions hold, dimensions no longer active become NaN and newly active ones get a draw that
-  /// depends on nothing but `point` and `index`. May violate constraints.
+  /// depends on nothing but `point` and `index`; derived ones are computed again. May violate constraints.
   void set_grid(Point& point, std::uint64_t index) const;
 
   Params params(const Point& point) const;  ///< active parameters by name

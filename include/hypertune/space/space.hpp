@@ -184,6 +184,7 @@ namespace detail {
 /// The draft with its name and those of its parents prefixed.
 inline DimensionDraft prefixed(std::string_view prefix, DimensionDraft draft) {
   draft.name = fmt::format("{}.{}", prefix, draft.name);
+  draft.scope = fmt::format("{}.{}", prefix, draft.scope);
   for (auto& condition : draft.conditions) condition.parent = fmt::format("{}.{}", prefix, condition.parent);
   return draft;
 }

@@ -16,7 +16,7 @@ namespace hypertune::detail {
 /// A number in bounds and quanta: shortest decimals, .inf for an infinite one.
 inline std::string number_text(double x) {
   if (std::isinf(x)) return x > 0 ? ".inf" : "-.inf";
-  return fmt::format("{}", x);
+  return fmt::format("{}", x + 0.0);  // -0 is written 0
 }
 
 /// A string in double quotes.

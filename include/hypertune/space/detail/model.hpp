@@ -55,8 +55,9 @@ struct DimensionDraft {
   std::string grammar;  // "log_uniform: [0.0001, 0.1]"
   std::string problem;  // what is wrong with the domain, empty if nothing
   std::vector<ConditionDraft> conditions;
-  std::function<double(double)> from_unit, to_unit;  // of a domain with a prior of its own
-  std::function<double(const SpaceModel&, const Point&, Rng&)> derive;
+  std::function<double(double)> from_unit, to_unit;   // of a domain with a prior of its own
+  std::function<double(const Params&, Rng&)> derive;  // sees the parameters drawn before it …
+  std::string scope;  // … of the nested space it comes from, "opt.", by their names there
 };
 
 struct Dimension : DimensionDraft {
@@ -97,10 +98,16 @@ struct SpaceModel {
   Value value(std::size_t d, double coordinate) const;
   /// The coordinate of a value from outside, or an Error that names the dimension.
   double coordinate(std::size_t d, const Value& value) const;
-  Params params(const Point& point) const;
+  /// The active parameters; with a scope, only those whose names begin with it, without it.
+  Params params(const Point& point, std::string_view scope = {}) const;
+  /// The coordinate at the quantile u. Coordinates of `point` that are not drawn yet must be NaN.
   double draw(std::size_t d, double u, const Point& point, Rng& rng) const {
     const auto& dimension = dimensions[d];
-    return dimension.derive ? dimension.derive(*this, point, rng) : dimension.quantile(u);
+    if (!dimension.derive) return dimension.quantile(u);
+    const double x = dimension.derive(params(point, dimension.scope), rng);
+    if (!std::isfinite(x))
+      fail(Errc::space, "parameter '{}': its callable returned {}: it must return a finite number", dimension.name, x);
+    return x;
   }
 };
 
@@ -182,10 +189,14 @@ inline double SpaceModel::coordinate(std::size_t d, const Value& value) const {
   return x;
 }
 
-inline Params SpaceModel::params(const Point& point) const {
+inline Params SpaceModel::params(const Point& point, std::string_view scope) const {
   Params result;
-  for (const std::size_t d : declared)
-    if (d < point.size() && is_active(point[d])) result.add(dimensions[d].name, value(d, point[d]));
+  result.reserve(dimensions.size());
+  for (const std::size_t d : declared) {
+    const std::string& name = dimensions[d].name;
+    if (d < point.size() && is_active(point[d]) && name.starts_with(scope))
+      result.add(name.substr(scope.size()), value(d, point[d]));
+  }
   return result;
 }
 

@@ -6,9 +6,15 @@
 #include <hypertune/space/detail/model.hpp>
 #include <hypertune/space/search_space.hpp>
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hypertune {
@@ -29,6 +35,7 @@ inline Point SearchSpace::sample(Rng& rng) const {
   Point point(size());
   std::vector<int> refusals;  // by constraint
   for (int i = 0; i < tries; ++i) {
+    std::fill(point.begin(), point.end(), inactive);
     for (std::size_t d = 0; d < point.size(); ++d) {
       const double u = uniform01(rng);  // drawn even where inactive, so that the others do not depend on it
       point[d] = active(d, point) ? model_->draw(d, u, point, rng) : inactive;
@@ -50,7 +57,7 @@ inline Point SearchSpace::sample(Rng& rng) const {
 inline Point SearchSpace::from_unit(std::span<const double> unit, Rng& rng) const {
   if (unit.size() != size())
     fail(Errc::usage, "from_unit() was given {} numbers, but the space has {} dimensions", unit.size(), size());
-  Point point(size());
+  Point point(size(), inactive);
   for (std::size_t d = 0; d < point.size(); ++d)
     point[d] = active(d, point) ? model_->draw(d, unit[d], point, rng) : inactive;
   return point;
@@ -99,15 +106,16 @@ inline void SearchSpace::set_grid(Point& point, std::uint64_t index) const {
     point[*d] = static_cast<double>(index % options);
     index /= options;
   }
+  const Point before = std::exchange(point, Point(size(), inactive));
   std::optional<Rng> rng;  // costly to seed and rarely needed
   for (std::size_t d = 0; d < point.size(); ++d) {
-    if (!active(d, point)) {
-      point[d] = inactive;
-    } else if (!is_active(point[d])) {
-      if (!rng) rng = derived_rng(seed, {});
-      const double u = uniform01(*rng);
-      point[d] = model_->draw(d, u, point, *rng);
-    }
+    if (!active(d, point)) continue;
+    point[d] = before[d];
+    if (is_active(before[d]) && !model_->dimensions[d].derive) continue;
+    if (!rng) rng = derived_rng(seed, {});
+    point[d] = inactive;
+    const double u = uniform01(*rng);
+    point[d] = model_->draw(d, u, point, *rng);
   }
 }
 

@@ -1,0 +1,315 @@
+#include "../space/random_space.hpp"
+#include "support/test.hpp"
+
+#include <hypertune/config/space.hpp>
+
+#include <string>
+#include <vector>
+
+using namespace hypertune_test;
+
+namespace {
+
+ht::SearchSpace read(const std::string& text) { return ht::space_from_yaml(ht::load_yaml_text(text, "s.yaml")); }
+
+std::string complaint(const std::string& text) {
+  try {
+    read(text);
+  } catch (const ht::Error& error) {
+    CHECK(error.code() == ht::Errc::input);
+    CHECK(std::string(error.what()).find('\n') == std::string::npos);
+    return error.what();
+  }
+  return "no error";
+}
+
+/// Whether the constraint holds for a = 2, b = 3.5, c = "red", d = true, e inactive.
+bool holds(const std::string& constraint) {
+  const auto space = read(
+      "a: {integer: [0, 9]}\nb: {uniform: [0, 9]}\nc: {choice: [red, blue, \"4 2\"]}\nd: {boolean: []}\n"
+      "e: {uniform: [0, 1], when: {c: blue}}\nn: {discrete: [1, 4, 9]}\nconstraints: ['" +
+      constraint + "']\n");
+  return space.feasible({2, 3.5, 0, 1, ht::inactive, 1});
+}
+
+const char* const full = R"(lr:        {log_uniform: [1.0e-4, 1.0e-1]}
+dropout:   {uniform: [0, 0.5], quantum: 0.1}
+dropout2:  {quantized: [0, 0.5, 0.1]}
+step:      {quantized_log: [1, 100, 0.5]}
+hidden:    {log_int: [16, 512]}
+even:      {integer: [2, 20], quantum: 2}
+noise:     {normal: [0, 1], bounds: [-2, .inf]}
+tall:      {quantized_normal: [180, 7, 1]}
+wide:      {log_normal: [0, 1], quantum: 0.25}
+optimizer: {choice: [sgd, adam, rmsprop]}
+mixed:     {choice: [1, 2.5, "7", true, "a b"]}
+size:      {ordinal: [small, medium, large]}
+batch:     {discrete: [64, 16, 32]}
+nesterov:  {boolean: [false, true], when: {optimizer: sgd}}
+depth:     {grid: [1, 2, 3]}
+momentum:  {uniform: [0.5, 0.99], when: {optimizer: [sgd, rmsprop], depth: {between: [2, 3]}}}
+warm:      {uniform: [0, 1], when: {lr: {between: [0.01, 0.1]}}}
+epochs:    81
+name:      {constant: "on"}
+model:
+  when: {optimizer: adam}
+  width: {integer: [8, 64], quantum: 8}
+  heads: {int: [1, 8], when: {model.width: {between: [16, 64]}}}
+  inner:
+    rate: 0.5
+constraints: ["hidden * depth <= 1024", "model.width >= model.heads"]
+)";
+
+}  // namespace
+
+TEST_CASE("the grammar, and its canonical form") {
+  const auto space = read(full);
+  CHECK(space.describe() == R"(lr: {log_uniform: [0.0001, 0.1]}
+dropout: {uniform: [0, 0.5], quantum: 0.1}
+dropout2: {uniform: [0, 0.5], quantum: 0.1}
+step: {log_uniform: [1, 100], quantum: 0.5}
+hidden: {log_int: [16, 512]}
+even: {integer: [2, 20], quantum: 2}
+noise: {normal: [0, 1], bounds: [-2, .inf]}
+tall: {normal: [180, 7], quantum: 1}
+wide: {log_normal: [0, 1], quantum: 0.25}
+optimizer: {choice: [sgd, adam, rmsprop]}
+mixed: {choice: [1, 2.5, "7", true, "a b"]}
+size: {ordinal: [small, medium, large]}
+batch: {discrete: [16, 32, 64]}
+nesterov: {boolean: [false, true], when: {optimizer: sgd}}
+depth: {grid: [1, 2, 3]}
+momentum: {uniform: [0.5, 0.99], when: {optimizer: [sgd, rmsprop], depth: [2, 3]}}
+warm: {uniform: [0, 1], when: {lr: {between: [0.01, 0.1]}}}
+epochs: {constant: 81}
+name: {constant: "on"}
+model.width: {integer: [8, 64], quantum: 8, when: {optimizer: adam}}
+model.heads: {integer: [1, 8], when: {optimizer: adam, model.width: {between: [16, 64]}}}
+model.inner.rate: {constant: 0.5, when: {optimizer: adam}}
+constraints: ["hidden * depth <= 1024", "model.width >= model.heads"]
+)");
+  CHECK(read(space.describe()).describe() == space.describe());
+  ht::Rng rng(1);
+  for (int i = 0; i < 500; ++i) {
+    const auto point = space.sample(rng);
+    const auto p = space.params(point);
+    REQUIRE(!space.invalid(point));
+    REQUIRE(p.get<int>("hidden") * p.get<int>("depth") <= 1024);
+    REQUIRE(p.contains("model.width") == (p.get<std::string>("optimizer") == "adam"));
+    REQUIRE(space.params(space.point(p)) == p);
+  }
+}
+
+TEST_CASE("what describe() prints reads back as the same space") {
+  ht::Rng rng(2);
+  for (int i = 0; i < 300; ++i) {
+    const ht::SearchSpace space = random_space(rng);
+    INFO(space.describe());
+    const auto again = read(space.describe());
+    REQUIRE(again.describe() == space.describe());
+    REQUIRE(again.size() == space.size());
+    ht::Rng a(3);
+    ht::Rng b(3);
+    for (int j = 0; j < 5; ++j) REQUIRE(again.params(again.sample(a)) == space.params(space.sample(b)));
+  }
+}
+
+TEST_CASE("awkward names and texts survive the way to YAML and back") {
+  const ht::SearchSpace space = ht::space(
+      ht::dim("a b",
+              ht::choice<std::string>({"x: y", "\"q\"", "back\\slash", "", "null", "~", "1e3", "#no", "tab\there"})),
+      ht::dim("true", ht::choice({1.0, 2.0})), ht::dim("ünï", ht::ordinal({"é", "- x"})).when("a b", "x: y"),
+      ht::dim("0", ht::choice<float>({0.1F, 3.0F})), ht::dim("uniform", ht::uniform(0, 1)),
+      ht::dim("when", ht::boolean()));
+  INFO(space.describe());
+  CHECK(read(space.describe()).describe() == space.describe());
+  CHECK(space.params({8, 0, ht::inactive, 0, 0, 0}) == read(space.describe()).params({8, 0, ht::inactive, 0, 0, 0}));
+}
+
+TEST_CASE("numbers of a list are of one kind") {
+  const auto space = read("a: {choice: [0.5, 1]}\nb: {choice: [1, 2]}\nc: {choice: [1, x]}\n");
+  CHECK(space.params({1, 1, 0}) == ht::Params{{"a", 1.0}, {"b", std::int64_t{2}}, {"c", std::int64_t{1}}});
+}
+
+TEST_CASE("mistakes in a space are told with file and line") {
+  CHECK(complaint("lr: {uniform: [0, 1]}\nx: {uniform: [2, 1]}\n") ==
+        "s.yaml:2: parameter 'x': the lower bound 2 is above the upper bound 1: swap them");
+  CHECK(
+      complaint("x: {log_uniform: [0, 1]}\n") ==
+      "s.yaml:1: parameter 'x': the lower bound of log_uniform is 0, whose logarithm does not exist: it must be above "
+      "zero");
+  CHECK(complaint("x: {log_unifrom: [0.1, 1]}\n") ==
+        "s.yaml:1: parameter 'x' has the unknown domain 'log_unifrom': did you mean 'log_uniform'?");
+  CHECK(complaint("x: {uniform: [0, 1], whem: {y: 1}}\n") ==
+        "s.yaml:1: unknown key 'whem' in 'x': did you mean 'when'?");
+  CHECK(complaint("x: {choice: [1, 2], quantum: 1}\n") ==
+        "s.yaml:1: unknown key 'quantum' in 'x'; known here: choice, when");
+  CHECK_THAT(complaint("x: [1, 2]\n"),
+             ContainsSubstring("s.yaml:1: parameter 'x' is a bare list: write {choice: [...]}"));
+  CHECK_THAT(complaint("x: boolean\n"), ContainsSubstring("s.yaml:1: parameter 'x' is the bare word 'boolean'"));
+  CHECK_THAT(complaint("x:\n"), ContainsSubstring("parameter 'x' is empty"));
+  CHECK_THAT(complaint("x: {}\n"), ContainsSubstring("parameter 'x' has no domain"));
+  CHECK_THAT(complaint("x: {when: {y: 1}}\n"), ContainsSubstring("parameter 'x' has no domain"));
+  CHECK(complaint("x: {uniform: [0, 1], normal: [0, 1]}\n") ==
+        "s.yaml:1: parameter 'x' has two domains, 'uniform' and 'normal': keep one");
+  CHECK(complaint("x: {uniform: [0]}\n") == "s.yaml:1: 'x.uniform' must be [lower, upper], not a list of 1");
+  CHECK(complaint("x: {uniform: 3}\n") == "s.yaml:1: 'x.uniform' must be [lower, upper], not '3'");
+  CHECK(complaint("x: {uniform: [0, b]}\n") == "s.yaml:1: 'x.uniform[1]' must be a number, not 'b'");
+  CHECK(complaint("x: {integer: [0, 1.5]}\n") == "s.yaml:1: 'x.integer[1]' must be a whole number, not '1.5'");
+  CHECK(complaint("x: {uniform: [0, .nan]}\n") == "s.yaml:1: 'x.uniform[1]' must be a number, not '.nan'");
+  CHECK_THAT(complaint("x: {uniform: [0, .inf]}\n"), ContainsSubstring("a bound is infinite"));
+  CHECK_THAT(complaint("x: {choice: []}\n"), ContainsSubstring("there are no options"));
+  CHECK_THAT(complaint("x: {choice: [a, a]}\n"), ContainsSubstring("given twice"));
+  CHECK(complaint("x: {discrete: [1, a]}\n") == "s.yaml:1: 'x.discrete[1]' must be a number, not 'a'");
+  CHECK_THAT(complaint("x: {boolean: [true, true]}\n"), ContainsSubstring("must be [false, true]"));
+  CHECK_THAT(complaint("x: {derived: [1]}\n"), ContainsSubstring("computed by the program"));
+  CHECK_THAT(complaint("x: {constant: [1]}\n"), ContainsSubstring("must be one value, not a list"));
+  CHECK(complaint("x: {uniform: [0, 1]}\nx: 3\n") == "s.yaml:2: the key 'x' is given twice: remove one of the two");
+  CHECK(complaint("m: {x: 3}\nm.x: 4\n") ==
+        "s.yaml:1: parameter 'm.x': this name is given twice: rename one of the two");
+  CHECK_THAT(complaint("- x\n"), ContainsSubstring("must be a map"));
+  CHECK_THAT(complaint(""), ContainsSubstring("is empty"));
+  CHECK_THAT(complaint("'': 3\n"), ContainsSubstring("empty name"));
+}
+
+TEST_CASE("mistakes in conditions are told with file and line") {
+  const std::string start = "optimizer: {choice: [sgd, adam]}\nn: {integer: [1, 4]}\n";
+  CHECK(complaint(start + "x: {uniform: [0, 1], when: {optimiser: sgd}}\n") ==
+        "s.yaml:3: parameter 'x': its condition is on 'optimiser', which is no parameter of this space: did you mean "
+        "'optimizer'?");
+  CHECK_THAT(complaint(start + "x: {uniform: [0, 1], when: {optimizer: sdg}}\n"),
+             ContainsSubstring("s.yaml:3: parameter 'x': its condition is 'optimizer' = sdg, which can never be"));
+  CHECK_THAT(complaint(start + "x: {uniform: [0, 1], when: {n: {betwen: [1, 2]}}}\n"),
+             ContainsSubstring("did you mean 'between'?"));
+  CHECK_THAT(complaint(start + "x: {uniform: [0, 1], when: {n: {between: [5, 6]}}}\n"),
+             ContainsSubstring("s.yaml:3: "));
+  CHECK_THAT(complaint(start + "x: {uniform: [0, 1], when: optimizer}\n"), ContainsSubstring("must be a map such as"));
+  CHECK_THAT(complaint(start + "x: {uniform: [0, 1], when: {}}\n"), ContainsSubstring("must be a map such as"));
+  CHECK_THAT(complaint(start + "x: {uniform: [0, 1], when: {n: []}}\n"), ContainsSubstring("lists no value"));
+  CHECK_THAT(complaint("a: {boolean: [], when: {b: true}}\nb: {boolean: [], when: {a: true}}\n"),
+             ContainsSubstring("s.yaml:1: parameter 'a': its conditions form a cycle"));
+}
+
+TEST_CASE("constraints compute") {
+  for (const char* yes : {"a < b",
+                          "a <= 2",
+                          "b >= 3.5",
+                          "a == 2",
+                          "a != 3",
+                          "a + b == 5.5",
+                          "a - b == -1.5",
+                          "a * b == 7",
+                          "b / a == 1.75",
+                          "a ^ 3 == 8",
+                          "-a ^ 2 == -4",
+                          "2 ^ 3 ^ 2 == 512",
+                          "2 ** -1 == 0.5",
+                          "1 + 2 * 3 == 7",
+                          "(1 + 2) * 3 == 9",
+                          "10 - 3 - 2 == 5",
+                          "0 < a < b <= 3.5",
+                          "c == red",
+                          "c == \"red\"",
+                          "c != blue",
+                          "c != \"4 2\"",
+                          "d",
+                          "d == true",
+                          "d != false",
+                          "not (a > b)",
+                          "!(a > b)",
+                          "a > b or c == red",
+                          "a < b and d",
+                          "a > 1 && b > 1 || false",
+                          "true",
+                          "log(exp(a)) > 1.99 and log(exp(a)) < 2.01",
+                          "sqrt(n) == 2",
+                          "n == 4",
+                          "log2(8) == 3",
+                          "log10(100) == 2",
+                          "min(a, b) == 2",
+                          "max(a, b, 7) == 7",
+                          "abs(-3) == 3",
+                          "floor(b) == 3",
+                          "ceil(b) == 4",
+                          "e < 0",
+                          "1e3 == 1000",
+                          "`a` == 2",
+                          ".5 < 1",
+                          "not not d",
+                          "- - a == 2"}) {
+    INFO(yes);
+    CHECK(holds(yes));
+  }
+  for (const char* no : {"a > b", "a < 2", "c == blue", "c != red", "not d", "d == false", "0 < b < a", "a > b and d",
+                         "false", "log(-1) < 5", "log(-1) != 5", "0 / 0 == 0", "1 < 0 or 2 < 1", "n == 1"}) {
+    INFO(no);
+    CHECK(!holds(no));
+  }
+}
+
+TEST_CASE("mistakes in constraints are told with what was expected") {
+  const auto wrong = [](const std::string& constraint) {
+    return complaint("a: {integer: [0, 9]}\nc: {choice: [red, blue]}\nconstraints:\n  - \"" + constraint + "\"\n");
+  };
+  CHECK(wrong("a < hiden") ==
+        "s.yaml:4: the constraint 'a < hiden' mentions 'hiden', which is no parameter; known here: a, c");
+  CHECK(
+      wrong("a <") ==
+      "s.yaml:4: the constraint 'a <' is not understood at its end: a number, a parameter or a parenthesis is expected "
+      "there");
+  CHECK(wrong("a < 3 3") ==
+        "s.yaml:4: the constraint 'a < 3 3' is not understood at '3' (character 7): an operator or the end is expected "
+        "there");
+  CHECK_THAT(wrong("(a < 3"), ContainsSubstring("a closing parenthesis is expected"));
+  CHECK_THAT(wrong("a + 1"), ContainsSubstring("compares nothing"));
+  CHECK_THAT(wrong("c < 3"), ContainsSubstring("uses 'c' as a number, but it can be 'red'"));
+  CHECK_THAT(wrong("c == green"), ContainsSubstring("which it can never be: it must be one of red, blue"));
+  CHECK_THAT(wrong("a = 3"), ContainsSubstring("at '=' (character 3)"));
+  CHECK_THAT(wrong("(a < 3) + 1 < 2"), ContainsSubstring("uses a comparison where a number is needed"));
+  CHECK_THAT(wrong("a and a < 3"), ContainsSubstring("uses a number where a comparison is needed"));
+  CHECK_THAT(wrong("min(a) < 3"), ContainsSubstring("a comma is expected"));
+  CHECK_THAT(wrong("3x < a"), ContainsSubstring("at '3'"));
+  CHECK_THAT(wrong("`a < 3"), ContainsSubstring("a closing quote"));
+  CHECK_THAT(wrong(std::string(200, '(') + "a < 3"), ContainsSubstring("nested more than 50 deep"));
+  CHECK_THAT(wrong(std::string(500, '-') + "a < 3"), ContainsSubstring("nested more than 50 deep"));
+  CHECK_THAT(wrong(std::string(3000, ' ') + "a < 3"), ContainsSubstring("longer than 2000 characters"));
+  CHECK_THAT(complaint("a: 1\nconstraints: [a < 2, a < 2]\n"), ContainsSubstring("given twice"));
+  CHECK_THAT(complaint("a: 1\nconstraints: {a: 1}\n"), ContainsSubstring("must be a list"));
+  CHECK(complaint("a: 1\nconstraints: a < 2\n") == "no error");
+}
+
+TEST_CASE("arbitrary bytes end in a space or in an Error, and in nothing else") {
+  ht::Rng rng(5);
+  const std::string seeds[] = {full,
+                               "a: {integer: [0, 9]}\nconstraints: ['0 < a ^ 2 and not (a == 3 or -a >= min(a, 1))']\n",
+                               "a: &x {choice: [1, b]}\nc: *x\nd: {uniform: [0, 1], when: {a: {between: [0, 1]}}}\n"};
+  constexpr std::string_view alphabet = "[]{}:,&*!|>'\"%@`#- \n\t?x0.1e<=()^\x04\xff\xc3~";
+  int spaces = 0;
+  for (int i = 0; i < 4000; ++i) {
+    std::string text = seeds[pick(rng, 3)];
+    for (int edits = pick(rng, 4); edits >= 0; --edits) {
+      const auto at = static_cast<std::size_t>(pick(rng, static_cast<int>(text.size())));
+      const char c = alphabet[static_cast<std::size_t>(pick(rng, static_cast<int>(alphabet.size())))];
+      switch (pick(rng, 4)) {
+        case 0: text[at] = c; break;
+        case 1: text.insert(at, 1, c); break;
+        case 2: text.erase(at, static_cast<std::size_t>(pick(rng, 20)) + 1); break;
+        default: text.insert(at, text.substr(static_cast<std::size_t>(pick(rng, static_cast<int>(text.size()))), 30));
+      }
+      if (text.empty()) text = "a";
+    }
+    try {
+      const auto space = read(text);
+      ++spaces;
+      const auto point = space.from_unit(std::vector<double>(space.size(), 0.5), rng);
+      REQUIRE(space.invalid(point).value_or("") == "");
+      static_cast<void>(space.feasible(point));
+      const auto again = read(space.describe());
+      REQUIRE(again.describe() == space.describe());
+    } catch (const ht::Error& error) {
+      INFO(text);
+      REQUIRE(std::string(error.what()).find('\n') == std::string::npos);
+    }
+  }
+  CHECK(spaces > 50);  // else the edits are too wild to test anything
+}
