@@ -1,0 +1,227 @@
+// What the Journal promises when the process dies or the disk fails.
+#include "faulty_disk.hpp"
+#include "record_support.hpp"
+#include "support/test.hpp"
+
+#include <poll.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <csignal>
+#include <fstream>
+
+namespace ht = hypertune;
+using support::TemporaryFolder;
+
+namespace {
+
+// What record `sequence` holds is a function of its number, so that a reader can check every one.
+ht::record::Any event_of(std::int64_t sequence) {
+  if (sequence % 7 == 0) return ht::record::TrialPaused{sequence};
+  ht::Metrics metrics{{"loss", double(sequence) / 3}};
+  if (sequence % 5 == 0) metrics.emplace_back("metric " + std::to_string(sequence % 50), double(sequence));
+  return ht::record::TrialReported{sequence, 1, int(sequence % 1000), std::move(metrics)};
+}
+
+/// Appends until it is killed; tells through `pipe` what was acknowledged.
+[[noreturn]] void drive(const std::filesystem::path& folder, int pipe, unsigned seed) {
+  const auto tell = [pipe](std::int64_t sequence) {
+    if (::write(pipe, &sequence, sizeof sequence) != sizeof sequence) ::_exit(3);
+  };
+  try {
+    auto journal = ht::Journal::open(folder, {.max_waiting = 2048, .checkpoint_pages = 32});
+    journal.on_committed([&](std::span<const ht::Record> batch) { tell(batch.back().sequence); });
+    std::minstd_rand random(seed);
+    for (;;) {
+      for (auto n = random() % 400; n > 0; --n) journal.append(0, event_of(journal.last() + 1));
+      if (random() % 2 == 0) journal.flush();
+    }
+  } catch (const std::exception&) { ::_exit(4); }
+}
+
+}  // namespace
+
+TEST_CASE("a driver killed at any moment leaves a gap-free record of all it acknowledged") {
+  const TemporaryFolder folder;
+  std::mt19937 random(11);
+  std::int64_t acknowledged = 0;
+  for (int round = 0; round < 40; ++round) {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      ::close(ends[0]);
+      drive(folder, ends[1], unsigned(round) + 1);
+    }
+    ::close(ends[1]);
+    // Let it live for a random number of acknowledgements, at times for none (it dies while it opens the file).
+    std::int64_t sequence = 0;
+    for (auto left = random() % 12; left > 0; --left) {
+      pollfd wait{ends[0], POLLIN, 0};
+      REQUIRE(::poll(&wait, 1, 20'000) == 1);
+      REQUIRE(::read(ends[0], &sequence, sizeof sequence) == sizeof sequence);
+      acknowledged = sequence;
+    }
+    ::kill(child, SIGKILL);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status));
+    while (::read(ends[0], &sequence, sizeof sequence) == sizeof sequence) acknowledged = sequence;
+    ::close(ends[0]);
+
+    CHECK_FALSE(ht::driver_of(folder));
+    if (!ht::has_journal(folder) && acknowledged == 0) continue;
+    std::int64_t count = 0;
+    int wrong = 0;
+    try {
+      ht::read_journal(folder, [&](const ht::Record& record) {
+        wrong += record.sequence != ++count || !support::same(record.what, event_of(count)) ? 1 : 0;
+      });
+    } catch (const ht::Error& error) {  // killed before the tables were there
+      INFO(error.what());
+      REQUIRE(acknowledged == 0);
+      REQUIRE(error.code() == ht::Errc::input);
+    }
+    CHECK(wrong == 0);
+    CHECK(count >= acknowledged);
+  }
+  CHECK(acknowledged > 0);
+}
+
+TEST_CASE("a full disk: one clear error, nothing committed is lost, and it goes on after room is made") {
+  for (const std::int64_t room : {20'000, 60'000, 150'000, 400'000, 1'000'000}) {
+    const TemporaryFolder folder;
+    std::int64_t announced = 0;
+    {
+      auto journal = ht::Journal::open(folder, {.checkpoint_pages = 32});
+      journal.append(0, event_of(1));
+      journal.flush();
+    }
+    {
+      const support::FaultyDisk disk(room);
+      std::atomic<int> errors = 0;
+      {
+        auto journal = ht::Journal::open(folder, {.checkpoint_pages = 32});
+        journal.on_committed([&](auto batch) { announced = batch.back().sequence; });
+        journal.on_error([&](const ht::Error& error) {
+          ++errors;
+          CHECK(error.code() == ht::Errc::io);
+        });
+        std::string text;
+        try {
+          for (int i = 0; i < 100'000; ++i) {
+            journal.append(0, event_of(journal.last() + 1));
+            if (i % 100 == 0) journal.flush();
+          }
+        } catch (const ht::Error& error) {
+          CHECK(error.code() == ht::Errc::io);
+          text = error.what();
+        }
+        CHECK_THAT(text, ContainsSubstring("disk full") && ContainsSubstring("--resume") &&
+                             ContainsSubstring(folder.path().string()));
+        CHECK(journal.failed());
+        CHECK(journal.committed() == announced);
+        CHECK_THROWS_AS(journal.append(0, event_of(1)), ht::Error);
+        CHECK_THROWS_AS(journal.flush(), ht::Error);
+        CHECK_NOTHROW(journal.wait_for(announced));
+      }
+      CHECK(errors == 1);
+      CHECK(support::FaultyDisk::faults() > 0);
+    }
+    std::int64_t count = 0;
+    ht::read_journal(folder, [&](const ht::Record& record) {
+      REQUIRE(record.sequence == ++count);
+      REQUIRE(support::same(record.what, event_of(count)));
+    });
+    CHECK(count == std::max<std::int64_t>(announced, 1));
+    auto journal = ht::Journal::open(folder);
+    CHECK(journal.append(0, event_of(count + 1)) == count + 1);
+    CHECK_NOTHROW(journal.flush());
+  }
+}
+
+TEST_CASE("a sync that fails is a failure, not an acknowledgement") {
+  const TemporaryFolder folder;
+  { ht::Journal::open(folder); }
+  for (const int syncs : {0, 3, 10}) {
+    const support::FaultyDisk disk(support::FaultyDisk::never, syncs);
+    std::int64_t before = 0;
+    std::int64_t announced = 0;
+    {
+      auto journal = ht::Journal::open(folder);
+      before = announced = journal.last();
+      journal.on_committed([&](auto batch) { announced = batch.back().sequence; });
+      std::string text;
+      try {
+        for (int i = 0; i < 100; ++i) journal.wait_for(journal.append(0, event_of(journal.last() + 1)));
+      } catch (const ht::Error& error) { text = error.what(); }
+      CHECK_THAT(text, ContainsSubstring("cannot write") && ContainsSubstring("I/O error"));
+    }
+    CHECK(announced <= before + syncs);
+    CHECK(ht::JournalReader(folder).last() >= announced);
+  }
+}
+
+TEST_CASE("a function that throws, or waits for the appender, is an error and no hang") {
+  const TemporaryFolder folder;
+  SECTION("throws") {
+    auto journal = ht::Journal::open(folder);
+    journal.on_committed([](auto) { throw std::runtime_error("a bug"); });
+    journal.append(0, event_of(1));
+    try {
+      journal.drain();
+      FAIL("no error");
+    } catch (const ht::Error& error) { CHECK_THAT(error.what(), ContainsSubstring("a bug")); }
+  }
+  SECTION("waits for its own commit") {
+    auto journal = ht::Journal::open(folder);
+    journal.on_committed([&](auto) { journal.flush(); });
+    journal.append(0, event_of(1));
+    CHECK_NOTHROW(journal.flush());
+    journal.on_committed([&](auto) { journal.wait_for(journal.append(0, event_of(2))); });
+    journal.append(0, event_of(1));
+    try {
+      journal.drain();
+      FAIL("no error");
+    } catch (const ht::Error& error) { CHECK_THAT(error.what(), ContainsSubstring("own thread")); }
+  }
+  SECTION("never comes back") {
+    std::mutex strand;
+    auto journal = ht::Journal::open(folder, {.max_waiting = 4, .stall_limit = std::chrono::milliseconds(100)});
+    journal.on_committed([&](auto) { const std::lock_guard guard(strand); });
+    const std::lock_guard guard(strand);
+    try {
+      for (int i = 0; i < 1000; ++i) journal.append(0, event_of(1));
+      FAIL("no error");
+    } catch (const ht::Error& error) { CHECK_THAT(error.what(), ContainsSubstring("on_committed")); }
+  }
+}
+
+TEST_CASE("bytes that were changed are noticed, never believed") {
+  const TemporaryFolder folder;
+  support::RandomRecords random(5);
+  {
+    auto journal = ht::Journal::open(folder);
+    for (int i = 0; i < 300; ++i) journal.append(0, random.next());
+  }
+  const auto path = ht::journal_path(folder);
+  std::ifstream in(path, std::ios::binary);
+  const std::string original{std::istreambuf_iterator<char>(in), {}};
+  int errors = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::string damaged = original;
+    for (auto n = random.integer(1, 40); n > 0; --n)
+      damaged[std::size_t(random.integer(0, std::int64_t(damaged.size()) - 1))] = char(random.integer(0, 255));
+    if (round % 4 == 0) damaged.resize(std::size_t(random.integer(1, std::int64_t(damaged.size()))));
+    std::ofstream(path, std::ios::binary) << damaged;
+    try {
+      std::int64_t count = 0;
+      ht::read_journal(folder, [&](const ht::Record& record) { REQUIRE(record.sequence == ++count); });
+    } catch (const ht::Error& error) {
+      ++errors;
+      CHECK((error.code() == ht::Errc::corrupt || error.code() == ht::Errc::input || error.code() == ht::Errc::io));
+    }
+  }
+  CHECK(errors > 100);
+}
