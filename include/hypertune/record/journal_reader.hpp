@@ -10,7 +10,6 @@
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
-#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -160,7 +159,7 @@ class JournalReader {
     std::string uri;
     for (const char c : path) {
       if (c == '%' || c == '?' || c == '#')
-        fmt::format_to(std::back_inserter(uri), "%{:02X}", static_cast<unsigned>(c));
+        uri += fmt::format("%{:02X}", static_cast<unsigned>(c));
       else
         uri += c;
     }

@@ -193,7 +193,9 @@ class JournalWriter {
       char separator = '{';
       for (std::size_t i = 1; i < metrics.size(); ++i) {
         payload_ += separator;
-        fmt::format_to(std::back_inserter(payload_), "\"{}\":", name_id(s, metrics[i].first));
+        payload_ += '"';
+        append_number(payload_, name_id(s, metrics[i].first));
+        payload_ += "\":";
         append_json(payload_, metrics[i].second);
         separator = ',';
       }

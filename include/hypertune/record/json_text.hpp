@@ -6,9 +6,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <cstddef>
-#include <iterator>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -53,7 +55,7 @@ inline void append_json(std::string& out, std::string_view text) {
     else if (c == '\r')
       out += "\\r";
     else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(c));
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
     else
       out += text.substr(0, length);
     text.remove_prefix(length == 0 ? 1 : length);
@@ -61,6 +63,14 @@ inline void append_json(std::string& out, std::string_view text) {
   out += '"';
 }
 inline void append_json(std::string& out, const std::string& text) { append_json(out, std::string_view(text)); }
+
+/// Appends the shortest text of a finite number that reads back as the same.
+template <class Number>
+void append_number(std::string& out, Number value) {
+  std::array<char, 32> buffer;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
+  out.append(buffer.data(), end);
+}
 
 /// Appends the shortest number that reads back as the same double. JSON has no word for what is not finite: those are
 /// the strings "NaN", "Infinity" and "-Infinity", which Python's float() and JavaScript's Number() read.
@@ -70,14 +80,14 @@ inline void append_json(std::string& out, double value) {
   else if (std::isinf(value))
     out += value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
   else
-    fmt::format_to(std::back_inserter(out), "{}", value);
+    append_number(out, value);
 }
 
 inline void append_json(std::string& out, const Value& value) {
   if (const auto* flag = std::get_if<bool>(&value))
     out += *flag ? "true" : "false";
   else if (const auto* number = std::get_if<std::int64_t>(&value))
-    fmt::format_to(std::back_inserter(out), "{}", *number);
+    append_number(out, *number);
   else if (const auto* real = std::get_if<double>(&value))
     append_json(out, *real);
   else

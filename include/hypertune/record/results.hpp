@@ -12,14 +12,14 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
+#include <iterator>
 #include <memory>
-#include <numeric>
 #include <optional>
-#include <ranges>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -64,11 +64,9 @@ class Results {
   std::size_t size() const { return trials_.size(); }  ///< number of trials
   bool empty() const { return trials_.empty(); }
 
-  /// All trials by number: a random-access range of TrialResult, each made when it is looked at.
-  auto trials() const {
-    return std::views::iota(std::size_t{0}, trials_.size()) |
-           std::views::transform([this](std::size_t i) { return result(trials_[i], first_objective()); });
-  }
+  /// All trials by number: a range of TrialResult, each made when it is looked at. Valid as long as these Results.
+  class Trials;
+  Trials trials() const;
   /// One trial; Error of kind `usage` if there is none of this number.
   TrialResult trial(TrialId id) const {
     const auto* data = find(id);
@@ -149,6 +147,7 @@ class Results {
   using TrialData = detail::TrialData;
 
   Objective first_objective() const { return info_.objectives.empty() ? Objective{} : info_.objectives.front(); }
+  TrialResult at(std::size_t index) const { return result(trials_.at(index), first_objective()); }
   std::vector<std::string> param_names() const;
   std::string counts_text() const;
   std::string last_cause() const;
@@ -174,7 +173,8 @@ class Results {
   const TrialData* find(TrialId id) const {
     if (id >= 0 && static_cast<std::size_t>(id) < trials_.size() && trials_[static_cast<std::size_t>(id)].id == id)
       return &trials_[static_cast<std::size_t>(id)];
-    const auto at = std::ranges::lower_bound(trials_, id, {}, &TrialData::id);
+    const auto at = std::lower_bound(trials_.begin(), trials_.end(), id,
+                                     [](const TrialData& trial, TrialId value) { return trial.id < value; });
     return at != trials_.end() && at->id == id ? &*at : nullptr;
   }
   TrialData* find(TrialId id) { return const_cast<TrialData*>(std::as_const(*this).find(id)); }
@@ -203,11 +203,49 @@ class Results {
 
   std::filesystem::path directory_;
   ExperimentInfo info_;
-  std::vector<TrialData> trials_;  // by id
+  std::deque<TrialData> trials_;  // by id; a deque, as a vector that doubles would hold half as much again
   std::vector<std::string> names_;
   std::array<std::size_t, 6> counts_{};
   std::array<std::int64_t, 3> failures_{};
 };
+
+class Results::Trials {
+ public:
+  class Iterator {
+   public:
+    using iterator_concept = std::input_iterator_tag;
+    using iterator_category = std::input_iterator_tag;
+    using value_type = TrialResult;
+    using difference_type = std::ptrdiff_t;
+    using pointer = void;
+    using reference = TrialResult;
+    Iterator() = default;
+    Iterator(const Results* results, std::size_t index) : results_(results), index_(index) {}
+    TrialResult operator*() const { return results_->at(index_); }
+    Iterator& operator++() {
+      ++index_;
+      return *this;
+    }
+    Iterator operator++(int) { return {results_, index_++}; }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    const Results* results_ = nullptr;
+    std::size_t index_ = 0;
+  };
+
+  explicit Trials(const Results* results) : results_(results) {}
+  Iterator begin() const { return {results_, 0}; }
+  Iterator end() const { return {results_, results_->size()}; }
+  std::size_t size() const { return results_->size(); }
+  bool empty() const { return results_->empty(); }
+  /// The `index`-th trial, from 0.
+  TrialResult operator[](std::size_t index) const { return results_->at(index); }
+
+ private:
+  const Results* results_;
+};
+inline Results::Trials Results::trials() const { return Trials(this); }
 
 inline void Results::add(const Record& record) {
   info_.records = record.sequence;
@@ -260,7 +298,9 @@ inline void Results::take(const record::TrialCreated& event, Seconds time) {
   detail::Encoder(trial.configuration).put(event.point, event.params);
   trial.configuration.shrink_to_fit();
   ++counts_[static_cast<std::size_t>(trial.state)];
-  trials_.insert(std::ranges::upper_bound(trials_, trial.id, {}, &TrialData::id), std::move(trial));
+  const auto at = std::upper_bound(trials_.begin(), trials_.end(), trial.id,
+                                   [](TrialId id, const TrialData& other) { return id < other.id; });
+  trials_.insert(at, std::move(trial));
 }
 inline void Results::take(TrialData& trial, const record::TrialStarted&, Seconds time) {
   set_state(trial, TrialState::running);
@@ -310,7 +350,7 @@ inline TrialResult Results::result(const TrialData& data, const Objective& objec
   for (const auto& metric : data.metrics)
     if (metric.last_step == data.steps - 1) result.metrics.emplace_back(names_[metric.name], metric.last);
   result.best = best_of(data, objective);
-  std::ranges::copy(data.failures, result.failures.begin());
+  std::copy(data.failures.begin(), data.failures.end(), result.failures.begin());
   if (data.cause) result.cause = *data.cause;
   result.attempts = data.attempts;
   result.known = data.known;
@@ -358,9 +398,10 @@ inline std::vector<TrialId> Results::ranked(std::size_t limit) const {
     entries.push_back({ranks ? sign * metric->best(objective.mode) : worst_loss, trial.id});
   }
   const std::size_t size = limit == 0 ? entries.size() : std::min(limit, entries.size());
-  std::ranges::partial_sort(entries, entries.begin() + static_cast<std::ptrdiff_t>(size), std::less<>());
-  std::vector<TrialId> ids(size);
-  std::ranges::transform(entries | std::views::take(size), ids.begin(), &Entry::id);
+  std::partial_sort(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(size), entries.end());
+  std::vector<TrialId> ids;
+  ids.reserve(size);
+  for (std::size_t i = 0; i < size; ++i) ids.push_back(entries[i].id);
   return ids;
 }
 
@@ -369,7 +410,7 @@ inline std::vector<std::string> Results::param_names() const {
   for (const auto& data : trials_) {
     std::size_t at = 0;  // keeps the order of the space where trials differ in what is active
     for (const auto& [name, value] : detail::Decoder(data.configuration).configuration().second) {
-      const auto found = std::ranges::find(names, name);
+      const auto found = std::find(names.begin(), names.end(), name);
       if (found == names.end())
         names.insert(names.begin() + static_cast<std::ptrdiff_t>(at++), name);
       else

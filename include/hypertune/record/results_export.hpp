@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -29,14 +28,13 @@ inline void append_csv(std::string& out, std::string_view text) {
 }
 
 inline void append_trial_json(std::string& out, const TrialResult& trial) {
-  const auto into = std::back_inserter(out);
-  fmt::format_to(into, R"({{"trial": {}, "state": "{}", "params": )", trial.trial, to_string(trial.state));
+  out += fmt::format(R"({{"trial": {}, "state": "{}", "params": )", trial.trial, to_string(trial.state));
   append_json_object(out, trial.params);
-  fmt::format_to(into, R"(, "steps": {}, "metrics": )", trial.steps);
+  out += fmt::format(R"(, "steps": {}, "metrics": )", trial.steps);
   append_json_object(out, trial.metrics);
   out += R"(, "best": )";
   if (trial.best) {
-    fmt::format_to(into, R"({{"step": {}, )", trial.best->step);
+    out += fmt::format(R"({{"step": {}, )", trial.best->step);
     append_json(out, trial.best->metric);
     out += ": ";
     append_json(out, trial.best->value);
@@ -44,7 +42,7 @@ inline void append_trial_json(std::string& out, const TrialResult& trial) {
   } else {
     out += "null";
   }
-  fmt::format_to(into, R"(, "failures": {}, "cause": )", trial.failure_count());
+  out += fmt::format(R"(, "failures": {}, "cause": )", trial.failure_count());
   if (trial.cause)
     append_json(out, trial.cause->text);
   else
@@ -52,7 +50,7 @@ inline void append_trial_json(std::string& out, const TrialResult& trial) {
 }
 
 inline void append_report_json(std::string& out, const record::TrialReported& report) {
-  fmt::format_to(std::back_inserter(out), R"({{"step": {})", report.step);
+  out += fmt::format(R"({{"step": {})", report.step);
   for (const auto& [name, value] : report.metrics) {
     out += ", ";
     append_json(out, name);
@@ -76,8 +74,8 @@ inline std::string Results::csv() const {
   for (const auto& name : names_) field("metrics_", name);
   out += ",failures,cause,duration\n";
   for (const TrialResult& trial : trials()) {
-    fmt::format_to(std::back_inserter(out), "{},{},{},", trial.trial, to_string(trial.state), trial.steps);
-    if (trial.best) fmt::format_to(std::back_inserter(out), "{}", trial.best->step);
+    out += fmt::format("{},{},{},", trial.trial, to_string(trial.state), trial.steps);
+    if (trial.best) out += fmt::format("{}", trial.best->step);
     for (const auto& objective : info_.objectives) {
       const auto best = best_report(trial.trial, objective);
       field("", best ? fmt::format("{}", best->value) : "");
@@ -90,7 +88,7 @@ inline std::string Results::csv() const {
       const double* value = find_metric(trial.metrics, name);
       field("", value == nullptr ? "" : fmt::format("{}", *value));
     }
-    fmt::format_to(std::back_inserter(out), ",{}", trial.failure_count());
+    out += fmt::format(",{}", trial.failure_count());
     field("", trial.cause ? trial.cause->text : "");
     field("", trial.started && trial.ended ? fmt::format("{:.3f}", *trial.ended - *trial.started) : "");
     out += '\n';

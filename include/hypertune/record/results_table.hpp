@@ -62,7 +62,7 @@ class TextTable {
 
  private:
   static std::size_t places(std::string_view text) {
-    return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
   }
   static std::string printable(std::string_view text) {
     std::string out;
@@ -119,7 +119,8 @@ class TextTable {
 inline std::string Results::table(const TableOptions& options) const {
   const auto params = param_names();
   const bool any_failure = failures_ != std::array<std::int64_t, 3>{};
-  const bool any_cause = std::ranges::any_of(trials_, [](const TrialData& trial) { return trial.cause != nullptr; });
+  const bool any_cause =
+      std::any_of(trials_.begin(), trials_.end(), [](const TrialData& trial) { return trial.cause != nullptr; });
   std::vector<detail::TextTable::Column> columns{{"trial", true}, {"state"}, {"steps", true}};
   for (const auto& objective : info_.objectives) columns.push_back({objective.metric, true, 8});
   if (!info_.objectives.empty()) columns.push_back({"at step", true});
