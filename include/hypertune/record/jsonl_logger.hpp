@@ -142,7 +142,10 @@ class JsonEvent {
   }
   void numbers(std::string_view name, const std::vector<int>& values) const {
     key(name);
-    fmt::format_to(std::back_inserter(*out_), "[{}]", fmt::join(values, ", "));
+    *out_ += '[';
+    for (std::size_t i = 0; i < values.size(); ++i)
+      fmt::format_to(std::back_inserter(*out_), "{}{}", i == 0 ? "" : ", ", values[i]);
+    *out_ += ']';
   }
   void checkpoint(const CheckpointInfo& info) const {
     text("checkpoint", info.name);

@@ -69,13 +69,14 @@ class LogFollower {
     if (!started_) {
       started_ = true;
       if (record.sequence > last_ + 1 && std::filesystem::exists(journal_path(directory_)))
-        JournalReader(directory_).read(
-            [&](const Record& missed) {
-              if (missed.sequence >= record.sequence) return false;
-              process(missed);
-              return true;
-            },
-            last_ + 1);
+        JournalReader(directory_)
+            .read(
+                [&](const Record& missed) {
+                  if (missed.sequence >= record.sequence) return false;
+                  process(missed);
+                  return true;
+                },
+                last_ + 1);
     }
     process(record);
     last_ = record.sequence;

@@ -87,7 +87,8 @@ class TensorBoardLogger {
     std::string_view rest = bytes;
     std::size_t keep = 0;
     while (const auto message = tb::take_record(rest)) {
-      if (tb::event_step(*message) >= step && keep > 0 && message->find(tb::session_start_tag) == std::string_view::npos)
+      if (tb::event_step(*message) >= step && keep > 0 &&
+          message->find(tb::session_start_tag) == std::string_view::npos)
         break;
       if (message->find(tb::session_end_tag) != std::string_view::npos) break;
       keep = bytes.size() - rest.size();
@@ -106,7 +107,8 @@ class TensorBoardLogger {
       const auto found = trials_.find(id);
       if (found == trials_.end()) continue;
       Trial& trial = found->second;
-      if (!trial.records.empty()) detail::append_to(detail::trial_file(follower_.directory(), id, file_name), trial.records);
+      if (!trial.records.empty())
+        detail::append_to(detail::trial_file(follower_.directory(), id, file_name), trial.records);
       trial.records = std::string();
       trial.changed = false;
       if (trial.ended) trials_.erase(found);
