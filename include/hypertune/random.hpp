@@ -1,13 +1,13 @@
 // Random numbers: one engine, and the rule that makes every draw reproducible after a restart.
 #pragma once
 
+#include <boost/container_hash/hash.hpp>
 #include <boost/random/mersenne_twister.hpp>
 #include <boost/random/uniform_01.hpp>
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <random>
 
 namespace hypertune {
 
@@ -19,18 +19,10 @@ using Rng = boost::random::mt19937_64;
 /// stream). Nothing in hypertune keeps a generator across events: after a restart the same event gets the same numbers
 /// without replaying the draws before it.
 inline Rng derived_rng(std::uint64_t seed, std::initializer_list<std::uint64_t> purpose) {
-  std::array<std::uint32_t, 16> words{};
-  std::size_t n = 0;
-  const auto add = [&](std::uint64_t x) {
-    if (n + 2 <= words.size()) {
-      words[n++] = static_cast<std::uint32_t>(x);
-      words[n++] = static_cast<std::uint32_t>(x >> 32U);
-    }
-  };
-  add(seed);
-  for (const auto x : purpose) add(x);
-  std::seed_seq sequence(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(n));
-  return Rng(sequence);
+  std::size_t mixed = 0;
+  boost::hash_combine(mixed, seed);
+  for (const auto number : purpose) boost::hash_combine(mixed, number);
+  return Rng(mixed);
 }
 
 /// One draw from [0, 1).

@@ -34,7 +34,7 @@ std::string wrong(const D& domain) {
 
 struct Opaque {
   int id;
-  bool operator==(const Opaque&) const = default;
+  friend bool operator==(const Opaque&, const Opaque&) = default;
 };
 
 }  // namespace

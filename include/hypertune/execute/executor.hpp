@@ -34,8 +34,9 @@ struct Launch {
   Slot slot;
   std::uint64_t seed = 0;
   bool parked = false;
-  int next_step = 0;  ///< expected: that of restore.front(), or of the parked run
-  Seconds since = 0;  ///< for simulation: when the attempt began or last reported; 0: now
+  int next_step = 0;      ///< expected: that of restore.front(), or of the parked run
+  Seconds since = 0;      ///< for workers that outlive the driver: when it began or last reported; 0: now
+  bool reported = false;  ///< `since` is the time of a report
 };
 /// The answer to a report: train the next step. `save`: write a checkpoint first (where the trial can).
 struct Continue {

@@ -232,4 +232,4 @@ inline Uniform<std::int64_t> log_int(std::int64_t lower, std::int64_t upper, std
 
 }  // namespace hypertune
 
-#include <hypertune/space/options.hpp>  // choice, ordinal, discrete, boolean, grid, constant, derived
+#include <hypertune/space/choices.hpp>  // choice, ordinal, discrete, boolean, grid, constant, derived

@@ -30,7 +30,7 @@ class Context {
     int next_step = 0;  ///< of the checkpoint in `restore`, or 0
     std::optional<Checkpoint> restore;
     Slot slot;
-    std::filesystem::path directory;  ///< the trial's own folder; it exists
+    std::filesystem::path directory;  ///< the trial's own folder
     std::uint64_t seed = 0;           ///< derived from the experiment's seed and the trial's number
   };
 
@@ -47,8 +47,11 @@ class Context {
   /// The same for every attempt of a trial, different between trials.
   std::uint64_t seed() const { return start_.seed; }
   const Slot& slot() const { return start_.slot; }
-  /// The trial's own folder, for anything it wants to keep.
-  const std::filesystem::path& directory() const { return start_.directory; }
+  /// The trial's own folder, for anything it wants to keep; made when it is first asked for.
+  const std::filesystem::path& directory() const {
+    std::filesystem::create_directories(start_.directory);
+    return start_.directory;
+  }
   /// The checkpoint to go on from, if any.
   const std::optional<Checkpoint>& restore() const { return start_.restore; }
 

@@ -60,11 +60,11 @@ using Stored = std::conditional_t<std::same_as<std::decay_t<T>, const char*>, st
 /// One of several values of any equality-comparable type. Outside the program an option is its value where that is a
 /// number or a string, else its name, else what fmt prints.
 template <class T>
-class Options {
+class Choices {
  public:
   using value_type = T;
 
-  Options(std::string_view word, DomainKind kind, std::vector<T> values, bool grid = false)
+  Choices(std::string_view word, DomainKind kind, std::vector<T> values, bool grid = false)
       : word_(word), values_(std::move(values)) {
     static_assert(std::equality_comparable<T>, "the options of a choice must be comparable by ==");
     info_ = {.kind = kind,
@@ -75,8 +75,8 @@ class Options {
   }
 
   /// Names for the options, in the same order, for values that print badly or not at all.
-  Options names(std::vector<std::string> names) const {
-    Options result = *this;
+  Choices names(std::vector<std::string> names) const {
+    Choices result = *this;
     if (names.size() != values_.size())
       result.problem_ =
           fmt::format("{} names are given for {} options: give one for each", names.size(), values_.size());
@@ -139,57 +139,57 @@ class Options {
 
 /// One of several values without order: `choice<std::string>({"sgd", "adam"})`, `choice({16, 32, 64})`.
 template <class T>
-Options<T> choice(std::vector<T> values) {
+Choices<T> choice(std::vector<T> values) {
   return {"choice", DomainKind::categorical, std::move(values)};
 }
 template <class T>
-Options<detail::Stored<T>> choice(std::initializer_list<T> values) {
+Choices<detail::Stored<T>> choice(std::initializer_list<T> values) {
   return choice(std::vector<detail::Stored<T>>(values.begin(), values.end()));
 }
 
 /// One of several values whose order means something: `ordinal<std::string>({"small", "medium", "large"})`.
 template <class T>
-Options<T> ordinal(std::vector<T> values) {
+Choices<T> ordinal(std::vector<T> values) {
   return {"ordinal", DomainKind::ordinal, std::move(values)};
 }
 template <class T>
-Options<detail::Stored<T>> ordinal(std::initializer_list<T> values) {
+Choices<detail::Stored<T>> ordinal(std::initializer_list<T> values) {
   return ordinal(std::vector<detail::Stored<T>>(values.begin(), values.end()));
 }
 
 /// One of several numbers, put in ascending order: `discrete({0.1, 0.5, 2.0})`.
 template <class T>
   requires std::is_arithmetic_v<T>
-Options<T> discrete(std::vector<T> numbers) {
+Choices<T> discrete(std::vector<T> numbers) {
   std::sort(numbers.begin(), numbers.end());
   return {"discrete", DomainKind::ordinal, std::move(numbers)};
 }
 template <class T>
   requires std::is_arithmetic_v<T>
-Options<T> discrete(std::initializer_list<T> numbers) {
+Choices<T> discrete(std::initializer_list<T> numbers) {
   return discrete(std::vector<T>(numbers));
 }
 
 /// true or false.
-inline Options<bool> boolean() { return {"boolean", DomainKind::categorical, std::vector<bool>{false, true}}; }
+inline Choices<bool> boolean() { return {"boolean", DomainKind::categorical, std::vector<bool>{false, true}}; }
 
 /// Several values of which every one is to be tried; several grids make all combinations. Mixes with sampled
 /// dimensions: each combination then gets its own draw of those. Numbers in ascending order are an ordinal dimension.
 template <class T>
-Options<T> grid(std::vector<T> values) {
+Choices<T> grid(std::vector<T> values) {
   auto kind = DomainKind::categorical;
   if constexpr (std::is_arithmetic_v<T> && !std::same_as<T, bool>)
     if (std::is_sorted(values.begin(), values.end())) kind = DomainKind::ordinal;
   return {"grid", kind, std::move(values), true};
 }
 template <class T>
-Options<detail::Stored<T>> grid(std::initializer_list<T> values) {
+Choices<detail::Stored<T>> grid(std::initializer_list<T> values) {
   return grid(std::vector<detail::Stored<T>>(values.begin(), values.end()));
 }
 
 /// One value.
 template <class T>
-Options<detail::Stored<T>> constant(T value) {
+Choices<detail::Stored<T>> constant(T value) {
   std::vector<detail::Stored<T>> values;
   values.emplace_back(std::move(value));
   return {"constant", DomainKind::constant, std::move(values)};

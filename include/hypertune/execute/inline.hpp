@@ -1,0 +1,133 @@
+// InlineExecutor: one trial at a time in the caller's thread, for a debugger.
+#pragma once
+
+#include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/execute/attempt_run.hpp>
+#include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/threads.hpp>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hypertune {
+
+/// Runs everything inside wait(), in the thread that called run() on the Tuner: a breakpoint in a trial shows one
+/// stack, and an exception stops where it is thrown (catch throw). Same decisions as any other executor of one slot.
+class InlineExecutor {
+ public:
+  std::vector<Host> hosts() const { return {Host{.name = "localhost", .total = {.cpus = 1}}}; }
+  Seconds now() const { return wall_clock(); }
+  std::string name() const { return "inline"; }
+
+  void start(ExecutorStart start) {
+    start_ = std::move(start);
+    store_.emplace(start_.directory);
+  }
+  void perform(Command command) { commands_.push_back(std::move(command)); }
+
+  void wait(Seconds) {
+    if (!commands_.empty()) {
+      Command command = std::move(commands_.front());
+      commands_.pop_front();
+      std::visit([this](auto& c) { carry_out(c); }, command);
+    }
+  }
+  void notify() {}
+  void shutdown() {
+    commands_.clear();
+    runs_.clear();
+  }
+
+ private:
+  struct Run {
+    std::optional<AttemptRun> attempt;
+    Attempt number = 0;
+    int steps = 0;
+    int saved = 0;
+  };
+
+  void carry_out(Launch& launch) {
+    if (launch.parked) return step(launch.trial, launch.attempt);
+    Run& run = runs_[launch.trial];
+    run.number = launch.attempt;
+    try {
+      run.attempt.emplace(*start_.program, *store_, start_.directory, launch,
+                          [&](const CheckpointInfo& checkpoint, const std::string& why) {
+                            start_.sink(CheckpointLost{launch.trial, checkpoint, why});
+                          });
+      run.steps = run.saved = run.attempt->next_step();
+    } catch (...) { return failed(launch.trial, launch.attempt); }
+    start_.sink(Started{launch.trial, launch.attempt, run.steps});
+    step(launch.trial, launch.attempt);
+  }
+  void carry_out(const Continue& c) {
+    if (find(c.trial, c.attempt) == nullptr) return;
+    if (!c.save || save(c.trial, c.attempt)) step(c.trial, c.attempt);
+  }
+  void carry_out(const Pause& c) {
+    if (find(c.trial, c.attempt) == nullptr) return;
+    if (!c.save || save(c.trial, c.attempt)) start_.sink(Paused{c.trial, c.attempt, true});
+  }
+  void carry_out(const Stop& c) {
+    if (find(c.trial, c.attempt) == nullptr) return;
+    if (c.save && !save(c.trial, c.attempt)) return;
+    runs_.erase(c.trial);
+    start_.sink(Stopped{c.trial, c.attempt});
+  }
+
+  Run* find(TrialId trial, Attempt attempt) {
+    const auto found = runs_.find(trial);
+    return found != runs_.end() && found->second.number == attempt ? &found->second : nullptr;
+  }
+
+  void step(TrialId trial, Attempt attempt) {
+    Run* run = find(trial, attempt);
+    if (run == nullptr) return;
+    std::optional<Report> report;
+    try {
+      report = run->attempt->step();
+    } catch (...) { return failed(trial, attempt); }
+    if (!report) {
+      runs_.erase(trial);
+      start_.sink(Finished{trial, attempt});
+      return;
+    }
+    run->steps = report->step.value_or(run->steps) + 1;
+    start_.sink(Reported{trial, attempt, std::move(*report), std::nullopt});
+  }
+
+  // False: it failed, and the attempt with it.
+  bool save(TrialId trial, Attempt attempt) {
+    Run& run = *find(trial, attempt);
+    if (!run.attempt->can_save() || run.saved == run.steps) return true;
+    try {
+      CheckpointInfo sealed = store_->seal(run.attempt->save(run.steps));
+      run.saved = run.steps;
+      start_.sink(Checkpointed{trial, attempt, std::move(sealed)});
+      return true;
+    } catch (...) {
+      failed(trial, attempt);
+      return false;
+    }
+  }
+
+  void failed(TrialId trial, Attempt attempt) {
+    Cause cause = cause_of_current_exception();
+    runs_.erase(trial);
+    start_.sink(Failed{trial, attempt, std::move(cause)});
+  }
+
+  ExecutorStart start_;
+  std::optional<LocalCheckpointStore> store_;
+  std::deque<Command> commands_;
+  std::map<TrialId, Run> runs_;
+};
+
+inline InlineExecutor run_inline() { return {}; }
+
+}  // namespace hypertune

@@ -1,0 +1,283 @@
+// SimulatedExecutor: thousands of workers in virtual time, deterministic to the bit.
+#pragma once
+
+#include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/execute/attempt_run.hpp>
+#include <hypertune/execute/executor.hpp>
+#include <hypertune/random.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hypertune {
+
+/// A worker that is lost and, perhaps, comes back.
+struct Outage {
+  int worker = 0;
+  Seconds at = 0;
+  Seconds until = 0;  ///< 0: for good
+};
+
+/// How the simulated machines behave. Every draw is a function of the seed and of what it is for.
+struct SimulationOptions {
+  int workers = 4;
+  Resources worker = {};  ///< what each worker has
+  /// How long step number `step` (from 0) of a trial takes on a worker of speed 1, in virtual seconds.
+  std::function<Seconds(const Params&, int step)> step_seconds = {};  ///< empty: 1 s
+  Seconds startup_seconds = 0;      ///< before the first step of each attempt, and after a pause
+  double speed_spread = 0;          ///< standard deviation of the logarithm of a worker's speed
+  double straggle_probability = 0;  ///< of each step, to take …
+  double straggle_factor = 10;      ///< … so many times as long
+  double failure_probability = 0;   ///< of each step, to end in the attempt's failure instead
+  std::vector<Outage> outages = {};
+  std::uint64_t seed = 0;
+};
+
+/// Runs the program's steps in the caller's thread, one event after the other, each at its virtual time. Events at the
+/// same time come in the order of outages, then trials.
+///
+/// The workers are taken to outlive the driver: an experiment that was killed and is resumed goes on at the virtual
+/// time of its last record and makes the decisions that it would have made. A program without checkpoints is brought to
+/// where it was by running its steps again (no report comes of them).
+class SimulatedExecutor {
+ public:
+  static constexpr bool is_simulated = true;
+
+  explicit SimulatedExecutor(SimulationOptions options) : options_(std::move(options)) {
+    if (options_.workers < 1) fail(Errc::usage, "a simulation needs at least one worker, not {}", options_.workers);
+    for (const auto& outage : options_.outages)
+      if (outage.worker < 0 || outage.worker >= options_.workers)
+        fail(Errc::usage, "an outage is of worker {}, but they count from 0 to {}", outage.worker,
+             options_.workers - 1);
+    speeds_.assign(static_cast<std::size_t>(options_.workers), 1.0);
+    if (options_.speed_spread > 0)
+      for (int w = 0; w < options_.workers; ++w)
+        speeds_[static_cast<std::size_t>(w)] =
+            std::exp(options_.speed_spread * normal(derived_rng(options_.seed, {1, static_cast<std::uint64_t>(w)})));
+  }
+
+  std::vector<Host> hosts() const {
+    std::vector<Host> hosts;
+    hosts.reserve(static_cast<std::size_t>(options_.workers));
+    for (int w = 0; w < options_.workers; ++w)
+      hosts.push_back({.name = fmt::format("worker-{}", w), .total = options_.worker});
+    return hosts;
+  }
+  Seconds now() const { return now_; }
+  void restore_clock(Seconds now) { now_ = std::max(now_, now); }
+  std::string name() const { return "simulated"; }
+
+  void start(ExecutorStart start) {
+    start_ = std::move(start);
+    store_.emplace(start_.directory);
+    for (const auto& outage : options_.outages) {
+      events_.push({outage.at, Kind::lost, outage.worker, 0});
+      if (outage.until > outage.at) events_.push({outage.until, Kind::back, outage.worker, 0});
+    }
+  }
+
+  void perform(Command command) {
+    std::visit([this](auto& c) { on(c); }, command);
+  }
+
+  void wait(Seconds deadline) {
+    constexpr int burst = 4096;  // events between two looks of the Tuner
+    notified_ = false;
+    for (int i = 0; i < burst && !notified_; ++i) {
+      if (events_.empty() || events_.top().time > deadline) {
+        now_ = std::max(now_, deadline);
+        return;
+      }
+      const Due due = events_.top();
+      events_.pop();
+      now_ = std::max(now_, due.time);
+      deliver(due);
+    }
+  }
+  void notify() { notified_ = true; }
+  void shutdown() {
+    runs_.clear();
+    events_ = {};
+    notified_ = true;
+  }
+
+ private:
+  enum class Kind : std::uint8_t { lost, back, step, failure };
+  struct Due {
+    Seconds time;
+    Kind kind;
+    TrialId trial;  // or the worker
+    Attempt attempt;
+    friend bool operator>(const Due& a, const Due& b) {
+      return std::tie(a.time, a.kind, a.trial) > std::tie(b.time, b.kind, b.trial);
+    }
+  };
+  struct Run {
+    Launch launch;
+    std::optional<AttemptRun> attempt;
+    int steps = 0;  // done
+    int saved = 0;
+    bool started = false, parked = false;
+  };
+
+  static double normal(Rng rng) {  // Box and Muller: one draw is all that is needed
+    const double u = uniform01(rng), v = uniform01(rng);
+    return std::sqrt(-2 * std::log1p(-u)) * std::cos(6.283185307179586 * v);
+  }
+
+  void on(Launch& launch) {
+    const TrialId trial = launch.trial;
+    auto& run = runs_[trial];
+    const bool held = launch.parked && run.parked && run.launch.attempt == launch.attempt;
+    if (held) {
+      run.launch.slot = std::move(launch.slot);
+      run.launch.since = launch.since;
+      run.launch.reported = launch.reported;
+    } else {
+      run = {};
+      run.launch = std::move(launch);
+      run.steps = run.saved = run.launch.next_step;
+    }
+    run.parked = false;
+    const Seconds from = run.launch.since > 0 || run.launch.reported ? run.launch.since : now_;
+    schedule(run, from + (run.launch.reported ? 0 : options_.startup_seconds));
+  }
+  void on(const Continue& c) {
+    if (auto* run = find(c.trial, c.attempt)) {
+      if (c.save && !save(*run)) return;
+      schedule(*run, now_);
+    }
+  }
+  void on(const Pause& c) {
+    if (auto* run = find(c.trial, c.attempt)) {
+      if (c.save && !save(*run)) return;
+      run->parked = true;
+      start_.sink(Paused{c.trial, c.attempt, true});
+    }
+  }
+  void on(const Stop& c) {
+    if (auto* run = find(c.trial, c.attempt)) {
+      if (c.save && !run->parked && !save(*run)) return;
+      runs_.erase(c.trial);
+      start_.sink(Stopped{c.trial, c.attempt});
+    }
+  }
+
+  Run* find(TrialId trial, Attempt attempt) {
+    const auto found = runs_.find(trial);
+    return found != runs_.end() && found->second.launch.attempt == attempt ? &found->second : nullptr;
+  }
+
+  // When the step under way will end, and how.
+  void schedule(const Run& run, Seconds from) {
+    const Launch& l = run.launch;
+    Seconds duration = options_.step_seconds ? options_.step_seconds(l.params, run.steps) : 1.0;
+    if (!(duration >= 0))
+      fail(Errc::usage, "step_seconds gave {} for step {} of trial {}", duration, run.steps, l.trial);
+    duration *= speeds_[static_cast<std::size_t>(l.slot.host)];
+    Kind kind = Kind::step;
+    if (options_.straggle_probability > 0 || options_.failure_probability > 0) {
+      Rng rng = derived_rng(options_.seed,
+                            {2, static_cast<std::uint64_t>(l.trial), l.attempt, static_cast<std::uint64_t>(run.steps)});
+      if (uniform01(rng) < options_.straggle_probability) duration *= options_.straggle_factor;
+      if (uniform01(rng) < options_.failure_probability) {
+        kind = Kind::failure;
+        duration *= uniform01(rng);
+      }
+    }
+    events_.push({from + duration, kind, l.trial, l.attempt});
+  }
+
+  void deliver(const Due& due) {
+    if (due.kind == Kind::lost || due.kind == Kind::back) {
+      const int worker = static_cast<int>(due.trial);
+      if (due.kind == Kind::back) return start_.sink(HostGained{worker});
+      std::vector<std::pair<TrialId, Attempt>> victims;
+      for (const auto& [trial, run] : runs_)
+        if (run.launch.slot.host == worker) victims.emplace_back(trial, run.launch.attempt);
+      std::sort(victims.begin(), victims.end());
+      start_.sink(HostLost{worker, "scripted outage"});
+      for (const auto& [trial, attempt] : victims)
+        fail_run(trial, attempt, Cause{.blame = Blame::infrastructure, .text = "its worker was lost"});
+      return;
+    }
+    Run* run = find(due.trial, due.attempt);
+    if (run == nullptr || run->parked) return;
+    if (due.kind == Kind::failure)
+      return fail_run(due.trial, due.attempt, Cause{.blame = Blame::infrastructure, .text = "simulated failure"});
+    std::optional<Report> report;
+    try {
+      if (!run->attempt) begin(*run);
+      report = run->attempt->step();
+    } catch (...) { return fail_run(due.trial, due.attempt, cause_of_current_exception()); }
+    if (!run->started) {
+      run->started = true;
+      start_.sink(Started{due.trial, due.attempt, run->steps});
+    }
+    if (!report) {
+      runs_.erase(due.trial);
+      return start_.sink(Finished{due.trial, due.attempt});
+    }
+    run->steps = report->step.value_or(run->steps) + 1;
+    start_.sink(Reported{due.trial, due.attempt, std::move(*report), std::nullopt});
+  }
+
+  // Where the worker was before the driver died: from the newest checkpoint, by the steps since.
+  void begin(Run& run) {
+    run.attempt.emplace(*start_.program, *store_, start_.directory, run.launch,
+                        [&](const CheckpointInfo& checkpoint, const std::string& why) {
+                          start_.sink(CheckpointLost{run.launch.trial, checkpoint, why});
+                        });
+    const int from = run.attempt->next_step();
+    const bool survived = run.launch.since > 0 || run.launch.reported || run.launch.parked;
+    if (!survived) run.steps = run.saved = from;
+    for (int step = from; step < run.steps;) {
+      const auto report = run.attempt->step();
+      if (!report) break;
+      step = report->step.value_or(step) + 1;
+    }
+  }
+
+  bool save(Run& run) {
+    if (!run.attempt || !run.attempt->can_save() || run.saved == run.steps) return true;
+    const TrialId trial = run.launch.trial;
+    const Attempt attempt = run.launch.attempt;
+    try {
+      CheckpointInfo sealed = store_->seal(run.attempt->save(run.steps));
+      run.saved = run.steps;
+      start_.sink(Checkpointed{trial, attempt, std::move(sealed)});
+      return true;
+    } catch (...) {
+      fail_run(trial, attempt, cause_of_current_exception());
+      return false;
+    }
+  }
+
+  void fail_run(TrialId trial, Attempt attempt, Cause cause) {
+    runs_.erase(trial);
+    start_.sink(Failed{trial, attempt, std::move(cause)});
+  }
+
+  SimulationOptions options_;
+  std::vector<double> speeds_;
+  ExecutorStart start_;
+  std::optional<LocalCheckpointStore> store_;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> events_;
+  std::unordered_map<TrialId, Run> runs_;
+  Seconds now_ = 0;
+  bool notified_ = false;
+};
+
+inline SimulatedExecutor simulated(SimulationOptions options = {}) { return SimulatedExecutor(std::move(options)); }
+
+}  // namespace hypertune

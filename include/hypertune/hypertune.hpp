@@ -1,0 +1,14 @@
+// The local API: everything to tune on this machine, and nothing that speaks to a network, reads YAML or needs CUDA.
+#pragma once
+
+#include <hypertune/execute/inline.hpp>
+#include <hypertune/execute/simulated.hpp>
+#include <hypertune/execute/threads.hpp>
+#include <hypertune/record/results.hpp>
+#include <hypertune/schedule/asha.hpp>
+#include <hypertune/schedule/fifo.hpp>
+#include <hypertune/search/random.hpp>
+#include <hypertune/space/space.hpp>
+#include <hypertune/trial/trainable.hpp>
+#include <hypertune/tune/study.hpp>
+#include <hypertune/tune/tune.hpp>

@@ -1,0 +1,199 @@
+// The Controller: the one owner of every trial's life. Events in; records and commands out; no I/O, no clock, no lock.
+#pragma once
+
+#include <hypertune/checkpoint/policy.hpp>
+#include <hypertune/checkpoint/retention.hpp>
+#include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/placement.hpp>
+#include <hypertune/record/record.hpp>
+#include <hypertune/tune/experiment_state.hpp>
+#include <hypertune/tune/policies.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hypertune {
+
+/// What one call to the Controller brought about, in order: first the records are appended, then the commands go out.
+struct Outcome {
+  std::vector<record::Any> records;
+  std::vector<Command> commands;
+  std::vector<std::string> notices;  ///< lines for the user
+  void clear() {
+    records.clear();
+    commands.clear();
+    notices.clear();
+  }
+};
+
+/// The rules by which a Controller runs an experiment.
+struct ControlRules {
+  std::int64_t samples = 0;  ///< trials to create beside the known ones; 0: until the searcher is exhausted
+  std::uint64_t seed = 0;
+  int concurrency = 0;                                ///< trials that run at once; 0: as many as there is room for
+  std::function<Resources(const Params&)> resources;  ///< what a trial needs
+  bool uniform_resources = true;                      ///< resources() is the same for every configuration
+  FailurePolicy failures;
+  CheckpointPolicy checkpoint;
+  std::vector<Point> start_with;  ///< points to try first
+  bool manual = false;            ///< trials start by ask() alone (ask/tell), never by themselves
+};
+
+/// Decides what runs where and when. The order of calls is its only notion of time beside the `now` it is given. Calls
+/// come one at a time (the Tuner's strand).
+class Controller {
+ public:
+  Controller(ExperimentState state, ControlRules rules, Placement placement)
+      : state_(std::move(state)),
+        rules_(std::move(rules)),
+        placement_(std::move(placement)),
+        retention_(rules_.checkpoint) {}
+
+  const ExperimentState& state() const { return state_; }
+  const ControlRules& rules() const { return rules_; }
+
+  // ---- Replay -----------------------------------------------------------------------------------------------------
+
+  /// Takes over one record of an earlier run.
+  void replay(const Record& record) {
+    state_.apply(record.what, record.time);
+    track(record.what);
+  }
+
+  /// After the last replayed record: settles what the earlier run left undone. Trials that ran go on from their last
+  /// checkpoint, or (`survivors`: an executor whose workers outlive the driver) from where they were.
+  void settle(Seconds now, bool survivors, Outcome& out);
+
+  // ---- Live -------------------------------------------------------------------------------------------------------
+
+  /// A sealed checkpoint that an earlier run left and did not record. Before settle().
+  void found(const CheckpointInfo& checkpoint, Seconds now, Outcome& out) {
+    now_ = now;
+    keep(checkpoint, out);
+  }
+
+  /// Records a trial whose result the user knows.
+  void add_known(const KnownResult& known, Seconds now, Outcome& out);
+
+  /// Starts what there is room for. Called once at the start; handle() does it by itself.
+  void fill(Seconds now, Outcome& out);
+
+  /// Takes one event of the executor.
+  void handle(Event event, Seconds now, Outcome& out) {
+    now_ = now;
+    std::visit([&](auto& e) { on(e, out); }, event);
+    fill(now, out);
+  }
+
+  /// Time has passed: stop conditions on time.
+  void tick(Seconds now, Outcome& out) {
+    now_ = now;
+    if (!ending_ && !interrupted_)
+      if (auto why = state_.check_time(now)) end_experiment(*why, out);
+    fill(now, out);
+  }
+
+  /// The user wants to leave: nothing new starts, each run is saved at its next report and then let go. The experiment
+  /// can be resumed. finished() is true when all have left.
+  void interrupt() { interrupted_ = true; }
+  /// Second thoughts of the same user, or the end of the grace period: leave without waiting for the next report.
+  void interrupt_now(Seconds now, Outcome& out);
+
+  bool interrupted() const { return interrupted_; }
+  /// Nothing runs and nothing will.
+  bool finished() const { return live_.empty() && done_; }
+  /// Why the experiment ended, where it was not for having tried everything.
+  const std::optional<std::string>& why_ended() const { return ending_; }
+  std::size_t running() const { return live_.size(); }
+  /// One sentence why the trial does not run now; empty when it runs or has ended.
+  std::string why_pending(TrialId trial) const;
+
+  // ---- Ask/tell: a trial without an executor --------------------------------------------------------------------
+
+  /// Creates the next trial and counts it as running; nullopt when there is none (now, or ever: exhausted()).
+  std::optional<TrialId> ask(Seconds now, Outcome& out);
+  bool exhausted() const { return exhausted_; }
+  Attempt attempt(TrialId trial) const { return state_.trials()[trial].attempts - 1; }
+  std::uint64_t trial_seed(TrialId trial) const {
+    return derived_rng(rules_.seed, {static_cast<std::uint64_t>(trial), 2})();
+  }
+
+ private:
+  using Phase = LiveTrial::Phase;
+
+  // Everything that changes the experiment passes here: the record is applied at once and goes to the Journal.
+  void commit(record::Any what, Outcome& out) {
+    state_.apply(what, now_);
+    track(what);
+    out.records.push_back(std::move(what));
+  }
+  // What the Controller itself follows in the records, live and in the replay.
+  void track(const record::Any& what);
+
+  LiveTrial* live(TrialId trial, Attempt attempt) {
+    const auto found = live_.find(trial);
+    if (found == live_.end() || state_.trials()[trial].attempts != attempt + 1) return nullptr;
+    return &found->second;
+  }
+
+  void on(const Started& e, Outcome& out);
+  void on(Reported& e, Outcome& out);
+  void on(const Checkpointed& e, Outcome& out);
+  void on(const Paused& e, Outcome& out);
+  void on(const Finished& e, Outcome& out);
+  void on(const Stopped& e, Outcome& out);
+  void on(const Failed& e, Outcome& out);
+  void on(const CheckpointLost& e, Outcome& out);
+  void on(const Notice& e, Outcome& out) { out.notices.push_back(e.text); }
+  void on(const HostGained& e, Outcome& out);
+  void on(const HostLost& e, Outcome& out);
+
+  void answer(TrialId trial, LiveTrial& run, int step, Outcome& out);
+  void stop_run(TrialId trial, LiveTrial& run, Phase phase, TrialState end, std::string reason, bool save,
+                Outcome& out);
+  void end_experiment(const std::string& why, Outcome& out);
+  void end_trial(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out);
+  LiveTrial leave(TrialId trial);  // gives the slot back
+  void keep(const CheckpointInfo& checkpoint, Outcome& out);
+  void drop(const CheckpointInfo& checkpoint, const std::string& why, Outcome& out);
+  void drop_superfluous(Outcome& out);
+  void unpin(LiveTrial& run);
+  std::vector<TrialId> live_ids() const;
+
+  bool more_trials() const {
+    return !exhausted_ && (rules_.samples == 0 || state_.trials().size() - state_.known() < rules_.samples);
+  }
+  bool create(Outcome& out);
+  void launch(TrialId trial, Slot slot, Outcome& out);
+  bool start_pending(Outcome& out);
+  bool start_chosen(Outcome& out);
+  bool drain(Outcome& out);
+  Resources needs(TrialId trial) const { return rules_.resources(state_.space().params(state_.trials()[trial].point)); }
+  bool save_at_end() const { return rules_.checkpoint.every > 0 && rules_.checkpoint.at_end; }
+
+  ExperimentState state_;
+  ControlRules rules_;
+  Placement placement_;
+  Retention retention_;
+  std::unordered_map<TrialId, LiveTrial> live_;
+  std::deque<TrialId> pending_;                       // created or to be tried again, in this order
+  std::unordered_map<TrialId, std::string> host_of_;  // of trials that run, for workers that outlive the driver
+  std::set<std::string> excluded_;                    // hosts that a rule ruled out
+  std::optional<TrialId> best_;                       // as the retention knows it
+  Seconds now_ = 0;
+  std::optional<std::string> ending_;
+  bool interrupted_ = false, exhausted_ = false, done_ = false;
+};
+
+}  // namespace hypertune
+
+#include <hypertune/tune/impl/controller.hpp>

@@ -1,0 +1,267 @@
+// Experiment: one folder's Controller, Journal and followers, opened fresh or brought back from its record.
+#pragma once
+
+#include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/execute/placement.hpp>
+#include <hypertune/record/callback.hpp>
+#include <hypertune/record/journal.hpp>
+#include <hypertune/record/journal_reader.hpp>
+#include <hypertune/record/results.hpp>
+#include <hypertune/tune/controller.hpp>
+#include <hypertune/tune/options.hpp>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+
+/// The objectives that `options` names.
+inline std::vector<Objective> objectives_of(const Options& options) {
+  if (!options.objectives.empty()) return options.objectives;
+  if (options.metric.empty()) fail(Errc::usage, "no metric to tune: set .metric (or .objectives)");
+  return {{options.metric, options.mode}};
+}
+
+/// The folder of an experiment: what the user named, or runs/<name>, or runs/<name>-2, … where that is taken.
+inline std::filesystem::path experiment_directory(const Options& options) {
+  if (!options.output.empty()) return options.output;
+  const std::filesystem::path first = std::filesystem::path("runs") / options.name;
+  if (options.resume || !has_journal(first)) return first;
+  for (int i = 2;; ++i) {
+    auto next = first;
+    next += fmt::format("-{}", i);
+    if (!has_journal(next)) return next;
+  }
+}
+
+/// What the executor's side of an experiment is, as far as the decisions need to know.
+struct ExecutorFacts {
+  std::vector<Host> hosts;
+  std::string name = "local";
+  bool survivors = false;  ///< its workers outlive the driver: after a restart trials go on where they were
+  bool manual = false;     ///< ask/tell: the caller runs the trials
+};
+
+/// Everything about an experiment except who runs the trials. Not thread-safe: calls come one at a time.
+class Experiment {
+ public:
+  /// Opens `directory`: replays what is there (only with options.resume) and records a new start. Errors: `busy`,
+  /// `usage` (there is an experiment already, or options that contradict each other), `resources`, `io`, `corrupt`.
+  Experiment(SearchSpace space, const Options& options, const std::filesystem::path& directory,
+             const ExecutorFacts& facts)
+      : directory_(directory),
+        space_(std::move(space)),
+        objectives_(objectives_of(options)),
+        facts_(facts),
+        callbacks_(options.callbacks, [this](const std::string& text) { note(text); }) {
+    check(options);
+    std::filesystem::create_directories(directory_ / "trials");
+    journal_.emplace(Journal::open(directory_));
+    if (journal_->last() > 0 && !options.resume)
+      fail(
+          Errc::usage,
+          "'{}' holds an experiment already: resume it (--resume, .resume = true), choose another output, or delete it",
+          directory_.string());
+    make_controller(options);
+    store_.emplace(directory_);
+    journal_->on_committed([this](std::span<const Record> batch) { follow(batch); });
+    replay(options);
+  }
+
+  const std::filesystem::path& directory() const { return directory_; }
+  Controller& controller() { return *controller_; }
+  const Controller& controller() const { return *controller_; }
+  Journal& journal() { return *journal_; }
+  bool resumed() const { return resumed_; }
+  /// The last moment in the record, where a simulated clock goes on.
+  Seconds last_time() const { return last_time_; }
+  const SearchSpace& space() const { return space_; }
+
+  /// Records the start; adds known results; settles what an earlier driver left undone; starts what there is room for.
+  void begin(const Options& options, Seconds now, Outcome& out) {
+    callbacks_.open(directory_);
+    record::ExperimentStarted started;
+    started.name = options.name;
+    started.objectives = objectives_;
+    started.space = space_.describe();
+    started.searcher = options.search.name();
+    started.scheduler = options.schedule.name();
+    started.executor = facts_.name;
+    started.samples = controller_->rules().samples;
+    started.seed = options.seed;
+    started.resumed = resumed_;
+    journal_->append(now, std::move(started));
+    if (!resumed_)
+      for (const auto& known : options.known) controller_->add_known(known, now, out);
+    find_unrecorded(now, out);
+    controller_->settle(now, facts_.survivors, out);
+    controller_->fill(now, out);
+  }
+
+  /// Writes down what a call to the Controller brought about. Must precede carrying out its commands.
+  void write(Outcome& out, Seconds now) {
+    for (auto& what : out.records) journal_->append(now, std::move(what));
+    out.records.clear();
+    for (const auto& text : out.notices) note(text);
+    out.notices.clear();
+  }
+
+  /// Records the end and waits until all is durable and seen.
+  void end(Seconds now, bool interrupted, std::string why) {
+    journal_->append(now, record::ExperimentEnded{interrupted, std::move(why)});
+    journal_->drain();
+  }
+
+  /// What is known so far, committed records only. Any thread.
+  Results results() const {
+    const std::lock_guard guard(results_mutex_);
+    return results_;
+  }
+
+  /// Where lines for the user go; standard error by default. Any thread.
+  void on_notice(std::function<void(const std::string&)> sink) {
+    const std::lock_guard guard(notice_mutex_);
+    notice_ = std::move(sink);
+  }
+  void note(const std::string& text) const {
+    const std::lock_guard guard(notice_mutex_);
+    if (notice_) notice_(text);
+  }
+
+ private:
+  static void check(const Options& options) {
+    const auto objectives = objectives_of(options);
+    if (objectives.size() > 1 && !options.search.multi_objective() && options.search.name() != "random" &&
+        options.search.name() != "grid" && options.search.name() != "sobol")
+      fail(Errc::usage, "the searcher '{}' reads one objective only, but {} are given", options.search.name(),
+           objectives.size());
+    if (options.samples < 0) fail(Errc::usage, ".samples is {}: it must be 0 (all of a grid) or more", options.samples);
+    if (options.concurrency < 0)
+      fail(Errc::usage, ".concurrency is {}: it must be 0 (no limit) or more", options.concurrency);
+    if (options.max_failures < 0) fail(Errc::usage, ".max_failures is {}: it must be 0 or more", options.max_failures);
+    const Resources& r = options.resources;
+    if (!(r.cpus >= 0) || !(r.gpus >= 0)) fail(Errc::usage, ".resources: cpus and gpus must be 0 or more");
+  }
+
+  void make_controller(const Options& options) {
+    ControlRules rules;
+    rules.samples = options.samples;
+    const std::uint64_t combinations = space_.grid_size();
+    AnySearcher searcher = options.search;
+    if (searcher.name() != "grid" && combinations > 1) {
+      rules.samples = std::max<std::int64_t>(1, options.samples) * static_cast<std::int64_t>(combinations);
+      // MIXEDGRID
+    } else if (rules.samples == 0 && searcher.name() != "grid" && options.stop.empty() && !facts_.manual) {
+      fail(Errc::usage, "how many trials? set .samples (or a stop condition; a grid needs neither)");
+    }
+    rules.seed = options.seed;
+    rules.concurrency = options.concurrency;
+    rules.uniform_resources = !options.resources_for;
+    if (options.resources_for)
+      rules.resources = options.resources_for;
+    else
+      rules.resources = [r = options.resources](const Params&) { return r; };
+    rules.failures = {options.max_failures, options.max_failed_trials};
+    rules.checkpoint = options.checkpoint;
+    rules.manual = facts_.manual;
+    for (const auto& params : options.start_with) rules.start_with.push_back(space_.point(params));
+    Placement placement(facts_.hosts);
+    if (rules.uniform_resources && !placement.possible(options.resources))
+      fail(Errc::resources, "no trial can ever run: {}", placement.why_not(options.resources));
+    const SearchGoal goal{
+        .objectives = objectives_.size(),
+        .samples = rules.samples,
+        .parallelism = std::max(1, options.concurrency > 0 ? options.concurrency : placement.about(options.resources)),
+        .seed = options.seed};
+    controller_.emplace(ExperimentState(space_, std::move(searcher), options.schedule, objectives_, options.stop, goal),
+                        std::move(rules), std::move(placement));
+  }
+
+  void replay(const Options& options) {
+    if (journal_->last() == 0) return;
+    resumed_ = true;
+    std::optional<record::ExperimentStarted> first;
+    read_journal(directory_, [&](const Record& record) {
+      if (const auto* started = std::get_if<record::ExperimentStarted>(&record.what); started && !first) {
+        first = *started;
+        if (started->objectives != objectives_)
+          fail(Errc::usage, "'{}' tunes {}, not {}: an experiment keeps its objectives", directory_.string(),
+               names(started->objectives), names(objectives_));
+      }
+      last_time_ = std::max(last_time_, record.time);
+      controller_->replay(record);
+      results_.add(record);
+    });
+    if (first && first->seed != options.seed)
+      note(fmt::format("the seed was {} and is {} now: new trials differ from what they would have been", first->seed,
+                       options.seed));
+    if (const auto foreign = controller_->state().foreign(); foreign > 0)
+      note(fmt::format("the search space has changed: {} of {} trials do not fit it and teach nothing", foreign,
+                       controller_->state().trials().size()));
+  }
+
+  // Checkpoints that were sealed while the driver died, before their record was durable. One that is ahead of the last
+  // recorded report is of no use: the reports between would be missing.
+  void find_unrecorded(Seconds now, Outcome& out) {
+    if (!resumed_ || facts_.manual) return;
+    store_->recover();
+    const auto& state = controller_->state();
+    for (TrialId trial = 0; trial < state.trials().size(); ++trial) {
+      if (is_final(state.trials()[trial].state)) continue;
+      for (const auto& sealed : store_->list(trial)) {
+        const auto held = state.checkpoints(trial);
+        if (std::any_of(held.begin(), held.end(), [&](const auto& c) { return c.name == sealed.name; })) continue;
+        if (sealed.steps > state.trials()[trial].steps)
+          store_->drop(sealed);
+        else
+          controller_->found(sealed, now, out);
+      }
+    }
+  }
+
+  static std::string names(const std::vector<Objective>& objectives) {
+    std::string text;
+    for (const auto& o : objectives)
+      text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", o.metric, to_string(o.mode));
+    return text;
+  }
+
+  // On the Journal's thread, with records that are durable: only here is done what cannot be taken back.
+  void follow(std::span<const Record> batch) {
+    {
+      const std::lock_guard guard(results_mutex_);
+      for (const auto& record : batch) results_.add(record);
+    }
+    for (const auto& record : batch)
+      if (const auto* dropped = std::get_if<record::CheckpointDropped>(&record.what);
+          dropped && dropped->why == "retention")
+        store_->drop(dropped->checkpoint);
+    callbacks_.batch(batch);
+  }
+
+  std::filesystem::path directory_;
+  SearchSpace space_;
+  std::vector<Objective> objectives_;
+  ExecutorFacts facts_;
+  Callbacks callbacks_;
+  mutable std::mutex notice_mutex_;
+  std::function<void(const std::string&)> notice_ = [](const std::string& text) {
+    fmt::print(stderr, "hypertune: {}\n", text);
+  };
+  std::optional<Controller> controller_;
+  std::optional<LocalCheckpointStore> store_;
+  mutable std::mutex results_mutex_;
+  Results results_;
+  bool resumed_ = false;
+  Seconds last_time_ = 0;
+  std::optional<Journal> journal_;  // last: its thread uses the others
+};
+
+}  // namespace hypertune

@@ -1,0 +1,284 @@
+// ExperimentState: what an experiment's history adds up to. The live run and the replay after a restart are the same
+// code.
+#pragma once
+
+#include <hypertune/checkpoint/checkpoint.hpp>
+#include <hypertune/record/record.hpp>
+#include <hypertune/schedule/scheduler.hpp>
+#include <hypertune/search/searcher.hpp>
+#include <hypertune/space/search_space.hpp>
+#include <hypertune/tune/stop.hpp>
+#include <hypertune/tune/stop_judge.hpp>
+#include <hypertune/tune/trial_table.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hypertune {
+
+/// The losses of a report under `objectives`: what is maximised is negated; NaN and infinite values become the worst
+/// loss. nullopt when a metric is missing.
+inline std::optional<std::vector<double>> losses_of(const Metrics& metrics, std::span<const Objective> objectives) {
+  std::vector<double> losses;
+  losses.reserve(objectives.size());
+  for (const auto& objective : objectives) {
+    const double* value = find_metric(metrics, objective.metric);
+    if (value == nullptr) return std::nullopt;
+    losses.push_back(!std::isfinite(*value) ? worst_loss : objective.mode == Mode::minimize ? *value : -*value);
+  }
+  return losses;
+}
+
+/// The state of an experiment as a function of its records. apply() is called with each record once, in order, by the
+/// Controller as it makes them and by the replay as it reads them; it is the only thing that changes trials, searcher
+/// and scheduler. Single-threaded.
+class ExperimentState {
+ public:
+  ExperimentState(SearchSpace space, AnySearcher searcher, AnyScheduler scheduler, std::vector<Objective> objectives,
+                  const StopCondition& stop, const SearchGoal& goal)
+      : space_(std::move(space)),
+        searcher_(std::move(searcher)),
+        scheduler_(std::move(scheduler)),
+        objectives_(std::move(objectives)),
+        trial_stop_(stop, objectives_),
+        experiment_stop_(stop, objectives_) {
+    searcher_.prepare(space_, goal);
+  }
+
+  void apply(const record::Any& what, Seconds time) {
+    now_ = std::max(now_, time);
+    std::visit([this](const auto& r) { on(r); }, what);
+    last_event_ = now_;
+  }
+
+  const SearchSpace& space() const { return space_; }
+  const std::vector<Objective>& objectives() const { return objectives_; }
+  const TrialTable& trials() const { return trials_; }
+  Seconds now() const { return now_; }
+  std::int64_t known() const { return known_; }
+  std::int64_t total_steps() const { return total_steps_; }
+  std::int64_t foreign() const { return foreign_; }
+  /// Why the experiment is to end, once a stop condition says so.
+  const std::optional<std::string>& ending() const { return ending_; }
+  /// Why the trial's last report ended it, where that was a stop condition.
+  const std::string& last_reason() const { return last_reason_; }
+  /// The trial's sealed checkpoints, newest first.
+  std::span<const CheckpointInfo> checkpoints(TrialId trial) const {
+    const auto found = checkpoints_.find(trial);
+    return found == checkpoints_.end() ? std::span<const CheckpointInfo>{} : found->second;
+  }
+  /// The first loss of the trial's last report.
+  double last_loss(TrialId trial) const {
+    const auto found = last_losses_.find(trial);
+    return found == last_losses_.end() ? worst_loss : found->second.front();
+  }
+  /// The trial with the smallest first loss so far, and that loss.
+  std::optional<TrialId> best() const { return best_; }
+  double best_loss() const { return best_loss_; }
+  int best_steps() const { return best_steps_; }  ///< steps done at that report
+
+  // What the Controller asks on the way to new records; none of these changes a decision made later.
+  Suggestion suggest(const Ask& ask) { return searcher_.suggest(ask); }
+  Choice choose_next(const Pool& pool) { return scheduler_.choose_next(pool); }
+  /// Time-dependent stop conditions, asked between reports.
+  std::optional<std::string> check_time(Seconds now) {
+    if (experiment_stop_.empty()) return std::nullopt;
+    now_ = std::max(now_, now);
+    return experiment_stop_.check(view());
+  }
+  /// When check_time() is to be asked next though nothing happens.
+  std::optional<Seconds> next_time_limit() const {
+    const auto next = experiment_stop_.next_time(elapsed());
+    return next ? std::optional(now_ + (*next - elapsed())) : std::nullopt;
+  }
+  /// Time that the experiment has run, without the time between sessions.
+  Seconds elapsed() const { return earlier_sessions_ + (now_ - session_start_); }
+  void set_parked(TrialId trial, bool parked) { trials_[trial].parked = parked; }
+
+  /// Trials already recorded as completed that the present schedule would let go on (a longer `max`), see Tuner.
+  bool may_go_on(TrialId trial) const {
+    const auto& entry = trials_[trial];
+    return entry.state == TrialState::completed && !entry.foreign && entry.owed == Decision::go_on && entry.steps > 0 &&
+           scheduler_.max_steps() > entry.steps;
+  }
+
+ private:
+  void on(const record::ExperimentStarted&) {
+    if (sessions_++ > 0) earlier_sessions_ += last_event_ - session_start_;
+    session_start_ = now_;
+    ending_.reset();
+  }
+
+  void on(const record::TrialCreated& r) {
+    bool foreign = false;
+    Point point = r.point;
+    if (!fits(point, r.params)) {
+      try {
+        point = space_.point(r.params);
+      } catch (const Error&) {
+        foreign = true;
+        point.assign(space_.size(), inactive);
+      }
+    }
+    const TrialId trial = trials_.add(std::move(point));
+    trials_[trial].foreign = foreign;
+    foreign_ += foreign;
+    known_ += r.known;
+    if (foreign) return;
+    searcher_.observe({.kind = Observation::Kind::started, .trial = trial, .point = trials_[trial].point});
+    if (!r.known)
+      scheduler_.on_create(trial);
+    else
+      known_trials_.insert(trial);
+  }
+
+  void on(const record::TrialStarted& r) {
+    auto& entry = trials_[r.trial];
+    if (entry.state == TrialState::paused && !entry.foreign) scheduler_.on_resume(r.trial);
+    entry.attempts = r.attempt + 1;
+    entry.since = now_;
+    entry.reported = false;
+    trials_.set_state(r.trial, TrialState::running);
+  }
+
+  void on(const record::TrialReported& r) {
+    auto& entry = trials_[r.trial];
+    const int done = r.step + 1;
+    total_steps_ += std::max(0, done - entry.steps);
+    entry.steps = std::max(entry.steps, done);
+    entry.elapsed += std::max(0.0, now_ - entry.since);
+    entry.since = now_;
+    entry.reported = true;
+    entry.owed = Decision::go_on;
+    last_reason_.clear();
+    if (entry.foreign) return;
+    const auto losses = losses_of(r.metrics, objectives_);
+    if (losses) {
+      entry.judged = true;
+      if (losses->front() < best_loss_ || !best_) {
+        best_loss_ = losses->front();
+        best_ = r.trial;
+        best_steps_ = done;
+      }
+      last_losses_[r.trial] = *losses;
+      searcher_.observe({.kind = Observation::Kind::report,
+                         .trial = r.trial,
+                         .point = entry.point,
+                         .steps = done,
+                         .losses = *losses,
+                         .state = TrialState::running});
+      if (!known_trials_.contains(r.trial))
+        entry.owed =
+            scheduler_.on_report({.trial = r.trial, .steps = done, .losses = *losses, .elapsed = entry.elapsed});
+    }
+    judge(r);
+  }
+
+  void on(const record::TrialCheckpointed& r) {
+    auto& list = checkpoints_[r.trial];
+    list.insert(std::upper_bound(list.begin(), list.end(), r.checkpoint,
+                                 [](const auto& a, const auto& b) { return a.steps > b.steps; }),
+                r.checkpoint);
+  }
+  void on(const record::CheckpointDropped& r) {
+    const auto found = checkpoints_.find(r.trial);
+    if (found == checkpoints_.end()) return;
+    std::erase_if(found->second, [&](const auto& c) { return c.name == r.checkpoint.name; });
+    if (found->second.empty()) checkpoints_.erase(found);
+  }
+
+  void on(const record::TrialPaused& r) {
+    trials_[r.trial].owed = Decision::go_on;
+    trials_.set_state(r.trial, TrialState::paused);
+  }
+  void on(const record::AttemptFailed& r) {
+    auto& entry = trials_[r.trial];
+    if (r.cause.blame != Blame::preemption) ++entry.failures;
+    if (r.retry) trials_.set_state(r.trial, TrialState::pending);
+  }
+  void on(const record::TrialEnded& r) {
+    auto& entry = trials_[r.trial];
+    trials_.set_state(r.trial, r.state);
+    if (!entry.foreign) {
+      const auto losses = last_losses_.find(r.trial);
+      searcher_.observe({.kind = Observation::Kind::ended,
+                         .trial = r.trial,
+                         .point = entry.point,
+                         .steps = entry.steps,
+                         .losses = losses == last_losses_.end() ? std::span<const double>{} : losses->second,
+                         .state = r.state});
+      if (!known_trials_.contains(r.trial)) scheduler_.on_end(r.trial, r.state);
+    }
+    last_losses_.erase(r.trial);
+    judge(r);
+  }
+  void on(const record::HostGained&) {}
+  void on(const record::HostLost&) {}
+  void on(const record::ExperimentEnded&) {}
+
+  bool fits(const Point& point, const Params& params) const {
+    return point.size() == space_.size() && !params.empty() ? space_.params(point) == params
+                                                            : point.size() == space_.size();
+  }
+
+  ExperimentProgressView view() const {
+    ExperimentProgressView now;
+    now.total_steps = total_steps_;
+    now.completed = trials_.counts()[TrialState::completed];
+    now.stopped = trials_.counts()[TrialState::stopped];
+    now.failed = trials_.counts()[TrialState::failed];
+    now.elapsed = elapsed();
+    return now;
+  }
+  void judge(const record::TrialReported& r) {
+    if (trial_stop_.empty() && experiment_stop_.empty()) return;
+    auto& entry = trials_[r.trial];
+    const TrialProgressView report{
+        .trial = r.trial, .steps = r.step + 1, .metrics = r.metrics, .elapsed = entry.elapsed};
+    if (auto why = trial_stop_.check(report); why && entry.owed != Decision::complete) {
+      entry.owed = Decision::stop;
+      last_reason_ = std::move(*why);
+    }
+    auto now = view();
+    now.report = &report;
+    if (auto why = experiment_stop_.check(now)) ending_ = std::move(why);
+  }
+  void judge(const record::TrialEnded& r) {
+    trial_stop_.forget(r.trial);
+    if (experiment_stop_.empty()) return;
+    auto now = view();
+    now.ended = r.trial;
+    now.ended_state = r.state;
+    if (auto why = experiment_stop_.check(now)) ending_ = std::move(why);
+  }
+
+  SearchSpace space_;
+  AnySearcher searcher_;
+  AnyScheduler scheduler_;
+  std::vector<Objective> objectives_;
+  TrialStop trial_stop_;
+  ExperimentStop experiment_stop_;
+  TrialTable trials_;
+  std::map<TrialId, std::vector<CheckpointInfo>> checkpoints_;
+  std::unordered_map<TrialId, std::vector<double>> last_losses_;  // of trials that have not ended
+  std::set<TrialId> known_trials_;
+  std::optional<TrialId> best_;
+  double best_loss_ = worst_loss;
+  int best_steps_ = 0;
+  std::int64_t known_ = 0, total_steps_ = 0, foreign_ = 0;
+  Seconds now_ = 0, last_event_ = 0, session_start_ = 0, earlier_sessions_ = 0;
+  int sessions_ = 0;
+  std::optional<std::string> ending_;
+  std::string last_reason_;
+};
+
+}  // namespace hypertune

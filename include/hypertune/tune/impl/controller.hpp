@@ -1,0 +1,486 @@
+// Controller: how events become records and commands.
+#pragma once
+
+#include <hypertune/tune/controller.hpp>
+
+namespace hypertune {
+
+inline void Controller::track(const record::Any& what) {
+  if (const auto* started = std::get_if<record::TrialStarted>(&what))
+    host_of_[started->trial] = started->host;
+  else if (const auto* ended = std::get_if<record::TrialEnded>(&what))
+    host_of_.erase(ended->trial);
+  else if (const auto* paused = std::get_if<record::TrialPaused>(&what))
+    host_of_.erase(paused->trial);
+  else if (const auto* sealed = std::get_if<record::TrialCheckpointed>(&what))
+    retention_.add(sealed->checkpoint, state_.last_loss(sealed->trial));
+  else if (const auto* dropped = std::get_if<record::CheckpointDropped>(&what))
+    retention_.forget(dropped->checkpoint);
+  else if (std::holds_alternative<record::TrialReported>(what) && state_.best() != best_) {
+    best_ = state_.best();
+    retention_.set_best_trial(*best_);
+  }
+  if (const auto* ended = std::get_if<record::TrialEnded>(&what)) retention_.trial_ended(ended->trial);
+}
+
+// ---- After a replay
+// ----------------------------------------------------------------------------------------------------
+
+inline void Controller::settle(Seconds now, bool survivors, Outcome& out) {
+  now_ = now;
+  drop_superfluous(out);
+  for (TrialId trial = 0; trial < state_.trials().size(); ++trial) {
+    const auto& entry = state_.trials()[trial];
+    if (is_final(entry.state)) continue;
+    if (entry.foreign) {  // its space is not ours any more: it cannot go on
+      end_trial(trial, TrialState::stopped, Cause{.text = "the search space has changed", .retry = false}, out);
+      continue;
+    }
+    switch (entry.state) {
+      case TrialState::pending: pending_.push_back(trial); break;
+      case TrialState::paused: state_.set_parked(trial, survivors); break;
+      case TrialState::running: {
+        // The answer to its last report may not have been carried out.
+        const bool ends = entry.owed == Decision::stop || entry.owed == Decision::complete;
+        if (entry.owed == Decision::pause) {
+          commit(record::TrialPaused{trial}, out);
+          state_.set_parked(trial, survivors);
+        } else if (ends && (survivors || !save_at_end())) {
+          end_trial(
+              trial, entry.owed == Decision::stop ? TrialState::stopped : TrialState::completed,
+              entry.owed == Decision::stop ? std::optional(Cause{.text = "scheduler", .retry = false}) : std::nullopt,
+              out);
+        } else if (survivors) {
+          auto slot = placement_.place_on(host_of_[trial], needs(trial));
+          if (!slot) slot = placement_.place(needs(trial));
+          if (!slot) fail(Errc::resources, "there is no room for trial {}, which was running", trial);
+          LiveTrial run;
+          run.slot = *slot;
+          run.next_step = entry.steps;
+          run.since = entry.since;
+          live_.emplace(trial, std::move(run));
+          Launch go;
+          go.trial = trial;
+          go.attempt = entry.attempts - 1;
+          go.point = entry.point;
+          go.params = state_.space().params(entry.point);
+          go.slot = std::move(*slot);
+          go.seed = trial_seed(trial);
+          go.next_step = entry.steps;
+          go.since = entry.since;
+          go.reported = entry.reported;
+          go.restore.assign(state_.checkpoints(trial).begin(), state_.checkpoints(trial).end());
+          out.commands.push_back(std::move(go));
+        } else {
+          commit(record::AttemptFailed{trial, entry.attempts - 1,
+                                       Cause{.blame = Blame::preemption, .text = "the driver ended"}, true},
+                 out);
+          pending_.push_back(trial);
+        }
+        break;
+      }
+      default: break;
+    }
+  }
+}
+
+inline void Controller::add_known(const KnownResult& known, Seconds now, Outcome& out) {
+  now_ = now;
+  if (known.steps < 1) fail(Errc::usage, "a known result is of {} steps: it must be 1 or more", known.steps);
+  Point point = state_.space().point(known.params);
+  const TrialId trial = state_.trials().size();
+  commit(record::TrialCreated{trial, std::move(point), known.params, true}, out);
+  commit(record::TrialReported{trial, 0, known.steps - 1, known.metrics}, out);
+  end_trial(trial, TrialState::completed, std::nullopt, out);
+}
+
+// ---- Filling slots
+// -----------------------------------------------------------------------------------------------------
+
+inline void Controller::fill(Seconds now, Outcome& out) {
+  now_ = now;
+  if (!ending_ && state_.ending()) end_experiment(*state_.ending(), out);
+  // Pending trials that no slot fits now may be passed by a few smaller ones, no more: a big one must not starve.
+  constexpr std::size_t lookahead = 16;
+  while (!ending_ && !interrupted_ && !done_ && !rules_.manual) {
+    if (rules_.concurrency > 0 && live_.size() >= static_cast<std::size_t>(rules_.concurrency)) break;
+    if (start_pending(out)) continue;
+    if (!pending_.empty() && (rules_.uniform_resources || pending_.size() >= lookahead)) break;
+    if (!start_chosen(out)) break;
+  }
+  if ((ending_ || interrupted_) && live_.empty()) done_ = true;
+}
+
+inline bool Controller::start_pending(Outcome& out) {
+  for (auto it = pending_.begin(); it != pending_.end(); ++it) {
+    const TrialId trial = *it;
+    const Resources need = needs(trial);
+    auto slot = placement_.place(need, excluded_);
+    if (!slot && !placement_.possible(need, excluded_)) {
+      const std::string why = placement_.why_not(need, excluded_);
+      pending_.erase(it);
+      end_trial(trial, TrialState::failed, Cause{.blame = Blame::infrastructure, .text = why, .retry = false}, out);
+      return true;
+    }
+    if (slot) {
+      pending_.erase(it);
+      launch(trial, std::move(*slot), out);
+      return true;
+    }
+    if (rules_.uniform_resources) return false;  // the others need the same
+  }
+  return false;
+}
+
+inline bool Controller::start_chosen(Outcome& out) {
+  std::optional<Slot> slot;
+  if (rules_.uniform_resources) {
+    slot = placement_.place(rules_.resources({}), excluded_);
+    if (!slot) return false;
+  }
+  const auto give_back = [&] {
+    if (slot) placement_.release(*slot);
+  };
+  const auto paused = static_cast<std::size_t>(state_.trials().counts()[TrialState::paused]);
+  const Choice choice = state_.choose_next({.running = live_.size(), .paused = paused, .more_trials = more_trials()});
+  const auto require_paused = [&] {
+    if (!state_.trials().contains(choice.trial) || state_.trials()[choice.trial].state != TrialState::paused)
+      fail(Errc::usage, "the scheduler chose trial {}, which is not paused", choice.trial);
+  };
+  switch (choice.kind) {
+    case Choice::Kind::resume:
+      require_paused();
+      if (!slot) slot = placement_.place(needs(choice.trial), excluded_);
+      if (!slot) return false;
+      launch(choice.trial, std::move(*slot), out);
+      return true;
+    case Choice::Kind::stop:
+      give_back();
+      require_paused();
+      end_trial(choice.trial, TrialState::stopped, Cause{.text = "scheduler", .retry = false}, out);
+      return true;
+    case Choice::Kind::start_new:
+      if (more_trials() && create(out)) {
+        if (slot) {
+          const TrialId trial = pending_.back();
+          pending_.pop_back();
+          launch(trial, std::move(*slot), out);
+        }
+        return true;
+      }
+      break;
+    case Choice::Kind::wait: break;
+  }
+  give_back();
+  return drain(out);
+}
+
+// Nothing can be started. Where nothing runs either, no event will ever change that: the paused trials end, and with
+// them the experiment. Returns whether to look again.
+inline bool Controller::drain(Outcome& out) {
+  if (!live_.empty() || !pending_.empty()) return false;
+  if (state_.trials().counts()[TrialState::paused] == 0) {
+    done_ = true;
+    return false;
+  }
+  for (TrialId trial = 0; trial < state_.trials().size(); ++trial)
+    if (state_.trials()[trial].state == TrialState::paused)
+      end_trial(trial, TrialState::stopped, Cause{.text = "scheduler", .retry = false}, out);
+  return true;
+}
+
+inline bool Controller::create(Outcome& out) {
+  const TrialId trial = state_.trials().size();
+  const auto first = static_cast<std::size_t>(trial - state_.known());
+  Point point;
+  if (first < rules_.start_with.size()) {
+    point = rules_.start_with[first];
+  } else {
+    Rng rng = derived_rng(rules_.seed, {static_cast<std::uint64_t>(trial), 1});
+    Suggestion suggestion = state_.suggest({.trial = trial, .rng = rng});
+    if (suggestion.kind == Suggestion::Kind::exhausted) exhausted_ = true;
+    if (suggestion.kind != Suggestion::Kind::point) return false;
+    point = std::move(suggestion.point);
+    if (point.size() != state_.space().size())
+      fail(Errc::usage, "the searcher suggested a point of {} coordinates in a space of {}", point.size(),
+           state_.space().size());
+  }
+  Params params = state_.space().params(point);
+  commit(record::TrialCreated{trial, std::move(point), std::move(params), false}, out);
+  pending_.push_back(trial);
+  return true;
+}
+
+inline void Controller::launch(TrialId trial, Slot slot, Outcome& out) {
+  const auto& entry = state_.trials()[trial];
+  LiveTrial run;
+  Launch go;
+  go.trial = trial;
+  go.parked = entry.state == TrialState::paused && entry.parked;
+  go.attempt = go.parked ? entry.attempts - 1 : entry.attempts;
+  go.point = entry.point;
+  go.params = state_.space().params(entry.point);
+  if (!go.parked) {
+    const auto sealed = state_.checkpoints(trial);
+    go.restore.assign(sealed.begin(), sealed.end());
+    run.restoring = go.restore;
+    for (const auto& checkpoint : run.restoring) retention_.pin(checkpoint);
+  }
+  go.next_step = go.parked ? entry.steps : go.restore.empty() ? 0 : go.restore.front().steps;
+  go.slot = slot;
+  go.seed = trial_seed(trial);
+  run.next_step = go.next_step;
+  run.since = now_;
+  commit(record::TrialStarted{trial, go.attempt, go.next_step, slot.host_name, slot.cpus, slot.gpus}, out);
+  state_.set_parked(trial, false);
+  run.slot = std::move(slot);
+  live_.insert_or_assign(trial, std::move(run));
+  out.commands.push_back(std::move(go));
+}
+
+inline std::optional<TrialId> Controller::ask(Seconds now, Outcome& out) {
+  now_ = now;
+  const std::size_t before = out.commands.size();
+  while (!ending_ && !interrupted_) {
+    if (!start_pending(out) && !start_chosen(out)) break;
+    for (std::size_t i = before; i < out.commands.size(); ++i)
+      if (const auto* go = std::get_if<Launch>(&out.commands[i])) return go->trial;
+  }
+  return std::nullopt;
+}
+
+// ---- Events
+// ------------------------------------------------------------------------------------------------------------
+
+inline void Controller::on(const Started& e, Outcome&) {
+  if (auto* run = live(e.trial, e.attempt)) {
+    run->next_step = e.next_step;
+    unpin(*run);
+  }
+}
+
+inline void Controller::on(Reported& e, Outcome& out) {
+  auto* run = live(e.trial, e.attempt);
+  if (run == nullptr) return;
+  const int step = e.report.step.value_or(run->next_step);
+  run->next_step = step + 1;
+  run->since = now_;
+  unpin(*run);
+  if (step >= state_.trials()[e.trial].steps && run->phase != Phase::stopping)
+    commit(record::TrialReported{e.trial, e.attempt, step, std::move(e.report.metrics)}, out);
+  if (e.checkpoint) keep(*e.checkpoint, out);
+  if (!ending_ && state_.ending()) end_experiment(*state_.ending(), out);
+  answer(e.trial, *run, step, out);
+}
+
+inline void Controller::answer(TrialId trial, LiveTrial& run, int step, Outcome& out) {
+  if (run.phase != Phase::running) return;  // it has been told to stop already
+  const auto& entry = state_.trials()[trial];
+  const Attempt attempt = entry.attempts - 1;
+  if (interrupted_) {
+    stop_run(trial, run, Phase::suspending, TrialState::stopped, "interrupted", true, out);
+    return;
+  }
+  // A repeated report of the last step gets the answer that was owed; of an earlier one, the answer was to go on.
+  const Decision decision = step + 1 == entry.steps ? entry.owed : Decision::go_on;
+  const bool best_so_far = state_.best() == trial && state_.best_steps() == step + 1;
+  switch (decision) {
+    case Decision::go_on: {
+      const bool save = rules_.checkpoint.every > 0 && (rules_.checkpoint.due(step + 1) || best_so_far);
+      out.commands.push_back(Continue{trial, attempt, save});
+      break;
+    }
+    case Decision::pause:
+      run.phase = Phase::pausing;
+      out.commands.push_back(Pause{trial, attempt, rules_.checkpoint.every > 0});
+      break;
+    case Decision::stop:
+      stop_run(trial, run, Phase::stopping, TrialState::stopped,
+               state_.last_reason().empty() ? "scheduler" : state_.last_reason(), save_at_end(), out);
+      break;
+    case Decision::complete:
+      stop_run(trial, run, Phase::stopping, TrialState::completed, "", save_at_end(), out);
+      break;
+  }
+}
+
+inline void Controller::stop_run(TrialId trial, LiveTrial& run, Phase phase, TrialState end, std::string reason,
+                                 bool save, Outcome& out) {
+  run.phase = phase;
+  run.end = end;
+  run.reason = std::move(reason);
+  out.commands.push_back(Stop{trial, state_.trials()[trial].attempts - 1, save});
+}
+
+inline void Controller::on(const Checkpointed& e, Outcome& out) {
+  if (state_.trials().contains(e.trial) && state_.trials()[e.trial].attempts == e.attempt + 1) keep(e.checkpoint, out);
+}
+
+inline void Controller::on(const CheckpointLost& e, Outcome& out) {
+  if (!state_.trials().contains(e.trial)) return;
+  out.notices.push_back(fmt::format("trial {}: checkpoint {} cannot be used ({}); trying the one before it", e.trial,
+                                    e.checkpoint.name, e.why));
+  drop(e.checkpoint, e.why, out);
+}
+
+inline void Controller::on(const Paused& e, Outcome& out) {
+  if (live(e.trial, e.attempt) == nullptr) return;
+  const LiveTrial run = leave(e.trial);
+  if (run.phase == Phase::stopping) {
+    end_trial(e.trial, run.end, Cause{.text = run.reason, .retry = false}, out);
+    return;
+  }
+  commit(record::TrialPaused{e.trial}, out);
+  state_.set_parked(e.trial, e.parked);
+}
+
+inline void Controller::on(const Finished& e, Outcome& out) {
+  if (live(e.trial, e.attempt) == nullptr) return;
+  leave(e.trial);
+  if (state_.trials()[e.trial].judged) {
+    end_trial(e.trial, TrialState::completed, std::nullopt, out);
+  } else {
+    std::string names;
+    for (const auto& objective : state_.objectives()) names += (names.empty() ? "'" : "', '") + objective.metric;
+    end_trial(e.trial, TrialState::failed, Cause{.text = "ended without a report of " + names + "'", .retry = false},
+              out);
+  }
+}
+
+inline void Controller::on(const Stopped& e, Outcome& out) {
+  if (live(e.trial, e.attempt) == nullptr) return;
+  const LiveTrial run = leave(e.trial);
+  if (run.phase == Phase::stopping) {
+    std::optional<Cause> cause;
+    if (run.end != TrialState::completed) cause = Cause{.text = run.reason, .retry = false};
+    end_trial(e.trial, run.end, std::move(cause), out);
+    return;
+  }
+  // Interrupted, or taken away by the executor: it goes on from its last checkpoint when there is room again.
+  commit(record::AttemptFailed{e.trial, e.attempt, Cause{.blame = Blame::preemption, .text = "interrupted"}, true},
+         out);
+  if (!interrupted_) pending_.push_front(e.trial);
+}
+
+inline void Controller::on(const Failed& e, Outcome& out) {
+  if (live(e.trial, e.attempt) == nullptr) return;
+  const LiveTrial run = leave(e.trial);
+  if (e.cause.exclude_host && !run.slot.host_name.empty()) {
+    excluded_.insert(run.slot.host_name);
+    out.notices.push_back(fmt::format("host {} is not used any more: {}", run.slot.host_name, e.cause.text));
+  }
+  if (run.phase == Phase::stopping) {
+    end_trial(e.trial, run.end, Cause{.text = run.reason, .retry = false}, out);
+    return;
+  }
+  const bool counts = e.cause.blame != Blame::preemption;
+  const bool retry = e.cause.retry && (!counts || state_.trials()[e.trial].failures < rules_.failures.max);
+  commit(record::AttemptFailed{e.trial, e.attempt, e.cause, retry}, out);
+  if (!retry)
+    end_trial(e.trial, TrialState::failed, e.cause, out);
+  else if (!interrupted_)
+    pending_.push_front(e.trial);
+}
+
+inline void Controller::on(const HostGained& e, Outcome& out) {
+  placement_.restore_host(e.host);
+  commit(record::HostGained{placement_.host_name(e.host)}, out);
+}
+
+inline void Controller::on(const HostLost& e, Outcome& out) {
+  placement_.remove_host(e.host);
+  commit(record::HostLost{placement_.host_name(e.host), e.why}, out);
+}
+
+// ---- Ends
+// --------------------------------------------------------------------------------------------------------------
+
+inline void Controller::end_trial(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out) {
+  const auto& entry = state_.trials()[trial];
+  if (entry.state == TrialState::paused && entry.parked)
+    out.commands.push_back(Stop{trial, entry.attempts - 1, false});  // the executor need not keep the run
+  commit(record::TrialEnded{trial, state, std::move(cause)}, out);
+  drop_superfluous(out);
+  const int limit = rules_.failures.max_trials;
+  if (!ending_ && state == TrialState::failed && limit > 0 && state_.trials().counts()[TrialState::failed] > limit)
+    end_experiment(fmt::format("more than {} trials failed", limit), out);
+}
+
+inline void Controller::end_experiment(const std::string& why, Outcome& out) {
+  ending_ = why;
+  for (const TrialId trial : live_ids()) {
+    auto& run = live_.at(trial);
+    if (run.phase == Phase::stopping) continue;
+    stop_run(trial, run, Phase::stopping, TrialState::stopped, why, save_at_end(), out);
+  }
+  for (TrialId trial = 0; trial < state_.trials().size(); ++trial) {
+    const TrialState state = state_.trials()[trial].state;
+    if (state == TrialState::paused || state == TrialState::pending)
+      end_trial(trial, TrialState::stopped, Cause{.text = why, .retry = false}, out);
+  }
+  pending_.clear();
+}
+
+inline void Controller::interrupt_now(Seconds now, Outcome& out) {
+  now_ = now;
+  interrupted_ = true;
+  for (const TrialId trial : live_ids()) {
+    auto& run = live_.at(trial);
+    if (run.phase == Phase::running || run.phase == Phase::pausing)
+      stop_run(trial, run, Phase::suspending, TrialState::stopped, "interrupted", true, out);
+  }
+  fill(now, out);
+}
+
+inline LiveTrial Controller::leave(TrialId trial) {
+  auto node = live_.extract(trial);
+  LiveTrial run = std::move(node.mapped());
+  placement_.release(run.slot);
+  unpin(run);
+  return run;
+}
+
+inline std::vector<TrialId> Controller::live_ids() const {
+  std::vector<TrialId> ids;
+  for (const auto& [trial, run] : live_) ids.push_back(trial);
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+// ---- Checkpoints
+// -------------------------------------------------------------------------------------------------------
+
+inline void Controller::keep(const CheckpointInfo& checkpoint, Outcome& out) {
+  commit(record::TrialCheckpointed{checkpoint.trial, checkpoint}, out);
+  drop_superfluous(out);
+}
+
+// What the retention lets go is recorded now and deleted when the record is durable.
+inline void Controller::drop_superfluous(Outcome& out) {
+  for (const auto& checkpoint : retention_.take_dropped()) {
+    const auto held = state_.checkpoints(checkpoint.trial);
+    if (std::any_of(held.begin(), held.end(), [&](const auto& c) { return c.name == checkpoint.name; }))
+      drop(checkpoint, "retention", out);
+  }
+}
+
+inline void Controller::drop(const CheckpointInfo& checkpoint, const std::string& why, Outcome& out) {
+  commit(record::CheckpointDropped{checkpoint.trial, checkpoint, why}, out);
+}
+
+inline void Controller::unpin(LiveTrial& run) {
+  for (const auto& checkpoint : run.restoring) retention_.unpin(checkpoint);
+  run.restoring.clear();
+}
+
+inline std::string Controller::why_pending(TrialId trial) const {
+  const auto& entry = state_.trials()[trial];
+  if (entry.state == TrialState::paused) return "paused by the scheduler: it waits to be chosen";
+  if (entry.state != TrialState::pending) return "";
+  if (interrupted_) return "the experiment was interrupted: resume it";
+  if (rules_.concurrency > 0 && live_.size() >= static_cast<std::size_t>(rules_.concurrency))
+    return fmt::format("{} trials run at once at most (concurrency)", rules_.concurrency);
+  return placement_.why_not(needs(trial), excluded_);
+}
+
+}  // namespace hypertune

@@ -1,0 +1,98 @@
+// Ctrl-C: once to save everything and leave, twice to leave now.
+#pragma once
+
+#include <hypertune/error.hpp>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <utility>
+
+namespace hypertune {
+
+/// How urgently the user wants to leave: 0 not, 1 when all is saved, 2 now. Any thread.
+class Interrupts {
+ public:
+  void request(int level) {
+    int seen = level_.load();
+    while (seen < level && !level_.compare_exchange_weak(seen, level)) {}
+  }
+  int level() const { return level_.load(); }
+
+ private:
+  std::atomic<int> level_{0};
+};
+
+/// While it lives, SIGINT and SIGTERM call `on_signal(1)`, and the second one `on_signal(2)`, on a thread of its own.
+/// If the process has not come out of what it does a few seconds after the second, it exits with 130: a step that never
+/// returns cannot be waited for, and all that was committed is on disk. One at a time; the previous handlers come back
+/// at the end.
+class SignalWatch {
+ public:
+  explicit SignalWatch(std::function<void(int)> on_signal) : on_signal_(std::move(on_signal)) {
+    if (descriptor().exchange(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) >= 0)
+      fail(Errc::usage, "two experiments with .handle_signals run at once: turn it off for one of them");
+    signals_ = descriptor().load();
+    closing_ = ::eventfd(0, EFD_CLOEXEC);
+    if (signals_ < 0 || closing_ < 0) fail(Errc::io, "cannot make an event descriptor (errno {})", errno);
+    struct sigaction action{};
+    action.sa_handler = [](int) {
+      const std::uint64_t one = 1;
+      const int saved = errno;
+      if (::write(descriptor().load(), &one, sizeof one) < 0) errno = saved;
+      errno = saved;
+    };
+    action.sa_flags = SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    for (std::size_t i = 0; i < watched.size(); ++i) ::sigaction(watched[i], &action, &previous_[i]);
+    thread_ = std::thread([this] { watch(); });
+  }
+  SignalWatch(const SignalWatch&) = delete;
+  SignalWatch& operator=(const SignalWatch&) = delete;
+  ~SignalWatch() {
+    for (std::size_t i = 0; i < watched.size(); ++i) ::sigaction(watched[i], &previous_[i], nullptr);
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(closing_, &one, sizeof one);
+    thread_.join();
+    ::close(descriptor().exchange(-1));
+    ::close(closing_);
+  }
+
+ private:
+  static constexpr std::array watched{SIGINT, SIGTERM};
+  static constexpr int patience_ms = 5000;
+  // A signal handler can reach nothing but globals.
+  static std::atomic<int>& descriptor() {
+    static std::atomic<int> fd{-1};
+    return fd;
+  }
+
+  void watch() {
+    for (std::uint64_t count = 0;;) {
+      std::array<pollfd, 2> fds{pollfd{signals_, POLLIN, 0}, pollfd{closing_, POLLIN, 0}};
+      const int ready = ::poll(fds.data(), fds.size(), count >= 2 ? patience_ms : -1);
+      if (fds[1].revents != 0) return;
+      if (ready == 0) ::_exit(130);
+      std::uint64_t more = 0;
+      if (ready < 0 || ::read(signals_, &more, sizeof more) != sizeof more) continue;
+      for (std::uint64_t i = 0; i < more; ++i)
+        if (++count <= 2) on_signal_(static_cast<int>(count));
+      if (count > 2) ::_exit(130);
+    }
+  }
+
+  std::function<void(int)> on_signal_;
+  int signals_ = -1, closing_ = -1;
+  std::array<struct sigaction, 2> previous_{};
+  std::thread thread_;
+};
+
+}  // namespace hypertune

@@ -1,0 +1,67 @@
+// Options: everything about an experiment that is not the space or the trainable.
+#pragma once
+
+#include <hypertune/checkpoint/policy.hpp>
+#include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/threads.hpp>
+#include <hypertune/record/callback.hpp>
+#include <hypertune/record/record.hpp>
+#include <hypertune/schedule/fifo.hpp>
+#include <hypertune/schedule/scheduler.hpp>
+#include <hypertune/search/random.hpp>
+#include <hypertune/search/searcher.hpp>
+#include <hypertune/tune/policies.hpp>
+#include <hypertune/tune/stop.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace hypertune {
+
+/// What the user sees while the experiment runs.
+enum class Display : std::uint8_t {
+  automatic,  ///< a live table on a terminal, plain lines elsewhere
+  plain,      ///< plain lines
+  quiet,      ///< nothing
+};
+
+/// Meant for designated initialisers; every default is a sound choice.
+struct Options {
+  std::string name = "experiment";
+  std::string metric = "value";  ///< the metric to tune; a bare number that a trial returns becomes it
+  Mode mode = Mode::minimize;
+  std::vector<Objective> objectives = {};  ///< several objectives, in place of metric and mode
+
+  std::int64_t samples = 0;  ///< trials to run (times the grid's size); 0: what the searcher has (a grid)
+  AnySearcher search = Random{};
+  AnyScheduler schedule = Fifo{};
+  Resources resources = {};                                    ///< of each trial
+  std::function<Resources(const Params&)> resources_for = {};  ///< … or as a function of its parameters
+  int concurrency = 0;                                         ///< trials at once; 0: as many as there is room for
+
+  int max_failures = 0;       ///< how often a trial is tried again, from its last checkpoint
+  int max_failed_trials = 0;  ///< the experiment fails when more trials than this failed; 0: no limit
+  double hang_limit = 0;      ///< seconds without a report or Context::alive() until a trial counts as hung
+
+  StopCondition stop = {};
+  CheckpointPolicy checkpoint = {};
+  AnyExecutor executor = threads();
+
+  std::vector<Params> start_with = {};  ///< configurations to try first
+  std::vector<KnownResult> known = {};  ///< configurations whose result is known
+  std::uint64_t seed = 0;
+  bool ordered = false;  ///< take reports in the order of step and trial: reproducible, a little slower
+
+  std::filesystem::path output = {};  ///< the experiment's folder; empty: runs/<name>, or runs/<name>-2, …
+  bool resume = false;                ///< go on with the experiment in `output`; begin it where there is none
+
+  Display display = Display::automatic;
+  std::vector<AnyCallback> callbacks = {};
+  bool handle_signals = true;   ///< Ctrl-C once: save all and leave; twice: leave now
+  double interrupt_grace = 10;  ///< seconds that a trial has to report after the first Ctrl-C
+};
+
+}  // namespace hypertune

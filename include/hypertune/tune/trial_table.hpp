@@ -1,0 +1,80 @@
+// The trials of an experiment as the Controller keeps them: a small entry each, whatever their number.
+#pragma once
+
+#include <hypertune/checkpoint/checkpoint.hpp>
+#include <hypertune/execute/resources.hpp>
+#include <hypertune/schedule/scheduler.hpp>
+#include <hypertune/space/search_space.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+
+/// What is kept of every trial, ended ones included.
+struct TrialEntry {
+  Point point;
+  int steps = 0;               ///< steps recorded: a report of an earlier step is a repetition
+  Attempt attempts = 0;        ///< attempts begun; the current one is the last
+  std::uint16_t failures = 0;  ///< attempts that ended by the user's code or the infrastructure
+  TrialState state = TrialState::pending;
+  Decision owed = Decision::go_on;  ///< the answer to the last report, until it has been acted upon
+  bool judged = false;              ///< at least one report carried every objective
+  bool foreign = false;             ///< from a record whose space this experiment does not share: nobody learns from it
+  bool reported = false;            ///< has reported since its last start
+  bool parked = false;              ///< paused, with its run kept by the executor
+  Seconds elapsed = 0;              ///< time it has run, all attempts together
+  Seconds since = 0;                ///< when it was last started or reported
+};
+
+/// What is kept of a trial that holds a slot.
+struct LiveTrial {
+  enum class Phase : std::uint8_t { running, pausing, stopping, suspending };
+  Slot slot;
+  Phase phase = Phase::running;
+  bool between_steps = false;             ///< it has reported and waits for the answer
+  int next_step = 0;                      ///< the step that a report without a number is of
+  TrialState end = TrialState::stopped;   ///< with stopping: what the trial becomes
+  std::string reason;                     ///< with stopping: why, for the record
+  Seconds since = 0;                      ///< when it was launched or last reported
+  std::vector<CheckpointInfo> restoring;  ///< what it may restore from: not to be dropped meanwhile
+};
+
+/// How many trials are in each state; a value to copy and show.
+struct TrialCounts {
+  std::array<std::int64_t, 6> by_state{};
+  std::int64_t operator[](TrialState state) const { return by_state[static_cast<std::size_t>(state)]; }
+  std::int64_t& operator[](TrialState state) { return by_state[static_cast<std::size_t>(state)]; }
+};
+
+/// Owns the entries and keeps the counts in step with the states.
+class TrialTable {
+ public:
+  TrialId add(Point point) {
+    entries_.emplace_back();
+    entries_.back().point = std::move(point);
+    ++counts_[TrialState::pending];
+    return static_cast<TrialId>(entries_.size()) - 1;
+  }
+  bool contains(TrialId trial) const { return trial >= 0 && trial < static_cast<TrialId>(entries_.size()); }
+  TrialEntry& operator[](TrialId trial) { return entries_[static_cast<std::size_t>(trial)]; }
+  const TrialEntry& operator[](TrialId trial) const { return entries_[static_cast<std::size_t>(trial)]; }
+  void set_state(TrialId trial, TrialState state) {
+    auto& entry = (*this)[trial];
+    --counts_[entry.state];
+    ++counts_[state];
+    entry.state = state;
+  }
+  std::int64_t size() const { return static_cast<std::int64_t>(entries_.size()); }
+  const TrialCounts& counts() const { return counts_; }
+
+ private:
+  std::vector<TrialEntry> entries_;
+  TrialCounts counts_;
+};
+
+}  // namespace hypertune

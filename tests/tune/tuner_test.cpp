@@ -1,0 +1,244 @@
+#include "support/temporary_directory.hpp"
+#include "support/test.hpp"
+
+#include <hypertune/hypertune.hpp>
+
+#include <atomic>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+namespace ht = hypertune;
+
+namespace {
+
+struct Config {
+  double x = 0;
+  int layers = 1;
+};
+
+const auto space = ht::space<Config>(ht::dim("x", &Config::x, ht::uniform(-1.0, 1.0)),
+                                     ht::dim("layers", &Config::layers, ht::integer(1, 4)));
+
+ht::Options options(const TemporaryDirectory& directory) {
+  return {.name = "test", .samples = 20, .output = directory.path() / "run", .display = ht::Display::quiet};
+}
+
+double square(const Config& c) { return c.x * c.x; }
+
+ht::Training climb(Config config, ht::Context& context) {
+  for (int step = context.next_step(); step < 27; ++step)
+    co_yield ht::report("value", config.x * config.x / (step + 1));
+}
+
+/// Every (trial, step) that the record holds, with how often it does.
+std::map<std::pair<ht::TrialId, int>, int> reports(const std::filesystem::path& directory) {
+  std::map<std::pair<ht::TrialId, int>, int> seen;
+  ht::read_journal(directory, [&](const ht::Record& record) {
+    if (const auto* r = std::get_if<ht::record::TrialReported>(&record.what)) ++seen[{r->trial, r->step}];
+  });
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE("a function is tuned to its best configuration") {
+  TemporaryDirectory directory;
+  auto results = ht::tune(space, square, options(directory));
+  CHECK(results.size() == 20);
+  CHECK(results.count(ht::TrialState::completed) == 20);
+  const auto best = results.best();
+  CHECK(best.best->value < 0.1);
+  CHECK(space.config(best.point).x * space.config(best.point).x == best.best->value);
+}
+
+TEST_CASE("every executor gives the same results to the same seed") {
+  std::set<double> values;
+  for (int kind = 0; kind < 3; ++kind) {
+    TemporaryDirectory directory;
+    auto o = options(directory);
+    if (kind == 1) o.executor = ht::run_inline();
+    if (kind == 2) o.executor = ht::simulated({.workers = 4});
+    values.insert(ht::tune(space, square, o).best().best->value);
+  }
+  CHECK(values.size() == 1);
+}
+
+TEST_CASE("ASHA stops bad trials early and lets good ones end") {
+  TemporaryDirectory directory;
+  auto o = options(directory);
+  o.samples = 60;
+  o.schedule = ht::Asha{.grace = 1, .max = 27, .reduction = 3};
+  const auto results = ht::tune(space, climb, o);
+  CHECK(results.count(ht::TrialState::stopped) > 20);
+  CHECK(results.count(ht::TrialState::completed) >= 1);
+  for (const auto& [key, times] : reports(o.output)) CHECK(times == 1);
+}
+
+TEST_CASE("promotion pauses and resumes without losing a step") {
+  for (const bool inline_executor : {false, true}) {
+    TemporaryDirectory directory;
+    auto o = options(directory);
+    o.samples = 40;
+    o.schedule = ht::Asha{.grace = 1, .max = 27, .reduction = 3, .promotion = true};
+    if (inline_executor) o.executor = ht::run_inline();
+    const auto results = ht::tune(space, climb, o);
+    CHECK(results.size() == 40);
+    CHECK(results.count(ht::TrialState::completed) >= 1);
+    CHECK(results.count(ht::TrialState::paused) == 0);
+    for (const auto& [key, times] : reports(o.output)) CHECK(times == 1);
+  }
+}
+
+TEST_CASE("a trial that throws fails alone and is tried again") {
+  TemporaryDirectory directory;
+  auto o = options(directory);
+  o.max_failures = 2;
+  std::atomic<int> calls{0};
+  const auto results = ht::tune(
+      space,
+      [&](const Config& c, ht::Context& context) -> double {
+        ++calls;
+        if (context.trial() == 3) throw std::runtime_error("boom");
+        if (context.trial() == 4 && context.attempt() == 0) throw std::runtime_error("once");
+        return c.x;
+      },
+      o);
+  CHECK(results.count(ht::TrialState::failed) == 1);
+  CHECK(results.count(ht::TrialState::completed) == 19);
+  CHECK(calls == 20 + 2 + 1);
+  const auto failed = results.trial(3);
+  REQUIRE(failed.cause);
+  CHECK_THAT(failed.cause->text, ContainsSubstring("boom"));
+}
+
+TEST_CASE("NaN and infinite results poison nothing") {
+  TemporaryDirectory directory;
+  auto o = options(directory);
+  o.schedule = ht::Asha{.max = 9};
+  const auto results = ht::tune(
+      space,
+      [](Config c, ht::Context& context) -> ht::Training {
+        for (int step = 0; step < 9; ++step)
+          co_yield ht::report("value", context.trial() % 2 == 0   ? std::numeric_limits<double>::quiet_NaN()
+                                       : context.trial() % 3 == 0 ? std::numeric_limits<double>::infinity()
+                                                                  : c.x * c.x);
+      },
+      o);
+  CHECK(std::isfinite(results.best().best->value));
+  CHECK(results.best().trial % 2 == 1);
+}
+
+TEST_CASE("a stop condition on the metric ends the experiment") {
+  TemporaryDirectory directory;
+  auto o = options(directory);
+  o.samples = 100000;
+  o.stop = ht::until("value", 0.01);
+  const auto results = ht::tune(space, square, o);
+  CHECK(results.best().best->value <= 0.01);
+  CHECK(results.size() < 1000);
+}
+
+TEST_CASE("an experiment can be extended") {
+  TemporaryDirectory directory;
+  auto o = options(directory);
+  ht::tune(space, square, o);
+  CHECK_THROWS_WITH(ht::tune(space, square, o), ContainsSubstring("holds an experiment already"));
+  o.resume = true;
+  o.samples = 50;
+  const auto results = ht::tune(space, square, o);
+  CHECK(results.size() == 50);
+  for (const auto& [key, times] : reports(o.output)) CHECK(times == 1);
+}
+
+TEST_CASE("known results and configurations to start with") {
+  TemporaryDirectory directory;
+  auto o = options(directory);
+  o.known = {{.params = {{"x", 0.0}, {"layers", std::int64_t{2}}}, .metrics = {{"value", 0.0}}}};
+  o.start_with = {{{"x", 0.5}, {"layers", std::int64_t{3}}}};
+  const auto results = ht::tune(space, square, o);
+  CHECK(results.size() == 21);
+  CHECK(results.best().trial == 0);
+  CHECK(results.trial(1).params.get<double>("x") == 0.5);
+}
+
+TEST_CASE("mistakes in the options are told in one line") {
+  TemporaryDirectory directory;
+  auto o = options(directory);
+  o.samples = 0;
+  CHECK_THROWS_WITH(ht::tune(space, square, o), ContainsSubstring("how many trials"));
+  o = options(directory);
+  o.resources.cpus = 100000;
+  CHECK_THROWS_AS(ht::tune(space, square, o), ht::Error);
+  o = options(directory);
+  o.metric = "accuracy";
+  const auto results = ht::tune(space, [](const Config&) { return ht::report("loss", 1.0); }, o);
+  CHECK(results.count(ht::TrialState::failed) == 20);
+  CHECK_THAT(results.trial(0).cause->text, ContainsSubstring("accuracy"));
+}
+
+TEST_CASE("stop() from another thread leaves a resumable experiment") {
+  TemporaryDirectory directory;
+  auto o = options(directory);
+  o.samples = 50;
+  std::atomic<int> steps{0};
+  ht::Tuner* running = nullptr;
+  auto program = ht::make_program<Config>([](const ht::Point& p) { return space.config(p); },
+                                          [&](Config c, ht::Context& context) -> ht::Training {
+                                            for (int step = context.next_step(); step < 10; ++step) {
+                                              if (++steps == 100) running->stop();
+                                              co_yield ht::report("value", c.x * c.x);
+                                            }
+                                          },
+                                          "value");
+  {
+    ht::Tuner tuner(space.search_space(), program, o);
+    running = &tuner;
+    const auto results = tuner.run();
+    CHECK(results.experiment().interrupted);
+    CHECK(results.count(ht::TrialState::completed) < 50);
+  }
+  o.resume = true;
+  ht::Tuner tuner(space.search_space(), program, o);
+  running = &tuner;
+  const auto results = tuner.run();
+  CHECK(results.count(ht::TrialState::completed) == 50);
+  for (const auto& [key, times] : reports(o.output)) CHECK(times == 1);
+}
+
+TEST_CASE("ordered mode repeats a parallel run to the bit") {
+  std::vector<std::string> histories;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    TemporaryDirectory directory;
+    auto o = options(directory);
+    o.samples = 40;
+    o.ordered = true;
+    o.schedule = ht::Asha{.max = 27};
+    o.executor = ht::threads(4);
+    o.resources.cpus = 1;
+    ht::tune(
+        space,
+        [](Config c, ht::Context& context) -> ht::Training {
+          for (int step = 0; step < 27; ++step) {
+            if (std::hash<std::thread::id>()(std::this_thread::get_id()) % 3 == 0) std::this_thread::yield();
+            co_yield ht::report("value", c.x * c.x / (step + 1) + 0.001 * static_cast<double>(context.trial()));
+          }
+        },
+        o);
+    std::string history;
+    ht::read_journal(o.output, [&](const ht::Record& record) {
+      if (const auto* r = std::get_if<ht::record::TrialReported>(&record.what))
+        history += fmt::format("r{}.{} ", r->trial, r->step);
+      if (const auto* e = std::get_if<ht::record::TrialEnded>(&record.what))
+        history += fmt::format("e{}.{} ", e->trial, ht::to_string(e->state));
+    });
+    histories.push_back(history);
+  }
+  CHECK(histories[0] == histories[1]);
+  CHECK(histories[0] == histories[2]);
+}
