@@ -1,0 +1,102 @@
+// TerminalDisplay: the definitions.
+#pragma once
+
+#include <hypertune/show/terminal_display.hpp>
+
+namespace hypertune {
+
+inline TerminalDisplay::Self::Self(TerminalOptions o)
+    : options(std::move(o)),
+      live(!options.quiet && !options.plain && detail::terminal::LiveRegion::possible(::fileno(options.stream))),
+      tracker(options.capacity),
+      began(std::chrono::steady_clock::now()),
+      region(::fileno(options.stream), live) {
+  const char* const no_color = std::getenv("NO_COLOR");
+  color = no_color == nullptr || *no_color == '\0';
+}
+
+inline void TerminalDisplay::Self::on_record(const Record& record) {
+  const bool starts = std::holds_alternative<record::ExperimentStarted>(record.what);
+  const bool ends = std::holds_alternative<record::ExperimentEnded>(record.what);
+  {
+    const std::lock_guard lock(mutex);
+    tracker.add(record);
+    if (starts && !options.quiet && !thread.joinable()) {
+      closing = false;
+      thread = std::thread([this] { run(); });
+    }
+  }
+  if (ends) {
+    close();
+    announced = false;  // the thread is gone; the experiment may be taken up again
+  }
+}
+
+inline void TerminalDisplay::Self::close() {
+  {
+    const std::lock_guard lock(mutex);
+    closing = true;
+  }
+  wake.notify_one();
+  if (thread.joinable()) thread.join();
+}
+
+inline void TerminalDisplay::Self::run() {
+  const auto every = std::chrono::duration<double>(live ? options.refresh : std::min(1.0, options.summary_every));
+  std::unique_lock lock(mutex);
+  for (;;) {
+    tracker.tick(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+    const bool last = closing;
+    // Drawn from a copy: whoever feeds records never waits for a terminal.
+    const Progress now = tracker.progress();
+    lock.unlock();
+    show(now, last);
+    if (last) return;
+    lock.lock();
+    wake.wait_for(lock, every, [&] { return closing; });
+  }
+}
+
+inline void TerminalDisplay::Self::print(std::string_view line) {
+  if (options.quiet) return;
+  const std::string text = detail::terminal::printable(line);
+  const std::lock_guard lock(output);
+  if (live)
+    region.print(text, region.size());
+  else
+    region.append(text);
+}
+
+inline void TerminalDisplay::Self::show(const Progress& p, bool last) {
+  const std::lock_guard lock(output);
+  std::fflush(options.stream);
+  if (!live) return show_plain(p, last);
+  const auto size = region.size();
+  const RenderOptions how{.width = size.width, .height = std::max<std::size_t>(size.height, 2) - 1, .color = color};
+  region.draw(render(p, how), size);
+  if (last) region.flush(500);
+}
+
+inline void TerminalDisplay::Self::show_plain(const Progress& p, bool last) {
+  if (!announced) {
+    region.append(start_text(p));
+    announced = true;
+  }
+  if (p.improvements() > shown_improvements && (last || p.elapsed() - last_best >= 1)) {
+    for (std::size_t i = 0; i < p.best().size(); ++i)
+      if (p.best()[i]) region.append(best_line(p, i));
+    shown_improvements = p.improvements();
+    last_best = p.elapsed();
+  }
+  if (p.failures() > shown_failures) {
+    region.append(fmt::format("{}: {} failed, last {}", p.name(), p.failures(), p.last_failure()));
+    shown_failures = p.failures();
+  }
+  if (last) return region.append(end_text(p));
+  if (p.elapsed() - last_summary >= options.summary_every) {
+    region.append(summary_line(p));
+    last_summary = p.elapsed();
+  }
+}
+
+}  // namespace hypertune

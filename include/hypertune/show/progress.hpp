@@ -1,0 +1,262 @@
+// Progress: what a person wants to know of a running experiment, gathered from its records.
+#pragma once
+
+#include <hypertune/execute/resources.hpp>
+#include <hypertune/record/record.hpp>
+#include <hypertune/show/text_width.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hypertune {
+
+/// What records do not say.
+struct Capacity {
+  double cpus = 0, gpus = 0;  ///< of all hosts together; 0: not shown
+  Resources per_trial;        ///< what each trial takes
+  double time_limit = 0;      ///< seconds from the start, after which the experiment ends; 0: none
+};
+
+/// The state behind the display. A plain value, quick to copy: it holds what runs, not what waits or has ended.
+class Progress {
+ public:
+  struct Running {
+    int steps = 0;
+    std::optional<double> metric;  ///< the first objective's last value
+    double cpus = 0, gpus = 0;
+    std::string params;
+  };
+  struct Best {
+    TrialId trial = -1;
+    int step = 0;
+    double value = 0;
+    std::string params;
+  };
+  struct Rates {
+    double trials_per_minute = 0, reports_per_second = 0;
+  };
+
+  const std::string& name() const { return name_; }
+  const std::vector<Objective>& objectives() const { return started_.objectives; }
+  std::int64_t samples() const { return started_.samples; }  ///< trials to run; 0: not known
+  std::int64_t count(TrialState state) const { return counts_[static_cast<std::size_t>(state)]; }
+  std::int64_t ended() const {
+    return count(TrialState::completed) + count(TrialState::stopped) + count(TrialState::failed);
+  }
+  std::int64_t reports() const { return reports_; }
+  const std::map<TrialId, Running>& running() const { return running_; }
+  /// The best finite value so far of each objective, as far as there is one.
+  const std::vector<std::optional<Best>>& best() const { return best_; }
+  std::int64_t improvements() const { return improvements_; }
+  std::int64_t failures() const { return failures_; }                ///< attempts that failed
+  const std::string& last_failure() const { return last_failure_; }  ///< one line; empty: none yet
+  const record::ExperimentStarted& started() const { return started_; }
+  const std::optional<record::ExperimentEnded>& finished() const { return finished_; }
+  const Capacity& capacity() const { return capacity_; }
+
+  double elapsed() const { return now_ - start_; }
+  /// Over the last half minute.
+  Rates rates() const;
+  /// Seconds until all samples have ended, from the pace so far, or until the time limit; nullopt: nobody knows.
+  std::optional<double> time_left() const;
+  double cpus_used() const { return used(&Running::cpus); }
+  double gpus_used() const { return used(&Running::gpus); }
+
+ private:
+  friend class ProgressTracker;
+  struct Sample {
+    double time;
+    std::int64_t ended, reports;
+  };
+
+  double used(double Running::* what) const {
+    double sum = 0;
+    for (const auto& [_, run] : running_) sum += run.*what;
+    return sum;
+  }
+
+  Capacity capacity_;
+  record::ExperimentStarted started_;
+  std::optional<record::ExperimentEnded> finished_;
+  std::string name_ = "experiment";
+  std::array<std::int64_t, 6> counts_{};
+  std::map<TrialId, Running> running_;
+  std::vector<std::optional<Best>> best_;
+  std::int64_t reports_ = 0, live_reports_ = 0, live_ended_ = 0, improvements_ = 0, failures_ = 0;
+  std::string last_failure_;
+  double start_ = 0, now_ = 0;
+  std::deque<Sample> samples_of_time_;
+};
+
+/// Makes Progress from records and times that are passed in: no clock, no I/O. Memory: one byte per trial, and the
+/// text of its parameters (at most 300 bytes) until it has ended.
+class ProgressTracker {
+ public:
+  ProgressTracker() = default;
+  explicit ProgressTracker(Capacity capacity) { p_.capacity_ = std::move(capacity); }
+
+  /// Takes in a record. `live`: it happens now (false: it is replayed before going on, and makes no pace).
+  void add(const Record& record, bool live = true);
+  /// Says that it is `now`, in seconds of any steady clock: for the rates and the time left. First call: the start.
+  void tick(double now);
+  void set_capacity(Capacity capacity) { p_.capacity_ = std::move(capacity); }
+  const Progress& progress() const { return p_; }
+
+ private:
+  void take(const record::ExperimentStarted& e);
+  void take(const record::TrialCreated& e);
+  void take(const record::TrialStarted& e);
+  void take(const record::TrialReported& e);
+  void take(const record::AttemptFailed& e);
+  void set_state(TrialId trial, TrialState state);
+
+  Progress p_;
+  std::vector<TrialState> states_;
+  std::map<TrialId, std::string> waiting_;  // the parameters of those that neither run nor have ended
+  bool ticked_ = false;
+};
+
+inline void ProgressTracker::set_state(TrialId trial, TrialState state) {
+  if (trial < 0) return;
+  const auto at = static_cast<std::size_t>(trial);
+  while (states_.size() <= at) {
+    states_.push_back(TrialState::pending);
+    ++p_.counts_[static_cast<std::size_t>(TrialState::pending)];
+  }
+  --p_.counts_[static_cast<std::size_t>(states_[at])];
+  ++p_.counts_[static_cast<std::size_t>(state)];
+  states_[at] = state;
+  if (state == TrialState::running) return;
+  if (const auto run = p_.running_.find(trial); run != p_.running_.end()) {
+    if (!is_final(state)) waiting_[trial] = std::move(run->second.params);
+    p_.running_.erase(run);
+  }
+  if (is_final(state)) waiting_.erase(trial);
+}
+
+inline void ProgressTracker::take(const record::ExperimentStarted& e) {
+  // What ran when an earlier driver died waits to go on.
+  while (!p_.running_.empty()) set_state(p_.running_.begin()->first, TrialState::pending);
+  if (p_.started_.objectives != e.objectives) p_.best_.assign(e.objectives.size(), std::nullopt);
+  p_.started_ = e;
+  p_.name_ = detail::terminal::printable(e.name);
+  p_.finished_.reset();
+}
+
+inline void ProgressTracker::take(const record::TrialCreated& e) {
+  set_state(e.trial, TrialState::pending);
+  std::string text;
+  for (const auto& [name, value] : e.params) {
+    if (text.size() > 300) break;  // wider than any terminal
+    text += fmt::format("{}{}={:.100}", text.empty() ? "" : " ", name, to_string(value));
+  }
+  waiting_[e.trial] = detail::terminal::printable(text);
+}
+
+inline void ProgressTracker::take(const record::TrialStarted& e) {
+  set_state(e.trial, TrialState::running);
+  const auto params = waiting_.extract(e.trial);
+  const Resources& each = p_.capacity_.per_trial;
+  auto& run = p_.running_[e.trial];
+  run.steps = e.next_step;
+  run.cpus = e.cpus.empty() ? each.cpus : static_cast<double>(e.cpus.size());
+  run.gpus = each.gpus > 0 ? each.gpus : static_cast<double>(e.gpus.size());
+  if (params) run.params = params.mapped();
+}
+
+inline void ProgressTracker::take(const record::TrialReported& e) {
+  ++p_.reports_;
+  const auto run = p_.running_.find(e.trial);
+  if (run != p_.running_.end()) run->second.steps = e.step + 1;
+  for (std::size_t i = 0; i < p_.best_.size(); ++i) {
+    const Objective& objective = p_.started_.objectives[i];
+    const double* const value = find_metric(e.metrics, objective.metric);
+    if (value == nullptr) continue;
+    if (i == 0 && run != p_.running_.end()) run->second.metric = *value;
+    auto& best = p_.best_[i];
+    const bool better = std::isfinite(*value) &&
+                        (!best || (objective.mode == Mode::minimize ? *value < best->value : *value > best->value));
+    if (!better) continue;
+    if (!best || best->trial != e.trial) {
+      best.emplace();
+      best->trial = e.trial;
+      if (run != p_.running_.end()) best->params = run->second.params;
+    }
+    best->step = e.step;
+    best->value = *value;
+    ++p_.improvements_;
+  }
+}
+
+inline void ProgressTracker::take(const record::AttemptFailed& e) {
+  ++p_.failures_;
+  p_.last_failure_ = fmt::format("trial {}: {}{}", e.trial, detail::terminal::printable(e.cause.text),
+                                 e.retry ? " (it is tried again)" : "");
+  if (e.retry) set_state(e.trial, TrialState::pending);
+}
+
+inline void ProgressTracker::add(const Record& record, bool live) {
+  const auto visitor = [&](const auto& e) {
+    using E = std::decay_t<decltype(e)>;
+    if constexpr (requires { this->take(e); }) {
+      this->take(e);
+      if (std::is_same_v<E, record::TrialReported> && live) ++p_.live_reports_;
+    } else if constexpr (std::is_same_v<E, record::TrialPaused>) {
+      set_state(e.trial, TrialState::paused);
+    } else if constexpr (std::is_same_v<E, record::TrialEnded>) {
+      set_state(e.trial, e.state);
+      if (live) ++p_.live_ended_;
+    } else if constexpr (std::is_same_v<E, record::ExperimentEnded>) {
+      p_.finished_ = e;
+    }
+  };
+  std::visit(visitor, record.what);
+}
+
+inline void ProgressTracker::tick(double now) {
+  if (!ticked_) p_.start_ = p_.now_ = now;
+  ticked_ = true;
+  p_.now_ = std::max(p_.now_, now);
+  auto& samples = p_.samples_of_time_;
+  if (samples.empty() || p_.now_ - samples.back().time >= 0.2)
+    samples.push_back({p_.now_, p_.live_ended_, p_.live_reports_});
+  while (samples.size() > 2 && p_.now_ - samples[1].time >= 30) samples.pop_front();
+}
+
+inline Progress::Rates Progress::rates() const {
+  if (samples_of_time_.empty()) return {};
+  const Sample& first = samples_of_time_.front();
+  const double seconds = now_ - first.time;
+  if (seconds <= 0) return {};
+  return {.trials_per_minute = 60 * static_cast<double>(live_ended_ - first.ended) / seconds,
+          .reports_per_second = static_cast<double>(live_reports_ - first.reports) / seconds};
+}
+
+inline std::optional<double> Progress::time_left() const {
+  std::optional<double> left;
+  if (finished_) return left;
+  if (samples() > 0 && live_ended_ > 0 && elapsed() > 0)
+    left = elapsed() / static_cast<double>(live_ended_) *
+           static_cast<double>(std::max<std::int64_t>(0, samples() - ended()));
+  if (capacity_.time_limit > 0) {
+    const double limit = std::max(0.0, capacity_.time_limit - elapsed());
+    left = left ? std::min(*left, limit) : limit;
+  }
+  return left;
+}
+
+}  // namespace hypertune

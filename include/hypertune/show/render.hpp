@@ -1,0 +1,250 @@
+// From Progress to lines of text: pure, so that every width can be tested.
+#pragma once
+
+#include <hypertune/show/progress.hpp>
+#include <hypertune/show/text_width.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hypertune {
+
+struct RenderOptions {
+  std::size_t width = 80;   ///< columns: no line has more
+  std::size_t height = 24;  ///< lines at most
+  bool color = false;
+};
+
+/// "45 s", "3m 05s", "2h 03m", "4d 02h".
+inline std::string duration_text(double seconds) {
+  if (!(seconds < 1e10)) return "very long";
+  const auto s = static_cast<std::int64_t>(std::max(0.0, seconds));
+  if (s < 60) return fmt::format("{} s", s);
+  if (s < 3600) return fmt::format("{}m {:02}s", s / 60, s % 60);
+  if (s < 86400) return fmt::format("{}h {:02}m", s / 3600, s / 60 % 60);
+  return fmt::format("{}d {:02}h", s / 86400, s / 3600 % 24);
+}
+
+namespace detail::terminal {
+
+enum class Style : std::uint8_t { plain, bold, dim, green, yellow, red };
+
+/// A line that takes what fits into its width, and then nothing more.
+class Line {
+ public:
+  Line(std::size_t width, bool color) : left_(width), color_(color) {}
+
+  /// `text` must be printable().
+  Line& add(std::string_view text, Style style = Style::plain) {
+    if (left_ == 0 || text.empty()) return *this;
+    const std::string shown = elide(text, left_);
+    left_ = shown.size() < text.size() || shown != text ? 0 : left_ - text_width(shown);
+    static constexpr std::string_view codes[] = {"", "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[33m", "\x1b[31m"};
+    if (color_ && style != Style::plain)
+      out_ += fmt::format("{}{}\x1b[0m", codes[static_cast<std::size_t>(style)], shown);
+    else
+      out_ += shown;
+    return *this;
+  }
+  /// `text` in a column of its own, cut or filled with spaces to `width`.
+  Line& cell(std::string_view text, std::size_t width, bool right, Style style = Style::plain) {
+    const std::string shown = elide(text, width);
+    const std::string space(width - text_width(shown), ' ');
+    return right ? add(space).add(shown, style) : add(shown, style).add(space);
+  }
+  std::size_t left() const { return left_; }
+  std::string text() const { return out_; }
+
+ private:
+  std::string out_;
+  std::size_t left_;
+  bool color_;
+};
+
+inline std::string metric_text(double value) { return fmt::format("{:.5g}", value); }
+
+/// 1234567 -> "1,234,567"
+inline std::string count_text(std::int64_t value) {
+  std::string text = std::to_string(value);
+  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > (value < 0 ? 1 : 0); at -= 3)
+    text.insert(static_cast<std::size_t>(at), ",");
+  return text;
+}
+
+inline std::string rate_text(double value) {
+  return value >= 100 ? count_text(static_cast<std::int64_t>(value + 0.5)) : fmt::format("{:.3g}", value);
+}
+
+/// "57/200 trials"
+inline std::string done_text(const Progress& p) {
+  return p.samples() > 0 ? fmt::format("{}/{} trials", count_text(p.ended()), count_text(p.samples()))
+                         : fmt::format("{} trials", count_text(p.ended()));
+}
+
+inline std::string rates_text(const Progress& p) {
+  const auto rates = p.rates();
+  return fmt::format("{} trials/min, {} reports/s", rate_text(rates.trials_per_minute),
+                     rate_text(rates.reports_per_second));
+}
+
+inline std::string resources_text(const Progress& p) {
+  std::string text;
+  if (p.capacity().cpus > 0) text = fmt::format("cpus {:g} of {:g}", p.cpus_used(), p.capacity().cpus);
+  if (p.capacity().gpus > 0)
+    text += fmt::format("{}gpus {:g} of {:g}", text.empty() ? "" : ", ", p.gpus_used(), p.capacity().gpus);
+  return text;
+}
+
+/// "accuracy 0.98 by trial 17 at step 26"
+inline std::string best_text(const Progress& p, std::size_t objective) {
+  const auto& best = p.best()[objective];
+  const std::string metric = printable(p.objectives()[objective].metric);
+  if (!best) return fmt::format("no {} yet", metric);
+  return fmt::format("{} {} by trial {} at step {}", metric, metric_text(best->value), best->trial, best->step);
+}
+
+inline std::string header_line(const Progress& p, const RenderOptions& o) {
+  Line line(o.width, o.color);
+  line.add(p.name(), Style::bold).add("  ").add(duration_text(p.elapsed()));
+  if (p.finished())
+    line.add("  ").add(p.finished()->interrupted ? "interrupted" : "done",
+                       p.finished()->interrupted ? Style::yellow : Style::green);
+  else if (const auto left = p.time_left())
+    line.add(fmt::format("  about {} left", duration_text(*left)));
+  return line.text();
+}
+
+inline std::string counts_line(const Progress& p, const RenderOptions& o) {
+  Line line(o.width, o.color);
+  line.add(done_text(p), Style::bold);
+  const char* separator = ": ";
+  const auto count = [&](TrialState state, Style style) {
+    if (p.count(state) == 0) return;
+    line.add(separator).add(fmt::format("{} {}", count_text(p.count(state)), to_string(state)), style);
+    separator = ", ";
+  };
+  count(TrialState::running, Style::green);
+  count(TrialState::pending, Style::plain);
+  count(TrialState::paused, Style::yellow);
+  count(TrialState::completed, Style::plain);
+  count(TrialState::stopped, Style::plain);
+  count(TrialState::failed, Style::red);
+  return line.text();
+}
+
+inline void add_running(const Progress& p, const RenderOptions& o, std::size_t room, std::vector<std::string>& lines) {
+  const auto& running = p.running();
+  if (running.empty() || room < 2) return;
+  const bool all = running.size() + 1 <= room;
+  const std::size_t shown = all ? running.size() : room - 2;
+  if (shown == 0) return;
+  const std::string metric = p.objectives().empty() ? "metric" : printable(p.objectives().front().metric);
+  std::size_t id_width = 5, metric_width = std::clamp<std::size_t>(text_width(metric), 9, 16);
+  id_width = std::max(id_width, std::to_string(running.rbegin()->first).size());
+  const auto row = [&](std::string_view id, std::string_view steps, std::string_view value, std::string_view params,
+                       Style style) {
+    Line line(o.width, o.color);
+    line.cell(id, id_width, true, style).add("  ").cell(steps, 7, true, style).add("  ");
+    line.cell(value, metric_width, true, style);
+    if (line.left() > 2 + 5) line.add("  ").add(params, style);
+    lines.push_back(line.text());
+  };
+  row("trial", "steps", metric, "parameters", Style::dim);
+  std::size_t n = 0;
+  for (const auto& [id, run] : running) {
+    if (n++ == shown) break;
+    const bool best = !p.best().empty() && p.best().front() && p.best().front()->trial == id;
+    row(std::to_string(id), count_text(run.steps), run.metric ? metric_text(*run.metric) : "-", run.params,
+        best ? Style::green : Style::plain);
+  }
+  if (!all) {
+    Line line(o.width, o.color);
+    line.add(fmt::format("… and {} more running", count_text(static_cast<std::int64_t>(running.size() - shown))),
+             Style::dim);
+    lines.push_back(line.text());
+  }
+}
+
+}  // namespace detail::terminal
+
+/// The live table: at most options.height lines, each at most options.width columns wide (colour codes not counted).
+/// Colours: bold for the name and the count, green for what runs and the best, yellow for paused and interrupted, red
+/// for failures, dim for titles.
+inline std::vector<std::string> render(const Progress& p, const RenderOptions& o) {
+  using detail::terminal::Line;
+  using detail::terminal::Style;
+  std::vector<std::string> lines{detail::terminal::header_line(p, o), detail::terminal::counts_line(p, o)};
+  for (std::size_t i = 0; i < p.best().size() && i < 4; ++i) {
+    Line line(o.width, o.color);
+    line.add("best  ").add(detail::terminal::best_text(p, i), p.best()[i] ? Style::green : Style::plain);
+    if (p.best()[i] && !p.best()[i]->params.empty()) line.add("  ").add(p.best()[i]->params);
+    lines.push_back(line.text());
+  }
+  {
+    Line line(o.width, o.color);
+    line.add("rate  ").add(detail::terminal::rates_text(p));
+    if (const auto resources = detail::terminal::resources_text(p); !resources.empty()) line.add("  ").add(resources);
+    lines.push_back(line.text());
+  }
+  if (!p.last_failure().empty()) {
+    Line line(o.width, o.color);
+    line.add("fail  ").add(p.last_failure(), Style::red);
+    lines.push_back(line.text());
+  }
+  if (!p.finished() && lines.size() < o.height) detail::terminal::add_running(p, o, o.height - lines.size(), lines);
+  if (lines.size() > o.height) lines.resize(o.height);
+  return lines;
+}
+
+// ---- Lines for a log, where there is no terminal. -------------------------------------------------------------------
+
+inline std::string start_text(const Progress& p) {
+  const auto& e = p.started();
+  std::string text = fmt::format("{}: {}", p.name(), e.resumed ? "resumed" : "started");
+  if (e.samples > 0) text += fmt::format(", {} trials", detail::terminal::count_text(e.samples));
+  const auto part = [&](const char* what, const std::string& value) {
+    if (!value.empty()) text += fmt::format(", {} {}", what, detail::terminal::printable(value));
+  };
+  part("search", e.searcher);
+  part("schedule", e.scheduler);
+  part("executor", e.executor);
+  return text;
+}
+
+inline std::string best_line(const Progress& p, std::size_t objective) {
+  std::string text =
+      fmt::format("{}: {}: best {}", p.name(), duration_text(p.elapsed()), detail::terminal::best_text(p, objective));
+  if (p.best()[objective] && !p.best()[objective]->params.empty()) text += "  " + p.best()[objective]->params;
+  return text;
+}
+
+inline std::string summary_line(const Progress& p) {
+  const RenderOptions wide{.width = 10'000, .height = 1, .color = false};
+  std::string text =
+      fmt::format("{}: {}: {}", p.name(), duration_text(p.elapsed()), detail::terminal::counts_line(p, wide));
+  if (!p.best().empty() && p.best().front()) text += fmt::format("; best {}", detail::terminal::best_text(p, 0));
+  text += "; " + detail::terminal::rates_text(p);
+  if (const auto resources = detail::terminal::resources_text(p); !resources.empty() && !p.finished())
+    text += "; " + resources;
+  if (const auto left = p.time_left()) text += fmt::format("; about {} left", duration_text(*left));
+  return text;
+}
+
+inline std::string end_text(const Progress& p) {
+  const RenderOptions wide{.width = 10'000, .height = 1, .color = false};
+  const char* const how = !p.finished() ? "left" : p.finished()->interrupted ? "interrupted" : "done";
+  std::string text = fmt::format("{}: {} after {}: {}", p.name(), how, duration_text(p.elapsed()),
+                                 detail::terminal::counts_line(p, wide));
+  if (p.finished() && !p.finished()->why.empty())
+    text += fmt::format(" ({})", detail::terminal::printable(p.finished()->why));
+  return text;
+}
+
+}  // namespace hypertune

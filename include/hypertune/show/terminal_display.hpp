@@ -1,0 +1,99 @@
+// TerminalDisplay: a callback that shows an experiment on a terminal, or as plain lines where there is none.
+#pragma once
+
+#include <hypertune/record/record.hpp>
+#include <hypertune/show/live_region.hpp>
+#include <hypertune/show/progress.hpp>
+#include <hypertune/show/render.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+
+struct TerminalOptions {
+  std::FILE* stream = stderr;
+  bool plain = false;         ///< plain lines even on a terminal
+  bool quiet = false;         ///< nothing at all
+  double refresh = 0.25;      ///< seconds between two pictures on a terminal
+  double summary_every = 30;  ///< seconds between two summaries among plain lines
+  Capacity capacity = {};
+};
+
+/// On a terminal: a table that is redrawn in place. Elsewhere (a pipe, a file, TERM=dumb): a line at the start, at a
+/// new best (at most one a second), every `summary_every` seconds, and at the end, without control codes. NO_COLOR is
+/// honoured. Feeding it costs some ten nanoseconds per record; a thread of its own draws, from on_experiment_start()
+/// to on_experiment_end() or the destructor. The cursor is hidden only while a picture is written, so that a program
+/// that dies leaves the terminal as it was. All members may be called from any thread.
+class TerminalDisplay {
+ public:
+  explicit TerminalDisplay(TerminalOptions options = {}) : self_(std::make_unique<Self>(std::move(options))) {}
+
+  /// A record from before a resumption: counted, not announced.
+  void catch_up(const Record& record) {
+    const std::lock_guard lock(self_->mutex);
+    self_->tracker.add(record, false);
+  }
+  /// What records do not say; see Capacity.
+  void set_capacity(Capacity capacity) {
+    const std::lock_guard lock(self_->mutex);
+    self_->tracker.set_capacity(std::move(capacity));
+  }
+  /// Prints a line above the table (a warning, a hint). Nothing where it is quiet.
+  void print(std::string_view line) { self_->print(line); }
+  /// Whether a table is drawn in place.
+  bool live() const { return self_->live; }
+
+  // Callback
+  void on_record(const Record& record) { self_->on_record(record); }
+  std::string name() const { return "terminal"; }
+
+ private:
+  struct Self {
+    explicit Self(TerminalOptions o);
+    Self(const Self&) = delete;
+    Self& operator=(const Self&) = delete;
+    ~Self() { close(); }
+
+    void on_record(const Record& record);
+    void print(std::string_view line);
+    void close();
+    void run();
+    void show(const Progress& p, bool last);
+    void show_plain(const Progress& p, bool last);
+
+    const TerminalOptions options;
+    const bool live;
+    std::mutex mutex;  // of tracker, closing, and thread's beginning
+    ProgressTracker tracker;
+    bool closing = false;
+    std::condition_variable wake;
+    std::thread thread;
+    std::chrono::steady_clock::time_point began;
+
+    std::mutex output;  // of all below; taken after `mutex` is given up
+    detail::terminal::LiveRegion region;
+    bool color;
+    std::int64_t shown_improvements = 0, shown_failures = 0;
+    double last_best = -1e9, last_summary = 0;
+    bool announced = false;
+  };
+
+  std::unique_ptr<Self> self_;
+};
+
+}  // namespace hypertune
+
+#include <hypertune/show/impl/terminal_display.hpp>

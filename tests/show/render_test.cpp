@@ -1,0 +1,192 @@
+#include "support/test.hpp"
+
+#include <hypertune/show/render.hpp>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+using namespace hypertune;
+
+namespace {
+
+struct Feed {
+  ProgressTracker tracker;
+  std::int64_t sequence = 0;
+  void operator()(record::Any what, bool live = true) { tracker.add(Record{++sequence, 0, std::move(what)}, live); }
+  const Progress& p() const { return tracker.progress(); }
+
+  void start(std::int64_t samples = 20) {
+    record::ExperimentStarted e;
+    e.name = "digits";
+    e.objectives = {maximize("accuracy")};
+    e.searcher = "random";
+    e.scheduler = "asha";
+    e.executor = "threads";
+    e.samples = samples;
+    (*this)(e);
+    tracker.tick(0);
+  }
+  void run(TrialId trial, int steps, double value) {
+    (*this)(record::TrialCreated{
+        .trial = trial,
+        .point = {},
+        .params = {{"lr", 0.001 * static_cast<double>(trial)}, {"optimizer", std::string("größte-学习率")}}});
+    (*this)(record::TrialStarted{.trial = trial, .attempt = 0, .next_step = 0, .host = "h", .cpus = {0}, .gpus = {}});
+    for (int step = 0; step < steps; ++step)
+      (*this)(
+          record::TrialReported{.trial = trial, .attempt = 0, .step = step, .metrics = {{"accuracy", value + step}}});
+  }
+  void end(TrialId trial, TrialState state) {
+    (*this)(record::TrialEnded{.trial = trial, .state = state, .cause = {}});
+  }
+};
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string all;
+  for (const auto& line : lines) all += line + "\n";
+  return all;
+}
+
+std::string without_colors(std::string text) {
+  for (std::size_t at; (at = text.find('\x1b')) != std::string::npos;) text.erase(at, text.find('m', at) - at + 1);
+  return text;
+}
+
+constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+TEST_CASE("texts are measured and cut by columns") {
+  using namespace detail::terminal;
+  CHECK(text_width("abc") == 3);
+  CHECK(text_width("größe") == 5);
+  CHECK(text_width("学习") == 4);
+  CHECK(text_width("e\u0301") == 1);
+  CHECK(text_width("😀") == 2);
+  CHECK(elide("abcdef", 6) == "abcdef");
+  CHECK(elide("abcdef", 5) == "abcd…");
+  CHECK(elide("学习率", 5) == "学习…");
+  CHECK(elide("学习率", 4) == "学…");
+  CHECK(elide("学习率", 6) == "学习率");
+  CHECK(elide("学", 1) == "…");
+  CHECK(elide("abc", 0).empty());
+  CHECK(printable("a\x1b[31m\n\xff\xc0\x80\u202e") == "a?[31m?????");
+  CHECK(printable("größe 学") == "größe 学");
+}
+
+TEST_CASE("durations and counts are read at a glance") {
+  CHECK(duration_text(0) == "0 s");
+  CHECK(duration_text(59.9) == "59 s");
+  CHECK(duration_text(185) == "3m 05s");
+  CHECK(duration_text(7380) == "2h 03m");
+  CHECK(duration_text(4 * 86400 + 7200) == "4d 02h");
+  CHECK(duration_text(-1) == "0 s");
+  CHECK(duration_text(nan_value) == "very long");
+  CHECK(detail::terminal::count_text(999) == "999");
+  CHECK(detail::terminal::count_text(1234567) == "1,234,567");
+  CHECK(detail::terminal::count_text(-1234) == "-1,234");
+  CHECK(detail::terminal::count_text(-123) == "-123");
+}
+
+TEST_CASE("the table says what a person asks") {
+  Feed feed;
+  feed.tracker.set_capacity({.cpus = 8, .gpus = 2, .per_trial = {.cpus = 1, .gpus = 0.5}});
+  feed.start();
+  feed.run(0, 3, 0.5);
+  feed.run(1, 2, 0.7);
+  feed.run(2, 1, nan_value);
+  feed.run(3, 1, std::numeric_limits<double>::infinity());
+  feed(record::TrialCreated{.trial = 4, .point = {}, .params = {}});
+  feed.end(0, TrialState::completed);
+  feed.tracker.tick(10);
+  feed(record::AttemptFailed{
+      .trial = 3, .attempt = 0, .cause = {Blame::user, "segmentation fault\x1b[2J", true, false}, .retry = true});
+  feed(record::TrialPaused{.trial = 2});
+  const auto lines = render(feed.p(), {.width = 200, .height = 30, .color = false});
+  CHECK(lines == std::vector<std::string>{
+                     "digits  10 s  about 3m 10s left",
+                     "1/20 trials: 1 running, 2 pending, 1 paused, 1 completed",
+                     "best  accuracy 2.5 by trial 0 at step 2  lr=0 optimizer=größte-学习率",
+                     "rate  6 trials/min, 0.7 reports/s  cpus 1 of 8, gpus 0.5 of 2",
+                     "fail  trial 3: segmentation fault?[2J (it is tried again)",
+                     "trial    steps   accuracy  parameters",
+                     "    1        2        1.7  lr=0.001 optimizer=größte-学习率",
+                 });
+  CHECK(without_colors(joined(render(feed.p(), {.width = 200, .height = 30, .color = true}))) == joined(lines));
+  CHECK(joined(render(feed.p(), {.width = 200, .height = 30, .color = true})).find("\x1b[31m") != std::string::npos);
+}
+
+TEST_CASE("no line is wider than the terminal, and none is too many") {
+  Feed feed;
+  feed.tracker.set_capacity({.cpus = 64, .gpus = 8, .per_trial = {}});
+  feed.start();
+  for (TrialId trial = 0; trial < 40; ++trial) feed.run(trial, 2, 0.1 * static_cast<double>(trial));
+  feed(record::AttemptFailed{
+      .trial = 3, .attempt = 0, .cause = {Blame::user, std::string(500, 'x'), true, false}, .retry = false});
+  feed.tracker.tick(100);
+  for (std::size_t width = 1; width <= 200; ++width)
+    for (const std::size_t height : {1U, 2U, 5U, 6U, 7U, 8U, 24U, 100U}) {
+      const auto lines = render(feed.p(), {.width = width, .height = height, .color = false});
+      REQUIRE(lines.size() <= height);
+      for (const auto& line : lines) {
+        REQUIRE(detail::terminal::text_width(line) <= width);
+        REQUIRE(detail::terminal::printable(line) == line);
+      }
+      const auto colored = render(feed.p(), {.width = width, .height = height, .color = true});
+      REQUIRE(without_colors(joined(colored)) == joined(lines));
+    }
+  const auto lines = render(feed.p(), {.width = 80, .height = 10, .color = false});
+  REQUIRE(lines.size() == 10);
+  CHECK(lines.back() == "… and 37 more running");
+  CHECK(render(feed.p(), {.width = 80, .height = 100, .color = false}).size() == 46);
+}
+
+TEST_CASE("several objectives have a best each, and the end says how it ended") {
+  Feed feed;
+  record::ExperimentStarted e;
+  e.name = "two";
+  e.objectives = {maximize("accuracy"), minimize("latency")};
+  feed(e);
+  feed.tracker.tick(5);
+  feed.run(0, 0, 0);
+  feed(record::TrialReported{.trial = 0, .attempt = 0, .step = 0, .metrics = {{"latency", 3}, {"accuracy", 1}}});
+  feed(record::TrialReported{.trial = 0, .attempt = 0, .step = 1, .metrics = {{"latency", 2}, {"accuracy", 0.5}}});
+  const auto text = joined(render(feed.p(), {.width = 200, .height = 30, .color = false}));
+  CHECK_THAT(text, ContainsSubstring("best  accuracy 1 by trial 0 at step 0"));
+  CHECK_THAT(text, ContainsSubstring("best  latency 2 by trial 0 at step 1"));
+  CHECK_THAT(text, ContainsSubstring("\n0 trials: 1 running"));
+  feed.end(0, TrialState::stopped);
+  feed(record::ExperimentEnded{.interrupted = true, .why = "Ctrl-C"});
+  feed.tracker.tick(7);
+  CHECK_THAT(joined(render(feed.p(), {.width = 200, .height = 30, .color = false})),
+             ContainsSubstring("two  2 s  interrupted"));
+  CHECK(end_text(feed.p()) == "two: interrupted after 2 s: 1 trials: 1 stopped (Ctrl-C)");
+}
+
+TEST_CASE("a resumed experiment goes on counting, but its pace is of now") {
+  Feed feed;
+  feed.start();
+  feed.run(0, 3, 0.5);
+  Feed again;
+  again.start();
+  const auto old = [&](record::Any what) { again(std::move(what), false); };
+  old(record::TrialCreated{.trial = 0, .point = {}, .params = {{"lr", 1.0}}});
+  old(record::TrialStarted{.trial = 0, .attempt = 0, .next_step = 0, .host = "h", .cpus = {}, .gpus = {}});
+  old(record::TrialReported{.trial = 0, .attempt = 0, .step = 0, .metrics = {{"accuracy", 0.9}}});
+  old(record::TrialEnded{.trial = 0, .state = TrialState::completed, .cause = {}});
+  old(record::TrialCreated{.trial = 1, .point = {}, .params = {{"lr", 2.0}}});
+  old(record::TrialStarted{.trial = 1, .attempt = 0, .next_step = 0, .host = "h", .cpus = {}, .gpus = {}});
+  auto e = feed.p().started();
+  e.resumed = true;
+  again(e);
+  again.tracker.tick(10);
+  CHECK(again.p().count(TrialState::pending) == 1);
+  CHECK(again.p().running().empty());
+  CHECK(again.p().best().front()->value == 0.9);
+  CHECK_FALSE(again.p().time_left());
+  CHECK(again.p().rates().trials_per_minute == 0);
+  CHECK(start_text(again.p()) == "digits: resumed, 20 trials, search random, schedule asha, executor threads");
+  again(record::TrialStarted{.trial = 1, .attempt = 1, .next_step = 0, .host = "h", .cpus = {}, .gpus = {}});
+  CHECK(again.p().running().at(1).params == "lr=2");
+}
