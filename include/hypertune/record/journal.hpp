@@ -5,6 +5,8 @@
 #include <hypertune/record/journal_writer.hpp>
 #include <hypertune/record/record.hpp>
 
+#include <signal.h>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -105,7 +107,7 @@ class Journal {
           writer_(dir, options.sync == Sync::full, options.checkpoint_pages) {
       appended_ = committed = announced = writer_.last();
       queue_.reserve(std::min<std::size_t>(options_.max_waiting, 1024));
-      thread_ = std::thread([this] { run(); });
+      start();
     }
     State(const State&) = delete;
     State& operator=(const State&) = delete;
@@ -175,6 +177,20 @@ class Journal {
       std::filesystem::create_directories(dir, error);
       if (error) fail(Errc::io, "cannot make the folder '{}': {}", dir.string(), error.message());
       return dir;
+    }
+
+    // The Journal's thread takes no signals: they are for the threads of the program.
+    void start() {
+      sigset_t all, before;
+      sigfillset(&all);
+      pthread_sigmask(SIG_SETMASK, &all, &before);
+      try {
+        thread_ = std::thread([this] { run(); });
+      } catch (...) {
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+      }
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
 
     void throw_if_failed() const {

@@ -78,14 +78,14 @@ class Statement {
     if (rc != SQLITE_OK) db.raise(verb);
   }
 
-  void bind(int index, std::int64_t value) { sqlite3_bind_int64(statement_.get(), index, value); }
-  void bind(int index, double value) { sqlite3_bind_double(statement_.get(), index, value); }
-  void bind_null(int index) { sqlite3_bind_null(statement_.get(), index); }
+  void bind(int index, std::int64_t value) { check(sqlite3_bind_int64(statement_.get(), index, value)); }
+  void bind(int index, double value) { check(sqlite3_bind_double(statement_.get(), index, value)); }
+  void bind_null(int index) { check(sqlite3_bind_null(statement_.get(), index)); }
   void bind_text(int index, std::string_view value) {
-    sqlite3_bind_text64(statement_.get(), index, value.data(), value.size(), SQLITE_STATIC, SQLITE_UTF8);
+    check(sqlite3_bind_text64(statement_.get(), index, value.data(), value.size(), SQLITE_STATIC, SQLITE_UTF8));
   }
   void bind_blob(int index, std::string_view value) {
-    sqlite3_bind_blob64(statement_.get(), index, value.empty() ? "" : value.data(), value.size(), SQLITE_STATIC);
+    check(sqlite3_bind_blob64(statement_.get(), index, value.empty() ? "" : value.data(), value.size(), SQLITE_STATIC));
   }
 
   /// Whether there is a row.
@@ -114,6 +114,10 @@ class Statement {
   }
 
  private:
+  void check(int rc) const {
+    if (rc != SQLITE_OK) db_->raise(verb_);
+  }
+
   struct Finalize {
     void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }
   };
