@@ -34,7 +34,7 @@ std::string wrong(const D& domain) {
 
 struct Opaque {
   int id;
-  friend bool operator==(const Opaque&, const Opaque&) = default;
+  bool operator==(const Opaque&) const = default;
 };
 
 }  // namespace

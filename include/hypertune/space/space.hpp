@@ -56,8 +56,9 @@ class Space {
     space_.emplace(std::move(model));
   }
 
-  const SearchSpace& search_space() const { return *space_; }
-  operator const SearchSpace&() const { return *space_; }  // NOLINT: a Space is a SearchSpace with types
+  const SearchSpace& search_space() const& { return *space_; }
+  SearchSpace search_space() && { return *space_; }
+  operator SearchSpace() const { return *space_; }  // NOLINT: a Space is a SearchSpace with types
 
   /// The configuration of a point. Members that no active dimension sets keep their default.
   Config config(const Point& point) const { return config_of(*parts_, space_->model(), point); }

@@ -1,0 +1,204 @@
+// What the results of an experiment say: importance of parameters, Pareto front, best so far.
+#pragma once
+
+#include <hypertune/record/fanova.hpp>
+#include <hypertune/record/pareto.hpp>
+#include <hypertune/record/results.hpp>
+#include <hypertune/space/space.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hypertune {
+
+/// What a parameter explains. See fanova().
+struct Importance {
+  std::string name;
+  double share = 0;     ///< of what all parameters explain, each by itself: the sum is 1 (0 where nothing varies)
+  double variance = 0;  ///< of the whole variance: what is missing to a sum of 1 is owed to interactions
+  friend bool operator==(const Importance&, const Importance&) = default;
+};
+
+namespace detail {
+
+inline std::vector<Importance> ranked_importance(std::vector<std::string> names, const std::vector<double>& variances) {
+  double sum = 0;
+  for (const double v : variances) sum += v;
+  std::vector<Importance> out;
+  for (std::size_t d = 0; d < names.size(); ++d) {
+    const double variance = d < variances.size() ? variances[d] : 0;
+    out.push_back({std::move(names[d]), sum > 0 ? variance / sum : 0, variance});
+  }
+  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.share > b.share; });
+  return out;
+}
+
+inline double loss_of(double value, Mode mode) {
+  if (std::isnan(value)) return std::numeric_limits<double>::infinity();
+  return mode == Mode::maximize ? -value : value;
+}
+
+}  // namespace detail
+
+/// The parameters of `space` by importance, the most important first. Constants and derived parameters have none.
+inline std::vector<Importance> importance(const SearchSpace& space, std::span<const Point> points,
+                                          std::span<const double> losses, const FanovaOptions& options = {}) {
+  std::vector<std::vector<double>> units;
+  units.reserve(points.size());
+  std::vector<std::string> names;
+  for (std::size_t d = 0; d < space.size(); ++d) names.push_back(space.name(d));
+  for (const Point& point : points) {
+    units.push_back(space.to_unit(point));
+    for (std::size_t d = 0; d < space.size(); ++d)
+      if (space.domain(d).kind == DomainKind::derived || space.domain(d).kind == DomainKind::constant)
+        units.back()[d] = 0.5;  // nothing to explain by
+  }
+  return detail::ranked_importance(std::move(names), fanova(units, losses, options));
+}
+
+/// The same where only the configurations are known, not the space: a number stands at its rank among the others, text
+/// and flags are options. Importance is then over the configurations that were tried, as densely as they were.
+inline std::vector<Importance> importance(std::span<const Params> configurations, std::span<const double> losses,
+                                          const FanovaOptions& options = {}) {
+  std::vector<std::string> names;
+  std::unordered_map<std::string, std::size_t> index;
+  std::vector<std::vector<std::pair<std::size_t, Value>>> values;  // per parameter: result, value
+  for (std::size_t i = 0; i < configurations.size(); ++i)
+    for (const auto& [name, value] : configurations[i]) {
+      const auto [found, added] = index.emplace(name, names.size());
+      if (added) {
+        names.push_back(name);
+        values.emplace_back();
+      }
+      values[found->second].emplace_back(i, value);
+    }
+  std::vector<std::vector<double>> units(configurations.size(),
+                                         std::vector<double>(names.size(), std::numeric_limits<double>::quiet_NaN()));
+  for (std::size_t d = 0; d < names.size(); ++d) {
+    auto& column = values[d];
+    const auto number = [](const Value& value) {
+      if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+      if (const auto* real = std::get_if<double>(&value)) return *real;
+      return std::numeric_limits<double>::quiet_NaN();
+    };
+    // Numbers by size (NaN before all), then flags, then text: ties share the middle of their ranks.
+    std::map<std::pair<std::pair<bool, double>, std::string>, std::vector<std::size_t>> groups;
+    for (const auto& [row, value] : column) {
+      const double x = number(value);
+      groups[{{std::isnan(x), std::isnan(x) ? 0.0 : x}, std::isnan(x) ? to_string(value) : std::string()}].push_back(
+          row);
+    }
+    double below = 0;
+    for (const auto& [key, rows] : groups) {
+      const auto share = static_cast<double>(rows.size()) / static_cast<double>(column.size());
+      for (const std::size_t row : rows) units[row][d] = below + share / 2;
+      below += share;
+    }
+  }
+  return detail::ranked_importance(std::move(names), fanova(units, losses, options));
+}
+
+namespace detail {
+
+// The trials that a judgement about parameters rests on: those that ended with a result, or failed by the user's code.
+template <class Take>
+void judged_trials(const Results& results, const Objective& objective, Take take) {
+  for (const TrialResult& trial : results.trials()) {
+    const auto best = results.best_report(trial.trial, objective);
+    if (best && std::isfinite(best->value))
+      take(trial, loss_of(best->value, objective.mode));
+    else if (trial.state == TrialState::failed || !trial.metrics.empty())
+      take(trial, worst_loss);
+  }
+}
+
+inline Objective first_objective(const Results& results) {
+  const auto& objectives = results.experiment().objectives;
+  if (objectives.empty()) fail(Errc::usage, "this experiment has no metric: name one");
+  return objectives.front();
+}
+
+}  // namespace detail
+
+/// Importance over the results of an experiment in its space. Each trial counts by its best report of the metric
+/// (by default the first objective's); one that failed, or whose reports are all NaN, counts as the worst.
+inline std::vector<Importance> importance(const Results& results, const SearchSpace& space,
+                                          std::optional<Objective> objective = std::nullopt,
+                                          const FanovaOptions& options = {}) {
+  std::vector<Point> points;
+  std::vector<double> losses;
+  detail::judged_trials(results, objective ? *objective : detail::first_objective(results),
+                        [&](const TrialResult& trial, double loss) {
+                          if (trial.point.size() != space.size()) return;  // of an earlier form of the space
+                          points.push_back(trial.point);
+                          losses.push_back(loss);
+                        });
+  return importance(space, points, losses, options);
+}
+
+/// As above, where only the record is at hand (`Results::read(directory)`), not the space.
+inline std::vector<Importance> importance(const Results& results, std::optional<Objective> objective = std::nullopt,
+                                          const FanovaOptions& options = {}) {
+  std::vector<Params> configurations;
+  std::vector<double> losses;
+  detail::judged_trials(results, objective ? *objective : detail::first_objective(results),
+                        [&](const TrialResult& trial, double loss) {
+                          configurations.push_back(trial.params);
+                          losses.push_back(loss);
+                        });
+  return importance(configurations, losses, options);
+}
+
+/// The trials that no other one beats in all objectives of the experiment, in order. A trial stands for the values of
+/// its last report, as one configuration has them together; failed trials and those that lack an objective (or have
+/// NaN) are never on the front.
+inline std::vector<TrialId> pareto_front(const Results& results) {
+  const auto& objectives = results.experiment().objectives;
+  std::vector<TrialId> trials, front;
+  std::vector<std::vector<double>> losses;
+  for (const TrialResult& trial : results.trials()) {
+    if (trial.state == TrialState::failed) continue;
+    std::vector<double> loss;
+    for (const Objective& objective : objectives)
+      if (const double* value = find_metric(trial.metrics, objective.metric); value != nullptr && !std::isnan(*value))
+        loss.push_back(detail::loss_of(*value, objective.mode));
+    if (loss.size() != objectives.size()) continue;
+    trials.push_back(trial.trial);
+    losses.push_back(std::move(loss));
+  }
+  for (const std::size_t i : pareto_front(losses)) front.push_back(trials[i]);
+  return front;
+}
+
+/// The best value of the first objective after each trial, in the order of creation, in the metric's own sign; NaN
+/// until there is one.
+inline std::vector<double> best_so_far(const Results& results) {
+  const Objective objective = detail::first_objective(results);
+  std::vector<double> losses;
+  for (const TrialResult& trial : results.trials()) {
+    const auto best = results.best_report(trial.trial, objective);
+    losses.push_back(best && trial.state != TrialState::failed ? detail::loss_of(best->value, objective.mode)
+                                                               : std::numeric_limits<double>::infinity());
+  }
+  std::vector<double> curve = best_so_far(std::span<const double>(losses));
+  for (double& value : curve) {
+    if (std::isinf(value) && value > 0)
+      value = std::numeric_limits<double>::quiet_NaN();
+    else if (objective.mode == Mode::maximize)
+      value = -value;
+  }
+  return curve;
+}
+
+}  // namespace hypertune

@@ -1,0 +1,254 @@
+// progress.csv: the reports of each trial as a table.
+#pragma once
+
+#include <hypertune/record/callback.hpp>
+#include <hypertune/record/log_files.hpp>
+#include <hypertune/record/record.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hypertune {
+
+namespace detail {
+
+inline void append_csv(std::string& out, std::string_view field) {
+  if (field.find_first_of(",\"\r\n") == std::string_view::npos) {
+    out += field;
+    return;
+  }
+  out += '"';
+  for (const char c : field) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  out += '"';
+}
+
+/// The fields of the first line of `text` (RFC 4180), and its length with the line's end. nullopt: the line is not
+/// complete.
+inline std::optional<std::pair<std::vector<std::string>, std::size_t>> csv_header(std::string_view text) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '"' && i + 1 < text.size() && text[i + 1] == '"')
+      fields.back() += text[i++];
+    else if (c == '"')
+      quoted = !quoted;
+    else if (quoted)
+      fields.back() += c;
+    else if (c == ',')
+      fields.emplace_back();
+    else if (c == '\n')
+      return std::pair(std::move(fields), i + 1);
+    else if (c != '\r')
+      fields.back() += c;
+  }
+  return std::nullopt;
+}
+
+/// Where the rows of `text` from offset `begin` on end that are whole and of steps before `step`.
+inline std::size_t csv_rows_end(std::string_view text, std::size_t begin, int step) {
+  while (true) {
+    const std::size_t end = text.find('\n', begin);
+    if (end == std::string_view::npos) return begin;
+    int row = 0;
+    const auto [rest, error] = std::from_chars(text.data() + begin, text.data() + end, row);
+    if (error != std::errc() || *rest != ',' || row >= step) return begin;
+    begin = end + 1;
+  }
+}
+
+}  // namespace detail
+
+/// A Callback that writes `trials/<id>/progress.csv`: a line per report with `step` (from 0), `time` (seconds, of the
+/// executor's clock) and the metrics in the order of their first appearance. A metric that appears later gets a new
+/// column (the file is rewritten, once); one that a report lacks is an empty field. NaN and infinity are `nan`, `inf`
+/// and `-inf`, which pandas, R and C's strtod read.
+///
+/// After a resume the files go on where they ended, whatever a kill had left: half-written lines are cut off, reports
+/// that were committed but not yet written are added, none is repeated. Files are written at the end of each batch;
+/// none is kept open. Memory: some 100 bytes per trial that has not ended.
+class CsvLogger {
+ public:
+  void on_open(const std::filesystem::path& directory) {
+    trials_.clear();
+    follower_.open(directory, position_.load(directory / "trials" / ".progress-csv"));
+  }
+  void on_record(const Record& record) {
+    follower_.follow(record, [&](const Record& r) { add(r); });
+  }
+  void on_batch_end() {
+    if (follower_.directory().empty()) return;
+    flush();
+    if (follower_.last() > 0) position_.save(follower_.last());
+  }
+  std::string name() const { return "csv"; }
+
+ private:
+  using Columns = std::vector<std::string>;
+  struct Trial {
+    std::shared_ptr<const Columns> columns;  // trials with the same metrics share them
+    std::string rows;                        // not written yet
+    bool fresh = false;                      // nothing that lies there already is of this trial
+    bool header = false;                     // the file has its header
+    bool ended = false;
+    bool changed = false;  // is in changed_
+  };
+
+  void add(const Record& record) {
+    if (const auto* report = std::get_if<record::TrialReported>(&record.what)) {
+      add(*report, record.time);
+    } else if (const auto* created = std::get_if<record::TrialCreated>(&record.what)) {
+      trials_[created->trial] = {};
+      trials_[created->trial].fresh = true;
+    } else if (const auto* ended = std::get_if<record::TrialEnded>(&record.what)) {
+      if (const auto found = trials_.find(ended->trial); found != trials_.end()) {
+        found->second.ended = true;
+        note(ended->trial, found->second);
+      }
+    }
+  }
+
+  void add(const record::TrialReported& report, Seconds time) {
+    Trial& trial = trials_[report.trial];
+    if (!trial.columns) begin(report, trial);
+    note(report.trial, trial);
+    if (const auto wider = widened(*trial.columns, report.metrics)) {
+      if (trial.header || !trial.rows.empty()) {
+        write(report.trial, trial);
+        rewrite(report.trial, trial.columns->size(), *wider);
+      }
+      trial.columns = shared(std::move(*wider));
+    }
+    const std::size_t before = trial.rows.size();
+    fmt::format_to(std::back_inserter(trial.rows), "{},{}", report.step, time);
+    std::size_t guess = 0;
+    for (const std::string& column : *trial.columns) {
+      trial.rows += ',';
+      // mostly the report has the columns' order
+      const double* value = guess < report.metrics.size() && report.metrics[guess].first == column
+                                ? &report.metrics[guess].second
+                                : find_metric(report.metrics, column);
+      if (value != nullptr) fmt::format_to(std::back_inserter(trial.rows), "{}", *value);
+      ++guess;
+    }
+    trial.rows += '\n';
+    pending_ += trial.rows.size() - before;
+    if (pending_ > (std::size_t{4} << 20U)) flush();  // while catching up with the Journal
+  }
+
+  // The first report of a trial in this run: what of its file holds?
+  void begin(const record::TrialReported& report, Trial& trial) {
+    const auto path = detail::trial_file(follower_.directory(), report.trial, "progress.csv");
+    Columns columns;
+    std::error_code none;
+    if (trial.fresh) {
+      std::filesystem::remove(path, none);
+    } else if (const std::string text = detail::read_whole(path); !text.empty()) {
+      if (const auto header = detail::csv_header(text)) {
+        if (header->first.size() < 2 || header->first[0] != "step" || header->first[1] != "time")
+          fail(Errc::corrupt, "'{}' was not written by hypertune: move it away", path.string());
+        columns.assign(header->first.begin() + 2, header->first.end());
+        detail::append_to(path, {}, detail::csv_rows_end(text, header->second, report.step));
+        trial.header = true;
+      } else {
+        std::filesystem::remove(path, none);
+      }
+    }
+    trial.columns = shared(std::move(columns));
+  }
+
+  static std::optional<Columns> widened(const Columns& columns, const Metrics& metrics) {
+    std::optional<Columns> wider;
+    for (std::size_t i = 0; i < metrics.size(); ++i) {
+      const Columns& known = wider ? *wider : columns;
+      if (i < known.size() && known[i] == metrics[i].first) continue;
+      if (std::find(known.begin(), known.end(), metrics[i].first) != known.end()) continue;
+      if (!wider) wider = columns;
+      wider->push_back(metrics[i].first);
+    }
+    return wider;
+  }
+
+  std::shared_ptr<const Columns> shared(Columns columns) {
+    if (!latest_ || *latest_ != columns) latest_ = std::make_shared<const Columns>(std::move(columns));
+    return latest_;
+  }
+
+  static std::string header(const Columns& columns) {
+    std::string line = "step,time";
+    for (const std::string& column : columns) detail::append_csv(line += ',', column);
+    return line += '\n';
+  }
+
+  void write(TrialId id, Trial& trial) {
+    if (trial.rows.empty()) return;
+    const auto path = detail::trial_file(follower_.directory(), id, "progress.csv");
+    if (trial.header)
+      detail::append_to(path, trial.rows);
+    else
+      detail::append_to(path, header(*trial.columns) + trial.rows);
+    trial.header = true;
+    trial.rows = std::string();
+  }
+
+  void rewrite(TrialId id, std::size_t old_columns, const Columns& columns) {
+    const auto path = detail::trial_file(follower_.directory(), id, "progress.csv");
+    const std::string text = detail::read_whole(path);
+    const auto old_header = detail::csv_header(text);
+    if (!old_header) fail(Errc::io, "'{}' was changed by something else while it was being written", path.string());
+    const std::string padding(columns.size() - old_columns, ',');
+    std::string wide = header(columns);
+    for (std::size_t begin = old_header->second; begin < text.size();) {
+      const std::size_t end = std::min(text.find('\n', begin), text.size());
+      ((wide += std::string_view(text).substr(begin, end - begin)) += padding) += '\n';
+      begin = end + 1;
+    }
+    const std::filesystem::path aside = path.string() + ".new";
+    detail::append_to(aside, wide, 0);
+    std::filesystem::rename(aside, path);
+  }
+
+  void note(TrialId id, Trial& trial) {
+    if (!std::exchange(trial.changed, true)) changed_.push_back(id);
+  }
+
+  void flush() {
+    for (const TrialId id : changed_) {
+      const auto found = trials_.find(id);
+      if (found == trials_.end()) continue;
+      write(id, found->second);
+      found->second.changed = false;
+      if (found->second.ended) trials_.erase(found);
+    }
+    changed_.clear();
+    pending_ = 0;
+  }
+
+  detail::LogFollower follower_;
+  detail::LogPosition position_;
+  std::unordered_map<TrialId, Trial> trials_;
+  std::vector<TrialId> changed_;
+  std::shared_ptr<const Columns> latest_;
+  std::size_t pending_ = 0;
+};
+
+static_assert(Callback<CsvLogger>);
+
+}  // namespace hypertune

@@ -1,0 +1,120 @@
+// What the loggers share: appending to files, and going on without a gap or a repetition after the driver was killed.
+#pragma once
+
+#include <hypertune/error.hpp>
+#include <hypertune/record/journal_reader.hpp>
+#include <hypertune/record/record.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace hypertune::detail {
+
+/// Appends `text` to the file, which is made if need be, with its folders. `keep`: cut it to so many bytes first.
+/// The file is closed again, so that a logger with a file per trial holds none open.
+inline void append_to(const std::filesystem::path& path, std::string_view text,
+                      std::optional<std::uint64_t> keep = std::nullopt) {
+  constexpr int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+  int fd = ::open(path.c_str(), flags, 0666);
+  if (fd < 0 && errno == ENOENT) {
+    std::error_code ignored;
+    std::filesystem::create_directories(path.parent_path(), ignored);
+    fd = ::open(path.c_str(), flags, 0666);
+  }
+  int error = fd < 0 ? errno : 0;
+  if (error == 0 && keep && ::ftruncate(fd, static_cast<off_t>(*keep)) != 0) error = errno;
+  while (error == 0 && !text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n >= 0)
+      text.remove_prefix(static_cast<std::size_t>(n));
+    else if (errno != EINTR)
+      error = errno;
+  }
+  if (fd >= 0) ::close(fd);
+  if (error != 0) fail(Errc::io, "cannot write '{}': {}", path.string(), std::strerror(error));
+}
+
+/// The file's bytes; empty if there is none.
+inline std::string read_whole(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+/// Gives a logger every record once, in order, whatever happened between its runs: records that were committed but did
+/// not reach the logger before a kill (or before the logger was added to a resumed experiment) come from the Journal.
+class LogFollower {
+ public:
+  /// `after`: the last record whose trace is safely in the log; 0: none.
+  void open(std::filesystem::path directory, std::int64_t after) {
+    directory_ = std::move(directory);
+    last_ = after;
+    started_ = false;
+  }
+
+  template <class Process>
+  void follow(const Record& record, Process&& process) {
+    if (!started_) {
+      started_ = true;
+      if (record.sequence > last_ + 1 && std::filesystem::exists(journal_path(directory_)))
+        JournalReader(directory_)
+            .read(
+                [&](const Record& missed) {
+                  if (missed.sequence >= record.sequence) return false;
+                  process(missed);
+                  return true;
+                },
+                last_ + 1);
+    }
+    process(record);
+    last_ = record.sequence;
+  }
+
+  std::int64_t last() const { return last_; }
+  const std::filesystem::path& directory() const { return directory_; }
+
+ private:
+  std::filesystem::path directory_;
+  std::int64_t last_ = 0;
+  bool started_ = false;
+};
+
+/// Remembers up to which record a logger of many files has written. Files are not synced, so what was written counts
+/// only as long as the machine has not restarted, and only on that machine: the boot's own number says so.
+class LogPosition {
+ public:
+  /// The position kept in `file`, or 0 where there is none that can be trusted.
+  std::int64_t load(std::filesystem::path file) {
+    file_ = std::move(file);
+    boot_ = read_whole("/proc/sys/kernel/random/boot_id");
+    while (!boot_.empty() && boot_.back() == '\n') boot_.pop_back();
+    const std::string text = read_whole(file_);
+    std::int64_t position = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), position);
+    const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
+    return error == std::errc() && position > 0 && !boot_.empty() && rest == fmt::format(" {}\n", boot_) ? position : 0;
+  }
+  void save(std::int64_t position) { append_to(file_, fmt::format("{} {}\n", position, boot_), 0); }
+
+ private:
+  std::filesystem::path file_;
+  std::string boot_;
+};
+
+inline std::filesystem::path trial_file(const std::filesystem::path& directory, TrialId trial, const char* name) {
+  return directory / "trials" / std::to_string(trial) / name;
+}
+
+}  // namespace hypertune::detail
