@@ -107,10 +107,10 @@ class HyperBandState {
   }
 
   Choice choose(const Pool& pool) {
-    while (!losers_.empty() && !is(losers_.front(), State::lost)) losers_.pop_front();
+    while (!losers_.empty() && !places_.contains(losers_.front())) losers_.pop_front();
     if (!losers_.empty()) return Choice::stop(losers_.front());
-    while (!winners_.empty() && !is(winners_.front(), State::promoted)) winners_.pop_front();
-    if (!winners_.empty()) return Choice::resume(winners_.front());
+    while (!winners_.empty() && !still_promoted(winners_.front())) winners_.pop_front();
+    if (!winners_.empty()) return Choice::resume(winners_.front().trial);
     if (pool.more_trials) return Choice::start_new();
     // The last bracket stays short of trials: it goes on with those it has.
     if (!brackets_.empty() && !brackets_.back().closed && brackets_.back().training == 0) {
@@ -124,6 +124,7 @@ class HyperBandState {
 
   struct Place {
     std::uint64_t bracket;
+    std::size_t rung = 0;  // the last one it was promoted to
     int steps = 0;
     State state = State::training;
   };
@@ -136,9 +137,14 @@ class HyperBandState {
     std::vector<RungEntry> arrived{};  // trials that wait at the rung
   };
 
-  bool is(TrialId trial, State state) const {
-    const auto found = places_.find(trial);
-    return found != places_.end() && found->second.state == state;
+  struct Winner {
+    TrialId trial;
+    std::size_t rung;  // a trial wins several times; the earlier ones must not be taken for the last
+  };
+
+  bool still_promoted(const Winner& winner) const {
+    const auto found = places_.find(winner.trial);
+    return found != places_.end() && found->second.state == State::promoted && found->second.rung == winner.rung;
   }
   Bracket* find_bracket(std::uint64_t number) {
     const std::uint64_t first = first_free_ - brackets_.size();
@@ -194,7 +200,8 @@ class HyperBandState {
           bracket.arrived.push_back(arrived[i]);
         } else {
           place.state = State::promoted;
-          winners_.push_back(arrived[i].trial);
+          place.rung = bracket.rung;
+          winners_.push_back({arrived[i].trial, bracket.rung});
           ++bracket.training;
         }
       }
@@ -211,7 +218,8 @@ class HyperBandState {
   TrialId newest_ = -1;
   std::uint64_t first_free_ = 0;               // the number of the next bracket
   std::unordered_map<TrialId, Place> places_;  // of trials that have not ended
-  std::deque<TrialId> winners_, losers_;       // to resume, to stop; some may have ended since
+  std::deque<Winner> winners_;                 // to resume; some may have been since, or have ended
+  std::deque<TrialId> losers_;                 // to stop; some may have ended since
 };
 
 }  // namespace detail

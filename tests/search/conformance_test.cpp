@@ -1,0 +1,49 @@
+#include "support/searcher_conformance.hpp"
+
+#include <hypertune/search/adaptors.hpp>
+#include <hypertune/search/grid.hpp>
+#include <hypertune/search/random.hpp>
+#include <hypertune/search/sobol.hpp>
+
+using namespace hypertune;
+using hypertune_test::check_searcher;
+
+TEST_CASE("random keeps the laws of a searcher") {
+  check_searcher([] { return Random{}; });
+  check_searcher([] { return Random{}; }, {.objectives = 2});
+}
+TEST_CASE("grid keeps the laws of a searcher") {
+  check_searcher([] { return Grid{.resolution = 3}; }, {.distinct = true, .trials = 200});
+  check_searcher([] { return Grid{}; });
+}
+TEST_CASE("sobol keeps the laws of a searcher") {
+  check_searcher([] { return Sobol{}; });
+  check_searcher([] { return Sobol{.scramble = false}; });
+}
+TEST_CASE("the adaptors keep the laws of a searcher") {
+  check_searcher([] { return repeat(Random{}, 3); });
+  check_searcher([] { return repeat(Grid{.resolution = 2}, 2); });
+  check_searcher([] { return limit(Random{}, 2); });
+  check_searcher([] { return mixed_grid(Sobol{}); });
+  check_searcher([] { return start_with(Random{}, {}); });
+  check_searcher([] { return limit(repeat(mixed_grid(limit(Random{}, 5)), 2), 3); });
+}
+
+namespace {
+
+/// What a user would write.
+struct AlwaysTheMiddle {
+  std::optional<SearchSpace> space;
+  void prepare(const SearchSpace& s, const SearchGoal&) { space = s; }
+  Suggestion suggest(const Ask& ask) {
+    const Point point = space->from_unit(std::vector(space->size(), 0.5), ask.rng);
+    return space->feasible(point) ? point : space->sample(ask.rng);
+  }
+  void observe(const Observation&) {}
+};
+
+}  // namespace
+
+TEST_CASE("a user's own searcher can be put through the same laws") {
+  check_searcher([] { return AlwaysTheMiddle{}; });
+}
