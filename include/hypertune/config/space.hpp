@@ -40,7 +40,8 @@ namespace hypertune {
 ///   heads: {integer: [1, 8]}
 /// constraints: ["hidden * depth <= 1024", "model.width >= model.heads"]
 /// ```
-/// Anything else is an Error of kind `input` that starts with file and line.
+/// Conditions and constraints name parameters in full ("model.width"), wherever they stand. `when:` inside a group such
+/// as `model:` holds for all of it. Anything else is an Error of kind `input` that starts with file and line.
 SearchSpace space_from_yaml(const Node& node);
 
 namespace detail {
@@ -201,7 +202,7 @@ class SpaceReader {
     add_as(options(word, list));
   }
 
-  static Options<Value> options(std::string_view word, const Node& list) {
+  static Choices<Value> options(std::string_view word, const Node& list) {
     std::vector<Value> values;
     bool numbers = true;
     bool reals = false;
@@ -217,7 +218,7 @@ class SpaceReader {
     if (word == "discrete") std::sort(values.begin(), values.end(), less);
     const bool ordered = word == "ordinal" || word == "discrete" ||
                          (word == "grid" && numbers && std::is_sorted(values.begin(), values.end(), less));
-    return Options<Value>(word, ordered ? DomainKind::ordinal : DomainKind::categorical, std::move(values),
+    return Choices<Value>(word, ordered ? DomainKind::ordinal : DomainKind::categorical, std::move(values),
                           word == "grid");
   }
 
