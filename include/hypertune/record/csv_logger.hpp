@@ -26,7 +26,7 @@ namespace hypertune {
 
 namespace detail {
 
-inline void append_csv(std::string& out, std::string_view field) {
+inline void append_csv_name(std::string& out, std::string_view field) {
   if (field.find_first_of(",\"\r\n") == std::string_view::npos) {
     out += field;
     return;
@@ -193,7 +193,7 @@ class CsvLogger {
 
   static std::string header(const Columns& columns) {
     std::string line = "step,time";
-    for (const std::string& column : columns) detail::append_csv(line += ',', column);
+    for (const std::string& column : columns) detail::append_csv_name(line += ',', column);
     return line += '\n';
   }
 

@@ -1,0 +1,196 @@
+// Optuna's distributions, from the text of a space and the values that were recorded.
+#pragma once
+
+#include <hypertune/record/json_text.hpp>
+#include <hypertune/space/params.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hypertune::detail::optuna {
+
+/// A line of SearchSpace::describe(), as far as Optuna can say the same: `name: {word: [items], quantum: q, …}`.
+struct SpaceLine {
+  std::string name, word;
+  std::vector<Value> items;
+  double quantum = 0;
+};
+
+/// Reads what describe() writes, nothing more; whatever it does not know is left out, and then the recorded values
+/// decide.
+class SpaceText {
+ public:
+  static std::vector<SpaceLine> read(std::string_view text) {
+    std::vector<SpaceLine> lines;
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      SpaceText line(text.substr(0, end));
+      SpaceLine out;
+      if (line.parse(out)) lines.push_back(std::move(out));
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return lines;
+  }
+
+ private:
+  explicit SpaceText(std::string_view text) : rest_(text) {}
+
+  bool parse(SpaceLine& out) {
+    const auto name = scalar();
+    if (!name || !take(": {")) return false;
+    out.name = hypertune::to_string(*name);
+    const auto word = scalar();
+    if (!word || !take(": ")) return false;
+    out.word = hypertune::to_string(*word);
+    if (take("[")) {
+      while (!take("]")) {
+        const auto item = scalar();
+        if (!item) return false;
+        out.items.push_back(*item);
+        take(", ");
+      }
+    } else if (const auto item = scalar()) {
+      out.items.push_back(*item);
+    }
+    if (take(", quantum: "))
+      if (const auto quantum = scalar()) out.quantum = number(*quantum).value_or(0);
+    return true;
+  }
+
+  bool take(std::string_view text) {
+    if (!rest_.starts_with(text)) return false;
+    rest_.remove_prefix(text.size());
+    return true;
+  }
+
+  std::optional<Value> scalar() {
+    if (take("\"")) {
+      std::string text;
+      while (!rest_.empty() && rest_.front() != '"') {
+        if (take("\\x") && rest_.size() >= 2) {
+          unsigned code = 0;
+          std::from_chars(rest_.data(), rest_.data() + 2, code, 16);
+          text += static_cast<char>(code);
+          rest_.remove_prefix(2);
+          continue;
+        }
+        take("\\");
+        if (rest_.empty()) return std::nullopt;
+        text += rest_.front();
+        rest_.remove_prefix(1);
+      }
+      if (!take("\"")) return std::nullopt;
+      return Value(std::move(text));
+    }
+    const std::size_t end =
+        std::min({rest_.find(','), rest_.find(':'), rest_.find(']'), rest_.find('}'), rest_.size()});
+    const std::string_view word = rest_.substr(0, end);
+    if (word.empty()) return std::nullopt;
+    rest_.remove_prefix(end);
+    if (word == "true" || word == "false") return Value(word == "true");
+    const char* const last = word.data() + word.size();
+    if (std::int64_t whole = 0; std::from_chars(word.data(), last, whole).ptr == last) return Value(whole);
+    if (double real = 0; std::from_chars(word.data(), last, real).ptr == last) return Value(real);
+    return Value(std::string(word));
+  }
+
+ public:
+  static std::optional<double> number(const Value& value) {
+    if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+    if (const auto* real = std::get_if<double>(&value)) return *real;
+    return std::nullopt;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+/// What a parameter is to Optuna. It starts from the space's line, if there is one, and takes in each recorded value:
+/// bounds grow, and options are added, so that every value lies within (a space may have changed on the way).
+class Distribution {
+ public:
+  Distribution() = default;
+  explicit Distribution(const SpaceLine& line) {
+    const bool integer = line.word == "int" || line.word == "log_int";
+    const bool real = line.word == "uniform" || line.word == "log_uniform";
+    if (integer || real) {
+      if (line.items.size() != 2) return;
+      const auto low = SpaceText::number(line.items[0]), high = SpaceText::number(line.items[1]);
+      if (!low || !high || !std::isfinite(*low) || !std::isfinite(*high)) return;
+      low_ = *low;
+      high_ = *high;
+      log_ = line.word.starts_with("log_") && *low > 0;
+      step_ = log_ ? 0 : line.quantum;  // Optuna knows no steps in the logarithm
+      whole_ = integer;
+    } else if (line.word == "choice" || line.word == "ordinal" || line.word == "constant") {
+      categorical_ = true;
+      options_ = line.items;
+    } else if (line.word == "boolean") {
+      categorical_ = true;
+      options_ = {false, true};
+    }
+  }
+
+  void take(const Value& value) {
+    const auto number = SpaceText::number(value);
+    if (!categorical_ && (!number || !std::isfinite(*number))) become_categorical();
+    if (categorical_) {
+      if (std::find(options_.begin(), options_.end(), value) == options_.end()) options_.push_back(value);
+      return;
+    }
+    if (const auto at = std::find(seen_.begin(), seen_.end(), value); seen_.size() < 64 && at == seen_.end())
+      seen_.push_back(value);
+    whole_ = whole_ && std::holds_alternative<std::int64_t>(value);
+    if (*number < low_ || *number > high_) step_ = 0;
+    low_ = std::min(low_, *number);
+    high_ = std::max(high_, *number);
+    log_ = log_ && low_ > 0;
+  }
+
+  /// How the value stands in Optuna's table.
+  double stored(const Value& value) const {
+    if (!categorical_) return SpaceText::number(value).value_or(0);
+    return static_cast<double>(std::find(options_.begin(), options_.end(), value) - options_.begin());
+  }
+
+  std::string json() const {
+    if (categorical_) {
+      std::string choices;
+      for (const Value& option : options_) append_json(choices += choices.empty() ? "" : ", ", option);
+      return fmt::format(R"({{"name": "CategoricalDistribution", "attributes": {{"choices": [{}]}}}})", choices);
+    }
+    if (whole_)
+      return fmt::format(
+          R"({{"name": "IntDistribution", "attributes": {{"log": {}, "step": {}, "low": {}, "high": {}}}}})", log_,
+          step_ >= 1 ? static_cast<std::int64_t>(step_) : 1, static_cast<std::int64_t>(low_),
+          static_cast<std::int64_t>(high_));
+    std::string out = R"({"name": "FloatDistribution", "attributes": {"step": )";
+    out += step_ > 0 ? fmt::format("{}", step_) : "null";
+    return out + fmt::format(R"(, "low": {}, "high": {}, "log": {}}}}})", low_, high_, log_);
+  }
+
+ private:
+  // Numbers so far, and now a text: an option among others.
+  void become_categorical() {
+    categorical_ = true;
+    options_ = std::move(seen_);
+  }
+
+  bool categorical_ = false, log_ = false, whole_ = true;
+  double low_ = std::numeric_limits<double>::infinity(), high_ = -low_, step_ = 0;
+  std::vector<Value> options_, seen_;
+};
+
+}  // namespace hypertune::detail::optuna
