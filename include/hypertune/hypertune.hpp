@@ -7,7 +7,14 @@
 #include <hypertune/record/results.hpp>
 #include <hypertune/schedule/asha.hpp>
 #include <hypertune/schedule/fifo.hpp>
+#include <hypertune/schedule/hyperband.hpp>
+#include <hypertune/schedule/median_stopping.hpp>
+#include <hypertune/schedule/patience.hpp>
+#include <hypertune/schedule/percentile.hpp>
+#include <hypertune/search/adaptors.hpp>
+#include <hypertune/search/grid.hpp>
 #include <hypertune/search/random.hpp>
+#include <hypertune/search/sobol.hpp>
 #include <hypertune/space/space.hpp>
 #include <hypertune/trial/trainable.hpp>
 #include <hypertune/tune/study.hpp>

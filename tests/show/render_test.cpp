@@ -14,7 +14,7 @@ struct Feed {
   ProgressTracker tracker;
   std::int64_t sequence = 0;
   void operator()(record::Any what, bool live = true) { tracker.add(Record{++sequence, 0, std::move(what)}, live); }
-  const Progress& p() const { return tracker.progress(); }
+  const ExperimentProgress& p() const { return tracker.progress(); }
 
   void start(std::int64_t samples = 20) {
     record::ExperimentStarted e;

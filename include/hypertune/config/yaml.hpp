@@ -79,6 +79,10 @@ class Node {
   const std::string& path() const { return path_; }  ///< "schedule.max"; empty for the whole file
   std::string where() const { return fmt::format("{}:{}", *file_, data_->line); }
 
+  // For override.hpp.
+  const detail::YamlData& data() const { return *data_; }
+  Node replaced(std::shared_ptr<const detail::YamlData> data) const { return {std::move(data), file_, path_}; }
+
   /// Ends with an Error that starts with the place of this value.
   template <class... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {

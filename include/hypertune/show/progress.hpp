@@ -1,4 +1,4 @@
-// Progress: what a person wants to know of a running experiment, gathered from its records.
+// ExperimentProgress: what a person wants to know of a running experiment, gathered from its records.
 #pragma once
 
 #include <hypertune/execute/resources.hpp>
@@ -32,7 +32,7 @@ struct Capacity {
 };
 
 /// The state behind the display. A plain value, quick to copy: it holds what runs, not what waits or has ended.
-class Progress {
+class ExperimentProgress {
  public:
   struct Running {
     int steps = 0;
@@ -102,8 +102,8 @@ class Progress {
   std::deque<Sample> samples_of_time_;
 };
 
-/// Makes Progress from records and times that are passed in: no clock, no I/O. Memory: one byte per trial, and the
-/// text of its parameters (at most 300 bytes) until it has ended.
+/// Makes ExperimentProgress from records and times that are passed in: no clock, no I/O. Memory: one byte per trial,
+/// and the text of its parameters (at most 300 bytes) until it has ended.
 class ProgressTracker {
  public:
   ProgressTracker() = default;
@@ -114,7 +114,7 @@ class ProgressTracker {
   /// Says that it is `now`, in seconds of any steady clock: for the rates and the time left. First call: the start.
   void tick(double now);
   void set_capacity(Capacity capacity) { p_.capacity_ = std::move(capacity); }
-  const Progress& progress() const { return p_; }
+  const ExperimentProgress& progress() const { return p_; }
 
  private:
   void take(const record::ExperimentStarted& e);
@@ -124,7 +124,7 @@ class ProgressTracker {
   void take(const record::AttemptFailed& e);
   void set_state(TrialId trial, TrialState state);
 
-  Progress p_;
+  ExperimentProgress p_;
   std::vector<TrialState> states_;
   std::map<TrialId, std::string> waiting_;  // the parameters of those that neither run nor have ended
   bool ticked_ = false;
@@ -237,7 +237,7 @@ inline void ProgressTracker::tick(double now) {
   while (samples.size() > 2 && p_.now_ - samples[1].time >= 30) samples.pop_front();
 }
 
-inline Progress::Rates Progress::rates() const {
+inline ExperimentProgress::Rates ExperimentProgress::rates() const {
   if (samples_of_time_.empty()) return {};
   const Sample& first = samples_of_time_.front();
   const double seconds = now_ - first.time;
@@ -246,7 +246,7 @@ inline Progress::Rates Progress::rates() const {
           .reports_per_second = static_cast<double>(live_reports_ - first.reports) / seconds};
 }
 
-inline std::optional<double> Progress::time_left() const {
+inline std::optional<double> ExperimentProgress::time_left() const {
   std::optional<double> left;
   if (finished_) return left;
   if (samples() > 0 && live_ended_ > 0 && elapsed() > 0)

@@ -1,4 +1,4 @@
-// From Progress to lines of text: pure, so that every width can be tested.
+// From ExperimentProgress to lines of text: pure, so that every width can be tested.
 #pragma once
 
 #include <hypertune/show/progress.hpp>
@@ -83,18 +83,18 @@ inline std::string rate_text(double value) {
 }
 
 /// "57/200 trials"
-inline std::string done_text(const Progress& p) {
+inline std::string done_text(const ExperimentProgress& p) {
   return p.samples() > 0 ? fmt::format("{}/{} trials", count_text(p.ended()), count_text(p.samples()))
                          : fmt::format("{} trials", count_text(p.ended()));
 }
 
-inline std::string rates_text(const Progress& p) {
+inline std::string rates_text(const ExperimentProgress& p) {
   const auto rates = p.rates();
   return fmt::format("{} trials/min, {} reports/s", rate_text(rates.trials_per_minute),
                      rate_text(rates.reports_per_second));
 }
 
-inline std::string resources_text(const Progress& p) {
+inline std::string resources_text(const ExperimentProgress& p) {
   std::string text;
   if (p.capacity().cpus > 0) text = fmt::format("cpus {:g} of {:g}", p.cpus_used(), p.capacity().cpus);
   if (p.capacity().gpus > 0)
@@ -103,14 +103,14 @@ inline std::string resources_text(const Progress& p) {
 }
 
 /// "accuracy 0.98 by trial 17 at step 26"
-inline std::string best_text(const Progress& p, std::size_t objective) {
+inline std::string best_text(const ExperimentProgress& p, std::size_t objective) {
   const auto& best = p.best()[objective];
   const std::string metric = printable(p.objectives()[objective].metric);
   if (!best) return fmt::format("no {} yet", metric);
   return fmt::format("{} {} by trial {} at step {}", metric, metric_text(best->value), best->trial, best->step);
 }
 
-inline std::string header_line(const Progress& p, const RenderOptions& o) {
+inline std::string header_line(const ExperimentProgress& p, const RenderOptions& o) {
   Line line(o.width, o.color);
   line.add(p.name(), Style::bold).add("  ").add(duration_text(p.elapsed()));
   if (p.finished())
@@ -121,7 +121,7 @@ inline std::string header_line(const Progress& p, const RenderOptions& o) {
   return line.text();
 }
 
-inline std::string counts_line(const Progress& p, const RenderOptions& o) {
+inline std::string counts_line(const ExperimentProgress& p, const RenderOptions& o) {
   Line line(o.width, o.color);
   line.add(done_text(p), Style::bold);
   const char* separator = ": ";
@@ -139,7 +139,8 @@ inline std::string counts_line(const Progress& p, const RenderOptions& o) {
   return line.text();
 }
 
-inline void add_running(const Progress& p, const RenderOptions& o, std::size_t room, std::vector<std::string>& lines) {
+inline void add_running(const ExperimentProgress& p, const RenderOptions& o, std::size_t room,
+                        std::vector<std::string>& lines) {
   const auto& running = p.running();
   if (running.empty() || room < 2) return;
   const bool all = running.size() + 1 <= room;
@@ -177,7 +178,7 @@ inline void add_running(const Progress& p, const RenderOptions& o, std::size_t r
 /// The live table: at most options.height lines, each at most options.width columns wide (colour codes not counted).
 /// Colours: bold for the name and the count, green for what runs and the best, yellow for paused and interrupted, red
 /// for failures, dim for titles.
-inline std::vector<std::string> render(const Progress& p, const RenderOptions& o) {
+inline std::vector<std::string> render(const ExperimentProgress& p, const RenderOptions& o) {
   using detail::terminal::Line;
   using detail::terminal::Style;
   std::vector<std::string> lines{detail::terminal::header_line(p, o), detail::terminal::counts_line(p, o)};
@@ -205,7 +206,7 @@ inline std::vector<std::string> render(const Progress& p, const RenderOptions& o
 
 // ---- Lines for a log, where there is no terminal. -------------------------------------------------------------------
 
-inline std::string start_text(const Progress& p) {
+inline std::string start_text(const ExperimentProgress& p) {
   const auto& e = p.started();
   std::string text = fmt::format("{}: {}", p.name(), e.resumed ? "resumed" : "started");
   if (e.samples > 0) text += fmt::format(", {} trials", detail::terminal::count_text(e.samples));
@@ -218,14 +219,14 @@ inline std::string start_text(const Progress& p) {
   return text;
 }
 
-inline std::string best_line(const Progress& p, std::size_t objective) {
+inline std::string best_line(const ExperimentProgress& p, std::size_t objective) {
   std::string text =
       fmt::format("{}: {}: best {}", p.name(), duration_text(p.elapsed()), detail::terminal::best_text(p, objective));
   if (p.best()[objective] && !p.best()[objective]->params.empty()) text += "  " + p.best()[objective]->params;
   return text;
 }
 
-inline std::string summary_line(const Progress& p) {
+inline std::string summary_line(const ExperimentProgress& p) {
   const RenderOptions wide{.width = 10'000, .height = 1, .color = false};
   std::string text =
       fmt::format("{}: {}: {}", p.name(), duration_text(p.elapsed()), detail::terminal::counts_line(p, wide));
@@ -237,7 +238,7 @@ inline std::string summary_line(const Progress& p) {
   return text;
 }
 
-inline std::string end_text(const Progress& p) {
+inline std::string end_text(const ExperimentProgress& p) {
   const RenderOptions wide{.width = 10'000, .height = 1, .color = false};
   const char* const how = !p.finished() ? "left" : p.finished()->interrupted ? "interrupted" : "done";
   std::string text = fmt::format("{}: {} after {}: {}", p.name(), how, duration_text(p.elapsed()),

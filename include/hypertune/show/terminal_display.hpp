@@ -71,8 +71,8 @@ class TerminalDisplay {
     void print(std::string_view line);
     void close();
     void run();
-    void show(const Progress& p, bool last);
-    void show_plain(const Progress& p, bool last);
+    void show(const ExperimentProgress& p, bool last);
+    void show_plain(const ExperimentProgress& p, bool last);
 
     const TerminalOptions options;
     const bool live;

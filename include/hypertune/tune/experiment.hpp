@@ -7,6 +7,9 @@
 #include <hypertune/record/journal.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/record/results.hpp>
+#include <hypertune/search/adaptors.hpp>
+#include <hypertune/show/terminal_display.hpp>
+#include <hypertune/tune/best_folder.hpp>
 #include <hypertune/tune/controller.hpp>
 #include <hypertune/tune/options.hpp>
 
@@ -21,13 +24,6 @@
 #include <vector>
 
 namespace hypertune {
-
-/// The objectives that `options` names.
-inline std::vector<Objective> objectives_of(const Options& options) {
-  if (!options.objectives.empty()) return options.objectives;
-  if (options.metric.empty()) fail(Errc::usage, "no metric to tune: set .metric (or .objectives)");
-  return {{options.metric, options.mode}};
-}
 
 /// The folder of an experiment: what the user named, or runs/<name>, or runs/<name>-2, … where that is taken.
 inline std::filesystem::path experiment_directory(const Options& options) {
@@ -62,6 +58,7 @@ class Experiment {
         facts_(facts),
         callbacks_(options.callbacks, [this](const std::string& text) { note(text); }) {
     check(options);
+    if (options.display != Display::quiet && !facts_.manual) make_display(options);
     std::filesystem::create_directories(directory_ / "trials");
     journal_.emplace(Journal::open(directory_));
     if (journal_->last() > 0 && !options.resume)
@@ -117,6 +114,8 @@ class Experiment {
   void end(Seconds now, bool interrupted, std::string why) {
     journal_->append(now, record::ExperimentEnded{interrupted, std::move(why)});
     journal_->drain();
+    if (!facts_.manual) write_best(results(), *store_, directory_);
+    display_.reset();
   }
 
   /// What is known so far, committed records only. Any thread.
@@ -132,14 +131,18 @@ class Experiment {
   }
   void note(const std::string& text) const {
     const std::lock_guard guard(notice_mutex_);
-    if (notice_) notice_(text);
+    if (notice_)
+      notice_(text);
+    else if (display_)
+      display_->print("hypertune: " + text);
+    else
+      fmt::print(stderr, "hypertune: {}\n", text);
   }
 
  private:
   static void check(const Options& options) {
     const auto objectives = objectives_of(options);
-    if (objectives.size() > 1 && !options.search.multi_objective() && options.search.name() != "random" &&
-        options.search.name() != "grid" && options.search.name() != "sobol")
+    if (objectives.size() > 1 && !options.search.multi_objective())
       fail(Errc::usage, "the searcher '{}' reads one objective only, but {} are given", options.search.name(),
            objectives.size());
     if (options.samples < 0) fail(Errc::usage, ".samples is {}: it must be 0 (all of a grid) or more", options.samples);
@@ -150,6 +153,18 @@ class Experiment {
     if (!(r.cpus >= 0) || !(r.gpus >= 0)) fail(Errc::usage, ".resources: cpus and gpus must be 0 or more");
   }
 
+  void make_display(const Options& options) {
+    Capacity capacity;
+    capacity.per_trial = options.resources;
+    for (const auto& host : facts_.hosts) {
+      capacity.cpus += host.total.cpus;
+      capacity.gpus += host.total.gpus;
+    }
+    if (const auto limit = ExperimentStop(options.stop, objectives_).next_time(0)) capacity.time_limit = *limit;
+    display_ = std::make_unique<TerminalDisplay>(TerminalOptions{
+        .plain = options.display == Display::plain || facts_.survivors, .capacity = std::move(capacity)});
+  }
+
   void make_controller(const Options& options) {
     ControlRules rules;
     rules.samples = options.samples;
@@ -157,7 +172,7 @@ class Experiment {
     AnySearcher searcher = options.search;
     if (searcher.name() != "grid" && combinations > 1) {
       rules.samples = std::max<std::int64_t>(1, options.samples) * static_cast<std::int64_t>(combinations);
-      // MIXEDGRID
+      searcher = mixed_grid(std::move(searcher));
     } else if (rules.samples == 0 && searcher.name() != "grid" && options.stop.empty() && !facts_.manual) {
       fail(Errc::usage, "how many trials? set .samples (or a stop condition; a grid needs neither)");
     }
@@ -198,6 +213,7 @@ class Experiment {
       last_time_ = std::max(last_time_, record.time);
       controller_->replay(record);
       results_.add(record);
+      if (display_) display_->catch_up(record);
     });
     if (first && first->seed != options.seed)
       note(fmt::format("the seed was {} and is {} now: new trials differ from what they would have been", first->seed,
@@ -243,6 +259,8 @@ class Experiment {
       if (const auto* dropped = std::get_if<record::CheckpointDropped>(&record.what);
           dropped && dropped->why == "retention")
         store_->drop(dropped->checkpoint);
+    if (display_)
+      for (const auto& record : batch) display_->on_record(record);
     callbacks_.batch(batch);
   }
 
@@ -252,13 +270,12 @@ class Experiment {
   ExecutorFacts facts_;
   Callbacks callbacks_;
   mutable std::mutex notice_mutex_;
-  std::function<void(const std::string&)> notice_ = [](const std::string& text) {
-    fmt::print(stderr, "hypertune: {}\n", text);
-  };
+  std::function<void(const std::string&)> notice_;
+  std::unique_ptr<TerminalDisplay> display_;
   std::optional<Controller> controller_;
   std::optional<LocalCheckpointStore> store_;
   mutable std::mutex results_mutex_;
-  Results results_;
+  Results results_{directory_};
   bool resumed_ = false;
   Seconds last_time_ = 0;
   std::optional<Journal> journal_;  // last: its thread uses the others

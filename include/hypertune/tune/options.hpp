@@ -64,4 +64,11 @@ struct Options {
   double interrupt_grace = 10;  ///< seconds that a trial has to report after the first Ctrl-C
 };
 
+/// The objectives that `options` names.
+inline std::vector<Objective> objectives_of(const Options& options) {
+  if (!options.objectives.empty()) return options.objectives;
+  if (options.metric.empty()) fail(Errc::usage, "no metric to tune: set .metric (or .objectives)");
+  return {{options.metric, options.mode}};
+}
+
 }  // namespace hypertune

@@ -48,7 +48,7 @@ inline void TerminalDisplay::Self::run() {
     tracker.tick(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
     const bool last = closing;
     // Drawn from a copy: whoever feeds records never waits for a terminal.
-    const Progress now = tracker.progress();
+    const ExperimentProgress now = tracker.progress();
     lock.unlock();
     show(now, last);
     if (last) return;
@@ -67,7 +67,7 @@ inline void TerminalDisplay::Self::print(std::string_view line) {
     region.append(text);
 }
 
-inline void TerminalDisplay::Self::show(const Progress& p, bool last) {
+inline void TerminalDisplay::Self::show(const ExperimentProgress& p, bool last) {
   const std::lock_guard lock(output);
   std::fflush(options.stream);
   if (!live) return show_plain(p, last);
@@ -77,7 +77,7 @@ inline void TerminalDisplay::Self::show(const Progress& p, bool last) {
   if (last) region.flush(500);
 }
 
-inline void TerminalDisplay::Self::show_plain(const Progress& p, bool last) {
+inline void TerminalDisplay::Self::show_plain(const ExperimentProgress& p, bool last) {
   if (!announced) {
     region.append(start_text(p));
     announced = true;

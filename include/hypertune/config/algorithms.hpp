@@ -1,0 +1,142 @@
+// search: and schedule: of a sweep, by name.
+#pragma once
+
+#include <hypertune/config/yaml.hpp>
+#include <hypertune/schedule/asha.hpp>
+#include <hypertune/schedule/fifo.hpp>
+#include <hypertune/schedule/hyperband.hpp>
+#include <hypertune/schedule/median_stopping.hpp>
+#include <hypertune/schedule/patience.hpp>
+#include <hypertune/schedule/percentile.hpp>
+#include <hypertune/schedule/scheduler.hpp>
+#include <hypertune/search/adaptors.hpp>
+#include <hypertune/search/grid.hpp>
+#include <hypertune/search/random.hpp>
+#include <hypertune/search/searcher.hpp>
+#include <hypertune/search/sobol.hpp>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+
+namespace detail {
+
+// {type: asha, max: 81}, or just: asha
+inline std::string algorithm_type(const Node& node) {
+  return node.is_map() ? node["type"].as<std::string>() : node.as<std::string>();
+}
+
+[[noreturn]] inline void unknown_algorithm(const Node& node, const std::string& type,
+                                           const std::vector<std::string_view>& known) {
+  std::string names;
+  for (const auto name : known) names += (names.empty() ? "" : ", ") + std::string(name);
+  (node.is_map() ? node["type"] : node)
+      .fail("there is no {} '{}'{}; there are {}", node.path(), type, suggestion(type, known), names);
+}
+
+template <class Make>
+auto checked(const Node& node, Make&& make) {
+  try {
+    return make();
+  } catch (const Error& e) {
+    if (e.code() == Errc::input) throw;
+    node.fail("{}", e.what());
+  }
+}
+
+}  // namespace detail
+
+/// search: random | grid | sobol, with `repeat: N` (each configuration N times) and `limit: N` (open suggestions).
+inline AnySearcher searcher_from_yaml(const Node& node) {
+  const std::string type = detail::algorithm_type(node);
+  const auto get = [&]<class T>(std::string_view key, T fallback) {
+    return node.is_map() ? node.get<T>(key, fallback) : fallback;
+  };
+  const auto only = [&](std::vector<std::string_view> keys) {
+    keys.insert(keys.end(), {"type", "repeat", "limit"});
+    if (node.is_map()) node.only(keys);
+  };
+  const auto base = [&]() -> AnySearcher {
+    if (type == "random") {
+      only({});
+      return Random{};
+    }
+    if (type == "grid") {
+      only({"resolution"});
+      return Grid{.resolution = get("resolution", 10)};
+    }
+    if (type == "sobol") {
+      only({"scramble"});
+      return Sobol{.scramble = get("scramble", true)};
+    }
+    detail::unknown_algorithm(node, type, {"random", "grid", "sobol"});
+  };
+  AnySearcher searcher = base();
+  if (const int times = get("repeat", 1); times > 1)
+    searcher = repeat(std::move(searcher), times);
+  else if (times < 1)
+    node["repeat"].fail("'repeat' must be 1 or more, not {}", times);
+  if (node.is_map() && node.has("limit")) {
+    const int most = node["limit"].as<int>();
+    if (most < 1) node["limit"].fail("'limit' must be 1 or more, not {}", most);
+    searcher = limit(std::move(searcher), most);
+  }
+  return searcher;
+}
+
+/// schedule: fifo | asha | hyperband | median | percentile | patience.
+inline AnyScheduler scheduler_from_yaml(const Node& node) {
+  const std::string type = detail::algorithm_type(node);
+  const auto get = [&]<class T>(std::string_view key, T fallback) {
+    return node.is_map() ? node.get<T>(key, fallback) : fallback;
+  };
+  const auto only = [&](std::vector<std::string_view> keys) {
+    keys.emplace_back("type");
+    if (node.is_map()) node.only(keys);
+  };
+  return detail::checked(node, [&]() -> AnyScheduler {
+    if (type == "fifo") {
+      only({"max"});
+      return Fifo{.max = get("max", 0)};
+    }
+    if (type == "asha") {
+      only({"grace", "max", "reduction", "brackets", "promotion"});
+      Asha asha{.grace = get("grace", 1),
+                .max = get("max", 81),
+                .reduction = get("reduction", 3),
+                .brackets = get("brackets", 1),
+                .promotion = get("promotion", false)};
+      asha.check();
+      return asha;
+    }
+    if (type == "hyperband") {
+      only({"max", "reduction"});
+      return HyperBand{.max = get("max", 81), .reduction = get("reduction", 3)};
+    }
+    if (type == "median") {
+      only({"grace", "min_trials", "max"});
+      return MedianStopping{.grace = get("grace", 1), .min_trials = get("min_trials", 3), .max = get("max", 0)};
+    }
+    if (type == "percentile") {
+      only({"keep", "grace", "min_trials", "max"});
+      return Percentile{.keep = get("keep", 50.0),
+                        .grace = get("grace", 1),
+                        .min_trials = get("min_trials", 3),
+                        .max = get("max", 0)};
+    }
+    if (type == "patience") {
+      only({"patience", "min_improvement", "grace", "max"});
+      return Patience{.patience = get("patience", 10),
+                      .min_improvement = get("min_improvement", 0.0),
+                      .grace = get("grace", 1),
+                      .max = get("max", 0)};
+    }
+    detail::unknown_algorithm(node, type, {"fifo", "asha", "hyperband", "median", "percentile", "patience"});
+  });
+}
+
+}  // namespace hypertune

@@ -1,0 +1,51 @@
+// --set key=value: one value of a YAML file, replaced from the command line.
+#pragma once
+
+#include <hypertune/config/yaml.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hypertune {
+
+namespace detail {
+
+inline std::shared_ptr<const YamlData> overridden(const YamlData& data, std::string_view path, const YamlData& value) {
+  const auto dot = path.find('.');
+  const std::string key(path.substr(0, dot));
+  auto copy = std::make_shared<YamlData>(data);
+  if (copy->kind == YamlKind::null) copy->kind = YamlKind::map;
+  if (copy->kind != YamlKind::map) fail(Errc::usage, "--set: '{}' goes into something that is no map", path);
+  auto at = std::find_if(copy->keys.begin(), copy->keys.end(), [&](const auto& k) { return k.first == key; });
+  if (at == copy->keys.end()) {
+    copy->keys.emplace_back(key, data.line);
+    copy->items.push_back(std::make_shared<YamlData>());
+    at = std::prev(copy->keys.end());
+  }
+  auto& item = copy->items[static_cast<std::size_t>(at - copy->keys.begin())];
+  if (dot == std::string_view::npos) {
+    auto placed = std::make_shared<YamlData>(value);
+    placed->line = at->second;
+    item = std::move(placed);
+  } else {
+    item = overridden(*item, path.substr(dot + 1), value);
+  }
+  return copy;
+}
+
+}  // namespace detail
+
+/// `root` with the value at `assignment` ("schedule.max=27", the value in YAML) set. Error of kind `usage` when the
+/// text is no assignment, of kind `input` when the value is no YAML.
+inline Node with_override(const Node& root, const std::string& assignment) {
+  const auto equals = assignment.find('=');
+  if (equals == std::string::npos || equals == 0)
+    fail(Errc::usage, "--set takes key=value (schedule.max=27), not '{}'", assignment);
+  const Node value = load_yaml_text(assignment.substr(equals + 1), "--set " + assignment.substr(0, equals));
+  return root.replaced(detail::overridden(root.data(), std::string_view(assignment).substr(0, equals), value.data()));
+}
+
+}  // namespace hypertune

@@ -1,0 +1,276 @@
+// sweep.yaml: a whole experiment as a file.
+#pragma once
+
+#include <hypertune/config/algorithms.hpp>
+#include <hypertune/config/space.hpp>
+#include <hypertune/config/yaml.hpp>
+#include <hypertune/tune/options.hpp>
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+
+/// What to do when a line of a trial's log matches (failures.log).
+struct LogRuleText {
+  std::string match;  ///< a regular expression
+  bool exclude_host = false;
+  bool no_retry = false;
+};
+
+/// trial: how to run one.
+struct TrialText {
+  std::vector<std::string> command;            ///< with placeholders {name}
+  std::map<std::string, std::string> metrics;  ///< by name, regular expressions over the output; empty: JSON lines
+  std::map<std::string, std::string> environment;
+  double grace = 10;  ///< seconds from SIGTERM to SIGKILL
+  std::vector<LogRuleText> log_rules;
+};
+
+/// executor: where the trials run.
+struct ExecutorText {
+  std::string type = "local";         ///< local or simulated
+  std::string workers = "processes";  ///< local: processes or threads
+  double cpus = 0, gpus = -1;         ///< what the machine gives; 0 and -1: what it has
+  std::uint64_t memory = 0;
+  std::map<std::string, double> custom;
+};
+
+/// A sweep as read: everything is validated, nothing is started. `options.executor` is left to the caller, who knows
+/// which backends it was built with.
+struct Sweep {
+  SearchSpace space;
+  Options options;
+  std::optional<TrialText> trial;  ///< absent in a study's file
+  ExecutorText executor;
+  std::filesystem::path file;
+};
+
+namespace detail {
+
+inline Mode mode_from_yaml(const Node& node) {
+  const auto text = node.as<std::string>();
+  if (text == "max" || text == "maximize") return Mode::maximize;
+  if (text == "min" || text == "minimize") return Mode::minimize;
+  node.fail("'{}' must be min or max, not '{}'", node.path(), text);
+}
+
+inline int at_least(const Node& node, int least) {
+  const int value = node.as<int>();
+  if (value < least) node.fail("'{}' must be {} or more, not {}", node.path(), least, value);
+  return value;
+}
+
+inline double amount(const Node& node) {
+  const double value = node.as<double>();
+  if (!(value >= 0) || value > 1e9) node.fail("'{}' must be 0 or more, not {}", node.path(), value);
+  return value;
+}
+
+inline Resources resources_from_yaml(const Node& node) {
+  Resources resources;
+  for (const auto& [key, value] : node.entries()) {
+    if (key == "cpus")
+      resources.cpus = amount(value);
+    else if (key == "gpus")
+      resources.gpus = amount(value);
+    else if (key == "memory")
+      resources.memory = value.bytes();
+    else if (key == "custom") {
+      for (const auto& [name, custom] : value.entries()) resources.custom[name] = amount(custom);
+    } else
+      node.only({"cpus", "gpus", "memory", "custom"});
+  }
+  return resources;
+}
+
+inline StopCondition stop_from_yaml(const Node& node, const std::vector<Objective>& objectives) {
+  StopCondition stop;
+  for (const auto& [key, value] : node.entries()) {
+    const auto add = [&](StopCondition condition) { stop = stop | condition; };
+    checked(value, [&, &key = key, &value = value] {
+      if (key == "steps" || key == "training_iteration")
+        add(steps(value.as<std::int64_t>()));
+      else if (key == "time")
+        add(within(value.duration()));
+      else if (key == "total_steps")
+        add(total_steps(value.as<std::int64_t>()));
+      else if (key == "failed_trials")
+        add(failed_trials(value.as<std::int64_t>()));
+      else if (key == "plateau") {
+        value.only({"tolerance", "last", "patience", "metric"});
+        add(plateau({.tolerance = value.get("tolerance", 1e-3),
+                     .last = value.get("last", 10),
+                     .patience = value.get("patience", 0),
+                     .metric = value.get("metric", std::string())}));
+      } else if (std::any_of(objectives.begin(), objectives.end(), [&](const auto& o) { return o.metric == key; })) {
+        add(until(key, value.as<double>()));
+      } else if (value.is_map() && (value.has("at_least") || value.has("at_most"))) {
+        value.only({"at_least", "at_most"});
+        if (value.has("at_least")) add(hypertune::at_least(key, value["at_least"].as<double>()));
+        if (value.has("at_most")) add(at_most(key, value["at_most"].as<double>()));
+      } else {
+        std::vector<std::string_view> known{"steps", "time", "total_steps", "failed_trials", "plateau"};
+        for (const auto& objective : objectives) known.push_back(objective.metric);
+        if (value.is_scalar())
+          value.fail(
+              "unknown stop condition '{}'{}; for a metric that is not tuned write {}: {{at_least: …}} or {{at_most: "
+              "…}}",
+              key, suggestion(key, known), key);
+        node.only(known);
+      }
+      return 0;
+    });
+  }
+  return stop;
+}
+
+inline CheckpointPolicy checkpoint_from_yaml(const Node& node) {
+  node.only({"every", "keep", "keep_best", "max_bytes", "at_end"});
+  CheckpointPolicy policy;
+  if (node.has("every")) policy.every = at_least(node["every"], 0);
+  if (node.has("keep")) policy.keep = at_least(node["keep"], 0);
+  if (node.has("keep_best")) policy.keep_best = at_least(node["keep_best"], 0);
+  if (node.has("max_bytes")) policy.max_bytes = node["max_bytes"].bytes();
+  policy.at_end = node.get("at_end", policy.at_end);
+  return policy;
+}
+
+inline std::vector<LogRuleText> log_rules_from_yaml(const Node& node) {
+  std::vector<LogRuleText> rules;
+  for (const auto& item : node.items()) {
+    item.only({"match", "do"});
+    LogRuleText rule{.match = item["match"].as<std::string>()};
+    for (const auto& what : item["do"].texts()) {
+      if (what == "exclude_host")
+        rule.exclude_host = true;
+      else if (what == "no_retry")
+        rule.no_retry = true;
+      else
+        item["do"].fail("'do' must be exclude_host or no_retry, not '{}'{}", what,
+                        suggestion(what, {"exclude_host", "no_retry"}));
+    }
+    rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+inline TrialText trial_from_yaml(const Node& node) {
+  node.only({"command", "binary", "metrics", "environment", "grace"});
+  TrialText trial;
+  if (node.has("command") == node.has("binary"))
+    node.fail("'trial' needs one of 'command' (a list of words) and 'binary' (a path)");
+  if (node.has("command")) {
+    trial.command = node["command"].texts();
+    if (trial.command.empty() || trial.command.front().empty())
+      node["command"].fail("'trial.command' is empty: it must name a program");
+  } else {
+    trial.command = {node["binary"].as<std::string>()};
+  }
+  if (const auto metrics = node.find("metrics"))
+    for (const auto& [name, pattern] : metrics->entries()) trial.metrics[name] = pattern.as<std::string>();
+  if (const auto environment = node.find("environment"))
+    for (const auto& [name, value] : environment->entries()) trial.environment[name] = to_string(value.scalar());
+  if (const auto grace = node.find("grace")) trial.grace = grace->duration();
+  return trial;
+}
+
+inline ExecutorText executor_from_yaml(const Node& node) {
+  ExecutorText executor;
+  if (!node.is_map()) {
+    executor.type = node.as<std::string>();
+  } else {
+    executor.type = node.get("type", executor.type);
+    node.only({"type", "workers", "cpus", "gpus", "memory", "custom"});
+    if (const auto workers = node.find("workers")) executor.workers = to_string(workers->scalar());
+    if (const auto cpus = node.find("cpus")) executor.cpus = amount(*cpus);
+    if (const auto gpus = node.find("gpus")) executor.gpus = amount(*gpus);
+    if (const auto memory = node.find("memory")) executor.memory = memory->bytes();
+    if (const auto custom = node.find("custom"))
+      for (const auto& [name, value] : custom->entries()) executor.custom[name] = amount(value);
+  }
+  if (executor.type == "ssh" || executor.type == "kubernetes")
+    node.fail("executor '{}' is not built into this command", executor.type);
+  if (executor.type != "local")
+    node.fail("there is no executor '{}'{}", executor.type, suggestion(executor.type, {"local"}));
+  if (executor.workers != "processes" && executor.workers != "threads")
+    node["workers"].fail("'workers' must be processes or threads, not '{}'", executor.workers);
+  return executor;
+}
+
+inline Params params_from_yaml(const Node& node) {
+  Params params;
+  for (const auto& [name, value] : node.entries()) params.set(name, value.scalar());
+  return params;
+}
+
+}  // namespace detail
+
+/// Reads a sweep (or a study: the same without `trial`) and validates every key. Errors are of kind `input` and start
+/// with file and line. `text_only_study`: whether `trial` must be absent.
+inline Sweep sweep_from_yaml(const Node& root, bool study) {
+  std::vector<std::string_view> keys{"name",        "space",   "metric",     "mode",     "objectives",
+                                     "samples",     "seed",    "search",     "schedule", "resources",
+                                     "concurrency", "stop",    "checkpoint", "failures", "executor",
+                                     "output",      "ordered", "start_with", "known",    "hang_limit"};
+  if (!study) keys.emplace_back("trial");
+  root.only(keys);
+  Sweep sweep{.space = space_from_yaml(root["space"]), .options = {}, .trial = {}, .executor = {}, .file = root.file()};
+  Options& options = sweep.options;
+  options.name = root.get("name", sweep.file.stem().string());
+  if (options.name.empty() || options.name.find('/') != std::string::npos || options.name == ".." ||
+      options.name == ".")
+    root["name"].fail("'name' must be a word that can be a folder's name, not '{}'", options.name);
+  if (const auto objectives = root.find("objectives")) {
+    if (root.has("metric")) objectives->fail("give 'metric' or 'objectives', not both");
+    for (const auto& [metric, mode] : objectives->entries())
+      options.objectives.push_back({metric, detail::mode_from_yaml(mode)});
+    if (options.objectives.empty()) objectives->fail("'objectives' is empty: write {{metric: min or max, …}}");
+  } else {
+    options.metric = root["metric"].as<std::string>();
+    options.mode = detail::mode_from_yaml(root["mode"]);
+  }
+  if (const auto samples = root.find("samples")) options.samples = detail::at_least(*samples, 1);
+  if (const auto seed = root.find("seed")) options.seed = seed->as<std::uint64_t>();
+  if (const auto search = root.find("search")) options.search = searcher_from_yaml(*search);
+  if (const auto schedule = root.find("schedule")) options.schedule = scheduler_from_yaml(*schedule);
+  if (const auto resources = root.find("resources")) options.resources = detail::resources_from_yaml(*resources);
+  if (const auto concurrency = root.find("concurrency")) options.concurrency = detail::at_least(*concurrency, 1);
+  if (const auto stop = root.find("stop")) options.stop = detail::stop_from_yaml(*stop, objectives_of(options));
+  if (const auto checkpoint = root.find("checkpoint")) options.checkpoint = detail::checkpoint_from_yaml(*checkpoint);
+  if (const auto hang = root.find("hang_limit")) options.hang_limit = hang->duration();
+  options.ordered = root.get("ordered", false);
+  if (!study) sweep.trial = detail::trial_from_yaml(root["trial"]);
+  if (const auto failures = root.find("failures")) {
+    failures->only({"max", "max_trials", "log"});
+    if (const auto max = failures->find("max")) options.max_failures = detail::at_least(*max, 0);
+    if (const auto max = failures->find("max_trials")) options.max_failed_trials = detail::at_least(*max, 0);
+    if (const auto log = failures->find("log"); log && sweep.trial)
+      sweep.trial->log_rules = detail::log_rules_from_yaml(*log);
+  }
+  if (const auto executor = root.find("executor")) sweep.executor = detail::executor_from_yaml(*executor);
+  if (const auto output = root.find("output")) options.output = output->as<std::string>();
+  if (const auto start = root.find("start_with"))
+    for (const auto& item : start->items()) {
+      options.start_with.push_back(detail::params_from_yaml(item));
+      detail::checked(item, [&] { return sweep.space.point(options.start_with.back()); });
+    }
+  if (const auto known = root.find("known"))
+    for (const auto& item : known->items()) {
+      item.only({"params", "metrics", "steps"});
+      KnownResult result;
+      result.params = detail::params_from_yaml(item["params"]);
+      detail::checked(item, [&] { return sweep.space.point(result.params); });
+      for (const auto& [metric, value] : item["metrics"].entries())
+        result.metrics.emplace_back(metric, value.as<double>());
+      result.steps = item.get("steps", 1);
+      options.known.push_back(std::move(result));
+    }
+  return sweep;
+}
+
+}  // namespace hypertune

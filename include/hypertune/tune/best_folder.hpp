@@ -1,0 +1,61 @@
+// best/: the best trial's parameters, result and checkpoint, in one place that a user can copy.
+#pragma once
+
+#include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/record/results.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+
+namespace hypertune {
+
+namespace detail {
+
+// Checkpoints never change once sealed, so that a hard link is as good as a copy and costs nothing.
+inline void link_or_copy(const std::filesystem::path& from, const std::filesystem::path& to) {
+  namespace fs = std::filesystem;
+  fs::create_directories(to);
+  for (const auto& entry : fs::recursive_directory_iterator(from)) {
+    const auto target = to / fs::relative(entry.path(), from);
+    if (entry.is_directory()) {
+      fs::create_directories(target);
+    } else {
+      std::error_code error;
+      fs::create_hard_link(entry.path(), target, error);
+      if (error) fs::copy_file(entry.path(), target, fs::copy_options::overwrite_existing);
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Writes `directory`/best anew: result.json (as `hypertune best --format json` prints it) and, where the best trial
+/// has one, checkpoint/ with its files: that of the best step if it is kept, else its newest. Without a best trial
+/// nothing is written. What stood there before is replaced at once, not mixed.
+inline void write_best(const Results& results, LocalCheckpointStore& store, const std::filesystem::path& directory) {
+  namespace fs = std::filesystem;
+  const auto best = results.find_best();
+  if (!best) return;
+  const fs::path aside = directory / ".best-new";
+  try {
+    fs::remove_all(aside);
+    fs::create_directories(aside);
+    const CheckpointInfo* chosen = nullptr;
+    for (const auto& checkpoint : best->checkpoints)
+      if (chosen == nullptr || checkpoint.steps == best->best->step + 1 ||
+          (chosen->steps != best->best->step + 1 && checkpoint.steps > chosen->steps))
+        chosen = &checkpoint;
+    if (chosen != nullptr) detail::link_or_copy(store.open(*chosen).directory(), aside / "checkpoint");
+    std::ofstream out(aside / "result.json");
+    out << results.json(*best) << '\n';
+    if (!out.flush()) fail(Errc::io, "cannot write '{}': is the disk full?", (aside / "result.json").string());
+    fs::remove_all(directory / "best");
+    fs::rename(aside, directory / "best");
+  } catch (const fs::filesystem_error& e) {
+    fail(Errc::io, "cannot write '{}': {}", (directory / "best").string(), e.code().message());
+  }
+}
+
+}  // namespace hypertune
