@@ -1,6 +1,7 @@
 // Program: what executors run, with the user's types erased.
 #pragma once
 
+#include <hypertune/checkpoint/checkpoint.hpp>
 #include <hypertune/trial/context.hpp>
 #include <hypertune/trial/report.hpp>
 
@@ -20,6 +21,13 @@ class TrialRun {
   virtual bool can_save() const = 0;
   /// Called between steps, only if can_save().
   virtual void save(CheckpointWriter& out) = 0;
+
+  /// The checkpoint that the trial made by itself and named in its last report, if any; given once.
+  virtual std::optional<CheckpointInfo> adopted() { return std::nullopt; }
+
+  /// Called when the run is paused and stays in memory, and again (false) when it goes on: a run with processes of its
+  /// own halts them.
+  virtual void halt(bool halted) { static_cast<void>(halted); }
 
   /// Turns this run into a fresh start of another configuration, keeping what is costly to make (a loaded data set, a
   /// CUDA context). False if it cannot; then the run is unchanged. `context` replaces the earlier one, which dies.

@@ -1,0 +1,296 @@
+// Guardian: the process that forks workers, reaps them, and leaves nothing behind when the driver dies.
+#pragma once
+
+#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/error.hpp>
+#include <hypertune/local/process_tree.hpp>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+namespace hypertune::local::detail {
+
+using hypertune::detail::Descriptor;
+
+struct GuardianRequest {
+  enum class What : std::uint32_t { spawn = 1, kill = 2, quit = 3 };
+  What what{};
+  std::uint64_t id = 0;
+};
+struct GuardianReply {
+  enum class What : std::uint32_t { spawned = 1, exited = 2, failed = 3 };
+  What what{};
+  std::uint64_t id = 0;
+  std::int32_t pid = 0;
+  std::int32_t status = 0;  ///< exited: of wait(2); failed: errno
+};
+
+/// Serves a worker's socket; returns the process's exit code.
+using WorkerMain = std::function<int(int socket)>;
+
+/// What runs in the guardian's process. It has one thread, so that what it forks is sound.
+class GuardianProcess {
+ public:
+  GuardianProcess(int control, pid_t driver, const WorkerMain& worker_main)
+      : control_(control), driver_(driver), worker_main_(worker_main) {}
+
+  [[noreturn]] void run() {
+    ::setpgid(0, 0);  // Ctrl-C in the terminal is for the driver
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    ::prctl(PR_SET_NAME, "ht-guardian", 0, 0, 0);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP})
+      ::signal(signal, SIG_IGN);
+    ::signal(SIGCHLD, SIG_DFL);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    ::sigprocmask(SIG_SETMASK, &set, nullptr);
+    signals_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    // The driver's end wakes the loop, which then sees that it has another parent. (The kernel also sends it when the
+    // thread that forked ends: then the parent is the same.)
+    ::prctl(PR_SET_PDEATHSIG, SIGCHLD, 0, 0, 0);
+    while (::getppid() == driver_) {
+      std::array<pollfd, 2> polled{pollfd{.fd = control_, .events = POLLIN, .revents = 0},
+                                   pollfd{.fd = signals_, .events = POLLIN, .revents = 0}};
+      const int ready = ::poll(polled.data(), polled.size(), 1000);
+      if (ready < 0 && errno != EINTR) break;
+      if (ready <= 0) continue;
+      if (polled[1].revents != 0) {
+        signalfd_siginfo info;
+        while (::read(signals_, &info, sizeof info) > 0) {}
+        reap();
+      }
+      if (polled[0].revents != 0 && !serve()) break;
+    }
+    end_everything();
+    ::_exit(0);
+  }
+
+ private:
+  // False: the driver is gone or done.
+  bool serve() {
+    GuardianRequest request;
+    iovec part{&request, sizeof request};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> space{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = space.data();
+    message.msg_controllen = space.size();
+    const ssize_t n = ::recvmsg(control_, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (n < 0) return errno == EAGAIN || errno == EINTR;
+    if (n != sizeof request) return false;
+    Descriptor socket;
+    if (const cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr && header->cmsg_type == SCM_RIGHTS) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
+      socket = Descriptor(fd);
+    }
+    switch (request.what) {
+      case GuardianRequest::What::spawn: spawn(request.id, socket.get()); return true;
+      case GuardianRequest::What::kill:
+        if (const auto found = workers_.find(request.id); found != workers_.end()) end_group(found->second);
+        return true;
+      default: return false;
+    }
+  }
+
+  void spawn(std::uint64_t id, int socket) {
+    const pid_t guardian = ::getpid();
+    const pid_t pid = ::fork();
+    if (pid == 0) become_worker(guardian, socket);
+    if (pid < 0) {
+      reply({GuardianReply::What::failed, id, 0, errno});
+      return;
+    }
+    ::setpgid(pid, pid);  // the child does so too: whoever is first
+    workers_[id] = pid;
+    reply({GuardianReply::What::spawned, id, pid, 0});
+  }
+
+  [[noreturn]] void become_worker(pid_t guardian, int socket) {
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (::getppid() != guardian) ::_exit(3);
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // so that the worker finds what its trial's command left behind
+    ::prctl(PR_SET_NAME, "ht-worker", 0, 0, 0);
+    ::close(control_);
+    ::close(signals_);
+    for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+    ::signal(SIGPIPE, SIG_IGN);
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    if (const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC); null >= 0) {
+      ::dup2(null, STDIN_FILENO);
+      ::close(null);
+    }
+    std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a crash loses at most a line
+    int code = 1;
+    try {
+      code = worker_main_(socket);
+    } catch (const std::exception& e) { std::fprintf(stderr, "hypertune worker: %s\n", e.what()); }
+    std::fflush(nullptr);
+    ::_exit(code);  // the driver's static objects are the driver's to destroy
+  }
+
+  void reply(const GuardianReply& reply) {
+    while (::send(control_, &reply, sizeof reply, MSG_NOSIGNAL) < 0 && errno == EINTR) {}
+  }
+
+  static void end_group(pid_t pid) {
+    ::kill(-pid, SIGKILL);
+    ::kill(pid, SIGKILL);
+  }
+
+  void reap() {
+    bool any = false;
+    for (int status = 0;;) {
+      // Look before reaping: while the process is a zombie its number, and its group's, cannot be anybody else's.
+      siginfo_t info{};
+      if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) break;
+      ::kill(-info.si_pid, SIGKILL);
+      const pid_t pid = ::waitpid(info.si_pid, &status, 0);
+      if (pid <= 0) break;
+      any = true;
+      const auto found = std::find_if(workers_.begin(), workers_.end(), [&](const auto& w) { return w.second == pid; });
+      if (found == workers_.end()) continue;
+      const std::uint64_t id = found->first;
+      workers_.erase(found);
+      end_orphans();
+      reply({GuardianReply::What::exited, id, pid, status});
+    }
+    if (any) end_orphans();
+  }
+
+  // What dead workers left behind is our child now.
+  void end_orphans() {
+    for (const pid_t child : children_of(::getpid())) {
+      const bool worker =
+          std::any_of(workers_.begin(), workers_.end(), [&](const auto& w) { return w.second == child; });
+      if (!worker) end_group(child);
+    }
+  }
+
+  void end_everything() {
+    for (const auto& [id, pid] : workers_) end_group(pid);
+    workers_.clear();
+    for (;;) {  // each one that dies may leave us its children
+      end_orphans();
+      const pid_t pid = ::waitpid(-1, nullptr, 0);
+      if (pid < 0 && errno != EINTR) return;
+    }
+  }
+
+  int control_;
+  pid_t driver_;
+  const WorkerMain& worker_main_;
+  int signals_ = -1;
+  std::map<std::uint64_t, pid_t> workers_;
+};
+
+/// The driver's handle on its guardian. Made by forking: whatever memory the program has by then, workers share it
+/// copy-on-write. Best made before the program starts threads: of other threads nothing but memory exists in a worker,
+/// so a lock that one holds at that moment stays locked there for ever (those of malloc and stdio excepted).
+class Guardian {
+ public:
+  explicit Guardian(const WorkerMain& worker_main) {
+    std::array<int, 2> ends{-1, -1};
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
+      fail(Errc::io, "cannot make a socket for worker processes: {}", std::generic_category().message(errno));
+    Descriptor mine(ends[0]);
+    Descriptor theirs(ends[1]);
+    std::fflush(nullptr);  // or each worker would print what is buffered again
+    const pid_t driver = ::getpid();
+    pid_ = ::fork();
+    if (pid_ < 0) fail(Errc::io, "cannot fork the workers' guardian: {}", std::generic_category().message(errno));
+    if (pid_ == 0) {
+      ::close(ends[0]);
+      GuardianProcess(ends[1], driver, worker_main).run();
+    }
+    control_ = std::move(mine);
+    ::fcntl(control_.get(), F_SETFL, O_NONBLOCK);
+  }
+  Guardian(const Guardian&) = delete;
+  Guardian& operator=(const Guardian&) = delete;
+  /// Ends all workers, and what they left behind; waits until they are gone, at most some seconds.
+  ~Guardian() {
+    request({GuardianRequest::What::quit, 0});
+    control_ = Descriptor();
+#ifdef SYS_pidfd_open
+    const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+    if (handle) {
+      pollfd polled{.fd = handle.get(), .events = POLLIN, .revents = 0};
+      if (::poll(&polled, 1, 10000) == 0) ::kill(pid_, SIGKILL);
+    }
+#endif
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
+  }
+
+  int control() const { return control_.get(); }
+  pid_t pid() const { return pid_; }
+
+  /// Asks for a worker that serves `socket`. False: the guardian is gone.
+  bool spawn(std::uint64_t id, int socket) { return request({GuardianRequest::What::spawn, id}, socket); }
+  bool kill(std::uint64_t id) { return request({GuardianRequest::What::kill, id}); }
+
+  /// The next reply, if there is one. `lost` becomes true when the guardian is gone.
+  std::optional<GuardianReply> reply(bool& lost) {
+    GuardianReply reply;
+    const ssize_t n = ::recv(control_.get(), &reply, sizeof reply, 0);
+    if (n == sizeof reply) return reply;
+    if (n >= 0 || (errno != EAGAIN && errno != EINTR)) lost = true;
+    return std::nullopt;
+  }
+
+ private:
+  bool request(const GuardianRequest& request, int socket = -1) {
+    iovec part{const_cast<GuardianRequest*>(&request), sizeof request};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> space{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (socket >= 0) {
+      message.msg_control = space.data();
+      message.msg_controllen = space.size();
+      cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(sizeof socket);
+      std::memcpy(CMSG_DATA(header), &socket, sizeof socket);
+    }
+    for (;;) {
+      if (::sendmsg(control_.get(), &message, MSG_NOSIGNAL) >= 0) return true;
+      if (errno == EAGAIN) {  // full: it is busy forking
+        pollfd polled{.fd = control_.get(), .events = POLLOUT, .revents = 0};
+        if (::poll(&polled, 1, 5000) > 0) continue;
+        return false;
+      }
+      if (errno != EINTR) return false;
+    }
+  }
+
+  Descriptor control_;
+  pid_t pid_ = -1;
+};
+
+}  // namespace hypertune::local::detail

@@ -1,0 +1,527 @@
+// ProcessDriver: carries out what the WorkerLinks say, on one thread, for all processes.
+#pragma once
+
+#include <hypertune/error.hpp>
+#include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/worker.hpp>
+#include <hypertune/execute/worker_link.hpp>
+#include <hypertune/local/guardian.hpp>
+#include <hypertune/local/process_end.hpp>
+#include <hypertune/local/process_options.hpp>
+#include <hypertune/local/process_tree.hpp>
+#include <hypertune/local/slot_binding.hpp>
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hypertune::local::detail {
+
+inline Seconds wall_clock() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+inline Seconds steady_clock() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+class ProcessDriver {
+ public:
+  explicit ProcessDriver(ProcessOptions options)
+      : options_(std::move(options)), cores_(usable_cores()), owner_(::getpid()) {
+    options_.validate();
+    if (options_.gpus != 0) gpus_ = usable_gpus();
+    if (options_.gpus < 0) options_.gpus = static_cast<double>(gpus_.size());
+    for (std::size_t i = gpus_.size(); i < static_cast<std::size_t>(std::ceil(options_.gpus)); ++i)
+      gpus_.push_back(std::to_string(i));
+    gpus_.resize(static_cast<std::size_t>(std::ceil(options_.gpus)));
+    if (options_.cpus <= 0)
+      options_.cpus = options_.workers > 0 ? options_.workers : static_cast<double>(cores_.size());
+  }
+  ProcessDriver(const ProcessDriver&) = delete;
+  ProcessDriver& operator=(const ProcessDriver&) = delete;
+  ~ProcessDriver() { shutdown(); }
+
+  Host host() const {
+    return Host{
+        .name = "localhost",
+        .total = {.cpus = options_.cpus, .gpus = options_.gpus, .memory = options_.memory, .custom = options_.custom}};
+  }
+
+  void start(ExecutorStart start) {
+    if (thread_.joinable()) fail(Errc::usage, "the executor has been started already");
+    start_ = std::move(start);
+    closing_ = false;
+    start_guardian();
+    poll_ = Descriptor(::epoll_create1(EPOLL_CLOEXEC));
+    wake_ = Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!poll_ || !wake_) fail(Errc::io, "cannot watch worker processes: {}", std::generic_category().message(errno));
+    watch(guardian_->control(), control_key);
+    watch(wake_.get(), wake_key);
+    sigset_t all, before;  // signals are for the program's own threads
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { run(); });
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  void perform(Command command) {
+    bool first = false;
+    {
+      const std::lock_guard guard(mutex_);
+      first = queue_.empty();
+      queue_.push_back(std::move(command));
+    }
+    if (first && std::this_thread::get_id() != io_thread_.load()) wake();
+  }
+
+  void wait(Seconds deadline) {
+    std::unique_lock guard(mutex_);
+    const double left = std::clamp(deadline - wall_clock(), 0.0, 3600.0);
+    caller_.wait_for(guard, std::chrono::duration<double>(left), [this] { return notified_; });
+    notified_ = false;
+  }
+  void notify() {
+    {
+      const std::lock_guard guard(mutex_);
+      notified_ = true;
+    }
+    caller_.notify_all();
+  }
+
+  void shutdown() {
+    if (::getpid() !=
+        owner_) {  // a worker that leaves by exit() destroys its copy of this: the processes are not its own
+      if (thread_.joinable()) thread_.detach();
+      static_cast<void>(guardian_.release());
+      return;
+    }
+    if (thread_.joinable()) {
+      closing_ = true;
+      wake();
+      thread_.join();
+    }
+    guardian_.reset();
+    workers_.clear();
+    by_trial_.clear();
+    queue_.clear();
+    parked_ = 0;
+    poll_ = Descriptor();
+    wake_ = Descriptor();
+    start_.sink = nullptr;
+    start_.program.reset();
+  }
+
+ private:
+  struct Worker {
+    Worker(std::uint64_t number, Descriptor fd, LinkOptions link_options)
+        : id(number), socket(std::move(fd)), link(std::move(link_options)) {}
+    std::uint64_t id;
+    Descriptor socket;
+    WorkerLink link;
+    FrameDecoder decoder{wire::message_types};
+    std::string out;  // what the socket did not take yet
+    bool writing = false;
+    pid_t pid = 0;
+    std::uint64_t baseline = 0;   // memory that it shared with this program when it began
+    std::uint64_t log_begin = 0;  // where the attempt's part of its log begins
+    std::optional<std::string> devices;
+  };
+  static constexpr std::uint64_t control_key = 0, wake_key = 1;
+
+  void start_guardian() {
+    const SlotBinding binding(cores_, gpus_, options_.pin && options_.cpus <= static_cast<double>(cores_.size()));
+    const auto worker_main = [this, binding](int socket) {
+      WorkerOptions options;
+      options.settle = binding;
+      return run_worker(socket, *start_.program, std::move(options));
+    };
+    guardian_ = std::make_unique<Guardian>(worker_main);
+  }
+
+  // ---- the thread ----
+  void run() {
+    io_thread_ = std::this_thread::get_id();
+    ensure_spare();
+    std::array<epoll_event, 64> ready;
+    while (!closing_) {
+      carry_out();
+      if (closing_) break;
+      const int n = ::epoll_wait(poll_.get(), ready.data(), static_cast<int>(ready.size()), timeout());
+      for (int i = 0; i < n && !closing_; ++i) {
+        const auto& event = ready[static_cast<std::size_t>(i)];
+        if (event.data.u64 == wake_key) {
+          std::uint64_t count = 0;
+          while (::read(wake_.get(), &count, sizeof count) > 0) {}
+        } else if (event.data.u64 == control_key) {
+          hear_guardian();
+        } else if (const auto found = workers_.find(event.data.u64); found != workers_.end()) {
+          const auto worker = found->second;
+          if ((event.events & EPOLLOUT) != 0) flush(*worker);
+          if ((event.events & ~static_cast<unsigned>(EPOLLOUT)) != 0) read(*worker);
+        }
+      }
+      tick();
+    }
+    io_thread_ = std::thread::id();
+  }
+
+  int timeout() const {
+    if (const std::lock_guard guard(mutex_); !queue_.empty()) return 0;
+    Seconds at = std::numeric_limits<Seconds>::infinity();
+    bool limited = false;
+    for (const auto& [id, worker] : workers_) {
+      at = std::min(at, worker->link.deadline());
+      limited = limited || has_limit(*worker);
+    }
+    if (limited) at = std::min(at, look_at_);
+    if (std::isinf(at)) return -1;
+    return static_cast<int>(std::clamp((at - steady_clock()) * 1000 + 1, 0.0, 60000.0));
+  }
+
+  void carry_out() {
+    for (;;) {
+      std::vector<Command> commands;
+      {
+        const std::lock_guard guard(mutex_);
+        commands.swap(queue_);
+      }
+      if (commands.empty()) return;
+      for (auto& command : commands) {
+        if (closing_) return;
+        if (auto* launch = std::get_if<Launch>(&command))
+          this->launch(std::move(*launch));
+        else
+          answer(command);
+      }
+    }
+  }
+
+  void launch(Launch launch) {
+    const Seconds now = steady_clock();
+    if (launch.parked) {
+      const auto found = by_trial_.find(launch.trial);
+      if (found == by_trial_.end() || found->second->link.state() != WorkerLink::State::parked) {
+        Cause cause{.blame = Blame::infrastructure, .text = "its process is gone"};
+        if (found != by_trial_.end() && found->second->link.lost_parked()) cause = *found->second->link.lost_parked();
+        if (found != by_trial_.end()) by_trial_.erase(found);
+        cause.text = "while it was paused: " + cause.text;
+        emit(Failed{launch.trial, launch.attempt, std::move(cause)});
+        return;
+      }
+      --parked_;
+      apply(found->second, found->second->link.start(std::move(launch), now));
+      return;
+    }
+    const auto worker = free_worker(launch);
+    if (worker == nullptr) {
+      emit(Failed{launch.trial, launch.attempt,
+                  Cause{.blame = Blame::infrastructure, .text = "no process could be started: " + spawn_error_}});
+      return;
+    }
+    worker->devices = devices(launch.slot);
+    std::error_code none;
+    const auto size = std::filesystem::file_size(log_of(launch.trial), none);
+    worker->log_begin = none ? 0 : size;
+    by_trial_[launch.trial] = worker;
+    apply(worker, worker->link.start(std::move(launch), now));
+    ensure_spare();
+  }
+
+  std::string devices(const Slot& slot) const { return SlotBinding({}, gpus_, false).visible_devices(slot); }
+
+  // One that has served before and is bound to the same devices (CUDA reads them once), else a new one.
+  std::shared_ptr<Worker> free_worker(const Launch& launch) {
+    const std::string wanted = devices(launch.slot);
+    std::shared_ptr<Worker> fresh;
+    for (const auto& [id, worker] : workers_) {
+      if (!worker->link.free()) continue;
+      if (worker->devices && *worker->devices == wanted) return worker;
+      if (!worker->devices) fresh = worker;
+    }
+    return fresh != nullptr ? fresh : spawn();
+  }
+
+  // Starting a trial shall not wait for a fork: there is always a process more than needed.
+  void ensure_spare() {
+    std::size_t free = 0;
+    bool fresh = false;
+    for (const auto& [id, worker] : workers_) {
+      if (!worker->link.free()) continue;
+      ++free;
+      fresh = fresh || !worker->devices;
+    }
+    if (free == 0 || (!fresh && !gpus_.empty())) spawn();
+    const auto most = static_cast<std::size_t>(options_.cpus) + 2;
+    if (free <= most) return;
+    for (const auto& [id, worker] : std::map(workers_)) {
+      if (free <= most) break;
+      if (!worker->link.free()) continue;
+      --free;
+      apply(worker, worker->link.dismiss());
+    }
+  }
+
+  std::shared_ptr<Worker> spawn() {
+    if (guardian_lost_) restart_guardian();
+    std::array<int, 2> ends{-1, -1};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+      spawn_error_ = std::generic_category().message(errno);
+      return nullptr;
+    }
+    Descriptor mine(ends[0]);
+    const Descriptor theirs(ends[1]);
+    const std::uint64_t id = next_id_++;
+    if (guardian_lost_ || !guardian_->spawn(id, theirs.get())) {
+      spawn_error_ = "the guardian of the worker processes is gone";
+      return nullptr;
+    }
+    LinkOptions link;
+    link.hang_limit = start_.hang_limit;
+    link.grace = options_.grace;
+    link.reusable = start_.program->reusable();
+    link.welcome.directory = start_.directory.string();
+    link.welcome.heartbeat = start_.hang_limit > 0 ? std::clamp(start_.hang_limit / 4, 0.01, 5.0) : 0;
+    const auto worker = std::make_shared<Worker>(id, std::move(mine), std::move(link));
+    workers_[id] = worker;
+    watch(worker->socket.get(), id);
+    return worker;
+  }
+
+  void answer(const Command& command) {
+    const auto [trial, attempt] = std::visit([](const auto& c) { return std::pair(c.trial, c.attempt); }, command);
+    const auto found = by_trial_.find(trial);
+    if (found == by_trial_.end()) return;  // it ended meanwhile
+    const auto worker = found->second;
+    const Launch* here = worker->link.launch();
+    if (here == nullptr || here->attempt != attempt) return;
+    if (worker->link.state() == WorkerLink::State::parked && std::holds_alternative<Stop>(command)) {
+      --parked_;
+      by_trial_.erase(found);
+    }
+    apply(worker, worker->link.perform(command, parked_ < options_.max_parked, steady_clock()));
+  }
+
+  void read(Worker& reference) {
+    const auto worker = workers_.at(reference.id);
+    std::array<char, 65536> buffer;
+    for (;;) {
+      const ssize_t n = ::recv(worker->socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && errno == EAGAIN) return;
+      if (n <= 0) {  // closed: its end is told by the guardian, which is asked to make sure
+        ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, worker->socket.get(), nullptr);
+        if (worker->link.state() != WorkerLink::State::leaving) guardian_->kill(worker->id);
+        return;
+      }
+      try {
+        worker->decoder.feed(std::string_view(buffer.data(), static_cast<std::size_t>(n)));
+        while (auto frame = worker->decoder.next())
+          apply(worker, worker->link.receive(wire::decode(*frame), steady_clock()));
+      } catch (const Error& e) {
+        ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, worker->socket.get(), nullptr);
+        apply(worker,
+              worker->link.kill(Cause{.blame = Blame::infrastructure,
+                                      .text = fmt::format("its process broke the worker protocol: {}", e.what())}));
+        return;
+      }
+      if (static_cast<std::size_t>(n) < buffer.size()) return;
+    }
+  }
+
+  void hear_guardian() {
+    for (;;) {
+      bool lost = false;
+      const auto reply = guardian_->reply(lost);
+      if (lost) return lose_guardian();
+      if (!reply) return;
+      const auto found = workers_.find(reply->id);
+      if (found == workers_.end()) continue;
+      const auto worker = found->second;
+      switch (reply->what) {
+        case GuardianReply::What::spawned:
+          worker->pid = reply->pid;
+          worker->baseline = resident_memory(reply->pid);
+          break;
+        case GuardianReply::What::exited: bury(worker, cause_of_status(reply->status)); break;
+        case GuardianReply::What::failed:
+          bury(worker, Cause{.blame = Blame::infrastructure,
+                             .text = fmt::format("no process could be forked: {}",
+                                                 std::generic_category().message(reply->status))});
+          break;
+      }
+    }
+  }
+
+  void lose_guardian() {
+    ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, guardian_->control(), nullptr);
+    guardian_lost_ = true;
+    for (const auto& [id, worker] : std::map(workers_))  // the kernel ends them with it
+      bury(worker, Cause{.blame = Blame::infrastructure, .text = "the guardian of the worker processes was killed"});
+  }
+  void restart_guardian() {
+    try {
+      start_guardian();
+      watch(guardian_->control(), control_key);
+      guardian_lost_ = false;
+    } catch (const Error& e) { spawn_error_ = e.what(); }
+  }
+
+  // The process is gone: what it had sent comes first.
+  void bury(const std::shared_ptr<Worker>& worker, Cause cause) {
+    read(*worker);
+    workers_.erase(worker->id);
+    const bool was_parked = worker->link.state() == WorkerLink::State::parked;
+    if (was_parked) --parked_;
+    if (const Launch* launch = worker->link.launch()) {
+      const std::string line = last_line(log_of(launch->trial), worker->log_begin);
+      if (!line.empty()) cause.text += "; the last line of its log: " + line;
+    }
+    apply(worker, worker->link.exited(std::move(cause)));
+    worker->socket = Descriptor();
+  }
+
+  static bool has_limit(const Worker& worker) {
+    const Launch* launch = worker.link.launch();
+    return launch != nullptr && launch->slot.resources.memory > 0 && worker.pid > 0 &&
+           worker.link.state() != WorkerLink::State::parked && worker.link.state() != WorkerLink::State::gone;
+  }
+
+  void tick() {
+    const Seconds now = steady_clock();
+    const bool look = now >= look_at_;
+    if (look) look_at_ = now + options_.memory_interval;
+    std::vector<std::shared_ptr<Worker>> due;
+    for (const auto& [id, worker] : workers_)
+      if (now >= worker->link.deadline() || (look && has_limit(*worker))) due.push_back(worker);
+    for (const auto& worker : due) {
+      apply(worker, worker->link.tick(now));
+      if (look && has_limit(*worker)) look_at_memory(worker);
+    }
+  }
+
+  void look_at_memory(const std::shared_ptr<Worker>& worker) {
+    const std::uint64_t limit = worker->link.launch()->slot.resources.memory;
+    const std::uint64_t total = tree_memory(worker->pid);
+    const std::uint64_t used = total - std::min(total, worker->baseline);
+    if (used <= limit) return;
+    const auto mib = [](std::uint64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); };
+    apply(worker, worker->link.kill(Cause{.blame = Blame::user,
+                                          .text = fmt::format("memory limit of {:.0f} MiB exceeded: {:.0f} MiB in use",
+                                                              mib(limit), mib(used))}));
+  }
+
+  void apply(const std::shared_ptr<Worker>& worker, LinkActions actions) {
+    for (const auto& message : actions.send) wire::append(worker->out, message);
+    if (!actions.send.empty()) flush(*worker);
+    if (actions.kill && !guardian_lost_) guardian_->kill(worker->id);
+    for (auto& event : actions.events) {
+      std::visit([&](const auto& e) { follow(e); }, event);
+      emit(std::move(event));
+    }
+  }
+
+  void follow(const Finished& e) { by_trial_.erase(e.trial); }
+  void follow(const Stopped& e) { by_trial_.erase(e.trial); }
+  void follow(const Failed& e) { by_trial_.erase(e.trial); }
+  void follow(const Paused& e) {
+    if (e.parked)
+      ++parked_;
+    else
+      by_trial_.erase(e.trial);
+  }
+  template <class E>
+  void follow(const E&) {}
+
+  void emit(Event event) {
+    if (!closing_ && start_.sink) start_.sink(std::move(event));
+  }
+
+  void flush(Worker& worker) {
+    while (!worker.out.empty() && worker.socket) {
+      const ssize_t n = ::send(worker.socket.get(), worker.out.data(), worker.out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && errno == EAGAIN) break;
+      if (n < 0)
+        worker.out.clear();  // it is gone; the guardian tells
+      else
+        worker.out.erase(0, static_cast<std::size_t>(n));
+    }
+    const bool more = !worker.out.empty();
+    if (more != worker.writing && worker.socket) {
+      worker.writing = more;
+      epoll_event event{};
+      event.events = EPOLLIN | (more ? static_cast<unsigned>(EPOLLOUT) : 0U);
+      event.data.u64 = worker.id;
+      ::epoll_ctl(poll_.get(), EPOLL_CTL_MOD, worker.socket.get(), &event);
+    }
+  }
+
+  void watch(int fd, std::uint64_t key) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = key;
+    if (::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+      fail(Errc::io, "cannot watch a worker process: {}", std::generic_category().message(errno));
+  }
+  void wake() {
+    const std::uint64_t one = 1;
+    if (wake_) static_cast<void>(!::write(wake_.get(), &one, sizeof one));
+  }
+  std::filesystem::path log_of(TrialId trial) const {
+    return start_.directory / "trials" / std::to_string(trial) / "log";
+  }
+
+  ProcessOptions options_;
+  std::vector<int> cores_;
+  std::vector<std::string> gpus_;
+  pid_t owner_;
+  ExecutorStart start_;
+
+  // Of the thread.
+  std::unique_ptr<Guardian> guardian_;
+  bool guardian_lost_ = false;
+  std::string spawn_error_;
+  Descriptor poll_, wake_;
+  std::map<std::uint64_t, std::shared_ptr<Worker>> workers_;
+  std::unordered_map<TrialId, std::shared_ptr<Worker>> by_trial_;  // under way, or parked
+  std::size_t parked_ = 0;
+  std::uint64_t next_id_ = 2;
+  Seconds look_at_ = 0;
+  std::thread thread_;
+
+  mutable std::mutex mutex_;  // of the next two
+  std::vector<Command> queue_;
+  bool notified_ = false;
+  std::condition_variable caller_;
+  std::atomic<std::thread::id> io_thread_{};
+  std::atomic<bool> closing_{false};
+};
+
+}  // namespace hypertune::local::detail

@@ -1,0 +1,69 @@
+// How a worker's process ended, as a cause that a person understands.
+#pragma once
+
+#include <hypertune/trial/trial.hpp>
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace hypertune::local {
+
+/// The cause of an end that the trial did not announce. `status` is wait(2)'s. Faults of the program itself are the
+/// user's; a signal from elsewhere is the infrastructure's doing.
+inline Cause cause_of_status(int status, const std::string& who = "the trial's process") {
+  Cause cause;
+  if (WIFEXITED(status)) {
+    cause.blame = Blame::user;
+    cause.text = fmt::format("{} exited with code {}{}", who, WEXITSTATUS(status),
+                             WEXITSTATUS(status) == 0 ? " before the trial had ended" : "");
+    return cause;
+  }
+  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  switch (signal) {
+    case SIGSEGV:
+    case SIGABRT:
+    case SIGFPE:
+    case SIGBUS:
+    case SIGILL:
+    case SIGTRAP:
+    case SIGSYS:
+    case SIGPIPE:
+    case SIGXCPU:
+    case SIGXFSZ: cause.blame = Blame::user; break;
+    default: cause.blame = Blame::infrastructure; break;
+  }
+  const char* name = ::sigdescr_np(signal);
+  cause.text = fmt::format("{} was killed by signal {} ({})", who, signal,
+                           signal == SIGKILL ? "Killed; perhaps out of memory"
+                           : name != nullptr ? name
+                                             : "unknown");
+  return cause;
+}
+
+/// The last line that is not empty of what was appended to `log` after `from` bytes, at most 300 characters of it.
+inline std::string last_line(const std::filesystem::path& log, std::uint64_t from) {
+  std::ifstream in(log, std::ios::binary | std::ios::ate);
+  if (!in) return {};
+  const auto size = static_cast<std::uint64_t>(in.tellg());
+  if (size <= from) return {};
+  const std::uint64_t begin = size - from > 2048 ? size - 2048 : from;
+  std::string text(static_cast<std::size_t>(size - begin), '\0');
+  in.seekg(static_cast<std::streamoff>(begin));
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  const auto end = text.find_last_not_of(" \t\r\n");
+  if (end == std::string::npos) return {};
+  text.resize(end + 1);
+  text.erase(0, text.find_last_of("\r\n") + 1);  // npos + 1 is 0
+  return text.substr(0, 300);
+}
+
+}  // namespace hypertune::local

@@ -1,0 +1,34 @@
+// What a ProcessExecutor may use, and how patient it is.
+#pragma once
+
+#include <hypertune/error.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace hypertune::local {
+
+/// Meant for designated initialisers: `{.workers = 4}`.
+struct ProcessOptions {
+  int workers = 0;                            ///< trials of one cpu at once; 0: as many as there are cores
+  double cpus = 0;                            ///< what trials may ask for in all; 0: `workers`, or this machine's cores
+  double gpus = -1;                           ///< devices that trials may ask for; negative: those that are found
+  std::uint64_t memory = 0;                   ///< bytes that trials may ask for in all; 0: not accounted
+  std::map<std::string, double> custom = {};  ///< further resources by name
+  bool pin = true;                            ///< bind each trial to the cores of its slot
+  double grace = 5;              ///< seconds that a trial has to heed a Stop (or SIGTERM) before it is ended by force
+  std::size_t max_parked = 64;   ///< paused trials that stay in memory; further ones that can save are ended instead
+  double memory_interval = 0.1;  ///< seconds between looks at the memory of trials that have a limit
+
+  void validate() const {
+    if (workers < 0) fail(Errc::usage, "process option 'workers' is {}, but must be 0 or more", workers);
+    if (!(cpus >= 0)) fail(Errc::usage, "process option 'cpus' is {}, but must be 0 or more", cpus);
+    if (!(grace >= 0 && grace < 1e6)) fail(Errc::usage, "process option 'grace' is {}, but must be 0 or more", grace);
+    if (!(memory_interval > 0))
+      fail(Errc::usage, "process option 'memory_interval' is {}, but must be more than 0", memory_interval);
+  }
+};
+
+}  // namespace hypertune::local

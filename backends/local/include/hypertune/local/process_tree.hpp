@@ -1,0 +1,73 @@
+// Processes as /proc shows them: whose children they are, what memory they hold.
+#pragma once
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace hypertune::local::detail {
+
+inline pid_t to_pid(std::string_view text) {
+  pid_t pid = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
+  return error == std::errc() && end == text.data() + text.size() ? pid : 0;
+}
+
+/// The parent of a process; 0 if it is gone.
+inline pid_t parent_of(pid_t pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  std::getline(in, line);
+  const auto name_end = line.rfind(')');  // the name may hold anything
+  if (name_end == std::string::npos || name_end + 4 >= line.size()) return 0;
+  const auto begin = name_end + 4;  // ") S "
+  return to_pid(std::string_view(line).substr(begin, line.find(' ', begin) - begin));
+}
+
+/// The children of a process, of all its threads. Empty if it is gone.
+inline std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> children;
+  std::error_code error;
+  bool listed = false;
+  for (std::filesystem::directory_iterator task("/proc/" + std::to_string(pid) + "/task", error), none;
+       !error && task != none; task.increment(error)) {
+    std::ifstream in(task->path() / "children");
+    listed = listed || in.is_open();
+    for (pid_t child = 0; in >> child;) children.push_back(child);
+  }
+  if (listed) return children;
+  // A kernel without the list: look at everybody.
+  for (std::filesystem::directory_iterator entry("/proc", error), none; !error && entry != none;
+       entry.increment(error)) {
+    const pid_t other = to_pid(entry->path().filename().string());
+    if (other > 0 && parent_of(other) == pid) children.push_back(other);
+  }
+  return children;
+}
+
+/// Bytes of memory that a process holds now; 0 if it is gone.
+inline std::uint64_t resident_memory(pid_t pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/statm");
+  std::uint64_t total = 0, resident = 0;
+  if (!(in >> total >> resident)) return 0;
+  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+/// The same of a process and all that descend from it.
+inline std::uint64_t tree_memory(pid_t pid, int depth = 0) {
+  std::uint64_t bytes = resident_memory(pid);
+  if (depth < 16)
+    for (const pid_t child : children_of(pid)) bytes += tree_memory(child, depth + 1);
+  return bytes;
+}
+
+}  // namespace hypertune::local::detail

@@ -1,0 +1,90 @@
+// Frames: how messages between a driver and its workers are cut out of a stream of bytes.
+#pragma once
+
+#include <hypertune/error.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hypertune {
+
+/// One message's bytes. On the wire: the payload's length (4 bytes, little-endian), the type (1 byte), the payload.
+struct Frame {
+  std::uint8_t type = 0;
+  std::string payload;
+  friend bool operator==(const Frame&, const Frame&) = default;
+};
+
+inline constexpr std::size_t frame_header_size = 5;
+/// The longest payload there is. A longer length is taken for garbage, not for a reason to allocate.
+inline constexpr std::size_t max_frame_payload = std::size_t{16} << 20U;
+
+/// Appends a frame to `out`. Error of kind `usage` if the payload is too long to be read by the other side.
+inline void append_frame(std::string& out, std::uint8_t type, std::string_view payload) {
+  if (payload.size() > max_frame_payload)
+    fail(Errc::usage, "a message of {} bytes is longer than the {} that a frame can carry", payload.size(),
+         max_frame_payload);
+  for (unsigned shift = 0; shift < 32; shift += 8) out += static_cast<char>(payload.size() >> shift);
+  out += static_cast<char>(type);
+  out += payload;
+}
+
+/// Cuts frames out of bytes as they come, in pieces of any size. The bytes may be anything: what cannot be a frame is
+/// an Error of kind `protocol`, and the decoder accepts nothing after it. Holds at most one frame's bytes beyond what
+/// was fed and not yet taken.
+class FrameDecoder {
+ public:
+  /// Types are 1 to `types`; any other is an error.
+  explicit FrameDecoder(std::uint8_t types = 255, std::size_t max_payload = max_frame_payload)
+      : types_(types), max_payload_(max_payload) {}
+
+  void feed(std::string_view bytes) {
+    if (broken_) fail(Errc::protocol, "bytes after a malformed frame");
+    if (read_ == buffer_.size()) {
+      buffer_.clear();
+      read_ = 0;
+    } else if (read_ > 4096 && read_ > buffer_.size() / 2) {
+      buffer_.erase(0, read_);
+      read_ = 0;
+    }
+    buffer_ += bytes;
+  }
+
+  /// The next whole frame; nullopt: more bytes are needed.
+  std::optional<Frame> next() {
+    if (broken_) fail(Errc::protocol, "bytes after a malformed frame");
+    const std::size_t there = buffer_.size() - read_;
+    if (there < frame_header_size) return std::nullopt;
+    std::size_t length = 0;
+    for (unsigned i = 0; i < 4; ++i) length |= std::size_t{static_cast<unsigned char>(buffer_[read_ + i])} << (8 * i);
+    const auto type = static_cast<std::uint8_t>(buffer_[read_ + 4]);
+    if (type == 0 || type > types_) {
+      broken_ = true;
+      fail(Errc::protocol, "a frame of the unknown type {}: the peer speaks another protocol", type);
+    }
+    if (length > max_payload_) {
+      broken_ = true;
+      fail(Errc::protocol, "a frame announces {} bytes, but at most {} are allowed", length, max_payload_);
+    }
+    if (there - frame_header_size < length) return std::nullopt;
+    Frame frame{type, buffer_.substr(read_ + frame_header_size, length)};
+    read_ += frame_header_size + length;
+    return frame;
+  }
+
+  /// Whether a frame has begun that is not whole yet: the stream must not end here.
+  bool partial() const { return read_ != buffer_.size(); }
+
+ private:
+  std::string buffer_;
+  std::size_t read_ = 0;
+  std::uint8_t types_;
+  std::size_t max_payload_;
+  bool broken_ = false;
+};
+
+}  // namespace hypertune

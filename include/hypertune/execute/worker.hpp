@@ -1,0 +1,329 @@
+// The loop of a worker process: it runs a Program's trials at the wish of a driver at the other end of a stream.
+#pragma once
+
+#include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/checkpoint/sealer.hpp>
+#include <hypertune/execute/worker_machine.hpp>
+#include <hypertune/execute/worker_protocol.hpp>
+#include <hypertune/execute/worker_stream.hpp>
+#include <hypertune/trial/failure.hpp>
+#include <hypertune/trial/program.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+namespace hypertune {
+
+struct WorkerOptions {
+  /// Called before an attempt begins: binds the process to its slot.
+  std::function<void(const Slot&)> settle = {};
+  /// Where what the trial prints goes: trials/<id>/log. False: it stays where it is.
+  bool redirect_output = true;
+};
+
+namespace detail {
+
+inline Cause cause_of_trial_exception() {
+  Cause cause;
+  try {
+    throw;
+  } catch (const TrialFailure& e) {
+    return e.cause();
+  } catch (const Error& e) {  // a full disk is not the trial's doing
+    if (e.code() == Errc::io || e.code() == Errc::corrupt) cause.blame = Blame::infrastructure;
+    cause.text = e.what();
+  } catch (const std::exception& e) { cause.text = e.what(); } catch (...) {
+    cause.text = "an exception that is not a std::exception";
+  }
+  if (cause.text.empty()) cause.text = "an exception without a message";
+  if (cause.text.size() > 4096) cause.text.resize(4096);
+  return cause;
+}
+
+/// The loop with its two threads: the caller's runs the user's code; the other one reads, so that a Stop is heard and
+/// signs of life are sent while a step lasts.
+class WorkerLoop {
+ public:
+  WorkerLoop(int fd, const Program& program, WorkerOptions options)
+      : stream_(fd), program_(program), options_(std::move(options)) {}
+
+  int run() {
+    stream_.send(wire::Hello{.pid = static_cast<std::int64_t>(::getpid())});
+    std::thread reader([this] { read(); });
+    work();
+    destroy();
+    sealer_.reset();
+    std::fflush(nullptr);
+    // The reader ends when the stream is closed from this side.
+    stream_.shut_down();
+    reader.join();
+    return 0;
+  }
+
+ private:
+  // ---- the reading thread ----
+  void read() {
+    FrameDecoder decoder(wire::message_types);
+    try {
+      for (;;) {
+        const double timeout = heartbeat();
+        std::optional<std::string_view> bytes = stream_.receive(timeout);
+        if (!bytes) {
+          send_alive();
+          continue;
+        }
+        if (bytes->empty()) break;
+        decoder.feed(*bytes);
+        while (auto frame = decoder.next()) {
+          const wire::Message message = wire::decode(*frame);
+          const std::lock_guard guard(mutex_);
+          machine_.receive(message);
+          if (context_ != nullptr && machine_.stop_requested()) context_->request_stop();
+          changed_.notify_one();
+        }
+      }
+    } catch (const Error& e) { stream_.send(wire::LogLine{std::string("worker: ") + e.what()}); }
+    const std::lock_guard guard(mutex_);
+    if (leaving_) return;
+    // The driver is gone: nobody wants what the user's code is doing, and it cannot be made to return.
+    ::_exit(disconnected);
+  }
+
+  double heartbeat() {
+    const std::lock_guard guard(mutex_);
+    return machine_.welcome().heartbeat > 0 ? machine_.welcome().heartbeat : -1;
+  }
+  void send_alive() {
+    std::uint64_t beats = 0;
+    {
+      const std::lock_guard guard(mutex_);
+      if (context_ == nullptr || !machine_.stepping()) return;
+      beats = context_->beats();
+    }
+    stream_.send(wire::Alive{beats});
+  }
+
+  // ---- the thread of the user's code ----
+  void work() {
+    for (;;) {
+      WorkerMachine::Action action;
+      {
+        std::unique_lock lock(mutex_);
+        for (;;) {
+          action = machine_.next();
+          if (action.what != WorkerMachine::Do::wait) break;
+          changed_.wait(lock);
+        }
+        if (action.what == WorkerMachine::Do::leave) {
+          leaving_ = true;
+          return;
+        }
+      }
+      try {
+        perform(action);
+      } catch (...) { fail_attempt(cause_of_trial_exception()); }
+    }
+  }
+
+  void perform(const WorkerMachine::Action& action) {
+    const Launch& launch = machine_.launch();  // changes only while no attempt is under way
+    if (halted_ && action.what != WorkerMachine::Do::park) {
+      halted_ = false;
+      if (options_.settle) options_.settle(launch.slot);  // it may be another one
+      run_->halt(false);
+    }
+    if (action.save) save();
+    switch (action.what) {
+      case WorkerMachine::Do::begin: begin(launch); break;
+      case WorkerMachine::Do::step: step(launch); break;
+      case WorkerMachine::Do::park:
+        if (!action.keep && run_->can_save()) {
+          save();
+          end(Paused{launch.trial, launch.attempt, false}, false);
+        } else {
+          sealed(launch.trial);
+          halted_ = true;
+          run_->halt(true);
+          stream_.send(Paused{launch.trial, launch.attempt, true});
+        }
+        break;
+      case WorkerMachine::Do::end: end(Stopped{launch.trial, launch.attempt}, true); break;
+      default: break;
+    }
+  }
+
+  void begin(const Launch& launch) {
+    if (!store_) {
+      directory_ = machine_.welcome().directory;
+      store_.emplace(directory_);
+    }
+    if (options_.settle) options_.settle(launch.slot);
+    next_ = std::make_unique<Context>(prepare(launch));
+    if (options_.redirect_output) redirect(next_->directory() / "log");
+    steps_ = saved_ = next_->next_step();
+    enter(next_.get());
+    if (run_ && !run_->reset(*next_)) run_.reset();
+    if (!run_) run_ = program_.begin(*next_);
+    current_ = std::move(next_);
+    stream_.send(Started{launch.trial, launch.attempt, steps_});
+  }
+
+  // Says which context a Stop is for.
+  void enter(Context* context) {
+    const std::lock_guard guard(mutex_);
+    context_ = context;
+    if (context != nullptr && machine_.stop_requested()) context->request_stop();
+  }
+
+  Context::Start prepare(const Launch& launch) {
+    Context::Start start;
+    start.trial = launch.trial;
+    start.attempt = launch.attempt;
+    start.point = launch.point;
+    start.params = launch.params;
+    start.slot = launch.slot;
+    start.seed = launch.seed;
+    start.directory = directory_ / "trials" / std::to_string(launch.trial);
+    std::filesystem::create_directories(start.directory);
+    if (launch.attempt > 0) store_->recover(launch.trial);  // what an earlier attempt was writing when it was killed
+    for (const auto& candidate : launch.restore) {
+      try {
+        start.restore = store_->open(candidate);
+        start.next_step = candidate.steps;
+        break;
+      } catch (const Error& e) {
+        if (e.code() != Errc::corrupt) throw;  // the disk may work again later
+        store_->set_aside(candidate);
+        stream_.send(CheckpointLost{launch.trial, candidate, e.what()});
+      }
+    }
+    return start;
+  }
+
+  void step(const Launch& launch) {
+    std::optional<Report> report = run_->step();
+    if (!report) {
+      end(Finished{launch.trial, launch.attempt}, true);
+      return;
+    }
+    steps_ = report->step.value_or(steps_) + 1;
+    auto adopted = run_->adopted();
+    if (adopted) saved_ = steps_;
+    {
+      const std::lock_guard guard(mutex_);
+      machine_.reported();
+    }
+    stream_.send(Reported{launch.trial, launch.attempt, std::move(*report), std::move(adopted)});
+  }
+
+  // The trial writes; hashing and syncing go on beside it.
+  void save() {
+    if (!run_ || !run_->can_save() || saved_ == steps_) return;
+    const Launch& launch = machine_.launch();
+    CheckpointWriter writer = store_->begin(launch.trial, steps_);
+    try {
+      run_->save(writer);
+    } catch (...) {
+      store_->discard(writer);
+      throw;
+    }
+    saved_ = steps_;
+    if (!sealer_) sealer_.emplace(*store_);
+    sealer_->submit(std::move(writer), [this, attempt = launch.attempt](SealResult result) {
+      if (result.checkpoint)
+        stream_.send(Checkpointed{result.trial, attempt, std::move(*result.checkpoint)});
+      else
+        stream_.send(wire::LogLine{fmt::format("trial {}: the checkpoint after {} steps is lost: {}", result.trial,
+                                               result.steps, result.error)});
+    });
+  }
+  void sealed(TrialId trial) {
+    if (sealer_) sealer_->wait(trial);
+  }
+
+  // What the attempt holds is freed before anybody hears of its end, except what the next one takes over.
+  void end(wire::Message last, bool reuse) {
+    const Launch& launch = machine_.launch();
+    sealed(launch.trial);
+    if (!reuse || !program_.reusable()) destroy();
+    finish(std::move(last));
+  }
+  void fail_attempt(Cause cause) {
+    const Launch& launch = machine_.launch();
+    destroy();
+    sealed(launch.trial);
+    finish(Failed{launch.trial, launch.attempt, std::move(cause)});
+  }
+  void finish(wire::Message last) {
+    std::fflush(nullptr);
+    {
+      const std::lock_guard guard(mutex_);
+      context_ = nullptr;
+      machine_.ended();
+    }
+    stream_.send(std::move(last));
+  }
+  void destroy() {
+    enter(nullptr);
+    halted_ = false;
+    run_.reset();
+    current_.reset();
+    next_.reset();
+  }
+
+  static void redirect(const std::filesystem::path& log) {
+    std::fflush(nullptr);
+    const Descriptor file = open_at(AT_FDCWD, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+    if (!file) fail_io(errno, "open", log);
+    ::dup2(file.get(), STDOUT_FILENO);
+    ::dup2(file.get(), STDERR_FILENO);
+  }
+
+  static constexpr int disconnected = 3;  // exit code
+
+  WorkerStream stream_;
+  const Program& program_;
+  WorkerOptions options_;
+  std::filesystem::path directory_;
+  std::optional<LocalCheckpointStore> store_;
+  std::optional<CheckpointSealer<LocalCheckpointStore>> sealer_;
+
+  std::mutex mutex_;  // of the machine and the next two
+  std::condition_variable changed_;
+  WorkerMachine machine_;
+  Context* context_ = nullptr;
+  bool leaving_ = false;
+
+  std::unique_ptr<Context> current_, next_;  // outlive run_
+  std::unique_ptr<TrialRun> run_;
+  int steps_ = 0;   // done
+  int saved_ = -1;  // steps done at the last save
+  bool halted_ = false;
+};
+
+}  // namespace detail
+
+/// Serves a driver at the other end of `fd` (a socket) until it says Shutdown; then returns the exit code for the
+/// process. If the stream closes before, the process ends at once. Call it on the process's main thread; the Program's
+/// code runs there.
+inline int run_worker(int fd, const Program& program, WorkerOptions options = {}) {
+  return detail::WorkerLoop(fd, program, std::move(options)).run();
+}
+
+}  // namespace hypertune

@@ -1,0 +1,286 @@
+// WorkerLink: the driver's view of one worker process. No I/O.
+#pragma once
+
+#include <hypertune/error.hpp>
+#include <hypertune/execute/worker_protocol.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hypertune {
+
+/// What the driver of a worker does because of what happened, in this order.
+struct LinkActions {
+  std::vector<wire::Message> send;
+  std::vector<Event> events;
+  bool kill = false;  ///< end the process by force; its exit is told to exited()
+};
+
+struct LinkOptions {
+  double hang_limit = 0;  ///< seconds without a report or alive() until an attempt is taken for hung; 0: none
+  double grace = 5;       ///< seconds between a Stop within a step and the end by force
+  bool reusable = false;  ///< whether the process serves another attempt
+  wire::Welcome welcome;
+};
+
+/// The driver's side of the protocol for one worker. Each member function that takes a time tells what happened and
+/// returns what to do. Events of an attempt that ends with its process are held back until the process is gone, so that
+/// a slot is free only when its memory is. Not thread-safe.
+class WorkerLink {
+ public:
+  explicit WorkerLink(LinkOptions options) : options_(std::move(options)) {}
+
+  enum class State : std::uint8_t { greeting, idle, running, waiting, parked, leaving, gone };
+  State state() const { return state_; }
+  /// Ready for a Launch. It may be given one while it is greeting, too: it is sent after the greeting.
+  bool free() const { return (state_ == State::idle || state_ == State::greeting) && !launch_; }
+  bool fresh() const { return !used_; }
+  const Launch* launch() const { return launch_ ? &*launch_ : nullptr; }
+
+  LinkActions start(Launch launch, Seconds now) {
+    LinkActions out;
+    if (launch.parked) {
+      if (state_ != State::parked) fail(Errc::usage, "trial {} is not parked here", launch.trial);
+      launch_->slot = launch.slot;
+      state_ = State::running;
+      out.send.emplace_back(std::move(launch));
+    } else {
+      if (!free()) fail(Errc::usage, "the worker is not free for trial {}", launch.trial);
+      used_ = true;
+      launch_ = std::move(launch);
+      if (state_ == State::idle) send_launch(out);
+    }
+    sign_of_life(now);
+    return out;
+  }
+
+  /// Continue, Pause or Stop of the attempt that is here. `keep`: whether a paused run may stay in memory.
+  LinkActions perform(const Command& command, bool keep, Seconds now) {
+    LinkActions out;
+    if (const auto* go = std::get_if<Continue>(&command); go != nullptr && state_ == State::waiting) {
+      state_ = State::running;
+      sign_of_life(now);
+      out.send.emplace_back(*go);
+    } else if (const auto* pause = std::get_if<Pause>(&command); pause != nullptr && state_ == State::waiting) {
+      state_ = State::running;
+      sign_of_life(now);
+      out.send.emplace_back(wire::PauseOrder{*pause, keep});
+    } else if (const auto* stop = std::get_if<Stop>(&command)) {
+      on_stop(*stop, now, out);
+    }
+    return out;
+  }
+
+  /// Error of kind `protocol` if the message makes no sense now: the worker is to be killed then.
+  LinkActions receive(wire::Message message, Seconds now) {
+    LinkActions out;
+    if (state_ == State::gone || state_ == State::leaving) return out;
+    std::visit([&](auto& m) { on(m, now, out); }, message);
+    return out;
+  }
+
+  /// The process is gone, and everything it sent has been received.
+  LinkActions exited(Cause cause) {
+    LinkActions out;
+    const bool was_parked = state_ == State::parked;
+    state_ = State::gone;
+    if (held_) {
+      out.events.push_back(std::move(*held_));
+    } else if (launch_ && was_parked) {
+      lost_parked_ = std::move(cause);
+    } else if (launch_) {
+      const TrialId trial = launch_->trial;
+      const Attempt attempt = launch_->attempt;
+      if (stopping_)
+        out.events.emplace_back(Stopped{trial, attempt});
+      else
+        out.events.emplace_back(Failed{trial, attempt, kill_cause_ ? *kill_cause_ : std::move(cause)});
+    }
+    held_.reset();
+    return out;
+  }
+  /// Why a parked run is gone with its process, if so.
+  const std::optional<Cause>& lost_parked() const { return lost_parked_; }
+
+  /// Ends the process by force for a cause of hypertune's own (a memory limit).
+  LinkActions kill(Cause cause) {
+    LinkActions out;
+    if (state_ != State::gone && !killed_) {
+      killed_ = out.kill = true;
+      kill_cause_ = std::move(cause);
+    }
+    return out;
+  }
+
+  /// Asks an idle worker to leave.
+  LinkActions dismiss() {
+    LinkActions out;
+    if (state_ == State::idle || state_ == State::greeting) leave(out);
+    return out;
+  }
+
+  /// When tick() is to be called at the latest.
+  Seconds deadline() const {
+    Seconds at = std::numeric_limits<Seconds>::infinity();
+    if (killed_ || state_ == State::gone) return at;
+    if (kill_at_) at = *kill_at_;
+    if (options_.hang_limit > 0 && (state_ == State::running || (state_ == State::greeting && launch_)))
+      at = std::min(at, heard_ + options_.hang_limit);
+    return at;
+  }
+  LinkActions tick(Seconds now) {
+    LinkActions out;
+    if (now < deadline()) return out;
+    if (!kill_at_ || now < *kill_at_)
+      kill_cause_ = Cause{.blame = Blame::user,
+                          .text = fmt::format("hung: no report and no alive() for {} s", options_.hang_limit)};
+    killed_ = out.kill = true;
+    return out;
+  }
+
+ private:
+  void sign_of_life(Seconds now) { heard_ = now; }
+
+  void send_launch(LinkActions& out) {
+    state_ = State::running;
+    out.send.emplace_back(*launch_);
+  }
+  void leave(LinkActions& out) {
+    state_ = State::leaving;
+    out.send.emplace_back(wire::Shutdown{});
+  }
+
+  void on_stop(const Stop& stop, Seconds now, LinkActions& out) {
+    switch (state_) {
+      case State::greeting:
+        launch_.reset();
+        out.events.emplace_back(Stopped{stop.trial, stop.attempt});
+        break;
+      case State::parked:  // its slot is free already: nobody waits for an answer
+        if (options_.reusable) {
+          state_ = State::running;
+          silent_stop_ = true;
+          out.send.emplace_back(stop);
+          kill_at_ = now + options_.grace;
+          stopping_ = true;
+        } else {
+          launch_.reset();
+          leave(out);
+          kill_at_ = now + options_.grace;
+        }
+        break;
+      case State::running:
+      case State::waiting:
+        if (stopping_) break;
+        stopping_ = true;
+        kill_at_ = now + options_.grace;
+        out.send.emplace_back(stop);
+        break;
+      default: break;
+    }
+  }
+
+  template <class M>
+  void require_current(const M& m, const char* what) const {
+    if (!launch_ || m.trial != launch_->trial || m.attempt != launch_->attempt) bad(what);
+  }
+  [[noreturn]] static void bad(const char* what) { fail(Errc::protocol, "the worker sent {}", what); }
+
+  void on(const wire::Hello& m, Seconds now, LinkActions& out) {
+    if (state_ != State::greeting) bad("a second Hello");
+    wire::require_version(m.version, "worker");
+    sign_of_life(now);
+    state_ = State::idle;
+    out.send.emplace_back(options_.welcome);
+    if (launch_) send_launch(out);
+  }
+  void on(Started& m, Seconds now, LinkActions& out) {
+    require_current(m, "Started for an attempt that is not under way");
+    sign_of_life(now);
+    out.events.emplace_back(m);
+  }
+  void on(Reported& m, Seconds now, LinkActions& out) {
+    require_current(m, "a report of an attempt that is not under way");
+    if (state_ != State::running) bad("a report before the answer to the last one");
+    sign_of_life(now);
+    if (!stopping_) state_ = State::waiting;  // else the answer is on its way
+    out.events.emplace_back(std::move(m));
+  }
+  void on(Checkpointed& m, Seconds now, LinkActions& out) {
+    require_current(m, "a checkpoint of an attempt that is not under way");
+    sign_of_life(now);
+    out.events.emplace_back(std::move(m));
+  }
+  void on(CheckpointLost& m, Seconds now, LinkActions& out) {
+    sign_of_life(now);
+    out.events.emplace_back(std::move(m));
+  }
+  void on(Paused& m, Seconds now, LinkActions& out) {
+    require_current(m, "Paused for an attempt that is not under way");
+    if (state_ != State::running) bad("Paused without having been asked");
+    if (!m.parked) return end(m, options_.reusable, now, out);
+    if (stopping_) return;  // the Stop follows
+    state_ = State::parked;
+    out.events.emplace_back(m);
+  }
+  void on(Finished& m, Seconds now, LinkActions& out) {
+    require_current(m, "Finished for an attempt that is not under way");
+    end(m, options_.reusable, now, out);
+  }
+  void on(Stopped& m, Seconds now, LinkActions& out) {
+    require_current(m, "Stopped for an attempt that is not under way");
+    end(m, options_.reusable, now, out);
+  }
+  void on(Failed& m, Seconds now, LinkActions& out) {
+    require_current(m, "Failed for an attempt that is not under way");
+    const Stopped stopped{m.trial, m.attempt};
+    end(stopping_ ? Event(stopped) : Event(std::move(m)), false, now, out);  // what threw may have left anything behind
+  }
+  void on(wire::LogLine& m, Seconds, LinkActions& out) { out.events.emplace_back(Notice{std::move(m.text)}); }
+  void on(const wire::Alive& m, Seconds now, LinkActions&) {
+    if (m.beats != beats_) sign_of_life(now);
+    beats_ = m.beats;
+  }
+  template <class M>
+  void on(const M&, Seconds, LinkActions&) {
+    bad("a message that only a driver sends");
+  }
+
+  void end(Event event, bool stays, Seconds now, LinkActions& out) {
+    const bool silent = std::exchange(silent_stop_, false);
+    stopping_ = false;
+    kill_at_.reset();
+    if (stays) {
+      launch_.reset();
+      state_ = State::idle;
+      if (!silent) out.events.push_back(std::move(event));
+      return;
+    }
+    if (!silent) held_ = std::move(event);
+    leave(out);
+    kill_at_ = now + options_.grace;
+  }
+
+  LinkOptions options_;
+  State state_ = State::greeting;
+  bool used_ = false;
+  std::optional<Launch> launch_;
+  bool stopping_ = false;
+  bool silent_stop_ = false;  // of a parked run: no event
+  bool killed_ = false;
+  std::optional<Seconds> kill_at_;
+  std::optional<Cause> kill_cause_, lost_parked_;
+  std::optional<Event> held_;
+  Seconds heard_ = 0;
+  std::uint64_t beats_ = 0;
+};
+
+}  // namespace hypertune

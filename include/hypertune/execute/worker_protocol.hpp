@@ -1,0 +1,340 @@
+// The worker protocol: what a driver and a worker process say to each other, whatever carries it.
+#pragma once
+
+#include <hypertune/error.hpp>
+#include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/frame.hpp>
+#include <hypertune/record/journal_codec.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace hypertune {
+
+/// One worker runs one attempt at a time:
+///
+///     worker                                driver
+///     Hello (version)                  ->
+///                                      <-   Welcome (version, the experiment's folder)
+///                                      <-   Launch
+///     Started | Failed                 ->
+///     Reported                         ->                      (the worker waits)
+///                                      <-   Continue | PauseOrder | Stop
+///     Checkpointed, LogLine, Alive     ->                      (between, at any time)
+///     Paused | Finished | Stopped | Failed  ->                 (ready for the next Launch, or parked)
+///                                      <-   Shutdown
+///
+/// The worker leaves when the stream closes. Doubles travel bit by bit.
+namespace wire {
+
+/// Raised whenever a message changes. Driver and worker must agree.
+inline constexpr std::uint32_t version = 1;
+
+struct Hello {
+  std::uint32_t version = wire::version;
+  std::int64_t pid = 0;
+};
+struct Welcome {
+  std::uint32_t version = wire::version;
+  std::string directory;  ///< the experiment's folder
+  double heartbeat = 0;   ///< seconds between Alive messages while a step runs; 0: none
+};
+/// Pause. `keep`: stay in memory; else, where the trial can save, do so and end (Paused says which it was).
+struct PauseOrder {
+  Pause pause;
+  bool keep = true;
+};
+/// End the process, when no attempt is under way.
+struct Shutdown {};
+/// A line for the user.
+struct LogLine {
+  std::string text;
+};
+/// The worker lives; `beats` counts the calls of Context::alive().
+struct Alive {
+  std::uint64_t beats = 0;
+};
+
+/// A message's place in this list (from 1) is its type on the wire: append only.
+using Message = std::variant<Hello, Welcome, Launch, Continue, PauseOrder, Stop, Shutdown, Started, Reported,
+                             Checkpointed, CheckpointLost, Paused, Finished, Stopped, Failed, LogLine, Alive>;
+
+inline constexpr auto message_types = static_cast<std::uint8_t>(std::variant_size_v<Message>);
+
+}  // namespace wire
+
+namespace detail {
+
+class WireWriter : public Encoder {
+ public:
+  using Encoder::Encoder;
+  using Encoder::put;
+  template <class T>
+    requires requires(const T& m) { m.trial, m.attempt; }
+  void identity(const T& m) {
+    put_signed(m.trial);
+    put(std::uint64_t{m.attempt});
+  }
+  void put(const wire::Hello& m) {
+    put(std::string_view("hypertune"));
+    put(std::uint64_t{m.version});
+    put_signed(m.pid);
+  }
+  void put(const wire::Welcome& m) {
+    put(std::uint64_t{m.version});
+    put(std::string_view(m.directory));
+    put(m.heartbeat);
+  }
+  void put(const Resources& r) {
+    put(r.cpus);
+    put(r.gpus);
+    put(r.memory);
+    put(std::uint64_t{r.custom.size()});
+    for (const auto& [name, amount] : r.custom) {
+      put(std::string_view(name));
+      put(amount);
+    }
+  }
+  void put(const Slot& s) {
+    put_signed(s.host);
+    put(std::string_view(s.host_name));
+    put(s.cpus);
+    put(s.gpus);
+    put(s.resources);
+  }
+  void put(const Launch& m) {
+    identity(m);
+    put(m.point, m.params);
+    put(std::uint64_t{m.restore.size()});
+    for (const auto& candidate : m.restore) put(candidate);
+    put(m.slot);
+    put(m.seed);
+    put(m.parked);
+    put_signed(m.next_step);
+    put(m.since);
+  }
+  void put(const Continue& m) {
+    identity(m);
+    put(m.save);
+  }
+  void put(const wire::PauseOrder& m) {
+    identity(m.pause);
+    put(m.pause.save);
+    put(m.keep);
+  }
+  void put(const Stop& m) {
+    identity(m);
+    put(m.save);
+  }
+  void put(const wire::Shutdown&) {}
+  void put(const Started& m) {
+    identity(m);
+    put_signed(m.next_step);
+  }
+  void put(const Reported& m) {
+    identity(m);
+    put(std::uint64_t{m.report.metrics.size()});
+    for (const auto& [name, value] : m.report.metrics) {
+      put(std::string_view(name));
+      put(value);
+    }
+    put(m.report.step.has_value());
+    if (m.report.step) put_signed(*m.report.step);
+    put(m.checkpoint.has_value());
+    if (m.checkpoint) put(*m.checkpoint);
+  }
+  void put(const Checkpointed& m) {
+    identity(m);
+    put(m.checkpoint);
+  }
+  void put(const CheckpointLost& m) {
+    put_signed(m.trial);
+    put(m.checkpoint);
+    put(std::string_view(m.why));
+  }
+  void put(const Paused& m) {
+    identity(m);
+    put(m.parked);
+  }
+  void put(const Finished& m) { identity(m); }
+  void put(const Stopped& m) { identity(m); }
+  void put(const Failed& m) {
+    identity(m);
+    put(m.cause);
+  }
+  void put(const wire::LogLine& m) { put(std::string_view(m.text)); }
+  void put(const wire::Alive& m) { put(m.beats); }
+};
+
+/// Reads what WireWriter wrote; anything else is an Error.
+class WireReader : public Decoder {
+ public:
+  using Decoder::Decoder;
+
+  template <class T>
+  void identity(T& m) {
+    m.trial = signed_number();
+    m.attempt = small<Attempt>();
+    if (m.trial < 0) bad("a trial's number is negative");
+  }
+  void get(wire::Hello& m) {
+    if (text() != "hypertune") bad("the peer is not a hypertune worker");
+    m.version = small<std::uint32_t>();
+    m.pid = signed_number();
+  }
+  void get(wire::Welcome& m) {
+    m.version = small<std::uint32_t>();
+    m.directory = text();
+    m.heartbeat = real();
+    if (!(m.heartbeat >= 0 && m.heartbeat < 1e9)) bad("the interval of heartbeats makes no sense");
+  }
+  void get(Resources& r) {
+    r.cpus = real();
+    r.gpus = real();
+    r.memory = number();
+    r.custom.clear();
+    for (std::size_t left = count(9); left > 0; --left) {
+      std::string name = text();
+      r.custom[std::move(name)] = real();
+    }
+  }
+  void get(Slot& s) {
+    s.host = small_number();
+    s.host_name = text();
+    s.cpus = small_numbers();
+    s.gpus = small_numbers();
+    get(s.resources);
+  }
+  void get(Launch& m) {
+    identity(m);
+    std::tie(m.point, m.params) = configuration();
+    m.restore.clear();
+    for (std::size_t left = count(5); left > 0; --left) m.restore.push_back(checkpoint());
+    get(m.slot);
+    m.seed = number();
+    m.parked = flag();
+    m.next_step = small_number();
+    m.since = real();
+  }
+  void get(Continue& m) {
+    identity(m);
+    m.save = flag();
+  }
+  void get(wire::PauseOrder& m) {
+    identity(m.pause);
+    m.pause.save = flag();
+    m.keep = flag();
+  }
+  void get(Stop& m) {
+    identity(m);
+    m.save = flag();
+  }
+  void get(wire::Shutdown&) {}
+  void get(Started& m) {
+    identity(m);
+    m.next_step = step();
+  }
+  void get(Reported& m) {
+    identity(m);
+    m.report.metrics.resize(count(9));
+    for (auto& [name, value] : m.report.metrics) {
+      name = text();
+      value = real();
+    }
+    if (flag()) m.report.step = step();
+    if (flag()) m.checkpoint = checkpoint();
+  }
+  void get(Checkpointed& m) {
+    identity(m);
+    m.checkpoint = checkpoint();
+  }
+  void get(CheckpointLost& m) {
+    m.trial = signed_number();
+    m.checkpoint = checkpoint();
+    m.why = text();
+  }
+  void get(Paused& m) {
+    identity(m);
+    m.parked = flag();
+  }
+  void get(Finished& m) { identity(m); }
+  void get(Stopped& m) { identity(m); }
+  void get(Failed& m) {
+    identity(m);
+    m.cause = cause();
+  }
+  void get(wire::LogLine& m) { m.text = text(); }
+  void get(wire::Alive& m) { m.beats = number(); }
+
+ private:
+  template <class T>
+  T small() {
+    const std::uint64_t value = number();
+    if (value > std::numeric_limits<T>::max()) bad("a number is too large");
+    return static_cast<T>(value);
+  }
+  int step() {
+    const int value = small_number();
+    if (value < 0 || value == std::numeric_limits<int>::max()) bad("a step's number makes no sense");
+    return value;
+  }
+  [[noreturn]] static void bad(const char* what) { fail(Errc::corrupt, "{}", what); }
+};
+
+template <std::size_t... I>
+wire::Message read_message(std::uint8_t type, WireReader& in, std::index_sequence<I...>) {
+  wire::Message message;
+  const auto read = [&]<std::size_t N>(std::integral_constant<std::size_t, N>) {
+    if (type == N + 1) in.get(message.emplace<N>());
+  };
+  (read(std::integral_constant<std::size_t, I>{}), ...);
+  return message;
+}
+
+}  // namespace detail
+
+namespace wire {
+
+/// Appends the message as a frame.
+inline void append(std::string& out, const Message& message) {
+  std::string payload;
+  detail::WireWriter writer(payload);
+  std::visit([&](const auto& m) { writer.put(m); }, message);
+  append_frame(out, static_cast<std::uint8_t>(message.index() + 1), payload);
+}
+
+inline std::string encode(const Message& message) {
+  std::string out;
+  append(out, message);
+  return out;
+}
+
+/// The message of a frame. Error of kind `protocol` if the bytes are not one.
+inline Message decode(const Frame& frame) {
+  if (frame.type == 0 || frame.type > message_types)
+    fail(Errc::protocol, "a frame of the unknown type {}: the peer speaks another protocol", frame.type);
+  try {
+    detail::WireReader reader(frame.payload);
+    Message message = detail::read_message(frame.type, reader, std::make_index_sequence<message_types>());
+    reader.end();
+    return message;
+  } catch (const Error& e) { fail(Errc::protocol, "a message of type {} is malformed: {}", frame.type, e.what()); }
+}
+
+/// Error of kind `protocol` if the peer speaks another version.
+inline void require_version(std::uint32_t theirs, std::string_view peer) {
+  if (theirs != version)
+    fail(Errc::protocol,
+         "the {} speaks version {} of the worker protocol, this program version {}: build both from one hypertune",
+         peer, theirs, version);
+}
+
+}  // namespace wire
+}  // namespace hypertune
