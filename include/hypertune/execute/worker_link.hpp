@@ -28,7 +28,7 @@ struct LinkOptions {
   double hang_limit = 0;  ///< seconds without a report or alive() until an attempt is taken for hung; 0: none
   double grace = 5;       ///< seconds between a Stop within a step and the end by force
   bool reusable = false;  ///< whether the process serves another attempt
-  wire::Welcome welcome;
+  wire::Welcome welcome = {};
 };
 
 /// The driver's side of the protocol for one worker. Each member function that takes a time tells what happened and

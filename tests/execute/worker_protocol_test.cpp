@@ -1,0 +1,235 @@
+#include "support/test.hpp"
+
+#include <hypertune/execute/worker_link.hpp>
+#include <hypertune/execute/worker_machine.hpp>
+#include <hypertune/execute/worker_protocol.hpp>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+using namespace hypertune;
+using Do = WorkerMachine::Do;
+
+namespace {
+
+wire::Message round_trip(const wire::Message& message) {
+  FrameDecoder decoder(wire::message_types);
+  for (const char byte : wire::encode(message)) decoder.feed(std::string_view(&byte, 1));
+  const auto frame = decoder.next();
+  REQUIRE(frame);
+  CHECK_FALSE(decoder.partial());
+  return wire::decode(*frame);
+}
+
+Launch some_launch() {
+  Launch launch;
+  launch.trial = 7;
+  launch.attempt = 2;
+  launch.point = {0.1, inactive, 1e-310, -0.0};
+  launch.params = Params{{"lr", 0.1}, {"n", std::int64_t{-3}}, {"b", true}, {"s", std::string("a\0b", 3)}};
+  launch.restore = {{7, 3, "step-3", 10, "abc"}, {7, 1, "step-1", 9, "def"}};
+  launch.slot = {0, "localhost", {0, 1}, {2}, {.cpus = 2, .gpus = 0.5, .memory = 1000, .custom = {{"licence", 1}}}};
+  launch.seed = ~std::uint64_t{0};
+  launch.next_step = 3;
+  return launch;
+}
+
+template <class F>
+std::string protocol_error(F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    CHECK(e.code() == Errc::protocol);
+    return e.what();
+  }
+  FAIL("no Error was thrown");
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("every message reads back as it was, and encodes the same again") {
+  Reported reported{7, 2, report("nan", std::nan("")), CheckpointInfo{7, 4, "step-4", 1, "d"}};
+  reported.report.metrics.emplace_back("inf", -std::numeric_limits<double>::infinity());
+  reported.report.metrics.emplace_back("small", 5e-324);
+  reported.report.step = 3;
+  const std::vector<wire::Message> messages{wire::Hello{.pid = 12},
+                                            wire::Welcome{.directory = "runs/x", .heartbeat = 0.5},
+                                            some_launch(),
+                                            Continue{7, 2, true},
+                                            wire::PauseOrder{{7, 2, true}, false},
+                                            Stop{7, 2, true},
+                                            wire::Shutdown{},
+                                            Started{7, 2, 3},
+                                            reported,
+                                            Checkpointed{7, 2, {7, 4, "step-4", 1, "d"}},
+                                            CheckpointLost{7, {7, 4, "step-4", 1, "d"}, "why"},
+                                            Paused{7, 2, true},
+                                            Finished{7, 2},
+                                            Stopped{7, 2},
+                                            Failed{7, 2, {Blame::preemption, "gone", false, true}},
+                                            wire::LogLine{"hello"},
+                                            wire::Alive{9}};
+  REQUIRE(messages.size() == wire::message_types);
+  for (const auto& message : messages) {
+    const auto back = round_trip(message);
+    CHECK(back.index() == message.index());
+    CHECK(wire::encode(back) == wire::encode(message));  // to the bit, NaN included
+  }
+  const auto launch = std::get<Launch>(round_trip(some_launch()));
+  CHECK(launch.params == some_launch().params);
+  CHECK(std::signbit(launch.point[3]));
+  CHECK(launch.slot.resources == some_launch().slot.resources);
+}
+
+TEST_CASE("bytes that are no frames are refused") {
+  FrameDecoder decoder(wire::message_types);
+  SECTION("too long") {
+    decoder.feed(std::string("\xff\xff\xff\x7f\x01", 5));
+    CHECK_THAT(protocol_error([&] { decoder.next(); }), ContainsSubstring("at most 16777216 are allowed"));
+    CHECK_THAT(protocol_error([&] { decoder.feed("x"); }), ContainsSubstring("after a malformed frame"));
+  }
+  SECTION("an unknown type") {
+    decoder.feed(std::string("\0\0\0\0\x63", 5));
+    CHECK_THAT(protocol_error([&] { decoder.next(); }), ContainsSubstring("unknown type 99"));
+  }
+  SECTION("a payload cut short, or too long, at every place") {
+    const auto bytes = wire::encode(some_launch());
+    const std::string payload = bytes.substr(frame_header_size);
+    for (std::size_t length = 0; length < payload.size(); ++length)
+      protocol_error([&] { wire::decode({3, payload.substr(0, length)}); });
+    protocol_error([&] { wire::decode({3, payload + "x"}); });
+  }
+  SECTION("any bytes at all: an Error or a message, never anything else") {
+    std::mt19937 random(1);
+    for (int i = 0; i < 20000; ++i) {
+      std::string payload(random() % 40, '\0');
+      for (char& c : payload) c = static_cast<char>(random() % 4 == 0 ? random() : random() % 8);
+      try {
+        static_cast<void>(wire::decode({static_cast<std::uint8_t>(1 + random() % wire::message_types), payload}));
+      } catch (const Error& e) { CHECK(e.code() == Errc::protocol); }
+    }
+  }
+}
+
+TEST_CASE("another version is refused by both sides, and says what to do") {
+  WorkerMachine machine;
+  CHECK_THAT(protocol_error([&] { machine.receive(wire::Welcome{.version = 9}); }),
+             ContainsSubstring("build both from one hypertune"));
+  WorkerLink link({});
+  CHECK_THAT(protocol_error([&] { link.receive(wire::Hello{.version = 9}, 0); }), ContainsSubstring("version 9"));
+}
+
+TEST_CASE("the worker's machine: launch, report, answers, end") {
+  WorkerMachine machine;
+  CHECK(machine.next().what == Do::wait);
+  CHECK_THAT(protocol_error([&] { machine.receive(some_launch()); }), ContainsSubstring("before the Welcome"));
+  machine.receive(wire::Welcome{});
+  machine.receive(some_launch());
+  CHECK(machine.next().what == Do::begin);
+  CHECK(machine.next().what == Do::step);
+  CHECK_THAT(protocol_error([&] { machine.receive(Continue{7, 2}); }), ContainsSubstring("no report waits"));
+  machine.receive(Continue{7, 1});  // of an earlier attempt
+  machine.reported();
+  CHECK(machine.next().what == Do::wait);
+  machine.receive(Continue{7, 2, true});
+  const auto step = machine.next();
+  CHECK((step.what == Do::step && step.save));
+  machine.reported();
+  SECTION("pause, and on") {
+    machine.receive(wire::PauseOrder{{7, 2, true}, true});
+    const auto park = machine.next();
+    CHECK((park.what == Do::park && park.save && park.keep));
+    CHECK(machine.next().what == Do::wait);
+    auto again = some_launch();
+    again.parked = true;
+    machine.receive(again);
+    CHECK(machine.next().what == Do::step);
+  }
+  SECTION("stop within a step") {
+    machine.receive(Continue{7, 2});
+    CHECK(machine.next().what == Do::step);
+    machine.receive(Stop{7, 2, true});
+    CHECK(machine.stop_requested());
+    const auto end = machine.next();
+    CHECK((end.what == Do::end && end.save));
+    machine.ended();
+    CHECK_FALSE(machine.stop_requested());
+    machine.receive(Stop{7, 2});  // crossed the end
+    auto next = some_launch();
+    next.trial = 8;
+    machine.receive(next);
+    CHECK(machine.next().what == Do::begin);
+  }
+  SECTION("a second launch") {
+    CHECK_THAT(protocol_error([&] { machine.receive(some_launch()); }), ContainsSubstring("under way"));
+  }
+  SECTION("shutdown") {
+    machine.receive(wire::Shutdown{});
+    CHECK(machine.next().what == Do::end);
+    machine.ended();
+    CHECK(machine.next().what == Do::leave);
+  }
+}
+
+TEST_CASE("the driver's link: an end is told when the process is gone, or at once where it stays") {
+  const bool reusable = GENERATE(false, true);
+  WorkerLink link({.reusable = reusable});
+  CHECK(link.start(some_launch(), 0).send.empty());  // after the greeting
+  CHECK(link.receive(wire::Hello{}, 0).send.size() == 2);
+  CHECK(link.receive(Started{7, 2, 3}, 0).events.size() == 1);
+  CHECK(link.receive(Reported{7, 2, report("x", 1), {}}, 1).events.size() == 1);
+  protocol_error([&] { link.receive(Reported{7, 2, report("x", 1), {}}, 1); });
+  protocol_error([&] { link.receive(Finished{7, 1}, 1); });
+  CHECK(link.perform(Continue{7, 2}, true, 1).send.size() == 1);
+  CHECK(link.perform(Continue{7, 2}, true, 1).send.empty());
+  const auto end = link.receive(Finished{7, 2}, 2);
+  if (reusable) {
+    CHECK(std::holds_alternative<Finished>(end.events.at(0)));
+    CHECK(link.free());
+    CHECK(link.exited({}).events.empty());
+  } else {
+    CHECK(end.events.empty());
+    CHECK(std::holds_alternative<wire::Shutdown>(end.send.at(0)));
+    CHECK(std::holds_alternative<Finished>(link.exited({}).events.at(0)));
+  }
+}
+
+TEST_CASE("the driver's link: hang, grace, death") {
+  WorkerLink link({.hang_limit = 10, .grace = 2});
+  link.start(some_launch(), 0);
+  link.receive(wire::Hello{}, 0);
+  CHECK(link.deadline() == 10);
+  SECTION("hung") {
+    link.receive(wire::Alive{1}, 6);
+    link.receive(wire::Alive{1}, 8);  // the process lives, the trial gives no sign
+    CHECK_FALSE(link.tick(15.9).kill);
+    CHECK(link.tick(16).kill);
+    CHECK_FALSE(link.tick(17).kill);
+    const auto failed = std::get<Failed>(link.exited({.text = "signal 9"}).events.at(0));
+    CHECK(failed.cause.blame == Blame::user);
+    CHECK_THAT(failed.cause.text, ContainsSubstring("hung"));
+  }
+  SECTION("a stop that is not heeded") {
+    CHECK(link.perform(Stop{7, 2}, true, 1).send.size() == 1);
+    CHECK(link.tick(3).kill);
+    CHECK(std::holds_alternative<Stopped>(link.exited({}).events.at(0)));
+  }
+  SECTION("the process dies") {
+    const auto failed = std::get<Failed>(link.exited({Blame::infrastructure, "signal 9"}).events.at(0));
+    CHECK(failed.cause.text == "signal 9");
+  }
+  SECTION("it dies while paused: nothing is told until it is asked for") {
+    link.receive(Reported{7, 2, report("x", 1), {}}, 1);
+    link.perform(Pause{7, 2}, true, 1);
+    CHECK(link.receive(Paused{7, 2, true}, 1).events.size() == 1);
+    CHECK(link.deadline() == std::numeric_limits<double>::infinity());
+    CHECK(link.exited({.text = "signal 9"}).events.empty());
+    CHECK(link.lost_parked()->text == "signal 9");
+  }
+}
