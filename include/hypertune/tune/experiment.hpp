@@ -170,10 +170,10 @@ class Experiment {
     rules.samples = options.samples;
     const std::uint64_t combinations = space_.grid_size();
     AnySearcher searcher = options.search;
-    if (searcher.name() != "grid" && combinations > 1) {
+    if (!searcher.covers_grid() && combinations > 1) {
       rules.samples = std::max<std::int64_t>(1, options.samples) * static_cast<std::int64_t>(combinations);
       searcher = mixed_grid(std::move(searcher));
-    } else if (rules.samples == 0 && searcher.name() != "grid" && options.stop.empty() && !facts_.manual) {
+    } else if (rules.samples == 0 && !searcher.finite() && options.stop.empty() && !facts_.manual) {
       fail(Errc::usage, "how many trials? set .samples (or a stop condition; a grid needs neither)");
     }
     rules.seed = options.seed;

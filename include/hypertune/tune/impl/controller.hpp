@@ -143,20 +143,26 @@ inline bool Controller::start_chosen(Outcome& out) {
   };
   const auto paused = static_cast<std::size_t>(state_.trials().counts()[TrialState::paused]);
   const Choice choice = state_.choose_next({.running = live_.size(), .paused = paused, .more_trials = more_trials()});
-  const auto require_paused = [&] {
-    if (!state_.trials().contains(choice.trial) || state_.trials()[choice.trial].state != TrialState::paused)
-      fail(Errc::usage, "the scheduler chose trial {}, which is not paused", choice.trial);
-  };
+  if (choice.kind == Choice::Kind::resume || choice.kind == Choice::Kind::stop) {
+    const bool exists = state_.trials().contains(choice.trial);
+    if (!exists || is_final(state_.trials()[choice.trial].state))
+      fail(Errc::usage, "the scheduler chose trial {}, which {}", choice.trial,
+           exists ? "has ended" : "does not exist");
+    // A scheduler takes a trial for paused once it has said so, but the run may still be leaving its slot. The slot
+    // here waits for it: the event that frees the other one asks again.
+    if (state_.trials()[choice.trial].state != TrialState::paused) {
+      give_back();
+      return false;
+    }
+  }
   switch (choice.kind) {
     case Choice::Kind::resume:
-      require_paused();
       if (!slot) slot = placement_.place(needs(choice.trial), excluded_);
       if (!slot) return false;
       launch(choice.trial, std::move(*slot), out);
       return true;
     case Choice::Kind::stop:
       give_back();
-      require_paused();
       end_trial(choice.trial, TrialState::stopped, Cause{.text = "scheduler", .retry = false}, out);
       return true;
     case Choice::Kind::start_new:
