@@ -163,7 +163,11 @@ class WorkerLoop {
           stream_.send(Paused{launch.trial, launch.attempt, true});
         }
         break;
-      case WorkerMachine::Do::end: end(Stopped{launch.trial, launch.attempt}, true); break;
+      case WorkerMachine::Do::end:
+        if (action.save && !run_->can_save())
+          if (auto made = run_->farewell()) stream_.send(Checkpointed{launch.trial, launch.attempt, std::move(*made)});
+        end(Stopped{launch.trial, launch.attempt}, true);
+        break;
       default: break;
     }
   }
@@ -218,8 +222,12 @@ class WorkerLoop {
 
   void step(const Launch& launch) {
     std::optional<Report> report = run_->step();
-    if (!report) {
-      end(Finished{launch.trial, launch.attempt}, true);
+    if (!report) {  // by itself, or because it heeds stop_requested()
+      if (auto made = run_->adopted()) stream_.send(Checkpointed{launch.trial, launch.attempt, std::move(*made)});
+      if (current_->stop_requested())
+        end(Stopped{launch.trial, launch.attempt}, true);
+      else
+        end(Finished{launch.trial, launch.attempt}, true);
       return;
     }
     steps_ = report->step.value_or(steps_) + 1;

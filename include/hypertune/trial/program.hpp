@@ -25,6 +25,10 @@ class TrialRun {
   /// The checkpoint that the trial made by itself and named in its last report, if any; given once.
   virtual std::optional<CheckpointInfo> adopted() { return std::nullopt; }
 
+  /// Called before a run that cannot save() is destroyed by a Stop that asks for a checkpoint: one that the trial made by
+  /// its own means in answer, if any.
+  virtual std::optional<CheckpointInfo> farewell() { return std::nullopt; }
+
   /// Called when the run is paused and stays in memory, and again (false) when it goes on: a run with processes of its
   /// own halts them.
   virtual void halt(bool halted) { static_cast<void>(halted); }

@@ -1,0 +1,369 @@
+// CommandProgram: a trial that is any executable; it reports by lines on its standard output.
+#pragma once
+
+#include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/error.hpp>
+#include <hypertune/local/child_process.hpp>
+#include <hypertune/local/command_line.hpp>
+#include <hypertune/local/process_end.hpp>
+#include <hypertune/local/report_line.hpp>
+#include <hypertune/record/json_text.hpp>
+#include <hypertune/space/search_space.hpp>
+#include <hypertune/trial/failure.hpp>
+#include <hypertune/trial/program.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <regex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+extern "C" char** environ;
+
+namespace hypertune::local {
+
+/// What to do about a failure when a line of the command's output matches.
+struct LogRule {
+  std::string match;  ///< a regular expression (ECMAScript), found anywhere in a line
+  bool exclude_host = false;
+  bool no_retry = false;
+};
+
+struct CommandOptions {
+  std::vector<std::string> command = {};  ///< the program and its arguments, with {names}: see CommandLine
+  std::map<std::string, std::string> metrics =
+      {};  ///< by name, a regular expression with one group, for lines without JSON
+  std::map<std::string, std::string> environment = {};  ///< added to this program's
+  std::vector<LogRule> log_rules = {};
+  double grace = 5;  ///< seconds between SIGTERM and SIGKILL
+};
+
+namespace detail {
+
+struct CommandPlan {
+  CommandLine line;
+  std::vector<std::pair<std::string, std::regex>> metrics;
+  struct Rule {
+    std::regex match;
+    LogRule what;
+  };
+  std::vector<Rule> rules;
+  CommandOptions options;
+};
+
+inline std::regex compile(const std::string& pattern, std::string_view where, std::size_t groups) {
+  try {
+    std::regex regex(pattern, std::regex::ECMAScript | std::regex::optimize);
+    if (regex.mark_count() < groups)
+      fail(Errc::usage, "{}: the regular expression '{}' needs a group (…) around the number", where, pattern);
+    return regex;
+  } catch (const std::regex_error& e) {
+    fail(Errc::usage, "{}: '{}' is no regular expression: {}", where, pattern, e.what());
+  }
+}
+
+class CommandRun final : public TrialRun {
+ public:
+  CommandRun(const CommandPlan& plan, Context& context) : plan_(plan), context_(&context) { begin(); }
+  ~CommandRun() override { leave(); }
+  CommandRun(const CommandRun&) = delete;
+  CommandRun& operator=(const CommandRun&) = delete;
+
+  bool can_save() const override { return false; }  // it saves when it wants to; see adopted()
+  void save(CheckpointWriter&) override {}
+
+  std::optional<Report> step() override {
+    for (;;) {
+      if (context_->stop_requested() && !terminating_) terminate();
+      if (auto report = next_report()) {
+        // Who is leaving is only asked for what it saves.
+        if (!terminating_ || adopted_) return report;
+        continue;
+      }
+      if (child_->status()) return finish();
+      if (terminating_ && clock() >= kill_at_) child_->signal(SIGKILL);
+      pump(0.05);
+    }
+  }
+
+  std::optional<CheckpointInfo> adopted() override { return std::exchange(adopted_, std::nullopt); }
+
+  std::optional<CheckpointInfo> farewell() override {
+    terminate();
+    std::optional<CheckpointInfo> made;
+    while (!child_->status()) {
+      if (clock() >= kill_at_) child_->signal(SIGKILL);
+      pump(0.05);
+    }
+    while (next_report())
+      if (adopted_) made = adopted();
+    if (adopted_) made = adopted();
+    return made;
+  }
+
+  void halt(bool halted) override {
+    child_->signal(halted ? SIGSTOP : SIGCONT);
+    halted_ = halted;
+  }
+
+  bool reset(Context& context) override {
+    leave();
+    context_ = &context;
+    begin();
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t longest_line = std::size_t{1} << 20U;
+
+  static double clock() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+
+  void begin() {
+    lines_.clear();
+    pending_.clear();
+    out_.clear();
+    err_.clear();
+    tail_.clear();
+    adopted_.reset();
+    terminating_ = halted_ = exclude_host_ = no_retry_ = false;
+    steps_ = context_->next_step();
+    store_.emplace(context_->directory().parent_path().parent_path());
+    const auto log = context_->directory() / "log";
+    log_ = hypertune::detail::open_at(AT_FDCWD, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+    if (!log_) hypertune::detail::fail_io(errno, "open", log);
+    folder_ =
+        std::filesystem::absolute(context_->directory()) / "saved";  // the command's own; sealed ones are moved away
+    std::filesystem::create_directories(folder_);
+    CommandLine::Values values;
+    for (const auto& [name, value] : context_->params()) values[name] = to_string(value);
+    const std::string restore =
+        context_->restore() ? std::filesystem::absolute(context_->restore()->directory()).string() : "";
+    const std::pair<const char*, std::string> words[] = {
+        {"trial", std::to_string(context_->trial())},
+        {"step", std::to_string(steps_)},
+        {"directory", std::filesystem::absolute(context_->directory())},
+        {"checkpoint", folder_.string()},
+        {"restore", restore}};
+    for (const auto& [name, value] : words) values.emplace(name, value);  // a parameter of that name wins
+    child_ = std::make_unique<ChildProcess>(plan_.line(values), environment(restore));
+  }
+
+  std::vector<std::string> environment(const std::string& restore) const {
+    std::map<std::string, std::string> entries;
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+      const std::string_view text(*entry);
+      const auto equals = text.find('=');
+      if (equals != std::string_view::npos) entries[std::string(text.substr(0, equals))] = text.substr(equals + 1);
+    }
+    for (const auto& [name, value] : plan_.options.environment) entries[name] = value;
+    std::string params;
+    hypertune::detail::append_json_object(params, context_->params());
+    entries["HYPERTUNE_PARAMS"] = params;
+    entries["HYPERTUNE_TRIAL"] = std::to_string(context_->trial());
+    entries["HYPERTUNE_STEP"] = std::to_string(steps_);
+    entries["HYPERTUNE_SEED"] = std::to_string(context_->seed());
+    entries["HYPERTUNE_DIRECTORY"] = std::filesystem::absolute(context_->directory());
+    entries["HYPERTUNE_CHECKPOINT"] = folder_;
+    if (restore.empty())
+      entries.erase("HYPERTUNE_RESTORE");
+    else
+      entries["HYPERTUNE_RESTORE"] = restore;
+    std::vector<std::string> out;
+    for (const auto& [name, value] : entries) out.push_back(name + "=" + value);
+    return out;
+  }
+
+  void pump(double seconds) {
+    std::string out, err;
+    child_->pump(seconds, out, err);
+    cut(err_, err, [&](std::string_view line) {
+      log(line);
+      match_rules(line);
+      tail_.emplace_back(line.substr(0, 500));
+      if (tail_.size() > 3) tail_.pop_front();
+    });
+    cut(out_, out, [&](std::string_view line) { lines_.emplace_back(line); });
+  }
+
+  // Whole lines go to `take`; at the end of the output the last one does even without its newline.
+  template <class Take>
+  void cut(std::string& partial, std::string_view more, const Take& take) {
+    if (!more.empty()) context_->alive();  // it prints: it is not hung
+    partial += more;
+    std::size_t begin = 0;
+    for (auto end = partial.find('\n'); end != std::string::npos; end = partial.find('\n', begin)) {
+      std::string_view line = std::string_view(partial).substr(begin, end - begin);
+      if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+      take(line);
+      begin = end + 1;
+    }
+    partial.erase(0, begin);
+    if (partial.size() > longest_line || (child_->status() && !partial.empty())) {
+      take(std::string_view(partial));
+      partial.clear();
+    }
+  }
+
+  std::optional<Report> next_report() {
+    while (!lines_.empty()) {
+      const std::string line = std::move(lines_.front());
+      lines_.pop_front();
+      match_rules(line);
+      if (auto parsed = parse_report_line(line)) {
+        if (auto report = take_report(std::move(*parsed))) return report;
+        continue;
+      }
+      log(line);
+      if (auto report = match_metrics(line)) return report;
+    }
+    if (child_->status() && !pending_.empty()) return flush_metrics();
+    return std::nullopt;
+  }
+
+  std::optional<Report> take_report(ReportLine line) {
+    if (line.checkpoint)
+      adopt(*line.checkpoint, line.step ? *line.step + 1 : line.metrics.empty() ? steps_ : steps_ + 1);
+    if (line.metrics.empty()) return std::nullopt;  // a checkpoint alone is no step: it goes with the next report
+    Report report(std::move(line.metrics));
+    report.step = line.step;
+    steps_ = line.step.value_or(steps_) + 1;
+    return report;
+  }
+
+  void adopt(const std::string& name, int steps) {
+    try {
+      require_safe_name(name);
+      adopted_ = store_->adopt(context_->trial(), steps, folder_ / name);
+    } catch (const Error& e) { log(fmt::format("hypertune: the checkpoint '{}' is not taken: {}", name, e.what())); }
+  }
+
+  std::optional<Report> match_metrics(const std::string& line) {
+    std::optional<Report> complete;
+    for (const auto& [name, regex] : plan_.metrics) {
+      std::smatch match;
+      if (line.size() > 4096 || !std::regex_search(line, match, regex)) continue;
+      const std::string text = match[1].str();
+      char* end = nullptr;
+      const double value = std::strtod(text.c_str(), &end);
+      if (text.empty() || end == text.c_str()) continue;
+      if (find_metric(pending_, name) != nullptr && !complete) complete = flush_metrics();  // the next step's
+      pending_.emplace_back(name, value);
+    }
+    if (!complete && !pending_.empty() && pending_.size() == plan_.metrics.size()) complete = flush_metrics();
+    return complete;
+  }
+  std::optional<Report> flush_metrics() {
+    ++steps_;
+    return Report(std::exchange(pending_, {}));
+  }
+
+  void match_rules(std::string_view line) {
+    if (line.size() > 4096) line = line.substr(0, 4096);
+    for (const auto& rule : plan_.rules)
+      if (std::regex_search(line.begin(), line.end(), rule.match)) {
+        exclude_host_ = exclude_host_ || rule.what.exclude_host;
+        no_retry_ = no_retry_ || rule.what.no_retry;
+      }
+  }
+
+  std::optional<Report> finish() {
+    const int status = *child_->status();
+    if (terminating_ || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) return std::nullopt;
+    Cause cause = cause_of_status(status, "the command");
+    std::string words;
+    for (const auto& line : tail_) words += (words.empty() ? "" : " | ") + line;
+    if (!words.empty()) cause.text += ": " + words;
+    cause.exclude_host = exclude_host_;
+    cause.retry = !no_retry_;
+    throw TrialFailure(std::move(cause));
+  }
+
+  void terminate() {
+    if (terminating_) return;
+    terminating_ = true;
+    kill_at_ = clock() + plan_.options.grace;
+    child_->signal(SIGTERM);
+    if (halted_) child_->signal(SIGCONT);
+  }
+
+  // Asks it to leave, and sees to it.
+  void leave() {
+    if (child_ && !child_->status()) {
+      terminate();
+      while (!child_->status()) {
+        if (clock() >= kill_at_) child_->signal(SIGKILL);
+        pump(0.05);
+      }
+    }
+    child_.reset();
+    log_ = Descriptor();
+  }
+
+  void log(std::string_view line) {
+    std::string text(line);
+    text += '\n';
+    if (log_) static_cast<void>(!::write(log_.get(), text.data(), text.size()));
+  }
+
+  const CommandPlan& plan_;
+  Context* context_;
+  std::optional<LocalCheckpointStore> store_;
+  std::filesystem::path folder_;
+  Descriptor log_;
+  std::unique_ptr<ChildProcess> child_;
+  std::string out_, err_;          // lines not whole yet
+  std::deque<std::string> lines_;  // of its standard output, not looked at yet
+  std::deque<std::string> tail_;   // the last ones of its standard error
+  Metrics pending_;                // read by regular expressions
+  std::optional<CheckpointInfo> adopted_;
+  int steps_ = 0;
+  bool terminating_ = false, halted_ = false, exclude_host_ = false, no_retry_ = false;
+  double kill_at_ = 0;
+};
+
+}  // namespace detail
+
+/// A trial that is an external command. It gets its parameters by {name} in its arguments, or as JSON in
+/// HYPERTUNE_PARAMS; reports by JSON lines on its standard output, one a step (`{"step": 3, "accuracy": 0.91,
+/// "checkpoint": "step-3"}`); and saves by writing a folder under HYPERTUNE_CHECKPOINT and naming it in a report. Its
+/// other output goes to trials/<id>/log. Works under every executor.
+class CommandProgram final : public Program {
+ public:
+  /// Error of kind `usage` if the command names an unknown parameter, or an expression is malformed.
+  CommandProgram(const SearchSpace& space, CommandOptions options)
+      : CommandProgram(names_of(space), std::move(options)) {}
+  CommandProgram(const std::vector<std::string>& names, CommandOptions options)
+      : plan_{CommandLine(options.command, names), {}, {}, options} {
+    for (const auto& [name, pattern] : options.metrics)
+      plan_.metrics.emplace_back(name, detail::compile(pattern, "metrics: " + name, 1));
+    for (const auto& rule : options.log_rules)
+      plan_.rules.push_back({detail::compile(rule.match, "failures: log", 0), rule});
+    if (!(options.grace >= 0)) fail(Errc::usage, "the command's grace is {} s, but must be 0 or more", options.grace);
+  }
+
+  std::unique_ptr<TrialRun> begin(Context& context) const override {
+    return std::make_unique<detail::CommandRun>(plan_, context);
+  }
+  bool reusable() const override { return true; }
+
+ private:
+  static std::vector<std::string> names_of(const SearchSpace& space) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < space.size(); ++i) names.push_back(space.name(i));
+    return names;
+  }
+
+  detail::CommandPlan plan_;
+};
+
+}  // namespace hypertune::local

@@ -1,0 +1,181 @@
+#include "local_support.hpp"
+
+#include <hypertune/local/command.hpp>
+
+#include <cmath>
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace hypertune;
+using namespace hypertune::test;
+
+namespace {
+
+std::shared_ptr<const Program> shell(const std::string& script, local::CommandOptions options = {}) {
+  options.command = {"/bin/sh", "-c", script};
+  return std::make_shared<local::CommandProgram>(std::vector<std::string>{"mode", "lr"}, std::move(options));
+}
+std::string log_of(Bench& bench, TrialId trial = 0) {
+  std::ifstream in(bench.directory.path() / "trials" / std::to_string(trial) / "log");
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+double value_of(const Reported& reported, const char* name) {
+  const double* value = find_metric(reported.report.metrics, name);
+  REQUIRE(value != nullptr);
+  return *value;
+}
+
+}  // namespace
+
+TEST_CASE("report lines: JSON as programs print it, and what is none") {
+  const auto line = local::parse_report_line(
+      R"({"step": 3, "acc": 0.91, "nan": NaN, "inf": -Infinity, "q": "NaN", "ok": true, "note": "x,}", "more": {"a": [1]}, "checkpoint": "s\u00e9"})");
+  REQUIRE(line);
+  CHECK(line->step == 3);
+  CHECK(line->checkpoint == "s\xc3\xa9");
+  REQUIRE(line->metrics.size() == 5);
+  CHECK(line->metrics[0] == std::pair<std::string, double>("acc", 0.91));
+  CHECK(std::isnan(line->metrics[1].second));
+  CHECK(std::isinf(line->metrics[2].second));
+  CHECK(line->metrics[4].second == 1);
+  for (const char* other :
+       {"", "acc 3", "{", "{}", "[1]", R"({"a": })", R"({"a": 1} x)", R"({"step": -1, "a": 1})", R"({"a": "b"})",
+        R"({"step": 1.5, "a": 2})", R"({"a": 1)", R"({"a": 0x1})", R"({"a\u12": 1})"})
+    CHECK_FALSE(local::parse_report_line(other));
+}
+
+TEST_CASE("the command line: names, braces, mistakes") {
+  const local::CommandLine line({"./train", "--lr={lr}", "{{{trial}}}", "{mode}"}, {"lr", "mode"});
+  CHECK(line({{"lr", "0.1"}, {"trial", "7"}}) == std::vector<std::string>{"./train", "--lr=0.1", "{7}", ""});
+  CHECK_THROWS_WITH(local::CommandLine({"a", "{rl}"}, {"lr"}), ContainsSubstring("did you mean 'lr'"));
+  CHECK_THROWS_WITH(local::CommandLine({"a", "{lr"}, {"lr"}), ContainsSubstring("does not close"));
+  CHECK_THROWS_WITH(local::CommandLine({"a", "lr}"}, {"lr"}), ContainsSubstring("did not open"));
+  CHECK_THROWS_WITH(local::CommandLine({}, {}), ContainsSubstring("empty"));
+  CHECK_THROWS_WITH(shell("x", {.metrics = {{"a", "("}}}), ContainsSubstring("no regular expression"));
+  CHECK_THROWS_WITH(shell("x", {.metrics = {{"a", "b"}}}), ContainsSubstring("needs a group"));
+}
+
+TEST_CASE("a command reports by lines; the rest is its log") {
+  Bench bench(shell(R"(echo starting; echo "params $HYPERTUNE_PARAMS $HYPERTUNE_TRIAL {mode}"
+echo '{{"acc": 0.5}}'; echo oops >&2; printf '{{"step": 4, "acc": NaN}}')"));
+  bench.launch(0, "m");
+  CHECK(bench.events.next<Started>().next_step == 0);
+  CHECK(value_of(bench.events.next<Reported>(), "acc") == 0.5);
+  bench.executor.perform(Continue{0, 0});
+  const auto last = bench.events.next<Reported>();  // without a newline
+  CHECK(std::isnan(value_of(last, "acc")));
+  CHECK(last.report.step == 4);
+  bench.executor.perform(Continue{0, 0});
+  bench.events.next<Finished>();
+  const auto log = log_of(bench);
+  CHECK_THAT(log, ContainsSubstring("starting\n"));
+  CHECK_THAT(log, ContainsSubstring("params {\"mode\": \"m\"} 0 m\n"));
+  CHECK_THAT(log, ContainsSubstring("oops\n"));
+}
+
+TEST_CASE("an unchanged program is read by regular expressions") {
+  Bench bench(shell("for i in 1 2; do echo \"epoch $i acc=0.$i\"; echo \"loss: $i.5\"; done",
+                    {.metrics = {{"accuracy", "acc=([0-9.]+)"}, {"loss", "loss: ([0-9.]+)"}}}));
+  bench.launch(0, "");
+  for (const double i : {1.0, 2.0}) {
+    const auto reported = bench.events.next<Reported>();
+    CHECK(value_of(reported, "accuracy") == Approx(i / 10));
+    CHECK(value_of(reported, "loss") == i + 0.5);
+    bench.executor.perform(Continue{0, 0});
+  }
+  bench.events.next<Finished>();
+}
+
+TEST_CASE("a command that fails says why, and rules judge it") {
+  Bench bench(shell(R"(case {mode} in exit) echo "bad thing" >&2; exit 3;; kill) kill -9 $$;; segv) kill -SEGV $$;;
+ecc) echo "CUDA error: an ECC error"; exit 1;; config) echo "invalid config" >&2; exit 1;; esac)",
+                    {.log_rules = {{"CUDA error.*ECC", true, false}, {"invalid config", false, true}}}));
+  const auto cause = [&](const char* mode) {
+    bench.launch(0, mode);
+    return bench.events.next<Failed>().cause;
+  };
+  auto c = cause("exit");
+  CHECK(c.blame == Blame::user);
+  CHECK(c.text == "the command exited with code 3: bad thing");
+  CHECK((c.retry && !c.exclude_host));
+  c = cause("kill");
+  CHECK(c.blame == Blame::infrastructure);
+  CHECK_THAT(c.text, ContainsSubstring("the command was killed by signal 9"));
+  CHECK(cause("segv").blame == Blame::user);
+  CHECK(cause("ecc").exclude_host);
+  CHECK_FALSE(cause("config").retry);
+}
+
+TEST_CASE("a program that is not there is an error that names it") {
+  Bench bench(std::make_shared<local::CommandProgram>(std::vector<std::string>{},
+                                                      local::CommandOptions{.command = {"./no-such"}}));
+  bench.launch(0, "");
+  CHECK_THAT(bench.events.next<Failed>().cause.text, ContainsSubstring("cannot run './no-such': No such file"));
+}
+
+TEST_CASE("a command's checkpoints are taken over and given back") {
+  Bench bench(shell(R"(if [ -n "$HYPERTUNE_RESTORE" ]; then n=$(cat $HYPERTUNE_RESTORE/n); else n=0; fi
+while :; do n=$((n+1)); mkdir $HYPERTUNE_CHECKPOINT/s$n; echo $n > $HYPERTUNE_CHECKPOINT/s$n/n
+echo "{{\"step\": $((n-1)), \"n\": $n, \"checkpoint\": \"s$n\"}}"; sleep 0.05; done)"));
+  bench.launch(0, "");
+  const auto reported = bench.events.next<Reported>();
+  REQUIRE(reported.checkpoint);
+  CHECK(reported.checkpoint->steps == 1);
+  bench.executor.perform(Stop{0, 0});
+  bench.events.next<Stopped>();
+  auto again = bench.make(0, "", 1);
+  again.restore = {*reported.checkpoint};
+  bench.executor.perform(again);
+  CHECK(bench.events.next<Started>().next_step == 1);
+  CHECK(value_of(bench.events.next<Reported>(), "n") == 2);
+}
+
+TEST_CASE("SIGTERM asks a command to save and leave; one that does not is ended by force") {
+  const auto script =
+      R"(trap 'mkdir $HYPERTUNE_CHECKPOINT/last; echo "{{\"step\": 0, \"checkpoint\": \"last\"}}"; exit 0' TERM
+echo '{{"acc": 1}}'; while :; do sleep 0.02; done)";
+  SECTION("between reports") {
+    Bench bench(shell(script));
+    bench.launch(0, "");
+    bench.events.next<Reported>();
+    bench.executor.perform(Stop{0, 0, true});
+    CHECK(bench.events.next<Checkpointed>().checkpoint.steps == 1);
+    bench.events.next<Stopped>();
+  }
+  SECTION("within a step") {
+    Bench bench(shell(script));
+    bench.launch(0, "");
+    bench.events.next<Reported>();
+    bench.executor.perform(Continue{0, 0});
+    bench.executor.perform(Stop{0, 0, true});
+    bench.events.next<Stopped>();
+  }
+  SECTION("deaf") {
+    Bench bench(shell("trap '' TERM; echo '{{\"acc\": 1}}'; while :; do sleep 0.02; done", {.grace = 0.1}));
+    bench.launch(0, "");
+    bench.events.next<Reported>();
+    bench.executor.perform(Stop{0, 0});
+    bench.events.next<Stopped>(3);
+  }
+}
+
+TEST_CASE("what a command leaves behind ends with it") {
+  Bench bench(shell(R"(sleep 1000 & echo "{{\"a\": $!}}"; setsid sleep 1000 & echo "{{\"a\": $!}}"; wait)"));
+  bench.launch(0, "");
+  const auto first = static_cast<pid_t>(value_of(bench.events.next<Reported>(), "a"));
+  bench.executor.perform(Continue{0, 0});
+  const auto second = static_cast<pid_t>(value_of(bench.events.next<Reported>(), "a"));
+  CHECK(::kill(first, 0) == 0);
+  bench.executor.perform(Stop{0, 0});
+  bench.events.next<Stopped>();
+  // The process that serves the next trial has swept by then.
+  bench.launch(1, "");
+  bench.events.next<Reported>();
+  CHECK(::kill(first, 0) != 0);
+  CHECK(::kill(second, 0) != 0);
+}
