@@ -34,7 +34,7 @@ struct Config {
 // Gradient descent on a parabola; too small a rate is slow, too large a one diverges.
 ht::Training train(Config config, ht::Context& context) {
   double x = 1;
-  for (int step = context.next_step();; ++step) {
+  for (int step = context.next_step(); step < 1000; ++step) {
     x -= config.rate * 2 * x;
     co_yield ht::report("distance", std::fabs(x));
   }

@@ -20,7 +20,7 @@ struct Config {
 
 ht::Training descend(Config config, ht::Context& context) {
   double x = 1;
-  for (int step = context.next_step();; ++step) {
+  for (int step = context.next_step(); step < 1000; ++step) {
     x -= config.rate * 2 * x;
     co_yield ht::report("distance", x * x);
   }

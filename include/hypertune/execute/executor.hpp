@@ -162,7 +162,7 @@ concept Executor = std::movable<E> &&
 class AnyExecutor {
  public:
   template <class E>
-    requires(Executor<E> && !std::same_as<E, AnyExecutor>)
+    requires(!std::same_as<E, AnyExecutor> && Executor<E>)
   AnyExecutor(E executor) : self_(std::make_shared<Holder<E>>(std::move(executor))) {}  // NOLINT: implicit on purpose
 
   std::vector<Host> hosts() const { return self_->hosts(); }

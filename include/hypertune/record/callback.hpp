@@ -128,7 +128,7 @@ void dispatch_record(C& callback, const Record& record) {
 class AnyCallback {
  public:
   template <class C>
-    requires(Callback<C> && !std::same_as<C, AnyCallback>)
+    requires(!std::same_as<C, AnyCallback> && Callback<C>)
   AnyCallback(C callback)  // NOLINT: implicit on purpose
       : AnyCallback(std::make_shared<C>(std::move(callback))) {}
   template <Callback C>

@@ -85,7 +85,7 @@ concept Scheduler = std::movable<S> && requires(S& scheduler, const Progress& pr
 class AnyScheduler {
  public:
   template <class S>
-    requires(Scheduler<S> && !std::same_as<S, AnyScheduler>)
+    requires(!std::same_as<S, AnyScheduler> && Scheduler<S>)
   AnyScheduler(S scheduler)
   // NOLINT: implicit on purpose
   {

@@ -117,7 +117,7 @@ bool reads_all_losses(const S& searcher) {
 class AnySearcher {
  public:
   template <class S>
-    requires(Searcher<S> && !std::same_as<S, AnySearcher>)
+    requires(!std::same_as<S, AnySearcher> && Searcher<S>)
   AnySearcher(S searcher) : self_(std::make_unique<Holder<S>>(std::move(searcher))) {}  // NOLINT: implicit on purpose
   AnySearcher(const AnySearcher& other) : self_(other.self_->clone()) {}
   AnySearcher(AnySearcher&&) noexcept = default;
