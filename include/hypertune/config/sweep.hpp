@@ -3,6 +3,7 @@
 
 #include <hypertune/config/algorithms.hpp>
 #include <hypertune/config/space.hpp>
+#include <hypertune/config/sweep_text.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/tune/options.hpp>
 
@@ -15,42 +16,9 @@
 
 namespace hypertune {
 
-/// What to do when a line of a trial's log matches (failures.log).
-struct LogRuleText {
-  std::string match;  ///< a regular expression
-  bool exclude_host = false;
-  bool no_retry = false;
-};
-
-/// trial: how to run one.
-struct TrialText {
-  std::vector<std::string> command;            ///< with placeholders {name}
-  std::map<std::string, std::string> metrics;  ///< by name, regular expressions over the output; empty: JSON lines
-  std::map<std::string, std::string> environment;
-  double grace = 10;  ///< seconds from SIGTERM to SIGKILL
-  std::vector<LogRuleText> log_rules;
-};
-
-/// executor: where the trials run.
-struct ExecutorText {
-  std::string type = "local";         ///< local or simulated
-  std::string workers = "processes";  ///< local: processes or threads
-  double cpus = 0, gpus = -1;         ///< what the machine gives; 0 and -1: what it has
-  std::uint64_t memory = 0;
-  std::map<std::string, double> custom;
-};
-
-/// A sweep as read: everything is validated, nothing is started. `options.executor` is left to the caller, who knows
-/// which backends it was built with.
-struct Sweep {
-  SearchSpace space;
-  Options options;
-  std::optional<TrialText> trial;  ///< absent in a study's file
-  ExecutorText executor;
-  std::filesystem::path file;
-};
-
 namespace detail {
+
+using words = std::vector<std::string_view>;
 
 inline Mode mode_from_yaml(const Node& node) {
   const auto text = node.as<std::string>();
@@ -152,7 +120,7 @@ inline std::vector<LogRuleText> log_rules_from_yaml(const Node& node) {
         rule.no_retry = true;
       else
         item["do"].fail("'do' must be exclude_host or no_retry, not '{}'{}", what,
-                        suggestion(what, {"exclude_host", "no_retry"}));
+                        suggestion(what, words({"exclude_host", "no_retry"})));
     }
     rules.push_back(std::move(rule));
   }
@@ -196,7 +164,7 @@ inline ExecutorText executor_from_yaml(const Node& node) {
   if (executor.type == "ssh" || executor.type == "kubernetes")
     node.fail("executor '{}' is not built into this command", executor.type);
   if (executor.type != "local")
-    node.fail("there is no executor '{}'{}", executor.type, suggestion(executor.type, {"local"}));
+    node.fail("there is no executor '{}'{}", executor.type, suggestion(executor.type, words({"local"})));
   if (executor.workers != "processes" && executor.workers != "threads")
     node["workers"].fail("'workers' must be processes or threads, not '{}'", executor.workers);
   return executor;
@@ -240,6 +208,9 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
   if (const auto schedule = root.find("schedule")) options.schedule = scheduler_from_yaml(*schedule);
   if (const auto resources = root.find("resources")) options.resources = detail::resources_from_yaml(*resources);
   if (const auto concurrency = root.find("concurrency")) options.concurrency = detail::at_least(*concurrency, 1);
+  // Who says how many trials run at once, and nothing of what each takes, means just that number.
+  const bool cpus_given = root.has("resources") && root["resources"].has("cpus");
+  if (options.concurrency > 0 && !cpus_given) options.resources.cpus = 0;
   if (const auto stop = root.find("stop")) options.stop = detail::stop_from_yaml(*stop, objectives_of(options));
   if (const auto checkpoint = root.find("checkpoint")) options.checkpoint = detail::checkpoint_from_yaml(*checkpoint);
   if (const auto hang = root.find("hang_limit")) options.hang_limit = hang->duration();

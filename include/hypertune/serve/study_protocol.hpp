@@ -1,6 +1,7 @@
 // Ask/tell as JSON: one request in, one answer out, whatever carries them.
 #pragma once
 
+#include <hypertune/serve/http_answer.hpp>
 #include <hypertune/tune/study.hpp>
 
 #include <boost/json.hpp>
@@ -13,12 +14,6 @@
 #include <utility>
 
 namespace hypertune {
-
-/// An answer: an HTTP status and a JSON text.
-struct StudyAnswer {
-  int status = 200;
-  std::string body;
-};
 
 namespace detail {
 
@@ -82,11 +77,11 @@ inline json::object parse_request(std::string_view body) {
 
 /// Carries out one request on `study`: POST /ask, /tell, /report; GET /best. Never throws for what a caller sent: bad
 /// input is an answer of 4xx with {"error": "…"} and changes nothing. A failing disk throws.
-inline StudyAnswer answer_study(ErasedStudy& study, std::string_view method, std::string_view target,
-                                std::string_view body) {
+inline HttpAnswer answer_study(ErasedStudy& study, std::string_view method, std::string_view target,
+                               std::string_view body) {
   namespace json = boost::json;
   const auto error = [](int status, std::string_view text) {
-    return StudyAnswer{status, json::serialize(json::object{{"error", text}})};
+    return HttpAnswer{status, json::serialize(json::object{{"error", text}})};
   };
   const bool known = target == "/ask" || target == "/tell" || target == "/report" || target == "/best";
   if (!known) return error(404, "no such resource: POST /ask, POST /tell, POST /report, GET /best");

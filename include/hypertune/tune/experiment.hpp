@@ -57,19 +57,40 @@ class Experiment {
         objectives_(objectives_of(options)),
         facts_(facts),
         callbacks_(options.callbacks, [this](const std::string& text) { note(text); }) {
-    check(options);
+    require_sound(options, facts_.hosts);
     if (options.display != Display::quiet && !facts_.manual) make_display(options);
     std::filesystem::create_directories(directory_ / "trials");
     journal_.emplace(Journal::open(directory_));
-    if (journal_->last() > 0 && !options.resume)
-      fail(
-          Errc::usage,
-          "'{}' holds an experiment already: resume it (--resume, .resume = true), choose another output, or delete it",
-          directory_.string());
+    if (journal_->last() > 0 && !options.resume) refuse_to_overwrite(directory_);
     make_controller(options);
     store_.emplace(directory_);
     journal_->on_committed([this](std::span<const Record> batch) { follow(batch); });
     replay(options);
+  }
+
+  [[noreturn]] static void refuse_to_overwrite(const std::filesystem::path& directory) {
+    fail(Errc::usage,
+         "'{}' holds an experiment already: resume it (--resume, .resume = true), choose another output, or delete it",
+         directory.string());
+  }
+
+  /// What can be told before anything is touched: options that contradict each other, and trials that no host can ever
+  /// run. Error of kind `usage` or `resources`.
+  static void require_sound(const Options& options, const std::vector<Host>& hosts) {
+    const auto objectives = objectives_of(options);
+    if (objectives.size() > 1 && !options.search.multi_objective())
+      fail(Errc::usage, "the searcher '{}' reads one objective only, but {} are given", options.search.name(),
+           objectives.size());
+    if (options.samples < 0) fail(Errc::usage, ".samples is {}: it must be 0 (all of a grid) or more", options.samples);
+    if (options.concurrency < 0)
+      fail(Errc::usage, ".concurrency is {}: it must be 0 (no limit) or more", options.concurrency);
+    if (options.max_failures < 0) fail(Errc::usage, ".max_failures is {}: it must be 0 or more", options.max_failures);
+    const Resources& r = options.resources;
+    if (!(r.cpus >= 0) || !(r.gpus >= 0)) fail(Errc::usage, ".resources: cpus and gpus must be 0 or more");
+    options.checkpoint.validate();
+    const Placement placement(hosts);
+    if (!options.resources_for && !placement.possible(options.resources))
+      fail(Errc::resources, "no trial can ever run: {}", placement.why_not(options.resources));
   }
 
   const std::filesystem::path& directory() const { return directory_; }
@@ -140,19 +161,6 @@ class Experiment {
   }
 
  private:
-  static void check(const Options& options) {
-    const auto objectives = objectives_of(options);
-    if (objectives.size() > 1 && !options.search.multi_objective())
-      fail(Errc::usage, "the searcher '{}' reads one objective only, but {} are given", options.search.name(),
-           objectives.size());
-    if (options.samples < 0) fail(Errc::usage, ".samples is {}: it must be 0 (all of a grid) or more", options.samples);
-    if (options.concurrency < 0)
-      fail(Errc::usage, ".concurrency is {}: it must be 0 (no limit) or more", options.concurrency);
-    if (options.max_failures < 0) fail(Errc::usage, ".max_failures is {}: it must be 0 or more", options.max_failures);
-    const Resources& r = options.resources;
-    if (!(r.cpus >= 0) || !(r.gpus >= 0)) fail(Errc::usage, ".resources: cpus and gpus must be 0 or more");
-  }
-
   void make_display(const Options& options) {
     Capacity capacity;
     capacity.per_trial = options.resources;
@@ -188,8 +196,6 @@ class Experiment {
     rules.manual = facts_.manual;
     for (const auto& params : options.start_with) rules.start_with.push_back(space_.point(params));
     Placement placement(facts_.hosts);
-    if (rules.uniform_resources && !placement.possible(options.resources))
-      fail(Errc::resources, "no trial can ever run: {}", placement.why_not(options.resources));
     const SearchGoal goal{
         .objectives = objectives_.size(),
         .samples = rules.samples,

@@ -179,12 +179,14 @@ inline Seconds Tuner::next_wake(Seconds now) {
 inline Results Tuner::run() {
   directory_ = experiment_directory(options_);
   auto& executor = options_.executor;
+  Experiment::require_sound(options_, executor.hosts());
+  if (has_journal(directory_) && !options_.resume) Experiment::refuse_to_overwrite(directory_);
+  std::filesystem::create_directories(directory_);
   ExecutorStart start;
   start.program = program_;
   start.directory = directory_;
   start.sink = [this](Event event) { post(std::move(event)); };
   start.hang_limit = options_.hang_limit;
-  std::filesystem::create_directories(directory_);
   // Before any thread of ours exists: an executor may fork here.
   executor.start(std::move(start));
   struct Shutdown {

@@ -1,7 +1,8 @@
-// Ask/tell over HTTP on loopback, for programs in other languages.
+// A small HTTP server on loopback that answers JSON, for programs in other languages.
 #pragma once
 
-#include <hypertune/serve/study_protocol.hpp>
+#include <hypertune/error.hpp>
+#include <hypertune/serve/http_answer.hpp>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -15,19 +16,23 @@
 #include <boost/beast/http.hpp>
 
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <exception>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace hypertune {
 
-/// Serves one study. Listens on 127.0.0.1 only, and answers only requests that name it so (a web page that has a name
-/// resolve to loopback cannot reach it). One thread: run()'s.
-class StudyServer {
+/// Serves what `answer(method, target, body)` says. Listens on 127.0.0.1 only, and answers only requests that name it
+/// so (a web page that has a name resolve to loopback cannot reach it). One thread: run()'s.
+class LoopbackServer {
  public:
   /// Binds `port` (0: any free one). Error of kind `io` when it is taken.
-  StudyServer(ErasedStudy& study, std::uint16_t port) : study_(study), acceptor_(context_) {
+  LoopbackServer(HttpAnswerer answer, std::uint16_t port) : answer_(std::move(answer)), acceptor_(context_) {
     using boost::asio::ip::tcp;
     const tcp::endpoint endpoint(boost::asio::ip::address_v4::loopback(), port);
     try {
@@ -43,7 +48,7 @@ class StudyServer {
 
   std::string address() const { return fmt::format("http://127.0.0.1:{}", acceptor_.local_endpoint().port()); }
 
-  /// Serves until SIGINT, SIGTERM or stop(). Throws Error when the disk fails.
+  /// Serves until SIGINT, SIGTERM or stop(). What `answer` throws ends it and is thrown here, after an answer of 500.
   void run() {
     boost::asio::signal_set signals(context_, SIGINT, SIGTERM);
     signals.async_wait([this](const boost::system::error_code& error, int) {
@@ -126,16 +131,16 @@ class StudyServer {
     if (host != "127.0.0.1" && host != "localhost")
       return response(403, "{\"error\":\"this server answers to 127.0.0.1 and localhost only\"}", request.version());
     try {
-      auto answer = answer_study(study_, view(request.method_string()), view(request.target()), request.body());
+      HttpAnswer answer = answer_(view(request.method_string()), view(request.target()), request.body());
       return response(answer.status, std::move(answer.body), request.version());
     } catch (...) {
       error_ = std::current_exception();
       context_.stop();
-      return response(500, "{\"error\":\"the record cannot be written; see the server's message\"}", request.version());
+      return response(500, "{\"error\":\"the server has failed; see its message\"}", request.version());
     }
   }
 
-  ErasedStudy& study_;
+  HttpAnswerer answer_;
   boost::asio::io_context context_{1};
   boost::asio::ip::tcp::acceptor acceptor_;
   int connections_ = 0;

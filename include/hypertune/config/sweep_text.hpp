@@ -1,0 +1,51 @@
+// A sweep as read from its file: plain data, no YAML.
+#pragma once
+
+#include <hypertune/space/search_space.hpp>
+#include <hypertune/tune/options.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hypertune {
+
+/// What to do when a line of a trial's log matches (failures.log).
+struct LogRuleText {
+  std::string match;  ///< a regular expression
+  bool exclude_host = false;
+  bool no_retry = false;
+};
+
+/// trial: how to run one.
+struct TrialText {
+  std::vector<std::string> command;            ///< with placeholders {name}
+  std::map<std::string, std::string> metrics;  ///< by name, regular expressions over the output; empty: JSON lines
+  std::map<std::string, std::string> environment;
+  double grace = 10;  ///< seconds from SIGTERM to SIGKILL
+  std::vector<LogRuleText> log_rules;
+};
+
+/// executor: where the trials run.
+struct ExecutorText {
+  std::string type = "local";         ///< local or simulated
+  std::string workers = "processes";  ///< local: processes or threads
+  double cpus = 0, gpus = -1;         ///< what the machine gives; 0 and -1: what it has
+  std::uint64_t memory = 0;
+  std::map<std::string, double> custom;
+};
+
+/// A sweep as read: everything is validated, nothing is started. `options.executor` is left to the caller, who knows
+/// which backends it was built with.
+struct Sweep {
+  SearchSpace space;
+  Options options;
+  std::optional<TrialText> trial;  ///< absent in a study's file
+  ExecutorText executor;
+  std::filesystem::path file;
+};
+
+}  // namespace hypertune

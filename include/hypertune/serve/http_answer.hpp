@@ -1,0 +1,19 @@
+// What a server of ours answers with, apart from any HTTP library.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace hypertune {
+
+/// An HTTP status and a JSON text.
+struct HttpAnswer {
+  int status = 200;
+  std::string body;
+};
+
+/// Answers one request. What it throws ends the server.
+using HttpAnswerer = std::function<HttpAnswer(std::string_view method, std::string_view target, std::string_view body)>;
+
+}  // namespace hypertune

@@ -1,0 +1,97 @@
+"""Sweeps that are interrupted, killed, and sabotaged."""
+from support import *
+
+
+class Faults(Case):
+    def go(self, text=SWEEP, *arguments):
+        self.environment.update(PAUSE="0.05", STEPS="9")
+        process = self.start("run", self.write(text), *arguments)
+        wait_until(lambda: len(self.steps_run()) >= 6 or process.poll() is not None, "some steps")
+        self.assertIsNone(process.poll(), process.communicate() if process.poll() is not None else "")
+        return process
+
+    def finish(self, total=6):
+        self.environment.update(PAUSE="0")
+        self.run_command("run", "sweep.yaml", "--resume")
+        results = self.results()
+        self.assertEqual(len(results), total)
+        self.assertTrue(all(r["state"] in ("completed", "stopped") for r in results), results)
+        self.assert_each_report_once()
+        self.assert_nothing_left()
+
+    def assert_no_step_redone_but_in_flight(self, allowed):
+        steps = self.steps_run()
+        self.assertLessEqual(len(steps) - len(set(steps)), allowed, steps)
+
+    def test_interrupt_saves_and_resumes(self):
+        process = self.go()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertIn("--resume", err)
+        self.assert_nothing_left()
+        self.finish()
+        self.assert_no_step_redone_but_in_flight(4)
+
+    def test_ctrl_c_reaches_the_whole_process_group(self):
+        process = self.go(SWEEP, *[])
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 130)
+        self.finish()
+
+    def test_kill_9_of_the_driver(self):
+        for _ in range(3):
+            if not (self.folder / "runs").exists():
+                process = self.go()
+            else:
+                seen = len(self.steps_run())
+                process = self.start("run", "sweep.yaml", "--resume")
+                wait_until(lambda: len(self.steps_run()) >= seen + 3 or process.poll() is not None, "more steps")
+            process.kill()
+            process.communicate()
+            self.assert_nothing_left()
+        self.finish()
+        self.assert_no_step_redone_but_in_flight(3 * 4)
+
+    def test_kill_9_of_a_trial(self):
+        text = SWEEP + "failures: {max: 3}\n"
+        process = self.go(text)
+        victims = [pid for pid, command in self.processes_in_folder() if command.startswith("python3 train.py")]
+        os.kill(victims[0], signal.SIGKILL)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0)
+        results = self.results()
+        self.assertEqual(sum(r["failures"] for r in results), 1)
+        self.assertTrue(all(r["state"] in ("completed", "stopped") for r in results))
+        self.assert_each_report_once()
+        self.assert_no_step_redone_but_in_flight(2)
+
+    def test_rules_on_the_log(self):
+        self.write("import sys\nprint('invalid config', flush=True)\nsys.exit(1)\n", "bad.py")
+        text = SWEEP.replace("train.py", "bad.py") + 'failures: {max: 5, log: [{match: "invalid config", do: no_retry}]}\n'
+        self.run_command("run", self.write(text), code=1)
+        self.assertTrue(all(r["failures"] <= 1 for r in self.results()))
+
+    def test_a_second_driver_is_refused(self):
+        process = self.go()
+        _, err = self.run_command("run", "sweep.yaml", "--resume", code=2)
+        self.assertIn(str(process.pid), err)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        self.finish()
+
+    def test_a_trainer_that_leaves_children_behind(self):
+        self.write("import subprocess\nsubprocess.Popen(['sleep', '1000'])\nprint('{\"accuracy\": 1}', flush=True)\n", "leaves.py")
+        self.run_command("run", self.write(SWEEP.replace("train.py", "leaves.py")))
+        self.assert_nothing_left()
+
+    def test_a_trainer_that_hangs(self):
+        self.write("import time\nprint('{\"accuracy\": 1}', flush=True)\ntime.sleep(1000)\n", "hangs.py")
+        self.run_command("run", self.write(SWEEP.replace("train.py", "hangs.py") + "hang_limit: 1s\n"), "--set", "samples=2", code=1, timeout=60)
+        self.assertIn("hung", str(self.results()[0]["cause"]))
+        self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,109 @@
+"""hypertune run, results, best, status, export."""
+import csv
+import io
+
+from support import *
+
+
+class Run(Case):
+    def test_a_sweep_from_start_to_results(self):
+        out, _ = self.run_command("run", self.write(SWEEP))
+        self.assertIn("accuracy", out)
+        self.assertIn("best:", out)
+        results = self.results()
+        self.assertEqual(len(results), 6)
+        self.assertEqual([r["trial"] for r in results], list(range(6)))
+        for r in results:
+            self.assertIn(r["state"], ("completed", "stopped"))
+            self.assertEqual(set(r["params"]), {"lr", "hidden"})
+            self.assertGreaterEqual(r["steps"], 1)
+            self.assertEqual(r["failures"], 0)
+            self.assertIn("step", r["best"])
+            self.assertIn("accuracy", r["best"])
+        best = json.loads(self.run_command("best", "runs/digits", "--format", "json")[0])
+        self.assertEqual(best["best"]["accuracy"], max(r["best"]["accuracy"] for r in results))
+        self.assertTrue((self.folder / "runs/digits/best/checkpoint/state.json").exists())
+        self.assertIn("ended", self.run_command("status", "runs/digits")[0])
+        rows = list(csv.DictReader(io.StringIO(self.run_command("results", "runs/digits", "--format", "csv")[0])))
+        self.assertEqual(len(rows), 6)
+        exported = json.loads(self.run_command("export", "runs/digits", "--format", "json")[0])
+        self.assertEqual(len(exported), 6)
+        self.assert_each_report_once()
+        self.assert_nothing_left()
+
+    def test_placeholders_and_regular_expressions(self):
+        self.write("import sys\nprint('epoch 1'); print('acc=%s' % (float(sys.argv[2]) / 2), flush=True)\n", "plain.py")
+        sweep = SWEEP.replace("[python3, train.py]", '[python3, plain.py, --lr, "{lr}"]\n  metrics: {accuracy: "acc=([0-9.e-]+)"}')
+        self.run_command("run", self.write(sweep))
+        for r in self.results():
+            self.assertAlmostEqual(r["metrics"]["accuracy"], r["params"]["lr"] / 2, places=12)
+
+    def test_more_samples_of_a_finished_sweep(self):
+        self.run_command("run", self.write(SWEEP))
+        _, err = self.run_command("run", "sweep.yaml", code=2)
+        self.assertIn("--resume", err)
+        self.run_command("run", "sweep.yaml", "--resume", "--samples", "+3")
+        self.assertEqual(len(self.results()), 9)
+        self.assert_each_report_once()
+
+    def test_values_set_from_the_command_line(self):
+        self.run_command("run", self.write(SWEEP), "--set", "samples=3", "--set", "schedule.max=2", "--set", "output=elsewhere")
+        results = self.results("elsewhere")
+        self.assertEqual(len(results), 3)
+        self.assertLessEqual(max(r["steps"] for r in results), 2)
+
+    def test_stop_conditions(self):
+        self.run_command("run", self.write(SWEEP + "stop: {accuracy: 0.2}\n"), "--set", "samples=1000")
+        results = self.results()
+        self.assertLess(len(results), 100)
+        self.assertGreaterEqual(max(r["best"]["accuracy"] for r in results if r["best"]), 0.2)
+        self.assertTrue(all(r["state"] in ("completed", "stopped", "failed") for r in results))
+
+    def test_promotion_pauses_commands_and_lets_them_go_on(self):
+        self.run_command("run", self.write(SWEEP.replace("reduction: 3}", "reduction: 3, promotion: true}")), "--set", "samples=12")
+        results = self.results()
+        self.assertEqual(len(results), 12)
+        self.assertTrue(any(r["state"] == "completed" and r["steps"] == 9 for r in results), results)
+        self.assert_each_report_once()
+        self.assert_nothing_left()
+
+
+class Mistakes(Case):
+    def complain(self, text, *parts, code=2):
+        _, err = self.run_command("run", self.write(text), code=code)
+        self.assertEqual(len(err.strip().splitlines()), 1, err)
+        for part in parts:
+            self.assertIn(part, err)
+        self.assertFalse((self.folder / "runs").exists(), "bad input left something behind")
+
+    def test_a_misspelt_key_names_its_line_and_what_was_meant(self):
+        self.complain(SWEEP.replace("samples: 6", "sampels: 6"), "sweep.yaml:9", "sampels", "samples")
+
+    def test_other_mistakes(self):
+        self.complain(SWEEP.replace("log_uniform: [1.0e-4, 1.0e-1]", "log_uniform: [1.0e-1, 1.0e-4]"), "sweep.yaml:5", "lr")
+        self.complain(SWEEP.replace("log_uniform: [1.0e-4", "log_uniform: [0"), "lr")
+        self.complain(SWEEP.replace("type: asha", "type: asah"), "sweep.yaml:11", "asha")
+        self.complain(SWEEP.replace("mode: max", "mode: best"), "sweep.yaml:8")
+        self.complain(SWEEP.replace("samples: 6", "samples: many"), "sweep.yaml:9")
+        self.complain(SWEEP.replace("samples: 6", "samples: [6"), "sweep.yaml")
+        self.complain(SWEEP + "stop: {accuracie: 0.9}\n", "accuracy")
+        self.complain(SWEEP + "executor: {type: slurm}\n", "slurm")
+        self.complain(SWEEP.replace("train.py]", 'train.py, "{learning_rate}"]'), "learning_rate")
+        self.complain(SWEEP.replace("cpus: 1", "cpus: 10000"), "10000")
+
+    def test_bad_usage(self):
+        for arguments in (["run"], ["run", "absent.yaml"], ["frobnicate"], ["results", "absent"], ["best", "absent"],
+                          ["run", self.write(SWEEP), "--resume"], ["run", "sweep.yaml", "--samples", "0"]):
+            _, err = self.run_command(*arguments, code=2)
+            self.assertTrue(err.strip(), arguments)
+
+    def test_an_experiment_without_a_result_has_failed(self):
+        _, err = self.run_command("run", self.write(SWEEP.replace("[python3, train.py]", "[sh, -c, 'echo no good >&2; exit 3']")), code=1)
+        self.assertIn("failed", err)
+        results = self.results()
+        self.assertEqual({r["state"] for r in results}, {"failed"})
+        self.assertIn("3", results[0]["cause"]["text"] if isinstance(results[0]["cause"], dict) else results[0]["cause"])
+
+
+if __name__ == "__main__":
+    unittest.main()

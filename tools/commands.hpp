@@ -1,0 +1,53 @@
+// The subcommands of `hypertune`. Each returns the exit code and throws hypertune::Error for what it cannot do.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hypertune::command {
+
+inline constexpr int exit_done = 0;    ///< done
+inline constexpr int exit_failed = 1;  ///< the experiment failed
+inline constexpr int exit_usage = 2;   ///< bad usage or bad input
+inline constexpr int exit_interrupted = 130;
+
+struct RunArguments {
+  std::string file;
+  std::string executor;          ///< empty: as the file says
+  std::vector<std::string> set;  ///< key=value
+  std::string samples;           ///< N, or +N more than there are
+  std::string output;
+  bool resume = false, quiet = false, plain = false;
+};
+int run(const RunArguments& arguments);
+
+struct StudyArguments {
+  std::string file;
+  std::vector<std::string> set;
+  std::string output;
+  std::uint16_t port = 0;
+  bool resume = false;
+};
+int study(const StudyArguments& arguments);
+
+int status(const std::string& directory, const std::string& format);
+
+struct ResultsArguments {
+  std::string directory;
+  std::string format = "table";
+  bool history = false, pareto = false, importance = false;
+  std::size_t rows = 0;
+};
+int results(const ResultsArguments& arguments);
+
+int best(const std::string& directory, const std::string& format);
+
+struct ExportArguments {
+  std::string directory;
+  std::string format = "csv";
+  std::string output;
+};
+int export_results(const ExportArguments& arguments);
+
+}  // namespace hypertune::command

@@ -1,0 +1,127 @@
+// status, results, best, export: what is in an experiment's folder. They read it while it runs, too.
+#include "commands.hpp"
+
+#include <hypertune/record/analysis.hpp>
+#include <hypertune/record/optuna_export.hpp>
+#include <hypertune/record/results.hpp>
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string_view>
+
+namespace hypertune::command {
+
+namespace {
+
+void print(std::string_view text) {
+  fmt::print("{}", text);
+  if (!text.ends_with('\n')) fmt::print("\n");
+}
+
+std::size_t terminal_width() {
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
+
+}  // namespace
+
+int status(const std::string& directory, const std::string& format) {
+  const Results results = Results::read(directory);
+  const auto& info = results.experiment();
+  const bool ended = info.ended.has_value();
+  const auto driver = driver_of(directory);
+  const char* state = ended ? (info.interrupted ? "interrupted" : "ended") : driver ? "running" : "killed";
+  const auto best = results.find_best();
+  if (format == "json") {
+    boost::json::object counts;
+    for (int s = 0; s <= static_cast<int>(TrialState::failed); ++s)
+      counts[to_string(static_cast<TrialState>(s))] = results.count(static_cast<TrialState>(s));
+    boost::json::object object{{"name", info.name},
+                               {"state", state},
+                               {"trials", counts},
+                               {"samples", info.samples},
+                               {"reports", info.reports}};
+    object["best"] = best ? boost::json::parse(results.json(*best)) : boost::json::value();
+    print(boost::json::serialize(object));
+    return exit_done;
+  }
+  fmt::print("{}: {}", info.name, state);
+  if (driver && !ended) fmt::print(" (process {})", driver->pid);
+  if (!info.why.empty()) fmt::print(": {}", info.why);
+  fmt::print("\n{} trials", results.size());
+  for (int s = 0; s <= static_cast<int>(TrialState::failed); ++s)
+    if (const auto n = results.count(static_cast<TrialState>(s)); n > 0)
+      fmt::print(", {} {}", n, to_string(static_cast<TrialState>(s)));
+  fmt::print("; {} reports in {:.1f} s\n", info.reports, info.updated - info.started);
+  if (best) fmt::print("best: {}\n", *best);
+  if (!ended && !driver) fmt::print("its driver was killed: go on with --resume\n");
+  return exit_done;
+}
+
+int results(const ResultsArguments& arguments) {
+  const Results results = Results::read(arguments.directory);
+  if (arguments.importance) {
+    for (const auto& parameter : importance(results))
+      fmt::print("{:>6.1f} %  {}\n", 100 * parameter.share, parameter.name);
+    return exit_done;
+  }
+  if (arguments.pareto) {
+    for (const TrialId trial : pareto_front(results)) fmt::print("{}\n", results.trial(trial));
+    return exit_done;
+  }
+  if (arguments.format == "json") {
+    results.write_json([](std::string_view piece) { fmt::print("{}", piece); }, arguments.history);
+    fmt::print("\n");
+  } else if (arguments.format == "csv") {
+    print(results.csv());
+  } else {
+    print(results.table({.rows = arguments.rows, .width = terminal_width()}));
+  }
+  return exit_done;
+}
+
+int best(const std::string& directory, const std::string& format) {
+  const Results results = Results::read(directory);
+  const auto best = results.best();
+  if (format == "json")
+    print(results.json(best));
+  else
+    fmt::print("{}\n", best);
+  return exit_done;
+}
+
+int export_results(const ExportArguments& arguments) {
+  if (arguments.format == "optuna") {
+    if (arguments.output.empty()) fail(Errc::usage, "an Optuna storage is a file: name it with --output");
+    export_optuna(arguments.directory, arguments.output);
+    fmt::print(stderr, "hypertune: wrote {}; open it with: optuna-dashboard sqlite:///{}\n", arguments.output,
+               arguments.output);
+    return exit_done;
+  }
+  const Results results = Results::read(arguments.directory);
+  std::ofstream file;
+  if (!arguments.output.empty()) {
+    file.open(arguments.output);
+    if (!file) fail(Errc::usage, "cannot write '{}'", arguments.output);
+  }
+  const auto out = [&](std::string_view piece) {
+    if (file.is_open())
+      file << piece;
+    else
+      fmt::print("{}", piece);
+  };
+  if (arguments.format == "json")
+    results.write_json(out, true);
+  else
+    out(arguments.format == "table" ? results.table() : results.csv());
+  if (file.is_open() && !file.flush()) fail(Errc::io, "cannot write '{}': is the disk full?", arguments.output);
+  return exit_done;
+}
+
+}  // namespace hypertune::command

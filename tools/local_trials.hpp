@@ -1,0 +1,14 @@
+// A sweep's trials on this machine: what they run, and on what.
+#pragma once
+
+#include <hypertune/config/sweep_text.hpp>
+#include <hypertune/execute/executor.hpp>
+
+#include <memory>
+
+namespace hypertune::command {
+
+std::shared_ptr<const Program> program_of(const Sweep& sweep);
+AnyExecutor executor_of(const Sweep& sweep);
+
+}  // namespace hypertune::command

@@ -1,0 +1,110 @@
+// The command line of `hypertune`.
+#include "commands.hpp"
+
+#include <hypertune/error.hpp>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <functional>
+
+namespace ht = hypertune;
+namespace command = hypertune::command;
+
+namespace {
+
+int exit_code(ht::Errc code) {
+  switch (code) {
+    case ht::Errc::usage:
+    case ht::Errc::space:
+    case ht::Errc::input:
+    case ht::Errc::resources:
+    case ht::Errc::busy: return command::exit_usage;
+    default: return command::exit_failed;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // `hypertune results DIR | head` ends quietly
+  CLI::App app{"Hyperparameter tuning for any program: sweeps, early stopping, results."};
+  app.set_version_flag("--version", HYPERTUNE_VERSION);
+  app.require_subcommand(1);
+  std::function<int()> chosen;
+
+  command::RunArguments run;
+  auto* run_command = app.add_subcommand("run", "run a sweep, or go on with one");
+  run_command->add_option("SWEEP", run.file, "the sweep's YAML file")->required();
+  run_command->add_option("--executor", run.executor, "where trials run, in place of the file's")
+      ->check(CLI::IsMember({"local", "ssh", "kubernetes"}));
+  run_command
+      ->add_option("--set", run.set, "key=value: a value in place of the file's (schedule.max=27); may be repeated")
+      ->allow_extra_args(false);
+  run_command->add_option("--output", run.output, "the experiment's folder, in place of the file's");
+  auto* resume = run_command->add_flag("--resume", run.resume, "go on with the experiment in the output folder");
+  run_command->add_option("--samples", run.samples, "trials in all, or with --resume +N: that many more");
+  run_command->add_flag("--quiet", run.quiet, "no progress, only the results");
+  run_command->add_flag("--plain", run.plain, "progress as plain lines, also on a terminal");
+  static_cast<void>(resume);
+  run_command->callback([&] { chosen = [&] { return command::run(run); }; });
+
+  std::string directory, format = "table";
+  auto* status_command = app.add_subcommand("status", "how an experiment stands");
+  status_command->add_option("DIR", directory, "the experiment's folder")->required();
+  status_command->add_option("--format", format)->check(CLI::IsMember({"table", "json"}));
+  status_command->callback([&] { chosen = [&] { return command::status(directory, format); }; });
+
+  command::ResultsArguments results;
+  auto* results_command = app.add_subcommand("results", "all trials, best first");
+  results_command->add_option("DIR", results.directory, "the experiment's folder")->required();
+  results_command->add_option("--format", results.format)
+      ->check(CLI::IsMember({"table", "json", "csv"}))
+      ->capture_default_str();
+  results_command->add_flag("--history", results.history, "with json: each report too");
+  results_command->add_flag("--pareto", results.pareto, "only the trials that no other beats in every objective");
+  results_command->add_flag("--importance", results.importance,
+                            "how much of the variation each parameter explains, in place of the trials");
+  results_command->add_option("--rows", results.rows, "at most so many rows of the table");
+  results_command->callback([&] { chosen = [&] { return command::results(results); }; });
+
+  auto* best_command = app.add_subcommand("best", "the best trial");
+  best_command->add_option("DIR", directory, "the experiment's folder")->required();
+  best_command->add_option("--format", format)->check(CLI::IsMember({"table", "json"}));
+  best_command->callback([&] { chosen = [&] { return command::best(directory, format); }; });
+
+  command::ExportArguments exported;
+  auto* export_command = app.add_subcommand("export", "results for other programs");
+  export_command->add_option("DIR", exported.directory, "the experiment's folder")->required();
+  export_command->add_option("--format", exported.format, "csv, json, or optuna (an SQLite storage)")
+      ->check(CLI::IsMember({"table", "csv", "json", "optuna"}))
+      ->capture_default_str();
+  export_command->add_option("-o,--output", exported.output,
+                             "the file to write; standard output where that makes sense");
+  export_command->callback([&] { chosen = [&] { return command::export_results(exported); }; });
+
+  command::StudyArguments study;
+  auto* study_command = app.add_subcommand("study", "ask/tell over HTTP on loopback, for programs in other languages");
+  study_command->add_option("STUDY", study.file, "the study's YAML file: a sweep without 'trial'")->required();
+  study_command->add_option("--port", study.port, "0: any free port")->capture_default_str();
+  study_command->add_option("--set", study.set, "key=value: a value in place of the file's")->allow_extra_args(false);
+  study_command->add_option("--output", study.output, "the experiment's folder, in place of the file's");
+  study_command->add_flag("--resume", study.resume, "go on with the study in the output folder");
+  study_command->callback([&] { chosen = [&] { return command::study(study); }; });
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) { return app.exit(e) == 0 ? command::exit_done : command::exit_usage; }
+  try {
+    return chosen();
+  } catch (const ht::Error& e) {
+    fmt::print(stderr, "hypertune: {}\n", e.what());
+    return exit_code(e.code());
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "hypertune: {}\n", e.what());
+    return command::exit_failed;
+  }
+}

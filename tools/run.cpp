@@ -1,0 +1,88 @@
+#include "commands.hpp"
+#include "local_trials.hpp"
+#include "sweep_file.hpp"
+
+#include <hypertune/tune/tuner.hpp>
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+namespace hypertune::command {
+
+namespace {
+
+std::int64_t whole_number(const std::string& text, std::string_view option) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 1)
+    fail(Errc::usage, "{} takes a whole number from 1, not '{}'", option, text);
+  return number;
+}
+
+// "N" trials in all, or "+N" more than the experiment has.
+std::int64_t samples(const std::string& text, bool resume, const std::filesystem::path& directory) {
+  if (text.empty() || text.front() != '+') return whole_number(text, "--samples");
+  if (!resume) fail(Errc::usage, "--samples {} means more than there are: it goes with --resume", text);
+  const std::int64_t more = whole_number(text.substr(1), "--samples");
+  const Results results = Results::read(directory);
+  std::int64_t created = 0;
+  for (const auto& trial : results.trials()) created += trial.known ? 0 : 1;
+  return created + more;
+}
+
+std::size_t terminal_width() {
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
+
+}  // namespace
+
+int run(const RunArguments& arguments) {
+  Sweep sweep = load_sweep(arguments.file, arguments.set, false);
+  Options& options = sweep.options;
+  if (!arguments.executor.empty() && arguments.executor != "local")
+    fail(Errc::usage, "executor '{}' is not built into this command", arguments.executor);
+  if (!arguments.output.empty()) options.output = arguments.output;
+  options.resume = arguments.resume;
+  if (arguments.quiet) options.display = Display::quiet;
+  if (arguments.plain) options.display = Display::plain;
+  const auto directory = experiment_directory(options);
+  if (arguments.resume && !has_journal(directory))
+    fail(Errc::usage, "'{}' holds no experiment to resume", directory.string());
+  if (!arguments.samples.empty()) options.samples = samples(arguments.samples, arguments.resume, directory);
+  options.output = directory;
+  options.executor = executor_of(sweep);
+
+  const int allowed_failures = options.max_failed_trials;
+  const Results results = Tuner(sweep.space, program_of(sweep), options).run();
+
+  fmt::print("{}", results.table({.rows = 20, .width = terminal_width()}));
+  std::fflush(stdout);
+  if (results.experiment().interrupted) {
+    fmt::print(stderr,
+               "hypertune: interrupted, all is saved in {}; go on with: hypertune run {} --resume --output {}\n",
+               directory.string(), arguments.file, directory.string());
+    return exit_interrupted;
+  }
+  if (allowed_failures > 0 && results.count(TrialState::failed) > static_cast<std::size_t>(allowed_failures)) {
+    fmt::print(stderr, "hypertune: the experiment failed: {} trials failed, {} are allowed\n",
+               results.count(TrialState::failed), allowed_failures);
+    return exit_failed;
+  }
+  const auto best = results.find_best();
+  if (!best) {
+    fmt::print(stderr, "hypertune: the experiment failed: no trial completed\n");
+    return exit_failed;
+  }
+  fmt::print("best: {}\nresults: {}\n", *best, directory.string());
+  return exit_done;
+}
+
+}  // namespace hypertune::command

@@ -1,0 +1,14 @@
+// The one file here that speaks HTTP.
+#include "serve.hpp"
+
+#include <hypertune/serve/loopback_server.hpp>
+
+namespace hypertune::command {
+
+void serve(HttpAnswerer answer, std::uint16_t port, const std::function<void(const std::string&)>& ready) {
+  LoopbackServer server(std::move(answer), port);
+  ready(server.address());
+  server.run();
+}
+
+}  // namespace hypertune::command

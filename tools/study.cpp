@@ -1,0 +1,29 @@
+#include "commands.hpp"
+#include "serve.hpp"
+#include "sweep_file.hpp"
+
+#include <hypertune/serve/study_protocol.hpp>
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace hypertune::command {
+
+int study(const StudyArguments& arguments) {
+  Sweep sweep = load_sweep(arguments.file, arguments.set, true);
+  if (!arguments.output.empty()) sweep.options.output = arguments.output;
+  sweep.options.resume = arguments.resume;
+  ErasedStudy study(sweep.space, sweep.options);
+  const auto answer = [&](std::string_view method, std::string_view target, std::string_view body) {
+    return answer_study(study, method, target, body);
+  };
+  serve(answer, arguments.port, [](const std::string& address) {
+    fmt::print("{}\n", address);
+    std::fflush(stdout);
+  });
+  fmt::print(stderr, "hypertune: the study is in {}; go on with --resume\n", study.directory().string());
+  return exit_done;
+}
+
+}  // namespace hypertune::command

@@ -1,0 +1,13 @@
+// Reading a sweep or a study, with the command line's changes to it.
+#pragma once
+
+#include <hypertune/config/sweep_text.hpp>
+
+#include <string>
+#include <vector>
+
+namespace hypertune::command {
+
+Sweep load_sweep(const std::string& file, const std::vector<std::string>& set, bool study);
+
+}  // namespace hypertune::command
