@@ -1,0 +1,35 @@
+// Ask and tell: your own loop runs the trials, hypertune proposes, judges and remembers. What was told is durable when
+// tell() returns; with .resume = true the next start of this program goes on from there.
+#include <hypertune/hypertune.hpp>
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace ht = hypertune;
+
+struct Config {
+  double x = 0, y = 0;
+};
+
+int main() {
+  const auto space = ht::space<Config>(ht::dim("x", &Config::x, ht::uniform(-5.0, 10.0)),
+                                       ht::dim("y", &Config::y, ht::uniform(0.0, 15.0)));
+  ht::Study study(space, ht::Random{},
+                  {.name = "ask_tell",
+                   .metric = "height",
+                   .samples = 100,
+                   .schedule = ht::Asha{.grace = 1, .max = 9, .reduction = 3}});
+
+  while (auto trial = study.ask()) {
+    const auto [x, y] = trial->config;
+    const double branin = std::pow(y - 0.12918 * x * x + 1.59155 * x - 6, 2) + 9.60211 * std::cos(x) + 10;
+
+    // Report what is known on the way; the scheduler may end the trial there. Then there is nothing to tell.
+    bool ended = false;
+    for (int step = trial->next_step; step < 8 && !ended; ++step)
+      ended = study.report(*trial, branin + 20.0 / (step + 1), step) != ht::Decision::go_on;
+    if (!ended) study.tell(*trial, branin);
+  }
+  fmt::print("{}\n", study.results().best());
+}
