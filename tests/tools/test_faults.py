@@ -59,8 +59,8 @@ class Faults(Case):
         process = self.go(text)
         victims = [pid for pid, command in self.processes_in_folder() if command.startswith("python3 train.py")]
         os.kill(victims[0], signal.SIGKILL)
-        process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 0)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, out + err)
         results = self.results()
         self.assertEqual(sum(r["failures"] for r in results), 1)
         self.assertTrue(all(r["state"] in ("completed", "stopped") for r in results))

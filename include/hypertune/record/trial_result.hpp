@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstdint>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,7 +40,8 @@ struct TrialResult {
   std::vector<CheckpointInfo> checkpoints;         ///< those kept, in the order of saving
   std::int64_t first_record = 0, last_record = 0;  ///< numbers of its first and last record in the Journal
 
-  int failure_count() const { return std::accumulate(failures.begin(), failures.end(), 0); }
+  /// Attempts that failed by the user's code or the infrastructure. A preemption (or a killed driver) is no failure.
+  int failure_count() const { return failures_by(Blame::user) + failures_by(Blame::infrastructure); }
   int failures_by(Blame blame) const { return failures[static_cast<std::size_t>(blame)]; }
 
   /// The configuration as the user's struct: `result.config(space)` with the space of the experiment.

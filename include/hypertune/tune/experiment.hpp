@@ -57,7 +57,7 @@ class Experiment {
         objectives_(objectives_of(options)),
         facts_(facts),
         callbacks_(options.callbacks, [this](const std::string& text) { note(text); }) {
-    require_sound(options, facts_.hosts);
+    require_sound(space_, options, facts_);
     if (options.display != Display::quiet && !facts_.manual) make_display(options);
     std::filesystem::create_directories(directory_ / "trials");
     journal_.emplace(Journal::open(directory_));
@@ -76,7 +76,7 @@ class Experiment {
 
   /// What can be told before anything is touched: options that contradict each other, and trials that no host can ever
   /// run. Error of kind `usage` or `resources`.
-  static void require_sound(const Options& options, const std::vector<Host>& hosts) {
+  static void require_sound(const SearchSpace& space, const Options& options, const ExecutorFacts& facts) {
     const auto objectives = objectives_of(options);
     if (objectives.size() > 1 && !options.search.multi_objective())
       fail(Errc::usage, "the searcher '{}' reads one objective only, but {} are given", options.search.name(),
@@ -88,7 +88,10 @@ class Experiment {
     const Resources& r = options.resources;
     if (!(r.cpus >= 0) || !(r.gpus >= 0)) fail(Errc::usage, ".resources: cpus and gpus must be 0 or more");
     options.checkpoint.validate();
-    const Placement placement(hosts);
+    if (options.samples == 0 && !options.search.finite() && space.grid_size() <= 1 && options.stop.empty() &&
+        !facts.manual)
+      fail(Errc::usage, "how many trials? set .samples (or a stop condition; a grid needs neither)");
+    const Placement placement(facts.hosts);
     if (!options.resources_for && !placement.possible(options.resources))
       fail(Errc::resources, "no trial can ever run: {}", placement.why_not(options.resources));
   }
@@ -181,8 +184,6 @@ class Experiment {
     if (!searcher.covers_grid() && combinations > 1) {
       rules.samples = std::max<std::int64_t>(1, options.samples) * static_cast<std::int64_t>(combinations);
       searcher = mixed_grid(std::move(searcher));
-    } else if (rules.samples == 0 && !searcher.finite() && options.stop.empty() && !facts_.manual) {
-      fail(Errc::usage, "how many trials? set .samples (or a stop condition; a grid needs neither)");
     }
     rules.seed = options.seed;
     rules.concurrency = options.concurrency;

@@ -105,6 +105,7 @@ inline void Tuner::post(Event event) {
 inline void Tuner::process(Event event) {
   if (over_.load(std::memory_order_relaxed)) return;
   const Seconds now = options_.executor.now();
+  if (interrupts_.level() > 0) experiment_->controller().interrupt();  // before the next decision, not after it
   if (!gate_) {
     experiment_->controller().handle(std::move(event), now, out_);
     carry_out(out_);
@@ -179,8 +180,11 @@ inline Seconds Tuner::next_wake(Seconds now) {
 inline Results Tuner::run() {
   directory_ = experiment_directory(options_);
   auto& executor = options_.executor;
-  Experiment::require_sound(options_, executor.hosts());
-  if (has_journal(directory_) && !options_.resume) Experiment::refuse_to_overwrite(directory_);
+  ExecutorFacts facts;
+  facts.hosts = executor.hosts();
+  facts.name = executor.name();
+  facts.survivors = executor.simulated();
+  Experiment::require_sound(space_, options_, facts);
   std::filesystem::create_directories(directory_);
   ExecutorStart start;
   start.program = program_;
@@ -195,10 +199,6 @@ inline Results Tuner::run() {
   };
   std::optional<Shutdown> shutdown(std::in_place, executor);
 
-  ExecutorFacts facts;
-  facts.hosts = executor.hosts();
-  facts.name = executor.name();
-  facts.survivors = executor.simulated();
   experiment_ = std::make_unique<Experiment>(space_, options_, directory_, facts);
   if (experiment_->resumed()) executor.restore_clock(experiment_->last_time());
   if (options_.ordered) gate_.emplace();

@@ -141,8 +141,11 @@ class CommandRun final : public TrialRun {
     const auto log = context_->directory() / "log";
     log_ = hypertune::detail::open_at(AT_FDCWD, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     if (!log_) hypertune::detail::fail_io(errno, "open", log);
-    folder_ =
-        std::filesystem::absolute(context_->directory()) / "saved";  // the command's own; sealed ones are moved away
+    // The command's own, anew for each attempt: what an earlier one had begun when it died is in nobody's way. (Sealed
+    // checkpoints have been moved out by then.)
+    const auto saved = std::filesystem::absolute(context_->directory()) / "saved";
+    std::filesystem::remove_all(saved);
+    folder_ = saved / std::to_string(context_->attempt());
     std::filesystem::create_directories(folder_);
     CommandLine::Values values;
     for (const auto& [name, value] : context_->params()) values[name] = to_string(value);
