@@ -26,14 +26,15 @@ std::int64_t whole_number(const std::string& text, std::string_view option) {
 }
 
 // "N" trials in all, or "+N" more than the experiment has.
-std::int64_t samples(const std::string& text, bool resume, const std::filesystem::path& directory) {
+std::int64_t samples(const std::string& text, bool resume, const std::filesystem::path& directory,
+                     std::int64_t combinations) {
   if (text.empty() || text.front() != '+') return whole_number(text, "--samples");
   if (!resume) fail(Errc::usage, "--samples {} means more than there are: it goes with --resume", text);
   const std::int64_t more = whole_number(text.substr(1), "--samples");
   const Results results = Results::read(directory);
   std::int64_t created = 0;
   for (const auto& trial : results.trials()) created += trial.known ? 0 : 1;
-  return created + more;
+  return created / combinations + more;  // samples count once for all combinations of a grid
 }
 
 std::size_t terminal_width() {
@@ -56,7 +57,11 @@ int run(const RunArguments& arguments) {
   const auto directory = experiment_directory(options);
   if (arguments.resume && !has_journal(directory))
     fail(Errc::usage, "'{}' holds no experiment to resume", directory.string());
-  if (!arguments.samples.empty()) options.samples = samples(arguments.samples, arguments.resume, directory);
+  if (!arguments.samples.empty()) {
+    const bool times_grid = !options.search.covers_grid() && sweep.space.grid_size() > 1;
+    options.samples = samples(arguments.samples, arguments.resume, directory,
+                              times_grid ? static_cast<std::int64_t>(sweep.space.grid_size()) : 1);
+  }
   options.output = directory;
   options.executor = executor_of(sweep);
 

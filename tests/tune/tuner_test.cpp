@@ -242,3 +242,27 @@ TEST_CASE("ordered mode repeats a parallel run to the bit") {
   CHECK(histories[0] == histories[1]);
   CHECK(histories[0] == histories[2]);
 }
+
+TEST_CASE("resume() takes what it is not told from the record") {
+  TemporaryDirectory directory;
+  auto o = options(directory);
+  o.metric = "loss";
+  o.seed = 7;
+  ht::tune(space, square, o);
+  const auto results = ht::resume(o.output, space, square, {.samples = 25, .display = ht::Display::quiet});
+  CHECK(results.size() == 25);
+  CHECK(results.experiment().seed == 7);
+  CHECK(results.best().best->metric == "loss");
+  CHECK_THROWS_WITH(ht::resume(directory.path() / "absent", space, square), ContainsSubstring("no experiment"));
+}
+
+TEST_CASE("each trial keeps its progress as CSV") {
+  TemporaryDirectory directory;
+  auto o = options(directory);
+  o.samples = 2;
+  ht::tune(space, climb, o);
+  std::ifstream file(o.output / "trials" / "1" / "progress.csv");
+  int lines = 0;
+  for (std::string line; std::getline(file, line);) ++lines;
+  CHECK(lines == 28);
+}

@@ -4,6 +4,7 @@
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/execute/placement.hpp>
 #include <hypertune/record/callback.hpp>
+#include <hypertune/record/csv_logger.hpp>
 #include <hypertune/record/journal.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/record/results.hpp>
@@ -56,7 +57,7 @@ class Experiment {
         space_(std::move(space)),
         objectives_(objectives_of(options)),
         facts_(facts),
-        callbacks_(options.callbacks, [this](const std::string& text) { note(text); }) {
+        callbacks_(followers(options, facts), [this](const std::string& text) { note(text); }) {
     require_sound(space_, options, facts_);
     if (options.display != Display::quiet && !facts_.manual) make_display(options);
     std::filesystem::create_directories(directory_ / "trials");
@@ -164,6 +165,12 @@ class Experiment {
   }
 
  private:
+  static std::vector<AnyCallback> followers(const Options& options, const ExecutorFacts& facts) {
+    auto all = options.callbacks;
+    if (options.progress_csv && !facts.manual && !facts.survivors) all.emplace_back(CsvLogger{});
+    return all;
+  }
+
   void make_display(const Options& options) {
     Capacity capacity;
     capacity.per_trial = options.resources;

@@ -60,6 +60,7 @@ struct Options {
 
   Display display = Display::automatic;
   std::vector<AnyCallback> callbacks = {};
+  bool progress_csv = true;     ///< keep trials/<id>/progress.csv (not of simulated trials)
   bool handle_signals = true;   ///< Ctrl-C once: save all and leave; twice: leave now
   double interrupt_grace = 10;  ///< seconds that a trial has to report after the first Ctrl-C
 };

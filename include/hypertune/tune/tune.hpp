@@ -1,12 +1,15 @@
 // tune(): the blocking way to run an experiment.
 #pragma once
 
+#include <hypertune/record/journal_reader.hpp>
 #include <hypertune/space/space.hpp>
 #include <hypertune/trial/trainable.hpp>
 #include <hypertune/tune/tuner.hpp>
 
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -22,6 +25,28 @@ std::function<Config(const Point&)> decoder(const Space<Config>& space) {
 inline std::string first_metric(const Options& options) { return objectives_of(options).front().metric; }
 
 }  // namespace detail
+
+/// `options` for going on with the experiment in `directory`; see resume().
+inline Options resumed_options(const std::filesystem::path& directory, const SearchSpace& space, Options options) {
+  if (!has_journal(directory)) fail(Errc::usage, "'{}' holds no experiment to resume", directory.string());
+  std::optional<record::ExperimentStarted> first;
+  read_journal(directory, [&](const Record& record) {
+    if (const auto* started = std::get_if<record::ExperimentStarted>(&record.what)) first = *started;
+    return !first;
+  });
+  const Options defaults;
+  if (first) {
+    if (options.name == defaults.name) options.name = first->name;
+    if (options.objectives.empty() && options.metric == defaults.metric) options.objectives = first->objectives;
+    const bool times_grid = !options.search.covers_grid() && space.grid_size() > 1;
+    if (options.samples == 0)
+      options.samples = first->samples / (times_grid ? static_cast<std::int64_t>(space.grid_size()) : 1);
+    if (options.seed == 0) options.seed = first->seed;
+  }
+  options.output = directory;
+  options.resume = true;
+  return options;
+}
 
 /// Runs an experiment: `train` is a coroutine (`Training train(Config, Context&)`) or a function that returns the
 /// metric; see Options for the rest. Blocks until it has ended; see Tuner::run() for what it throws.
@@ -41,6 +66,19 @@ Results tune(const Space<Config>& space, Options options) {
 /// The same for a Program made elsewhere (an external command, a user's own).
 inline Results tune(const SearchSpace& space, std::shared_ptr<const Program> program, Options options) {
   return Tuner(space, std::move(program), std::move(options)).run();
+}
+
+/// Goes on with the experiment in `directory`: trials that ended stay ended, those that ran go on from their last
+/// checkpoint. What `options` leaves at its default is taken from the record: name, objectives, samples, seed. The
+/// search and schedule are not in the record in a form that can be rebuilt: give the same ones as before (or others,
+/// which then learn from all there is).
+template <class Config, class F>
+Results resume(const std::filesystem::path& directory, const Space<Config>& space, F train, Options options = {}) {
+  return tune(space, std::move(train), resumed_options(directory, space.search_space(), std::move(options)));
+}
+template <class Trainer, class Config>
+Results resume(const std::filesystem::path& directory, const Space<Config>& space, Options options = {}) {
+  return tune<Trainer>(space, resumed_options(directory, space.search_space(), std::move(options)));
 }
 
 }  // namespace hypertune

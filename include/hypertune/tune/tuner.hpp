@@ -45,6 +45,12 @@ class Tuner {
   }
 
   const std::filesystem::path& directory() const { return directory_; }
+  /// Any thread, while run() runs: one sentence why a trial waits; empty when it runs or has ended.
+  std::string why_pending(TrialId trial) {
+    const std::lock_guard guard(strand_);
+    if (!experiment_ || !experiment_->controller().state().trials().contains(trial)) return "there is no such trial";
+    return experiment_->controller().why_pending(trial);
+  }
 
  private:
   void post(Event event);
