@@ -8,6 +8,7 @@
 #include <hypertune/trial/report.hpp>
 #include <hypertune/trial/trial.hpp>
 
+#include <atomic>
 #include <concepts>
 #include <cstdint>
 #include <filesystem>
@@ -34,9 +35,10 @@ struct Launch {
   Slot slot;
   std::uint64_t seed = 0;
   bool parked = false;
-  int next_step = 0;      ///< expected: that of restore.front(), or of the parked run
-  Seconds since = 0;      ///< for workers that outlive the driver: when it began or last reported; 0: now
-  bool reported = false;  ///< `since` is the time of a report
+  int next_step = 0;  ///< expected: that of restore.front(), or of the parked run
+  /// For workers that outlive the driver: the attempt is under way since then (when it began, or last reported).
+  std::optional<Seconds> since = {};
+  bool reported = false;  ///< `since` is the time of a report, whose answer follows
 };
 /// The answer to a report: train the next step. `save`: write a checkpoint first (where the trial can).
 struct Continue {
@@ -121,6 +123,7 @@ struct HostGained {
 struct HostLost {
   int host;
   std::string why;
+  bool for_good = false;  ///< it will not come back: trials that no other host could hold need not wait for it
 };
 
 using Event = std::variant<Started, Reported, Checkpointed, Paused, Finished, Stopped, Failed, CheckpointLost, Notice,
@@ -141,7 +144,9 @@ struct ExecutorStart {
 /// An Executor carries commands out. It keeps these laws (the conformance suite checks them):
 /// - perform() never blocks; it may be called from any thread, one call at a time.
 /// - Events of one attempt come in order and one at a time: Started, then Reported and its answer in turn, then exactly
-///   one of Paused, Finished, Stopped, Failed; nothing of that attempt after it (Checkpointed excepted, before).
+///   one of Paused, Finished, Stopped, Failed, and nothing of that attempt after it, Checkpointed included. Only a
+///   Launch with `parked` takes it up again after Paused; a Stop drops it then, without an event.
+/// - Commands that name an attempt which is over, or was never begun, are ignored.
 /// - wait() blocks until notify(), or the deadline, or (executors that work in the caller's thread) until it has
 ///   delivered an event; it returns at once when there is nothing left to do and never sleeps past a notify().
 /// - shutdown() ends every attempt without events and leaves no thread, process or timer behind. The destructor does
@@ -167,11 +172,24 @@ class AnyExecutor {
 
   std::vector<Host> hosts() const { return self_->hosts(); }
   Seconds now() const { return self_->now(); }
-  void start(ExecutorStart start) { self_->start(std::move(start)); }
+  /// Error of kind `usage` while it runs another experiment: copies are the same executor.
+  void start(ExecutorStart start) {
+    if (self_->busy.exchange(true))
+      fail(Errc::usage, "this executor runs another experiment: give each its own (copied options share theirs)");
+    try {
+      self_->start(std::move(start));
+    } catch (...) {
+      self_->busy = false;
+      throw;
+    }
+  }
   void perform(Command command) { self_->perform(std::move(command)); }
   void wait(Seconds deadline) { self_->wait(deadline); }
   void notify() { self_->notify(); }
-  void shutdown() { self_->shutdown(); }
+  void shutdown() {
+    self_->shutdown();
+    self_->busy = false;
+  }
   /// Where a virtual clock goes on after a restart; executors that live in real time have no such member.
   void restore_clock(Seconds now) { self_->restore_clock(now); }
   /// Whether its time is virtual (then nothing is shown live, and the clock starts at 0).
@@ -191,6 +209,7 @@ class AnyExecutor {
     virtual void restore_clock(Seconds) = 0;
     virtual bool simulated() const = 0;
     virtual std::string name() const = 0;
+    std::atomic<bool> busy{false};
   };
   template <class E>
   struct Holder final : Interface {

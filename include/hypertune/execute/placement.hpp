@@ -47,13 +47,21 @@ class Placement {
     return index;
   }
   /// Takes a host out: nothing is placed there until restore_host(). What is held there is still to be released.
-  void remove_host(int host) {
+  /// `for_good`: it is not counted on any more.
+  void remove_host(int host, bool for_good = false) {
     at(host).gone = true;
+    at(host).for_good = for_good;
     open_.erase(host);
   }
   void restore_host(int host) {
-    at(host).gone = false;
+    at(host).gone = at(host).for_good = false;
     open_.insert(host);
+  }
+  bool gone(int host) const { return hosts_.at(static_cast<std::size_t>(host)).gone; }
+  std::optional<int> find_host(std::string_view name) const {
+    for (std::size_t host = 0; host < hosts_.size(); ++host)
+      if (hosts_[host].name == name) return static_cast<int>(host);
+    return std::nullopt;
   }
   const std::string& host_name(int host) const { return hosts_.at(static_cast<std::size_t>(host)).name; }
 
@@ -76,11 +84,10 @@ class Placement {
     }
     return std::nullopt;
   }
-  /// A slot on the host called `name`, for a trial that is there already.
+  /// A slot on the host called `name`, for a trial that is there already (the host itself may be lost by now).
   std::optional<Slot> place_on(std::string_view name, const Resources& request) {
-    for (int host = 0; host < static_cast<int>(hosts_.size()); ++host)
-      if (at(host).name == name && !at(host).gone) return take(host, request, amounts(request));
-    return std::nullopt;
+    const auto host = find_host(name);
+    return host ? take(*host, request, amounts(request)) : std::nullopt;
   }
 
   void release(const Slot& slot) {
@@ -96,11 +103,11 @@ class Placement {
     if (!host.gone) open_.insert(slot.host);
   }
 
-  /// Whether some host could hold `request` if it were empty.
+  /// Whether some host could hold `request` if it were empty; one that is lost, but not for good, may come back.
   bool possible(const Resources& request, const Excluded& excluded = {}) const {
     const Amounts need = amounts(request);
     return std::any_of(hosts_.begin(), hosts_.end(), [&](const HostState& host) {
-      return !host.gone && !excluded.contains(host.name) && fits(need, host.total) && sound(request);
+      return !host.for_good && !excluded.contains(host.name) && fits(need, host.total) && sound(request);
     });
   }
 
@@ -118,6 +125,7 @@ class Placement {
       if (widest == nullptr || missing(need, host.total).size() < missing(need, widest->total).size()) widest = &host;
       if (fits(need, host.total) && (freest == nullptr || host.free.cpus > freest->free.cpus)) freest = &host;
     }
+    if (freest == nullptr && possible(request, excluded)) return "waits for a host that is lost now to come back";
     if (widest == nullptr) return "every host is lost or excluded";
     if (freest == nullptr)
       return fmt::format("needs {}, which no host has (host '{}' {})", list(need, missing(need, widest->total)),
@@ -157,7 +165,7 @@ class Placement {
     Amounts total, free;
     std::vector<int> cores;             // free ones, the lowest last
     std::vector<std::int64_t> devices;  // what is free of each GPU
-    bool gone = false;
+    bool gone = false, for_good = false;
   };
 
   static std::int64_t fixed(double amount) {

@@ -74,16 +74,20 @@ class SimulatedExecutor {
     return hosts;
   }
   Seconds now() const { return now_; }
-  void restore_clock(Seconds now) { now_ = std::max(now_, now); }
+  /// After start(): what the record says has happened by `now` is not done again, but what stands at that very moment
+  /// and the outages that still last are told once more, as the record may end in the middle of them.
+  void restore_clock(Seconds now) {
+    now_ = std::max(now_, now);
+    events_ = {};
+    schedule_outages();
+  }
   std::string name() const { return "simulated"; }
 
   void start(ExecutorStart start) {
     start_ = std::move(start);
     store_.emplace(start_.directory);
-    for (const auto& outage : options_.outages) {
-      events_.push({outage.at, Kind::lost, outage.worker, 0});
-      if (outage.until > outage.at) events_.push({outage.until, Kind::back, outage.worker, 0});
-    }
+    now_ = 0;
+    schedule_outages();
   }
 
   void perform(Command command) {
@@ -116,8 +120,8 @@ class SimulatedExecutor {
   struct Due {
     Seconds time;
     Kind kind;
-    TrialId trial;  // or the worker
-    Attempt attempt;
+    TrialId trial;        // or the worker
+    std::uint64_t fence;  // of the run; or, of a worker that is lost: whether for good
     friend bool operator>(const Due& a, const Due& b) {
       return std::tie(a.time, a.kind, a.trial) > std::tie(b.time, b.kind, b.trial);
     }
@@ -125,8 +129,10 @@ class SimulatedExecutor {
   struct Run {
     Launch launch;
     std::optional<AttemptRun> attempt;
-    int steps = 0;  // done
-    int saved = 0;
+    int steps = 0;            // done
+    int saved = 0;            // steps done at the last save
+    Seconds at = 0;           // where it stands in time; behind the clock while it catches up after a restart
+    std::uint64_t fence = 0;  // of the one event that it waits for; 0: it waits for an answer
     bool started = false, parked = false;
   };
 
@@ -135,41 +141,52 @@ class SimulatedExecutor {
     return std::sqrt(-2 * std::log1p(-u)) * std::cos(6.283185307179586 * v);
   }
 
+  void schedule_outages() {
+    for (const auto& outage : options_.outages) {
+      const bool for_good = outage.until <= outage.at;
+      if (for_good || outage.until > now_) events_.push({outage.at, Kind::lost, outage.worker, for_good ? 1U : 0U});
+      if (!for_good && outage.until >= now_) events_.push({outage.until, Kind::back, outage.worker, 0});
+    }
+  }
+
   void on(Launch& launch) {
-    const TrialId trial = launch.trial;
-    auto& run = runs_[trial];
+    auto& run = runs_[launch.trial];
     const bool held = launch.parked && run.parked && run.launch.attempt == launch.attempt;
     if (held) {
       run.launch.slot = std::move(launch.slot);
-      run.launch.since = launch.since;
-      run.launch.reported = launch.reported;
     } else {
       run = {};
       run.launch = std::move(launch);
-      run.steps = run.saved = run.launch.next_step;
+      run.steps = run.launch.next_step;
+      run.saved = run.launch.restore.empty() ? 0 : run.launch.restore.front().steps;
     }
     run.parked = false;
-    const Seconds from = run.launch.since > 0 || run.launch.reported ? run.launch.since : now_;
-    schedule(run, from + (run.launch.reported ? 0 : options_.startup_seconds));
+    run.at = run.launch.since.value_or(now_);
+    if (run.launch.reported) return;  // the answer follows
+    run.at += options_.startup_seconds;
+    schedule(run);
   }
   void on(const Continue& c) {
-    if (auto* run = find(c.trial, c.attempt)) {
+    if (auto* run = waiting(c.trial, c.attempt)) {
       if (c.save && !save(*run)) return;
-      schedule(*run, now_);
+      schedule(*run);
     }
   }
   void on(const Pause& c) {
-    if (auto* run = find(c.trial, c.attempt)) {
+    if (auto* run = waiting(c.trial, c.attempt)) {
       if (c.save && !save(*run)) return;
       run->parked = true;
+      run->launch.since.reset();
+      run->launch.reported = false;
       start_.sink(Paused{c.trial, c.attempt, true});
     }
   }
   void on(const Stop& c) {
     if (auto* run = find(c.trial, c.attempt)) {
-      if (c.save && !run->parked && !save(*run)) return;
+      const bool parked = run->parked;
+      if (c.save && run->fence == 0 && !parked && !save(*run)) return;  // within a step nothing can be saved
       runs_.erase(c.trial);
-      start_.sink(Stopped{c.trial, c.attempt});
+      if (!parked) start_.sink(Stopped{c.trial, c.attempt});
     }
   }
 
@@ -178,8 +195,13 @@ class SimulatedExecutor {
     return found != runs_.end() && found->second.launch.attempt == attempt ? &found->second : nullptr;
   }
 
+  Run* waiting(TrialId trial, Attempt attempt) {  // for an answer
+    Run* run = find(trial, attempt);
+    return run != nullptr && run->fence == 0 && !run->parked ? run : nullptr;
+  }
+
   // When the step under way will end, and how.
-  void schedule(const Run& run, Seconds from) {
+  void schedule(Run& run) {
     const Launch& l = run.launch;
     Seconds duration = options_.step_seconds ? options_.step_seconds(l.params, run.steps) : 1.0;
     if (!(duration >= 0))
@@ -195,7 +217,8 @@ class SimulatedExecutor {
         duration *= uniform01(rng);
       }
     }
-    events_.push({from + duration, kind, l.trial, l.attempt});
+    run.fence = ++fences_;
+    events_.push({run.at + duration, kind, l.trial, run.fence});
   }
 
   void deliver(const Due& due) {
@@ -203,44 +226,55 @@ class SimulatedExecutor {
       const int worker = static_cast<int>(due.trial);
       if (due.kind == Kind::back) return start_.sink(HostGained{worker});
       std::vector<std::pair<TrialId, Attempt>> victims;
-      for (const auto& [trial, run] : runs_)
-        if (run.launch.slot.host == worker) victims.emplace_back(trial, run.launch.attempt);
+      for (auto it = runs_.begin(); it != runs_.end();) {
+        const Run& run = it->second;
+        const bool here = run.launch.slot.host == worker;
+        if (here && !run.parked) victims.emplace_back(it->first, run.launch.attempt);
+        it = here && run.parked ? runs_.erase(it) : std::next(it);  // nobody waits to hear of these
+      }
       std::sort(victims.begin(), victims.end());
-      start_.sink(HostLost{worker, "scripted outage"});
+      start_.sink(HostLost{worker, "scripted outage", due.fence != 0});
       for (const auto& [trial, attempt] : victims)
         fail_run(trial, attempt, Cause{.blame = Blame::infrastructure, .text = "its worker was lost"});
       return;
     }
-    Run* run = find(due.trial, due.attempt);
-    if (run == nullptr || run->parked) return;
+    const auto found = runs_.find(due.trial);
+    if (found == runs_.end() || found->second.fence != due.fence) return;  // it was stopped meanwhile
+    Run& run = found->second;
+    const Attempt attempt = run.launch.attempt;
+    run.at = due.time;
     if (due.kind == Kind::failure)
-      return fail_run(due.trial, due.attempt, Cause{.blame = Blame::infrastructure, .text = "simulated failure"});
+      return fail_run(due.trial, attempt, Cause{.blame = Blame::infrastructure, .text = "simulated failure"});
     std::optional<Report> report;
     try {
-      if (!run->attempt) begin(*run);
-      report = run->attempt->step();
-    } catch (...) { return fail_run(due.trial, due.attempt, cause_of_current_exception()); }
-    if (!run->started) {
-      run->started = true;
-      start_.sink(Started{due.trial, due.attempt, run->steps});
-    }
+      if (!run.attempt) begin(run);
+      if (!std::exchange(run.started, true)) {
+        say_lost();
+        start_.sink(Started{due.trial, attempt, run.steps});
+        if (const auto still = runs_.find(due.trial); still == runs_.end() || still->second.fence != due.fence) return;
+      }
+      run.fence = 0;
+      report = run.attempt->step();
+    } catch (...) { return fail_run(due.trial, attempt, cause_of_current_exception()); }
     if (!report) {
       runs_.erase(due.trial);
-      return start_.sink(Finished{due.trial, due.attempt});
+      return start_.sink(Finished{due.trial, attempt});
     }
-    run->steps = report->step.value_or(run->steps) + 1;
-    start_.sink(Reported{due.trial, due.attempt, std::move(*report), std::nullopt});
+    run.steps = report->step.value_or(run.steps) + 1;
+    start_.sink(Reported{due.trial, attempt, std::move(*report), std::nullopt});
   }
 
   // Where the worker was before the driver died: from the newest checkpoint, by the steps since.
   void begin(Run& run) {
     run.attempt.emplace(*start_.program, *store_, start_.directory, run.launch,
                         [&](const CheckpointInfo& checkpoint, const std::string& why) {
-                          start_.sink(CheckpointLost{run.launch.trial, checkpoint, why});
+                          lost_.push_back({run.launch.trial, checkpoint, why});  // the sink might end the run
                         });
     const int from = run.attempt->next_step();
-    const bool survived = run.launch.since > 0 || run.launch.reported || run.launch.parked;
-    if (!survived) run.steps = run.saved = from;
+    const int newest = run.launch.restore.empty() ? 0 : run.launch.restore.front().steps;
+    const bool held = run.launch.next_step > newest;  // in memory, more than any checkpoint has
+    run.saved = from;
+    if (!held) run.steps = from;
     for (int step = from; step < run.steps;) {
       const auto report = run.attempt->step();
       if (!report) break;
@@ -249,12 +283,15 @@ class SimulatedExecutor {
   }
 
   bool save(Run& run) {
-    if (!run.attempt || !run.attempt->can_save() || run.saved == run.steps) return true;
+    if (run.saved == run.steps) return true;
     const TrialId trial = run.launch.trial;
     const Attempt attempt = run.launch.attempt;
     try {
+      if (!run.attempt) begin(run);
+      if (!run.attempt->can_save() || run.saved == run.steps) return true;
       CheckpointInfo sealed = store_->seal(run.attempt->save(run.steps));
       run.saved = run.steps;
+      say_lost();
       start_.sink(Checkpointed{trial, attempt, std::move(sealed)});
       return true;
     } catch (...) {
@@ -263,8 +300,13 @@ class SimulatedExecutor {
     }
   }
 
+  void say_lost() {
+    for (auto& lost : std::exchange(lost_, {})) start_.sink(std::move(lost));
+  }
+
   void fail_run(TrialId trial, Attempt attempt, Cause cause) {
     runs_.erase(trial);
+    say_lost();
     start_.sink(Failed{trial, attempt, std::move(cause)});
   }
 
@@ -274,7 +316,9 @@ class SimulatedExecutor {
   std::optional<LocalCheckpointStore> store_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> events_;
   std::unordered_map<TrialId, Run> runs_;
+  std::vector<CheckpointLost> lost_;  // to be told
   Seconds now_ = 0;
+  std::uint64_t fences_ = 0;
   bool notified_ = false;
 };
 

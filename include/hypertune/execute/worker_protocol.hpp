@@ -118,7 +118,8 @@ class WireWriter : public Encoder {
     put(m.seed);
     put(m.parked);
     put_signed(m.next_step);
-    put(m.since);
+    put(m.since.has_value());
+    put(m.since.value_or(0));
   }
   void put(const Continue& m) {
     identity(m);
@@ -221,7 +222,9 @@ class WireReader : public Decoder {
     m.seed = number();
     m.parked = flag();
     m.next_step = small_number();
-    m.since = real();
+    const bool under_way = flag();
+    const double since = real();
+    m.since = under_way ? std::optional(since) : std::nullopt;
   }
   void get(Continue& m) {
     identity(m);

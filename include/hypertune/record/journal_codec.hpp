@@ -181,6 +181,7 @@ class Decoder {
     return static_cast<std::size_t>(n);
   }
   bool at_end() const { return bytes_.empty(); }
+  std::size_t size() const { return bytes_.size(); }  ///< bytes left
   void end() const {
     if (!bytes_.empty()) bad();
   }

@@ -227,7 +227,11 @@ class JournalReader {
         event.retry = in.flag();
         return event;
       }
-      case Kind::trial_completed: return record::TrialEnded{trial, TrialState::completed, cause(in)};
+      case Kind::trial_completed: {
+        record::TrialEnded event{trial, TrialState::completed, std::nullopt, in.size() == 1};
+        event.at_limit ? static_cast<void>(in.flag()) : static_cast<void>(event.cause = cause(in));
+        return event;
+      }
       case Kind::trial_stopped: return record::TrialEnded{trial, TrialState::stopped, cause(in)};
       case Kind::trial_failed: return record::TrialEnded{trial, TrialState::failed, cause(in)};
       case Kind::host_gained: return record::HostGained{in.text()};

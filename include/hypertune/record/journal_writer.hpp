@@ -108,7 +108,14 @@ class JournalWriter {
     if (std::filesystem::exists(path)) {
       // A look without the right to write first: what is no journal must stay as it is.
       Database look(path, path, SQLITE_OPEN_READONLY);
-      check_journal(look);
+      try {
+        check_journal(look);
+      } catch (const Error&) {
+        if ((sqlite3_errcode(look.get()) & 0xFF) != SQLITE_READONLY) throw;
+        // A driver was killed within the very first transaction; only who may write can roll that back.
+        Database mend(path, path, SQLITE_OPEN_READWRITE);
+        check_journal(mend);
+      }
     }
     return {path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE};
   }
@@ -257,7 +264,8 @@ class JournalWriter {
             : e.state == TrialState::stopped ? Kind::trial_stopped
                                              : Kind::trial_completed,
             e.trial};
-    if (!e.cause) return;
+    if (e.at_limit) out.put(true);  // alone: such an end has no cause
+    if (!e.cause || e.at_limit) return;
     show(e.cause->text);
     out.put(*e.cause);
   }

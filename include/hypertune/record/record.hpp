@@ -83,6 +83,7 @@ struct TrialEnded {
   TrialId trial;
   TrialState state = TrialState::completed;  ///< completed, stopped or failed
   std::optional<Cause> cause;  ///< with failed; with stopped, why ("scheduler", "stop condition …") in text
+  bool at_limit = false;       ///< with completed: by the schedule's limit of steps; a longer schedule may reopen it
 };
 struct HostGained {
   std::string host;

@@ -13,8 +13,10 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -81,8 +83,16 @@ class Controller {
     keep(checkpoint, out);
   }
 
-  /// Records a trial whose result the user knows.
-  void add_known(const KnownResult& known, Seconds now, Outcome& out);
+  /// Records that a driver takes up the experiment. Before everything else but the replay.
+  void open_session(record::ExperimentStarted started, Seconds now, Outcome& out) {
+    now_ = now;
+    replaying_ = false;
+    commit(std::move(started), out);
+  }
+
+  /// Records trials whose results the user knows, as far as they are not recorded yet. Error of kind `usage` if one
+  /// lacks a metric that is tuned, or does not fit the space.
+  void add_known(std::span<const KnownResult> known, Seconds now, Outcome& out);
 
   /// Starts what there is room for. Called once at the start; handle() does it by itself.
   void fill(Seconds now, Outcome& out);
@@ -138,6 +148,7 @@ class Controller {
   }
   // What the Controller itself follows in the records, live and in the replay.
   void track(const record::Any& what);
+  void follow_queue(const record::Any& what);
 
   LiveTrial* live(TrialId trial, Attempt attempt) {
     const auto found = live_.find(trial);
@@ -158,10 +169,12 @@ class Controller {
   void on(const HostLost& e, Outcome& out);
 
   void answer(TrialId trial, LiveTrial& run, int step, Outcome& out);
+  void take_over(TrialId trial, Outcome& out);
   void stop_run(TrialId trial, LiveTrial& run, Phase phase, TrialState end, std::string reason, bool save,
                 Outcome& out);
   void end_experiment(const std::string& why, Outcome& out);
-  void end_trial(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out);
+  void end_trial(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out, bool at_limit = false);
+  void end_stopped(TrialId trial, const LiveTrial& run, Outcome& out);
   LiveTrial leave(TrialId trial);  // gives the slot back
   void keep(const CheckpointInfo& checkpoint, Outcome& out);
   void drop(const CheckpointInfo& checkpoint, const std::string& why, Outcome& out);
@@ -185,7 +198,12 @@ class Controller {
   Placement placement_;
   Retention retention_;
   std::unordered_map<TrialId, LiveTrial> live_;
-  std::deque<TrialId> pending_;                       // created or to be tried again, in this order
+  std::deque<TrialId> pending_;                      // created or to be tried again, in this order
+  std::map<std::int64_t, TrialId> queue_;            // the same while the record is replayed, by place
+  std::unordered_map<TrialId, std::int64_t> place_;  // … and each one's place
+  std::set<std::string> lost_;                       // hosts that were lost when the record ends
+  std::unordered_map<TrialId, Cause> doomed_;        // failed for good, by a record whose last word is missing
+  bool replaying_ = true;
   std::unordered_map<TrialId, std::string> host_of_;  // of trials that run, for workers that outlive the driver
   std::set<std::string> excluded_;                    // hosts that a rule ruled out
   std::optional<TrialId> best_;                       // as the retention knows it

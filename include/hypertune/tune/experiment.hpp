@@ -119,9 +119,8 @@ class Experiment {
     started.samples = controller_->rules().samples;
     started.seed = options.seed;
     started.resumed = resumed_;
-    journal_->append(now, std::move(started));
-    if (!resumed_)
-      for (const auto& known : options.known) controller_->add_known(known, now, out);
+    controller_->open_session(std::move(started), now, out);
+    controller_->add_known(options.known, now, out);
     find_unrecorded(now, out);
     controller_->settle(now, facts_.survivors, out);
     controller_->fill(now, out);

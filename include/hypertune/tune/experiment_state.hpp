@@ -104,18 +104,15 @@ class ExperimentState {
   Seconds elapsed() const { return earlier_sessions_ + (now_ - session_start_); }
   void set_parked(TrialId trial, bool parked) { trials_[trial].parked = parked; }
 
-  /// Trials already recorded as completed that the present schedule would let go on (a longer `max`), see Tuner.
-  bool may_go_on(TrialId trial) const {
-    const auto& entry = trials_[trial];
-    return entry.state == TrialState::completed && !entry.foreign && entry.owed == Decision::go_on && entry.steps > 0 &&
-           scheduler_.max_steps() > entry.steps;
-  }
+  bool is_known(TrialId trial) const { return known_trials_.contains(trial); }
+  /// Trials that were recorded as completed and go on after all, as the present schedule gives more steps.
+  std::int64_t reopened() const { return reopened_; }
 
  private:
   void on(const record::ExperimentStarted&) {
     if (sessions_++ > 0) earlier_sessions_ += last_event_ - session_start_;
     session_start_ = now_;
-    ending_.reset();
+    if (std::exchange(ended_in_order_, false)) ending_.reset();  // else a driver died on its way out: go on with that
   }
 
   void on(const record::TrialCreated& r) {
@@ -146,6 +143,7 @@ class ExperimentState {
     if (entry.state == TrialState::paused && !entry.foreign) scheduler_.on_resume(r.trial);
     entry.attempts = r.attempt + 1;
     entry.since = now_;
+    entry.started_at = r.next_step;
     entry.reported = false;
     trials_.set_state(r.trial, TrialState::running);
   }
@@ -207,6 +205,14 @@ class ExperimentState {
   }
   void on(const record::TrialEnded& r) {
     auto& entry = trials_[r.trial];
+    // The schedule of then gave no more steps. In the eyes of the present one, to which the reports were replayed, the
+    // trial has not ended: it goes on when there is room, or waits to be chosen.
+    if (r.at_limit && !entry.foreign && (entry.owed == Decision::go_on || entry.owed == Decision::pause)) {
+      trials_.set_state(r.trial, entry.owed == Decision::pause ? TrialState::paused : TrialState::pending);
+      entry.owed = Decision::go_on;
+      ++reopened_;
+      return;
+    }
     trials_.set_state(r.trial, r.state);
     if (!entry.foreign) {
       const auto losses = last_losses_.find(r.trial);
@@ -223,7 +229,7 @@ class ExperimentState {
   }
   void on(const record::HostGained&) {}
   void on(const record::HostLost&) {}
-  void on(const record::ExperimentEnded&) {}
+  void on(const record::ExperimentEnded&) { ended_in_order_ = true; }
 
   bool fits(const Point& point, const Params& params) const {
     return point.size() == space_.size() && !params.empty() ? space_.params(point) == params
@@ -274,9 +280,10 @@ class ExperimentState {
   std::optional<TrialId> best_;
   double best_loss_ = worst_loss;
   int best_steps_ = 0;
-  std::int64_t known_ = 0, total_steps_ = 0, foreign_ = 0;
+  std::int64_t known_ = 0, total_steps_ = 0, foreign_ = 0, reopened_ = 0;
   Seconds now_ = 0, last_event_ = 0, session_start_ = 0, earlier_sessions_ = 0;
   int sessions_ = 0;
+  bool ended_in_order_ = false;
   std::optional<std::string> ending_;
   std::string last_reason_;
 };

@@ -19,6 +19,7 @@ namespace hypertune {
 struct TrialEntry {
   Point point;
   int steps = 0;               ///< steps recorded: a report of an earlier step is a repetition
+  int started_at = 0;          ///< the step that the current attempt was expected to begin with
   Attempt attempts = 0;        ///< attempts begun; the current one is the last
   std::uint16_t failures = 0;  ///< attempts that ended by the user's code or the infrastructure
   TrialState state = TrialState::pending;
@@ -39,6 +40,7 @@ struct LiveTrial {
   bool between_steps = false;             ///< it has reported and waits for the answer
   int next_step = 0;                      ///< the step that a report without a number is of
   TrialState end = TrialState::stopped;   ///< with stopping: what the trial becomes
+  bool at_limit = false;                  ///< with stopping: completed by the schedule's limit of steps
   std::string reason;                     ///< with stopping: why, for the record
   Seconds since = 0;                      ///< when it was launched or last reported
   std::vector<CheckpointInfo> restoring;  ///< what it may restore from: not to be dropped meanwhile

@@ -55,7 +55,7 @@ class Tuner {
  private:
   void post(Event event);
   void process(Event event);
-  void carry_out(Outcome& out);
+  void carry_out(Outcome& out, Seconds now);
   void attend(Seconds now);
   Seconds next_wake(Seconds now);
   void wake() {
@@ -114,12 +114,12 @@ inline void Tuner::process(Event event) {
   if (interrupts_.level() > 0) experiment_->controller().interrupt();  // before the next decision, not after it
   if (!gate_) {
     experiment_->controller().handle(std::move(event), now, out_);
-    carry_out(out_);
+    carry_out(out_, now);
   } else {
     gate_->offer(std::move(event));
     while (auto next = gate_->next()) {
       experiment_->controller().handle(std::move(*next), now, out_);
-      carry_out(out_);
+      carry_out(out_, now);
     }
   }
   if (experiment_->controller().finished()) {
@@ -128,8 +128,9 @@ inline void Tuner::process(Event event) {
   }
 }
 
-inline void Tuner::carry_out(Outcome& out) {
-  experiment_->write(out, options_.executor.now());
+// `now` is the time at which the decisions were made: a replay must find the same one.
+inline void Tuner::carry_out(Outcome& out, Seconds now) {
+  experiment_->write(out, now);
   // Moved out first: a command may raise events at once, which wait in the inbox, but never change this list.
   for (auto& command : out.commands) {
     if (gate_) {
@@ -159,7 +160,7 @@ inline void Tuner::attend(Seconds now) {
     } else {
       controller.tick(now, out_);
     }
-    carry_out(out_);
+    carry_out(out_, now);
     while (!inbox_.empty()) {
       Event next = std::move(inbox_.front());
       inbox_.pop_front();
@@ -217,8 +218,9 @@ inline Results Tuner::run() {
     const std::lock_guard guard(strand_);
     holder_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     try {
-      experiment_->begin(options_, executor.now(), out_);
-      carry_out(out_);
+      const Seconds now = executor.now();
+      experiment_->begin(options_, now, out_);
+      carry_out(out_, now);
       while (!inbox_.empty()) {
         Event next = std::move(inbox_.front());
         inbox_.pop_front();

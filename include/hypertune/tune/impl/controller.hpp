@@ -20,7 +20,43 @@ inline void Controller::track(const record::Any& what) {
     best_ = state_.best();
     retention_.set_best_trial(*best_);
   }
-  if (const auto* ended = std::get_if<record::TrialEnded>(&what)) retention_.trial_ended(ended->trial);
+  if (const auto* ended = std::get_if<record::TrialEnded>(&what);
+      ended && is_final(state_.trials()[ended->trial].state))
+    retention_.trial_ended(ended->trial);
+  if (replaying_) follow_queue(what);
+}
+
+// Replay: the order in which the earlier run would have started what was pending.
+inline void Controller::follow_queue(const record::Any& what) {
+  const auto leave_queue = [&](TrialId trial) {
+    if (const auto node = place_.extract(trial)) queue_.erase(node.mapped());
+  };
+  const auto enter_queue = [&](TrialId trial, bool front) {
+    leave_queue(trial);
+    const std::int64_t place = queue_.empty() ? 0 : front ? queue_.begin()->first - 1 : queue_.rbegin()->first + 1;
+    queue_.emplace(place, trial);
+    place_.emplace(trial, place);
+  };
+  if (const auto* created = std::get_if<record::TrialCreated>(&what))
+    enter_queue(created->trial, false);
+  else if (const auto* started = std::get_if<record::TrialStarted>(&what))
+    leave_queue(started->trial);
+  else if (const auto* failed = std::get_if<record::AttemptFailed>(&what)) {
+    if (failed->retry)
+      enter_queue(failed->trial, true);
+    else
+      doomed_.emplace(failed->trial, failed->cause);
+  } else if (const auto* ended = std::get_if<record::TrialEnded>(&what)) {
+    doomed_.erase(ended->trial);
+    if (state_.trials()[ended->trial].state == TrialState::pending)
+      enter_queue(ended->trial, false);  // reopened
+    else
+      leave_queue(ended->trial);
+  } else if (const auto* gained = std::get_if<record::HostGained>(&what)) {
+    lost_.erase(gained->host);
+  } else if (const auto* lost = std::get_if<record::HostLost>(&what)) {
+    lost_.insert(lost->host);
+  }
 }
 
 // ---- After a replay
@@ -29,69 +65,106 @@ inline void Controller::track(const record::Any& what) {
 inline void Controller::settle(Seconds now, bool survivors, Outcome& out) {
   now_ = now;
   drop_superfluous(out);
+  for (const auto& [place, trial] : queue_)
+    if (!state_.trials()[trial].foreign) pending_.push_back(trial);
+  queue_.clear();
+  place_.clear();
+  // Hosts whose workers do not outlive the driver are looked at anew; of the others the executor will not say again
+  // what it has said already.
+  if (survivors)
+    for (const auto& name : lost_)
+      if (const auto host = placement_.find_host(name)) placement_.remove_host(*host);
+  lost_.clear();
+  const auto doomed_ones = std::exchange(doomed_, {});
+  std::vector<TrialId> again;
   for (TrialId trial = 0; trial < state_.trials().size(); ++trial) {
     const auto& entry = state_.trials()[trial];
     if (is_final(entry.state)) continue;
+    if (const auto doomed = doomed_ones.find(trial); doomed != doomed_ones.end()) {
+      end_trial(trial, TrialState::failed, doomed->second, out);
+      continue;
+    }
     if (entry.foreign) {  // its space is not ours any more: it cannot go on
       end_trial(trial, TrialState::stopped, Cause{.text = "the search space has changed", .retry = false}, out);
       continue;
     }
     switch (entry.state) {
-      case TrialState::pending: pending_.push_back(trial); break;
       case TrialState::paused: state_.set_parked(trial, survivors); break;
       case TrialState::running: {
         // The answer to its last report may not have been carried out.
         const bool ends = entry.owed == Decision::stop || entry.owed == Decision::complete;
-        if (entry.owed == Decision::pause) {
+        if (survivors) {
+          take_over(trial, out);
+        } else if (entry.owed == Decision::pause) {
           commit(record::TrialPaused{trial}, out);
-          state_.set_parked(trial, survivors);
-        } else if (ends && (survivors || !save_at_end())) {
-          end_trial(
-              trial, entry.owed == Decision::stop ? TrialState::stopped : TrialState::completed,
-              entry.owed == Decision::stop ? std::optional(Cause{.text = "scheduler", .retry = false}) : std::nullopt,
-              out);
-        } else if (survivors) {
-          auto slot = placement_.place_on(host_of_[trial], needs(trial));
-          if (!slot) slot = placement_.place(needs(trial));
-          if (!slot) fail(Errc::resources, "there is no room for trial {}, which was running", trial);
-          LiveTrial run;
-          run.slot = *slot;
-          run.next_step = entry.steps;
-          run.since = entry.since;
-          live_.emplace(trial, std::move(run));
-          Launch go;
-          go.trial = trial;
-          go.attempt = entry.attempts - 1;
-          go.point = entry.point;
-          go.params = state_.space().params(entry.point);
-          go.slot = std::move(*slot);
-          go.seed = trial_seed(trial);
-          go.next_step = entry.steps;
-          go.since = entry.since;
-          go.reported = entry.reported;
-          go.restore.assign(state_.checkpoints(trial).begin(), state_.checkpoints(trial).end());
-          out.commands.push_back(std::move(go));
+        } else if (ends && !save_at_end()) {
+          const bool stopped = entry.owed == Decision::stop;
+          end_trial(trial, stopped ? TrialState::stopped : TrialState::completed,
+                    stopped ? std::optional(Cause{.text = "scheduler", .retry = false}) : std::nullopt, out, !stopped);
         } else {
           commit(record::AttemptFailed{trial, entry.attempts - 1,
                                        Cause{.blame = Blame::preemption, .text = "the driver ended"}, true},
                  out);
-          pending_.push_back(trial);
+          again.push_back(trial);
         }
         break;
       }
       default: break;
     }
   }
+  pending_.insert(pending_.begin(), again.begin(), again.end());  // what was under way goes first
+  if (!ending_ && state_.ending()) end_experiment(*state_.ending(), out);
+  for (const TrialId trial : live_ids())
+    if (const auto& entry = state_.trials()[trial]; entry.reported)
+      answer(trial, live_.at(trial), entry.steps - 1, out);
 }
 
-inline void Controller::add_known(const KnownResult& known, Seconds now, Outcome& out) {
+// A trial whose worker has outlived the driver: the executor is told where it stands, and gets the answer to the last
+// report again, as it may have been lost with the driver.
+inline void Controller::take_over(TrialId trial, Outcome& out) {
+  const auto& entry = state_.trials()[trial];
+  auto slot = placement_.place_on(host_of_[trial], needs(trial));
+  if (!slot) slot = placement_.place(needs(trial));
+  if (!slot) fail(Errc::resources, "there is no room for trial {}, which was running", trial);
+  Launch go;
+  go.trial = trial;
+  go.attempt = entry.attempts - 1;
+  go.point = entry.point;
+  go.params = state_.space().params(entry.point);
+  go.slot = *slot;
+  go.seed = trial_seed(trial);
+  go.restore.assign(state_.checkpoints(trial).begin(), state_.checkpoints(trial).end());
+  go.next_step = entry.reported ? entry.steps : entry.started_at;
+  std::erase_if(go.restore, [&](const CheckpointInfo& c) { return c.steps > go.next_step; });
+  go.since = entry.since;
+  go.reported = entry.reported;
+  LiveTrial run;
+  run.slot = std::move(*slot);
+  run.next_step = go.next_step;
+  run.since = entry.since;
+  live_.insert_or_assign(trial, std::move(run));
+  out.commands.push_back(std::move(go));
+}
+
+inline void Controller::add_known(std::span<const KnownResult> known, Seconds now, Outcome& out) {
   now_ = now;
-  if (known.steps < 1) fail(Errc::usage, "a known result is of {} steps: it must be 1 or more", known.steps);
-  Point point = state_.space().point(known.params);
-  const TrialId trial = state_.trials().size();
-  commit(record::TrialCreated{trial, std::move(point), known.params, true}, out);
-  commit(record::TrialReported{trial, 0, known.steps - 1, known.metrics}, out);
-  end_trial(trial, TrialState::completed, std::nullopt, out);
+  std::int64_t index = 0, half = -1;  // a driver may have died within one
+  for (TrialId trial = 0; trial < state_.trials().size() && half < 0; ++trial)
+    if (state_.is_known(trial) && !is_final(state_.trials()[trial].state)) half = trial;
+  for (const auto& result : known) {
+    if (result.steps < 1) fail(Errc::usage, "a known result is of {} steps: it must be 1 or more", result.steps);
+    if (!losses_of(result.metrics, state_.objectives()))
+      fail(Errc::usage, "a known result lacks the metric that is tuned ('{}')", state_.objectives().front().metric);
+    if (++index < state_.known() || (index == state_.known() && half < 0)) continue;
+    TrialId trial = std::exchange(half, -1);
+    if (trial < 0) {
+      trial = state_.trials().size();
+      commit(record::TrialCreated{trial, state_.space().point(result.params), result.params, true}, out);
+    }
+    if (!state_.trials()[trial].judged) commit(record::TrialReported{trial, 0, result.steps - 1, result.metrics}, out);
+    std::erase(pending_, trial);
+    end_trial(trial, TrialState::completed, std::nullopt, out);
+  }
 }
 
 // ---- Filling slots
@@ -135,7 +208,10 @@ inline bool Controller::start_pending(Outcome& out) {
 inline bool Controller::start_chosen(Outcome& out) {
   std::optional<Slot> slot;
   if (rules_.uniform_resources) {
-    slot = placement_.place(rules_.resources({}), excluded_);
+    const Resources need = rules_.resources({});
+    slot = placement_.place(need, excluded_);
+    if (!slot && live_.empty() && !placement_.possible(need, excluded_))  // no event will ever change that
+      end_experiment("no trial can run any more: " + placement_.why_not(need, excluded_), out);
     if (!slot) return false;
   }
   const auto give_back = [&] {
@@ -305,6 +381,7 @@ inline void Controller::answer(TrialId trial, LiveTrial& run, int step, Outcome&
                state_.last_reason().empty() ? "scheduler" : state_.last_reason(), save_at_end(), out);
       break;
     case Decision::complete:
+      run.at_limit = true;
       stop_run(trial, run, Phase::stopping, TrialState::completed, "", save_at_end(), out);
       break;
   }
@@ -314,6 +391,7 @@ inline void Controller::stop_run(TrialId trial, LiveTrial& run, Phase phase, Tri
                                  bool save, Outcome& out) {
   run.phase = phase;
   run.end = end;
+  run.at_limit = run.at_limit && end == TrialState::completed;
   run.reason = std::move(reason);
   out.commands.push_back(Stop{trial, state_.trials()[trial].attempts - 1, save});
 }
@@ -332,8 +410,9 @@ inline void Controller::on(const CheckpointLost& e, Outcome& out) {
 inline void Controller::on(const Paused& e, Outcome& out) {
   if (live(e.trial, e.attempt) == nullptr) return;
   const LiveTrial run = leave(e.trial);
-  if (run.phase == Phase::stopping) {
-    end_trial(e.trial, run.end, Cause{.text = run.reason, .retry = false}, out);
+  if (run.phase == Phase::stopping) {  // the Stop came too late for the run, which may be held
+    if (e.parked) out.commands.push_back(Stop{e.trial, e.attempt, false});
+    end_stopped(e.trial, run, out);
     return;
   }
   commit(record::TrialPaused{e.trial}, out);
@@ -357,9 +436,7 @@ inline void Controller::on(const Stopped& e, Outcome& out) {
   if (live(e.trial, e.attempt) == nullptr) return;
   const LiveTrial run = leave(e.trial);
   if (run.phase == Phase::stopping) {
-    std::optional<Cause> cause;
-    if (run.end != TrialState::completed) cause = Cause{.text = run.reason, .retry = false};
-    end_trial(e.trial, run.end, std::move(cause), out);
+    end_stopped(e.trial, run, out);
     return;
   }
   // Interrupted, or taken away by the executor: it goes on from its last checkpoint when there is room again.
@@ -375,8 +452,8 @@ inline void Controller::on(const Failed& e, Outcome& out) {
     excluded_.insert(run.slot.host_name);
     out.notices.push_back(fmt::format("host {} is not used any more: {}", run.slot.host_name, e.cause.text));
   }
-  if (run.phase == Phase::stopping) {
-    end_trial(e.trial, run.end, Cause{.text = run.reason, .retry = false}, out);
+  if (run.phase == Phase::stopping) {  // it was to end anyway
+    end_stopped(e.trial, run, out);
     return;
   }
   const bool counts = e.cause.blame != Blame::preemption;
@@ -388,24 +465,36 @@ inline void Controller::on(const Failed& e, Outcome& out) {
     pending_.push_front(e.trial);
 }
 
+// What the record says already (an executor that tells it again after a restart) is not said twice.
 inline void Controller::on(const HostGained& e, Outcome& out) {
+  if (!placement_.gone(e.host)) return;
   placement_.restore_host(e.host);
   commit(record::HostGained{placement_.host_name(e.host)}, out);
 }
 
 inline void Controller::on(const HostLost& e, Outcome& out) {
-  placement_.remove_host(e.host);
-  commit(record::HostLost{placement_.host_name(e.host), e.why}, out);
+  const bool known = placement_.gone(e.host);
+  placement_.remove_host(e.host, e.for_good);
+  if (!known) commit(record::HostLost{placement_.host_name(e.host), e.why}, out);
 }
 
 // ---- Ends
 // --------------------------------------------------------------------------------------------------------------
 
-inline void Controller::end_trial(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out) {
+// The end that a run was told to come to.
+inline void Controller::end_stopped(TrialId trial, const LiveTrial& run, Outcome& out) {
+  const bool completed = run.end == TrialState::completed;
+  std::optional<Cause> cause;
+  if (!completed) cause = Cause{.text = run.reason, .retry = false};
+  end_trial(trial, run.end, std::move(cause), out, completed && run.at_limit);
+}
+
+inline void Controller::end_trial(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out,
+                                  bool at_limit) {
   const auto& entry = state_.trials()[trial];
   if (entry.state == TrialState::paused && entry.parked)
     out.commands.push_back(Stop{trial, entry.attempts - 1, false});  // the executor need not keep the run
-  commit(record::TrialEnded{trial, state, std::move(cause)}, out);
+  commit(record::TrialEnded{trial, state, std::move(cause), at_limit}, out);
   drop_superfluous(out);
   const int limit = rules_.failures.max_trials;
   if (!ending_ && state == TrialState::failed && limit > 0 && state_.trials().counts()[TrialState::failed] > limit)

@@ -1,0 +1,177 @@
+// A driver of simulated workers that is killed at any record and resumed decides as if nothing had happened.
+#include "history.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/test.hpp"
+
+#include <hypertune/hypertune.hpp>
+
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace ht = hypertune;
+
+namespace {
+
+struct Config {
+  double x = 0;
+};
+const auto space = ht::space<Config>(ht::dim("x", &Config::x, ht::uniform(-1.0, 1.0)));
+
+/// Its state after each step depends on all steps before, so that a wrong restoration shows in the metric.
+ht::Training wander(Config config, ht::Context& context) {
+  double state = config.x;
+  context.checkpoints(
+      [&](ht::CheckpointWriter& out) { std::ofstream(out.file("state")) << fmt::format("{:a}", state); },
+      [&](const ht::Checkpoint& in) {
+        std::string text;
+        std::ifstream(in.file("state")) >> text;
+        state = std::strtod(text.c_str(), nullptr);
+      });
+  for (int step = context.next_step(); step < 9; ++step) {
+    state = 0.7 * state + 0.1 * config.x * config.x + 0.01 * step;
+    co_yield ht::report("value", state * state);
+  }
+}
+
+/// The same without checkpoints: it is brought to where it was by its steps.
+ht::Training wander_unsaved(Config config) {
+  double state = config.x;
+  for (int step = 0; step < 9; ++step) {
+    state = 0.7 * state + 0.1 * config.x * config.x + 0.01 * step;
+    co_yield ht::report("value", state * state);
+  }
+}
+
+ht::SimulationOptions rough_weather() {
+  ht::SimulationOptions options;
+  options.workers = 3;
+  options.step_seconds = [](const ht::Params& p, int step) { return 1.0 + std::abs(p.get<double>("x")) + 0.1 * step; };
+  options.startup_seconds = 0.25;
+  options.speed_spread = 0.3;
+  options.straggle_probability = 0.1;
+  options.straggle_factor = 4;
+  options.failure_probability = 0.05;
+  options.outages = {{.worker = 1, .at = 7, .until = 19}, {.worker = 0, .at = 11, .until = 0}};
+  options.seed = 5;
+  return options;
+}
+
+struct Case {
+  std::string name;
+  ht::AnyScheduler schedule = ht::Fifo{};
+  ht::SimulationOptions machines = {.workers = 3};
+  int samples = 8;
+  int checkpoint_every = 0;
+  ht::StopCondition stop = {};
+};
+
+ht::Options options(const Case& c, const std::filesystem::path& output) {
+  ht::Options o;
+  o.name = "simulated";
+  o.samples = c.samples;
+  o.schedule = c.schedule;
+  o.executor = ht::simulated(c.machines);
+  o.max_failures = 2;
+  o.stop = c.stop;
+  o.checkpoint = {.every = c.checkpoint_every, .keep = 0};
+  o.output = output;
+  o.display = ht::Display::quiet;
+  o.seed = 11;
+  return o;
+}
+
+ht::Results run(const Case& c, const ht::Options& o) {
+  return c.checkpoint_every > 0 ? ht::tune(space, wander, o) : ht::tune(space, wander_unsaved, o);
+}
+
+std::vector<Case> cases() {
+  const ht::SimulationOptions calm{.workers = 3};
+  const ht::SimulationOptions equal_steps{
+      .workers = 4, .step_seconds = [](const ht::Params&, int) { return 1.0; }};  // many events at one time
+  return {
+      {.name = "fifo", .machines = calm, .samples = 4},
+      {.name = "ASHA, stopping", .schedule = ht::Asha{.max = 9}, .machines = equal_steps},
+      {.name = "ASHA, promotion", .schedule = ht::Asha{.max = 9, .promotion = true}, .machines = equal_steps},
+      {.name = "HyperBand", .schedule = ht::HyperBand{.max = 9}, .machines = equal_steps, .samples = 12},
+      {.name = "ASHA, rough", .schedule = ht::Asha{.max = 9}, .machines = rough_weather()},
+      {.name = "promotion, rough", .schedule = ht::Asha{.max = 9, .promotion = true}, .machines = rough_weather()},
+      {.name = "HyperBand, rough", .schedule = ht::HyperBand{.max = 9}, .machines = rough_weather(), .samples = 12},
+      {.name = "ASHA, rough, saved",
+       .schedule = ht::Asha{.max = 9},
+       .machines = rough_weather(),
+       .checkpoint_every = 2},
+      {.name = "promotion, rough, saved",
+       .schedule = ht::Asha{.max = 9, .promotion = true},
+       .machines = rough_weather(),
+       .checkpoint_every = 2},
+      {.name = "a stop condition",
+       .schedule = ht::Asha{.max = 9, .promotion = true},
+       .machines = equal_steps,
+       .samples = 30,
+       .stop = ht::until("value", 0.002)},
+      {.name = "a time limit", .machines = rough_weather(), .samples = 30, .stop = ht::within(20)},
+  };
+}
+
+void check_resumed(const Case& c, const std::filesystem::path& whole, const std::vector<ht::Record>& records,
+                   const std::vector<std::string>& expected, std::size_t count) {
+  INFO(c.name << ", killed after record " << count << " of " << records.size());
+  TemporaryDirectory directory;
+  const auto output = directory.path() / "run";
+  support::cut(whole, records, count, output);
+  auto o = options(c, output);
+  o.resume = true;
+  run(c, o);
+  const auto history = support::decisions(support::records_of(output));
+  for (std::size_t i = 0; i < std::min(expected.size(), history.size()); ++i) {
+    INFO("decision " << i);
+    REQUIRE(history[i] == expected[i]);
+  }
+  REQUIRE(history.size() == expected.size());
+}
+
+}  // namespace
+
+TEST_CASE("a simulated experiment repeats itself to the bit") {
+  for (const auto& c : cases()) {
+    INFO(c.name);
+    TemporaryDirectory first, second;
+    run(c, options(c, first.path() / "run"));
+    run(c, options(c, second.path() / "run"));
+    const auto history = support::decisions(support::records_of(first.path() / "run"));
+    CHECK(history == support::decisions(support::records_of(second.path() / "run")));
+    CHECK(history.size() > 20);
+  }
+}
+
+TEST_CASE("killed at each record of a small experiment, the driver goes on as if nothing had happened") {
+  for (const auto& c : cases()) {
+    TemporaryDirectory directory;
+    const auto whole = directory.path() / "run";
+    run(c, options(c, whole));
+    const auto records = support::records_of(whole);
+    const auto expected = support::decisions(records);
+    for (std::size_t count = 1; count < records.size(); ++count) check_resumed(c, whole, records, expected, count);
+  }
+}
+
+TEST_CASE("killed at random records of a larger experiment, the driver goes on as if nothing had happened") {
+  std::mt19937_64 random(3);
+  auto weather = rough_weather();
+  weather.workers = 10;
+  for (const ht::AnyScheduler& schedule :
+       {ht::AnyScheduler(ht::Asha{.max = 9}), ht::AnyScheduler(ht::Asha{.max = 9, .promotion = true}),
+        ht::AnyScheduler(ht::HyperBand{.max = 9})}) {
+    const Case c{.name = "large, " + schedule.name(), .schedule = schedule, .machines = weather, .samples = 200};
+    TemporaryDirectory directory;
+    const auto whole = directory.path() / "run";
+    run(c, options(c, whole));
+    const auto records = support::records_of(whole);
+    const auto expected = support::decisions(records);
+    for (int i = 0; i < 12; ++i) check_resumed(c, whole, records, expected, 1 + random() % (records.size() - 1));
+  }
+}
