@@ -120,7 +120,7 @@ std::vector<Case> cases() {
 void check_resumed(const Case& c, const std::filesystem::path& whole, const std::vector<ht::Record>& records,
                    const std::vector<std::string>& expected, std::size_t count) {
   INFO(c.name << ", killed after record " << count << " of " << records.size());
-  TemporaryDirectory directory;
+  TemporaryDirectory directory(TemporaryDirectory::memory());
   const auto output = directory.path() / "run";
   support::cut(whole, records, count, output);
   auto o = options(c, output);
@@ -139,7 +139,7 @@ void check_resumed(const Case& c, const std::filesystem::path& whole, const std:
 TEST_CASE("a simulated experiment repeats itself to the bit") {
   for (const auto& c : cases()) {
     INFO(c.name);
-    TemporaryDirectory first, second;
+    TemporaryDirectory first(TemporaryDirectory::memory()), second(TemporaryDirectory::memory());
     run(c, options(c, first.path() / "run"));
     run(c, options(c, second.path() / "run"));
     const auto history = support::decisions(support::records_of(first.path() / "run"));
@@ -150,7 +150,7 @@ TEST_CASE("a simulated experiment repeats itself to the bit") {
 
 TEST_CASE("killed at each record of a small experiment, the driver goes on as if nothing had happened") {
   for (const auto& c : cases()) {
-    TemporaryDirectory directory;
+    TemporaryDirectory directory(TemporaryDirectory::memory());
     const auto whole = directory.path() / "run";
     run(c, options(c, whole));
     const auto records = support::records_of(whole);
@@ -167,7 +167,7 @@ TEST_CASE("killed at random records of a larger experiment, the driver goes on a
        {ht::AnyScheduler(ht::Asha{.max = 9}), ht::AnyScheduler(ht::Asha{.max = 9, .promotion = true}),
         ht::AnyScheduler(ht::HyperBand{.max = 9})}) {
     const Case c{.name = "large, " + schedule.name(), .schedule = schedule, .machines = weather, .samples = 200};
-    TemporaryDirectory directory;
+    TemporaryDirectory directory(TemporaryDirectory::memory());
     const auto whole = directory.path() / "run";
     run(c, options(c, whole));
     const auto records = support::records_of(whole);
