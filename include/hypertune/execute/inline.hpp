@@ -49,10 +49,14 @@ class InlineExecutor {
     Attempt number = 0;
     int steps = 0;
     int saved = 0;
+    bool parked = false;
   };
 
   void carry_out(Launch& launch) {
-    if (launch.parked) return step(launch.trial, launch.attempt);
+    if (launch.parked) {
+      if (Run* held = find(launch.trial, launch.attempt)) held->parked = false;
+      return step(launch.trial, launch.attempt);
+    }
     Run& run = runs_[launch.trial];
     run.number = launch.attempt;
     try {
@@ -71,13 +75,17 @@ class InlineExecutor {
   }
   void carry_out(const Pause& c) {
     if (find(c.trial, c.attempt) == nullptr) return;
-    if (!c.save || save(c.trial, c.attempt)) start_.sink(Paused{c.trial, c.attempt, true});
+    if (c.save && !save(c.trial, c.attempt)) return;
+    find(c.trial, c.attempt)->parked = true;
+    start_.sink(Paused{c.trial, c.attempt, true});
   }
   void carry_out(const Stop& c) {
-    if (find(c.trial, c.attempt) == nullptr) return;
-    if (c.save && !save(c.trial, c.attempt)) return;
+    const Run* run = find(c.trial, c.attempt);
+    if (run == nullptr) return;
+    const bool parked = run->parked;
+    if (c.save && !parked && !save(c.trial, c.attempt)) return;
     runs_.erase(c.trial);
-    start_.sink(Stopped{c.trial, c.attempt});
+    if (!parked) start_.sink(Stopped{c.trial, c.attempt});
   }
 
   Run* find(TrialId trial, Attempt attempt) {

@@ -94,7 +94,7 @@ class Placement {
     auto& host = at(slot.host);
     const Amounts given = amounts(slot.resources);
     host.free.cpus += given.cpus;
-    host.free.memory += given.memory;
+    if (host.total.memory > 0) host.free.memory += given.memory;
     for (const auto& [name, amount] : given.custom) host.free.custom[name] += amount;
     for (const int device : slot.gpus)
       host.devices[static_cast<std::size_t>(device)] += slot.gpus.size() == 1 ? std::min(given.gpus, unit) : unit;
@@ -122,6 +122,7 @@ class Placement {
     const HostState* freest = nullptr;
     for (const auto& host : hosts_) {
       if (host.gone || excluded.contains(host.name)) continue;
+      if (missing(need, host.total).empty() && missing_now(need, host).empty()) return "";
       if (widest == nullptr || missing(need, host.total).size() < missing(need, widest->total).size()) widest = &host;
       if (fits(need, host.total) && (freest == nullptr || host.free.cpus > freest->free.cpus)) freest = &host;
     }
@@ -130,9 +131,7 @@ class Placement {
     if (freest == nullptr)
       return fmt::format("needs {}, which no host has (host '{}' {})", list(need, missing(need, widest->total)),
                          widest->name, has(*widest, missing(need, widest->total)));
-    auto lacking = missing(need, freest->free);
-    if (lacking.empty() && need.gpus > 0 && !devices_for(*freest, need.gpus)) lacking.emplace_back("gpus");
-    if (lacking.empty()) return "";
+    const auto lacking = missing_now(need, *freest);
     return fmt::format("waits for {}: on host '{}' {} in use", list(need, lacking), freest->name,
                        used(*freest, lacking));
   }
@@ -193,6 +192,15 @@ class Placement {
       if (amount > 0 && (found == have.custom.end() || amount > found->second)) names.push_back(name);
     }
     return names;
+  }
+  static std::vector<std::string> missing_now(const Amounts& need, const HostState& host) {
+    Amounts have = host.free;
+    if (host.total.memory > 0 && need.memory > have.memory)
+      have.memory = -1;  // nothing left is not "not accounted for"
+    if (host.total.memory == 0) have.memory = 0;
+    auto lacking = missing(need, have);
+    if (lacking.empty() && need.gpus > 0 && !devices_for(host, need.gpus)) lacking.emplace_back("gpus");
+    return lacking;
   }
   static bool fits(const Amounts& need, const Amounts& have) {
     if (need.cpus > have.cpus || need.gpus > have.gpus || (have.memory != 0 && need.memory > have.memory)) return false;
@@ -284,7 +292,7 @@ class Placement {
     }
     host.free.cpus -= need.cpus;
     host.free.gpus -= need.gpus;
-    host.free.memory -= need.memory;
+    if (host.total.memory > 0) host.free.memory -= need.memory;
     for (const auto& [name, amount] : need.custom) host.free.custom[name] -= amount;
     slot.host = index;
     slot.host_name = host.name;

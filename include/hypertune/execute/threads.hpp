@@ -252,14 +252,15 @@ class ThreadExecutor {
     void drive(const RunPtr& run) {
       const TrialId trial = run->launch.trial;
       const Attempt attempt = run->launch.attempt;
-      settle_on(run->launch.slot);
       try {
+        settle_on(run->launch.slot);  // calls the user's setup, which may throw as well
         if (!run->attempt) {
           if (asked_to_stop(run)) return leave(run, Stopped{trial, attempt});
           begin(run);
           emit(Started{trial, attempt, run->steps});
         }
         for (;;) {
+          if (closing_) return;
           if (const auto stop = asked_to_stop(run)) {
             if (stop->save) save(run);
             sealer_->wait(trial);
@@ -296,6 +297,7 @@ class ThreadExecutor {
         }
       } catch (...) {
         Cause cause = cause_of_current_exception();
+        sealer_->wait(trial);  // what is being sealed belongs to this attempt: it is told of before its end
         leave(run, Failed{trial, attempt, std::move(cause)});
       }
     }
