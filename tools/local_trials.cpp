@@ -23,7 +23,8 @@ std::shared_ptr<const Program> program_of(const Sweep& sweep) {
 AnyExecutor executor_of(const Sweep& sweep) {
   const auto& text = sweep.executor;
   if (text.workers == "threads")
-    return threads(ThreadOptions{.cpus = text.cpus, .gpus = std::max(0.0, text.gpus), .custom = text.custom});
+    return threads(
+        ThreadOptions{.cpus = text.cpus, .gpus = std::max(0.0, text.gpus), .custom = text.custom, .max_parked = 64});
   return processes({.cpus = text.cpus,
                     .gpus = text.gpus,
                     .memory = text.memory,

@@ -224,3 +224,25 @@ TEST_CASE("bytes that were changed are noticed, never believed") {
   }
   CHECK(errors > 100);
 }
+
+TEST_CASE("a forked process does not hold its driver's lock") {
+  const TemporaryFolder folder;
+  std::optional<ht::detail::DriverLock> lock(std::in_place, folder.path());
+  REQUIRE(ht::driver_of(folder.path()));
+  int pipe[2];
+  REQUIRE(::pipe2(pipe, O_CLOEXEC) == 0);
+  const pid_t child = ::fork();  // a worker, say, that outlives its driver for a moment
+  if (child == 0) {
+    static_cast<void>(!::write(pipe[1], "x", 1));
+    for (;;) ::pause();
+  }
+  char ready = 0;
+  CHECK(::read(pipe[0], &ready, 1) == 1);
+  lock.reset();
+  CHECK_FALSE(ht::driver_of(folder.path()));
+  CHECK_NOTHROW(ht::detail::DriverLock(folder.path()));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+}

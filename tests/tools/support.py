@@ -57,6 +57,9 @@ concurrency: 2
 output: runs/digits
 """
 
+# For the end of a sweep: its commands are started by threads of the driver.
+THREADS = "executor: {type: local, workers: threads}\n"
+
 
 def wait_until(condition, what, seconds=30):
     """Polls a condition of another process; a bound, not a delay."""
@@ -124,4 +127,4 @@ class Case(unittest.TestCase):
             self.assertEqual(steps, sorted(set(steps)), f"trial {trial['trial']}")
 
 
-__all__ = ["Case", "SWEEP", "json", "os", "pathlib", "signal", "subprocess", "time", "unittest", "wait_until"]
+__all__ = ["Case", "HYPERTUNE", "SWEEP", "THREADS", "json", "os", "pathlib", "signal", "subprocess", "time", "unittest", "wait_until"]

@@ -3,9 +3,11 @@ from support import *
 
 
 class Faults(Case):
-    def go(self, text=SWEEP, *arguments):
+    sweep = SWEEP
+
+    def go(self, more="", *arguments):
         self.environment.update(PAUSE="0.05", STEPS="9")
-        process = self.start("run", self.write(text), *arguments)
+        process = self.start("run", self.write(self.sweep + more), *arguments)
         wait_until(lambda: len(self.steps_run()) >= 6 or process.poll() is not None, "some steps")
         self.assertIsNone(process.poll(), process.communicate() if process.poll() is not None else "")
         return process
@@ -34,7 +36,7 @@ class Faults(Case):
         self.assert_no_step_redone_but_in_flight(4)
 
     def test_ctrl_c_reaches_the_whole_process_group(self):
-        process = self.go(SWEEP, *[])
+        process = self.go()
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=30)
         self.assertEqual(process.returncode, 130)
@@ -54,9 +56,24 @@ class Faults(Case):
         self.finish()
         self.assert_no_step_redone_but_in_flight(3 * 4)
 
+    def test_a_resume_right_after_a_kill_9_finds_the_folder_free(self):
+        self.environment.update(PAUSE="0.02", STEPS="1000000", EVERY="0")
+        text = self.sweep.replace("type: asha, grace: 1, max: 9, reduction: 3", "type: fifo")
+        process = self.start("run", self.write(text))
+        for i in range(20):
+            seen = len(self.steps_run())
+            wait_until(lambda: len(self.steps_run()) > seen + i or process.poll() is not None, "more steps")
+            self.assertIsNone(process.poll(), process.communicate() if process.poll() is not None else "")
+            process.kill()
+            process.wait()  # and no longer: its workers may still be there
+            killed, process = process, self.start("run", "sweep.yaml", "--resume")
+            killed.communicate()
+        process.kill()
+        process.communicate()
+        self.assert_nothing_left()
+
     def test_kill_9_of_a_trial(self):
-        text = SWEEP + "failures: {max: 3}\n"
-        process = self.go(text)
+        process = self.go("failures: {max: 3}\n")
         victims = [pid for pid, command in self.processes_in_folder() if command.startswith("python3 train.py")]
         os.kill(victims[0], signal.SIGKILL)
         out, err = process.communicate(timeout=60)
@@ -69,7 +86,7 @@ class Faults(Case):
 
     def test_rules_on_the_log(self):
         self.write("import sys\nprint('invalid config', flush=True)\nsys.exit(1)\n", "bad.py")
-        text = SWEEP.replace("train.py", "bad.py") + 'failures: {max: 5, log: [{match: "invalid config", do: no_retry}]}\n'
+        text = self.sweep.replace("train.py", "bad.py") + 'failures: {max: 5, log: [{match: "invalid config", do: no_retry}]}\n'
         self.run_command("run", self.write(text), code=1)
         self.assertTrue(all(r["failures"] <= 1 for r in self.results()))
 
@@ -83,14 +100,19 @@ class Faults(Case):
 
     def test_a_trainer_that_leaves_children_behind(self):
         self.write("import subprocess\nsubprocess.Popen(['sleep', '1000'])\nprint('{\"accuracy\": 1}', flush=True)\n", "leaves.py")
-        self.run_command("run", self.write(SWEEP.replace("train.py", "leaves.py")))
+        self.run_command("run", self.write(self.sweep.replace("train.py", "leaves.py")))
         self.assert_nothing_left()
 
     def test_a_trainer_that_hangs(self):
         self.write("import time\nprint('{\"accuracy\": 1}', flush=True)\ntime.sleep(1000)\n", "hangs.py")
-        self.run_command("run", self.write(SWEEP.replace("train.py", "hangs.py") + "hang_limit: 1s\n"), "--set", "samples=2", code=1, timeout=60)
+        self.run_command("run", self.write(self.sweep.replace("train.py", "hangs.py") + "hang_limit: 1s\n"), "--set", "samples=2", code=1, timeout=60)
         self.assertIn("hung", str(self.results()[0]["cause"]))
         self.assert_nothing_left()
+
+
+class FaultsUnderThreads(Faults):
+    """The same, with the commands started by threads of the driver."""
+    sweep = SWEEP + THREADS
 
 
 if __name__ == "__main__":

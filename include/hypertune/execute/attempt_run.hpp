@@ -3,8 +3,10 @@
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/execute/executor.hpp>
+#include <hypertune/trial/failure.hpp>
 
-#include <exception>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,61 +14,95 @@
 
 namespace hypertune {
 
-/// What an exception of the user's code says, as a cause. Call from a catch block.
-inline Cause cause_of_current_exception() {
-  Cause cause;
-  try {
-    throw;
-  } catch (const Error& e) {  // a full disk is not the trial's doing
-    if (e.code() == Errc::io || e.code() == Errc::corrupt) cause.blame = Blame::infrastructure;
-    cause.text = e.what();
-  } catch (const std::exception& e) { cause.text = e.what(); } catch (...) {
-    cause.text = "an exception that is not a std::exception";
-  }
-  if (cause.text.empty()) cause.text = "an exception without a message";
-  return cause;
-}
-
-/// Restores the newest sound checkpoint, begins the program, steps it, saves it. Used by one thread at a time; member
-/// functions throw what the user's code throws.
+/// Restores, begins, steps, saves and parks an attempt, and knows how many steps are done and which of them are saved.
+/// Every executor runs its trials through this, so that they cannot differ. Used by one thread at a time, the Context's
+/// thread-safe members excepted; member functions throw what the user's code throws.
 class AttemptRun {
  public:
-  /// `lost` is called for each checkpoint that could not be restored; it has been set aside by then.
-  AttemptRun(const Program& program, LocalCheckpointStore& store, const std::filesystem::path& directory,
-             const Launch& launch, const std::function<void(const CheckpointInfo&, const std::string&)>& lost)
+  /// Told of each checkpoint that could not be restored; it has been set aside by then.
+  using Lost = std::function<void(const CheckpointInfo&, const std::string&)>;
+
+  /// Opens the newest sound checkpoint of `launch.restore`; no user code runs yet. Error of kind `io` where the disk
+  /// fails: it may work again later, so nothing is set aside for that.
+  AttemptRun(LocalCheckpointStore& store, const std::filesystem::path& directory, const Launch& launch,
+             const Lost& lost)
       : store_(&store), context_(std::make_unique<Context>(prepare(store, directory, launch, lost))) {
+    steps_ = saved_ = context_->next_step();
+  }
+
+  /// Begins the program. `served`: an attempt that has ended here, whose run becomes this one's where the trainable can
+  /// be reset; its Context must live until this returns.
+  void begin(const Program& program, AttemptRun* served = nullptr) {
+    if (served != nullptr && served->run_ && served->run_->reset(*context_)) {
+      run_ = std::move(served->run_);
+      return;
+    }
+    if (served != nullptr) served->run_.reset();
     run_ = program.begin(*context_);
   }
 
-  /// Turns a finished or stopped run into another attempt, where the trainable can; false: it is unchanged.
-  bool reset(const std::filesystem::path& directory, const Launch& launch,
-             const std::function<void(const CheckpointInfo&, const std::string&)>& lost) {
-    auto context = std::make_unique<Context>(prepare(*store_, directory, launch, lost));
-    if (!run_->reset(*context)) return false;
-    context_ = std::move(context);
-    return true;
+  /// How a step ended.
+  struct Step {
+    std::optional<Report> report;        ///< none: the attempt is over
+    std::optional<CheckpointInfo> made;  ///< a checkpoint that the trial made by itself
+    bool stopped = false;                ///< over because the trial heeded stop_requested(), not by itself
+  };
+  Step step() {
+    Step done;
+    done.report = run_->step();
+    if (done.report)
+      steps_ = done.report->step.value_or(steps_) + 1;
+    else
+      done.stopped = context_->stop_requested();
+    done.made = run_->adopted();
+    if (done.made && done.made->steps == steps_) saved_ = steps_;
+    return done;
   }
 
-  std::optional<Report> step() { return run_->step(); }
   bool can_save() const { return run_->can_save(); }
-  /// Writes a checkpoint of `steps` steps into a folder aside; to be sealed by the store.
-  CheckpointWriter save(int steps) {
-    CheckpointWriter writer = store_->begin(context_->trial(), steps);
+  /// Writes a checkpoint of the steps done into a folder aside, to be sealed by the store; nullopt where the trial
+  /// cannot save or has nothing new.
+  std::optional<CheckpointWriter> save() {
+    if (!run_->can_save() || saved_ == steps_) return std::nullopt;
+    CheckpointWriter writer = store_->begin(context_->trial(), steps_);
     try {
       run_->save(writer);
     } catch (...) {
       store_->discard(writer);
       throw;
     }
+    saved_ = steps_;
     return writer;
   }
-  int next_step() const { return context_->next_step(); }
+  /// To be called when the run is stopped between steps; the checkpoint that a run which cannot save() made in answer.
+  std::optional<CheckpointInfo> farewell() {
+    if (run_->can_save()) return std::nullopt;
+    auto made = run_->farewell();
+    if (made && made->steps == steps_) saved_ = steps_;
+    return made;
+  }
+  /// Whether a paused run may be ended, as a checkpoint brings it back to where it is.
+  bool replaceable() const { return run_->can_save() || (steps_ > 0 && saved_ == steps_); }
+
+  /// The run stays in memory, at rest, until go_on().
+  void park() {
+    parked_ = true;
+    run_->halt(true);
+  }
+  /// `slot`: what it may use from now on.
+  void go_on(const Slot& slot) {
+    if (!std::exchange(parked_, false)) return;
+    context_->move_to(slot);
+    run_->halt(false);
+  }
+
+  bool parked() const { return parked_; }
+  int steps() const { return steps_; }  ///< done
   Context& context() { return *context_; }
 
  private:
   static Context::Start prepare(LocalCheckpointStore& store, const std::filesystem::path& directory,
-                                const Launch& launch,
-                                const std::function<void(const CheckpointInfo&, const std::string&)>& lost) {
+                                const Launch& launch, const Lost& lost) {
     Context::Start start;
     start.trial = launch.trial;
     start.attempt = launch.attempt;
@@ -75,12 +111,14 @@ class AttemptRun {
     start.slot = launch.slot;
     start.seed = launch.seed;
     start.directory = directory / "trials" / std::to_string(launch.trial);
+    if (launch.attempt > 0) store.recover(launch.trial);  // what an earlier attempt was writing when it was killed
     for (const auto& candidate : launch.restore) {
       try {
         start.restore = store.open(candidate);
         start.next_step = candidate.steps;
         break;
       } catch (const Error& e) {
+        if (e.code() != Errc::corrupt) throw;
         store.set_aside(candidate);
         lost(candidate, e.what());
       }
@@ -91,6 +129,9 @@ class AttemptRun {
   LocalCheckpointStore* store_;
   std::unique_ptr<Context> context_;  // outlives run_
   std::unique_ptr<TrialRun> run_;
+  int steps_ = 0;
+  int saved_ = 0;  // steps done at the last save
+  bool parked_ = false;
 };
 
 }  // namespace hypertune

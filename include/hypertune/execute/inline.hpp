@@ -47,26 +47,23 @@ class InlineExecutor {
   struct Run {
     std::optional<AttemptRun> attempt;
     Attempt number = 0;
-    int steps = 0;
-    int saved = 0;
-    bool parked = false;
   };
 
   void carry_out(Launch& launch) {
     if (launch.parked) {
-      if (Run* held = find(launch.trial, launch.attempt)) held->parked = false;
+      if (Run* run = find(launch.trial, launch.attempt)) run->attempt->go_on(launch.slot);
       return step(launch.trial, launch.attempt);
     }
     Run& run = runs_[launch.trial];
     run.number = launch.attempt;
     try {
-      run.attempt.emplace(*start_.program, *store_, start_.directory, launch,
+      run.attempt.emplace(*store_, start_.directory, launch,
                           [&](const CheckpointInfo& checkpoint, const std::string& why) {
                             start_.sink(CheckpointLost{launch.trial, checkpoint, why});
                           });
-      run.steps = run.saved = run.attempt->next_step();
+      run.attempt->begin(*start_.program);
     } catch (...) { return failed(launch.trial, launch.attempt); }
-    start_.sink(Started{launch.trial, launch.attempt, run.steps});
+    start_.sink(Started{launch.trial, launch.attempt, run.attempt->steps()});
     step(launch.trial, launch.attempt);
   }
   void carry_out(const Continue& c) {
@@ -74,16 +71,20 @@ class InlineExecutor {
     if (!c.save || save(c.trial, c.attempt)) step(c.trial, c.attempt);
   }
   void carry_out(const Pause& c) {
-    if (find(c.trial, c.attempt) == nullptr) return;
-    if (c.save && !save(c.trial, c.attempt)) return;
-    find(c.trial, c.attempt)->parked = true;
+    Run* run = find(c.trial, c.attempt);
+    if (run == nullptr || (c.save && !save(c.trial, c.attempt))) return;
+    run->attempt->park();
     start_.sink(Paused{c.trial, c.attempt, true});
   }
   void carry_out(const Stop& c) {
-    const Run* run = find(c.trial, c.attempt);
+    Run* run = find(c.trial, c.attempt);
     if (run == nullptr) return;
-    const bool parked = run->parked;
+    const bool parked = run->attempt->parked();
     if (c.save && !parked && !save(c.trial, c.attempt)) return;
+    try {
+      auto made = run->attempt->farewell();
+      if (made && !parked) start_.sink(Checkpointed{c.trial, c.attempt, std::move(*made)});
+    } catch (...) { return failed(c.trial, c.attempt); }
     runs_.erase(c.trial);
     if (!parked) start_.sink(Stopped{c.trial, c.attempt});
   }
@@ -96,27 +97,24 @@ class InlineExecutor {
   void step(TrialId trial, Attempt attempt) {
     Run* run = find(trial, attempt);
     if (run == nullptr) return;
-    std::optional<Report> report;
+    AttemptRun::Step done;
     try {
-      report = run->attempt->step();
+      done = run->attempt->step();
     } catch (...) { return failed(trial, attempt); }
-    if (!report) {
-      runs_.erase(trial);
+    if (done.report) return start_.sink(Reported{trial, attempt, std::move(*done.report), std::move(done.made)});
+    if (done.made) start_.sink(Checkpointed{trial, attempt, std::move(*done.made)});
+    runs_.erase(trial);
+    if (done.stopped)
+      start_.sink(Stopped{trial, attempt});
+    else
       start_.sink(Finished{trial, attempt});
-      return;
-    }
-    run->steps = report->step.value_or(run->steps) + 1;
-    start_.sink(Reported{trial, attempt, std::move(*report), std::nullopt});
   }
 
   // False: it failed, and the attempt with it.
   bool save(TrialId trial, Attempt attempt) {
-    Run& run = *find(trial, attempt);
-    if (!run.attempt->can_save() || run.saved == run.steps) return true;
     try {
-      CheckpointInfo sealed = store_->seal(run.attempt->save(run.steps));
-      run.saved = run.steps;
-      start_.sink(Checkpointed{trial, attempt, std::move(sealed)});
+      auto writer = find(trial, attempt)->attempt->save();
+      if (writer) start_.sink(Checkpointed{trial, attempt, store_->seal(std::move(*writer))});
       return true;
     } catch (...) {
       failed(trial, attempt);

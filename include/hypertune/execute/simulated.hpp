@@ -153,6 +153,7 @@ class SimulatedExecutor {
     auto& run = runs_[launch.trial];
     const bool held = launch.parked && run.parked && run.launch.attempt == launch.attempt;
     if (held) {
+      if (run.attempt) run.attempt->go_on(launch.slot);
       run.launch.slot = std::move(launch.slot);
     } else {
       run = {};
@@ -175,6 +176,7 @@ class SimulatedExecutor {
   void on(const Pause& c) {
     if (auto* run = waiting(c.trial, c.attempt)) {
       if (c.save && !save(*run)) return;
+      if (run->attempt) run->attempt->park();
       run->parked = true;
       run->launch.since.reset();
       run->launch.reported = false;
@@ -245,7 +247,7 @@ class SimulatedExecutor {
     run.at = due.time;
     if (due.kind == Kind::failure)
       return fail_run(due.trial, attempt, Cause{.blame = Blame::infrastructure, .text = "simulated failure"});
-    std::optional<Report> report;
+    AttemptRun::Step done;
     try {
       if (!run.attempt) begin(run);
       if (!std::exchange(run.started, true)) {
@@ -254,32 +256,30 @@ class SimulatedExecutor {
         if (const auto still = runs_.find(due.trial); still == runs_.end() || still->second.fence != due.fence) return;
       }
       run.fence = 0;
-      report = run.attempt->step();
+      done = run.attempt->step();
     } catch (...) { return fail_run(due.trial, attempt, cause_of_current_exception()); }
-    if (!report) {
+    if (!done.report) {
+      if (done.made) start_.sink(Checkpointed{due.trial, attempt, std::move(*done.made)});
       runs_.erase(due.trial);
       return start_.sink(Finished{due.trial, attempt});
     }
-    run.steps = report->step.value_or(run.steps) + 1;
-    start_.sink(Reported{due.trial, attempt, std::move(*report), std::nullopt});
+    run.steps = run.attempt->steps();
+    start_.sink(Reported{due.trial, attempt, std::move(*done.report), std::move(done.made)});
   }
 
   // Where the worker was before the driver died: from the newest checkpoint, by the steps since.
   void begin(Run& run) {
-    run.attempt.emplace(*start_.program, *store_, start_.directory, run.launch,
+    run.attempt.emplace(*store_, start_.directory, run.launch,
                         [&](const CheckpointInfo& checkpoint, const std::string& why) {
                           lost_.push_back({run.launch.trial, checkpoint, why});  // the sink might end the run
                         });
-    const int from = run.attempt->next_step();
+    run.attempt->begin(*start_.program);
+    const int from = run.attempt->steps();
     const int newest = run.launch.restore.empty() ? 0 : run.launch.restore.front().steps;
     const bool held = run.launch.next_step > newest;  // in memory, more than any checkpoint has
     run.saved = from;
     if (!held) run.steps = from;
-    for (int step = from; step < run.steps;) {
-      const auto report = run.attempt->step();
-      if (!report) break;
-      step = report->step.value_or(step) + 1;
-    }
+    while (run.attempt->steps() < run.steps && run.attempt->step().report) {}
   }
 
   bool save(Run& run) {
@@ -288,8 +288,9 @@ class SimulatedExecutor {
     const Attempt attempt = run.launch.attempt;
     try {
       if (!run.attempt) begin(run);
-      if (!run.attempt->can_save() || run.saved == run.steps) return true;
-      CheckpointInfo sealed = store_->seal(run.attempt->save(run.steps));
+      auto writer = run.attempt->save();
+      if (!writer) return true;
+      CheckpointInfo sealed = store_->seal(std::move(*writer));
       run.saved = run.steps;
       say_lost();
       start_.sink(Checkpointed{trial, attempt, std::move(sealed)});

@@ -6,14 +6,19 @@
 #include <hypertune/execute/attempt_run.hpp>
 #include <hypertune/execute/executor.hpp>
 
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -31,10 +36,12 @@ namespace hypertune {
 
 /// What the threads may use.
 struct ThreadOptions {
-  double cpus = 0;                              ///< what trials may ask for in all; 0: the machine's cores
-  double gpus = 0;                              ///< devices that trials may ask for
-  std::map<std::string, double> custom = {};    ///< further resources by name
-  bool pin = false;                             ///< bind each trial's thread to the cores of its slot
+  double cpus = 0;                            ///< what trials may ask for in all; 0: the machine's cores
+  double gpus = 0;                            ///< devices that trials may ask for
+  std::map<std::string, double> custom = {};  ///< further resources by name
+  bool pin = false;                           ///< bind each trial's thread to the cores of its slot
+  /// Paused trials that stay in memory; further ones that a checkpoint can bring back are ended instead.
+  std::size_t max_parked = std::numeric_limits<std::size_t>::max();
   std::function<void(const Slot&)> setup = {};  ///< called on a trial's thread before it runs there (cudaSetDevice …)
 };
 
@@ -43,10 +50,17 @@ inline Seconds wall_clock() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+namespace detail {
+inline Seconds steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+}  // namespace detail
+
 /// Runs each trial on a thread of its own while it holds a slot. A report's answer usually comes from within the sink's
 /// call, and the same thread goes on with the next step; a thread whose trial has ended takes the next launch the same
 /// way. A paused trial is a suspended coroutine (or an object at rest): it holds memory but no thread. Threads cannot
-/// be killed: a step that never returns keeps shutdown() waiting (processes do not have this limit).
+/// be killed: a step that never returns keeps shutdown() waiting (processes do not have this limit). A step that hangs
+/// past the limit fails if it heeds Context::stop_requested(), as an external command does.
 class ThreadExecutor {
  public:
   explicit ThreadExecutor(ThreadOptions options = {}) : self_(std::make_unique<State>(std::move(options))) {}
@@ -73,11 +87,13 @@ class ThreadExecutor {
     explicit Run(Launch l) : launch(std::move(l)) {}
     Launch launch;
     State state = State::ready;
-    std::optional<AttemptRun> attempt;
-    int steps = 0;   // done
-    int saved = -1;  // steps done at the last save
-    std::optional<std::variant<Continue, Pause, Stop>> answer;
+    std::optional<AttemptRun> attempt;  // set under the lock; else of the thread that drives the run
+    bool begun = false;
+    std::optional<std::variant<Continue, Pause>> answer;
     std::optional<Stop> stop;  // asked for at any time
+    Seconds heard = 0;         // last sign of life of a step, where there is a limit
+    std::uint64_t beats = 0;
+    bool hung = false;
   };
   using RunPtr = std::shared_ptr<Run>;
 
@@ -113,6 +129,7 @@ class ThreadExecutor {
         if (found == runs_.end() || found->second->state != Run::State::parked)
           fail(Errc::usage, "trial {} is not parked here", launch.trial);
         run = found->second;
+        --parked_;
         run->launch.slot = std::move(launch.slot);
         run->answer = Continue{launch.trial, launch.attempt, false};
       } else {
@@ -124,15 +141,14 @@ class ThreadExecutor {
     void on(Continue& c) { answer(c.trial, c.attempt, c); }
     void on(Pause& c) { answer(c.trial, c.attempt, c); }
     void on(Stop& c) {
-      RunPtr dropped;  // destroyed after the lock is released: it is the user's code
       const std::lock_guard guard(mutex_);
       const auto found = find(c.trial, c.attempt);
       if (found == nullptr) return;
       switch (found->state) {
         case Run::State::parked:
-          dropped = found;
+          --parked_;
+          graveyard_.push_back(found);  // destroyed by a worker: it is the user's code
           runs_.erase(c.trial);
-          graveyard_.push_back(std::move(dropped));
           wake_one();
           break;
         case Run::State::waiting:
@@ -148,8 +164,15 @@ class ThreadExecutor {
 
     void wait(Seconds deadline) {
       std::unique_lock guard(mutex_);
-      const double left = std::clamp(deadline - wall_clock(), 0.0, 3600.0);
-      caller_.wait_for(guard, std::chrono::duration<double>(left), [this] { return notified_; });
+      const auto notified = [this] { return notified_; };
+      for (;;) {
+        const double left = std::clamp(deadline - wall_clock(), 0.0, 3600.0);
+        const double look = start_.hang_limit > 0 ? std::clamp(start_.hang_limit / 4, 0.01, 5.0) : left;
+        if (caller_.wait_for(guard, std::chrono::duration<double>(std::min(left, look)), notified) || left <= look)
+          break;
+        look_for_hung();
+      }
+      if (start_.hang_limit > 0) look_for_hung();
       notified_ = false;
     }
     void notify() {
@@ -165,16 +188,24 @@ class ThreadExecutor {
       {
         const std::lock_guard guard(mutex_);
         closing_ = true;
-        for (auto& [trial, run] : runs_)
-          if (run->state == Run::State::stepping && run->attempt) run->attempt->context().request_stop();
+        ready_.clear();
+        // Steps under way are asked to return. Runs at rest are ended side by side: each may take its time to leave.
+        for (auto run = runs_.begin(); run != runs_.end();) {
+          const auto state = run->second->state;
+          const bool driven = state == Run::State::stepping || state == Run::State::reporting;
+          if (driven && run->second->attempt) run->second->attempt->context().request_stop();
+          if (!driven) graveyard_.push_back(run->second);
+          run = driven ? std::next(run) : runs_.erase(run);
+        }
+        while (threads_.size() < std::min(graveyard_.size(), most_undertakers))
+          threads_.emplace_back([this] { work(); });
         threads.swap(threads_);
       }
       work_.notify_all();
       for (auto& thread : threads) thread.join();
       sealer_.reset();  // finishes what was written; nobody hears of it any more, the next driver finds it
-      ready_.clear();
       runs_.clear();
-      graveyard_.clear();
+      parked_ = 0;
       idle_ = 0;
     }
 
@@ -195,6 +226,17 @@ class ThreadExecutor {
         work_.notify_one();
       else if (!closing_ && threads_.size() < most_threads)
         threads_.emplace_back([this] { work(); });
+    }
+    void look_for_hung() {
+      const Seconds now = detail::steady_seconds();
+      for (auto& [trial, run] : runs_) {
+        if (run->state != Run::State::stepping || !run->attempt || run->hung) continue;
+        const auto beats = run->attempt->context().beats();
+        if (std::exchange(run->beats, beats) != beats) run->heard = now;
+        if (now < run->heard + start_.hang_limit) continue;
+        run->hung = true;
+        run->attempt->context().request_stop();
+      }
     }
     template <class C>
     void answer(TrialId trial, Attempt attempt, const C& command) {
@@ -224,11 +266,13 @@ class ThreadExecutor {
       std::unique_lock guard(mutex_);
       for (;;) {
         if (!graveyard_.empty()) {
-          auto dead = std::move(graveyard_);
-          graveyard_.clear();
+          RunPtr dead = std::move(graveyard_.back());
+          graveyard_.pop_back();
+          if (!graveyard_.empty()) wake_one();
           guard.unlock();
-          dead.clear();
+          dead.reset();
           guard.lock();
+          continue;
         }
         if (closing_) return;
         if (ready_.empty()) {
@@ -241,6 +285,7 @@ class ThreadExecutor {
         ready_.pop_front();
         if (!ready_.empty()) wake_one();
         run->state = Run::State::stepping;
+        run->heard = detail::steady_seconds();
         guard.unlock();
         drive(run);
         run.reset();
@@ -254,52 +299,67 @@ class ThreadExecutor {
       const Attempt attempt = run->launch.attempt;
       try {
         settle_on(run->launch.slot);  // calls the user's setup, which may throw as well
-        if (!run->attempt) {
+        if (!run->begun) {
           if (asked_to_stop(run)) return leave(run, Stopped{trial, attempt});
           begin(run);
-          emit(Started{trial, attempt, run->steps});
+          emit(Started{trial, attempt, run->attempt->steps()});
         }
         for (;;) {
-          if (closing_) return;
+          if (closing_) {
+            const std::lock_guard guard(mutex_);
+            return bury(run);
+          }
           if (const auto stop = asked_to_stop(run)) {
             if (stop->save) save(run);
-            sealer_->wait(trial);
+            farewell(run);
             return leave(run, Stopped{trial, attempt});
           }
           if (auto command = std::exchange(run->answer, std::nullopt)) {
-            if (const auto* go = std::get_if<Continue>(&*command); go != nullptr && go->save) save(run);
-            if (const auto* pause = std::get_if<Pause>(&*command)) {
-              if (pause->save) save(run);
-              sealer_->wait(trial);
-              return park(run);
-            }
+            if (const auto* pause = std::get_if<Pause>(&*command)) return rest(run, *pause);
+            if (std::get<Continue>(*command).save) save(run);
           }
-          std::optional<Report> report = run->attempt->step();
-          if (!report) {
-            sealer_->wait(trial);
-            return leave(run, Finished{trial, attempt});
+          run->attempt->go_on(run->launch.slot);
+          auto done = run->attempt->step();
+          if (!may_go_on(run)) return;
+          if (!done.report) {
+            if (done.made) emit(Checkpointed{trial, attempt, std::move(*done.made)});
+            return leave(run, done.stopped ? Event(Stopped{trial, attempt}) : Event(Finished{trial, attempt}));
           }
-          run->steps = report->step.value_or(run->steps) + 1;
-          {
-            const std::lock_guard guard(mutex_);
-            if (closing_) return;
-            run->state = Run::State::reporting;
-          }
-          emit(Reported{trial, attempt, std::move(*report), std::nullopt});
+          emit(Reported{trial, attempt, std::move(*done.report), std::move(done.made)});
           const std::lock_guard guard(mutex_);
-          if (closing_) return;
+          if (closing_) return bury(run);
           if (!run->answer && !run->stop) {
             run->state = Run::State::waiting;
             return;
           }
           run->state = Run::State::stepping;
+          if (start_.hang_limit > 0) run->heard = detail::steady_seconds();
           if (!ready_.empty()) wake_one();
         }
       } catch (...) {
         Cause cause = cause_of_current_exception();
-        sealer_->wait(trial);  // what is being sealed belongs to this attempt: it is told of before its end
-        leave(run, Failed{trial, attempt, std::move(cause)});
+        const bool stopped = asked_to_stop(run).has_value();  // what it threw on its way out is of no interest
+        leave(run, stopped ? Event(Stopped{trial, attempt}) : Event(Failed{trial, attempt, std::move(cause)}));
       }
+    }
+
+    // After a step: false if nobody wants to hear of it. Throws if the step was taken for hung.
+    bool may_go_on(const RunPtr& run) {
+      const std::lock_guard guard(mutex_);
+      if (closing_) {
+        bury(run);
+        return false;
+      }
+      if (run->hung && !run->stop)
+        throw TrialFailure(Cause{.text = fmt::format("hung: no report and no alive() for {} s", start_.hang_limit)});
+      run->state = Run::State::reporting;
+      return true;
+    }
+    // Under mutex_, while closing: the run is destroyed without the lock, by whoever comes by.
+    void bury(const RunPtr& run) {
+      const auto found = runs_.find(run->launch.trial);
+      if (found != runs_.end() && found->second == run) runs_.erase(found);
+      graveyard_.push_back(run);
     }
 
     std::optional<Stop> asked_to_stop(const RunPtr& run) {
@@ -309,20 +369,24 @@ class ThreadExecutor {
 
     void begin(const RunPtr& run) {
       const Launch& launch = run->launch;
-      AttemptRun begun(
-          *start_.program, *store_, start_.directory, launch,
-          [&](const CheckpointInfo& c, const std::string& why) { emit(CheckpointLost{launch.trial, c, why}); });
-      const std::lock_guard guard(mutex_);
-      run->attempt.emplace(std::move(begun));
-      run->steps = run->saved = run->attempt->next_step();
+      AttemptRun attempt(*store_, start_.directory, launch, [&](const CheckpointInfo& c, const std::string& why) {
+        emit(CheckpointLost{launch.trial, c, why});
+      });
+      {
+        const std::lock_guard guard(mutex_);
+        run->attempt.emplace(std::move(attempt));
+        if (run->stop || closing_) run->attempt->context().request_stop();
+      }
+      run->attempt->begin(*start_.program);
+      run->begun = true;
     }
 
     // The trial writes; hashing and syncing go on beside it.
     void save(const RunPtr& run) {
-      if (!run->attempt->can_save() || run->saved == run->steps) return;
-      run->saved = run->steps;
+      auto writer = run->attempt->save();
+      if (!writer) return;
       const Attempt attempt = run->launch.attempt;
-      sealer_->submit(run->attempt->save(run->steps), [this, attempt](SealResult result) {
+      sealer_->submit(std::move(*writer), [this, attempt](SealResult result) {
         if (result.checkpoint)
           emit_from_outside(Checkpointed{result.trial, attempt, std::move(*result.checkpoint)});
         else
@@ -330,17 +394,35 @@ class ThreadExecutor {
                                                result.steps, result.error)});
       });
     }
+    void farewell(const RunPtr& run) {
+      if (auto made = run->attempt->farewell())
+        emit(Checkpointed{run->launch.trial, run->launch.attempt, std::move(*made)});
+    }
 
-    void park(const RunPtr& run) {
+    void rest(const RunPtr& run, const Pause& pause) {
+      if (pause.save) save(run);
+      if (run->attempt->replaceable() && full()) {
+        save(run);
+        farewell(run);
+        return leave(run, Paused{run->launch.trial, run->launch.attempt, false});
+      }
+      sealer_->wait(run->launch.trial);
+      run->attempt->park();
       {
         const std::lock_guard guard(mutex_);
         run->state = Run::State::parked;
+        ++parked_;
       }
       emit(Paused{run->launch.trial, run->launch.attempt, true});
+    }
+    bool full() {
+      const std::lock_guard guard(mutex_);
+      return parked_ >= options_.max_parked;
     }
 
     // The run is over: what it holds is freed before anybody hears of it.
     void leave(const RunPtr& run, Event event) {
+      sealer_->wait(run->launch.trial);
       std::optional<AttemptRun> dead;
       {
         const std::lock_guard guard(mutex_);
@@ -364,7 +446,7 @@ class ThreadExecutor {
       if (options_.setup) options_.setup(slot);
     }
 
-    static constexpr std::size_t most_threads = 4096;
+    static constexpr std::size_t most_threads = 4096, most_undertakers = 64;
     ThreadOptions options_;
     std::vector<int> cores_;
     ExecutorStart start_;
@@ -375,7 +457,8 @@ class ThreadExecutor {
     std::condition_variable work_, caller_;
     std::deque<RunPtr> ready_;
     std::unordered_map<TrialId, RunPtr> runs_;
-    std::vector<RunPtr> graveyard_;  // dropped while parked; destroyed by a worker
+    std::vector<RunPtr> graveyard_;  // dropped at rest; destroyed by a worker
+    std::size_t parked_ = 0;
     std::vector<std::thread> threads_;
     std::size_t idle_ = 0;
     bool notified_ = false;

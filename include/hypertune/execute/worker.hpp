@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/checkpoint/sealer.hpp>
+#include <hypertune/execute/attempt_run.hpp>
 #include <hypertune/execute/worker_machine.hpp>
 #include <hypertune/execute/worker_protocol.hpp>
 #include <hypertune/execute/worker_stream.hpp>
@@ -17,10 +18,8 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -38,23 +37,6 @@ struct WorkerOptions {
 };
 
 namespace detail {
-
-inline Cause cause_of_trial_exception() {
-  Cause cause;
-  try {
-    throw;
-  } catch (const TrialFailure& e) {
-    return e.cause();
-  } catch (const Error& e) {  // a full disk is not the trial's doing
-    if (e.code() == Errc::io || e.code() == Errc::corrupt) cause.blame = Blame::infrastructure;
-    cause.text = e.what();
-  } catch (const std::exception& e) { cause.text = e.what(); } catch (...) {
-    cause.text = "an exception that is not a std::exception";
-  }
-  if (cause.text.empty()) cause.text = "an exception without a message";
-  if (cause.text.size() > 4096) cause.text.resize(4096);
-  return cause;
-}
 
 /// The loop with its two threads: the caller's runs the user's code; the other one reads, so that a Stop is heard and
 /// signs of life are sent while a step lasts.
@@ -137,35 +119,30 @@ class WorkerLoop {
       }
       try {
         perform(action);
-      } catch (...) { fail_attempt(cause_of_trial_exception()); }
+      } catch (...) { fail_attempt(cause_of_current_exception()); }
     }
   }
 
   void perform(const WorkerMachine::Action& action) {
     const Launch& launch = machine_.launch();  // changes only while no attempt is under way
-    if (halted_ && action.what != WorkerMachine::Do::park) {
-      halted_ = false;
-      if (options_.settle) options_.settle(launch.slot);  // it may be another one
-      run_->halt(false);
-    }
-    if (action.save) save();
+    if (action.save) save(launch);
     switch (action.what) {
       case WorkerMachine::Do::begin: begin(launch); break;
       case WorkerMachine::Do::step: step(launch); break;
       case WorkerMachine::Do::park:
-        if (!action.keep && run_->can_save()) {
-          save();
+        if (!action.keep && attempt_->replaceable()) {
+          save(launch);
+          farewell(launch);
           end(Paused{launch.trial, launch.attempt, false}, false);
         } else {
           sealed(launch.trial);
-          halted_ = true;
-          run_->halt(true);
+          attempt_->park();
+          parked_ = true;
           stream_.send(Paused{launch.trial, launch.attempt, true});
         }
         break;
       case WorkerMachine::Do::end:
-        if (action.save && !run_->can_save())
-          if (auto made = run_->farewell()) stream_.send(Checkpointed{launch.trial, launch.attempt, std::move(*made)});
+        farewell(launch);
         end(Stopped{launch.trial, launch.attempt}, true);
         break;
       default: break;
@@ -178,14 +155,15 @@ class WorkerLoop {
       store_.emplace(directory_);
     }
     if (options_.settle) options_.settle(launch.slot);
-    next_ = std::make_unique<Context>(prepare(launch));
-    if (options_.redirect_output) redirect(next_->directory() / "log");
-    steps_ = saved_ = next_->next_step();
-    enter(next_.get());
-    if (run_ && !run_->reset(*next_)) run_.reset();
-    if (!run_) run_ = program_.begin(*next_);
-    current_ = std::move(next_);
-    stream_.send(Started{launch.trial, launch.attempt, steps_});
+    std::optional<AttemptRun> served;
+    served.swap(attempt_);
+    attempt_.emplace(*store_, directory_, launch, [&](const CheckpointInfo& checkpoint, const std::string& why) {
+      stream_.send(CheckpointLost{launch.trial, checkpoint, why});
+    });
+    if (options_.redirect_output) redirect(attempt_->context().directory() / "log");
+    enter(&attempt_->context());
+    attempt_->begin(program_, served ? &*served : nullptr);
+    stream_.send(Started{launch.trial, launch.attempt, attempt_->steps()});
   }
 
   // Says which context a Stop is for.
@@ -195,71 +173,44 @@ class WorkerLoop {
     if (context != nullptr && machine_.stop_requested()) context->request_stop();
   }
 
-  Context::Start prepare(const Launch& launch) {
-    Context::Start start;
-    start.trial = launch.trial;
-    start.attempt = launch.attempt;
-    start.point = launch.point;
-    start.params = launch.params;
-    start.slot = launch.slot;
-    start.seed = launch.seed;
-    start.directory = directory_ / "trials" / std::to_string(launch.trial);
-    std::filesystem::create_directories(start.directory);
-    if (launch.attempt > 0) store_->recover(launch.trial);  // what an earlier attempt was writing when it was killed
-    for (const auto& candidate : launch.restore) {
-      try {
-        start.restore = store_->open(candidate);
-        start.next_step = candidate.steps;
-        break;
-      } catch (const Error& e) {
-        if (e.code() != Errc::corrupt) throw;  // the disk may work again later
-        store_->set_aside(candidate);
-        stream_.send(CheckpointLost{launch.trial, candidate, e.what()});
-      }
-    }
-    return start;
-  }
-
   void step(const Launch& launch) {
-    std::optional<Report> report = run_->step();
-    if (!report) {  // by itself, or because it heeds stop_requested()
-      if (auto made = run_->adopted()) stream_.send(Checkpointed{launch.trial, launch.attempt, std::move(*made)});
-      if (current_->stop_requested())
+    if (std::exchange(parked_, false)) {
+      if (options_.settle) options_.settle(launch.slot);  // it may be another one
+      attempt_->go_on(launch.slot);
+    }
+    auto done = attempt_->step();
+    if (!done.report) {
+      if (done.made) stream_.send(Checkpointed{launch.trial, launch.attempt, std::move(*done.made)});
+      if (done.stopped)
         end(Stopped{launch.trial, launch.attempt}, true);
       else
         end(Finished{launch.trial, launch.attempt}, true);
       return;
     }
-    steps_ = report->step.value_or(steps_) + 1;
-    auto adopted = run_->adopted();
-    if (adopted) saved_ = steps_;
     {
       const std::lock_guard guard(mutex_);
       machine_.reported();
     }
-    stream_.send(Reported{launch.trial, launch.attempt, std::move(*report), std::move(adopted)});
+    stream_.send(Reported{launch.trial, launch.attempt, std::move(*done.report), std::move(done.made)});
   }
 
   // The trial writes; hashing and syncing go on beside it.
-  void save() {
-    if (!run_ || !run_->can_save() || saved_ == steps_) return;
-    const Launch& launch = machine_.launch();
-    CheckpointWriter writer = store_->begin(launch.trial, steps_);
-    try {
-      run_->save(writer);
-    } catch (...) {
-      store_->discard(writer);
-      throw;
-    }
-    saved_ = steps_;
+  void save(const Launch& launch) {
+    if (!attempt_) return;
+    auto writer = attempt_->save();
+    if (!writer) return;
     if (!sealer_) sealer_.emplace(*store_);
-    sealer_->submit(std::move(writer), [this, attempt = launch.attempt](SealResult result) {
+    sealer_->submit(std::move(*writer), [this, attempt = launch.attempt](SealResult result) {
       if (result.checkpoint)
         stream_.send(Checkpointed{result.trial, attempt, std::move(*result.checkpoint)});
       else
         stream_.send(wire::LogLine{fmt::format("trial {}: the checkpoint after {} steps is lost: {}", result.trial,
                                                result.steps, result.error)});
     });
+  }
+  void farewell(const Launch& launch) {
+    if (!attempt_) return;
+    if (auto made = attempt_->farewell()) stream_.send(Checkpointed{launch.trial, launch.attempt, std::move(*made)});
   }
   void sealed(TrialId trial) {
     if (sealer_) sealer_->wait(trial);
@@ -268,12 +219,14 @@ class WorkerLoop {
   // What the attempt holds is freed before anybody hears of its end, except what the next one takes over.
   void end(wire::Message last, bool reuse) {
     const Launch& launch = machine_.launch();
+    parked_ = false;
     sealed(launch.trial);
     if (!reuse || !program_.reusable()) destroy();
     finish(std::move(last));
   }
   void fail_attempt(Cause cause) {
     const Launch& launch = machine_.launch();
+    parked_ = false;
     destroy();
     sealed(launch.trial);
     finish(Failed{launch.trial, launch.attempt, std::move(cause)});
@@ -289,10 +242,7 @@ class WorkerLoop {
   }
   void destroy() {
     enter(nullptr);
-    halted_ = false;
-    run_.reset();
-    current_.reset();
-    next_.reset();
+    attempt_.reset();
   }
 
   static void redirect(const std::filesystem::path& log) {
@@ -318,11 +268,8 @@ class WorkerLoop {
   Context* context_ = nullptr;
   bool leaving_ = false;
 
-  std::unique_ptr<Context> current_, next_;  // outlive run_
-  std::unique_ptr<TrialRun> run_;
-  int steps_ = 0;   // done
-  int saved_ = -1;  // steps done at the last save
-  bool halted_ = false;
+  std::optional<AttemptRun> attempt_;  // under way, or ended and kept for the next one
+  bool parked_ = false;
 };
 
 }  // namespace detail

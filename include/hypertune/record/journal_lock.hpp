@@ -4,9 +4,11 @@
 #include <hypertune/error.hpp>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
@@ -67,12 +69,58 @@ inline struct flock whole_file() {
 
 inline std::filesystem::path lock_path(const std::filesystem::path& directory) { return directory / "driver.lock"; }
 
+/// A file descriptor that processes forked by this one do not have, even if they never exec: the lock of an open file
+/// lives as long as any copy of its descriptor, so a worker forked later would keep it beyond its driver's death.
+class NotInherited {
+ public:
+  explicit NotInherited(int fd) {
+    static const bool once = [] { return ::pthread_atfork(nullptr, nullptr, [] { forget(); }) == 0; }();
+    static_cast<void>(once);
+    for (auto& place : places()) {
+      int free = 0;
+      if (!place.compare_exchange_strong(free, fd + 1)) continue;
+      place_ = &place;
+      return;
+    }  // more locks than anybody holds at once: the rest is inherited
+  }
+  NotInherited(const NotInherited&) = delete;
+  NotInherited& operator=(const NotInherited&) = delete;
+  NotInherited(NotInherited&& other) noexcept : place_(std::exchange(other.place_, nullptr)) {}
+  NotInherited& operator=(NotInherited&& other) noexcept {
+    std::swap(place_, other.place_);
+    return *this;
+  }
+  ~NotInherited() {
+    if (place_ != nullptr) place_->store(0);
+  }
+
+ private:
+  static std::array<std::atomic<int>, 64>& places() {
+    static std::array<std::atomic<int>, 64> all{};  // 0: free; else a descriptor plus 1
+    return all;
+  }
+  // In the new process, where only what is safe in a signal handler may be called. The number stays taken: objects that
+  // the new process has a copy of may still close it.
+  static void forget() {
+    for (auto& place : places()) {
+      const int fd = place.exchange(0) - 1;
+      if (fd < 0) continue;
+      const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+      if (null < 0 || ::dup3(null, fd, O_CLOEXEC) < 0) ::close(fd);
+      if (null >= 0) ::close(null);
+    }
+  }
+
+  std::atomic<int>* place_ = nullptr;
+};
+
 /// Holds the right to drive the experiment in `directory`. The lock belongs to the open file (OFD), not to the process:
-/// it also excludes a second Journal in the same process, and no unrelated close() releases it. The file is closed on
-/// exec, so that trials do not inherit it.
+/// it also excludes a second Journal in the same process, and no unrelated close() releases it. Forked processes do not
+/// inherit it.
 class DriverLock {
  public:
-  explicit DriverLock(const std::filesystem::path& directory) : file_(lock_path(directory), O_RDWR | O_CREAT) {
+  explicit DriverLock(const std::filesystem::path& directory)
+      : file_(lock_path(directory), O_RDWR | O_CREAT), alone_(file_.get()) {
     if (file_.get() < 0) fail(Errc::io, "cannot open '{}': {}", lock_path(directory).string(), std::strerror(errno));
     struct flock lock = whole_file();
     if (::fcntl(file_.get(), F_OFD_SETLK, &lock) != 0) {
@@ -92,6 +140,7 @@ class DriverLock {
 
  private:
   LockFile file_;
+  NotInherited alone_;
 };
 
 }  // namespace detail

@@ -74,6 +74,7 @@ class Context {
   void save(CheckpointWriter& out) const { save_(out); }
   std::uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
   void request_stop() { stop_.store(true, std::memory_order_relaxed); }
+  void move_to(const Slot& slot) { start_.slot = slot; }  ///< of a paused run that goes on elsewhere; between steps
 
  private:
   Start start_;

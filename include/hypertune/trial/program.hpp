@@ -25,8 +25,8 @@ class TrialRun {
   /// The checkpoint that the trial made by itself and named in its last report, if any; given once.
   virtual std::optional<CheckpointInfo> adopted() { return std::nullopt; }
 
-  /// Called before a run that cannot save() is destroyed by a Stop that asks for a checkpoint: one that the trial made by
-  /// its own means in answer, if any.
+  /// Called when a run that cannot save() is stopped between steps: whatever of it runs by itself (a command) ends
+  /// before this returns. The result: a checkpoint that the trial made by its own means in answer, if any.
   virtual std::optional<CheckpointInfo> farewell() { return std::nullopt; }
 
   /// Called when the run is paused and stays in memory, and again (false) when it goes on: a run with processes of its
@@ -49,6 +49,8 @@ class Program {
   virtual std::unique_ptr<TrialRun> begin(Context& context) const = 0;
   /// Whether runs can be reset(), so that a worker process may serve several trials.
   virtual bool reusable() const { return false; }
+  /// Seconds that a run may take to leave when it is asked to: what ends it by force waits longer.
+  virtual double grace() const { return 0; }
 };
 
 }  // namespace hypertune

@@ -153,6 +153,8 @@ inline void Tuner::attend(Seconds now) {
     if (level >= 1 && !interrupted_at_) {
       interrupted_at_ = now;
       controller.interrupt();
+      if (level == 1 && !controller.finished())
+        experiment_->note("interrupted: each trial leaves at its next report, with all saved; once more to leave now");
     }
     if (interrupted_at_ && !hurried_ && (level >= 2 || now >= *interrupted_at_ + options_.interrupt_grace)) {
       hurried_ = true;

@@ -3,12 +3,14 @@
 
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/error.hpp>
+#include <hypertune/local/command_keeper.hpp>
 #include <hypertune/local/process_tree.hpp>
 
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +20,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -30,7 +33,8 @@ namespace hypertune::local::detail {
 
 using hypertune::detail::Descriptor;
 
-/// Used by one thread. The kernel ends the command when that thread ends.
+/// Used by one thread at a time. In a worker process it is a child of that process, and the kernel ends it with the
+/// worker's main thread; elsewhere a CommandKeeper stands between, and ends it with this process.
 class ChildProcess {
  public:
   /// Error of kind `usage` if the program cannot be run.
@@ -38,6 +42,11 @@ class ChildProcess {
     auto [out_read, out_write] = make_pipe();
     auto [err_read, err_write] = make_pipe();
     auto [failed_read, failed_write] = make_pipe();
+    std::array<int, 2> ends{-1, -1};
+    const bool kept = !is_worker_process();
+    if (kept && ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
+      fail(Errc::io, "cannot make a socket for the command: {}", std::generic_category().message(errno));
+    Descriptor control(ends[0]), theirs(ends[1]);
     std::vector<char*> argv;
     for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
@@ -45,10 +54,7 @@ class ChildProcess {
     for (const auto& entry : environment) env.push_back(const_cast<char*>(entry.c_str()));
     env.push_back(nullptr);
     const Descriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    const pid_t parent = ::getpid();
-    pid_ = ::fork();
-    if (pid_ < 0) fail(Errc::io, "cannot fork for the command: {}", std::generic_category().message(errno));
-    if (pid_ == 0) {  // only what is safe after a fork
+    const auto execute = [&](pid_t parent) {  // only what is safe after a fork
       ::setpgid(0, 0);
       ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
       if (::getppid() == parent) {
@@ -64,34 +70,52 @@ class ChildProcess {
         static_cast<void>(!::write(failed_write.get(), &error, sizeof error));
       }
       ::_exit(127);
+    };
+    const pid_t self = ::getpid();
+    pid_ = ::fork();
+    if (pid_ < 0) fail(Errc::io, "cannot fork for the command: {}", std::generic_category().message(errno));
+    if (pid_ == 0) {
+      if (!kept) execute(self);
+      const pid_t keeper = ::getpid();
+      CommandKeeper(theirs.get(), self).run(failed_write.get(), [&] { execute(keeper); });
     }
     ::setpgid(pid_, pid_);
     failed_write = Descriptor();
+    theirs = Descriptor();
     int error = 0;
     if (hypertune::detail::read_some(failed_read.get(), reinterpret_cast<char*>(&error), sizeof error) ==
         sizeof error) {
-      ::waitpid(pid_, nullptr, 0);
+      control = Descriptor();
+      wait_for(pid_);
       pid_ = -1;
       fail(Errc::usage, "cannot run '{}': {}", arguments.front(), std::generic_category().message(error));
     }
     out_ = std::move(out_read);
     err_ = std::move(err_read);
-    exit_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+    kept_ = kept;
+    exit_ = kept ? std::move(control) : Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   }
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
-  /// Ends it by force, with all its group.
+  /// Ends it by force, with all its group and all that it started.
   ~ChildProcess() {
     if (pid_ > 0 && !status_) {
-      signal(SIGKILL);
-      reap();
+      if (kept_)
+        exit_ = Descriptor();  // the keeper ends it all
+      else
+        signal(SIGKILL);
+      wait_for(pid_);
     }
-    sweep();
+    if (!kept_) sweep();
   }
 
   void signal(int number) const {
     if (pid_ <= 0 || status_) return;
-    ::kill(-pid_, number);
+    const std::int32_t word = number;
+    if (kept_)
+      ::send(exit_.get(), &word, sizeof word, MSG_NOSIGNAL);
+    else
+      ::kill(-pid_, number);
   }
 
   /// Waits for output or the exit, at most `seconds` (0: looks only). `out` and `err` take what came.
@@ -102,10 +126,7 @@ class ChildProcess {
     const int wait = static_cast<int>(std::clamp(seconds, 0.0, 3600.0) * 1000);
     if (::poll(polled.data(), polled.size(), wait) <= 0) return;
     const bool exited = polled[2].revents != 0;
-    if (exited) {
-      ::kill(-pid_, SIGKILL);  // while the zombie keeps the group's number its own: what it left behind
-      reap();
-    }
+    if (exited) reap();
     // What the command wrote before its exit is in the pipes; who else holds them open does not matter any more.
     if (polled[0].revents != 0 || exited) take(out_, out, exited);
     if (polled[1].revents != 0 || exited) take(err_, err, exited);
@@ -137,16 +158,26 @@ class ChildProcess {
     } while (all);
   }
 
-  void reap() {
+  static int wait_for(pid_t pid) {
     int status = 0;
-    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {}
-    status_ = status;
+    while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    return status;
+  }
+  void reap() {
+    if (!kept_) {
+      ::kill(-pid_, SIGKILL);  // while the zombie keeps the group's number its own: what it left behind
+      status_ = wait_for(pid_);
+      return;
+    }
+    std::int32_t word = 0;
+    const auto n = ::recv(exit_.get(), &word, sizeof word, 0);
+    exit_ = Descriptor();
+    const int own = wait_for(pid_);
+    status_ = n == sizeof word ? word : own;  // it was killed, and the command with it
   }
 
-  // Where this process adopts orphans (a worker does), those that left the group and outlived the command are here.
+  // A worker adopts orphans: those that left the group and outlived the command are here.
   static void sweep() {
-    int adopts = 0;
-    if (::prctl(PR_GET_CHILD_SUBREAPER, &adopts, 0, 0, 0) != 0 || adopts == 0) return;
     for (;;) {
       const auto orphans = children_of(::getpid());
       if (orphans.empty()) return;
@@ -157,8 +188,10 @@ class ChildProcess {
     }
   }
 
-  pid_t pid_ = -1;
-  Descriptor out_, err_, exit_;
+  pid_t pid_ = -1;  // of the command, or of its keeper
+  bool kept_ = false;
+  Descriptor out_, err_;
+  Descriptor exit_;  // the keeper's control, or the command's pidfd
   std::optional<int> status_;
 };
 

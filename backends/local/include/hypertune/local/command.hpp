@@ -83,11 +83,7 @@ class CommandRun final : public TrialRun {
   std::optional<Report> step() override {
     for (;;) {
       if (context_->stop_requested() && !terminating_) terminate();
-      if (auto report = next_report()) {
-        // Who is leaving is only asked for what it saves.
-        if (!terminating_ || adopted_) return report;
-        continue;
-      }
+      if (auto report = next_report()) return report;
       if (child_->status()) return finish();
       if (terminating_ && clock() >= kill_at_) child_->signal(SIGKILL);
       pump(0.05);
@@ -97,15 +93,21 @@ class CommandRun final : public TrialRun {
   std::optional<CheckpointInfo> adopted() override { return std::exchange(adopted_, std::nullopt); }
 
   std::optional<CheckpointInfo> farewell() override {
+    const int told = steps_;
     terminate();
+    wait_for_exit();
     std::optional<CheckpointInfo> made;
-    while (!child_->status()) {
-      if (clock() >= kill_at_) child_->signal(SIGKILL);
-      pump(0.05);
-    }
-    while (next_report())
-      if (adopted_) made = adopted();
-    if (adopted_) made = adopted();
+    const auto take = [&] {
+      if (!adopted_) return;
+      // Of a step whose report nobody has been told: to go on from there would leave a gap.
+      if (adopted_->steps > told)
+        store_->drop(*adopted_);
+      else
+        made = adopted_;
+      adopted_.reset();
+    };
+    while (next_report()) take();
+    take();
     return made;
   }
 
@@ -303,13 +305,14 @@ class CommandRun final : public TrialRun {
   void leave() {
     if (child_ && !child_->status()) {
       terminate();
-      while (!child_->status()) {
-        if (clock() >= kill_at_) child_->signal(SIGKILL);
-        pump(0.05);
-      }
+      wait_for_exit();
     }
     child_.reset();
     log_ = Descriptor();
+  }
+  void wait_for_exit() {
+    for (; !child_->status(); pump(0.05))
+      if (clock() >= kill_at_) child_->signal(SIGKILL);
   }
 
   void log(std::string_view line) {
@@ -358,6 +361,7 @@ class CommandProgram final : public Program {
     return std::make_unique<detail::CommandRun>(plan_, context);
   }
   bool reusable() const override { return true; }
+  double grace() const override { return plan_.options.grace; }
 
  private:
   static std::vector<std::string> names_of(const SearchSpace& space) {

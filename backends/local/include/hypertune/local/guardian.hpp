@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/error.hpp>
+#include <hypertune/local/command_keeper.hpp>
 #include <hypertune/local/process_tree.hpp>
 
 #include <fcntl.h>
@@ -133,6 +134,7 @@ class GuardianProcess {
     if (::getppid() != guardian) ::_exit(3);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // so that the worker finds what its trial's command left behind
     ::prctl(PR_SET_NAME, "ht-worker", 0, 0, 0);
+    is_worker_process() = true;
     ::close(control_);
     ::close(signals_);
     for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);

@@ -304,7 +304,7 @@ class ProcessDriver {
     }
     LinkOptions link;
     link.hang_limit = start_.hang_limit;
-    link.grace = options_.grace;
+    link.grace = std::max(options_.grace, start_.program->grace() + 1);  // a run that needs all of its own may save
     link.reusable = start_.program->reusable();
     link.welcome.directory = start_.directory.string();
     link.welcome.heartbeat = start_.hang_limit > 0 ? std::clamp(start_.hang_limit / 4, 0.01, 5.0) : 0;

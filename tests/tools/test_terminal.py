@@ -1,0 +1,130 @@
+"""Ctrl-C as a terminal sends it: to the whole foreground process group."""
+import pty
+import threading
+
+from support import *
+
+DEAF = r'''
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open("steps.log", "a").write(os.environ["HYPERTUNE_TRIAL"] + " 0\n")
+time.sleep(1000)
+'''
+
+
+class Terminal:
+    """A command in a terminal of its own."""
+
+    def __init__(self, case, *arguments):
+        self.pid, self.descriptor = pty.fork()
+        if self.pid == 0:
+            try:
+                os.chdir(case.folder)
+                os.execve(HYPERTUNE, [HYPERTUNE, *arguments], case.environment)
+            finally:
+                os._exit(127)
+        self.screen = b""
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+        self.code = None
+        case.addCleanup(self.close)
+
+    def read(self):
+        while True:
+            try:
+                data = os.read(self.descriptor, 65536)
+            except OSError:  # the other end is closed
+                return
+            if not data:
+                return
+            self.screen += data
+
+    def press_ctrl_c(self):
+        os.write(self.descriptor, b"\x03")
+
+    def press_ctrl_c_twice(self):
+        self.press_ctrl_c()
+        wait_until(lambda: b"once more to leave now" in self.screen, "word of the first")  # at once, they are one signal
+        self.press_ctrl_c()
+
+    def ended(self):
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.code = os.waitstatus_to_exitcode(status)
+        return self.code is not None
+
+    def wait(self, seconds=30):
+        wait_until(self.ended, f"the end of the command; its screen: {self.screen[-2000:]}", seconds)
+        return self.code
+
+    def close(self):
+        if not self.ended():
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        self.reader.join(10)
+        os.close(self.descriptor)
+
+
+class CtrlC(Case):
+    sweep = SWEEP
+
+    def go(self, *arguments, text=None, steps=6):
+        self.write(text or self.sweep)
+        terminal = Terminal(self, "run", "sweep.yaml", *arguments)
+        wait_until(lambda: len(self.steps_run()) >= steps or terminal.ended(), "some steps")
+        self.assertFalse(terminal.ended(), terminal.screen)
+        return terminal
+
+    def assert_no_trial_heard_it(self):
+        for log in (self.folder / "runs/digits/trials").glob("*/log"):
+            self.assertNotIn("KeyboardInterrupt", log.read_text())
+
+    def test_once_saves_all_and_a_resume_goes_on(self):
+        self.environment.update(PAUSE="0.05")
+        terminal = self.go()
+        terminal.press_ctrl_c()
+        self.assertEqual(terminal.wait(), 130)
+        self.assertIn(b"--resume", terminal.screen)
+        self.assert_nothing_left()
+        self.assert_no_trial_heard_it()
+        done = set(self.steps_run())
+        self.assertEqual(len(done), len(self.steps_run()))
+        saved = {r["trial"]: r["steps"] for r in self.results()}
+        self.environment.update(PAUSE="0")
+        self.run_command("run", "sweep.yaml", "--resume")
+        results = self.results()
+        self.assertEqual(len(results), 6)
+        self.assertTrue(all(r["state"] in ("completed", "stopped") and r["failures"] == 0 for r in results), results)
+        for trial, step in done:  # what was recorded when it left was not done again
+            if step < saved[trial]:
+                self.assertEqual(self.steps_run().count((trial, step)), 1, (trial, step))
+        self.assert_each_report_once()
+
+    def test_twice_leaves_at_once(self):
+        self.environment.update(PAUSE="0.05")
+        self.write((self.folder / "train.py").read_text().replace("time.sleep(pause)", "time.sleep(pause if step < 2 else 1000)"), "train.py")
+        terminal = self.go(text=self.sweep.replace("type: asha, grace: 1, max: 9, reduction: 3", "type: fifo"), steps=4)
+        terminal.press_ctrl_c_twice()
+        began = time.monotonic()
+        self.assertEqual(terminal.wait(), 130)
+        self.assertLess(time.monotonic() - began, 4)
+        self.assert_nothing_left()
+        self.assert_no_trial_heard_it()
+        self.assertTrue(all(r["state"] in ("pending", "running") and r["steps"] <= 2 for r in self.results()), self.results())
+
+    def test_twice_leaves_even_trials_that_are_deaf(self):
+        self.write(DEAF, "deaf.py")
+        terminal = self.go(text=self.sweep.replace("[python3, train.py]", "[python3, deaf.py]\n  grace: 1000s"), steps=2)
+        terminal.press_ctrl_c_twice()
+        self.assertEqual(terminal.wait(), 130)
+        self.assert_nothing_left()
+
+
+class CtrlCUnderThreads(CtrlC):
+    """The same, with the commands started by threads of the driver."""
+    sweep = SWEEP + THREADS
+
+
+if __name__ == "__main__":
+    unittest.main()
