@@ -1,11 +1,10 @@
 // Errors: one family of exceptions for the blocking API, with a category a program can switch on.
 #pragma once
 
-#include <fmt/format.h>
+#include <hypertune/detail/format.hpp>
 
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 namespace hypertune {
 
@@ -48,10 +47,16 @@ class Error : public std::runtime_error {
   Errc code_;
 };
 
+namespace detail {
+[[noreturn]] inline void throw_error(Errc code, fmt::string_view format, fmt::format_args args) {
+  throw Error(code, fmt::vformat(format, args));
+}
+}  // namespace detail
+
 /// Throws an Error whose message is formatted by fmt.
 template <class... Args>
-[[noreturn]] void fail(Errc code, fmt::format_string<Args...> format, Args&&... args) {
-  throw Error(code, fmt::format(format, std::forward<Args>(args)...));
+[[noreturn]] void fail(Errc code, detail::FormatText<Args...> format, const Args&... args) {
+  detail::throw_error(code, format, fmt::make_format_args(args...));
 }
 
 }  // namespace hypertune

@@ -1,11 +1,12 @@
 // XXH3-128: the checksum of files and manifests. It finds damage; it is no protection against an attacker.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
+
 // Inlined, so that a program needs no library for it; the mode is xxHash's own and copes with other includes of it.
 #ifndef XXH_INLINE_ALL
 #define XXH_INLINE_ALL
 #endif
-#include <fmt/format.h>
 #include <xxhash.h>
 
 #include <cstddef>
@@ -24,7 +25,7 @@ class ContentHash {
   /// 32 hexadecimal digits.
   std::string hex() const {
     const XXH128_hash_t hash = XXH3_128bits_digest(&state_);
-    return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+    return detail::format("{:016x}{:016x}", hash.high64, hash.low64);
   }
 
   static std::string of(std::string_view bytes) {

@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/checkpoint.hpp>
 #include <hypertune/checkpoint/content_hash.hpp>
+#include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/trial/trial.hpp>
 
@@ -10,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -95,8 +95,8 @@ class ManifestCursor {
   explicit ManifestCursor(std::string_view text) : text_(text) {}
 
   template <class... Args>
-  [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
-    fail(Errc::corrupt, "manifest, byte {}: {}", at_, fmt::format(format, std::forward<Args>(args)...));
+  [[noreturn]] void refuse(detail::FormatText<Args...> format, Args&&... args) const {
+    fail(Errc::corrupt, "manifest, byte {}: {}", at_, detail::format(format, std::forward<Args>(args)...));
   }
 
   void expect(char c) {
@@ -179,7 +179,7 @@ inline void require_manifest_name(std::string_view name) {
 }
 
 inline std::string to_text(const Manifest& manifest) {
-  std::string out = fmt::format(
+  std::string out = detail::format(
       "{{\"format\": \"hypertune-checkpoint\",\n \"version\": {},\n \"trial\": {},\n \"steps\": {},\n \"parent\": ",
       Manifest::version, manifest.trial, manifest.steps);
   detail::append_manifest_string(out, manifest.parent);
@@ -190,7 +190,7 @@ inline std::string to_text(const Manifest& manifest) {
     out += separator;
     out += "{\"name\": ";
     detail::append_manifest_string(out, file.name);
-    fmt::format_to(std::back_inserter(out), ", \"size\": {}, \"xxh3_128\": \"{}\"}}", file.size, file.checksum);
+    out += detail::format(", \"size\": {}, \"xxh3_128\": \"{}\"}}", file.size, file.checksum);
     separator = ",\n  ";
   }
   out += "],\n \"checksum\": ";
@@ -254,7 +254,7 @@ inline Manifest parse_manifest(std::string_view text) {
   in.expect_key("checksum");
   const std::size_t covered = in.skip_space();
   const std::string checksum = detail::ContentHash::of(text.substr(0, covered));
-  if (text.substr(covered) != fmt::format("\"{}\"}}\n", checksum))
+  if (text.substr(covered) != detail::format("\"{}\"}}\n", checksum))
     in.refuse("its own checksum does not match: it is damaged");
   return manifest;
 }

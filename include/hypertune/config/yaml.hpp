@@ -85,8 +85,8 @@ class Node {
 
   /// Ends with an Error that starts with the place of this value.
   template <class... Args>
-  [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    throw Error(Errc::input, fmt::format("{}: {}", where(), fmt::format(format, std::forward<Args>(args)...)));
+  [[noreturn]] void fail(detail::FormatText<Args...> format, Args&&... args) const {
+    throw Error(Errc::input, fmt::format("{}: {}", where(), detail::format(format, std::forward<Args>(args)...)));
   }
 
   // Maps.

@@ -1,10 +1,9 @@
 // Placement: which host, cores and devices a trial gets.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/execute/resources.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -115,8 +114,8 @@ class Placement {
   std::string why_not(const Resources& request, const Excluded& excluded = {}) const {
     const Amounts need = amounts(request);
     if (!sound(request))
-      return fmt::format("{} gpus cannot be had: ask for a whole number, or for a fraction below 1 of one",
-                         request.gpus);
+      return detail::format("{} gpus cannot be had: ask for a whole number, or for a fraction below 1 of one",
+                            request.gpus);
     if (hosts_.empty()) return "there is no host";
     const HostState* widest = nullptr;
     const HostState* freest = nullptr;
@@ -129,11 +128,11 @@ class Placement {
     if (freest == nullptr && possible(request, excluded)) return "waits for a host that is lost now to come back";
     if (widest == nullptr) return "every host is lost or excluded";
     if (freest == nullptr)
-      return fmt::format("needs {}, which no host has (host '{}' {})", list(need, missing(need, widest->total)),
-                         widest->name, has(*widest, missing(need, widest->total)));
+      return detail::format("needs {}, which no host has (host '{}' {})", list(need, missing(need, widest->total)),
+                            widest->name, has(*widest, missing(need, widest->total)));
     const auto lacking = missing_now(need, *freest);
-    return fmt::format("waits for {}: on host '{}' {} in use", list(need, lacking), freest->name,
-                       used(*freest, lacking));
+    return detail::format("waits for {}: on host '{}' {} in use", list(need, lacking), freest->name,
+                          used(*freest, lacking));
   }
 
   /// About how many trials like `request` run at once.
@@ -211,12 +210,12 @@ class Placement {
     return true;
   }
   static std::string amount_text(const Amounts& a, const std::string& name) {
-    if (name == "memory") return fmt::format("{} MiB of memory", a.memory >> 20U);
+    if (name == "memory") return detail::format("{} MiB of memory", a.memory >> 20U);
     const std::int64_t amount = name == "cpus"            ? a.cpus
                                 : name == "gpus"          ? a.gpus
                                 : a.custom.contains(name) ? a.custom.at(name)
                                                           : 0;
-    return fmt::format("{:g} {}", static_cast<double>(amount) / unit, name);
+    return detail::format("{:g} {}", static_cast<double>(amount) / unit, name);
   }
   static std::string list(const Amounts& need, const std::vector<std::string>& names) {
     std::string text;
@@ -236,7 +235,7 @@ class Placement {
       for (auto& [key, amount] : busy.custom) amount -= host.free.custom.at(key);
       const std::string whole = amount_text(host.total, name);
       const std::string taken = amount_text(busy, name);
-      text += fmt::format("{}{} of {} are", text.empty() ? "" : ", ", taken.substr(0, taken.find(' ')), whole);
+      text += detail::format("{}{} of {} are", text.empty() ? "" : ", ", taken.substr(0, taken.find(' ')), whole);
     }
     return text;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/detail/format.hpp>
 #include <hypertune/execute/attempt_run.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/random.hpp>
@@ -70,7 +71,7 @@ class SimulatedExecutor {
     std::vector<Host> hosts;
     hosts.reserve(static_cast<std::size_t>(options_.workers));
     for (int w = 0; w < options_.workers; ++w)
-      hosts.push_back({.name = fmt::format("worker-{}", w), .total = options_.worker});
+      hosts.push_back({.name = detail::format("worker-{}", w), .total = options_.worker});
     return hosts;
   }
   Seconds now() const { return now_; }

@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/checkpoint/sealer.hpp>
+#include <hypertune/detail/format.hpp>
 #include <hypertune/execute/attempt_run.hpp>
 #include <hypertune/execute/executor.hpp>
 
@@ -390,8 +391,8 @@ class ThreadExecutor {
         if (result.checkpoint)
           emit_from_outside(Checkpointed{result.trial, attempt, std::move(*result.checkpoint)});
         else
-          emit_from_outside(Notice{fmt::format("trial {}: the checkpoint after {} steps is lost: {}", result.trial,
-                                               result.steps, result.error)});
+          emit_from_outside(Notice{detail::format("trial {}: the checkpoint after {} steps is lost: {}", result.trial,
+                                                  result.steps, result.error)});
       });
     }
     void farewell(const RunPtr& run) {

@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/checkpoint/sealer.hpp>
+#include <hypertune/detail/format.hpp>
 #include <hypertune/execute/attempt_run.hpp>
 #include <hypertune/execute/worker_machine.hpp>
 #include <hypertune/execute/worker_protocol.hpp>
@@ -11,7 +12,6 @@
 #include <hypertune/trial/program.hpp>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -204,8 +204,8 @@ class WorkerLoop {
       if (result.checkpoint)
         stream_.send(Checkpointed{result.trial, attempt, std::move(*result.checkpoint)});
       else
-        stream_.send(wire::LogLine{fmt::format("trial {}: the checkpoint after {} steps is lost: {}", result.trial,
-                                               result.steps, result.error)});
+        stream_.send(wire::LogLine{detail::format("trial {}: the checkpoint after {} steps is lost: {}", result.trial,
+                                                  result.steps, result.error)});
     });
   }
   void farewell(const Launch& launch) {

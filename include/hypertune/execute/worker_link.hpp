@@ -1,10 +1,9 @@
 // WorkerLink: the driver's view of one worker process. No I/O.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/execute/worker_protocol.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -141,7 +140,7 @@ class WorkerLink {
     if (now < deadline()) return out;
     if (!kill_at_ || now < *kill_at_)
       kill_cause_ = Cause{.blame = Blame::user,
-                          .text = fmt::format("hung: no report and no alive() for {} s", options_.hang_limit)};
+                          .text = detail::format("hung: no report and no alive() for {} s", options_.hang_limit)};
     killed_ = out.kill = true;
     return out;
   }

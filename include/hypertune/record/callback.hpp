@@ -1,6 +1,7 @@
 // Callbacks: user code and loggers that follow an experiment, a batch of committed records at a time.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/record/record.hpp>
 
 #include <boost/core/demangle.hpp>
@@ -208,8 +209,8 @@ class Callbacks {
   }
   void disabled(const AnyCallback& callback, const char* why) {
     if (notice_)
-      notice_(fmt::format("callback {} failed and is not called any more (the experiment goes on): {}", callback.name(),
-                          why));
+      notice_(detail::format("callback {} failed and is not called any more (the experiment goes on): {}",
+                             callback.name(), why));
   }
 
   std::vector<AnyCallback> callbacks_;

@@ -11,7 +11,6 @@
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
-#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -137,7 +136,7 @@ class CsvLogger {
       trial.columns = shared(std::move(*wider));
     }
     const std::size_t before = trial.rows.size();
-    fmt::format_to(std::back_inserter(trial.rows), "{},{}", report.step, time);
+    trial.rows += detail::format("{},{}", report.step, time);
     std::size_t guess = 0;
     for (const std::string& column : *trial.columns) {
       trial.rows += ',';
@@ -145,7 +144,7 @@ class CsvLogger {
       const double* value = guess < report.metrics.size() && report.metrics[guess].first == column
                                 ? &report.metrics[guess].second
                                 : find_metric(report.metrics, column);
-      if (value != nullptr) fmt::format_to(std::back_inserter(trial.rows), "{}", *value);
+      if (value != nullptr) trial.rows += detail::format("{}", *value);
       ++guess;
     }
     trial.rows += '\n';

@@ -1,6 +1,7 @@
 // Journal: the experiment's history on disk. Events go in from any thread; groups of them become durable together.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/record/journal_lock.hpp>
 #include <hypertune/record/journal_writer.hpp>
 #include <hypertune/record/record.hpp>
@@ -221,7 +222,7 @@ class Journal {
           if (size < batch.size())
             hypertune::fail(Errc::io, "crashed on purpose after record {}", *options_.crash_after);
         } catch (const Error& error) { return fail_with(error); } catch (const std::exception& error) {
-          return fail_with(Error(Errc::io, fmt::format("the journal stopped: {}", error.what())));
+          return fail_with(Error(Errc::io, detail::format("the journal stopped: {}", error.what())));
         } catch (...) { return fail_with(Error(Errc::io, "the journal stopped: an on_committed function threw")); }
         batch.clear();
         writer_.tidy();

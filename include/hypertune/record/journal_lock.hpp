@@ -1,6 +1,7 @@
 // One driver per experiment: a lock that the kernel drops with the process, whatever kills it.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 
 #include <fcntl.h>
@@ -133,7 +134,7 @@ class DriverLock {
     }
     std::array<char, 256> host{};
     if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
-    const std::string text = fmt::format("{} {}\n", ::getpid(), host.data());
+    const std::string text = detail::format("{} {}\n", ::getpid(), host.data());
     // A lock file that cannot be written (disk full) still locks; only the message of the other driver is poorer.
     if (::ftruncate(file_.get(), 0) != 0 || ::pwrite(file_.get(), text.data(), text.size(), 0) < 0) return;
   }

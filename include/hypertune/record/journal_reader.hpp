@@ -1,6 +1,7 @@
 // Reading a Journal, also while a driver writes it.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/record/journal_codec.hpp>
 #include <hypertune/record/journal_schema.hpp>
 #include <hypertune/record/record.hpp>
@@ -32,12 +33,13 @@ class JournalReader {
   explicit JournalReader(const std::filesystem::path& directory)
       : db_(open(directory)),
         last_(db_, "SELECT max(sequence) FROM records", "read"),
-        records_(db_, fmt::format("SELECT {} FROM records WHERE sequence BETWEEN ?1 AND ?2 ORDER BY sequence", columns),
+        records_(db_,
+                 detail::format("SELECT {} FROM records WHERE sequence BETWEEN ?1 AND ?2 ORDER BY sequence", columns),
                  "read"),
         history_(db_,
-                 fmt::format("SELECT {} FROM records WHERE sequence BETWEEN ?1 AND ?2 AND trial = ?3 AND kind = 4 "
-                             "ORDER BY sequence LIMIT ?4",
-                             columns),
+                 detail::format("SELECT {} FROM records WHERE sequence BETWEEN ?1 AND ?2 AND trial = ?3 AND kind = 4 "
+                                "ORDER BY sequence LIMIT ?4",
+                                columns),
                  "read"),
         names_statement_(db_, "SELECT id, name FROM names", "read") {}
   JournalReader(const JournalReader&) = delete;
@@ -91,9 +93,9 @@ class JournalReader {
   template <class Visitor>
   void histories(Visitor&& visitor, std::int64_t last = std::numeric_limits<std::int64_t>::max()) {
     db_.execute(
-        fmt::format("DROP TABLE IF EXISTS temp.sorted; CREATE TEMP TABLE sorted AS SELECT {} FROM records "
-                    "WHERE kind = 4 AND sequence <= {} ORDER BY trial, sequence",
-                    columns, last));
+        detail::format("DROP TABLE IF EXISTS temp.sorted; CREATE TEMP TABLE sorted AS SELECT {} FROM records "
+                       "WHERE kind = 4 AND sequence <= {} ORDER BY trial, sequence",
+                       columns, last));
     detail::Statement sorted(db_, "SELECT * FROM temp.sorted ORDER BY rowid", "read");
     while (sorted.step())
       if (!visit(visitor, decode(sorted))) return;
@@ -159,7 +161,7 @@ class JournalReader {
     std::string uri;
     for (const char c : path) {
       if (c == '%' || c == '?' || c == '#')
-        uri += fmt::format("%{:02X}", static_cast<unsigned>(c));
+        uri += detail::format("%{:02X}", static_cast<unsigned>(c));
       else
         uri += c;
     }

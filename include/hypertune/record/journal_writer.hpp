@@ -1,6 +1,7 @@
 // The SQLite side of the Journal: records in, rows out, a batch to a transaction.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/record/journal_codec.hpp>
 #include <hypertune/record/journal_schema.hpp>
 #include <hypertune/record/json_text.hpp>
@@ -123,7 +124,8 @@ class JournalWriter {
   void create() {
     db_.execute("BEGIN IMMEDIATE");
     db_.execute(journal_schema);
-    db_.execute(fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", journal_application, journal_version));
+    db_.execute(
+        detail::format("PRAGMA application_id={}; PRAGMA user_version={}", journal_application, journal_version));
     db_.execute("COMMIT");
   }
 
@@ -247,7 +249,7 @@ class JournalWriter {
   }
   void encode(Encoder& out, const record::CheckpointDropped& e) {
     row_ = {Kind::checkpoint_dropped, e.trial, -1, true, e.checkpoint.steps};
-    show(fmt::format("{}: {}", e.checkpoint.name, e.why));
+    show(detail::format("{}: {}", e.checkpoint.name, e.why));
     out.put(e.checkpoint);
     out.put(std::string_view(e.why));
   }
@@ -276,7 +278,7 @@ class JournalWriter {
   }
   void encode(Encoder& out, const record::HostLost& e) {
     row_.kind = Kind::host_lost;
-    show(fmt::format("{}: {}", e.host, e.why));
+    show(detail::format("{}: {}", e.host, e.why));
     out.put(std::string_view(e.host));
     out.put(std::string_view(e.why));
   }

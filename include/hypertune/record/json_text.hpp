@@ -1,10 +1,9 @@
 // Writing JSON, one value at a time: enough for results, logs and the Journal's readable columns, without a document.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/space/params.hpp>
 #include <hypertune/trial/report.hpp>
-
-#include <fmt/format.h>
 
 #include <array>
 #include <charconv>
@@ -55,7 +54,7 @@ inline void append_json(std::string& out, std::string_view text) {
     else if (c == '\r')
       out += "\\r";
     else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+      out += detail::format("\\u{:04x}", static_cast<unsigned>(c));
     else
       out += text.substr(0, length);
     text.remove_prefix(length == 0 ? 1 : length);

@@ -1,6 +1,7 @@
 // events.jsonl: the whole history of an experiment, one JSON object a line.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/record/callback.hpp>
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/record/log_files.hpp>
@@ -13,7 +14,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,7 +29,7 @@ namespace detail {
 class JsonEvent {
  public:
   JsonEvent(std::string& out, const Record& record) : out_(&out) {
-    fmt::format_to(std::back_inserter(out), "{{\"sequence\": {}, \"time\": ", record.sequence);
+    out += detail::format("{{\"sequence\": {}, \"time\": ", record.sequence);
     append_json(out, record.time);
     std::visit(*this, record.what);
     out += "}\n";
@@ -43,7 +43,7 @@ class JsonEvent {
     for (std::size_t i = 0; i < e.objectives.size(); ++i) {
       *out_ += i == 0 ? "{\"metric\": " : ", {\"metric\": ";
       append_json(*out_, e.objectives[i].metric);
-      *out_ += fmt::format(", \"mode\": \"{}\"}}", to_string(e.objectives[i].mode));
+      *out_ += detail::format(", \"mode\": \"{}\"}}", to_string(e.objectives[i].mode));
     }
     *out_ += ']';
     text("space", e.space);
@@ -134,7 +134,7 @@ class JsonEvent {
   template <class Number>
   void number(std::string_view name, Number value) const {
     key(name);
-    fmt::format_to(std::back_inserter(*out_), "{}", value);
+    *out_ += detail::format("{}", value);
   }
   void flag(std::string_view name, bool value) const {
     key(name);
@@ -143,8 +143,7 @@ class JsonEvent {
   void numbers(std::string_view name, const std::vector<int>& values) const {
     key(name);
     *out_ += '[';
-    for (std::size_t i = 0; i < values.size(); ++i)
-      fmt::format_to(std::back_inserter(*out_), "{}{}", i == 0 ? "" : ", ", values[i]);
+    for (std::size_t i = 0; i < values.size(); ++i) *out_ += detail::format("{}{}", i == 0 ? "" : ", ", values[i]);
     *out_ += ']';
   }
   void checkpoint(const CheckpointInfo& info) const {
@@ -155,7 +154,7 @@ class JsonEvent {
   }
   void cause(const Cause& cause) const {
     key("cause");
-    *out_ += fmt::format("{{\"blame\": \"{}\", \"text\": ", to_string(cause.blame));
+    *out_ += detail::format("{{\"blame\": \"{}\", \"text\": ", to_string(cause.blame));
     append_json(*out_, cause.text);
     *out_ += '}';
   }

@@ -1,6 +1,7 @@
 // What the loggers share: appending to files, and going on without a gap or a repetition after the driver was killed.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/record/record.hpp>
@@ -104,9 +105,10 @@ class LogPosition {
     std::int64_t position = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), position);
     const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
-    return error == std::errc() && position > 0 && !boot_.empty() && rest == fmt::format(" {}\n", boot_) ? position : 0;
+    return error == std::errc() && position > 0 && !boot_.empty() && rest == detail::format(" {}\n", boot_) ? position
+                                                                                                            : 0;
   }
-  void save(std::int64_t position) { append_to(file_, fmt::format("{} {}\n", position, boot_), 0); }
+  void save(std::int64_t position) { append_to(file_, detail::format("{} {}\n", position, boot_), 0); }
 
  private:
   std::filesystem::path file_;

@@ -1,10 +1,9 @@
 // Optuna's distributions, from the text of a space and the values that were recorded.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/space/params.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -169,16 +168,16 @@ class Distribution {
     if (categorical_) {
       std::string choices;
       for (const Value& option : options_) append_json(choices += choices.empty() ? "" : ", ", option);
-      return fmt::format(R"({{"name": "CategoricalDistribution", "attributes": {{"choices": [{}]}}}})", choices);
+      return detail::format(R"({{"name": "CategoricalDistribution", "attributes": {{"choices": [{}]}}}})", choices);
     }
     if (whole_)
-      return fmt::format(
+      return detail::format(
           R"({{"name": "IntDistribution", "attributes": {{"log": {}, "step": {}, "low": {}, "high": {}}}}})", log_,
           step_ >= 1 ? static_cast<std::int64_t>(step_) : 1, static_cast<std::int64_t>(low_),
           static_cast<std::int64_t>(high_));
     std::string out = R"({"name": "FloatDistribution", "attributes": {"step": )";
-    out += step_ > 0 ? fmt::format("{}", step_) : "null";
-    return out + fmt::format(R"(, "low": {}, "high": {}, "log": {}}}}})", low_, high_, log_);
+    out += step_ > 0 ? detail::format("{}", step_) : "null";
+    return out + detail::format(R"(, "low": {}, "high": {}, "log": {}}}}})", low_, high_, log_);
   }
 
  private:

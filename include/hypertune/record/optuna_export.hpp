@@ -1,13 +1,12 @@
 // An experiment as an Optuna storage, for optuna-dashboard and everything else that reads one.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/record/optuna_distribution.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/record/sqlite.hpp>
-
-#include <fmt/format.h>
 
 #include <cmath>
 #include <cstdint>
@@ -78,8 +77,8 @@ inline std::string datetime(Seconds time) {
   const auto seconds = static_cast<std::time_t>((micros - part) / 1'000'000);
   std::tm utc{};
   ::gmtime_r(&seconds, &utc);
-  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:06}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
-                     utc.tm_hour, utc.tm_min, utc.tm_sec, part);
+  return detail::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:06}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
+                        utc.tm_hour, utc.tm_min, utc.tm_sec, part);
 }
 
 /// Writes one study. Statements are of one transaction, in a file that nobody else sees yet.
@@ -194,7 +193,7 @@ class Export {
       append_json(json, value);
       attribute(id, name, json);
     }
-    attribute(id, "hypertune:state", fmt::format("\"{}\"", to_string(trial.state)));
+    attribute(id, "hypertune:state", detail::format("\"{}\"", to_string(trial.state)));
     attribute(id, "hypertune:steps", std::to_string(trial.steps));
     if (trial.failure_count() > 0) attribute(id, "hypertune:failures", std::to_string(trial.failure_count()));
     if (trial.cause) {

@@ -1,6 +1,7 @@
 // Results: what an experiment has found, from its Journal or from records as they come.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/record/journal_lock.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/record/record.hpp>
@@ -424,7 +425,7 @@ inline std::string Results::counts_text() const {
   std::string text;
   for (int i = 0; i <= static_cast<int>(TrialState::failed); ++i)
     if (const auto state = static_cast<TrialState>(i); count(state) > 0)
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count(state), to_string(state));
+      text += detail::format("{}{} {}", text.empty() ? "" : ", ", count(state), to_string(state));
   return text.empty() ? "no trials" : text;
 }
 inline std::string Results::last_cause() const {
@@ -432,7 +433,7 @@ inline std::string Results::last_cause() const {
   for (const auto& trial : trials_)
     if (trial.cause && trial.state == TrialState::failed && (last == nullptr || trial.last_record > last->last_record))
       last = &trial;
-  return last == nullptr ? "" : fmt::format("; the last failure, of trial {}: {}", last->id, last->cause->text);
+  return last == nullptr ? "" : detail::format("; the last failure, of trial {}: {}", last->id, last->cause->text);
 }
 
 }  // namespace hypertune

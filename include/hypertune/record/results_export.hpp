@@ -1,10 +1,9 @@
 // Results as CSV and as JSON. Included by results.hpp.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/record/results.hpp>
-
-#include <fmt/format.h>
 
 #include <string>
 #include <string_view>
@@ -28,13 +27,13 @@ inline void append_csv(std::string& out, std::string_view text) {
 }
 
 inline void append_trial_json(std::string& out, const TrialResult& trial) {
-  out += fmt::format(R"({{"trial": {}, "state": "{}", "params": )", trial.trial, to_string(trial.state));
+  out += detail::format(R"({{"trial": {}, "state": "{}", "params": )", trial.trial, to_string(trial.state));
   append_json_object(out, trial.params);
-  out += fmt::format(R"(, "steps": {}, "metrics": )", trial.steps);
+  out += detail::format(R"(, "steps": {}, "metrics": )", trial.steps);
   append_json_object(out, trial.metrics);
   out += R"(, "best": )";
   if (trial.best) {
-    out += fmt::format(R"({{"step": {}, )", trial.best->step);
+    out += detail::format(R"({{"step": {}, )", trial.best->step);
     append_json(out, trial.best->metric);
     out += ": ";
     append_json(out, trial.best->value);
@@ -42,7 +41,7 @@ inline void append_trial_json(std::string& out, const TrialResult& trial) {
   } else {
     out += "null";
   }
-  out += fmt::format(R"(, "failures": {}, "cause": )", trial.failure_count());
+  out += detail::format(R"(, "failures": {}, "cause": )", trial.failure_count());
   if (trial.cause)
     append_json(out, trial.cause->text);
   else
@@ -50,7 +49,7 @@ inline void append_trial_json(std::string& out, const TrialResult& trial) {
 }
 
 inline void append_report_json(std::string& out, const record::TrialReported& report) {
-  out += fmt::format(R"({{"step": {})", report.step);
+  out += detail::format(R"({{"step": {})", report.step);
   for (const auto& [name, value] : report.metrics) {
     out += ", ";
     append_json(out, name);
@@ -66,7 +65,7 @@ inline std::string Results::csv() const {
   std::string out = "trial,state,steps,best_step";
   const auto field = [&](std::string_view prefix, std::string_view name) {
     out += ',';
-    detail::append_csv(out, fmt::format("{}{}", prefix, name));
+    detail::append_csv(out, detail::format("{}{}", prefix, name));
   };
   const auto params = param_names();
   for (const auto& objective : info_.objectives) field("best_", objective.metric);
@@ -74,11 +73,11 @@ inline std::string Results::csv() const {
   for (const auto& name : names_) field("metrics_", name);
   out += ",failures,cause,duration\n";
   for (const TrialResult& trial : trials()) {
-    out += fmt::format("{},{},{},", trial.trial, to_string(trial.state), trial.steps);
-    if (trial.best) out += fmt::format("{}", trial.best->step);
+    out += detail::format("{},{},{},", trial.trial, to_string(trial.state), trial.steps);
+    if (trial.best) out += detail::format("{}", trial.best->step);
     for (const auto& objective : info_.objectives) {
       const auto best = best_report(trial.trial, objective);
-      field("", best ? fmt::format("{}", best->value) : "");
+      field("", best ? detail::format("{}", best->value) : "");
     }
     for (const auto& name : params) {
       const Value* value = trial.params.find(name);
@@ -86,11 +85,11 @@ inline std::string Results::csv() const {
     }
     for (const auto& name : names_) {
       const double* value = find_metric(trial.metrics, name);
-      field("", value == nullptr ? "" : fmt::format("{}", *value));
+      field("", value == nullptr ? "" : detail::format("{}", *value));
     }
-    out += fmt::format(",{}", trial.failure_count());
+    out += detail::format(",{}", trial.failure_count());
     field("", trial.cause ? trial.cause->text : "");
-    field("", trial.started && trial.ended ? fmt::format("{:.3f}", *trial.ended - *trial.started) : "");
+    field("", trial.started && trial.ended ? detail::format("{:.3f}", *trial.ended - *trial.started) : "");
     out += '\n';
   }
   return out;

@@ -1,10 +1,9 @@
 // Results as a table for people. Included by results.hpp.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/record/results.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -130,18 +129,18 @@ inline std::string Results::table(const TableOptions& options) const {
   detail::TextTable table(columns);
   for (const TrialId id : ranked(options.rows)) {
     const TrialResult trial = this->trial(id);
-    std::vector<std::string> row{fmt::format("{}", id), to_string(trial.state), fmt::format("{}", trial.steps)};
+    std::vector<std::string> row{detail::format("{}", id), to_string(trial.state), detail::format("{}", trial.steps)};
     for (const auto& objective : info_.objectives) {
       const auto best = best_report(id, objective);
-      row.push_back(best ? fmt::format("{:.6g}", best->value) : "-");
+      row.push_back(best ? detail::format("{:.6g}", best->value) : "-");
     }
-    if (!info_.objectives.empty()) row.push_back(trial.best ? fmt::format("{}", trial.best->step) : "-");
+    if (!info_.objectives.empty()) row.push_back(trial.best ? detail::format("{}", trial.best->step) : "-");
     for (const auto& name : params) {
       const Value* value = trial.params.find(name);
       const double* real = value == nullptr ? nullptr : std::get_if<double>(value);
-      row.push_back(value == nullptr ? "-" : real != nullptr ? fmt::format("{:.5g}", *real) : to_string(*value));
+      row.push_back(value == nullptr ? "-" : real != nullptr ? detail::format("{:.5g}", *real) : to_string(*value));
     }
-    if (any_failure) row.push_back(fmt::format("{}", trial.failure_count()));
+    if (any_failure) row.push_back(detail::format("{}", trial.failure_count()));
     if (any_cause) row.push_back(trial.cause ? trial.cause->text : "");
     table.add(std::move(row));
   }

@@ -1,6 +1,7 @@
 // Searchers made of other searchers: repeat(), limit(), start_with(), mixed_grid().
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/search/grid.hpp>
 #include <hypertune/search/searcher.hpp>
 
@@ -127,7 +128,7 @@ struct Repeat {
   bool multi_objective() const { return inner.multi_objective(); }
   bool covers_grid() const { return true; }
   bool finite() const { return inner.finite(); }
-  std::string name() const { return fmt::format("repeat({}, {})", inner.name(), times); }
+  std::string name() const { return detail::format("repeat({}, {})", inner.name(), times); }
 
  private:
   void start(const Observation& o) {
@@ -205,7 +206,7 @@ struct Limit {
   bool multi_objective() const { return inner.multi_objective(); }
   bool covers_grid() const { return inner.covers_grid(); }
   bool finite() const { return inner.finite(); }
-  std::string name() const { return fmt::format("limit({}, {})", inner.name(), most); }
+  std::string name() const { return detail::format("limit({}, {})", inner.name(), most); }
 };
 
 /// Lets at most `most` trials be without a result at a time: a sequential searcher then learns from each before it goes

@@ -1,10 +1,10 @@
 // LiveRegion: some lines at the bottom of a terminal that are redrawn in place.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/show/text_width.hpp>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -31,7 +31,8 @@ class LiveRegion {
   /// `live`: `fd` is a terminal on which pictures are drawn.
   LiveRegion(int fd, bool live) : fd_(fd) {
     // A description of our own that does not block: to set O_NONBLOCK on the one given would set it for the shell, too.
-    if (live) own_ = ::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (live)
+      own_ = ::open(detail::format("/proc/self/fd/{}", fd).c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (own_ >= 0) fd_ = own_;
   }
   LiveRegion(const LiveRegion&) = delete;
@@ -111,7 +112,7 @@ class LiveRegion {
     for (const auto& line : lines_)
       rows += std::max<std::size_t>(1, (visible_width(line) + size.width - 1) / size.width);
     rows = std::min(rows, size.height - 1);
-    return rows == 0 ? "\r" : fmt::format("\r\x1b[{}A", rows);
+    return rows == 0 ? "\r" : detail::format("\r\x1b[{}A", rows);
   }
 
   /// Columns of a line without its colour codes.

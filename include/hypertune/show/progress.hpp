@@ -1,12 +1,11 @@
 // ExperimentProgress: what a person wants to know of a running experiment, gathered from its records.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/execute/resources.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/show/text_width.hpp>
 #include <hypertune/trial/trial.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -162,7 +161,7 @@ inline void ProgressTracker::take(const record::TrialCreated& e) {
   std::string text;
   for (const auto& [name, value] : e.params) {
     if (text.size() > 300) break;  // wider than any terminal
-    text += fmt::format("{}{}={:.100}", text.empty() ? "" : " ", name, to_string(value));
+    text += detail::format("{}{}={:.100}", text.empty() ? "" : " ", name, to_string(value));
   }
   waiting_[e.trial] = detail::terminal::printable(text);
 }
@@ -204,8 +203,8 @@ inline void ProgressTracker::take(const record::TrialReported& e) {
 
 inline void ProgressTracker::take(const record::AttemptFailed& e) {
   ++p_.failures_;
-  p_.last_failure_ = fmt::format("trial {}: {}{}", e.trial, detail::terminal::printable(e.cause.text),
-                                 e.retry ? " (it is tried again)" : "");
+  p_.last_failure_ = detail::format("trial {}: {}{}", e.trial, detail::terminal::printable(e.cause.text),
+                                    e.retry ? " (it is tried again)" : "");
   if (e.retry) set_state(e.trial, TrialState::pending);
 }
 

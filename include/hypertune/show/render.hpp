@@ -1,10 +1,9 @@
 // From ExperimentProgress to lines of text: pure, so that every width can be tested.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/show/progress.hpp>
 #include <hypertune/show/text_width.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -26,10 +25,10 @@ struct RenderOptions {
 inline std::string duration_text(double seconds) {
   if (!(seconds < 1e10)) return "very long";
   const auto s = static_cast<std::int64_t>(std::max(0.0, seconds));
-  if (s < 60) return fmt::format("{} s", s);
-  if (s < 3600) return fmt::format("{}m {:02}s", s / 60, s % 60);
-  if (s < 86400) return fmt::format("{}h {:02}m", s / 3600, s / 60 % 60);
-  return fmt::format("{}d {:02}h", s / 86400, s / 3600 % 24);
+  if (s < 60) return detail::format("{} s", s);
+  if (s < 3600) return detail::format("{}m {:02}s", s / 60, s % 60);
+  if (s < 86400) return detail::format("{}h {:02}m", s / 3600, s / 60 % 60);
+  return detail::format("{}d {:02}h", s / 86400, s / 3600 % 24);
 }
 
 namespace detail::terminal {
@@ -48,7 +47,7 @@ class Line {
     left_ = shown.size() < text.size() || shown != text ? 0 : left_ - text_width(shown);
     static constexpr std::string_view codes[] = {"", "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[33m", "\x1b[31m"};
     if (color_ && style != Style::plain)
-      out_ += fmt::format("{}{}\x1b[0m", codes[static_cast<std::size_t>(style)], shown);
+      out_ += detail::format("{}{}\x1b[0m", codes[static_cast<std::size_t>(style)], shown);
     else
       out_ += shown;
     return *this;
@@ -68,7 +67,7 @@ class Line {
   bool color_;
 };
 
-inline std::string metric_text(double value) { return fmt::format("{:.5g}", value); }
+inline std::string metric_text(double value) { return detail::format("{:.5g}", value); }
 
 /// 1234567 -> "1,234,567"
 inline std::string count_text(std::int64_t value) {
@@ -79,26 +78,26 @@ inline std::string count_text(std::int64_t value) {
 }
 
 inline std::string rate_text(double value) {
-  return value >= 100 ? count_text(static_cast<std::int64_t>(value + 0.5)) : fmt::format("{:.3g}", value);
+  return value >= 100 ? count_text(static_cast<std::int64_t>(value + 0.5)) : detail::format("{:.3g}", value);
 }
 
 /// "57/200 trials"
 inline std::string done_text(const ExperimentProgress& p) {
-  return p.samples() > 0 ? fmt::format("{}/{} trials", count_text(p.ended()), count_text(p.samples()))
-                         : fmt::format("{} trials", count_text(p.ended()));
+  return p.samples() > 0 ? detail::format("{}/{} trials", count_text(p.ended()), count_text(p.samples()))
+                         : detail::format("{} trials", count_text(p.ended()));
 }
 
 inline std::string rates_text(const ExperimentProgress& p) {
   const auto rates = p.rates();
-  return fmt::format("{} trials/min, {} reports/s", rate_text(rates.trials_per_minute),
-                     rate_text(rates.reports_per_second));
+  return detail::format("{} trials/min, {} reports/s", rate_text(rates.trials_per_minute),
+                        rate_text(rates.reports_per_second));
 }
 
 inline std::string resources_text(const ExperimentProgress& p) {
   std::string text;
-  if (p.capacity().cpus > 0) text = fmt::format("cpus {:g} of {:g}", p.cpus_used(), p.capacity().cpus);
+  if (p.capacity().cpus > 0) text = detail::format("cpus {:g} of {:g}", p.cpus_used(), p.capacity().cpus);
   if (p.capacity().gpus > 0)
-    text += fmt::format("{}gpus {:g} of {:g}", text.empty() ? "" : ", ", p.gpus_used(), p.capacity().gpus);
+    text += detail::format("{}gpus {:g} of {:g}", text.empty() ? "" : ", ", p.gpus_used(), p.capacity().gpus);
   return text;
 }
 
@@ -106,8 +105,8 @@ inline std::string resources_text(const ExperimentProgress& p) {
 inline std::string best_text(const ExperimentProgress& p, std::size_t objective) {
   const auto& best = p.best()[objective];
   const std::string metric = printable(p.objectives()[objective].metric);
-  if (!best) return fmt::format("no {} yet", metric);
-  return fmt::format("{} {} by trial {} at step {}", metric, metric_text(best->value), best->trial, best->step);
+  if (!best) return detail::format("no {} yet", metric);
+  return detail::format("{} {} by trial {} at step {}", metric, metric_text(best->value), best->trial, best->step);
 }
 
 inline std::string header_line(const ExperimentProgress& p, const RenderOptions& o) {
@@ -117,7 +116,7 @@ inline std::string header_line(const ExperimentProgress& p, const RenderOptions&
     line.add("  ").add(p.finished()->interrupted ? "interrupted" : "done",
                        p.finished()->interrupted ? Style::yellow : Style::green);
   else if (const auto left = p.time_left())
-    line.add(fmt::format("  about {} left", duration_text(*left)));
+    line.add(detail::format("  about {} left", duration_text(*left)));
   return line.text();
 }
 
@@ -127,7 +126,7 @@ inline std::string counts_line(const ExperimentProgress& p, const RenderOptions&
   const char* separator = ": ";
   const auto count = [&](TrialState state, Style style) {
     if (p.count(state) == 0) return;
-    line.add(separator).add(fmt::format("{} {}", count_text(p.count(state)), to_string(state)), style);
+    line.add(separator).add(detail::format("{} {}", count_text(p.count(state)), to_string(state)), style);
     separator = ", ";
   };
   count(TrialState::running, Style::green);
@@ -167,7 +166,7 @@ inline void add_running(const ExperimentProgress& p, const RenderOptions& o, std
   }
   if (!all) {
     Line line(o.width, o.color);
-    line.add(fmt::format("… and {} more running", count_text(static_cast<std::int64_t>(running.size() - shown))),
+    line.add(detail::format("… and {} more running", count_text(static_cast<std::int64_t>(running.size() - shown))),
              Style::dim);
     lines.push_back(line.text());
   }
@@ -208,10 +207,10 @@ inline std::vector<std::string> render(const ExperimentProgress& p, const Render
 
 inline std::string start_text(const ExperimentProgress& p) {
   const auto& e = p.started();
-  std::string text = fmt::format("{}: {}", p.name(), e.resumed ? "resumed" : "started");
-  if (e.samples > 0) text += fmt::format(", {} trials", detail::terminal::count_text(e.samples));
+  std::string text = detail::format("{}: {}", p.name(), e.resumed ? "resumed" : "started");
+  if (e.samples > 0) text += detail::format(", {} trials", detail::terminal::count_text(e.samples));
   const auto part = [&](const char* what, const std::string& value) {
-    if (!value.empty()) text += fmt::format(", {} {}", what, detail::terminal::printable(value));
+    if (!value.empty()) text += detail::format(", {} {}", what, detail::terminal::printable(value));
   };
   part("search", e.searcher);
   part("schedule", e.scheduler);
@@ -220,8 +219,8 @@ inline std::string start_text(const ExperimentProgress& p) {
 }
 
 inline std::string best_line(const ExperimentProgress& p, std::size_t objective) {
-  std::string text =
-      fmt::format("{}: {}: best {}", p.name(), duration_text(p.elapsed()), detail::terminal::best_text(p, objective));
+  std::string text = detail::format("{}: {}: best {}", p.name(), duration_text(p.elapsed()),
+                                    detail::terminal::best_text(p, objective));
   if (p.best()[objective] && !p.best()[objective]->params.empty()) text += "  " + p.best()[objective]->params;
   return text;
 }
@@ -229,22 +228,22 @@ inline std::string best_line(const ExperimentProgress& p, std::size_t objective)
 inline std::string summary_line(const ExperimentProgress& p) {
   const RenderOptions wide{.width = 10'000, .height = 1, .color = false};
   std::string text =
-      fmt::format("{}: {}: {}", p.name(), duration_text(p.elapsed()), detail::terminal::counts_line(p, wide));
-  if (!p.best().empty() && p.best().front()) text += fmt::format("; best {}", detail::terminal::best_text(p, 0));
+      detail::format("{}: {}: {}", p.name(), duration_text(p.elapsed()), detail::terminal::counts_line(p, wide));
+  if (!p.best().empty() && p.best().front()) text += detail::format("; best {}", detail::terminal::best_text(p, 0));
   text += "; " + detail::terminal::rates_text(p);
   if (const auto resources = detail::terminal::resources_text(p); !resources.empty() && !p.finished())
     text += "; " + resources;
-  if (const auto left = p.time_left()) text += fmt::format("; about {} left", duration_text(*left));
+  if (const auto left = p.time_left()) text += detail::format("; about {} left", duration_text(*left));
   return text;
 }
 
 inline std::string end_text(const ExperimentProgress& p) {
   const RenderOptions wide{.width = 10'000, .height = 1, .color = false};
   const char* const how = !p.finished() ? "left" : p.finished()->interrupted ? "interrupted" : "done";
-  std::string text = fmt::format("{}: {} after {}: {}", p.name(), how, duration_text(p.elapsed()),
-                                 detail::terminal::counts_line(p, wide));
+  std::string text = detail::format("{}: {} after {}: {}", p.name(), how, duration_text(p.elapsed()),
+                                    detail::terminal::counts_line(p, wide));
   if (p.finished() && !p.finished()->why.empty())
-    text += fmt::format(" ({})", detail::terminal::printable(p.finished()->why));
+    text += detail::format(" ({})", detail::terminal::printable(p.finished()->why));
   return text;
 }
 

@@ -1,6 +1,7 @@
 // Domains of listed values: choice, ordinal, discrete, boolean, grid, constant; and derived ones.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/space/domain.hpp>
 
 #include <fmt/format.h>
@@ -28,7 +29,7 @@ concept Text = std::convertible_to<const T&, std::string_view>;
 
 /// 0.1f as 0.1 and not as 0.10000000149011612.
 inline double shortest_double(float x) {
-  const std::string text = fmt::format("{}", x);
+  const std::string text = detail::format("{}", x);
   double result = static_cast<double>(x);
   std::from_chars(text.data(), text.data() + text.size(), result);
   return result;
@@ -79,7 +80,7 @@ class Choices {
     Choices result = *this;
     if (names.size() != values_.size())
       result.problem_ =
-          fmt::format("{} names are given for {} options: give one for each", names.size(), values_.size());
+          detail::format("{} names are given for {} options: give one for each", names.size(), values_.size());
     result.names_ = std::move(names);
     return result;
   }
@@ -100,7 +101,7 @@ class Choices {
     if constexpr (std::is_arithmetic_v<T> || detail::Text<T> || std::same_as<T, Value>)
       return detail::to_value(value);
     else if constexpr (fmt::is_formattable<T>::value)
-      return fmt::format("{}", value);
+      return detail::format("{}", value);
     else
       return std::string();
   }
@@ -115,9 +116,9 @@ class Choices {
     for (std::size_t i = 0; i < values_.size(); ++i) {
       const Value value = outside(i);
       if (const auto* x = std::get_if<double>(&value); x != nullptr && !std::isfinite(*x))
-        return fmt::format("option {} is {}: every number must be finite", i + 1, *x);
+        return detail::format("option {} is {}: every number must be finite", i + 1, *x);
       if (!seen.emplace(to_string(value), std::holds_alternative<std::string>(value)).second)
-        return fmt::format("option '{}' is given twice: remove one", to_string(value));
+        return detail::format("option '{}' is given twice: remove one", to_string(value));
     }
     return {};
   }
@@ -125,8 +126,8 @@ class Choices {
   std::string grammar() const {
     std::vector<Value> values;
     for (std::size_t i = 0; i < values_.size(); ++i) values.push_back(outside(i));
-    return fmt::format("{}: {}", word_,
-                       word_ == "constant" ? detail::value_text(values.at(0)) : detail::list_text(values));
+    return detail::format("{}: {}", word_,
+                          word_ == "constant" ? detail::value_text(values.at(0)) : detail::list_text(values));
   }
 
  private:

@@ -1,6 +1,7 @@
 // A dimension of a space: a name, a domain, the member of the user's struct that it sets, and conditions.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/space/detail/build.hpp>
 #include <hypertune/space/domain.hpp>
 
@@ -57,7 +58,7 @@ DimensionDraft make_draft(std::string_view name, const D& domain) {
   if constexpr (requires { std::string(domain.grammar()); })
     draft.grammar = domain.grammar();
   else
-    draft.grammar = fmt::format("custom: [{}, {}]", number_text(info.lower), number_text(info.upper));
+    draft.grammar = detail::format("custom: [{}, {}]", number_text(info.lower), number_text(info.upper));
   if constexpr (requires { domain.from_unit(0.5), domain.to_unit(0.5); }) {
     draft.from_unit = [domain](double u) { return static_cast<double>(domain.from_unit(u)); };
     draft.to_unit = [domain](double x) { return static_cast<double>(domain.to_unit(x)); };
@@ -116,7 +117,8 @@ void check_range(DimensionDraft& draft) {
     }
     const double limit = std::ldexp(1.0, std::numeric_limits<M>::digits);
     if (low < (std::is_signed_v<M> ? -limit : 0.0) || high >= limit)
-      draft.problem = fmt::format("its values from {} to {} do not fit the member's type: use a wider one", low, high);
+      draft.problem =
+          detail::format("its values from {} to {} do not fit the member's type: use a wider one", low, high);
   }
 }
 
@@ -174,7 +176,7 @@ class Dim {
     else {
       static_assert(fmt::is_formattable<T>::value,
                     "hypertune: this value cannot be printed by fmt: give the option's name instead");
-      return fmt::format("{}", value);
+      return detail::format("{}", value);
     }
   }
 

@@ -1,6 +1,7 @@
 // Domains: what values one parameter may take, and how likely they are before anything is known.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/space/detail/grammar.hpp>
 #include <hypertune/space/domain_info.hpp>
 #include <hypertune/space/params.hpp>
@@ -59,9 +60,9 @@ class Number {
 
   std::string grammar() const {
     const auto text = [&](double x) { return number_text(x); };
-    std::string result = fmt::format("{}: [{}, {}]", word_, text(info_.lower), text(info_.upper));
+    std::string result = detail::format("{}: [{}, {}]", word_, text(info_.lower), text(info_.upper));
     if (info_.quantum > 0 && !(std::same_as<T, std::int64_t> && info_.quantum == 1))
-      result += fmt::format(", quantum: {}", text(info_.quantum));
+      result += detail::format(", quantum: {}", text(info_.quantum));
     return result;
   }
 
@@ -102,8 +103,8 @@ class Number {
   }
 
   template <class... Args>
-  void note(fmt::format_string<Args...> format, Args&&... args) {
-    if (problem_.empty()) problem_ = fmt::format(format, std::forward<Args>(args)...);
+  void note(detail::FormatText<Args...> format, Args&&... args) {
+    if (problem_.empty()) problem_ = detail::format(format, std::forward<Args>(args)...);
   }
 
   std::string word_;  // in the YAML grammar
@@ -164,10 +165,11 @@ class Normal : public detail::Number<double> {
 
   std::string grammar() const {
     std::string text =
-        fmt::format("{}: [{}, {}]", word_, detail::number_text(*info_.mean), detail::number_text(*info_.sd));
-    if (quantum_given_) text += fmt::format(", quantum: {}", detail::number_text(*quantum_given_));
+        detail::format("{}: [{}, {}]", word_, detail::number_text(*info_.mean), detail::number_text(*info_.sd));
+    if (quantum_given_) text += detail::format(", quantum: {}", detail::number_text(*quantum_given_));
     if (std::isfinite(lower_given_) || std::isfinite(upper_given_))
-      text += fmt::format(", bounds: [{}, {}]", detail::number_text(lower_given_), detail::number_text(upper_given_));
+      text +=
+          detail::format(", bounds: [{}, {}]", detail::number_text(lower_given_), detail::number_text(upper_given_));
     return text;
   }
 

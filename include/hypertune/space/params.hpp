@@ -1,6 +1,7 @@
 // The values of one configuration as the outside sees them: by name, of four plain types.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 
 #include <fmt/format.h>
@@ -73,7 +74,7 @@ class Params {
 };
 
 inline std::string to_string(const Value& value) {
-  return std::visit([](const auto& v) { return fmt::format("{}", v); }, value);
+  return std::visit([](const auto& v) { return detail::format("{}", v); }, value);
 }
 
 template <class T>

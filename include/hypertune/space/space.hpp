@@ -1,6 +1,7 @@
 // Space: a search space tied to the user's own configuration struct, or to Params.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/space/detail/build.hpp>
 #include <hypertune/space/dim.hpp>
 #include <hypertune/space/domain.hpp>
@@ -184,9 +185,9 @@ namespace detail {
 
 /// The draft with its name and those of its parents prefixed.
 inline DimensionDraft prefixed(std::string_view prefix, DimensionDraft draft) {
-  draft.name = fmt::format("{}.{}", prefix, draft.name);
-  draft.scope = fmt::format("{}.{}", prefix, draft.scope);
-  for (auto& condition : draft.conditions) condition.parent = fmt::format("{}.{}", prefix, condition.parent);
+  draft.name = detail::format("{}.{}", prefix, draft.name);
+  draft.scope = detail::format("{}.{}", prefix, draft.scope);
+  for (auto& condition : draft.conditions) condition.parent = detail::format("{}.{}", prefix, condition.parent);
   return draft;
 }
 
@@ -202,7 +203,7 @@ Nested<Outer> nested(std::string_view prefix, Inner Outer::* member, const Space
         [member, set = dim.setter()](Outer& config, double x) { set(config.*member, x); },
         [member, get = dim.getter()](const Outer& config) { return get(config.*member); });
   for (const auto& rule : inner.rules())
-    result.rules.push_back({fmt::format("{}.{}", prefix, rule.name),
+    result.rules.push_back({detail::format("{}.{}", prefix, rule.name),
                             [member, holds = rule.holds](const Outer& config) { return holds(config.*member); }});
   return result;
 }
@@ -213,8 +214,8 @@ inline Nested<Params> nested(std::string_view prefix, const Space<Params>& inner
   for (const auto& dim : inner.dims())
     result.dims.emplace_back(detail::prefixed(prefix, dim.draft()), nullptr, nullptr);
   for (const auto& rule : inner.rules())
-    result.rules.push_back({fmt::format("{}.{}", prefix, rule.name),
-                            [start = fmt::format("{}.", prefix), holds = rule.holds](const Params& params) {
+    result.rules.push_back({detail::format("{}.{}", prefix, rule.name),
+                            [start = detail::format("{}.", prefix), holds = rule.holds](const Params& params) {
                               Params own;
                               for (const auto& [name, value] : params)
                                 if (name.starts_with(start)) own.add(name.substr(start.size()), value);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/detail/format.hpp>
 #include <hypertune/execute/placement.hpp>
 #include <hypertune/record/callback.hpp>
 #include <hypertune/record/csv_logger.hpp>
@@ -33,7 +34,7 @@ inline std::filesystem::path experiment_directory(const Options& options) {
   if (options.resume || !has_journal(first)) return first;
   for (int i = 2;; ++i) {
     auto next = first;
-    next += fmt::format("-{}", i);
+    next += detail::format("-{}", i);
     if (!has_journal(next)) return next;
   }
 }
@@ -229,11 +230,11 @@ class Experiment {
       if (display_) display_->catch_up(record);
     });
     if (first && first->seed != options.seed)
-      note(fmt::format("the seed was {} and is {} now: new trials differ from what they would have been", first->seed,
-                       options.seed));
+      note(detail::format("the seed was {} and is {} now: new trials differ from what they would have been",
+                          first->seed, options.seed));
     if (const auto foreign = controller_->state().foreign(); foreign > 0)
-      note(fmt::format("the search space has changed: {} of {} trials do not fit it and teach nothing", foreign,
-                       controller_->state().trials().size()));
+      note(detail::format("the search space has changed: {} of {} trials do not fit it and teach nothing", foreign,
+                          controller_->state().trials().size()));
   }
 
   // Checkpoints that were sealed while the driver died, before their record was durable. One that is ahead of the last
@@ -258,7 +259,7 @@ class Experiment {
   static std::string names(const std::vector<Objective>& objectives) {
     std::string text;
     for (const auto& o : objectives)
-      text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", o.metric, to_string(o.mode));
+      text += detail::format("{}{} ({})", text.empty() ? "" : ", ", o.metric, to_string(o.mode));
     return text;
   }
 

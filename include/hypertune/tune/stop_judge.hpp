@@ -1,6 +1,7 @@
 // The judges of stop conditions: what the Tuner asks after each event.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/tune/stop.hpp>
 
 #include <algorithm>
@@ -134,7 +135,7 @@ inline void note_value(StopMemory& memory, const StopAtValue& at, Mode mode, con
   if (memory.reached || value == nullptr || !std::isfinite(*value)) return;
   if (mode == Mode::maximize ? *value < at.value : *value > at.value) return;
   memory.reached = true;
-  memory.reason = fmt::format("{} reached {} in trial {} (asked for {})", at.metric, *value, report.trial, at.value);
+  memory.reason = detail::format("{} reached {} in trial {} (asked for {})", at.metric, *value, report.trial, at.value);
 }
 
 /// One more judgement of a plateau over memory.values.
@@ -144,8 +145,8 @@ inline void note_plateau(StopMemory& memory, const Plateau& rule) {
   memory.calm = calm ? std::min(memory.calm + 1, std::numeric_limits<int>::max() - 1) : 0;
   memory.reached = memory.calm > rule.patience;
   if (!memory.reached) return;
-  memory.reason = fmt::format("{} is on a plateau: its last {} values differ by no more than {}", rule.metric,
-                              rule.last, rule.tolerance);
+  memory.reason = detail::format("{} is on a plateau: its last {} values differ by no more than {}", rule.metric,
+                                 rule.last, rule.tolerance);
 }
 
 }  // namespace detail
@@ -187,9 +188,9 @@ class TrialStop {
   std::string judge(std::size_t i, std::vector<detail::StopMemory>* memories, const TrialProgressView& report) const {
     const auto& node = program_.nodes()[i];
     if (const auto* at = std::get_if<detail::StopAtSteps>(&node.leaf))
-      return report.steps >= at->steps ? fmt::format("{} steps done", report.steps) : "";
+      return report.steps >= at->steps ? detail::format("{} steps done", report.steps) : "";
     if (const auto* at = std::get_if<detail::StopAtTime>(&node.leaf))
-      return report.elapsed >= at->seconds ? fmt::format("the trial's time of {} s is over", at->seconds) : "";
+      return report.elapsed >= at->seconds ? detail::format("the trial's time of {} s is over", at->seconds) : "";
     if (const auto* own = std::get_if<detail::StopIfTrial>(&node.leaf)) return own->holds(report) ? own->text : "";
     if (const auto* at = std::get_if<detail::StopAtValue>(&node.leaf)) {
       auto& memory = (*memories)[i];
@@ -249,11 +250,11 @@ class ExperimentStop {
     const auto& node = program_.nodes()[i];
     auto& memory = memories_[i];
     if (const auto* at = std::get_if<detail::StopAtSteps>(&node.leaf))
-      return now.total_steps >= at->steps ? fmt::format("{} steps done by all trials", now.total_steps) : "";
+      return now.total_steps >= at->steps ? detail::format("{} steps done by all trials", now.total_steps) : "";
     if (const auto* at = std::get_if<detail::StopAtTime>(&node.leaf))
-      return now.elapsed >= at->seconds ? fmt::format("the time of {} s is over", at->seconds) : "";
+      return now.elapsed >= at->seconds ? detail::format("the time of {} s is over", at->seconds) : "";
     if (const auto* at = std::get_if<detail::StopAtFailures>(&node.leaf))
-      return now.failed >= at->trials ? fmt::format("{} trials failed", now.failed) : "";
+      return now.failed >= at->trials ? detail::format("{} trials failed", now.failed) : "";
     if (const auto* own = std::get_if<detail::StopIfExperiment>(&node.leaf)) return own->holds(now) ? own->text : "";
     if (const auto* at = std::get_if<detail::StopAtValue>(&node.leaf)) {
       if (now.report != nullptr) detail::note_value(memory, *at, node.mode, *now.report);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/detail/format.hpp>
 
 #include <unistd.h>
 
@@ -18,7 +19,8 @@ inline std::string unique_suffix() {
   }();
   static std::atomic<std::uint64_t> count{0};
   // The process's number too: a fork() copies the random bits and the count.
-  return fmt::format("{:08x}-{}-{}", process & 0xFFFFFFFFU, ::getpid(), count.fetch_add(1, std::memory_order_relaxed));
+  return detail::format("{:08x}-{}-{}", process & 0xFFFFFFFFU, ::getpid(),
+                        count.fetch_add(1, std::memory_order_relaxed));
 }
 
 /// The manifest's text. Error of kind `corrupt` if there is none.
@@ -154,9 +156,9 @@ inline CheckpointInfo LocalCheckpointStore::seal_staging(const CheckpointWriter&
 /// Renames the finished staging folder to the first free name, which it returns.
 inline std::string LocalCheckpointStore::publish(const CheckpointWriter& writer) {
   const auto parent = folder(writer.trial());
-  const std::string wanted = fmt::format("step-{}", writer.steps());
+  const std::string wanted = detail::format("step-{}", writer.steps());
   for (int n = 1;; ++n) {
-    std::string name = n == 1 ? wanted : fmt::format("{}-{}", wanted, n);
+    std::string name = n == 1 ? wanted : detail::format("{}-{}", wanted, n);
     // A folder that has files is never replaced by rename(2), so that of two at once one takes the next name.
     if (::rename(writer.directory().c_str(), (parent / name).c_str()) == 0) return name;
     if (errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR) detail::fail_io(errno, "rename", writer.directory());
@@ -214,7 +216,7 @@ inline Checkpoint LocalCheckpointStore::open(const CheckpointInfo& info) {
 inline std::optional<std::filesystem::path> LocalCheckpointStore::move_aside(const std::filesystem::path& folder,
                                                                              const std::string& name) {
   for (int n = 1;; ++n) {
-    auto target = folder.parent_path() / (n == 1 ? name : fmt::format("{}-{}", name, n));
+    auto target = folder.parent_path() / (n == 1 ? name : detail::format("{}-{}", name, n));
     struct stat status{};
     if (::lstat(target.c_str(), &status) == 0) continue;
     if (::rename(folder.c_str(), target.c_str()) == 0) return target;

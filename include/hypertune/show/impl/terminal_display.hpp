@@ -1,6 +1,7 @@
 // TerminalDisplay: the definitions.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/show/terminal_display.hpp>
 
 namespace hypertune {
@@ -89,7 +90,7 @@ inline void TerminalDisplay::Self::show_plain(const ExperimentProgress& p, bool 
     last_best = p.elapsed();
   }
   if (p.failures() > shown_failures) {
-    region.append(fmt::format("{}: {} failed, last {}", p.name(), p.failures(), p.last_failure()));
+    region.append(detail::format("{}: {} failed, last {}", p.name(), p.failures(), p.last_failure()));
     shown_failures = p.failures();
   }
   if (last) return region.append(end_text(p));

@@ -1,6 +1,7 @@
 // From dimensions as declared to a sound model: every mistake is found here and named.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/detail/nearest.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/space/detail/model.hpp>
@@ -22,7 +23,7 @@ namespace hypertune::detail {
 class DimensionError : public Error {
  public:
   DimensionError(std::string_view dimension, const std::string& what)
-      : Error(Errc::space, fmt::format("parameter '{}': {}", dimension, what)), dimension_(dimension) {}
+      : Error(Errc::space, detail::format("parameter '{}': {}", dimension, what)), dimension_(dimension) {}
   const std::string& dimension() const { return dimension_; }
 
  private:
@@ -30,8 +31,8 @@ class DimensionError : public Error {
 };
 
 template <class... Args>
-[[noreturn]] void fail_dimension(std::string_view name, fmt::format_string<Args...> format, Args&&... args) {
-  throw DimensionError(name, fmt::format(format, std::forward<Args>(args)...));
+[[noreturn]] void fail_dimension(std::string_view name, detail::FormatText<Args...> format, Args&&... args) {
+  throw DimensionError(name, detail::format(format, std::forward<Args>(args)...));
 }
 
 /// Ends with an Error if a parameter cannot have this name.

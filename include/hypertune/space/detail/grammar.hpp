@@ -1,9 +1,8 @@
 // How a dimension is written: one line of YAML that reads back as the same dimension.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/space/detail/model.hpp>
-
-#include <fmt/format.h>
 
 #include <charconv>
 #include <cmath>
@@ -16,7 +15,7 @@ namespace hypertune::detail {
 /// A number in bounds and quanta: shortest decimals, .inf for an infinite one.
 inline std::string number_text(double x) {
   if (std::isinf(x)) return x > 0 ? ".inf" : "-.inf";
-  return fmt::format("{}", x + 0.0);  // -0 is written 0
+  return detail::format("{}", x + 0.0);  // -0 is written 0
 }
 
 /// A string in double quotes.
@@ -26,7 +25,7 @@ inline std::string quoted(std::string_view text) {
     if (c == '"' || c == '\\')
       (result += '\\') += c;
     else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+      result += detail::format("\\x{:02x}", static_cast<unsigned char>(c));
     else
       result += c;
   }
@@ -66,7 +65,7 @@ inline std::string list_text(const std::vector<Value>& values) {
 }
 
 inline std::string describe(const Dimension& dimension, const SpaceModel& model) {
-  std::string text = fmt::format("{}: {{{}", scalar_text(dimension.name), dimension.grammar);
+  std::string text = detail::format("{}: {{{}", scalar_text(dimension.name), dimension.grammar);
   if (!dimension.when.empty()) {
     text += ", when: {";
     const char* separator = "";
@@ -75,7 +74,7 @@ inline std::string describe(const Dimension& dimension, const SpaceModel& model)
       text += separator + scalar_text(parent.name) + ": ";
       separator = ", ";
       if (condition.range) {
-        text += fmt::format("{{between: [{}, {}]}}", number_text(condition.lower), number_text(condition.upper));
+        text += detail::format("{{between: [{}, {}]}}", number_text(condition.lower), number_text(condition.upper));
         continue;
       }
       std::vector<Value> values;

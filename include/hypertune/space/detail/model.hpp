@@ -1,6 +1,7 @@
 // What a SearchSpace is made of: dimensions in the order in which they can be drawn, and constraints.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/random.hpp>
 #include <hypertune/space/detail/law.hpp>
 #include <hypertune/space/domain_info.hpp>
@@ -159,10 +160,10 @@ inline double find_coordinate(const DimensionDraft& dimension, const Value& valu
     if (std::fabs(settled - x) <= std::max(slack, 1e-9 * info.quantum)) return settled;
   }
   if (info.quantum > 0 && !(info.quantum == 1 && info.kind == DomainKind::integer))
-    why = fmt::format("{} plus a multiple of {}, at most {}", info.lower, info.quantum, info.upper);
+    why = detail::format("{} plus a multiple of {}, at most {}", info.lower, info.quantum, info.upper);
   else
-    why = fmt::format("a {} in [{}, {}]", info.kind == DomainKind::integer ? "whole number" : "number", info.lower,
-                      info.upper);
+    why = detail::format("a {} in [{}, {}]", info.kind == DomainKind::integer ? "whole number" : "number", info.lower,
+                         info.upper);
   return inactive;
 }
 

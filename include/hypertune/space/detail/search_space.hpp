@@ -1,6 +1,7 @@
 // The member functions of SearchSpace. Included by space/search_space.hpp.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/detail/nearest.hpp>
 #include <hypertune/space/detail/grammar.hpp>
 #include <hypertune/space/detail/model.hpp>
@@ -164,19 +165,19 @@ inline std::string SearchSpace::describe() const {
 
 inline std::optional<std::string> SearchSpace::invalid(const Point& point) const {
   if (point.size() != size())
-    return fmt::format("a point of this space has {} coordinates, not {}", size(), point.size());
+    return detail::format("a point of this space has {} coordinates, not {}", size(), point.size());
   for (std::size_t d = 0; d < point.size(); ++d) {
     const auto& dimension = model_->dimensions[d];
     const bool wanted = active(d, point);
     if (wanted != is_active(point[d]))
-      return fmt::format("parameter '{}' has {}", dimension.name,
-                         wanted ? "no value though it is active" : "a value though its condition does not hold");
+      return detail::format("parameter '{}' has {}", dimension.name,
+                            wanted ? "no value though it is active" : "a value though its condition does not hold");
     if (!wanted) continue;
     const double settled = dimension.law.settle(point[d]);
     if (!std::isfinite(point[d]) ||
         std::fabs(settled - point[d]) > 1e-9 * std::max(std::fabs(settled), dimension.info.quantum))
-      return fmt::format("parameter '{}' cannot have the coordinate {}; the nearest that it can have is {}",
-                         dimension.name, point[d], settled);
+      return detail::format("parameter '{}' cannot have the coordinate {}; the nearest that it can have is {}",
+                            dimension.name, point[d], settled);
   }
   return std::nullopt;
 }

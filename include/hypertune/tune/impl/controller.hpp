@@ -1,6 +1,7 @@
 // Controller: how events become records and commands.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/tune/controller.hpp>
 
 namespace hypertune {
@@ -402,8 +403,8 @@ inline void Controller::on(const Checkpointed& e, Outcome& out) {
 
 inline void Controller::on(const CheckpointLost& e, Outcome& out) {
   if (!state_.trials().contains(e.trial)) return;
-  out.notices.push_back(fmt::format("trial {}: checkpoint {} cannot be used ({}); trying the one before it", e.trial,
-                                    e.checkpoint.name, e.why));
+  out.notices.push_back(detail::format("trial {}: checkpoint {} cannot be used ({}); trying the one before it", e.trial,
+                                       e.checkpoint.name, e.why));
   drop(e.checkpoint, e.why, out);
 }
 
@@ -450,7 +451,7 @@ inline void Controller::on(const Failed& e, Outcome& out) {
   const LiveTrial run = leave(e.trial);
   if (e.cause.exclude_host && !run.slot.host_name.empty()) {
     excluded_.insert(run.slot.host_name);
-    out.notices.push_back(fmt::format("host {} is not used any more: {}", run.slot.host_name, e.cause.text));
+    out.notices.push_back(detail::format("host {} is not used any more: {}", run.slot.host_name, e.cause.text));
   }
   if (run.phase == Phase::stopping) {  // it was to end anyway
     end_stopped(e.trial, run, out);
@@ -498,7 +499,7 @@ inline void Controller::end_trial(TrialId trial, TrialState state, std::optional
   drop_superfluous(out);
   const int limit = rules_.failures.max_trials;
   if (!ending_ && state == TrialState::failed && limit > 0 && state_.trials().counts()[TrialState::failed] > limit)
-    end_experiment(fmt::format("more than {} trials failed", limit), out);
+    end_experiment(detail::format("more than {} trials failed", limit), out);
 }
 
 inline void Controller::end_experiment(const std::string& why, Outcome& out) {
@@ -574,7 +575,7 @@ inline std::string Controller::why_pending(TrialId trial) const {
   if (entry.state != TrialState::pending) return "";
   if (interrupted_) return "the experiment was interrupted: resume it";
   if (rules_.concurrency > 0 && live_.size() >= static_cast<std::size_t>(rules_.concurrency))
-    return fmt::format("{} trials run at once at most (concurrency)", rules_.concurrency);
+    return detail::format("{} trials run at once at most (concurrency)", rules_.concurrency);
   return placement_.why_not(needs(trial), excluded_);
 }
 
