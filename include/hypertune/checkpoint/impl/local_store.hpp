@@ -244,9 +244,12 @@ inline void LocalCheckpointStore::drop(const CheckpointInfo& info) {
   }
   const auto trash = move_aside(directory, ".trash-" + detail::unique_suffix());
   if (!trash) return;
+  // A worker's recover() at the same time may take files away from under this: what is gone already is no error.
   std::error_code error;
-  std::filesystem::remove_all(*trash, error);
-  if (error) detail::fail_io(error.value(), "delete", *trash);
+  int tries = 0;
+  do std::filesystem::remove_all(*trash, error);
+  while (error == std::errc::no_such_file_or_directory && std::filesystem::exists(*trash) && ++tries < 10);
+  if (error && error != std::errc::no_such_file_or_directory) detail::fail_io(error.value(), "delete", *trash);
 }
 
 inline std::vector<CheckpointInfo> LocalCheckpointStore::list(TrialId trial) {
