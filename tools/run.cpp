@@ -63,6 +63,7 @@ int run(const RunArguments& arguments) {
                               times_grid ? static_cast<std::int64_t>(sweep.space.grid_size()) : 1);
   }
   options.output = directory;
+  options.progress_csv = true;
   options.executor = executor_of(sweep);
 
   const int allowed_failures = options.max_failed_trials;

@@ -23,6 +23,7 @@ class Run(Case):
         best = json.loads(self.run_command("best", "runs/digits", "--format", "json")[0])
         self.assertEqual(best["best"]["accuracy"], max(r["best"]["accuracy"] for r in results))
         self.assertTrue((self.folder / "runs/digits/best/checkpoint/state.json").exists())
+        self.assertTrue((self.folder / "runs/digits/trials/0/progress.csv").read_text().startswith("step,time,accuracy"))
         self.assertIn("ended", self.run_command("status", "runs/digits")[0])
         rows = list(csv.DictReader(io.StringIO(self.run_command("results", "runs/digits", "--format", "csv")[0])))
         self.assertEqual(len(rows), 6)

@@ -256,10 +256,11 @@ TEST_CASE("resume() takes what it is not told from the record") {
   CHECK_THROWS_WITH(ht::resume(directory.path() / "absent", space, square), ContainsSubstring("no experiment"));
 }
 
-TEST_CASE("each trial keeps its progress as CSV") {
+TEST_CASE("each trial keeps its progress as CSV where that is asked for") {
   TemporaryDirectory directory;
   auto o = options(directory);
   o.samples = 2;
+  o.progress_csv = true;
   ht::tune(space, climb, o);
   std::ifstream file(o.output / "trials" / "1" / "progress.csv");
   int lines = 0;

@@ -60,8 +60,8 @@ struct Options {
 
   Display display = Display::automatic;
   std::vector<AnyCallback> callbacks = {};
-  bool progress_csv = true;     ///< keep trials/<id>/progress.csv (not of simulated trials)
-  bool handle_signals = true;   ///< Ctrl-C once: save all and leave; twice: leave now
+  bool progress_csv = false;   ///< keep trials/<id>/progress.csv: a folder and a file per trial (not of simulated ones)
+  bool handle_signals = true;  ///< Ctrl-C once: save all and leave; twice: leave now
   double interrupt_grace = 10;  ///< seconds that a trial has to report after the first Ctrl-C
 };
 
