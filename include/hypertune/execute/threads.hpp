@@ -304,6 +304,8 @@ class ThreadExecutor {
           if (asked_to_stop(run)) return leave(run, Stopped{trial, attempt});
           begin(run);
           emit(Started{trial, attempt, run->attempt->steps()});
+          const std::lock_guard guard(mutex_);
+          if (!ready_.empty()) wake_one();  // set ready within the sink; this thread is busy now
         }
         for (;;) {
           if (closing_) {
@@ -437,11 +439,13 @@ class ThreadExecutor {
 
     void settle_on(const Slot& slot) {
       if (omp_set_num_threads != nullptr) omp_set_num_threads(std::max(1, static_cast<int>(slot.resources.cpus)));
-      if (options_.pin && !slot.cpus.empty()) {
+      if (options_.pin) {
         cpu_set_t set;
         CPU_ZERO(&set);
         for (const int core : slot.cpus)
           if (core < static_cast<int>(cores_.size())) CPU_SET(cores_[static_cast<std::size_t>(core)], &set);
+        if (CPU_COUNT(&set) == 0)  // no cores of its own: all, and not those of the trial that was here before
+          for (const int core : cores_) CPU_SET(core, &set);
         if (CPU_COUNT(&set) > 0) ::sched_setaffinity(0, sizeof set, &set);
       }
       if (options_.setup) options_.setup(slot);
