@@ -11,7 +11,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto sweep = hypertune::sweep_from_yaml(hypertune::load_yaml_text(text), false);
     hypertune::Rng rng = hypertune::derived_rng(1, {2});
     if (sweep.space.size() < 1000) sweep.space.params(sweep.space.sample(rng));
-  } catch (const hypertune::Error&) {
-  }
+  } catch (const hypertune::Error&) {}
   return 0;
 }

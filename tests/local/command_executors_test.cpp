@@ -14,6 +14,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <memory>
@@ -171,6 +172,9 @@ TEST_CASE("a paused command is halted, or ended if too many are and it has saved
     bench.executor.perform(Pause{trial, 0});
     CHECK(bench.events.next<Paused>().parked == (trial == 0 || !saves));
   }
+  // The signal is on its way when Paused comes; a process in a system call stops at its end.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (state_of(pids[0]) != 'T' && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   CHECK(state_of(pids[0]) == 'T');
   CHECK(alive(pids[1]) == !saves);
   bench.launch(0, 0, {}, true);

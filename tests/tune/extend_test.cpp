@@ -42,7 +42,7 @@ ht::Training endless(Config config, ht::Context& context) {
                       [](const ht::Checkpoint&) {});
   for (int step = context.next_step();; ++step) {
     ++steps_done;
-    co_yield ht::report("value", config.x * config.x);
+    co_yield ht::report("value", config.x * config.x).at(step);
   }
 }
 /// Ends by itself after four steps, whatever the schedule.

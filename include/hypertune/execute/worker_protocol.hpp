@@ -44,7 +44,7 @@ struct Hello {
 struct Welcome {
   std::uint32_t version = wire::version;
   std::string directory = {};  ///< the experiment's folder
-  double heartbeat = 0;   ///< seconds between Alive messages while a step runs; 0: none
+  double heartbeat = 0;        ///< seconds between Alive messages while a step runs; 0: none
 };
 /// Pause. `keep`: stay in memory; else, where the trial can save, do so and end (Paused says which it was).
 struct PauseOrder {
