@@ -56,6 +56,7 @@ class Terminal:
 
     def wait(self, seconds=30):
         wait_until(self.ended, f"the end of the command; its screen: {self.screen[-2000:]}", seconds)
+        self.reader.join(10)  # what it printed last may still be on its way
         return self.code
 
     def close(self):
