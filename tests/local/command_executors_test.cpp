@@ -83,11 +83,12 @@ char state_of(pid_t pid) {
   return end == std::string::npos ? '?' : line[end + 2];
 }
 
-// Counts from its checkpoint; saves at each step, and when it is asked to leave.
+// Counts from its checkpoint; saves at each step, and when it is asked to leave. (It waits by `wait`, which a trapped
+// signal ends: one that comes just before a sleep in the foreground would be heard only after the sleep.)
 const std::string counter = R"(n=0; if [ -n "$HYPERTUNE_RESTORE" ]; then n=$(cat $HYPERTUNE_RESTORE/n); fi
 trap 'mkdir $HYPERTUNE_CHECKPOINT/last && echo $n > $HYPERTUNE_CHECKPOINT/last/n && echo "{{\"checkpoint\": \"last\"}}"; exit 0' TERM
 while :; do n=$((n+1)); SAVE
-echo "{{\"step\": $((n-1)), \"pid\": $$CHECKPOINT}}"; sleep SECONDS; done)";
+echo "{{\"step\": $((n-1)), \"pid\": $$CHECKPOINT}}"; sleep SECONDS & wait $!; done)";
 std::string counting(bool saves, const std::string& seconds) {
   std::string text = counter;
   text.replace(text.find("SAVE"), 4,
