@@ -17,9 +17,10 @@ namespace hypertune {
 
 /// What a searcher is told once, before anything else.
 struct SearchGoal {
-  std::size_t objectives = 1;  ///< how many losses each observation carries
-  std::int64_t samples = 0;    ///< how many suggestions will be asked for; 0: unknown
-  int parallelism = 1;         ///< how many trials run at once, about
+  std::size_t objectives = 1;   ///< how many losses each observation carries
+  std::size_t constraints = 0;  ///< how many learnt constraints each observation carries
+  std::int64_t samples = 0;     ///< how many suggestions will be asked for; 0: unknown
+  int parallelism = 1;          ///< how many trials run at once, about
   std::uint64_t seed = 0;
 };
 
@@ -55,6 +56,7 @@ struct Observation {
   const Point& point;
   int steps = 0;                           ///< steps done so far
   std::span<const double> losses{};        ///< one per objective; empty for `started`
+  std::span<const double> constraints{};   ///< one per learnt constraint: > 0 is violated by that much, NaN unknown
   TrialState state = TrialState::running;  ///< with `ended`: completed, stopped or failed
 
   double loss() const { return losses.empty() ? worst_loss : losses.front(); }
