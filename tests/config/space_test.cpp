@@ -3,6 +3,8 @@
 
 #include <hypertune/config/space.hpp>
 
+#include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -143,7 +145,7 @@ TEST_CASE("mistakes in a space are told with file and line") {
   CHECK(complaint("x: {uniform: [0, 1], whem: {y: 1}}\n") ==
         "s.yaml:1: unknown key 'whem' in 'x': did you mean 'when'?");
   CHECK(complaint("x: {choice: [1, 2], quantum: 1}\n") ==
-        "s.yaml:1: unknown key 'quantum' in 'x'; known here: choice, when");
+        "s.yaml:1: unknown key 'quantum' in 'x'; known here: choice, when, prior");
   CHECK_THAT(complaint("x: [1, 2]\n"),
              ContainsSubstring("s.yaml:1: parameter 'x' is a bare list: write {choice: [...]}"));
   CHECK_THAT(complaint("x: boolean\n"), ContainsSubstring("s.yaml:1: parameter 'x' is the bare word 'boolean'"));
@@ -312,4 +314,47 @@ TEST_CASE("arbitrary bytes end in a space or in an Error, and in nothing else") 
     }
   }
   CHECK(spaces > 50);  // else the edits are too wild to test anything
+}
+
+TEST_CASE("priors of the user") {
+  const auto space = read(
+      "lr: {log_uniform: [1.0e-5, 0.1], prior: 3.0e-4}\ndepth: {integer: [1, 9], prior: {value: 3, spread: 0.1}}\n"
+      "size: {ordinal: [small, medium, large], prior: medium}\nopt: {choice: [sgd, adam, 3], prior: adam}\n"
+      "more: {choice: [16, 32, 64], prior: {16: 0.5, 64: 0.25}}\nflag: {boolean: [], prior: {true: 0.9}}\n");
+  const std::string canonical = R"(lr: {log_uniform: [1e-05, 0.1], prior: 0.0003}
+depth: {integer: [1, 9], prior: {value: 3, spread: 0.1}}
+size: {ordinal: [small, medium, large], prior: medium}
+opt: {choice: [sgd, adam, 3], prior: adam}
+more: {choice: [16, 32, 64], prior: {16: 0.5, 64: 0.25}}
+flag: {boolean: [false, true], prior: {true: 0.9}}
+)";
+  CHECK(space.describe() == canonical);
+  CHECK(read(canonical).describe() == canonical);
+  CHECK(space.has_prior());
+  const ht::Point good = space.point({{"lr", 3e-4},
+                                      {"depth", std::int64_t{3}},
+                                      {"size", std::string("medium")},
+                                      {"opt", std::string("adam")},
+                                      {"more", std::int64_t{16}},
+                                      {"flag", true}});
+  ht::Point bad = good;
+  CHECK(space.log_prior(good) > 0);
+  bad[5] = 0;
+  CHECK(space.log_prior(good) - space.log_prior(bad) == Approx(std::log(9)));
+  bad = good;
+  bad[4] = 1;
+  CHECK(space.log_prior(good) - space.log_prior(bad) == Approx(std::log(2)));  // 32 has the 0.25 that are left
+}
+
+TEST_CASE("mistakes in priors, with their lines") {
+  CHECK(complaint("a: 1\nlr: {uniform: [0, 1], prior: 2}") ==
+        "s.yaml:2: parameter 'lr': its prior is 2, which it can never be: it must be a number in [0, 1]");
+  CHECK(complaint("lr: {uniform: [0, 1], prior: [1]}").starts_with("s.yaml:1: 'lr.prior' must be a value that is"));
+  CHECK(complaint("lr: {uniform: [0, 1], prior: {value: 0.5, sprad: 1}}").find("did you mean 'spread'") !=
+        std::string::npos);
+  CHECK(complaint("lr: {uniform: [0, 1], prior: {value: 0.5, spread: wide}}") ==
+        "s.yaml:1: 'lr.prior.spread' must be a number, not 'wide'");
+  CHECK(complaint("o: {choice: [a, b], prior: {c: 0.5}}") ==
+        "s.yaml:1: parameter 'o': its prior is c, which it can never be: it must be one of a, b");
+  CHECK(complaint("o: {grid: [1, 2], prior: 1}").find("every value of a grid is tried") != std::string::npos);
 }

@@ -35,6 +35,8 @@ namespace hypertune {
 /// depth:     {grid: [1, 2, 3]}                             # every value is tried
 /// momentum:  {uniform: [0.5, 0.99], when: {optimizer: [sgd, rmsprop], depth: {between: [2, 3]}}}
 /// epochs:    81                                            # a constant
+/// decay:     {log_uniform: [1.0e-6, 1], prior: 1.0e-3}     # believed good; or {value: 1.0e-3, spread: 0.1}
+/// schedule:  {choice: [cosine, step], prior: cosine}       # or {cosine: 0.8}, a probability
 /// model:                                                   # parameters model.width and model.heads
 ///   width: {integer: [8, 64], quantum: 8}
 ///   heads: {integer: [1, 8]}
@@ -116,7 +118,7 @@ class SpaceReader {
                                      [](const auto& entry) { return is_word(entry.first) && !entry.second.is_map(); });
     if (domain == entries.end()) return group(name, node, std::move(conditions));
 
-    std::vector<std::string_view> known{domain->first, "when"};
+    std::vector<std::string_view> known{domain->first, "when", "prior"};
     const bool normal =
         domain->first == "normal" || domain->first == "log_normal" || domain->first == "quantized_normal";
     for (const char* word : {"uniform", "log_uniform", "integer", "int", "log_int", "normal", "log_normal"})
@@ -128,6 +130,32 @@ class SpaceReader {
     node.only(known);
     if (const auto when = node.find("when")) read_conditions(*when, conditions);
     listed_domain(name, node, domain->first, domain->second, std::move(conditions));
+    if (const auto prior = node.find("prior")) drafts_.back().beliefs = beliefs(*prior, drafts_.back());
+  }
+
+  /// A value; of a number {value: …, spread: …}; of a choice {option: probability, …}.
+  static std::vector<PriorDraft> beliefs(const Node& node, const DimensionDraft& draft) {
+    if (node.is_scalar()) return {{node.scalar(), std::nullopt}};
+    const bool choice = draft.info.kind == DomainKind::categorical;
+    if (!node.is_map() || node.size() == 0)
+      node.fail("{} must be a value that is believed good, or {}, not {}", node.title(),
+                choice ? "{option: probability, …}" : "{value: …, spread: …}", node.kind_text());
+    std::vector<PriorDraft> result;
+    if (!choice) {
+      node.only({"value", "spread"});
+      result.push_back({node["value"].scalar(), std::nullopt});
+      if (const auto spread = node.find("spread")) result.back().amount = spread->as<double>();
+      return result;
+    }
+    for (const auto& [option, amount] : node.entries()) {
+      Value value = option;  // a key has no type: it is the option that is written like it
+      for (const auto& known : draft.options)
+        if (to_string(known) == option) value = known;
+      result.push_back({std::move(value), std::nullopt});
+      if (!amount.is_scalar() || amount.scalar() != Value(std::string("favoured")))
+        result.back().amount = amount.as<double>();
+    }
+    return result;
   }
 
   static std::string misspelt(std::string_view name) {

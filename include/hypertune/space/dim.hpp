@@ -156,6 +156,20 @@ class Dim {
     return with({.parent = std::move(parent), .values = {}, .range = true, .lower = lower, .upper = upper});
   }
 
+  /// The user believes that the best value of a number (or an ordinal) lies near `value`. `spread` is how far off that
+  /// may be, a standard deviation as a share of the range, of the logarithm's range where the domain is logarithmic:
+  /// 0.1 is confident, 0.25 the default, 0.5 a hint. Or: that `value` is a good one among a choice's options, `spread`
+  /// then being the probability that it is the best (0.75); without it, four times that of any other option. A choice
+  /// may have priors on several options; what they leave is shared by the others. Searchers that know of priors begin
+  /// near them and trust them less as results come in, so that a wrong one costs some trials and no more. On a
+  /// conditional dimension it holds where the dimension is active. Mistakes are reported by the space.
+  template <class T>
+  Dim prior(const T& value, std::optional<double> spread = std::nullopt) const {
+    Dim result = *this;
+    result.draft_.beliefs.push_back({condition_value(value), spread});
+    return result;
+  }
+
   const std::string& name() const { return draft_.name; }
 
   // For spaces.

@@ -41,6 +41,18 @@ class SearchSpace {
   /// The inverse where there is one: a discrete value maps to the middle of its interval, an inactive one to NaN.
   std::vector<double> to_unit(const Point& point) const;
 
+  /// Whether the user has said where good values lie (Dim::prior) of any dimension.
+  bool has_prior() const { return model_->has_prior; }
+  /// How likely the user holds `point` to be the best: the logarithm of the density over the unit cube, relative to
+  /// uniform, over the dimensions that are active in it. 0 without priors; always finite. Of a discrete dimension it is
+  /// the mean over the value's cell. Constraints are not taken into account.
+  double log_prior(const Point& point) const;
+  /// A draw from the user's priors, from the domains' own where there are none, that meets all conditions and
+  /// constraints. Errors as sample().
+  Point sample_prior(Rng& rng) const;
+  /// The quantile that the user believes best of a dimension; nullopt without a prior on it.
+  std::optional<double> prior_center(std::size_t dimension) const;
+
   bool feasible(const Point& point) const;                        ///< meets all constraints between parameters
   std::optional<std::string> violated(const Point& point) const;  ///< the name of the first constraint not met
 
@@ -72,6 +84,9 @@ class SearchSpace {
   const Model& model() const { return *model_; }
 
  private:
+  template <class Quantile>
+  Point draw(Rng& rng, const Quantile& quantile) const;
+
   std::shared_ptr<const Model> model_;
 };
 

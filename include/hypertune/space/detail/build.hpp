@@ -188,6 +188,63 @@ inline double accept(const Dimension& dimension, double x) {
   return std::fabs(settled - x) <= slack ? settled : inactive;
 }
 
+/// The user's beliefs about a dimension as a density; an Error where they do not make sense.
+inline UserPrior resolve_prior(const Dimension& dimension) {
+  const std::string& name = dimension.name;
+  const DomainInfo& info = dimension.info;
+  const auto& beliefs = dimension.beliefs;
+  if (beliefs.empty()) return {};
+  if (info.grid) fail_dimension(name, "it has a prior, but every value of a grid is tried: remove the prior");
+  if (info.kind == DomainKind::constant || info.kind == DomainKind::derived)
+    fail_dimension(name, "it has a prior, but a {} parameter is not searched: remove the prior",
+                   info.kind == DomainKind::constant ? "constant" : "derived");
+  const auto coordinate = [&](const Value& value) {
+    std::string why;
+    const double x = find_coordinate(dimension, value, why);
+    if (!is_active(x))
+      fail_dimension(name, "its prior is {}, which it can never be: it must be {}", to_string(value), why);
+    return x;
+  };
+  if (info.kind != DomainKind::categorical) {
+    if (beliefs.size() > 1) fail_dimension(name, "it has {} priors: keep one, and widen its spread", beliefs.size());
+    constexpr double usual = 0.25, least = 1e-3, most = 100;
+    const double spread = beliefs[0].amount.value_or(usual);
+    if (!(spread >= least && spread <= most))
+      fail_dimension(name, "the spread of its prior is {}: it must be from {} to {}, as a share of the range", spread,
+                     least, most);
+    return {dimension.probability(coordinate(beliefs[0].value)), spread};
+  }
+  constexpr double favour = 4;  // over each other option, where no probability is given
+  std::vector<double> weights(info.options, 1.0);
+  std::vector<bool> given(info.options, false);
+  double total = 0;
+  for (const auto& belief : beliefs) {
+    const auto option = static_cast<std::size_t>(coordinate(belief.value));
+    if (weights[option] != 1.0 || given[option])
+      fail_dimension(name, "its prior on {} is given twice: remove one", to_string(belief.value));
+    if (!belief.amount) {
+      weights[option] = favour;
+      continue;
+    }
+    if (!(*belief.amount > 0 && *belief.amount <= 1))
+      fail_dimension(name, "its prior on {} is {}: it must be a probability above 0, at most 1",
+                     to_string(belief.value), *belief.amount);
+    weights[option] = *belief.amount;
+    given[option] = true;
+    total += *belief.amount;
+  }
+  double others = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) others += given[i] ? 0.0 : weights[i];
+  constexpr double slack = 1e-6;
+  if (others == 0 ? std::fabs(total - 1) > slack : total > 1 - slack)
+    fail_dimension(
+        name, "the probabilities of its prior add up to {}{}", total,
+        others == 0 ? ": they must add up to 1" : ", which leaves nothing for its other options: lower them");
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    weights[i] *= given[i] ? (others == 0 ? 1 / total : 1.0) : (1 - total) / others;
+  return UserPrior(std::move(weights));
+}
+
 inline void add_constraints(SpaceModel& model, std::vector<Constraint> constraints) {
   std::unordered_set<std::string_view> seen;
   for (const auto& constraint : constraints) {
@@ -225,6 +282,7 @@ inline std::shared_ptr<SpaceModel> build_model(std::vector<DimensionDraft> draft
   for (std::size_t d = 0; d < n; ++d) {
     static_cast<DimensionDraft&>(dimensions[d]) = std::move(drafts[d]);
     dimensions[d].law = Law(dimensions[d].info);
+    dimensions[d].prior = resolve_prior(dimensions[d]);
   }
 
   const auto order = drawing_order(dimensions);
@@ -234,6 +292,7 @@ inline std::shared_ptr<SpaceModel> build_model(std::vector<DimensionDraft> draft
   model->declared = place;
   for (const std::size_t d : order) {
     for (auto& condition : dimensions[d].when) condition.parent = place[condition.parent];
+    model->has_prior = model->has_prior || !dimensions[d].prior.empty();
     model->dimensions.push_back(std::move(dimensions[d]));
   }
   std::uint64_t combinations = 1;

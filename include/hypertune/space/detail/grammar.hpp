@@ -64,6 +64,21 @@ inline std::string list_text(const std::vector<Value>& values) {
   return text + "]";
 }
 
+/// ", prior: …" where the user has one.
+inline std::string prior_text(const Dimension& dimension) {
+  const auto& beliefs = dimension.beliefs;
+  if (beliefs.empty()) return "";
+  if (beliefs.size() == 1 && !beliefs[0].amount) return ", prior: " + value_text(beliefs[0].value);
+  if (dimension.info.kind != DomainKind::categorical)
+    return detail::format(", prior: {{value: {}, spread: {}}}", value_text(beliefs[0].value),
+                          number_text(*beliefs[0].amount));
+  std::string text;
+  for (const auto& [value, amount] : beliefs)
+    text += detail::format("{}{}: {}", text.empty() ? ", prior: {" : ", ", value_text(value),
+                           amount ? number_text(*amount) : "favoured");
+  return text + "}";
+}
+
 inline std::string describe(const Dimension& dimension, const SpaceModel& model) {
   std::string text = detail::format("{}: {{{}", scalar_text(dimension.name), dimension.grammar);
   if (!dimension.when.empty()) {
@@ -83,7 +98,7 @@ inline std::string describe(const Dimension& dimension, const SpaceModel& model)
     }
     text += "}";
   }
-  return text + "}";
+  return text + prior_text(dimension) + "}";
 }
 
 }  // namespace hypertune::detail

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 namespace hypertune::detail {
 
@@ -77,11 +78,19 @@ class Law {
     if (shape_ == Shape::options) return (lattice_.index(x) + 0.5) / lattice_.count();
     x = std::clamp(x, lower_, upper_);
     if (!quantised_) return cumulative(x);
-    const double k = lattice_.index(x);
-    const double half = lattice_.quantum() / 2;
-    const double low = k == 0 ? 0.0 : cumulative(lattice_.at(k) - half);
-    const double high = k + 1 == lattice_.count() ? 1.0 : cumulative(lattice_.at(k) + half);
+    const auto [low, high] = cell(x);
     return low + (high - low) / 2;
+  }
+
+  /// The quantiles that all map to the coordinate x: its cell, or one point where the domain is continuous.
+  std::pair<double, double> cell(double x) const {
+    if (shape_ == Shape::point) return {0.0, 1.0};
+    const double k = lattice_.index(x);
+    if (shape_ == Shape::options) return {k / lattice_.count(), (k + 1) / lattice_.count()};
+    if (!quantised_) return {cumulative(std::clamp(x, lower_, upper_)), cumulative(std::clamp(x, lower_, upper_))};
+    const double half = lattice_.quantum() / 2;
+    return {k == 0 ? 0.0 : cumulative(lattice_.at(k) - half),
+            k + 1 == lattice_.count() ? 1.0 : cumulative(lattice_.at(k) + half)};
   }
 
   /// The coordinate of the domain nearest to x.

@@ -4,6 +4,7 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/random.hpp>
 #include <hypertune/space/detail/law.hpp>
+#include <hypertune/space/detail/user_prior.hpp>
 #include <hypertune/space/domain_info.hpp>
 #include <hypertune/space/params.hpp>
 #include <hypertune/space/point.hpp>
@@ -47,6 +48,12 @@ struct Condition {
   }
 };
 
+/// A belief as written: this value is good. `amount` is the spread of a number, the probability of an option.
+struct PriorDraft {
+  Value value;
+  std::optional<double> amount;
+};
+
 /// A dimension on its own, before it is part of a space.
 struct DimensionDraft {
   std::string name;
@@ -56,6 +63,7 @@ struct DimensionDraft {
   std::string grammar;  // "log_uniform: [0.0001, 0.1]"
   std::string problem;  // what is wrong with the domain, empty if nothing
   std::vector<ConditionDraft> conditions;
+  std::vector<PriorDraft> beliefs;
   std::function<double(double)> from_unit, to_unit;   // of a domain with a prior of its own
   std::function<double(const Params&, Rng&)> derive;  // sees the parameters drawn before it …
   std::string scope;  // … of the nested space it comes from, "opt.", by their names there
@@ -64,10 +72,17 @@ struct DimensionDraft {
 struct Dimension : DimensionDraft {
   Law law;
   std::vector<Condition> when;
+  UserPrior prior;
 
   bool has_options() const { return !options.empty(); }
   double quantile(double u) const { return from_unit ? law.settle(from_unit(u)) : law.from_unit(u); }
   double probability(double x) const { return to_unit ? std::clamp(to_unit(x), 0.0, 1.0) : law.to_unit(x); }
+  /// The quantiles that map to x. A domain with a map of its own does not say how far they reach.
+  std::pair<double, double> cell(double x) const {
+    if (!to_unit) return law.cell(x);
+    const double u = probability(x);
+    return {u, u};
+  }
 };
 
 struct Constraint {
@@ -82,6 +97,7 @@ struct SpaceModel {
   std::vector<std::size_t> by_name;  // sorted by name
   std::vector<std::size_t> grid;     // the grid dimensions
   std::vector<Constraint> constraints;
+  bool has_prior = false;
 
   bool active(std::size_t d, const Point& point) const {
     for (const auto& condition : dimensions[d].when)

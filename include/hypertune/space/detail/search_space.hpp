@@ -31,7 +31,8 @@ inline bool SearchSpace::conditional(std::size_t dimension) const {
   return !model_->dimensions[dimension].when.empty();
 }
 
-inline Point SearchSpace::sample(Rng& rng) const {
+template <class Quantile>
+Point SearchSpace::draw(Rng& rng, const Quantile& quantile) const {
   constexpr int tries = 10'000;
   Point point(size());
   std::vector<int> refusals;  // by constraint
@@ -39,7 +40,7 @@ inline Point SearchSpace::sample(Rng& rng) const {
     std::fill(point.begin(), point.end(), inactive);
     for (std::size_t d = 0; d < point.size(); ++d) {
       const double u = uniform01(rng);  // drawn even where inactive, so that the others do not depend on it
-      point[d] = active(d, point) ? model_->draw(d, u, point, rng) : inactive;
+      point[d] = active(d, point) ? model_->draw(d, quantile(d, u), point, rng) : inactive;
     }
     const auto& constraints = model_->constraints;
     std::size_t c = 0;
@@ -53,6 +54,31 @@ inline Point SearchSpace::sample(Rng& rng) const {
        "no configuration met the constraints in {} draws; '{}' refused {} of them: widen the bounds or loosen the "
        "constraint",
        tries, model_->constraints[worst].name, refusals[worst]);
+}
+
+inline Point SearchSpace::sample(Rng& rng) const {
+  return draw(rng, [](std::size_t, double u) { return u; });
+}
+
+inline Point SearchSpace::sample_prior(Rng& rng) const {
+  return draw(rng, [this](std::size_t d, double u) { return model_->dimensions[d].prior.quantile(u); });
+}
+
+inline double SearchSpace::log_prior(const Point& point) const {
+  if (!model_->has_prior) return 0;
+  double sum = 0;
+  for (std::size_t d = 0; d < size() && d < point.size(); ++d) {
+    const auto& dimension = model_->dimensions[d];
+    if (dimension.prior.empty() || !is_active(point[d])) continue;
+    const auto [low, high] = dimension.cell(point[d]);
+    sum += dimension.prior.log_density(low, high);
+  }
+  return sum;
+}
+
+inline std::optional<double> SearchSpace::prior_center(std::size_t dimension) const {
+  const auto& prior = model_->dimensions[dimension].prior;
+  return prior.empty() ? std::nullopt : std::optional(prior.center());
 }
 
 inline Point SearchSpace::from_unit(std::span<const double> unit, Rng& rng) const {
