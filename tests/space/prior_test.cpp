@@ -9,7 +9,6 @@
 #include <vector>
 
 using namespace hypertune;
-using Catch::Matchers::Contains;
 
 namespace {
 
@@ -136,22 +135,26 @@ TEST_CASE("a mistaken prior is an error that names the parameter") {
     return std::string("no error");
   };
   CHECK_THAT(message(dim("lr", uniform(0, 1)).prior(2)),
-             Contains("'lr'") && Contains("its prior is 2, which it can never be"));
+             ContainsSubstring("'lr'") && ContainsSubstring("its prior is 2, which it can never be"));
   CHECK_THAT(message(dim("lr", uniform(0, 1)).prior("fast")),
-             Contains("'lr'") && Contains("must be a number in [0, 1]"));
+             ContainsSubstring("'lr'") && ContainsSubstring("must be a number in [0, 1]"));
   CHECK_THAT(message(dim("lr", uniform(0, 1)).prior(0.5, -1)),
-             Contains("'lr'") && Contains("spread of its prior is -1"));
-  CHECK_THAT(message(dim("lr", uniform(0, 1)).prior(0.5, std::nan(""))), Contains("spread of its prior is nan"));
-  CHECK_THAT(message(dim("lr", uniform(0, 1)).prior(0.5).prior(0.6)), Contains("it has 2 priors"));
+             ContainsSubstring("'lr'") && ContainsSubstring("spread of its prior is -1"));
+  CHECK_THAT(message(dim("lr", uniform(0, 1)).prior(0.5, std::nan(""))),
+             ContainsSubstring("spread of its prior is nan"));
+  CHECK_THAT(message(dim("lr", uniform(0, 1)).prior(0.5).prior(0.6)), ContainsSubstring("it has 2 priors"));
   CHECK_THAT(message(dim("opt", choice<std::string>({"sgd", "adam"})).prior("adm")),
-             Contains("'opt'") && Contains("sgd, adam"));
+             ContainsSubstring("'opt'") && ContainsSubstring("sgd, adam"));
   CHECK_THAT(message(dim("opt", choice<std::string>({"sgd", "adam"})).prior("adam", 1.5)),
-             Contains("must be a probability"));
-  CHECK_THAT(message(dim("opt", choice<std::string>({"sgd", "adam"})).prior("adam", 1)), Contains("leaves nothing"));
+             ContainsSubstring("must be a probability"));
+  CHECK_THAT(message(dim("opt", choice<std::string>({"sgd", "adam"})).prior("adam", 1)),
+             ContainsSubstring("leaves nothing"));
   CHECK_THAT(message(dim("opt", choice<std::string>({"sgd", "adam"})).prior("adam", 0.5).prior("sgd", 0.2)),
-             Contains("add up to 0.7") && Contains("must add up to 1"));
+             ContainsSubstring("add up to 0.7") && ContainsSubstring("must add up to 1"));
   CHECK_THAT(message(dim("opt", choice<std::string>({"sgd", "adam"})).prior("adam").prior("adam")),
-             Contains("given twice"));
-  CHECK_THAT(message(dim("depth", grid({1, 2, 3})).prior(2)), Contains("'depth'") && Contains("grid"));
-  CHECK_THAT(message(dim("epochs", constant(3)).prior(3)), Contains("'epochs'") && Contains("constant"));
+             ContainsSubstring("given twice"));
+  CHECK_THAT(message(dim("depth", grid({1, 2, 3})).prior(2)),
+             ContainsSubstring("'depth'") && ContainsSubstring("grid"));
+  CHECK_THAT(message(dim("epochs", constant(3)).prior(3)),
+             ContainsSubstring("'epochs'") && ContainsSubstring("constant"));
 }

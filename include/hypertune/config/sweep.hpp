@@ -97,6 +97,28 @@ inline StopCondition stop_from_yaml(const Node& node, const std::vector<Objectiv
   return stop;
 }
 
+/// constraints: {latency_ms: {at_most: 5}, recall: {at_least: 0.9}}
+inline std::vector<MetricBound> constraints_from_yaml(const Node& node) {
+  std::vector<MetricBound> constraints;
+  if (!node.is_map())
+    node.fail(
+        "'constraints' must be bounds on metrics, such as {{latency_ms: {{at_most: 5}}}}, not {}; those between "
+        "parameters stand under 'space'",
+        node.kind_text());
+  for (const auto& [metric, bounds] : node.entries()) {
+    if (!bounds.is_map() || bounds.size() == 0)
+      bounds.fail("'constraints.{}' must be {{at_most: …}} or {{at_least: …}}, not {}", metric, bounds.kind_text());
+    bounds.only({"at_most", "at_least"});
+    for (const auto& [side, value] : bounds.entries())
+      checked(value, [&, &metric = metric, &side = side, &value = value] {
+        const double bound = value.as<double>();
+        constraints.push_back(side == "at_most" ? at_most(metric, bound) : hypertune::at_least(metric, bound));
+        return 0;
+      });
+  }
+  return constraints;
+}
+
 inline CheckpointPolicy checkpoint_from_yaml(const Node& node) {
   node.only({"every", "keep", "keep_best", "max_bytes", "at_end"});
   CheckpointPolicy policy;
@@ -181,10 +203,10 @@ inline Params params_from_yaml(const Node& node) {
 /// Reads a sweep (or a study: the same without `trial`) and validates every key. Errors are of kind `input` and start
 /// with file and line. `text_only_study`: whether `trial` must be absent.
 inline Sweep sweep_from_yaml(const Node& root, bool study) {
-  std::vector<std::string_view> keys{"name",        "space",   "metric",     "mode",     "objectives",
-                                     "samples",     "seed",    "search",     "schedule", "resources",
-                                     "concurrency", "stop",    "checkpoint", "failures", "executor",
-                                     "output",      "ordered", "start_with", "known",    "hang_limit"};
+  std::vector<std::string_view> keys{"name",       "space",    "metric",    "mode",      "objectives",  "samples",
+                                     "seed",       "search",   "schedule",  "resources", "concurrency", "stop",
+                                     "checkpoint", "failures", "executor",  "output",    "constraints", "ordered",
+                                     "start_with", "known",    "hang_limit"};
   if (!study) keys.emplace_back("trial");
   root.only(keys);
   Sweep sweep{.space = space_from_yaml(root["space"]), .options = {}, .trial = {}, .executor = {}, .file = root.file()};
@@ -212,6 +234,8 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
   const bool cpus_given = root.has("resources") && root["resources"].has("cpus");
   if (options.concurrency > 0 && !cpus_given) options.resources.cpus = 0;
   if (const auto stop = root.find("stop")) options.stop = detail::stop_from_yaml(*stop, objectives_of(options));
+  if (const auto constraints = root.find("constraints"))
+    options.constraints = detail::constraints_from_yaml(*constraints);
   if (const auto checkpoint = root.find("checkpoint")) options.checkpoint = detail::checkpoint_from_yaml(*checkpoint);
   if (const auto hang = root.find("hang_limit")) options.hang_limit = hang->duration();
   options.ordered = root.get("ordered", false);

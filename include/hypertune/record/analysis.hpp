@@ -162,11 +162,20 @@ inline std::vector<Importance> importance(const Results& results, std::optional<
 
 /// The trials that no other one beats in all objectives of the experiment, in order. A trial stands for the values of
 /// its last report, as one configuration has them together; failed trials and those that lack an objective (or have
-/// NaN) are never on the front.
+/// NaN) are never on the front, nor are those that break a constraint on a metric where others keep them all.
 inline std::vector<TrialId> pareto_front(const Results& results) {
   const auto& objectives = results.experiment().objectives;
   std::vector<TrialId> trials, front;
   std::vector<std::vector<double>> losses;
+  const auto& bounds = results.experiment().constraints;
+  const auto feasible = [&](const TrialResult& trial) {
+    for (const MetricBound& bound : bounds) {
+      const double* value = find_metric(trial.metrics, bound.metric);
+      if (value != nullptr ? !(detail::excess(bound, *value) <= 0) : !trial.feasible.value_or(false)) return false;
+    }
+    return true;
+  };
+  bool only_feasible = false;
   for (const TrialResult& trial : results.trials()) {
     if (trial.state == TrialState::failed) continue;
     std::vector<double> loss;
@@ -174,6 +183,12 @@ inline std::vector<TrialId> pareto_front(const Results& results) {
       if (const double* value = find_metric(trial.metrics, objective.metric); value != nullptr && !std::isnan(*value))
         loss.push_back(detail::loss_of(*value, objective.mode));
     if (loss.size() != objectives.size()) continue;
+    if (!bounds.empty() && feasible(trial) != only_feasible) {
+      if (only_feasible) continue;
+      only_feasible = true;
+      trials.clear();
+      losses.clear();
+    }
     trials.push_back(trial.trial);
     losses.push_back(std::move(loss));
   }
@@ -182,14 +197,16 @@ inline std::vector<TrialId> pareto_front(const Results& results) {
 }
 
 /// The best value of the first objective after each trial, in the order of creation, in the metric's own sign; NaN
-/// until there is one.
+/// until there is one. Trials that break a constraint on a metric do not count.
 inline std::vector<double> best_so_far(const Results& results) {
   const Objective objective = detail::first_objective(results);
   std::vector<double> losses;
+  const bool constrained = !results.experiment().constraints.empty();
   for (const TrialResult& trial : results.trials()) {
     const auto best = results.best_report(trial.trial, objective);
-    losses.push_back(best && trial.state != TrialState::failed ? detail::loss_of(best->value, objective.mode)
-                                                               : std::numeric_limits<double>::infinity());
+    const bool counts = trial.state != TrialState::failed && (!constrained || trial.feasible.value_or(false));
+    losses.push_back(best && counts ? detail::loss_of(best->value, objective.mode)
+                                    : std::numeric_limits<double>::infinity());
   }
   std::vector<double> curve = best_so_far(std::span<const double>(losses));
   for (double& value : curve) {

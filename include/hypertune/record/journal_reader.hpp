@@ -264,6 +264,13 @@ class JournalReader {
     event.samples = in.signed_number();
     event.seed = in.number();
     event.resumed = in.flag();
+    if (in.at_end()) return event;
+    event.constraints.resize(in.count(10));
+    for (MetricBound& bound : event.constraints) {
+      bound.metric = in.text();
+      bound.side = in.flag() ? Mode::maximize : Mode::minimize;
+      bound.value = in.real();
+    }
     return event;
   }
   static std::optional<Cause> cause(detail::Decoder& in) {

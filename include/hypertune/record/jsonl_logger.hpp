@@ -46,6 +46,18 @@ class JsonEvent {
       *out_ += detail::format(", \"mode\": \"{}\"}}", to_string(e.objectives[i].mode));
     }
     *out_ += ']';
+    if (!e.constraints.empty()) {
+      key("constraints");
+      *out_ += '[';
+      for (std::size_t i = 0; i < e.constraints.size(); ++i) {
+        *out_ += i == 0 ? "{\"metric\": " : ", {\"metric\": ";
+        append_json(*out_, e.constraints[i].metric);
+        *out_ += e.constraints[i].side == Mode::minimize ? ", \"at_most\": " : ", \"at_least\": ";
+        append_json(*out_, e.constraints[i].value);
+        *out_ += '}';
+      }
+      *out_ += ']';
+    }
     text("space", e.space);
     text("searcher", e.searcher);
     text("scheduler", e.scheduler);

@@ -28,6 +28,15 @@ struct Objective {
 inline Objective minimize(std::string metric) { return {std::move(metric), Mode::minimize}; }
 inline Objective maximize(std::string metric) { return {std::move(metric), Mode::maximize}; }
 
+/// A bound that a good result keeps: made by at_most() and at_least(). `side` is minimize where the metric must be at
+/// most `value`, maximize where it must be at least that.
+struct MetricBound {
+  std::string metric;
+  Mode side = Mode::minimize;
+  double value = 0;
+  friend bool operator==(const MetricBound&, const MetricBound&) = default;
+};
+
 namespace record {
 
 /// A driver began or resumed the experiment. The first one of a journal describes it.
@@ -39,6 +48,7 @@ struct ExperimentStarted {
   std::int64_t samples = 0;
   std::uint64_t seed = 0;
   bool resumed = false;
+  std::vector<MetricBound> constraints = {};
 };
 /// A trial exists. Its parameters are kept by name, so that a changed space can still read them.
 struct TrialCreated {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/journal_lock.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/record/record.hpp>
@@ -35,8 +36,11 @@ struct TableOptions {
 
 /// What an experiment has found: a few hundred bytes per trial and nothing per report. A value; not thread-safe.
 ///
-/// Two rules hold wherever a trial is judged: a report that is NaN or infinite is never the best one, and a trial that
-/// failed for good is never the best one (its earlier reports still stand in the table).
+/// These rules hold wherever a trial is judged: a report that is NaN or infinite is never the best one, a trial that
+/// failed for good is never the best one (its earlier reports still stand in the table), and where metrics have bounds
+/// (Options::constraints), a report or trial that breaks one is never better than one that keeps them all; among those
+/// that break them, the one that does so least is best. A bounded metric that a report lacks has its last value, or,
+/// before there is one, its first.
 class Results {
  public:
   Results() = default;
@@ -54,12 +58,23 @@ class Results {
   void update() {
     JournalReader reader(directory());
     reader.read([this](const Record& record) { add(record); }, info_.records + 1);
+    if (stale_) {  // the constraints have changed: earlier reports are judged by them, too
+      Results anew(directory());
+      anew.judge_by(info_.constraints, info_.records);
+      reader.read([&](const Record& record) { anew.add(record); }, 1);
+      *this = std::move(anew);
+    }
     // A driver that was killed could not write down that its trials run no more.
     if (!driver_of(directory())) nothing_runs();
   }
 
   /// Takes in the next record.
   void add(const Record& record);
+  /// Judges all reports by these constraints, whatever the records up to number `until` say. Before the first add().
+  void judge_by(std::vector<MetricBound> constraints, std::int64_t until) {
+    info_.constraints = std::move(constraints);
+    judged_until_ = until;
+  }
 
   const ExperimentInfo& experiment() const { return info_; }
   std::size_t size() const { return trials_.size(); }  ///< number of trials
@@ -103,7 +118,8 @@ class Results {
     return data == nullptr ? std::nullopt : best_of(*data, objective);
   }
 
-  /// Trial numbers by the first objective, best first, then those without a result. At most `limit` (0: all).
+  /// Trial numbers by the first objective, best first (those that meet the constraints before all others), then those
+  /// without a result. At most `limit` (0: all).
   std::vector<TrialId> ranked(std::size_t limit = 0) const;
 
   std::size_t count(TrialState state) const { return counts_[static_cast<std::size_t>(state)]; }
@@ -203,6 +219,8 @@ class Results {
   void take(TrialData& trial, const record::TrialEnded& event, Seconds time);
 
   std::filesystem::path directory_;
+  std::int64_t judged_until_ = 0;  // records up to this one say nothing about constraints
+  bool stale_ = false;             // some reports were judged by other constraints than the present ones
   ExperimentInfo info_;
   std::deque<TrialData> trials_;  // by id; a deque, as a vector that doubles would hold half as much again
   std::vector<std::string> names_;
@@ -273,6 +291,10 @@ inline void Results::take(const record::ExperimentStarted& event, Seconds time) 
   }
   ++info_.starts;
   if (!event.objectives.empty()) info_.objectives = event.objectives;
+  if (info_.records > judged_until_ && event.constraints != info_.constraints) {
+    stale_ = info_.reports > 0;
+    info_.constraints = event.constraints;
+  }
   info_.space = event.space;
   info_.searcher = event.searcher;
   info_.scheduler = event.scheduler;
@@ -311,7 +333,15 @@ inline void Results::take(TrialData& trial, const record::TrialStarted&, Seconds
 inline void Results::take(TrialData& trial, const record::TrialReported& event, Seconds) {
   ++info_.reports;
   if (trial.state == TrialState::pending && !trial.known) set_state(trial, TrialState::running);
-  for (const auto& [name, value] : event.metrics) trial.report(event.step, intern(name), value);
+  double violation = 0;
+  if (!info_.constraints.empty()) {
+    const bool learnt = detail::update_excesses(trial.excesses, info_.constraints, event.metrics);
+    violation = detail::violation(trial.excesses, info_.constraints);
+    if (learnt)  // … and holds for what came before it was known
+      for (auto& metric : trial.metrics)
+        if (std::isinf(metric.violation)) metric.violation = violation;
+  }
+  for (const auto& [name, value] : event.metrics) trial.report(event.step, intern(name), value, violation);
   trial.steps = event.step + 1;
 }
 inline void Results::take(TrialData& trial, const record::TrialCheckpointed& event, Seconds) {
@@ -351,6 +381,9 @@ inline TrialResult Results::result(const TrialData& data, const Objective& objec
   for (const auto& metric : data.metrics)
     if (metric.last_step == data.steps - 1) result.metrics.emplace_back(names_[metric.name], metric.last);
   result.best = best_of(data, objective);
+  if (const auto name = name_of(objective.metric); name && result.best && !info_.constraints.empty())
+    if (const double violation = data.metric(*name)->violation; std::isfinite(violation))
+      result.feasible = violation == 0;
   std::copy(data.failures.begin(), data.failures.end(), result.failures.begin());
   if (data.cause) result.cause = *data.cause;
   result.attempts = data.attempts;
@@ -368,14 +401,15 @@ inline std::optional<TrialResult> Results::find_best(const Objective& objective)
   const auto name = name_of(objective.metric);
   if (!name) return std::nullopt;
   const TrialData* best = nullptr;
-  double best_value = 0;
+  double best_loss = 0, best_violation = 0;
   for (const auto& trial : trials_) {
     const auto* metric = trial.state == TrialState::failed ? nullptr : trial.metric(*name);
     if (metric == nullptr || !metric->has_best()) continue;
-    const double value = metric->best(objective.mode);
-    if (best == nullptr || (objective.mode == Mode::minimize ? value < best_value : value > best_value)) {
+    const double loss = objective.mode == Mode::minimize ? metric->min : -metric->max;
+    if (best == nullptr || detail::better(metric->violation, loss, best_violation, best_loss)) {
       best = &trial;
-      best_value = value;
+      best_loss = loss;
+      best_violation = metric->violation;
     }
   }
   if (best == nullptr) return std::nullopt;
@@ -384,9 +418,14 @@ inline std::optional<TrialResult> Results::find_best(const Objective& objective)
 
 inline std::vector<TrialId> Results::ranked(std::size_t limit) const {
   struct Entry {
-    double loss;
+    bool ranks;
+    double violation, loss;
     TrialId id;
-    bool operator<(const Entry& other) const { return loss != other.loss ? loss < other.loss : id < other.id; }
+    bool operator<(const Entry& other) const {
+      if (ranks != other.ranks) return ranks;
+      if (violation != other.violation) return violation < other.violation;
+      return loss != other.loss ? loss < other.loss : id < other.id;
+    }
   };
   const Objective objective = first_objective();
   const auto name = name_of(objective.metric);
@@ -396,7 +435,8 @@ inline std::vector<TrialId> Results::ranked(std::size_t limit) const {
     const auto* metric = name && trial.state != TrialState::failed ? trial.metric(*name) : nullptr;
     const bool ranks = metric != nullptr && metric->has_best();
     const double sign = objective.mode == Mode::minimize ? 1 : -1;
-    entries.push_back({ranks ? sign * metric->best(objective.mode) : worst_loss, trial.id});
+    entries.push_back(
+        {ranks, ranks ? metric->violation : 0, ranks ? sign * metric->best(objective.mode) : worst_loss, trial.id});
   }
   const std::size_t size = limit == 0 ? entries.size() : std::min(limit, entries.size());
   std::partial_sort(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(size), entries.end());

@@ -41,6 +41,7 @@ inline void append_trial_json(std::string& out, const TrialResult& trial) {
   } else {
     out += "null";
   }
+  if (trial.feasible) out += detail::format(R"(, "feasible": {})", *trial.feasible);
   out += detail::format(R"(, "failures": {}, "cause": )", trial.failure_count());
   if (trial.cause)
     append_json(out, trial.cause->text);
@@ -69,6 +70,7 @@ inline std::string Results::csv() const {
   };
   const auto params = param_names();
   for (const auto& objective : info_.objectives) field("best_", objective.metric);
+  if (!info_.constraints.empty()) out += ",feasible";
   for (const auto& name : params) field("params_", name);
   for (const auto& name : names_) field("metrics_", name);
   out += ",failures,cause,duration\n";
@@ -79,6 +81,7 @@ inline std::string Results::csv() const {
       const auto best = best_report(trial.trial, objective);
       field("", best ? detail::format("{}", best->value) : "");
     }
+    if (!info_.constraints.empty()) field("", !trial.feasible ? "" : *trial.feasible ? "true" : "false");
     for (const auto& name : params) {
       const Value* value = trial.params.find(name);
       field("", value == nullptr ? "" : to_string(*value));

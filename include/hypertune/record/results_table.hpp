@@ -123,6 +123,7 @@ inline std::string Results::table(const TableOptions& options) const {
   std::vector<detail::TextTable::Column> columns{{"trial", true}, {"state"}, {"steps", true}};
   for (const auto& objective : info_.objectives) columns.push_back({objective.metric, true, 8});
   if (!info_.objectives.empty()) columns.push_back({"at step", true});
+  if (!info_.constraints.empty()) columns.push_back({"feasible"});
   for (const auto& name : params) columns.push_back({name, true, 6});
   if (any_failure) columns.push_back({"failures", true});
   if (any_cause) columns.push_back({"cause", false, 12});
@@ -135,6 +136,7 @@ inline std::string Results::table(const TableOptions& options) const {
       row.push_back(best ? detail::format("{:.6g}", best->value) : "-");
     }
     if (!info_.objectives.empty()) row.push_back(trial.best ? detail::format("{}", trial.best->step) : "-");
+    if (!info_.constraints.empty()) row.push_back(!trial.feasible ? "-" : *trial.feasible ? "yes" : "no");
     for (const auto& name : params) {
       const Value* value = trial.params.find(name);
       const double* real = value == nullptr ? nullptr : std::get_if<double>(value);

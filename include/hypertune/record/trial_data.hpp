@@ -24,10 +24,19 @@ struct MetricData {
   double min = std::numeric_limits<double>::infinity();
   double max = -std::numeric_limits<double>::infinity();
 
-  void add(int step, double value) {
+  double violation = std::numeric_limits<double>::infinity();  // of constraints, at the best ones
+
+  /// The best of a metric are among the reports that violate the constraints least.
+  void add(int step, double value, double report_violation) {
     last_step = step;
     last = value;
-    if (!std::isfinite(value)) return;
+    if (!std::isfinite(value) || (has_best() && report_violation > violation)) return;
+    if (report_violation < violation) {
+      min_step = max_step = -1;
+      min = std::numeric_limits<double>::infinity();
+      max = -min;
+    }
+    violation = report_violation;
     if (value < min) {
       min = value;
       min_step = step;
@@ -55,6 +64,7 @@ struct TrialData {
   std::string checkpoints;    // Encoder::put(CheckpointInfo), one after the other
   std::shared_ptr<const Cause> cause;
   std::vector<MetricData> metrics;
+  std::vector<double> excesses;  // of the constraints, as last known; empty without any
 
   const MetricData* metric(std::uint32_t name) const {
     for (const auto& metric : metrics)
@@ -62,12 +72,12 @@ struct TrialData {
     return nullptr;
   }
 
-  void report(int step, std::uint32_t name, double value) {
+  void report(int step, std::uint32_t name, double value, double violation) {
     for (auto& metric : metrics)
-      if (metric.name == name) return metric.add(step, value);
+      if (metric.name == name) return metric.add(step, value, violation);
     metrics.reserve(metrics.size() + 1);  // exactly: there are many trials, and a trial's metrics seldom change
     metrics.emplace_back().name = name;
-    metrics.back().add(step, value);
+    metrics.back().add(step, value, violation);
   }
 
   std::vector<CheckpointInfo> kept() const {

@@ -31,6 +31,7 @@ struct TrialResult {
   int steps = 0;                   ///< steps reported: the last report's step plus one
   Metrics metrics;                 ///< of the last report
   std::optional<BestReport> best;  ///< of the first objective (or the metric asked for); never NaN or infinite
+  std::optional<bool> feasible;    ///< whether `best` meets the constraints on metrics; empty: none, or not known
   std::array<int, 3> failures{};   ///< attempts that failed, by Blame
   std::optional<Cause> cause;      ///< why it was stopped or failed, or why its last attempt failed
   int attempts = 0;                ///< starts
@@ -55,7 +56,8 @@ struct TrialResult {
 struct ExperimentInfo {
   std::string name;
   std::vector<Objective> objectives;
-  std::string space;  ///< SearchSpace::describe()
+  std::vector<MetricBound> constraints;  ///< on metrics
+  std::string space;                     ///< SearchSpace::describe()
   std::string searcher, scheduler, executor;
   std::int64_t samples = 0;
   std::uint64_t seed = 0;

@@ -99,6 +99,7 @@ struct Repeat {
     bool any_completed = false;
     int steps = 0;
     std::vector<double> sums{};  // of the losses of those that succeeded
+    std::vector<double> constraint_sums{};
   };
   struct State {
     std::int64_t groups = 0;        // made so far; a group's number is the trial number the inner searcher sees
@@ -158,17 +159,21 @@ struct Repeat {
       group.any_completed = group.any_completed || o.state == TrialState::completed;
       group.sums.resize(std::max(group.sums.size(), o.losses.size()), 0.0);
       for (std::size_t i = 0; i < o.losses.size(); ++i) group.sums[i] += o.losses[i];
+      group.constraint_sums.resize(std::max(group.constraint_sums.size(), o.constraints.size()), 0.0);
+      for (std::size_t i = 0; i < o.constraints.size(); ++i) group.constraint_sums[i] += o.constraints[i];
     }
     if (group.ended < times) return;
     for (double& sum : group.sums) {
       sum /= group.succeeded;
       if (sum != sum) sum = worst_loss;  // NaN, or the sum of both infinities
     }
+    for (double& sum : group.constraint_sums) sum /= group.succeeded;
     inner.observe({.kind = Observation::Kind::ended,
                    .trial = g,
                    .point = group.point,
                    .steps = group.steps,
                    .losses = group.sums,
+                   .constraints = group.constraint_sums,
                    .state = group.any_completed   ? TrialState::completed
                             : group.succeeded > 0 ? TrialState::stopped
                                                   : TrialState::failed});

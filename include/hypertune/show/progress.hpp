@@ -3,6 +3,7 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/execute/resources.hpp>
+#include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/show/text_width.hpp>
 #include <hypertune/trial/trial.hpp>
@@ -44,6 +45,7 @@ class ExperimentProgress {
     int step = 0;
     double value = 0;
     std::string params;
+    double violation = 0;  ///< of the constraints on metrics; 0: it meets them
   };
   struct Rates {
     double trials_per_minute = 0, reports_per_second = 0;
@@ -58,7 +60,8 @@ class ExperimentProgress {
   }
   std::int64_t reports() const { return reports_; }
   const std::map<TrialId, Running>& running() const { return running_; }
-  /// The best finite value so far of each objective, as far as there is one.
+  /// The best finite value so far of each objective, as far as there is one; of those that meet the constraints, if any
+  /// does.
   const std::vector<std::optional<Best>>& best() const { return best_; }
   std::int64_t improvements() const { return improvements_; }
   std::int64_t failures() const { return failures_; }                ///< attempts that failed
@@ -122,8 +125,10 @@ class ProgressTracker {
   void take(const record::TrialReported& e);
   void take(const record::AttemptFailed& e);
   void set_state(TrialId trial, TrialState state);
+  double violation_of(const record::TrialReported& e);
 
   ExperimentProgress p_;
+  std::map<TrialId, std::vector<double>> excesses_;  // of constraints, of trials that have not ended
   std::vector<TrialState> states_;
   std::map<TrialId, std::string> waiting_;  // the parameters of those that neither run nor have ended
   bool ticked_ = false;
@@ -144,13 +149,16 @@ inline void ProgressTracker::set_state(TrialId trial, TrialState state) {
     if (!is_final(state)) waiting_[trial] = std::move(run->second.params);
     p_.running_.erase(run);
   }
-  if (is_final(state)) waiting_.erase(trial);
+  if (!is_final(state)) return;
+  waiting_.erase(trial);
+  excesses_.erase(trial);
 }
 
 inline void ProgressTracker::take(const record::ExperimentStarted& e) {
   // What ran when an earlier driver died waits to go on.
   while (!p_.running_.empty()) set_state(p_.running_.begin()->first, TrialState::pending);
-  if (p_.started_.objectives != e.objectives) p_.best_.assign(e.objectives.size(), std::nullopt);
+  if (p_.started_.objectives != e.objectives || p_.started_.constraints != e.constraints)
+    p_.best_.assign(e.objectives.size(), std::nullopt);
   p_.started_ = e;
   p_.name_ = detail::terminal::printable(e.name);
   p_.finished_.reset();
@@ -177,7 +185,20 @@ inline void ProgressTracker::take(const record::TrialStarted& e) {
   if (params) run.params = params.mapped();
 }
 
+// By how much the trial breaks the constraints.
+inline double ProgressTracker::violation_of(const record::TrialReported& e) {
+  const auto& bounds = p_.started_.constraints;
+  if (bounds.empty()) return 0;
+  auto& excesses = excesses_[e.trial];
+  const bool learnt = detail::update_excesses(excesses, bounds, e.metrics);
+  const double violation = detail::violation(excesses, bounds);
+  for (auto& best : p_.best_)
+    if (learnt && best && best->trial == e.trial) best->violation = std::min(best->violation, violation);
+  return violation;
+}
+
 inline void ProgressTracker::take(const record::TrialReported& e) {
+  const double violation = violation_of(e);
   ++p_.reports_;
   const auto run = p_.running_.find(e.trial);
   if (run != p_.running_.end()) run->second.steps = e.step + 1;
@@ -187,8 +208,9 @@ inline void ProgressTracker::take(const record::TrialReported& e) {
     if (value == nullptr) continue;
     if (i == 0 && run != p_.running_.end()) run->second.metric = *value;
     auto& best = p_.best_[i];
+    const double sign = objective.mode == Mode::minimize ? 1 : -1;
     const bool better = std::isfinite(*value) &&
-                        (!best || (objective.mode == Mode::minimize ? *value < best->value : *value > best->value));
+                        (!best || detail::better(violation, sign * *value, best->violation, sign * best->value));
     if (!better) continue;
     if (!best || best->trial != e.trial) {
       best.emplace();
@@ -197,6 +219,7 @@ inline void ProgressTracker::take(const record::TrialReported& e) {
     }
     best->step = e.step;
     best->value = *value;
+    best->violation = violation;
     ++p_.improvements_;
   }
 }

@@ -15,6 +15,7 @@
 #include <hypertune/tune/controller.hpp>
 #include <hypertune/tune/options.hpp>
 
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -83,6 +84,10 @@ class Experiment {
     if (objectives.size() > 1 && !options.search.multi_objective())
       fail(Errc::usage, "the searcher '{}' reads one objective only, but {} are given", options.search.name(),
            objectives.size());
+    for (const auto& bound : options.constraints)
+      if (bound.metric.empty() || !std::isfinite(bound.value))
+        fail(Errc::usage, ".constraints: '{}' {} {} is no bound: name a metric and a finite number", bound.metric,
+             bound.side == Mode::minimize ? "at most" : "at least", bound.value);
     if (options.samples < 0) fail(Errc::usage, ".samples is {}: it must be 0 (all of a grid) or more", options.samples);
     if (options.concurrency < 0)
       fail(Errc::usage, ".concurrency is {}: it must be 0 (no limit) or more", options.concurrency);
@@ -120,6 +125,7 @@ class Experiment {
     started.samples = controller_->rules().samples;
     started.seed = options.seed;
     started.resumed = resumed_;
+    started.constraints = options.constraints;
     controller_->open_session(std::move(started), now, out);
     controller_->add_known(options.known, now, out);
     find_unrecorded(now, out);
@@ -206,16 +212,19 @@ class Experiment {
     Placement placement(facts_.hosts);
     const SearchGoal goal{
         .objectives = objectives_.size(),
+        .constraints = options.constraints.size(),
         .samples = rules.samples,
         .parallelism = std::max(1, options.concurrency > 0 ? options.concurrency : placement.about(options.resources)),
         .seed = options.seed};
-    controller_.emplace(ExperimentState(space_, std::move(searcher), options.schedule, objectives_, options.stop, goal),
+    controller_.emplace(ExperimentState(space_, std::move(searcher), options.schedule, objectives_, options.stop, goal,
+                                        options.constraints),
                         std::move(rules), std::move(placement));
   }
 
   void replay(const Options& options) {
     if (journal_->last() == 0) return;
     resumed_ = true;
+    results_.judge_by(options.constraints, journal_->last());
     std::optional<record::ExperimentStarted> first;
     read_journal(directory_, [&](const Record& record) {
       if (const auto* started = std::get_if<record::ExperimentStarted>(&record.what); started && !first) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/checkpoint.hpp>
+#include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/search/searcher.hpp>
@@ -44,11 +45,12 @@ inline std::optional<std::vector<double>> losses_of(const Metrics& metrics, std:
 class ExperimentState {
  public:
   ExperimentState(SearchSpace space, AnySearcher searcher, AnyScheduler scheduler, std::vector<Objective> objectives,
-                  const StopCondition& stop, const SearchGoal& goal)
+                  const StopCondition& stop, const SearchGoal& goal, std::vector<MetricBound> constraints = {})
       : space_(std::move(space)),
         searcher_(std::move(searcher)),
         scheduler_(std::move(scheduler)),
         objectives_(std::move(objectives)),
+        constraints_(std::move(constraints)),
         trial_stop_(stop, objectives_),
         experiment_stop_(stop, objectives_) {
     searcher_.prepare(space_, goal);
@@ -76,12 +78,16 @@ class ExperimentState {
     const auto found = checkpoints_.find(trial);
     return found == checkpoints_.end() ? std::span<const CheckpointInfo>{} : found->second;
   }
-  /// The first loss of the trial's last report.
+  /// The first loss of the trial's last report; the worst where it breaks a constraint.
   double last_loss(TrialId trial) const {
+    if (!constraints_.empty()) {
+      const auto excesses = excesses_.find(trial);
+      if (excesses == excesses_.end() || detail::violation(excesses->second, constraints_) > 0) return worst_loss;
+    }
     const auto found = last_losses_.find(trial);
     return found == last_losses_.end() ? worst_loss : found->second.front();
   }
-  /// The trial with the smallest first loss so far, and that loss.
+  /// The trial with the smallest first loss so far, and that loss; one that keeps the constraints, if any does.
   std::optional<TrialId> best() const { return best_; }
   double best_loss() const { return best_loss_; }
   int best_steps() const { return best_steps_; }  ///< steps done at that report
@@ -160,9 +166,12 @@ class ExperimentState {
     last_reason_.clear();
     if (entry.foreign) return;
     const auto losses = losses_of(r.metrics, objectives_);
+    const auto excesses = learn_constraints(r);
     if (losses) {
       entry.judged = true;
-      if (losses->front() < best_loss_ || !best_) {
+      const double violation = detail::violation(excesses, constraints_);
+      if (!best_ || detail::better(violation, losses->front(), best_violation_, best_loss_)) {
+        best_violation_ = violation;
         best_loss_ = losses->front();
         best_ = r.trial;
         best_steps_ = done;
@@ -173,12 +182,32 @@ class ExperimentState {
                          .point = entry.point,
                          .steps = done,
                          .losses = *losses,
+                         .constraints = excesses,
                          .state = TrialState::running});
       if (!known_trials_.contains(r.trial))
         entry.owed =
             scheduler_.on_report({.trial = r.trial, .steps = done, .losses = *losses, .elapsed = entry.elapsed});
     }
     judge(r);
+  }
+
+  // What is known of the trial's constraints after a report. One that was not known until now holds for the reports
+  // before as well: as a rule it is measured once.
+  std::span<const double> learn_constraints(const record::TrialReported& r) {
+    if (constraints_.empty()) return {};
+    auto& excesses = excesses_[r.trial];
+    if (!detail::update_excesses(excesses, constraints_, r.metrics)) return excesses;
+    const double violation = detail::violation(excesses, constraints_);
+    if (best_ == r.trial) best_violation_ = std::min(best_violation_, violation);
+    const auto losses = last_losses_.find(r.trial);
+    if (losses != last_losses_.end() &&
+        detail::better(violation, losses->second.front(), best_violation_, best_loss_)) {
+      best_violation_ = violation;
+      best_loss_ = losses->second.front();
+      best_ = r.trial;
+      best_steps_ = r.step + 1;
+    }
+    return excesses;
   }
 
   void on(const record::TrialCheckpointed& r) {
@@ -216,15 +245,18 @@ class ExperimentState {
     trials_.set_state(r.trial, r.state);
     if (!entry.foreign) {
       const auto losses = last_losses_.find(r.trial);
+      const auto excesses = excesses_.find(r.trial);
       searcher_.observe({.kind = Observation::Kind::ended,
                          .trial = r.trial,
                          .point = entry.point,
                          .steps = entry.steps,
                          .losses = losses == last_losses_.end() ? std::span<const double>{} : losses->second,
+                         .constraints = excesses == excesses_.end() ? std::span<const double>{} : excesses->second,
                          .state = r.state});
       if (!known_trials_.contains(r.trial)) scheduler_.on_end(r.trial, r.state);
     }
     last_losses_.erase(r.trial);
+    excesses_.erase(r.trial);
     judge(r);
   }
   void on(const record::HostGained&) {}
@@ -271,14 +303,16 @@ class ExperimentState {
   AnySearcher searcher_;
   AnyScheduler scheduler_;
   std::vector<Objective> objectives_;
+  std::vector<MetricBound> constraints_;
   TrialStop trial_stop_;
   ExperimentStop experiment_stop_;
   TrialTable trials_;
   std::map<TrialId, std::vector<CheckpointInfo>> checkpoints_;
   std::unordered_map<TrialId, std::vector<double>> last_losses_;  // of trials that have not ended
+  std::unordered_map<TrialId, std::vector<double>> excesses_;     // … of the constraints
   std::set<TrialId> known_trials_;
   std::optional<TrialId> best_;
-  double best_loss_ = worst_loss;
+  double best_loss_ = worst_loss, best_violation_ = worst_loss;
   int best_steps_ = 0;
   std::int64_t known_ = 0, total_steps_ = 0, foreign_ = 0, reopened_ = 0;
   Seconds now_ = 0, last_event_ = 0, session_start_ = 0, earlier_sessions_ = 0;

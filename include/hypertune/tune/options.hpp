@@ -35,6 +35,11 @@ struct Options {
   Mode mode = Mode::minimize;
   std::vector<Objective> objectives = {};  ///< several objectives, in place of metric and mode
 
+  /// Bounds on metrics that a trial reports, which are not known before it has run:
+  /// `{ht::at_most("latency_ms", 5), ht::at_least("recall", 0.9)}`. Trials that break one still run, count and teach;
+  /// the best trial keeps them all, if any does. (What is known beforehand is a constraint of the space.)
+  std::vector<MetricBound> constraints = {};
+
   std::int64_t samples = 0;  ///< trials to run (times the grid's size); 0: what the searcher has (a grid)
   AnySearcher search = Random{};
   AnyScheduler schedule = Fifo{};

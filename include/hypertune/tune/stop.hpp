@@ -125,6 +125,10 @@ class StopCondition {
             detail::join(detail::StopNode::Kind::all, a.experiment_, b.experiment_)};
   }
 
+  /// `.stop = at_most("loss", 0.1)`: a trial's report is within the bound.
+  StopCondition(const MetricBound& bound)  // NOLINT: a bound on a metric is a condition
+      : experiment_(detail::stop_leaf(detail::StopAtValue{bound.metric, bound.value, bound.side})) {}
+
   // For the judges below.
   StopCondition(detail::StopTree trial, detail::StopTree experiment)
       : trial_(std::move(trial)), experiment_(std::move(experiment)) {}
@@ -141,15 +145,23 @@ inline StopCondition until(std::string metric, double value) {
   if (!std::isfinite(value)) fail(Errc::usage, "stop condition: '{}' can never reach {}", metric, value);
   return {nullptr, detail::stop_leaf(detail::StopAtValue{std::move(metric), value, std::nullopt})};
 }
-/// A trial's report has `metric` at `value` or more, whether it is an objective or not.
-inline StopCondition at_least(std::string metric, double value) {
-  if (!std::isfinite(value)) fail(Errc::usage, "stop condition: '{}' can never reach {}", metric, value);
-  return {nullptr, detail::stop_leaf(detail::StopAtValue{std::move(metric), value, Mode::maximize})};
+/// `metric` at `value` or more, whether it is an objective or not. In `.stop`: a trial's report has it. In
+/// `.constraints`: a good trial has it.
+inline MetricBound at_least(std::string metric, double value) {
+  if (!std::isfinite(value)) fail(Errc::usage, "bound on '{}': no value can be judged by {}", metric, value);
+  return {std::move(metric), Mode::maximize, value};
 }
-/// A trial's report has `metric` at `value` or less, whether it is an objective or not.
-inline StopCondition at_most(std::string metric, double value) {
-  if (!std::isfinite(value)) fail(Errc::usage, "stop condition: '{}' can never reach {}", metric, value);
-  return {nullptr, detail::stop_leaf(detail::StopAtValue{std::move(metric), value, Mode::minimize})};
+/// `metric` at `value` or less, whether it is an objective or not; as at_least().
+inline MetricBound at_most(std::string metric, double value) {
+  if (!std::isfinite(value)) fail(Errc::usage, "bound on '{}': no value can be judged by {}", metric, value);
+  return {std::move(metric), Mode::minimize, value};
+}
+// Two bounds joined are a stop condition; of a bound and a condition, the condition's own operators do it.
+inline StopCondition operator|(const MetricBound& a, const MetricBound& b) {
+  return StopCondition(a) | StopCondition(b);
+}
+inline StopCondition operator&(const MetricBound& a, const MetricBound& b) {
+  return StopCondition(a) & StopCondition(b);
 }
 /// Each trial ends after so many steps (1 or more).
 inline StopCondition steps(std::int64_t n) {

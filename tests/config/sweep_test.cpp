@@ -1,0 +1,37 @@
+// What a sweep says beside its space.
+#include "support/test.hpp"
+
+#include <hypertune/config/sweep.hpp>
+
+#include <string>
+
+using namespace hypertune;
+
+namespace {
+
+constexpr const char* start =
+    "trial: {command: [./train]}\nspace: {x: {uniform: [0, 1]}}\nmetric: loss\nmode: min\nsamples: 3\n";
+
+Sweep read(const std::string& more) { return sweep_from_yaml(load_yaml_text(start + more, "s.yaml"), false); }
+
+std::string complaint(const std::string& more) {
+  try {
+    read(more);
+  } catch (const Error& error) {
+    CHECK(error.code() == Errc::input);
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("constraints on metrics") {
+  const auto sweep = read("constraints: {latency_ms: {at_most: 5}, recall: {at_least: 0.9, at_most: 1}}\n");
+  CHECK(sweep.options.constraints ==
+        std::vector<MetricBound>{at_most("latency_ms", 5), at_least("recall", 0.9), at_most("recall", 1)});
+  CHECK(complaint("constraints: ['a < 1']").starts_with("s.yaml:6: 'constraints' must be bounds on metrics"));
+  CHECK(complaint("constraints: {latency: 5}").starts_with("s.yaml:6: 'constraints.latency' must be {at_most: …}"));
+  CHECK(complaint("constraints: {latency: {atmost: 5}}").find("did you mean 'at_most'") != std::string::npos);
+  CHECK(complaint("constraints: {latency: {at_most: .inf}}").starts_with("s.yaml:6: bound on 'latency'"));
+}
