@@ -10,7 +10,9 @@ foreach(backend ${backends})
     FILES_MATCHING PATTERN "*.hpp")
 endforeach()
 
-install(TARGETS hypertune hypertune_local EXPORT hypertune)
+set_target_properties(hypertune_compiled PROPERTIES EXCLUDE_FROM_ALL OFF)
+install(TARGETS hypertune hypertune_compiled hypertune_local EXPORT hypertune
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 install(EXPORT hypertune NAMESPACE hypertune:: FILE hypertuneTargets.cmake DESTINATION ${package_dir}
   COMPONENT development)
 if(TARGET hypertune_yaml)   # in a file of its own: a consumer without yaml-cpp still gets the rest

@@ -2,6 +2,7 @@
 #include "commands.hpp"
 
 #include <hypertune/record/analysis.hpp>
+#include <hypertune/record/journal_lock.hpp>
 #include <hypertune/record/optuna_export.hpp>
 #include <hypertune/record/results.hpp>
 

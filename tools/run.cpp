@@ -2,6 +2,8 @@
 #include "local_trials.hpp"
 #include "sweep_file.hpp"
 
+#include <hypertune/record/journal_schema.hpp>
+#include <hypertune/tune/experiment_directory.hpp>
 #include <hypertune/tune/tuner.hpp>
 
 #include <fmt/format.h>

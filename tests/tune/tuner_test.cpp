@@ -2,6 +2,7 @@
 #include "support/test.hpp"
 
 #include <hypertune/hypertune.hpp>
+#include <hypertune/record/journal_reader.hpp>
 
 #include <atomic>
 #include <cmath>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/checkpoint.hpp>
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/checkpoint/folder_seal.hpp>
 #include <hypertune/checkpoint/manifest.hpp>
 #include <hypertune/checkpoint/posix_files.hpp>
@@ -108,4 +109,6 @@ static_assert(CheckpointStore<LocalCheckpointStore>);
 
 }  // namespace hypertune
 
+#ifndef HYPERTUNE_COMPILED
 #include <hypertune/checkpoint/impl/local_store.hpp>
+#endif

@@ -1,6 +1,7 @@
 // The search space as searchers and the Tuner see it: dimensions of numbers, whatever the user's types are.
 #pragma once
 
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/random.hpp>
 #include <hypertune/space/detail/model.hpp>
 #include <hypertune/space/domain_info.hpp>
@@ -92,4 +93,6 @@ class SearchSpace {
 
 }  // namespace hypertune
 
+#ifndef HYPERTUNE_COMPILED
 #include <hypertune/space/detail/search_space.hpp>  // the definitions
+#endif

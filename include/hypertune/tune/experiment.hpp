@@ -13,6 +13,7 @@
 #include <hypertune/show/terminal_display.hpp>
 #include <hypertune/tune/best_folder.hpp>
 #include <hypertune/tune/controller.hpp>
+#include <hypertune/tune/experiment_directory.hpp>
 #include <hypertune/tune/options.hpp>
 
 #include <cmath>
@@ -27,18 +28,6 @@
 #include <vector>
 
 namespace hypertune {
-
-/// The folder of an experiment: what the user named, or runs/<name>, or runs/<name>-2, … where that is taken.
-inline std::filesystem::path experiment_directory(const Options& options) {
-  if (!options.output.empty()) return options.output;
-  const std::filesystem::path first = std::filesystem::path("runs") / options.name;
-  if (options.resume || !has_journal(first)) return first;
-  for (int i = 2;; ++i) {
-    auto next = first;
-    next += detail::format("-{}", i);
-    if (!has_journal(next)) return next;
-  }
-}
 
 /// What the executor's side of an experiment is, as far as the decisions need to know.
 struct ExecutorFacts {

@@ -1,15 +1,19 @@
 // Study: ask and tell, for those who own the loop.
 #pragma once
 
+#include <hypertune/detail/linkage.hpp>
+#include <hypertune/record/results.hpp>
 #include <hypertune/space/space.hpp>
-#include <hypertune/tune/experiment.hpp>
+#include <hypertune/trial/report.hpp>
+#include <hypertune/tune/options.hpp>
 
-#include <chrono>
-#include <mutex>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
+#include <vector>
 
 namespace hypertune {
 
@@ -20,23 +24,10 @@ namespace hypertune {
 /// Thread-safe. ErasedStudy is the part that does not know the user's Config (the HTTP server uses it).
 class ErasedStudy {
  public:
-  ErasedStudy(SearchSpace space, Options options)
-      : options_(std::move(options)), experiment_(std::move(space), options_, experiment_directory(options_), facts()) {
-    Outcome out;
-    experiment_.begin(options_, now(), out);
-    experiment_.write(out, now());
-  }
+  ErasedStudy(SearchSpace space, Options options);
   ErasedStudy(const ErasedStudy&) = delete;
   ErasedStudy& operator=(const ErasedStudy&) = delete;
-  ~ErasedStudy() {
-    try {
-      const std::lock_guard guard(mutex_);
-      Outcome out;
-      experiment_.controller().interrupt();
-      experiment_.end(now(), !experiment_.controller().finished(), "");
-    } catch (const Error&) {  // the disk failed earlier and the caller knows
-    }
-  }
+  ~ErasedStudy();
 
   /// One trial to run.
   struct Ask {
@@ -48,123 +39,29 @@ class ErasedStudy {
   };
 
   /// The next trial; nullopt when there is none now (limit(), a scheduler that waits) or ever: see exhausted().
-  std::optional<Ask> ask() {
-    const std::lock_guard guard(mutex_);
-    Outcome out;
-    auto& controller = experiment_.controller();
-    const auto trial = controller.ask(now(), out);
-    std::optional<Ask> asked;
-    for (const auto& command : out.commands)
-      if (const auto* go = std::get_if<Launch>(&command); go != nullptr && trial && go->trial == *trial)
-        asked = Ask{go->trial, go->params, go->point, go->next_step, go->seed};
-    experiment_.write(out, now());
-    experiment_.journal().flush();
-    return asked;
-  }
-  bool exhausted() const {
-    const std::lock_guard guard(mutex_);
-    const auto& controller = experiment_.controller();
-    return controller.exhausted() || controller.why_ended() || controller.finished();
-  }
+  std::optional<Ask> ask();
+  bool exhausted() const;
 
   /// An intermediate result after step number `step` (from 0; by default the one after the last). The answer says what
   /// to do: on `pause` the trial comes back from a later ask(); on `stop` and `complete` it has ended: do not tell()
   /// it.
-  Decision report(TrialId trial, Metrics metrics, std::optional<int> step = std::nullopt) {
-    const std::lock_guard guard(mutex_);
-    require_running(trial);
-    Report report(std::move(metrics));
-    report.step = step;
-    if (step && *step < 0) fail(Errc::usage, "trial {}: step {} is negative: steps count from 0", trial, *step);
-    Outcome out;
-    const Attempt attempt = experiment_.controller().attempt(trial);
-    handle(Reported{trial, attempt, std::move(report), std::nullopt}, out);
-    Decision decision = Decision::go_on;
-    for (const auto& command : out.commands) {
-      if (const auto* stop = std::get_if<Stop>(&command); stop != nullptr && stop->trial == trial)
-        decision = Decision::stop;
-      if (const auto* pause = std::get_if<Pause>(&command); pause != nullptr && pause->trial == trial)
-        decision = Decision::pause;
-    }
-    out.commands.clear();
-    if (decision == Decision::pause) handle(Paused{trial, attempt, true}, out);
-    if (decision == Decision::stop) {
-      handle(Stopped{trial, attempt}, out);
-      if (experiment_.controller().state().trials()[trial].state == TrialState::completed)
-        decision = Decision::complete;
-    }
-    experiment_.journal().flush();
-    return decision;
-  }
+  Decision report(TrialId trial, Metrics metrics, std::optional<int> step = std::nullopt);
 
   /// Ends a trial with its result.
-  void tell(TrialId trial, Metrics metrics) {
-    const std::lock_guard guard(mutex_);
-    require_running(trial);
-    const auto objectives = experiment_.controller().state().objectives();
-    for (const auto& objective : objectives)
-      if (find_metric(metrics, objective.metric) == nullptr)
-        fail(Errc::usage, "trial {} was told without a value of '{}'", trial, objective.metric);
-    Outcome out;
-    const Attempt attempt = experiment_.controller().attempt(trial);
-    handle(Reported{trial, attempt, Report(std::move(metrics)), std::nullopt}, out);
-    out.commands.clear();
-    handle(Finished{trial, attempt}, out);
-    experiment_.journal().flush();
-  }
-  void tell(TrialId trial, double value) { tell(trial, Metrics{{objective(), value}}); }
-  void tell(TrialId trial, const std::vector<double>& values) {
-    const auto& objectives = experiment_.controller().state().objectives();
-    if (values.size() != objectives.size())
-      fail(Errc::usage, "trial {}: {} values for {} objectives", trial, values.size(), objectives.size());
-    Metrics metrics;
-    for (std::size_t i = 0; i < values.size(); ++i) metrics.emplace_back(objectives[i].metric, values[i]);
-    tell(trial, std::move(metrics));
-  }
+  void tell(TrialId trial, Metrics metrics);
+  void tell(TrialId trial, double value);
+  void tell(TrialId trial, const std::vector<double>& values);
   /// Ends a trial that failed. It is tried again while options.max_failures allows: then ask() gives it out again.
-  void tell_failed(TrialId trial, std::string why = "told as failed") {
-    const std::lock_guard guard(mutex_);
-    require_running(trial);
-    Outcome out;
-    handle(Failed{trial, experiment_.controller().attempt(trial), Cause{.text = std::move(why)}}, out);
-    experiment_.journal().flush();
-  }
+  void tell_failed(TrialId trial, std::string why = "told as failed");
 
   /// What is known so far; everything told is in it.
-  Results results() {
-    experiment_.journal().drain();
-    return experiment_.results();
-  }
-  std::string objective() const { return experiment_.controller().state().objectives().front().metric; }
-  const std::filesystem::path& directory() const { return experiment_.directory(); }
+  Results results();
+  std::string objective() const;
+  const std::filesystem::path& directory() const;
 
  private:
-  static Seconds now() {
-    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  }
-  static ExecutorFacts facts() {
-    ExecutorFacts facts;
-    constexpr double plenty = 1e6;  // the caller decides how many trials run at once
-    facts.hosts = {Host{.name = "caller", .total = {.cpus = plenty, .gpus = plenty, .memory = 0, .custom = {}}}};
-    facts.name = "ask/tell";
-    facts.manual = true;
-    return facts;
-  }
-  void handle(Event event, Outcome& out) {
-    experiment_.controller().handle(std::move(event), now(), out);
-    experiment_.write(out, now());
-  }
-  void require_running(TrialId trial) const {
-    const auto& trials = experiment_.controller().state().trials();
-    if (!trials.contains(trial)) fail(Errc::usage, "there is no trial {}: {} were asked for", trial, trials.size());
-    if (trials[trial].state != TrialState::running)
-      fail(Errc::usage, "trial {} is {}: only a running trial can report or be told", trial,
-           to_string(trials[trial].state));
-  }
-
-  Options options_;
-  mutable std::mutex mutex_;
-  Experiment experiment_;
+  class State;
+  std::unique_ptr<State> self_;
 };
 
 /// A Study over the user's own configuration type.
@@ -212,3 +109,7 @@ class Study {
 };
 
 }  // namespace hypertune
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/tune/impl/study.hpp>
+#endif

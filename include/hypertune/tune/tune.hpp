@@ -1,15 +1,16 @@
 // tune(): the blocking way to run an experiment.
 #pragma once
 
-#include <hypertune/record/journal_reader.hpp>
+#include <hypertune/detail/linkage.hpp>
+#include <hypertune/record/results.hpp>
 #include <hypertune/space/space.hpp>
 #include <hypertune/trial/trainable.hpp>
+#include <hypertune/tune/options.hpp>
 #include <hypertune/tune/tuner.hpp>
 
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -27,26 +28,7 @@ inline std::string first_metric(const Options& options) { return objectives_of(o
 }  // namespace detail
 
 /// `options` for going on with the experiment in `directory`; see resume().
-inline Options resumed_options(const std::filesystem::path& directory, const SearchSpace& space, Options options) {
-  if (!has_journal(directory)) fail(Errc::usage, "'{}' holds no experiment to resume", directory.string());
-  std::optional<record::ExperimentStarted> first;
-  read_journal(directory, [&](const Record& record) {
-    if (const auto* started = std::get_if<record::ExperimentStarted>(&record.what)) first = *started;
-    return !first;
-  });
-  const Options defaults;
-  if (first) {
-    if (options.name == defaults.name) options.name = first->name;
-    if (options.objectives.empty() && options.metric == defaults.metric) options.objectives = first->objectives;
-    const bool times_grid = !options.search.covers_grid() && space.grid_size() > 1;
-    if (options.samples == 0)
-      options.samples = first->samples / (times_grid ? static_cast<std::int64_t>(space.grid_size()) : 1);
-    if (options.seed == 0) options.seed = first->seed;
-  }
-  options.output = directory;
-  options.resume = true;
-  return options;
-}
+Options resumed_options(const std::filesystem::path& directory, const SearchSpace& space, Options options);
 
 /// Runs an experiment: `train` is a coroutine (`Training train(Config, Context&)`) or a function that returns the
 /// metric; see Options for the rest. Blocks until it has ended; see Tuner::run() for what it throws.
@@ -82,3 +64,7 @@ Results resume(const std::filesystem::path& directory, const Space<Config>& spac
 }
 
 }  // namespace hypertune
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/tune/impl/tune.hpp>
+#endif

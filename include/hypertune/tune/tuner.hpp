@@ -1,250 +1,47 @@
 // The Tuner: runs an experiment to its end on an executor.
 #pragma once
 
-#include <hypertune/tune/experiment.hpp>
-#include <hypertune/tune/interrupt.hpp>
+#include <hypertune/detail/linkage.hpp>
+#include <hypertune/record/results.hpp>
+#include <hypertune/space/search_space.hpp>
+#include <hypertune/trial/program.hpp>
 #include <hypertune/tune/options.hpp>
-#include <hypertune/tune/ordered_gate.hpp>
 
-#include <algorithm>
-#include <atomic>
-#include <deque>
-#include <exception>
+#include <filesystem>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
-#include <thread>
-#include <utility>
 
 namespace hypertune {
 
-/// One experiment, from start (or resumption) to end. The executor's events enter the strand, a mutex, on whatever
-/// thread they come; the Controller decides; the records go to the Journal; the commands go back to the executor before
-/// the event's call returns. So a worker that reports usually has its answer without waiting for any other thread.
+/// One experiment, from start (or resumption) to end. Its events come from any thread; the decisions are made one at a
+/// time.
 class Tuner {
  public:
-  Tuner(SearchSpace space, std::shared_ptr<const Program> program, Options options)
-      : options_(std::move(options)), program_(std::move(program)), space_(std::move(space)) {}
+  Tuner(SearchSpace space, std::shared_ptr<const Program> program, Options options);
   Tuner(const Tuner&) = delete;
   Tuner& operator=(const Tuner&) = delete;
+  ~Tuner();
 
   /// Runs until nothing is left to do, a stop condition is met or the user interrupts; returns what came of it. Throws
   /// Error when the experiment cannot start, the disk fails, or an algorithm throws; what was recorded stays.
   Results run();
 
   /// Any thread: let each trial save at its next report, then return from run(). The experiment can be resumed.
-  void stop() {
-    interrupts_.request(1);
-    wake();
-  }
+  void stop();
   /// Any thread: do not wait for the next reports.
-  void stop_now() {
-    interrupts_.request(2);
-    wake();
-  }
+  void stop_now();
 
-  const std::filesystem::path& directory() const { return directory_; }
+  const std::filesystem::path& directory() const;
   /// Any thread, while run() runs: one sentence why a trial waits; empty when it runs or has ended.
-  std::string why_pending(TrialId trial) {
-    const std::lock_guard guard(strand_);
-    if (!experiment_ || !experiment_->controller().state().trials().contains(trial)) return "there is no such trial";
-    return experiment_->controller().why_pending(trial);
-  }
+  std::string why_pending(TrialId trial);
 
  private:
-  void post(Event event);
-  void process(Event event);
-  void carry_out(Outcome& out, Seconds now);
-  void attend(Seconds now);
-  Seconds next_wake(Seconds now);
-  void wake() {
-    if (running_.load(std::memory_order_acquire)) options_.executor.notify();
-  }
-  void fail_with(std::exception_ptr error) {
-    if (!error_) error_ = error;
-    over_.store(true, std::memory_order_release);
-    options_.executor.notify();
-  }
-
-  Options options_;
-  std::shared_ptr<const Program> program_;
-  SearchSpace space_;
-  std::filesystem::path directory_;
-
-  // The strand: what it guards is touched by the thread that holds it.
-  std::mutex strand_;
-  std::atomic<std::thread::id> holder_{};
-  std::deque<Event> inbox_;  // events raised within a command of the same thread
-  Outcome out_;
-  std::unique_ptr<Experiment> experiment_;
-  std::optional<OrderedGate> gate_;
-  std::exception_ptr error_;
-  std::atomic<bool> over_{false}, running_{false};
-
-  Interrupts interrupts_;
-  std::optional<Seconds> interrupted_at_;
-  bool hurried_ = false;
+  class State;
+  std::unique_ptr<State> self_;
 };
 
-inline void Tuner::post(Event event) {
-  if (holder_.load(std::memory_order_relaxed) == std::this_thread::get_id()) {
-    inbox_.push_back(std::move(event));
-    return;
-  }
-  const std::lock_guard guard(strand_);
-  holder_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-  try {
-    process(std::move(event));
-    while (!inbox_.empty()) {
-      Event next = std::move(inbox_.front());
-      inbox_.pop_front();
-      process(std::move(next));
-    }
-  } catch (...) {
-    inbox_.clear();
-    fail_with(std::current_exception());
-  }
-  holder_.store(std::thread::id(), std::memory_order_relaxed);
-}
-
-inline void Tuner::process(Event event) {
-  if (over_.load(std::memory_order_relaxed)) return;
-  const Seconds now = options_.executor.now();
-  if (interrupts_.level() > 0) experiment_->controller().interrupt();  // before the next decision, not after it
-  if (!gate_) {
-    experiment_->controller().handle(std::move(event), now, out_);
-    carry_out(out_, now);
-  } else {
-    gate_->offer(std::move(event));
-    while (auto next = gate_->next()) {
-      experiment_->controller().handle(std::move(*next), now, out_);
-      carry_out(out_, now);
-    }
-  }
-  if (experiment_->controller().finished()) {
-    over_.store(true, std::memory_order_release);
-    options_.executor.notify();
-  }
-}
-
-// `now` is the time at which the decisions were made: a replay must find the same one.
-inline void Tuner::carry_out(Outcome& out, Seconds now) {
-  experiment_->write(out, now);
-  // Moved out first: a command may raise events at once, which wait in the inbox, but never change this list.
-  for (auto& command : out.commands) {
-    if (gate_) {
-      if (const auto* go = std::get_if<Launch>(&command)) gate_->launched(go->trial);
-      if (const auto* pause = std::get_if<Pause>(&command)) gate_->ending(pause->trial);
-      if (const auto* stop = std::get_if<Stop>(&command)) gate_->ending(stop->trial);
-    }
-    options_.executor.perform(std::move(command));
-  }
-  out.commands.clear();
-}
-
-// Called between waits, on the thread of run().
-inline void Tuner::attend(Seconds now) {
-  const std::lock_guard guard(strand_);
-  holder_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-  try {
-    auto& controller = experiment_->controller();
-    const int level = interrupts_.level();
-    if (level >= 1 && !interrupted_at_) {
-      interrupted_at_ = now;
-      controller.interrupt();
-      if (level == 1 && !controller.finished())
-        experiment_->note("interrupted: each trial leaves at its next report, with all saved; once more to leave now");
-    }
-    if (interrupted_at_ && !hurried_ && (level >= 2 || now >= *interrupted_at_ + options_.interrupt_grace)) {
-      hurried_ = true;
-      controller.interrupt_now(now, out_);
-    } else {
-      controller.tick(now, out_);
-    }
-    carry_out(out_, now);
-    while (!inbox_.empty()) {
-      Event next = std::move(inbox_.front());
-      inbox_.pop_front();
-      process(std::move(next));
-    }
-    if (controller.finished()) over_.store(true, std::memory_order_release);
-  } catch (...) {
-    inbox_.clear();
-    if (!error_) error_ = std::current_exception();
-    over_.store(true, std::memory_order_release);
-  }
-  holder_.store(std::thread::id(), std::memory_order_relaxed);
-}
-
-// When attend() has something to do though no event comes.
-inline Seconds Tuner::next_wake(Seconds now) {
-  Seconds wake = now + 3600;
-  const std::lock_guard guard(strand_);
-  if (const auto limit = experiment_->controller().state().next_time_limit()) wake = std::min(wake, *limit);
-  if (interrupted_at_ && !hurried_) wake = std::min(wake, *interrupted_at_ + options_.interrupt_grace);
-  return wake;
-}
-
-inline Results Tuner::run() {
-  directory_ = experiment_directory(options_);
-  auto& executor = options_.executor;
-  ExecutorFacts facts;
-  facts.hosts = executor.hosts();
-  facts.name = executor.name();
-  facts.survivors = executor.simulated();
-  Experiment::require_sound(space_, options_, facts);
-  std::filesystem::create_directories(directory_);
-  ExecutorStart start;
-  start.program = program_;
-  start.directory = directory_;
-  start.sink = [this](Event event) { post(std::move(event)); };
-  start.hang_limit = options_.hang_limit;
-  // Before any thread of ours exists: an executor may fork here.
-  executor.start(std::move(start));
-  struct Shutdown {
-    AnyExecutor& executor;
-    ~Shutdown() { executor.shutdown(); }
-  };
-  std::optional<Shutdown> shutdown(std::in_place, executor);
-
-  experiment_ = std::make_unique<Experiment>(space_, options_, directory_, facts);
-  if (experiment_->resumed()) executor.restore_clock(experiment_->last_time());
-  if (options_.ordered) gate_.emplace();
-  std::optional<SignalWatch> signals;
-  if (options_.handle_signals && !executor.simulated())
-    signals.emplace([this](int level) { level > 1 ? stop_now() : stop(); });
-
-  running_.store(true, std::memory_order_release);
-  {
-    const std::lock_guard guard(strand_);
-    holder_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-    try {
-      const Seconds now = executor.now();
-      experiment_->begin(options_, now, out_);
-      carry_out(out_, now);
-      while (!inbox_.empty()) {
-        Event next = std::move(inbox_.front());
-        inbox_.pop_front();
-        process(std::move(next));
-      }
-      if (experiment_->controller().finished()) over_.store(true, std::memory_order_release);
-    } catch (...) {
-      error_ = std::current_exception();
-      over_.store(true, std::memory_order_release);
-    }
-    holder_.store(std::thread::id(), std::memory_order_relaxed);
-  }
-  while (!over_.load(std::memory_order_acquire)) {
-    executor.wait(next_wake(executor.now()));
-    attend(executor.now());
-  }
-  running_.store(false, std::memory_order_release);
-  shutdown.reset();  // no event comes after this
-  if (error_) std::rethrow_exception(error_);
-  const auto& controller = experiment_->controller();
-  experiment_->end(executor.now(), controller.interrupted(), controller.why_ended().value_or(""));
-  return experiment_->results();
-}
-
 }  // namespace hypertune
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/tune/impl/tuner.hpp>
+#endif

@@ -11,7 +11,7 @@ namespace hypertune {
 namespace detail {
 
 /// What another process cannot choose at the same time, even in another container on the same disk.
-inline std::string unique_suffix() {
+HYPERTUNE_INLINE std::string unique_suffix() {
   static const std::uint64_t process = [] {
     std::uint64_t bits = 0;
     if (::getentropy(&bits, sizeof bits) != 0) bits = static_cast<std::uint64_t>(::getpid());
@@ -24,7 +24,7 @@ inline std::string unique_suffix() {
 }
 
 /// The manifest's text. Error of kind `corrupt` if there is none.
-inline std::string read_manifest_text(const std::filesystem::path& folder) {
+HYPERTUNE_INLINE std::string read_manifest_text(const std::filesystem::path& folder) {
   const auto path = folder / Manifest::file_name;
   const Descriptor file = open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   struct stat status{};
@@ -54,7 +54,7 @@ inline std::string read_manifest_text(const std::filesystem::path& folder) {
   return text;
 }
 
-inline CheckpointInfo info_of(const Manifest& manifest, std::string name, std::string_view text) {
+HYPERTUNE_INLINE CheckpointInfo info_of(const Manifest& manifest, std::string name, std::string_view text) {
   CheckpointInfo info{.trial = manifest.trial,
                       .steps = manifest.steps,
                       .name = std::move(name),
@@ -66,14 +66,14 @@ inline CheckpointInfo info_of(const Manifest& manifest, std::string name, std::s
 
 }  // namespace detail
 
-inline std::filesystem::path LocalCheckpointStore::folder(const CheckpointInfo& info) const {
+HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::folder(const CheckpointInfo& info) const {
   const bool named = !info.name.empty() && info.name.front() != '.' && info.name.find('/') == std::string::npos &&
                      info.name.find('\0') == std::string::npos;
   if (!named) fail(Errc::usage, "'{}' is not the name of a checkpoint", info.name);
   return folder(info.trial) / info.name;
 }
 
-inline std::filesystem::path LocalCheckpointStore::new_staging(TrialId trial) {
+HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::new_staging(TrialId trial) {
   const auto parent = folder(trial);
   auto staging = parent / (".staging-" + detail::unique_suffix());
   {
@@ -89,7 +89,7 @@ inline std::filesystem::path LocalCheckpointStore::new_staging(TrialId trial) {
   return staging;
 }
 
-inline CheckpointWriter LocalCheckpointStore::begin(TrialId trial, int steps, std::string parent) {
+HYPERTUNE_INLINE CheckpointWriter LocalCheckpointStore::begin(TrialId trial, int steps, std::string parent) {
   if (trial < 0 || steps < 0)
     fail(Errc::usage, "a checkpoint of trial {} after {} steps cannot be: neither is negative", trial, steps);
   CheckpointWriter writer(trial, steps, new_staging(trial), std::move(parent));
@@ -101,14 +101,14 @@ inline CheckpointWriter LocalCheckpointStore::begin(TrialId trial, int steps, st
   return writer;
 }
 
-inline void LocalCheckpointStore::discard(const CheckpointWriter& writer) {
+HYPERTUNE_INLINE void LocalCheckpointStore::discard(const CheckpointWriter& writer) {
   std::error_code ignored;  // recover() removes what cannot be removed now
   std::filesystem::remove_all(writer.directory(), ignored);
   const std::lock_guard lock(state_->mutex);
   state_->in_use.erase(writer.directory());
 }
 
-inline void LocalCheckpointStore::sync_new_folders(TrialId trial) {
+HYPERTUNE_INLINE void LocalCheckpointStore::sync_new_folders(TrialId trial) {
   {
     const std::lock_guard lock(state_->mutex);
     if (state_->fresh.erase(trial) == 0) return;
@@ -116,7 +116,7 @@ inline void LocalCheckpointStore::sync_new_folders(TrialId trial) {
   for (const auto& path : {trial_directory(trial), state_->root / "trials", state_->root}) detail::sync_directory(path);
 }
 
-inline CheckpointInfo LocalCheckpointStore::seal(CheckpointWriter writer) {
+HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::seal(CheckpointWriter writer) {
   try {
     return seal_staging(writer);
   } catch (const Error& e) {
@@ -128,7 +128,7 @@ inline CheckpointInfo LocalCheckpointStore::seal(CheckpointWriter writer) {
   }
 }
 
-inline CheckpointInfo LocalCheckpointStore::seal_staging(const CheckpointWriter& writer) {
+HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::seal_staging(const CheckpointWriter& writer) {
   const auto& staging = writer.directory();
   const bool sync = state_->options.sync;
   Manifest manifest{.trial = writer.trial(), .steps = writer.steps(), .parent = writer.parent(), .files = {}};
@@ -154,7 +154,7 @@ inline CheckpointInfo LocalCheckpointStore::seal_staging(const CheckpointWriter&
 }
 
 /// Renames the finished staging folder to the first free name, which it returns.
-inline std::string LocalCheckpointStore::publish(const CheckpointWriter& writer) {
+HYPERTUNE_INLINE std::string LocalCheckpointStore::publish(const CheckpointWriter& writer) {
   const auto parent = folder(writer.trial());
   const std::string wanted = detail::format("step-{}", writer.steps());
   for (int n = 1;; ++n) {
@@ -165,7 +165,7 @@ inline std::string LocalCheckpointStore::publish(const CheckpointWriter& writer)
   }
 }
 
-inline CheckpointInfo LocalCheckpointStore::adopt(TrialId trial, int steps, const std::filesystem::path& source,
+HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::adopt(TrialId trial, int steps, const std::filesystem::path& source,
                                                   std::string parent) {
   const auto status = std::filesystem::symlink_status(source);
   if (!std::filesystem::is_directory(status))
@@ -196,7 +196,7 @@ inline CheckpointInfo LocalCheckpointStore::adopt(TrialId trial, int steps, cons
   }
 }
 
-inline Checkpoint LocalCheckpointStore::open(const CheckpointInfo& info) {
+HYPERTUNE_INLINE Checkpoint LocalCheckpointStore::open(const CheckpointInfo& info) {
   const auto directory = folder(info);
   try {
     const std::string text = detail::read_manifest_text(directory);
@@ -213,7 +213,7 @@ inline Checkpoint LocalCheckpointStore::open(const CheckpointInfo& info) {
 }
 
 /// Renames `folder` to a free name beside it that starts with `name`; nullopt if it is not there.
-inline std::optional<std::filesystem::path> LocalCheckpointStore::move_aside(const std::filesystem::path& folder,
+HYPERTUNE_INLINE std::optional<std::filesystem::path> LocalCheckpointStore::move_aside(const std::filesystem::path& folder,
                                                                              const std::string& name) {
   for (int n = 1;; ++n) {
     auto target = folder.parent_path() / (n == 1 ? name : detail::format("{}-{}", name, n));
@@ -225,13 +225,13 @@ inline std::optional<std::filesystem::path> LocalCheckpointStore::move_aside(con
   }
 }
 
-inline void LocalCheckpointStore::set_aside(const CheckpointInfo& info) {
+HYPERTUNE_INLINE void LocalCheckpointStore::set_aside(const CheckpointInfo& info) {
   const auto directory = folder(info);
   if (move_aside(directory, ".corrupt-" + info.name) && state_->options.sync)
     detail::sync_directory(directory.parent_path());
 }
 
-inline void LocalCheckpointStore::drop(const CheckpointInfo& info) {
+HYPERTUNE_INLINE void LocalCheckpointStore::drop(const CheckpointInfo& info) {
   const auto directory = folder(info);
   try {
     const std::string text = detail::read_manifest_text(directory);
@@ -252,7 +252,7 @@ inline void LocalCheckpointStore::drop(const CheckpointInfo& info) {
   if (error && error != std::errc::no_such_file_or_directory) detail::fail_io(error.value(), "delete", *trash);
 }
 
-inline std::vector<CheckpointInfo> LocalCheckpointStore::list(TrialId trial) {
+HYPERTUNE_INLINE std::vector<CheckpointInfo> LocalCheckpointStore::list(TrialId trial) {
   std::vector<CheckpointInfo> found;
   const auto parent = folder(trial);
   std::error_code error;
@@ -278,7 +278,7 @@ inline std::vector<CheckpointInfo> LocalCheckpointStore::list(TrialId trial) {
   return found;
 }
 
-inline void LocalCheckpointStore::sweep(const std::filesystem::path& parent) {
+HYPERTUNE_INLINE void LocalCheckpointStore::sweep(const std::filesystem::path& parent) {
   std::error_code error;
   for (std::filesystem::directory_iterator entries(parent, error), end; !error && entries != end;
        entries.increment(error)) {
@@ -293,9 +293,9 @@ inline void LocalCheckpointStore::sweep(const std::filesystem::path& parent) {
   }
 }
 
-inline void LocalCheckpointStore::recover(TrialId trial) { sweep(folder(trial)); }
+HYPERTUNE_INLINE void LocalCheckpointStore::recover(TrialId trial) { sweep(folder(trial)); }
 
-inline void LocalCheckpointStore::recover() {
+HYPERTUNE_INLINE void LocalCheckpointStore::recover() {
   std::error_code error;
   for (std::filesystem::directory_iterator trials(state_->root / "trials", error), end; !error && trials != end;
        trials.increment(error))

@@ -20,14 +20,20 @@
 
 namespace hypertune {
 
-inline std::size_t SearchSpace::size() const { return model_->dimensions.size(); }
-inline const std::string& SearchSpace::name(std::size_t dimension) const { return model_->dimensions[dimension].name; }
-inline const DomainInfo& SearchSpace::domain(std::size_t dimension) const { return model_->dimensions[dimension].info; }
-inline std::optional<std::size_t> SearchSpace::index_of(std::string_view name) const { return model_->find(name); }
-inline bool SearchSpace::active(std::size_t dimension, const Point& point) const {
+HYPERTUNE_INLINE std::size_t SearchSpace::size() const { return model_->dimensions.size(); }
+HYPERTUNE_INLINE const std::string& SearchSpace::name(std::size_t dimension) const {
+  return model_->dimensions[dimension].name;
+}
+HYPERTUNE_INLINE const DomainInfo& SearchSpace::domain(std::size_t dimension) const {
+  return model_->dimensions[dimension].info;
+}
+HYPERTUNE_INLINE std::optional<std::size_t> SearchSpace::index_of(std::string_view name) const {
+  return model_->find(name);
+}
+HYPERTUNE_INLINE bool SearchSpace::active(std::size_t dimension, const Point& point) const {
   return model_->active(dimension, point);
 }
-inline bool SearchSpace::conditional(std::size_t dimension) const {
+HYPERTUNE_INLINE bool SearchSpace::conditional(std::size_t dimension) const {
   return !model_->dimensions[dimension].when.empty();
 }
 
@@ -56,15 +62,15 @@ Point SearchSpace::draw(Rng& rng, const Quantile& quantile) const {
        tries, model_->constraints[worst].name, refusals[worst]);
 }
 
-inline Point SearchSpace::sample(Rng& rng) const {
+HYPERTUNE_INLINE Point SearchSpace::sample(Rng& rng) const {
   return draw(rng, [](std::size_t, double u) { return u; });
 }
 
-inline Point SearchSpace::sample_prior(Rng& rng) const {
+HYPERTUNE_INLINE Point SearchSpace::sample_prior(Rng& rng) const {
   return draw(rng, [this](std::size_t d, double u) { return model_->dimensions[d].prior.quantile(u); });
 }
 
-inline double SearchSpace::log_prior(const Point& point) const {
+HYPERTUNE_INLINE double SearchSpace::log_prior(const Point& point) const {
   if (!model_->has_prior) return 0;
   double sum = 0;
   for (std::size_t d = 0; d < size() && d < point.size(); ++d) {
@@ -76,12 +82,12 @@ inline double SearchSpace::log_prior(const Point& point) const {
   return sum;
 }
 
-inline std::optional<double> SearchSpace::prior_center(std::size_t dimension) const {
+HYPERTUNE_INLINE std::optional<double> SearchSpace::prior_center(std::size_t dimension) const {
   const auto& prior = model_->dimensions[dimension].prior;
   return prior.empty() ? std::nullopt : std::optional(prior.center());
 }
 
-inline Point SearchSpace::from_unit(std::span<const double> unit, Rng& rng) const {
+HYPERTUNE_INLINE Point SearchSpace::from_unit(std::span<const double> unit, Rng& rng) const {
   if (unit.size() != size())
     fail(Errc::usage, "from_unit() was given {} numbers, but the space has {} dimensions", unit.size(), size());
   Point point(size(), inactive);
@@ -90,32 +96,32 @@ inline Point SearchSpace::from_unit(std::span<const double> unit, Rng& rng) cons
   return point;
 }
 
-inline std::vector<double> SearchSpace::to_unit(const Point& point) const {
+HYPERTUNE_INLINE std::vector<double> SearchSpace::to_unit(const Point& point) const {
   std::vector<double> unit(size(), inactive);
   for (std::size_t d = 0; d < unit.size() && d < point.size(); ++d)
     if (is_active(point[d])) unit[d] = model_->dimensions[d].probability(point[d]);
   return unit;
 }
 
-inline bool SearchSpace::feasible(const Point& point) const {
+HYPERTUNE_INLINE bool SearchSpace::feasible(const Point& point) const {
   for (const auto& constraint : model_->constraints)
     if (!constraint.holds(*model_, point)) return false;
   return true;
 }
 
-inline std::optional<std::string> SearchSpace::violated(const Point& point) const {
+HYPERTUNE_INLINE std::optional<std::string> SearchSpace::violated(const Point& point) const {
   for (const auto& constraint : model_->constraints)
     if (!constraint.holds(*model_, point)) return constraint.name;
   return std::nullopt;
 }
 
-inline std::uint64_t SearchSpace::grid_size() const {
+HYPERTUNE_INLINE std::uint64_t SearchSpace::grid_size() const {
   std::uint64_t size = 1;
   for (const std::size_t d : model_->grid) size *= model_->dimensions[d].info.options;  // bounded by build_model()
   return size;
 }
 
-inline std::optional<std::uint64_t> SearchSpace::cardinality() const {
+HYPERTUNE_INLINE std::optional<std::uint64_t> SearchSpace::cardinality() const {
   std::uint64_t size = 1;
   for (const auto& dimension : model_->dimensions) {
     if (dimension.info.options == 0 || !dimension.when.empty()) return std::nullopt;
@@ -124,7 +130,7 @@ inline std::optional<std::uint64_t> SearchSpace::cardinality() const {
   return size;
 }
 
-inline void SearchSpace::set_grid(Point& point, std::uint64_t index) const {
+HYPERTUNE_INLINE void SearchSpace::set_grid(Point& point, std::uint64_t index) const {
   if (model_->grid.empty()) return;
   std::uint64_t seed = index;
   for (const double x : point) seed = (seed ^ std::bit_cast<std::uint64_t>(x)) * 0x9e3779b97f4a7c15U;
@@ -146,9 +152,9 @@ inline void SearchSpace::set_grid(Point& point, std::uint64_t index) const {
   }
 }
 
-inline Params SearchSpace::params(const Point& point) const { return model_->params(point); }
+HYPERTUNE_INLINE Params SearchSpace::params(const Point& point) const { return model_->params(point); }
 
-inline Point SearchSpace::point(const Params& params) const {
+HYPERTUNE_INLINE Point SearchSpace::point(const Params& params) const {
   for (const auto& [name, value] : params)
     if (!model_->find(name))
       fail(Errc::space, "there is no parameter '{}' in this space{}", name,
@@ -173,11 +179,11 @@ inline Point SearchSpace::point(const Params& params) const {
   return point;
 }
 
-inline std::string SearchSpace::text(std::size_t dimension, double coordinate) const {
+HYPERTUNE_INLINE std::string SearchSpace::text(std::size_t dimension, double coordinate) const {
   return is_active(coordinate) ? to_string(model_->value(dimension, coordinate)) : "-";
 }
 
-inline std::string SearchSpace::describe() const {
+HYPERTUNE_INLINE std::string SearchSpace::describe() const {
   std::string text;
   for (const std::size_t d : model_->declared) text += detail::describe(model_->dimensions[d], *model_) + "\n";
   if (!model_->constraints.empty()) {
@@ -189,7 +195,7 @@ inline std::string SearchSpace::describe() const {
   return text;
 }
 
-inline std::optional<std::string> SearchSpace::invalid(const Point& point) const {
+HYPERTUNE_INLINE std::optional<std::string> SearchSpace::invalid(const Point& point) const {
   if (point.size() != size())
     return detail::format("a point of this space has {} coordinates, not {}", size(), point.size());
   for (std::size_t d = 0; d < point.size(); ++d) {

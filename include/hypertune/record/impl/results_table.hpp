@@ -1,4 +1,4 @@
-// Results as a table for people. Included by results.hpp.
+// Results as a table for people. Included by impl/results.hpp.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -115,7 +115,7 @@ class TextTable {
 
 }  // namespace detail
 
-inline std::string Results::table(const TableOptions& options) const {
+HYPERTUNE_INLINE std::string Results::table(const TableOptions& options) const {
   const auto params = param_names();
   const bool any_failure = failures_ != std::array<std::int64_t, 3>{};
   const bool any_cause =

@@ -1,4 +1,4 @@
-// Results as CSV and as JSON. Included by results.hpp.
+// Results as CSV and as JSON. Included by impl/results.hpp.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -62,7 +62,7 @@ inline void append_report_json(std::string& out, const record::TrialReported& re
 
 }  // namespace detail
 
-inline std::string Results::csv() const {
+HYPERTUNE_INLINE std::string Results::csv() const {
   std::string out = "trial,state,steps,best_step";
   const auto field = [&](std::string_view prefix, std::string_view name) {
     out += ',';
@@ -98,15 +98,20 @@ inline std::string Results::csv() const {
   return out;
 }
 
-inline std::string Results::json(const TrialResult& result) const {
+HYPERTUNE_INLINE std::string Results::json(const TrialResult& result) const {
   std::string out;
   detail::append_trial_json(out, result);
   out += '}';
   return out;
 }
 
-template <class Sink>
-void Results::write_json(const Sink& sink, bool history) const {
+HYPERTUNE_INLINE std::string Results::json(bool history) const {
+  std::string out;
+  write_json([&](std::string_view text) { out += text; }, history);
+  return out;
+}
+
+HYPERTUNE_INLINE void Results::write_json(const std::function<void(std::string_view)>& sink, bool history) const {
   std::string text = "[";
   std::size_t next = 0;  // trial that is written next
   std::string reports;

@@ -1,0 +1,437 @@
+// How ThreadExecutor works.
+#pragma once
+
+#include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/checkpoint/sealer.hpp>
+#include <hypertune/detail/format.hpp>
+#include <hypertune/execute/attempt_run.hpp>
+#include <hypertune/execute/threads.hpp>
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <iterator>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <unordered_map>
+#include <variant>
+
+extern "C" void omp_set_num_threads(int) __attribute__((weak));  // OpenMP's, where the program is linked with it
+
+namespace hypertune {
+
+namespace detail {
+inline Seconds steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+}  // namespace detail
+
+class ThreadExecutor::State {
+  struct Run {
+    enum class State : std::uint8_t { ready, stepping, reporting, waiting, parked };
+    explicit Run(Launch l) : launch(std::move(l)) {}
+    Launch launch;
+    State state = State::ready;
+    std::optional<AttemptRun> attempt;  // set under the lock; else of the thread that drives the run
+    bool begun = false;
+    std::optional<std::variant<Continue, Pause>> answer;
+    std::optional<Stop> stop;  // asked for at any time
+    Seconds heard = 0;         // last sign of life of a step, where there is a limit
+    std::uint64_t beats = 0;
+    bool hung = false;
+  };
+  using RunPtr = std::shared_ptr<Run>;
+
+ public:
+  explicit State(ThreadOptions options) : options_(std::move(options)) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (::sched_getaffinity(0, sizeof set, &set) == 0)
+      for (int i = 0; i < CPU_SETSIZE; ++i)
+        if (CPU_ISSET(i, &set)) cores_.push_back(i);
+    if (options_.cpus <= 0) options_.cpus = static_cast<double>(std::max<std::size_t>(1, cores_.size()));
+  }
+
+  std::vector<Host> hosts() const {
+    return {Host{.name = "localhost",
+                 .total = {.cpus = options_.cpus, .gpus = options_.gpus, .memory = 0, .custom = options_.custom}}};
+  }
+
+  void start(ExecutorStart start) {
+    start_ = std::move(start);
+    store_.emplace(start_.directory);
+    sealer_.emplace(*store_);
+    closing_ = false;
+  }
+
+  void on(Launch& launch) {
+    const std::lock_guard guard(mutex_);
+    if (closing_) return;
+    RunPtr run;
+    if (launch.parked) {
+      const auto found = runs_.find(launch.trial);
+      if (found == runs_.end() || found->second->state != Run::State::parked)
+        fail(Errc::usage, "trial {} is not parked here", launch.trial);
+      run = found->second;
+      --parked_;
+      run->launch.slot = std::move(launch.slot);
+      run->answer = Continue{launch.trial, launch.attempt, false};
+    } else {
+      run = std::make_shared<Run>(std::move(launch));
+      runs_[run->launch.trial] = run;
+    }
+    make_ready(std::move(run));
+  }
+  void on(Continue& c) { answer(c.trial, c.attempt, c); }
+  void on(Pause& c) { answer(c.trial, c.attempt, c); }
+  void on(Stop& c) {
+    const std::lock_guard guard(mutex_);
+    const auto found = find(c.trial, c.attempt);
+    if (found == nullptr) return;
+    switch (found->state) {
+      case Run::State::parked:
+        --parked_;
+        graveyard_.push_back(found);  // destroyed by a worker: it is the user's code
+        runs_.erase(c.trial);
+        wake_one();
+        break;
+      case Run::State::waiting:
+        found->stop = c;
+        make_ready(found);
+        break;
+      case Run::State::stepping:
+        if (found->attempt) found->attempt->context().request_stop();
+        [[fallthrough]];
+      default: found->stop = c; break;
+    }
+  }
+
+  void wait(Seconds deadline) {
+    std::unique_lock guard(mutex_);
+    const auto notified = [this] { return notified_; };
+    for (;;) {
+      const double left = std::clamp(deadline - wall_clock(), 0.0, 3600.0);
+      const double look = start_.hang_limit > 0 ? std::clamp(start_.hang_limit / 4, 0.01, 5.0) : left;
+      if (caller_.wait_for(guard, std::chrono::duration<double>(std::min(left, look)), notified) || left <= look) break;
+      look_for_hung();
+    }
+    if (start_.hang_limit > 0) look_for_hung();
+    notified_ = false;
+  }
+  void notify() {
+    {
+      const std::lock_guard guard(mutex_);
+      notified_ = true;
+    }
+    caller_.notify_all();
+  }
+
+  void shutdown() {
+    std::vector<std::thread> threads;
+    {
+      const std::lock_guard guard(mutex_);
+      closing_ = true;
+      ready_.clear();
+      // Steps under way are asked to return. Runs at rest are ended side by side: each may take its time to leave.
+      for (auto run = runs_.begin(); run != runs_.end();) {
+        const auto state = run->second->state;
+        const bool driven = state == Run::State::stepping || state == Run::State::reporting;
+        if (driven && run->second->attempt) run->second->attempt->context().request_stop();
+        if (!driven) graveyard_.push_back(run->second);
+        run = driven ? std::next(run) : runs_.erase(run);
+      }
+      while (threads_.size() < std::min(graveyard_.size(), most_undertakers)) threads_.emplace_back([this] { work(); });
+      threads.swap(threads_);
+    }
+    work_.notify_all();
+    for (auto& thread : threads) thread.join();
+    sealer_.reset();  // finishes what was written; nobody hears of it any more, the next driver finds it
+    runs_.clear();
+    parked_ = 0;
+    idle_ = 0;
+  }
+
+ private:
+  // ---- under mutex_ ----
+  RunPtr find(TrialId trial, Attempt attempt) {
+    const auto found = runs_.find(trial);
+    return found != runs_.end() && found->second->launch.attempt == attempt ? found->second : nullptr;
+  }
+  void make_ready(RunPtr run) {
+    run->state = Run::State::ready;
+    ready_.push_back(std::move(run));
+    // A worker inside the sink looks for work when it comes out; waking another one would only move the trial.
+    if (!in_sink()) wake_one();
+  }
+  void wake_one() {
+    if (idle_ > 0)
+      work_.notify_one();
+    else if (!closing_ && threads_.size() < most_threads)
+      threads_.emplace_back([this] { work(); });
+  }
+  void look_for_hung() {
+    const Seconds now = detail::steady_seconds();
+    for (auto& [trial, run] : runs_) {
+      if (run->state != Run::State::stepping || !run->attempt || run->hung) continue;
+      const auto beats = run->attempt->context().beats();
+      if (std::exchange(run->beats, beats) != beats) run->heard = now;
+      if (now < run->heard + start_.hang_limit) continue;
+      run->hung = true;
+      run->attempt->context().request_stop();
+    }
+  }
+  template <class C>
+  void answer(TrialId trial, Attempt attempt, const C& command) {
+    const std::lock_guard guard(mutex_);
+    const RunPtr run = find(trial, attempt);
+    if (run == nullptr) return;
+    run->answer = command;
+    if (run->state == Run::State::waiting) make_ready(run);
+  }
+
+  // ---- on worker threads ----
+  static bool& in_sink() {
+    thread_local bool inside = false;
+    return inside;
+  }
+  void emit(Event event) {
+    if (closing_.load(std::memory_order_relaxed)) return;
+    in_sink() = true;
+    start_.sink(std::move(event));
+    in_sink() = false;
+  }
+  void emit_from_outside(Event event) {  // on a thread that runs no trials: what it sets ready is for others
+    if (!closing_.load(std::memory_order_relaxed)) start_.sink(std::move(event));
+  }
+
+  void work() {
+    std::unique_lock guard(mutex_);
+    for (;;) {
+      if (!graveyard_.empty()) {
+        RunPtr dead = std::move(graveyard_.back());
+        graveyard_.pop_back();
+        if (!graveyard_.empty()) wake_one();
+        guard.unlock();
+        dead.reset();
+        guard.lock();
+        continue;
+      }
+      if (closing_) return;
+      if (ready_.empty()) {
+        ++idle_;
+        work_.wait(guard, [this] { return closing_ || !ready_.empty() || !graveyard_.empty(); });
+        --idle_;
+        continue;
+      }
+      RunPtr run = std::move(ready_.front());
+      ready_.pop_front();
+      if (!ready_.empty()) wake_one();
+      run->state = Run::State::stepping;
+      run->heard = detail::steady_seconds();
+      guard.unlock();
+      drive(run);
+      run.reset();
+      guard.lock();
+    }
+  }
+
+  // Takes a run as far as it goes without waiting: to its end, a pause, or a report whose answer is still to come.
+  void drive(const RunPtr& run) {
+    const TrialId trial = run->launch.trial;
+    const Attempt attempt = run->launch.attempt;
+    try {
+      settle_on(run->launch.slot);  // calls the user's setup, which may throw as well
+      if (!run->begun) {
+        if (asked_to_stop(run)) return leave(run, Stopped{trial, attempt});
+        begin(run);
+        emit(Started{trial, attempt, run->attempt->steps()});
+        const std::lock_guard guard(mutex_);
+        if (!ready_.empty()) wake_one();  // set ready within the sink; this thread is busy now
+      }
+      for (;;) {
+        if (closing_) {
+          const std::lock_guard guard(mutex_);
+          return bury(run);
+        }
+        if (const auto stop = asked_to_stop(run)) {
+          if (stop->save) save(run);
+          farewell(run);
+          return leave(run, Stopped{trial, attempt});
+        }
+        if (auto command = std::exchange(run->answer, std::nullopt)) {
+          if (const auto* pause = std::get_if<Pause>(&*command)) return rest(run, *pause);
+          if (std::get<Continue>(*command).save) save(run);
+        }
+        run->attempt->go_on(run->launch.slot);
+        auto done = run->attempt->step();
+        if (!may_go_on(run)) return;
+        if (!done.report) {
+          if (done.made) emit(Checkpointed{trial, attempt, std::move(*done.made)});
+          return leave(run, done.stopped ? Event(Stopped{trial, attempt}) : Event(Finished{trial, attempt}));
+        }
+        emit(Reported{trial, attempt, std::move(*done.report), std::move(done.made)});
+        const std::lock_guard guard(mutex_);
+        if (closing_) return bury(run);
+        if (!run->answer && !run->stop) {
+          run->state = Run::State::waiting;
+          return;
+        }
+        run->state = Run::State::stepping;
+        if (start_.hang_limit > 0) run->heard = detail::steady_seconds();
+        if (!ready_.empty()) wake_one();
+      }
+    } catch (...) {
+      Cause cause = cause_of_current_exception();
+      const bool stopped = asked_to_stop(run).has_value();  // what it threw on its way out is of no interest
+      leave(run, stopped ? Event(Stopped{trial, attempt}) : Event(Failed{trial, attempt, std::move(cause)}));
+    }
+  }
+
+  // After a step: false if nobody wants to hear of it. Throws if the step was taken for hung.
+  bool may_go_on(const RunPtr& run) {
+    const std::lock_guard guard(mutex_);
+    if (closing_) {
+      bury(run);
+      return false;
+    }
+    if (run->hung && !run->stop)
+      throw TrialFailure(Cause{.text = fmt::format("hung: no report and no alive() for {} s", start_.hang_limit)});
+    run->state = Run::State::reporting;
+    return true;
+  }
+  // Under mutex_, while closing: the run is destroyed without the lock, by whoever comes by.
+  void bury(const RunPtr& run) {
+    const auto found = runs_.find(run->launch.trial);
+    if (found != runs_.end() && found->second == run) runs_.erase(found);
+    graveyard_.push_back(run);
+  }
+
+  std::optional<Stop> asked_to_stop(const RunPtr& run) {
+    const std::lock_guard guard(mutex_);
+    return run->stop;
+  }
+
+  void begin(const RunPtr& run) {
+    const Launch& launch = run->launch;
+    AttemptRun attempt(*store_, start_.directory, launch, [&](const CheckpointInfo& c, const std::string& why) {
+      emit(CheckpointLost{launch.trial, c, why});
+    });
+    {
+      const std::lock_guard guard(mutex_);
+      run->attempt.emplace(std::move(attempt));
+      if (run->stop || closing_) run->attempt->context().request_stop();
+    }
+    run->attempt->begin(*start_.program);
+    run->begun = true;
+  }
+
+  // The trial writes; hashing and syncing go on beside it.
+  void save(const RunPtr& run) {
+    auto writer = run->attempt->save();
+    if (!writer) return;
+    const Attempt attempt = run->launch.attempt;
+    sealer_->submit(std::move(*writer), [this, attempt](SealResult result) {
+      if (result.checkpoint)
+        emit_from_outside(Checkpointed{result.trial, attempt, std::move(*result.checkpoint)});
+      else
+        emit_from_outside(Notice{detail::format("trial {}: the checkpoint after {} steps is lost: {}", result.trial,
+                                                result.steps, result.error)});
+    });
+  }
+  void farewell(const RunPtr& run) {
+    if (auto made = run->attempt->farewell())
+      emit(Checkpointed{run->launch.trial, run->launch.attempt, std::move(*made)});
+  }
+
+  void rest(const RunPtr& run, const Pause& pause) {
+    if (pause.save) save(run);
+    if (run->attempt->replaceable() && full()) {
+      save(run);
+      farewell(run);
+      return leave(run, Paused{run->launch.trial, run->launch.attempt, false});
+    }
+    sealer_->wait(run->launch.trial);
+    run->attempt->park();
+    {
+      const std::lock_guard guard(mutex_);
+      run->state = Run::State::parked;
+      ++parked_;
+    }
+    emit(Paused{run->launch.trial, run->launch.attempt, true});
+  }
+  bool full() {
+    const std::lock_guard guard(mutex_);
+    return parked_ >= options_.max_parked;
+  }
+
+  // The run is over: what it holds is freed before anybody hears of it.
+  void leave(const RunPtr& run, Event event) {
+    sealer_->wait(run->launch.trial);
+    std::optional<AttemptRun> dead;
+    {
+      const std::lock_guard guard(mutex_);
+      dead.swap(run->attempt);
+      const auto found = runs_.find(run->launch.trial);
+      if (found != runs_.end() && found->second == run) runs_.erase(found);
+    }
+    dead.reset();
+    emit(std::move(event));
+  }
+
+  void settle_on(const Slot& slot) {
+    if (omp_set_num_threads != nullptr) omp_set_num_threads(std::max(1, static_cast<int>(slot.resources.cpus)));
+    if (options_.pin) {
+      cpu_set_t set;
+      CPU_ZERO(&set);
+      for (const int core : slot.cpus)
+        if (core < static_cast<int>(cores_.size())) CPU_SET(cores_[static_cast<std::size_t>(core)], &set);
+      if (CPU_COUNT(&set) == 0)  // no cores of its own: all, and not those of the trial that was here before
+        for (const int core : cores_) CPU_SET(core, &set);
+      if (CPU_COUNT(&set) > 0) ::sched_setaffinity(0, sizeof set, &set);
+    }
+    if (options_.setup) options_.setup(slot);
+  }
+
+  static constexpr std::size_t most_threads = 4096, most_undertakers = 64;
+  ThreadOptions options_;
+  std::vector<int> cores_;
+  ExecutorStart start_;
+  std::optional<LocalCheckpointStore> store_;
+  std::optional<CheckpointSealer<LocalCheckpointStore>> sealer_;
+
+  std::mutex mutex_;
+  std::condition_variable work_, caller_;
+  std::deque<RunPtr> ready_;
+  std::unordered_map<TrialId, RunPtr> runs_;
+  std::vector<RunPtr> graveyard_;  // dropped at rest; destroyed by a worker
+  std::size_t parked_ = 0;
+  std::vector<std::thread> threads_;
+  std::size_t idle_ = 0;
+  bool notified_ = false;
+  std::atomic<bool> closing_{false};
+};
+
+HYPERTUNE_INLINE ThreadExecutor::ThreadExecutor(ThreadOptions options)
+    : self_(std::make_unique<State>(std::move(options))) {}
+HYPERTUNE_INLINE ThreadExecutor::ThreadExecutor(ThreadExecutor&&) noexcept = default;
+HYPERTUNE_INLINE ThreadExecutor& ThreadExecutor::operator=(ThreadExecutor&&) noexcept = default;
+HYPERTUNE_INLINE ThreadExecutor::~ThreadExecutor() {
+  if (self_) self_->shutdown();
+}
+HYPERTUNE_INLINE std::vector<Host> ThreadExecutor::hosts() const { return self_->hosts(); }
+HYPERTUNE_INLINE void ThreadExecutor::start(ExecutorStart start) { self_->start(std::move(start)); }
+HYPERTUNE_INLINE void ThreadExecutor::perform(Command command) {
+  std::visit([&](auto& c) { self_->on(c); }, command);
+}
+HYPERTUNE_INLINE void ThreadExecutor::wait(Seconds deadline) { self_->wait(deadline); }
+HYPERTUNE_INLINE void ThreadExecutor::notify() { self_->notify(); }
+HYPERTUNE_INLINE void ThreadExecutor::shutdown() { self_->shutdown(); }
+
+}  // namespace hypertune

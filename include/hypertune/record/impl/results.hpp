@@ -1,0 +1,323 @@
+// How Results takes in records and answers.
+#pragma once
+
+#include <hypertune/detail/format.hpp>
+#include <hypertune/record/feasibility.hpp>
+#include <hypertune/record/journal_lock.hpp>
+#include <hypertune/record/journal_reader.hpp>
+#include <hypertune/record/results.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <tuple>
+#include <variant>
+
+namespace hypertune {
+
+HYPERTUNE_INLINE Results Results::read(const std::filesystem::path& directory) {
+  Results results(directory);
+  results.update();
+  return results;
+}
+
+HYPERTUNE_INLINE void Results::update() {
+  JournalReader reader(directory());
+  reader.read([this](const Record& record) { add(record); }, info_.records + 1);
+  if (stale_) {  // the constraints have changed: earlier reports are judged by them, too
+    Results anew(directory());
+    anew.judge_by(info_.constraints, info_.records);
+    reader.read([&](const Record& record) { anew.add(record); }, 1);
+    *this = std::move(anew);
+  }
+  // A driver that was killed could not write down that its trials run no more.
+  if (!driver_of(directory())) nothing_runs();
+}
+
+HYPERTUNE_INLINE TrialResult Results::trial(TrialId id) const {
+  const auto* data = find(id);
+  if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", id, trials_.size());
+  return result(*data, first_objective());
+}
+
+HYPERTUNE_INLINE TrialResult Results::best() const {
+  const Objective objective = first_objective();
+  if (auto found = find_best(objective)) return std::move(*found);
+  fail(Errc::experiment, "no trial has a result: none reported a finite '{}' ({}){}", objective.metric, counts_text(),
+       last_cause());
+}
+
+HYPERTUNE_INLINE TrialResult Results::best(std::string_view metric, std::optional<Mode> mode) const {
+  for (const auto& objective : info_.objectives)
+    if (objective.metric == metric && !mode) mode = objective.mode;
+  if (!name_of(metric))
+    fail(Errc::usage, "no trial reported a metric '{}'; reported were: {}", metric, fmt::join(names_, ", "));
+  if (!mode) fail(Errc::usage, "'{}' is no objective: say whether to minimize or to maximize it (Mode::…)", metric);
+  if (auto found = find_best({std::string(metric), *mode})) return std::move(*found);
+  fail(Errc::experiment, "no trial reported a finite '{}' ({})", metric, counts_text());
+}
+
+HYPERTUNE_INLINE void Results::history(TrialId trial, const std::function<void(const Record&)>& visitor) const {
+  const auto* data = find(trial);
+  if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", trial, trials_.size());
+  JournalReader(directory()).history(trial, visitor, data->first_record, data->last_record);
+}
+
+HYPERTUNE_INLINE const std::filesystem::path& Results::directory() const {
+  if (directory_.empty()) fail(Errc::usage, "these results were not read from a folder: use Results::read(directory)");
+  return directory_;
+}
+
+HYPERTUNE_INLINE std::optional<BestReport> Results::best_of(const TrialData& data, const Objective& objective) const {
+  const auto name = name_of(objective.metric);
+  const auto* metric = name ? data.metric(*name) : nullptr;
+  if (metric == nullptr || !metric->has_best()) return std::nullopt;
+  return BestReport{objective.metric, metric->best_step(objective.mode), metric->best(objective.mode)};
+}
+HYPERTUNE_INLINE std::optional<std::uint32_t> Results::name_of(std::string_view name) const {
+  for (std::size_t i = 0; i < names_.size(); ++i)
+    if (names_[i] == name) return static_cast<std::uint32_t>(i);
+  return std::nullopt;
+}
+HYPERTUNE_INLINE std::uint32_t Results::intern(const std::string& name) {
+  if (const auto found = name_of(name)) return *found;
+  names_.push_back(name);
+  return static_cast<std::uint32_t>(names_.size() - 1);
+}
+
+// Trials are numbered 0, 1, 2, …, so that the number is nearly always the index.
+HYPERTUNE_INLINE const Results::TrialData* Results::find(TrialId id) const {
+  if (id >= 0 && static_cast<std::size_t>(id) < trials_.size() && trials_[static_cast<std::size_t>(id)].id == id)
+    return &trials_[static_cast<std::size_t>(id)];
+  const auto at = std::lower_bound(trials_.begin(), trials_.end(), id,
+                                   [](const TrialData& trial, TrialId value) { return trial.id < value; });
+  return at != trials_.end() && at->id == id ? &*at : nullptr;
+}
+
+HYPERTUNE_INLINE void Results::set_state(TrialData& trial, TrialState state) {
+  --counts_[static_cast<std::size_t>(trial.state)];
+  ++counts_[static_cast<std::size_t>(state)];
+  trial.state = state;
+}
+HYPERTUNE_INLINE void Results::nothing_runs() {
+  if (count(TrialState::running) == 0) return;
+  for (auto& trial : trials_)
+    if (trial.state == TrialState::running) set_state(trial, TrialState::pending);
+}
+
+HYPERTUNE_INLINE void Results::add(const Record& record) {
+  info_.records = record.sequence;
+  info_.updated = record.time;
+  std::visit(
+      [&]<class Event>(const Event& event) {
+        if constexpr (requires(TrialData& trial) { take(trial, event, record.time); }) {
+          TrialData* trial = find(event.trial);
+          if (trial == nullptr) return;  // never created: the record is not this program's
+          trial->last_record = record.sequence;
+          take(*trial, event, record.time);
+        } else if constexpr (requires { take(event, record.time); }) {
+          take(event, record.time);
+        }
+      },
+      record.what);
+}
+
+HYPERTUNE_INLINE void Results::take(const record::ExperimentStarted& event, Seconds time) {
+  if (info_.starts == 0) {
+    info_.name = event.name;
+    info_.seed = event.seed;
+    info_.started = time;
+  }
+  ++info_.starts;
+  if (!event.objectives.empty()) info_.objectives = event.objectives;
+  if (info_.records > judged_until_ && event.constraints != info_.constraints) {
+    stale_ = info_.reports > 0;
+    info_.constraints = event.constraints;
+  }
+  info_.space = event.space;
+  info_.searcher = event.searcher;
+  info_.scheduler = event.scheduler;
+  info_.executor = event.executor;
+  info_.samples = event.samples;
+  info_.ended.reset();
+  info_.interrupted = false;
+  info_.why.clear();
+  nothing_runs();
+}
+HYPERTUNE_INLINE void Results::take(const record::ExperimentEnded& event, Seconds time) {
+  info_.ended = time;
+  info_.interrupted = event.interrupted;
+  info_.why = event.why;
+  nothing_runs();
+}
+HYPERTUNE_INLINE void Results::take(const record::TrialCreated& event, Seconds time) {
+  if (find(event.trial) != nullptr) return;
+  TrialData trial;
+  trial.id = event.trial;
+  trial.first_record = trial.last_record = info_.records;
+  trial.created = time;
+  trial.known = event.known;
+  detail::Encoder(trial.configuration).put(event.point, event.params);
+  trial.configuration.shrink_to_fit();
+  ++counts_[static_cast<std::size_t>(trial.state)];
+  const auto at = std::upper_bound(trials_.begin(), trials_.end(), trial.id,
+                                   [](TrialId id, const TrialData& other) { return id < other.id; });
+  trials_.insert(at, std::move(trial));
+}
+HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialStarted&, Seconds time) {
+  set_state(trial, TrialState::running);
+  ++trial.attempts;
+  if (std::isnan(trial.started)) trial.started = time;
+}
+HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialReported& event, Seconds) {
+  ++info_.reports;
+  if (trial.state == TrialState::pending && !trial.known) set_state(trial, TrialState::running);
+  double violation = 0;
+  if (!info_.constraints.empty()) {
+    const bool learnt = detail::update_excesses(trial.excesses, info_.constraints, event.metrics);
+    violation = detail::violation(trial.excesses, info_.constraints);
+    if (learnt)  // … and holds for what came before it was known
+      for (auto& metric : trial.metrics)
+        if (std::isinf(metric.violation)) metric.violation = violation;
+  }
+  for (const auto& [name, value] : event.metrics) trial.report(event.step, intern(name), value, violation);
+  trial.steps = event.step + 1;
+}
+HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialCheckpointed& event, Seconds) {
+  auto kept = trial.kept();
+  kept.push_back(event.checkpoint);
+  trial.keep(kept);
+}
+HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::CheckpointDropped& event, Seconds) {
+  auto kept = trial.kept();
+  std::erase_if(kept, [&](const CheckpointInfo& info) { return info.name == event.checkpoint.name; });
+  trial.keep(kept);
+}
+HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialPaused&, Seconds) {
+  set_state(trial, TrialState::paused);
+}
+HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::AttemptFailed& event, Seconds) {
+  ++trial.failures[static_cast<std::size_t>(event.cause.blame)];
+  ++failures_[static_cast<std::size_t>(event.cause.blame)];
+  trial.cause = std::make_shared<const Cause>(event.cause);
+  set_state(trial, TrialState::pending);  // or its end follows
+}
+HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialEnded& event, Seconds time) {
+  set_state(trial, event.state);
+  trial.ended = time;
+  if (event.cause)
+    trial.cause = std::make_shared<const Cause>(*event.cause);
+  else if (event.state != TrialState::failed)
+    trial.cause.reset();  // what made it restart is over
+}
+
+HYPERTUNE_INLINE TrialResult Results::result(const TrialData& data, const Objective& objective) const {
+  TrialResult result;
+  result.trial = data.id;
+  result.state = data.state;
+  std::tie(result.point, result.params) = detail::Decoder(data.configuration).configuration();
+  result.steps = data.steps;
+  for (const auto& metric : data.metrics)
+    if (metric.last_step == data.steps - 1) result.metrics.emplace_back(names_[metric.name], metric.last);
+  result.best = best_of(data, objective);
+  if (const auto name = name_of(objective.metric); name && result.best && !info_.constraints.empty())
+    if (const double violation = data.metric(*name)->violation; std::isfinite(violation))
+      result.feasible = violation == 0;
+  std::copy(data.failures.begin(), data.failures.end(), result.failures.begin());
+  if (data.cause) result.cause = *data.cause;
+  result.attempts = data.attempts;
+  result.known = data.known;
+  result.created = data.created;
+  if (!std::isnan(data.started)) result.started = data.started;
+  if (!std::isnan(data.ended)) result.ended = data.ended;
+  result.checkpoints = data.kept();
+  result.first_record = data.first_record;
+  result.last_record = data.last_record;
+  return result;
+}
+
+HYPERTUNE_INLINE std::optional<TrialResult> Results::find_best(const Objective& objective) const {
+  const auto name = name_of(objective.metric);
+  if (!name) return std::nullopt;
+  const TrialData* best = nullptr;
+  double best_loss = 0, best_violation = 0;
+  for (const auto& trial : trials_) {
+    const auto* metric = trial.state == TrialState::failed ? nullptr : trial.metric(*name);
+    if (metric == nullptr || !metric->has_best()) continue;
+    const double loss = objective.mode == Mode::minimize ? metric->min : -metric->max;
+    if (best == nullptr || detail::better(metric->violation, loss, best_violation, best_loss)) {
+      best = &trial;
+      best_loss = loss;
+      best_violation = metric->violation;
+    }
+  }
+  if (best == nullptr) return std::nullopt;
+  return result(*best, objective);
+}
+
+HYPERTUNE_INLINE std::vector<TrialId> Results::ranked(std::size_t limit) const {
+  struct Entry {
+    bool ranks;
+    double violation, loss;
+    TrialId id;
+    bool operator<(const Entry& other) const {
+      if (ranks != other.ranks) return ranks;
+      if (violation != other.violation) return violation < other.violation;
+      return loss != other.loss ? loss < other.loss : id < other.id;
+    }
+  };
+  const Objective objective = first_objective();
+  const auto name = name_of(objective.metric);
+  std::vector<Entry> entries;
+  entries.reserve(trials_.size());
+  for (const auto& trial : trials_) {
+    const auto* metric = name && trial.state != TrialState::failed ? trial.metric(*name) : nullptr;
+    const bool ranks = metric != nullptr && metric->has_best();
+    const double sign = objective.mode == Mode::minimize ? 1 : -1;
+    entries.push_back(
+        {ranks, ranks ? metric->violation : 0, ranks ? sign * metric->best(objective.mode) : worst_loss, trial.id});
+  }
+  const std::size_t size = limit == 0 ? entries.size() : std::min(limit, entries.size());
+  std::partial_sort(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(size), entries.end());
+  std::vector<TrialId> ids;
+  ids.reserve(size);
+  for (std::size_t i = 0; i < size; ++i) ids.push_back(entries[i].id);
+  return ids;
+}
+
+HYPERTUNE_INLINE std::vector<std::string> Results::param_names() const {
+  std::vector<std::string> names;
+  for (const auto& data : trials_) {
+    std::size_t at = 0;  // keeps the order of the space where trials differ in what is active
+    for (const auto& [name, value] : detail::Decoder(data.configuration).configuration().second) {
+      const auto found = std::find(names.begin(), names.end(), name);
+      if (found == names.end())
+        names.insert(names.begin() + static_cast<std::ptrdiff_t>(at++), name);
+      else
+        at = static_cast<std::size_t>(found - names.begin()) + 1;
+    }
+  }
+  return names;
+}
+
+HYPERTUNE_INLINE std::string Results::counts_text() const {
+  std::string text;
+  for (int i = 0; i <= static_cast<int>(TrialState::failed); ++i)
+    if (const auto state = static_cast<TrialState>(i); count(state) > 0)
+      text += detail::format("{}{} {}", text.empty() ? "" : ", ", count(state), to_string(state));
+  return text.empty() ? "no trials" : text;
+}
+HYPERTUNE_INLINE std::string Results::last_cause() const {
+  const TrialData* last = nullptr;
+  for (const auto& trial : trials_)
+    if (trial.cause && trial.state == TrialState::failed && (last == nullptr || trial.last_record > last->last_record))
+      last = &trial;
+  return last == nullptr ? "" : detail::format("; the last failure, of trial {}: {}", last->id, last->cause->text);
+}
+
+}  // namespace hypertune
+
+#include <hypertune/record/impl/results_export.hpp>
+#include <hypertune/record/impl/results_table.hpp>

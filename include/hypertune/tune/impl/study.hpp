@@ -1,0 +1,166 @@
+// How a Study keeps its experiment.
+#pragma once
+
+#include <hypertune/tune/experiment.hpp>
+#include <hypertune/tune/study.hpp>
+
+#include <chrono>
+#include <mutex>
+#include <variant>
+
+namespace hypertune {
+
+class ErasedStudy::State {
+ public:
+  State(SearchSpace space, Options options)
+      : options_(std::move(options)), experiment_(std::move(space), options_, experiment_directory(options_), facts()) {
+    Outcome out;
+    experiment_.begin(options_, now(), out);
+    experiment_.write(out, now());
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    try {
+      const std::lock_guard guard(mutex_);
+      Outcome out;
+      experiment_.controller().interrupt();
+      experiment_.end(now(), !experiment_.controller().finished(), "");
+    } catch (const Error&) {  // the disk failed earlier and the caller knows
+    }
+  }
+
+  std::optional<Ask> ask() {
+    const std::lock_guard guard(mutex_);
+    Outcome out;
+    auto& controller = experiment_.controller();
+    const auto trial = controller.ask(now(), out);
+    std::optional<Ask> asked;
+    for (const auto& command : out.commands)
+      if (const auto* go = std::get_if<Launch>(&command); go != nullptr && trial && go->trial == *trial)
+        asked = Ask{go->trial, go->params, go->point, go->next_step, go->seed};
+    experiment_.write(out, now());
+    experiment_.journal().flush();
+    return asked;
+  }
+  bool exhausted() const {
+    const std::lock_guard guard(mutex_);
+    const auto& controller = experiment_.controller();
+    return controller.exhausted() || controller.why_ended() || controller.finished();
+  }
+
+  Decision report(TrialId trial, Metrics metrics, std::optional<int> step) {
+    const std::lock_guard guard(mutex_);
+    require_running(trial);
+    Report report(std::move(metrics));
+    report.step = step;
+    if (step && *step < 0) fail(Errc::usage, "trial {}: step {} is negative: steps count from 0", trial, *step);
+    Outcome out;
+    const Attempt attempt = experiment_.controller().attempt(trial);
+    handle(Reported{trial, attempt, std::move(report), std::nullopt}, out);
+    Decision decision = Decision::go_on;
+    for (const auto& command : out.commands) {
+      if (const auto* stop = std::get_if<Stop>(&command); stop != nullptr && stop->trial == trial)
+        decision = Decision::stop;
+      if (const auto* pause = std::get_if<Pause>(&command); pause != nullptr && pause->trial == trial)
+        decision = Decision::pause;
+    }
+    out.commands.clear();
+    if (decision == Decision::pause) handle(Paused{trial, attempt, true}, out);
+    if (decision == Decision::stop) {
+      handle(Stopped{trial, attempt}, out);
+      if (experiment_.controller().state().trials()[trial].state == TrialState::completed)
+        decision = Decision::complete;
+    }
+    experiment_.journal().flush();
+    return decision;
+  }
+
+  void tell(TrialId trial, Metrics metrics) {
+    const std::lock_guard guard(mutex_);
+    require_running(trial);
+    const auto objectives = experiment_.controller().state().objectives();
+    for (const auto& objective : objectives)
+      if (find_metric(metrics, objective.metric) == nullptr)
+        fail(Errc::usage, "trial {} was told without a value of '{}'", trial, objective.metric);
+    Outcome out;
+    const Attempt attempt = experiment_.controller().attempt(trial);
+    handle(Reported{trial, attempt, Report(std::move(metrics)), std::nullopt}, out);
+    out.commands.clear();
+    handle(Finished{trial, attempt}, out);
+    experiment_.journal().flush();
+  }
+  void tell(TrialId trial, double value) { tell(trial, Metrics{{objective(), value}}); }
+  void tell(TrialId trial, const std::vector<double>& values) {
+    const auto& objectives = experiment_.controller().state().objectives();
+    if (values.size() != objectives.size())
+      fail(Errc::usage, "trial {}: {} values for {} objectives", trial, values.size(), objectives.size());
+    Metrics metrics;
+    for (std::size_t i = 0; i < values.size(); ++i) metrics.emplace_back(objectives[i].metric, values[i]);
+    tell(trial, std::move(metrics));
+  }
+  void tell_failed(TrialId trial, std::string why) {
+    const std::lock_guard guard(mutex_);
+    require_running(trial);
+    Outcome out;
+    handle(Failed{trial, experiment_.controller().attempt(trial), Cause{.text = std::move(why)}}, out);
+    experiment_.journal().flush();
+  }
+
+  Results results() {
+    experiment_.journal().drain();
+    return experiment_.results();
+  }
+  std::string objective() const { return experiment_.controller().state().objectives().front().metric; }
+  const std::filesystem::path& directory() const { return experiment_.directory(); }
+
+ private:
+  static Seconds now() {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  }
+  static ExecutorFacts facts() {
+    ExecutorFacts facts;
+    constexpr double plenty = 1e6;  // the caller decides how many trials run at once
+    facts.hosts = {Host{.name = "caller", .total = {.cpus = plenty, .gpus = plenty, .memory = 0, .custom = {}}}};
+    facts.name = "ask/tell";
+    facts.manual = true;
+    return facts;
+  }
+  void handle(Event event, Outcome& out) {
+    experiment_.controller().handle(std::move(event), now(), out);
+    experiment_.write(out, now());
+  }
+  void require_running(TrialId trial) const {
+    const auto& trials = experiment_.controller().state().trials();
+    if (!trials.contains(trial)) fail(Errc::usage, "there is no trial {}: {} were asked for", trial, trials.size());
+    if (trials[trial].state != TrialState::running)
+      fail(Errc::usage, "trial {} is {}: only a running trial can report or be told", trial,
+           to_string(trials[trial].state));
+  }
+
+  Options options_;
+  mutable std::mutex mutex_;
+  Experiment experiment_;
+};
+
+HYPERTUNE_INLINE ErasedStudy::ErasedStudy(SearchSpace space, Options options)
+    : self_(std::make_unique<State>(std::move(space), std::move(options))) {}
+HYPERTUNE_INLINE ErasedStudy::~ErasedStudy() = default;
+HYPERTUNE_INLINE std::optional<ErasedStudy::Ask> ErasedStudy::ask() { return self_->ask(); }
+HYPERTUNE_INLINE bool ErasedStudy::exhausted() const { return self_->exhausted(); }
+HYPERTUNE_INLINE Decision ErasedStudy::report(TrialId trial, Metrics metrics, std::optional<int> step) {
+  return self_->report(trial, std::move(metrics), step);
+}
+HYPERTUNE_INLINE void ErasedStudy::tell(TrialId trial, Metrics metrics) { self_->tell(trial, std::move(metrics)); }
+HYPERTUNE_INLINE void ErasedStudy::tell(TrialId trial, double value) { self_->tell(trial, value); }
+HYPERTUNE_INLINE void ErasedStudy::tell(TrialId trial, const std::vector<double>& values) {
+  self_->tell(trial, values);
+}
+HYPERTUNE_INLINE void ErasedStudy::tell_failed(TrialId trial, std::string why) {
+  self_->tell_failed(trial, std::move(why));
+}
+HYPERTUNE_INLINE Results ErasedStudy::results() { return self_->results(); }
+HYPERTUNE_INLINE std::string ErasedStudy::objective() const { return self_->objective(); }
+HYPERTUNE_INLINE const std::filesystem::path& ErasedStudy::directory() const { return self_->directory(); }
+
+}  // namespace hypertune

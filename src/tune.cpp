@@ -1,0 +1,4 @@
+// Part of hypertune::compiled: see detail/linkage.hpp.
+#include <hypertune/tune/impl/study.hpp>
+#include <hypertune/tune/impl/tune.hpp>
+#include <hypertune/tune/impl/tuner.hpp>
