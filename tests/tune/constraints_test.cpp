@@ -3,6 +3,7 @@
 #include "support/test.hpp"
 
 #include <hypertune/hypertune.hpp>
+#include <hypertune/show/progress.hpp>
 #include <hypertune/record/analysis.hpp>
 
 #include <cmath>

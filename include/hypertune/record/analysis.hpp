@@ -3,6 +3,7 @@
 
 #include <hypertune/record/fanova.hpp>
 #include <hypertune/record/pareto.hpp>
+#include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/space/space.hpp>
 
