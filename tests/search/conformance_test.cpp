@@ -1,6 +1,7 @@
 #include "support/searcher_conformance.hpp"
 
 #include <hypertune/search/adaptors.hpp>
+#include <hypertune/search/cma_es.hpp>
 #include <hypertune/search/grid.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/search/sobol.hpp>
@@ -19,6 +20,12 @@ TEST_CASE("grid keeps the laws of a searcher") {
 TEST_CASE("sobol keeps the laws of a searcher") {
   check_searcher([] { return Sobol{}; });
   check_searcher([] { return Sobol{.scramble = false}; });
+}
+TEST_CASE("cma_es keeps the laws of a searcher") {
+  check_searcher([] { return CmaEs{}; });
+  check_searcher([] { return CmaEs{.population = 4, .restarts = CmaRestarts::ipop, .shape = CmaShape::full}; },
+                 {.trials = 200, .thousand_dimensions = false});
+  check_searcher([] { return CmaEs{.sigma = 1, .shape = CmaShape::separable}; });
 }
 TEST_CASE("the adaptors keep the laws of a searcher") {
   check_searcher([] { return repeat(Random{}, 3); });

@@ -10,6 +10,7 @@
 #include <hypertune/schedule/percentile.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/search/adaptors.hpp>
+#include <hypertune/search/cma_es.hpp>
 #include <hypertune/search/grid.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/search/searcher.hpp>
@@ -38,6 +39,17 @@ inline std::string algorithm_type(const Node& node) {
       .fail("there is no {} '{}'{}; there are {}", node.path(), type, suggestion(type, known), names);
 }
 
+// The place of the word under `key` in `words`.
+inline std::size_t one_of(const Node& node, std::string_view key, const std::vector<std::string_view>& words,
+                          std::string_view fallback) {
+  const std::string word = node.is_map() ? node.get<std::string>(key, std::string(fallback)) : std::string(fallback);
+  const auto found = std::find(words.begin(), words.end(), word);
+  if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
+  std::string all;
+  for (const auto known : words) all += (all.empty() ? "" : ", ") + std::string(known);
+  node[key].fail("'{}' cannot be '{}'{}; there are {}", key, word, suggestion(word, words), all);
+}
+
 template <class Make>
 auto checked(const Node& node, Make&& make) {
   try {
@@ -50,7 +62,8 @@ auto checked(const Node& node, Make&& make) {
 
 }  // namespace detail
 
-/// search: random | grid | sobol, with `repeat: N` (each configuration N times) and `limit: N` (open suggestions).
+/// search: random | grid | sobol | cma_es, with `repeat: N` (each configuration N times) and `limit: N` (open
+/// suggestions).
 inline AnySearcher searcher_from_yaml(const Node& node) {
   const std::string type = detail::algorithm_type(node);
   const auto get = [&]<class T>(std::string_view key, T fallback) {
@@ -73,7 +86,18 @@ inline AnySearcher searcher_from_yaml(const Node& node) {
       only({"scramble"});
       return Sobol{.scramble = get("scramble", true)};
     }
-    detail::unknown_algorithm(node, type, {"random", "grid", "sobol"});
+    if (type == "cma_es") {
+      only({"population", "sigma", "restarts", "shape"});
+      CmaEs cma{.population = get("population", 0), .sigma = get("sigma", 0.0)};
+      const std::vector<std::string_view> restarts{"none", "ipop", "bipop"}, shapes{"automatic", "full", "separable"};
+      cma.restarts = static_cast<CmaRestarts>(detail::one_of(node, "restarts", restarts, "bipop"));
+      cma.shape = static_cast<CmaShape>(detail::one_of(node, "shape", shapes, "automatic"));
+      return detail::checked(node, [&] {
+        cma.check();
+        return cma;
+      });
+    }
+    detail::unknown_algorithm(node, type, {"random", "grid", "sobol", "cma_es"});
   };
   AnySearcher searcher = base();
   if (const int times = get("repeat", 1); times > 1)

@@ -1,0 +1,42 @@
+// Where a population begins: evenly over the space, or where the user believes good values are.
+#pragma once
+
+#include <hypertune/search/detail/genes.hpp>
+#include <hypertune/search/sobol.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace hypertune::detail {
+
+/// The first genomes of a population, by trial number: those of a scrambled Sobol sequence, or, where the user has
+/// priors, three out of four are drawn from them.
+class StartingDesign {
+ public:
+  StartingDesign() = default;
+  StartingDesign(const Genes& genes, std::uint64_t seed)
+      : sobol_(std::min(genes.size(), SobolSequence::max_dimensions), true, seed), prior_(genes.space().has_prior()) {}
+
+  /// Writes the genome of `trial`. Attempts after the first one (which met no constraints) are drawn from `rng`.
+  void draw(const Genes& genes, TrialId trial, int attempt, Rng& rng, std::vector<double>& genome) const {
+    const auto index = static_cast<std::uint64_t>(trial);
+    if (prior_ && index % 4 != 3) {
+      genome = genes.genome(genes.space().sample_prior(rng));
+      for (double& x : genome)
+        if (!is_active(x)) x = uniform01(rng);
+      return;
+    }
+    for (std::size_t i = 0; i < genes.size(); ++i) {
+      const bool covered = attempt == 0 && i < SobolSequence::max_dimensions;
+      genome[genes[i].dimension] = covered ? sobol_.at(index % SobolSequence::length, i) : uniform01(rng);
+    }
+  }
+
+ private:
+  SobolSequence sobol_;
+  bool prior_ = false;
+};
+
+}  // namespace hypertune::detail
