@@ -13,6 +13,7 @@
 #include <hypertune/schedule/percentile.hpp>
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/search/cma_es.hpp>
+#include <hypertune/search/gaussian_process.hpp>
 #include <hypertune/search/grid.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/search/sobol.hpp>

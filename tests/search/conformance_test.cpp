@@ -2,6 +2,7 @@
 
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/search/cma_es.hpp>
+#include <hypertune/search/gaussian_process.hpp>
 #include <hypertune/search/grid.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/search/sobol.hpp>
@@ -26,6 +27,12 @@ TEST_CASE("cma_es keeps the laws of a searcher") {
   check_searcher([] { return CmaEs{.population = 4, .restarts = CmaRestarts::ipop, .shape = CmaShape::full}; },
                  {.trials = 200, .thousand_dimensions = false});
   check_searcher([] { return CmaEs{.sigma = 1, .shape = CmaShape::separable}; });
+}
+TEST_CASE("gp keeps the laws of a searcher") {
+  check_searcher([] { return GaussianProcess{}; }, {.trials = 40});
+  check_searcher([] { return GaussianProcess{.startup = 2, .local = 20}; },
+                 {.trials = 50, .thousand_dimensions = false});
+  check_searcher([] { return GaussianProcess{}; }, {.trials = 25, .thousand_dimensions = false, .objectives = 2});
 }
 TEST_CASE("the adaptors keep the laws of a searcher") {
   check_searcher([] { return repeat(Random{}, 3); });

@@ -11,6 +11,7 @@
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/search/cma_es.hpp>
+#include <hypertune/search/gaussian_process.hpp>
 #include <hypertune/search/grid.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/search/searcher.hpp>
@@ -62,7 +63,7 @@ auto checked(const Node& node, Make&& make) {
 
 }  // namespace detail
 
-/// search: random | grid | sobol | cma_es, with `repeat: N` (each configuration N times) and `limit: N` (open
+/// search: random | grid | sobol | cma_es | gp, with `repeat: N` (each configuration N times) and `limit: N` (open
 /// suggestions).
 inline AnySearcher searcher_from_yaml(const Node& node) {
   const std::string type = detail::algorithm_type(node);
@@ -97,7 +98,14 @@ inline AnySearcher searcher_from_yaml(const Node& node) {
         return cma;
       });
     }
-    detail::unknown_algorithm(node, type, {"random", "grid", "sobol", "cma_es"});
+    if (type == "gp") {
+      only({"startup", "local", "prior_confidence"});
+      GaussianProcess gp{
+          .startup = get("startup", 0), .local = get("local", 250), .prior_confidence = get("prior_confidence", 0.0)};
+      detail::checked(node, [&] { gp.check(); });
+      return gp;
+    }
+    detail::unknown_algorithm(node, type, {"random", "grid", "sobol", "cma_es", "gp"});
   };
   AnySearcher searcher = base();
   if (const int times = get("repeat", 1); times > 1)

@@ -1,0 +1,558 @@
+#include "support/test.hpp"
+
+#include <hypertune/detail/lbfgs.hpp>
+#include <hypertune/search/gaussian_process.hpp>
+#include <hypertune/search/random.hpp>
+#include <hypertune/space/space.hpp>
+
+#include <functional>
+#include <set>
+
+#if __has_include(<Eigen/Dense>)
+#include <Eigen/Dense>
+#endif
+
+using namespace hypertune;
+using namespace hypertune::detail;
+using namespace hypertune::detail::gp;
+
+namespace {
+
+/// Some numeric features and one of labels.
+struct Sample {
+  Inputs inputs;
+  std::vector<std::vector<double>> points;
+  std::vector<double> outputs;
+  Hyper hyper;
+
+  Sample(std::uint64_t seed, std::size_t n, std::size_t numeric) {
+    Rng rng(seed);
+    std::vector<std::uint8_t> kinds(numeric, 0);
+    kinds.push_back(1);
+    inputs = Inputs(kinds);
+    for (std::size_t i = 0; i < n; ++i) {
+      points.push_back(point(rng));
+      inputs.add(points.back());
+      outputs.push_back(std::sin(5 * points.back().front()) + points.back().back() + 0.1 * uniform01(rng));
+    }
+    for (std::size_t k = 0; k <= numeric; ++k) hyper.log.push_back(-1 + 1.5 * uniform01(rng));
+    hyper.log.push_back(0.3);
+    hyper.log.push_back(-4);
+  }
+  std::vector<double> point(Rng& rng) const {
+    std::vector<double> p(inputs.features());
+    for (double& x : p) x = uniform01(rng);
+    p.back() = std::floor(3 * p.back());
+    return p;
+  }
+};
+
+double simpson(const std::function<double(double)>& f, double a, double b) {
+  const int n = 20'000;
+  double sum = f(a) + f(b);
+  for (int i = 1; i < n; ++i) sum += f(a + (b - a) * i / n) * (i % 2 == 1 ? 4 : 2);
+  return sum * (b - a) / n / 3;
+}
+
+struct Outcome {
+  double loss = 0;
+  std::vector<double> constraints{};
+};
+
+/// Runs trials one after the other and returns their points.
+template <class Function>
+std::vector<Point> run(AnySearcher searcher, const SearchSpace& space, int trials, std::uint64_t seed, Function f,
+                       std::size_t constraints = 0) {
+  searcher.prepare(space, {.constraints = constraints, .samples = trials, .seed = seed});
+  std::vector<Point> points;
+  for (TrialId t = 0; t < trials; ++t) {
+    Rng rng = derived_rng(seed, {static_cast<std::uint64_t>(t)});
+    const Suggestion s = searcher.suggest({.trial = t, .rng = rng});
+    REQUIRE(s.kind == Suggestion::Kind::point);
+    REQUIRE_FALSE(space.invalid(s.point));
+    REQUIRE(space.feasible(s.point));
+    points.push_back(s.point);
+    const Outcome o = f(s.point);
+    searcher.observe({.kind = Observation::Kind::started, .trial = t, .point = s.point});
+    searcher.observe({.kind = Observation::Kind::ended,
+                      .trial = t,
+                      .point = s.point,
+                      .steps = 1,
+                      .losses = {&o.loss, 1},
+                      .constraints = o.constraints,
+                      .state = TrialState::completed});
+  }
+  return points;
+}
+template <class Function>
+double best(const std::vector<Point>& points, Function f) {
+  double least = worst_loss;
+  for (const Point& p : points) least = std::min(least, f(p));
+  return least;
+}
+double square(double x) { return x * x; }
+
+SearchSpace cube(int dimensions, double lower, double upper) {
+  std::vector<Dim<Params>> dims;
+  for (int i = 0; i < dimensions; ++i) dims.push_back(dim("x" + std::to_string(i), uniform(lower, upper)));
+  return Space<>(dims);
+}
+
+}  // namespace
+
+TEST_CASE("minimise() finds minima inside a box and on its walls") {
+  const auto rosenbrock = [](const std::vector<double>& x, std::vector<double>& g) {
+    const double a = x[1] - x[0] * x[0], b = 1 - x[0];
+    g[0] = -400 * x[0] * a - 2 * b;
+    g[1] = 200 * a;
+    return 100 * a * a + b * b;
+  };
+  const std::vector<double> lower = {-2, -2}, upper = {2, 2}, tight = {0.5, 2};
+  std::vector<double> x = {-1.2, 1};
+  REQUIRE(minimise(rosenbrock, x, lower, upper, {.evaluations = 200}) < 1e-8);
+  REQUIRE(x[0] == Approx(1).margin(1e-3));
+  x = {-1.2, 1};
+  minimise(rosenbrock, x, lower, tight, {.evaluations = 200});
+  REQUIRE(x[0] == 0.5);
+  REQUIRE(x[1] == Approx(0.25).margin(1e-4));
+  x = {-1.2, 1};
+  REQUIRE(minimise(rosenbrock, x, {}, {}, {.evaluations = 200}) < 1e-8);
+  const auto wall = [](const std::vector<double>& p, std::vector<double>& g) {  // no value beyond 0.3
+    g[0] = -1;
+    return p[0] > 0.3 ? std::numeric_limits<double>::quiet_NaN() : -p[0];
+  };
+  x = {0};
+  minimise(wall, x, {}, {}, {.evaluations = 100});
+  REQUIRE(x[0] == Approx(0.3).margin(0.05));
+}
+
+TEST_CASE("the gradients of a marginal likelihood and of its prior are those of finite differences") {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const Sample s(seed, 17, 3);
+    const HyperPrior prior(s.inputs.features());
+    std::vector<double> gradient, unused;
+    Model::loss(s.inputs, s.outputs, s.hyper, &gradient);
+    prior.add(s.hyper, &gradient);
+    for (std::size_t i = 0; i < s.hyper.log.size(); ++i) {
+      const double step = 1e-5;
+      const auto at = [&](double change) {
+        Hyper h = s.hyper;
+        h.log[i] += change;
+        return Model::loss(s.inputs, s.outputs, h, nullptr) + prior.add(h, nullptr);
+      };
+      REQUIRE(gradient[i] == Approx((at(step) - at(-step)) / (2 * step)).epsilon(1e-5).margin(1e-6));
+    }
+  }
+}
+
+#if __has_include(<Eigen/Dense>)
+TEST_CASE("the marginal likelihood and the posterior are those of the textbook") {
+  const Sample s(4, 23, 4);
+  const auto n = static_cast<Eigen::Index>(s.points.size());
+  const auto kernel = [&](const std::vector<double>& a, const std::vector<double>& b) {
+    double square = 0;
+    for (std::size_t k = 0; k < a.size(); ++k) {
+      const double d = k + 1 == a.size() ? (a[k] == b[k] ? 0 : 1) : a[k] - b[k];
+      square += d * d * std::exp(-2 * s.hyper.log[k]);
+    }
+    const double r = std::sqrt(5 * square);
+    return std::exp(0.3) * (1 + r + r * r / 3) * std::exp(-r);
+  };
+  Eigen::MatrixXd k(n, n);
+  Eigen::VectorXd y(n);
+  for (Eigen::Index i = 0; i < n; ++i) {
+    y(i) = s.outputs[static_cast<std::size_t>(i)];
+    for (Eigen::Index j = 0; j < n; ++j)
+      k(i, j) = kernel(s.points[static_cast<std::size_t>(i)], s.points[static_cast<std::size_t>(j)]) +
+                (i == j ? std::exp(-4.0) : 0);
+  }
+  const Eigen::MatrixXd inverse = k.inverse();
+  const Eigen::VectorXd ones = Eigen::VectorXd::Ones(n);
+  const double mean = ones.dot(inverse * y) / (1 + ones.dot(inverse * ones));
+  const Eigen::VectorXd rest = y - mean * ones;
+  const double expected = (rest.dot(inverse * rest) + mean * mean) / 2 + std::log(k.determinant()) / 2;
+  REQUIRE(Model::loss(s.inputs, s.outputs, s.hyper, nullptr) == Approx(expected).epsilon(1e-9));
+
+  const auto model = Model::of(s.inputs, s.outputs, s.hyper);
+  REQUIRE(model);
+  Rng rng(5);
+  Matrix points(9, s.inputs.features());
+  std::vector<double> means, variances;
+  for (std::size_t i = 0; i < points.rows(); ++i) {
+    const auto p = s.point(rng);
+    std::copy(p.begin(), p.end(), points.row(i));
+  }
+  model->posterior(points, 9, means, variances);
+  for (std::size_t i = 0; i < points.rows(); ++i) {
+    const std::vector<double> x(points.row(i), points.row(i) + points.cols());
+    Eigen::VectorXd c(n);
+    for (Eigen::Index j = 0; j < n; ++j) c(j) = kernel(x, s.points[static_cast<std::size_t>(j)]);
+    REQUIRE(means[i] == Approx(mean + c.dot(inverse * rest)).epsilon(1e-9).margin(1e-9));
+    REQUIRE(variances[i] == Approx(std::exp(0.3) - c.dot(inverse * c)).epsilon(1e-8).margin(1e-9));
+    Posterior one;
+    model->posterior(x, one, false);
+    REQUIRE(one.mean == Approx(means[i]).epsilon(1e-12));
+    REQUIRE(one.variance == Approx(variances[i]).epsilon(1e-9));
+  }
+  const auto fitted = model->fitted();
+  for (std::size_t i = 0; i < fitted.size(); ++i) {
+    Posterior one;
+    model->posterior(s.points[i], one, false);
+    REQUIRE(fitted[i] == Approx(one.mean).margin(1e-9));
+  }
+}
+#endif
+
+TEST_CASE("a model to which points are appended is the model of all of them") {
+  const Sample s(6, 20, 2);
+  Inputs half(s.inputs.categorical);
+  for (std::size_t i = 0; i < 10; ++i) half.add(s.points[i]);
+  auto grown = Model::of(half, {s.outputs.begin(), s.outputs.begin() + 10}, s.hyper);
+  const auto whole = Model::of(s.inputs, s.outputs, s.hyper);
+  REQUIRE((grown && whole));
+  for (std::size_t i = 10; i < 20; ++i) REQUIRE(grown->append(s.points[i], s.outputs[i]));
+  Rng rng(7);
+  for (int i = 0; i < 10; ++i) {
+    Posterior a, b;
+    const auto x = s.point(rng);
+    grown->posterior(x, a, false);
+    whole->posterior(x, b, false);
+    REQUIRE(a.mean == Approx(b.mean).epsilon(1e-9));
+    REQUIRE(a.variance == Approx(b.variance).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("log h and log Phi are those of numeric integration, far into their tails") {
+  // With z = -t: h(z) = phi(t) * integral over u > 0 of u exp(-u^2/2 - t u), and Phi(z) the same without the u.
+  for (const double t : {-8.0, -2.0, 0.0, 0.5, 1.0, 3.0, 5.9, 6.1, 10.0, 40.0, 1e3, 1e6, 1e9}) {
+    const double width = t > 1 ? 60 / t : 40 + 2 * std::fabs(t);
+    const double area = simpson([&](double u) { return u * std::exp(-u * u / 2 - t * u); }, 0, width);
+    const double mass = simpson([&](double u) { return std::exp(-u * u / 2 - t * u); }, 0, width);
+    const double density = -t * t / 2 - 0.5 * std::log(2 * M_PI);
+    REQUIRE(LogImprovement(-t).log_h == Approx(density + std::log(area)).epsilon(1e-9).margin(1e-7));
+    REQUIRE(LogCdf(-t).value == Approx(density + std::log(mass)).epsilon(1e-9).margin(1e-7));
+  }
+  for (const double z : {5.0, 1.0, 0.0, -1.0, -5.9, -6.1, -20.0, -1e4}) {
+    const double step = 1e-6 * std::max(1.0, std::fabs(z));
+    const LogImprovement at(z);
+    REQUIRE(at.cdf_ratio ==
+            Approx((LogImprovement(z + step).log_h - LogImprovement(z - step).log_h) / (2 * step)).epsilon(1e-6));
+    REQUIRE(at.density_ratio == Approx(1 - z * at.cdf_ratio).epsilon(1e-6).margin(1e-6));
+    REQUIRE(LogCdf(z).slope ==
+            Approx((LogCdf(z + step).value - LogCdf(z - step).value) / (2 * step)).epsilon(1e-6).margin(1e-9));
+  }
+  REQUIRE(std::isfinite(LogImprovement(-1e150).log_h));
+}
+
+TEST_CASE("the slopes of the acquisition are those of finite differences") {
+  const SearchSpace s =
+      space(dim("a", uniform(0, 1)), dim("b", uniform(0, 1)), dim("c", choice<std::string>({"x", "y"})));
+  const Encoding encoding(s);
+  const Sample sample(8, 15, 2);
+  std::vector<double> other = sample.outputs;
+  for (std::size_t i = 0; i < other.size(); ++i) other[i] = sample.points[i][1] - 0.3;
+  const auto objective = Model::of(sample.inputs, sample.outputs, sample.hyper);
+  const auto constraint = Model::of(sample.inputs, other, sample.hyper);
+  REQUIRE((objective && constraint));
+  Rng rng(9);
+  for (const double target : {2.0, 0.0, -30.0}) {
+    const Acquisition a{.encoding = &encoding, .objective = &*objective, .best = target, .constraints = {&*constraint}};
+    for (int i = 0; i < 10; ++i) {
+      Candidate c;
+      c.unit = {0.1 + 0.8 * uniform01(rng), 0.1 + 0.8 * uniform01(rng), uniform01(rng)};
+      REQUIRE(encoding.settle(c, rng));
+      std::vector<double> slope;
+      const double value = a.evaluate(c, &slope);
+      std::vector<Candidate> batch = {c};
+      a.evaluate(batch);
+      REQUIRE(batch.front().value == Approx(value).epsilon(1e-9));
+      for (std::size_t k = 0; k < 2; ++k) {
+        const auto at = [&](double change) {
+          Candidate moved = c;
+          moved.features[k] += change;
+          return a.evaluate(moved, nullptr);
+        };
+        REQUIRE(slope[k] == Approx((at(1e-6) - at(-1e-6)) / 2e-6).epsilon(1e-4).margin(1e-5));
+      }
+      REQUIRE(slope[2] == 0);
+    }
+  }
+}
+
+TEST_CASE("losses are bent monotonically, whatever their offset and scale") {
+  Rng rng(10);
+  std::vector<double> losses;
+  for (int i = 0; i < 30; ++i) losses.push_back(std::exp(8 * uniform01(rng)));
+  for (const Bend bend : all_bends) {
+    const auto t = transform(losses, bend).values;
+    double mean = 0, square_sum = 0;
+    for (std::size_t i = 0; i < t.size(); ++i) {
+      mean += t[i];
+      square_sum += t[i] * t[i];
+      for (std::size_t j = 0; j < t.size(); ++j)
+        if (losses[i] < losses[j]) REQUIRE(t[i] <= t[j]);
+    }
+    REQUIRE(mean == Approx(0).margin(1e-9));
+    REQUIRE(square_sum == Approx(30));
+    std::vector<double> moved = losses;
+    for (double& y : moved) y = 1000 + 7 * y;
+    const auto m = transform(moved, bend).values;
+    for (std::size_t i = 0; i < t.size(); ++i) REQUIRE(m[i] == Approx(t[i]).margin(1e-6));
+    const double inf = worst_loss;
+    const std::vector<std::vector<double>> odd = {{1, 2, inf},   {1, 1, 1},    {inf, inf, 3},  {1e308, -1e308, 0},
+                                                  {1e308, 1, 2}, {-inf, 1, 2}, {1, 1, 1, 1, 2}};
+    for (const auto& hard : odd) {
+      const auto b = transform(hard, bend).values;
+      for (const double y : b) REQUIRE(std::isfinite(y));
+    }
+    const auto failed = transform({1, 2, inf}, bend).values;
+    REQUIRE(failed[2] >= failed[1]);
+  }
+  const auto bent = transform_constraint({-3, 0, 5, 1e300});
+  REQUIRE(bent[1] == 0);
+  REQUIRE((bent[0] < 0 && bent[2] > 0 && bent[3] > bent[2] && std::isfinite(bent[3])));
+}
+
+TEST_CASE("conditions are encoded so that the kernel stays positive definite") {
+  const SearchSpace s = space(dim("kind", choice<std::string>({"a", "b"})), dim("x", uniform(0, 1)).when("kind", "a"),
+                              dim("n", integer(1, 9)), dim("deep", uniform(0, 1)).when_between("n", 5, 9));
+  const Encoding encoding(s);
+  REQUIRE(encoding.features() == 5);  // an indicator for "deep", none for "x": its parent is a choice
+  Rng rng(11);
+  Inputs inputs(encoding.categorical());
+  std::vector<double> outputs;
+  for (int i = 0; i < 60; ++i) {
+    const Point p = s.sample(rng);
+    const auto f = encoding.features(p);
+    for (const double x : f) REQUIRE(std::isfinite(x));
+    REQUIRE(f[4] == (is_active(p[3]) ? 1 : 0));
+    inputs.add(f);
+    outputs.push_back(uniform01(rng));
+  }
+  const auto model = Model::of(inputs, outputs, HyperPrior(5).start(5, 1, 1e-6));
+  REQUIRE(model);
+  for (const auto& d : encoding.dimensions())
+    for (std::size_t k = 0; k < d.options; ++k) {
+      std::vector<double> unit(s.size(), 0.99);
+      unit[d.index] = encoding.unit_of(d, k);
+      const Point p = s.from_unit(unit, rng);
+      REQUIRE(encoding.option_of(d, p[d.index]) == k);
+    }
+}
+
+TEST_CASE("gp finds minima that random search does not") {
+  struct Case {
+    SearchSpace space;
+    std::function<double(const Point&)> f;
+    double target;
+  };
+  const std::vector<Case> cases = {
+      {cube(2, -5, 15),
+       [](const Point& x) {  // Branin
+         const double y = x[1], b = 5.1 / (4 * M_PI * M_PI);
+         return square(y - b * x[0] * x[0] + 5 / M_PI * x[0] - 6) + 10 * (1 - 1 / (8 * M_PI)) * std::cos(x[0]) + 10 -
+                0.397887;
+       },
+       0.01},
+      {cube(5, -3, 8),
+       [](const Point& x) {
+         double sum = 0;
+         for (std::size_t i = 0; i < x.size(); ++i) sum += static_cast<double>(i + 1) * square(x[i] - 1.5);
+         return sum;
+       },
+       0.1},
+      {space(dim("lr", log_uniform(1e-6, 1.0)), dim("n", integer(1, 100)),
+             dim("c", choice<std::string>({"a", "b", "c"}))),
+       [](const Point& x) { return square(std::log10(x[0]) + 3) + square((x[1] - 33) / 20) + (x[2] == 1 ? 0.0 : 0.5); },
+       0.01},
+  };
+  for (const auto& c : cases) {
+    std::vector<double> ours, random;
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      const auto outcome = [&](const Point& p) { return Outcome{c.f(p)}; };
+      ours.push_back(best(run(GaussianProcess{}, c.space, 45, seed, outcome), c.f));
+      random.push_back(best(run(Random{}, c.space, 45, seed, outcome), c.f));
+    }
+    std::sort(ours.begin(), ours.end());
+    std::sort(random.begin(), random.end());
+    REQUIRE(ours[1] < c.target);
+    REQUIRE(ours[1] < random[1] / 3);
+  }
+}
+
+TEST_CASE("gp goes on where constraints leave one point in a hundred") {
+  const SearchSpace s =
+      space(dim("a", uniform(0, 1)), dim("b", uniform(0, 1))).constraint("a sliver", [](const Params& p) {
+        return std::fabs(p.get<double>("a") - p.get<double>("b")) < 0.005;
+      });
+  const auto f = [](const Point& x) { return square(x[0] - 0.7); };
+  REQUIRE(best(run(GaussianProcess{}, s, 20, 1, [&](const Point& p) { return Outcome{f(p)}; }), f) < 1e-3);
+}
+
+TEST_CASE("gp learns constraints and stays within them") {
+  const SearchSpace s = cube(2, 0, 1);
+  const auto violation = [](const Point& x) { return 0.8 - x[0] - x[1] / 4; };  // met in a corner only
+  const auto f = [](const Point& x) { return x[0] + x[1]; };                    // least outside of it
+  const auto points =
+      run(GaussianProcess{}, s, 40, 3, [&](const Point& p) { return Outcome{f(p), {violation(p)}}; }, 1);
+  double least = worst_loss;
+  int met = 0;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (violation(points[i]) > 0) continue;
+    least = std::min(least, f(points[i]));
+    met += i >= 20 ? 1 : 0;
+  }
+  REQUIRE(least < 0.83);  // 0.8 at (0.8, 0)
+  REQUIRE(met >= 5);
+  // Nothing is known of a constraint that is never reported.
+  run(GaussianProcess{}, s, 15, 3, [&](const Point& p) { return Outcome{f(p), {std::nan("")}}; }, 1);
+}
+
+TEST_CASE("gp asks pending trials apart, and copes with those that never return") {
+  const SearchSpace s = cube(3, 0, 1);
+  GaussianProcess gp;
+  gp.prepare(s, {.parallelism = 8});
+  const auto f = [](const Point& x) { return square(x[0] - 0.4) + square(x[1] - 0.4) + square(x[2] - 0.4); };
+  TrialId t = 0;
+  const auto next = [&] {
+    Rng rng = derived_rng(1, {static_cast<std::uint64_t>(t)});
+    Point p = gp.suggest({.trial = t, .rng = rng}).point;
+    gp.observe({.kind = Observation::Kind::started, .trial = t, .point = p});
+    return p;
+  };
+  for (; t < 20; ++t) {
+    const Point p = next();
+    const double loss = f(p);
+    gp.observe({.kind = Observation::Kind::ended,
+                .trial = t,
+                .point = p,
+                .losses = {&loss, 1},
+                .state = TrialState::completed});
+  }
+  std::vector<Point> pending;
+  for (; t < 100; ++t) {
+    pending.push_back(next());
+    for (std::size_t i = 0; i + 1 < std::min<std::size_t>(pending.size(), 12); ++i) {
+      double distance = 0;
+      for (std::size_t d = 0; d < 3; ++d) distance += square(pending[i][d] - pending.back()[d]);
+      REQUIRE(distance > 1e-10);
+    }
+  }
+}
+
+TEST_CASE("gp takes a stopped trial for what it is worth") {
+  // The loss falls with the steps, to 0.2 times what it starts with: a trial stopped early looks worse than it is.
+  const SearchSpace s = cube(2, 0, 1);
+  GaussianProcess gp;
+  gp.prepare(s, {.samples = 40});
+  const auto f = [](const Point& x, int steps) {
+    return (0.1 + square(x[0] - 0.3) + square(x[1] - 0.6)) * (0.2 + 0.8 / steps);
+  };
+  double least = worst_loss;
+  for (TrialId t = 0; t < 40; ++t) {
+    Rng rng = derived_rng(5, {static_cast<std::uint64_t>(t)});
+    const Point p = gp.suggest({.trial = t, .rng = rng}).point;
+    gp.observe({.kind = Observation::Kind::started, .trial = t, .point = p});
+    const bool stopped = t % 3 != 0;
+    const int last = stopped ? 3 : 27;
+    double loss = 0;
+    for (const int step : {1, 3, 9, 27}) {
+      if (step > last) break;
+      loss = f(p, step);
+      gp.observe({.kind = Observation::Kind::report, .trial = t, .point = p, .steps = step, .losses = {&loss, 1}});
+    }
+    gp.observe({.kind = Observation::Kind::ended,
+                .trial = t,
+                .point = p,
+                .steps = last,
+                .losses = {&loss, 1},
+                .state = stopped ? TrialState::stopped : TrialState::completed});
+    if (t > 20) least = std::min(least, square(p[0] - 0.3) + square(p[1] - 0.6));
+  }
+  REQUIRE(least < 1e-3);
+}
+
+TEST_CASE("gp spreads over the Pareto front of two objectives") {
+  const SearchSpace s = cube(2, 0, 1);
+  GaussianProcess gp;
+  gp.prepare(s, {.objectives = 2, .samples = 60});
+  std::vector<Point> points;
+  for (TrialId t = 0; t < 60; ++t) {
+    Rng rng = derived_rng(6, {static_cast<std::uint64_t>(t)});
+    const Point p = gp.suggest({.trial = t, .rng = rng}).point;
+    gp.observe({.kind = Observation::Kind::started, .trial = t, .point = p});
+    const std::vector<double> losses = {square(p[0]) + square(p[1] - 0.5), square(p[0] - 1) + square(p[1] - 0.5)};
+    gp.observe(
+        {.kind = Observation::Kind::ended, .trial = t, .point = p, .losses = losses, .state = TrialState::completed});
+    points.push_back(p);
+  }
+  std::set<int> tenths;  // the front is the line x1 = 0.5
+  for (const Point& p : points)
+    if (std::fabs(p[1] - 0.5) < 0.05) tenths.insert(static_cast<int>(p[0] * 10));
+  REQUIRE(tenths.size() >= 7);
+}
+
+TEST_CASE("gp believes the user until the data say otherwise") {
+  const SearchSpace s = space(dim("x", uniform(0, 1)).prior(0.8, 0.05), dim("y", uniform(0, 1)));
+  int near_belief = 0;
+  const auto points =
+      run(GaussianProcess{}, s, 60, 2, [](const Point& p) { return Outcome{square(p[0] - 0.2) + square(p[1] - 0.5)}; });
+  for (std::size_t i = 0; i < 12; ++i) near_belief += std::fabs(points[i][0] - 0.8) < 0.15 ? 1 : 0;
+  REQUIRE(near_belief >= 5);
+  REQUIRE(best(points, [](const Point& p) { return std::fabs(p[0] - 0.2); }) < 0.02);
+}
+
+TEST_CASE("gp searches in a region once there is more than it models") {
+  const SearchSpace s = cube(4, 0, 1);
+  const auto f = [](const Point& x) {
+    double sum = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) sum += square(x[i] - 0.37) + 0.05 * (1 - std::cos(20 * (x[i] - 0.37)));
+    return sum;
+  };
+  const auto points = run(GaussianProcess{.local = 30}, s, 140, 1, [&](const Point& p) { return Outcome{f(p)}; });
+  REQUIRE(best(points, f) < 0.02);
+  // When the region has collapsed the search begins anew, elsewhere.
+  GaussianProcess gp{.local = 20};
+  gp.prepare(s, {});
+  for (TrialId t = 0; t < 120; ++t) {
+    Rng rng = derived_rng(1, {static_cast<std::uint64_t>(t)});
+    const Point p = gp.suggest({.trial = t, .rng = rng}).point;
+    const double loss = t == 0 ? 0 : 1;
+    gp.observe({.kind = Observation::Kind::started, .trial = t, .point = p});
+    gp.observe({.kind = Observation::Kind::ended,
+                .trial = t,
+                .point = p,
+                .losses = {&loss, 1},
+                .state = TrialState::completed});
+  }
+  REQUIRE(gp.state_.epoch > 0);
+}
+
+TEST_CASE("gp survives losses without meaning") {
+  const SearchSpace s = space(dim("a", uniform(0, 1)), dim("b", integer(1, 3)), dim("c", boolean()));
+  int count = 0;
+  for (const double constant : {0.0, 1e308, -1e308, worst_loss})
+    run(GaussianProcess{}, s, 25, 1, [&](const Point&) { return Outcome{constant}; });
+  run(GaussianProcess{}, s, 40, 2, [&](const Point&) {
+    return Outcome{++count % 4 == 0 ? worst_loss : count % 5 == 0 ? 1e308 : -1e300 * count};
+  });
+  // What is tiny beside its offset is no loss to speak of.
+  run(GaussianProcess{}, s, 25, 3, [&](const Point& p) { return Outcome{1e15 + 1e-3 * p[0]}; });
+}
+
+TEST_CASE("gp says what is wrong with its options") {
+  const SearchSpace s = cube(2, 0, 1);
+  const auto message = [&](GaussianProcess gp) {
+    try {
+      gp.prepare(s, {});
+    } catch (const Error& e) {
+      REQUIRE(e.code() == Errc::usage);
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  REQUIRE_THAT(message({.startup = -1}), ContainsSubstring("'startup' is -1"));
+  REQUIRE_THAT(message({.local = 3}), ContainsSubstring("'local' is 3"));
+  REQUIRE_THAT(message({.prior_confidence = -2}), ContainsSubstring("'prior_confidence' is -2"));
+  REQUIRE(message({}).empty());
+}
