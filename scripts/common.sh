@@ -56,9 +56,7 @@ run_ctest() {
   shift 2
   say "$name"
   log=$(mktemp)
-  # A second try, whose need stands in the log: a test that uses it is to be mended, not to be trusted.
-  # One at a time: tests of real processes are about time, and disturb each other.
-  ctest --test-dir "$dir" -j 1 --no-tests=error --repeat until-pass:3 "$@" </dev/null 2>&1 | tee "$log" || true
+  ctest --test-dir "$dir" -j "$jobs" --no-tests=error "$@" </dev/null 2>&1 | tee "$log" || true
   summary=$(sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests? failed out of ([0-9]+).*/\1 \2/p' "$log")
   if [[ -z $summary ]]; then
     miss "$name: ctest gave no result"

@@ -97,9 +97,9 @@ def measure(figures, args):
         return lambda: ask([*command, "{dir}/experiment"], 300)["per_s"]
 
     row = "no-op trials"
-    figures.measure(row, "hypertune, threads, Journal", "trials/s", some, own([*overhead, "noop", "threads", "2000" if quick else "10000", "2", "csv"]))
-    figures.measure(row, "hypertune, threads, Journal, no progress.csv", "trials/s", some,
-                    own([*overhead, "noop", "threads", "2000" if quick else "10000", "2", "bare"]))
+    trials = "2000" if quick else "20000"
+    figures.measure(row, "hypertune, threads, Journal", "trials/s", some, own([*overhead, "noop", "threads", trials, "2", "bare"]))
+    figures.measure(row, "hypertune, the same and a progress.csv each", "trials/s", some, own([*overhead, "noop", "threads", trials, "2", "csv"]))
     if ray:
         trials = 60 if quick else 500
         figures.measure(row, "Ray Tune, reuse_actors=True", "trials/s", few, rate([*ray, "noop", str(trials), "2", "1"]))
@@ -109,16 +109,16 @@ def measure(figures, args):
             figures.measure(row, f"Optuna, {kind}, n_jobs={jobs}", "trials/s", few, rate([*optuna, "noop", kind, str(trials), jobs]))
 
     row = "no-op trials, a process each or reused"
-    figures.measure(row, "hypertune, processes reused, Journal", "trials/s", some, own([*overhead, "noop", "processes", "1000" if quick else "2000", "2", "csv"]))
-    figures.measure(row, "hypertune, processes reused, no progress.csv", "trials/s", some,
-                    own([*overhead, "noop", "processes", "1000" if quick else "2000", "2", "bare"]))
+    trials = "1000" if quick else "5000"
+    figures.measure(row, "hypertune, processes reused, Journal", "trials/s", some, own([*overhead, "noop", "processes", trials, "2", "bare"]))
+    figures.measure(row, "hypertune, the same and a progress.csv each", "trials/s", some, own([*overhead, "noop", "processes", trials, "2", "csv"]))
     for r in [r for r in figures.rows if r["who"].startswith("Ray Tune, reuse")]:
         figures.rows.append({**r, "row": row})
 
     row = "reports through ASHA"
     trials = "1000" if quick else "20000"
-    figures.measure(row, "hypertune, threads, Journal", "reports/s", some, own([*overhead, "asha", trials, "27", "2", "csv"]))
-    figures.measure(row, "hypertune, threads, Journal, no progress.csv", "reports/s", some, own([*overhead, "asha", trials, "27", "2", "bare"]))
+    figures.measure(row, "hypertune, threads, Journal", "reports/s", some, own([*overhead, "asha", trials, "27", "2", "bare"]))
+    figures.measure(row, "hypertune, the same and a progress.csv each", "reports/s", some, own([*overhead, "asha", trials, "27", "2", "csv"]))
     figures.measure(row, "hypertune, the same, 64 at once", "reports/s", some, own([*overhead, "asha", trials, "27", "64", "bare"]))
     if ray:
         figures.measure(row, "Ray Tune, reuse_actors=True", "reports/s", few, rate([*ray, "asha", "60" if quick else "200", "27", "2"]))
@@ -140,7 +140,7 @@ def measure(figures, args):
 
     row = "peak memory, 1,000 trials"
     figures.measure(row, "hypertune, threads, Journal (peak RSS)", "MiB", few,
-                    lambda: ask([*overhead, "noop", "threads", "1000", "2", "csv", "{dir}/experiment"], 120)["peak_mib"])
+                    lambda: ask([*overhead, "noop", "threads", "1000", "2", "bare", "{dir}/experiment"], 120)["peak_mib"])
     if ray:
         trials = "60" if quick else "1000"
         figures.measure(row, f"Ray Tune, {trials} trials (peak PSS)", "MiB", 1,
