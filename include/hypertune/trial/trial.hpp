@@ -36,7 +36,7 @@ constexpr const char* to_string(TrialState state) {
   return "unknown";
 }
 
-/// Whose doing an end was. Counted apart: only `user` counts against `max_failures` by default.
+/// Whose doing an end was. Counted apart; a preemption does not count against `max_failures`.
 enum class Blame : std::uint8_t { user, infrastructure, preemption };
 
 constexpr const char* to_string(Blame blame) {

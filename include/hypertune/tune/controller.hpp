@@ -41,13 +41,13 @@ struct Outcome {
 struct ControlRules {
   std::int64_t samples = 0;  ///< trials to create beside the known ones; 0: until the searcher is exhausted
   std::uint64_t seed = 0;
-  int concurrency = 0;                                ///< trials that run at once; 0: as many as there is room for
-  std::function<Resources(const Params&)> resources;  ///< what a trial needs
-  bool uniform_resources = true;                      ///< resources() is the same for every configuration
-  FailurePolicy failures;
-  CheckpointPolicy checkpoint;
-  std::vector<Point> start_with;  ///< points to try first
-  bool manual = false;            ///< trials start by ask() alone (ask/tell), never by themselves
+  int concurrency = 0;                                     ///< trials that run at once; 0: as many as there is room for
+  std::function<Resources(const Params&)> resources = {};  ///< what a trial needs
+  bool uniform_resources = true;                           ///< resources() is the same for every configuration
+  FailurePolicy failures = {};
+  CheckpointPolicy checkpoint = {};
+  std::vector<Point> start_with = {};  ///< points to try first
+  bool manual = false;                 ///< trials start by ask() alone (ask/tell), never by themselves
 };
 
 /// Decides what runs where and when. The order of calls is its only notion of time beside the `now` it is given. Calls
@@ -188,6 +188,7 @@ class Controller {
   bool create(Outcome& out);
   void launch(TrialId trial, Slot slot, Outcome& out);
   bool start_pending(Outcome& out);
+  void refuse(TrialId trial, const std::string& why, Outcome& out);
   bool start_chosen(Outcome& out);
   bool drain(Outcome& out);
   Resources needs(TrialId trial) const { return rules_.resources(state_.space().params(state_.trials()[trial].point)); }
@@ -207,6 +208,7 @@ class Controller {
   std::unordered_map<TrialId, std::string> host_of_;  // of trials that run, for workers that outlive the driver
   std::set<std::string> excluded_;                    // hosts that a rule ruled out
   std::optional<TrialId> best_;                       // as the retention knows it
+  TrialId newest_possible_ = -1;                      // the last one created that some host can hold
   Seconds now_ = 0;
   std::optional<std::string> ending_;
   bool interrupted_ = false, exhausted_ = false, done_ = false;

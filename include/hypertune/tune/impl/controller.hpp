@@ -65,6 +65,7 @@ inline void Controller::follow_queue(const record::Any& what) {
 
 inline void Controller::settle(Seconds now, bool survivors, Outcome& out) {
   now_ = now;
+  newest_possible_ = state_.trials().size() - 1;
   drop_superfluous(out);
   for (const auto& [place, trial] : queue_)
     if (!state_.trials()[trial].foreign) pending_.push_back(trial);
@@ -191,11 +192,11 @@ inline bool Controller::start_pending(Outcome& out) {
     const Resources need = needs(trial);
     auto slot = placement_.place(need, excluded_);
     if (!slot && !placement_.possible(need, excluded_)) {
-      const std::string why = placement_.why_not(need, excluded_);
       pending_.erase(it);
-      end_trial(trial, TrialState::failed, Cause{.blame = Blame::infrastructure, .text = why, .retry = false}, out);
+      refuse(trial, placement_.why_not(need, excluded_), out);
       return true;
     }
+    newest_possible_ = std::max(newest_possible_, trial);
     if (slot) {
       pending_.erase(it);
       launch(trial, std::move(*slot), out);
@@ -204,6 +205,16 @@ inline bool Controller::start_pending(Outcome& out) {
     if (rules_.uniform_resources) return false;  // the others need the same
   }
   return false;
+}
+
+// A trial that no host can ever hold fails alone. Without a number of samples, a resources() that asks the impossible
+// of every configuration would bring such trials for ever.
+inline void Controller::refuse(TrialId trial, const std::string& why, Outcome& out) {
+  constexpr int limit = 1000;
+  end_trial(trial, TrialState::failed, Cause{.blame = Blame::infrastructure, .text = why, .retry = false}, out);
+  if (!ending_ && rules_.samples == 0 && trial - newest_possible_ >= limit)
+    end_experiment(detail::format("no trial can run: the last {} asked for what no host has, this one {}", limit, why),
+                   out);
 }
 
 inline bool Controller::start_chosen(Outcome& out) {
@@ -335,10 +346,11 @@ inline std::optional<TrialId> Controller::ask(Seconds now, Outcome& out) {
 // ---- Events
 // ------------------------------------------------------------------------------------------------------------
 
-inline void Controller::on(const Started& e, Outcome&) {
+inline void Controller::on(const Started& e, Outcome& out) {
   if (auto* run = live(e.trial, e.attempt)) {
     run->next_step = e.next_step;
     unpin(*run);
+    drop_superfluous(out);  // what was held back for the restore alone
   }
 }
 
@@ -575,7 +587,7 @@ inline std::string Controller::why_pending(TrialId trial) const {
   if (entry.state != TrialState::pending) return "";
   if (interrupted_) return "the experiment was interrupted: resume it";
   if (rules_.concurrency > 0 && live_.size() >= static_cast<std::size_t>(rules_.concurrency))
-    return detail::format("{} trials run at once at most (concurrency)", rules_.concurrency);
+    return detail::format("waits for a running trial to leave: concurrency is {}", rules_.concurrency);
   return placement_.why_not(needs(trial), excluded_);
 }
 

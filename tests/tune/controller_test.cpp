@@ -1,0 +1,529 @@
+// The Controller by itself: events in, records and commands out, with no executor anywhere.
+#include "support/test.hpp"
+
+#include <hypertune/execute/placement.hpp>
+#include <hypertune/record/record.hpp>
+#include <hypertune/space/space.hpp>
+#include <hypertune/tune/controller.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace ht = hypertune;
+namespace record = hypertune::record;
+using ht::Choice;
+using ht::Decision;
+using ht::TrialState;
+
+namespace {
+
+/// Suggests 0, 1, 2, …: a trial's configuration is its number.
+struct Numbers {
+  std::int64_t most = 1'000'000;
+  void prepare(const ht::SearchSpace&, const ht::SearchGoal&) {}
+  ht::Suggestion suggest(const ht::Ask& ask) {
+    if (ask.trial >= most) return ht::Suggestion::exhausted();
+    return ht::Suggestion{ht::Point{static_cast<double>(ask.trial)}};
+  }
+  void observe(const ht::Observation&) {}
+};
+
+/// A scheduler that does what the test says.
+struct Script {
+  std::function<Decision(const ht::Progress&)> on_report = [](const ht::Progress&) { return Decision::go_on; };
+  std::function<Choice(const ht::Pool&)> choose_next = [](const ht::Pool&) { return Choice::start_new(); };
+};
+struct Scripted {
+  std::shared_ptr<Script> script;
+  Decision on_report(const ht::Progress& progress) { return script->on_report(progress); }
+  Choice choose_next(const ht::Pool& pool) { return script->choose_next(pool); }
+};
+
+ht::Host host(const std::string& name, double cpus = 1) { return {.name = name, .total = {.cpus = cpus}}; }
+
+/// A Controller, and what its last call brought about.
+class Bench {
+ public:
+  explicit Bench(ht::ControlRules rules = {}, const std::vector<ht::Host>& hosts = {host("a")})
+      : controller_(state(), with_resources(std::move(rules)), ht::Placement(hosts)) {
+    controller_.open_session(record::ExperimentStarted{}, 0, out_);
+  }
+
+  Bench& fill() {
+    out_.clear();
+    controller_.fill(now_, out_);
+    return *this;
+  }
+  Bench& send(ht::Event event) {
+    out_.clear();
+    controller_.handle(std::move(event), ++now_, out_);
+    return *this;
+  }
+  Bench& interrupt_now() {
+    out_.clear();
+    controller_.interrupt_now(++now_, out_);
+    return *this;
+  }
+  Bench& report(ht::TrialId trial, double loss = 1, ht::Attempt attempt = 0) {
+    return send(ht::Reported{trial, attempt, ht::Report({{"loss", loss}}), {}});
+  }
+  Bench& checkpoint(ht::TrialId trial, int steps, ht::Attempt attempt = 0, std::uint64_t bytes = 1) {
+    return send(ht::Checkpointed{trial, attempt, sealed(trial, steps, bytes)});
+  }
+  Bench& fail(ht::TrialId trial, ht::Attempt attempt, ht::Blame blame, bool retry = true, bool exclude_host = false) {
+    return send(ht::Failed{trial, attempt,
+                           ht::Cause{.blame = blame, .text = "broken", .retry = retry, .exclude_host = exclude_host}});
+  }
+  static ht::CheckpointInfo sealed(ht::TrialId trial, int steps, std::uint64_t bytes = 1) {
+    return {.trial = trial, .steps = steps, .name = "step-" + std::to_string(steps), .bytes = bytes, .digest = "d"};
+  }
+
+  template <class T>
+  std::vector<T> commands() const {
+    return all<T>(out_.commands);
+  }
+  template <class T>
+  std::vector<T> records() const {
+    return all<T>(out_.records);
+  }
+  /// The one command of the last call; fails the test when there are none or more.
+  template <class T>
+  T command() const {
+    REQUIRE(out_.commands.size() == 1);
+    REQUIRE(std::holds_alternative<T>(out_.commands.front()));
+    return std::get<T>(out_.commands.front());
+  }
+  bool quiet() const { return out_.records.empty() && out_.commands.empty() && out_.notices.empty(); }
+  const std::vector<std::string>& notices() const { return out_.notices; }
+
+  ht::Controller& operator*() { return controller_; }
+  ht::Controller* operator->() { return &controller_; }
+  const ht::TrialEntry& trial(ht::TrialId id) const { return controller_.state().trials()[id]; }
+  std::int64_t count(TrialState state) const { return controller_.state().trials().counts()[state]; }
+  Script& script() { return *script_; }
+
+ private:
+  template <class T, class List>
+  static std::vector<T> all(const List& list) {
+    std::vector<T> found;
+    for (const auto& one : list)
+      if (const auto* match = std::get_if<T>(&one)) found.push_back(*match);
+    return found;
+  }
+  ht::ExperimentState state() {
+    return ht::ExperimentState(ht::space(ht::dim("number", ht::integer(0, 1'000'000))), Numbers{}, Scripted{script_},
+                               {ht::minimize("loss")}, ht::StopCondition{}, ht::SearchGoal{});
+  }
+  static ht::ControlRules with_resources(ht::ControlRules rules) {
+    rules.uniform_resources = !rules.resources;
+    if (!rules.resources) rules.resources = [](const ht::Params&) { return ht::Resources{}; };
+    return rules;
+  }
+
+  std::shared_ptr<Script> script_ = std::make_shared<Script>();
+  ht::Controller controller_;
+  ht::Outcome out_;
+  ht::Seconds now_ = 0;
+};
+
+/// Needs as many cores as `cores` says of the trial's number.
+ht::ControlRules needing(std::function<double(std::int64_t)> cores, std::int64_t samples) {
+  ht::ControlRules rules;
+  rules.samples = samples;
+  rules.resources = [cores = std::move(cores)](const ht::Params& params) {
+    return ht::Resources{.cpus = cores(params.get<std::int64_t>("number"))};
+  };
+  return rules;
+}
+
+}  // namespace
+
+TEST_CASE("a failed attempt is followed by another before new trials, as often as max_failures says") {
+  Bench bench({.samples = 5, .failures = {.max = 2}});
+  CHECK(bench.fill().command<ht::Launch>().attempt == 0);
+  for (const ht::Attempt attempt : {0U, 1U}) {
+    const auto again = bench.fail(0, attempt, ht::Blame::user).command<ht::Launch>();
+    CHECK(again.trial == 0);
+    CHECK(again.attempt == attempt + 1);
+    REQUIRE(bench.records<record::AttemptFailed>().size() == 1);
+    CHECK(bench.records<record::AttemptFailed>().front().retry);
+  }
+  CHECK(bench.fail(0, 2, ht::Blame::user).command<ht::Launch>().trial == 1);
+  CHECK_FALSE(bench.records<record::AttemptFailed>().at(0).retry);
+  REQUIRE(bench.records<record::TrialEnded>().size() == 1);
+  CHECK(bench.records<record::TrialEnded>().front().cause->text == "broken");
+  CHECK(bench.trial(0).state == TrialState::failed);
+  CHECK(bench.trial(0).failures == 3);
+}
+
+TEST_CASE("the user's code and the infrastructure count against max_failures, preemptions do not") {
+  Bench bench({.samples = 5, .failures = {.max = 1}});
+  bench.fill();
+  for (ht::Attempt attempt = 0; attempt < 20; ++attempt)
+    CHECK(bench.fail(0, attempt, ht::Blame::preemption).command<ht::Launch>().attempt == attempt + 1);
+  CHECK(bench.trial(0).failures == 0);
+  CHECK(bench.fail(0, 20, ht::Blame::infrastructure).command<ht::Launch>().trial == 0);
+  CHECK(bench.fail(0, 21, ht::Blame::preemption).command<ht::Launch>().trial == 0);
+  CHECK(bench.fail(0, 22, ht::Blame::user).command<ht::Launch>().trial == 1);
+  CHECK(bench.trial(0).state == TrialState::failed);
+}
+
+TEST_CASE("what trying again cannot help is not tried again") {
+  const auto blame = GENERATE(ht::Blame::user, ht::Blame::infrastructure, ht::Blame::preemption);
+  Bench bench({.samples = 5, .failures = {.max = 10}});
+  bench.fill();
+  CHECK(bench.fail(0, 0, blame, false).command<ht::Launch>().trial == 1);
+  CHECK(bench.trial(0).state == TrialState::failed);
+}
+
+TEST_CASE("a host that a rule rules out gets no trial any more, and without any host the experiment ends") {
+  Bench bench({.samples = 9, .failures = {.max = 5}}, {host("a"), host("b")});
+  CHECK(bench.fill().commands<ht::Launch>().size() == 2);
+  CHECK(bench.fail(0, 0, ht::Blame::user, true, true).commands<ht::Launch>().empty());  // b is busy
+  REQUIRE(bench.notices().size() == 1);
+  CHECK(bench.notices().front() == "host a is not used any more: broken");
+  CHECK_THAT(bench->why_pending(0), ContainsSubstring("on host 'b' 1 of 1 cpus are in use"));
+  CHECK(bench.send(ht::Finished{1, 0}).command<ht::Launch>().slot.host_name == "b");
+  CHECK(bench.fail(0, 1, ht::Blame::user, true, true).commands<ht::Launch>().empty());
+  CHECK(bench.trial(0).state == TrialState::failed);
+  CHECK(bench->finished());
+  CHECK(bench->why_ended() == "no trial can run any more: every host is lost or excluded");
+}
+
+TEST_CASE("more failed trials than allowed end the experiment, and what runs is stopped first") {
+  Bench bench({.samples = 100, .failures = {.max_trials = 2}}, {host("a", 2)});
+  bench.fill();
+  bench.fail(0, 0, ht::Blame::user);
+  bench.fail(1, 0, ht::Blame::infrastructure);
+  CHECK_FALSE(bench->why_ended());
+  CHECK(bench.fail(2, 0, ht::Blame::user).command<ht::Stop>().trial == 3);
+  CHECK(bench->why_ended() == "more than 2 trials failed");
+  CHECK_FALSE(bench->finished());
+  CHECK(bench.report(3).commands<ht::Continue>().empty());  // it has been told to stop: nothing else is said
+  bench.send(ht::Stopped{3, 0});
+  CHECK(bench.records<record::TrialEnded>().at(0).cause->text == "more than 2 trials failed");
+  CHECK(bench->finished());
+}
+
+TEST_CASE("a trial that ends without a report of the metric has failed") {
+  Bench bench({.samples = 1});
+  bench.fill();
+  bench.send(ht::Reported{0, 0, ht::Report({{"accuracy", 1.0}}), {}});
+  bench.send(ht::Finished{0, 0});
+  CHECK(bench.records<record::TrialEnded>().at(0).cause->text == "ended without a report of 'loss'");
+  CHECK(bench.trial(0).state == TrialState::failed);
+}
+
+TEST_CASE("every pending trial says why it waits") {
+  SECTION("no room now") {
+    Bench bench(needing([](std::int64_t n) { return n == 0 ? 1.0 : 2.0; }, 2), {host("a", 2)});
+    bench.fill();
+    CHECK(bench->why_pending(0).empty());  // it runs
+    CHECK(bench->why_pending(1) == "waits for 2 cpus: on host 'a' 1 of 2 cpus are in use");
+    bench.send(ht::Finished{0, 0});
+    CHECK(bench->why_pending(0).empty());  // it has ended
+    CHECK(bench->why_pending(1).empty());
+  }
+  SECTION("concurrency, and a lost host") {
+    ht::ControlRules rules = needing([](std::int64_t n) { return n == 0 ? 2.0 : 1.0; }, 3);
+    rules.concurrency = 1;
+    Bench bench(std::move(rules), {host("a", 2), host("b", 1)});
+    bench.send(ht::HostLost{0, "no answer"});
+    CHECK(bench.command<ht::Launch>().slot.host_name == "b");
+    CHECK(bench->why_pending(0) == "waits for a running trial to leave: concurrency is 1");
+    CHECK(bench.send(ht::Finished{1, 0}).command<ht::Launch>().trial == 2);
+    bench.send(ht::Finished{2, 0});
+    CHECK(bench->why_pending(0) == "waits for a host that is lost now to come back");
+    CHECK_FALSE(bench->finished());
+    CHECK(bench.send(ht::HostGained{0}).command<ht::Launch>().trial == 0);
+  }
+  SECTION("paused") {
+    Bench bench({.samples = 2});
+    bench.script().on_report = [](const ht::Progress&) { return Decision::pause; };
+    bench.fill().report(0).send(ht::Paused{0, 0, true});
+    CHECK(bench->why_pending(0) == "paused by the scheduler: it waits to be chosen");
+  }
+  SECTION("interrupted") {
+    Bench bench({.samples = 1, .failures = {.max = 1}});
+    bench.fill();
+    bench->interrupt();
+    bench.fail(0, 0, ht::Blame::user);
+    CHECK(bench->why_pending(0) == "the experiment was interrupted: resume it");
+  }
+}
+
+TEST_CASE("small trials pass a big one that waits for room, but only so many") {
+  Bench bench(needing([](std::int64_t n) { return n == 0 ? 1.0 : n == 4 ? 1.0 : 2.0; }, 100), {host("a", 2)});
+  const auto first = bench.fill().commands<ht::Launch>();
+  REQUIRE(first.size() == 2);
+  CHECK(first[0].trial == 0);
+  CHECK(first[1].trial == 4);
+  CHECK(bench.send(ht::Finished{0, 0}).commands<ht::Launch>().empty());  // nothing small in sight
+  CHECK(bench.count(TrialState::pending) == 16);
+  CHECK(bench.send(ht::Finished{4, 0}).command<ht::Launch>().trial == 1);  // the first that waits is served first
+}
+
+TEST_CASE("a trial that no host can ever hold fails alone") {
+  Bench bench(needing([](std::int64_t n) { return n % 2 == 0 ? 64.0 : 1.0; }, 4));
+  CHECK(bench.fill().command<ht::Launch>().trial == 1);
+  CHECK(bench.records<record::TrialEnded>().at(0).cause->text ==
+        "needs 64 cpus, which no host has (host 'a' has 1 cpus)");
+  CHECK(bench.records<record::TrialEnded>().at(0).cause->blame == ht::Blame::infrastructure);
+  bench.send(ht::Finished{1, 0});
+  CHECK(bench.send(ht::Finished{3, 0}).commands<ht::Launch>().empty());
+  CHECK(bench->finished());
+  CHECK_FALSE(bench->why_ended());
+}
+
+TEST_CASE("resources that ask the impossible of every trial end an experiment that has no number of samples") {
+  const std::string why =
+      "no trial can run: the last 1000 asked for what no host has, this one needs 64 cpus, which no host has "
+      "(host 'a' has 1 cpus)";
+  SECTION("of the first on") {
+    Bench bench(needing([](std::int64_t) { return 64.0; }, 0));
+    bench.fill();
+    CHECK(bench->finished());
+    CHECK(bench->why_ended() == why);
+    CHECK(bench.count(TrialState::failed) == 1000);
+  }
+  SECTION("while another runs") {
+    Bench bench(needing([](std::int64_t n) { return n == 0 ? 1.0 : 64.0; }, 0), {host("a", 1)});
+    bench.fill();
+    CHECK(bench->why_ended() == why);
+    bench.send(ht::Stopped{0, 0});
+    CHECK(bench->finished());
+  }
+  SECTION("not where possible ones come between") {
+    Bench bench(needing([](std::int64_t n) { return n % 900 == 899 ? 1.0 : 64.0; }, 0));
+    bench.fill();
+    for (int i = 1; i <= 5; ++i) CHECK(bench.send(ht::Finished{900 * i - 1, 0}).commands<ht::Launch>().size() == 1);
+    CHECK_FALSE(bench->why_ended());
+  }
+}
+
+TEST_CASE("a paused trial is resumed where it was: as it is held, or from its checkpoint") {
+  const bool parked = GENERATE(true, false);
+  Bench bench({.samples = 2, .checkpoint = {.every = 100}});
+  bench.script().on_report = [](const ht::Progress& p) { return p.steps == 2 ? Decision::pause : Decision::go_on; };
+  bench.fill().report(0);
+  CHECK(bench.report(0).command<ht::Pause>().save);
+  bench.checkpoint(0, 2);
+  bench.script().choose_next = [](const ht::Pool& pool) {
+    return pool.paused > 0 ? Choice::resume(0) : Choice::start_new();
+  };
+  const auto again = bench.send(ht::Paused{0, 0, parked}).command<ht::Launch>();
+  CHECK(again.trial == 0);
+  CHECK(again.parked == parked);
+  CHECK(again.attempt == (parked ? 0 : 1));
+  CHECK(again.next_step == 2);
+  CHECK(again.restore.size() == (parked ? 0 : 1));
+  CHECK(bench.report(0, 1, again.attempt).command<ht::Continue>().trial == 0);
+  CHECK(bench.trial(0).steps == 3);
+}
+
+TEST_CASE("a trial that is promoted while it still leaves its slot waits until it has left") {
+  Bench bench({.samples = 9}, {host("a", 2)});
+  bench.fill();
+  bench.script().on_report = [](const ht::Progress& p) { return p.trial == 0 ? Decision::pause : Decision::complete; };
+  bench.report(0).command<ht::Pause>();
+  bench.script().choose_next = [](const ht::Pool&) { return Choice::resume(0); };
+  bench.report(1).command<ht::Stop>();
+  CHECK(bench.send(ht::Stopped{1, 0}).commands<ht::Launch>().empty());  // a slot is free, but trial 0 is not
+  CHECK(bench.trial(1).state == TrialState::completed);
+  bench.script().choose_next = [&bench](const ht::Pool& pool) {
+    return pool.paused > 0 ? Choice::resume(0) : Choice::wait();
+  };
+  CHECK(bench.send(ht::Paused{0, 0, true}).command<ht::Launch>().parked);
+}
+
+TEST_CASE("stopping a paused trial drops the run that is held, and expects no answer") {
+  const bool parked = GENERATE(true, false);
+  Bench bench({.samples = 2});
+  bench.script().on_report = [](const ht::Progress&) { return Decision::pause; };
+  bench.fill().report(0);
+  bench.script().choose_next = [](const ht::Pool& pool) {
+    return pool.paused > 0 ? Choice::stop(0) : Choice::start_new();
+  };
+  bench.send(ht::Paused{0, 0, parked});
+  REQUIRE(bench.commands<ht::Stop>().size() == (parked ? 1 : 0));
+  if (parked) CHECK(bench.commands<ht::Stop>().front().attempt == 0);
+  CHECK(bench.records<record::TrialEnded>().at(0).cause->text == "scheduler");
+  CHECK(bench.commands<ht::Launch>().at(0).trial == 1);
+  CHECK(bench.send(ht::Stopped{0, 0}).quiet());  // one that comes all the same changes nothing
+}
+
+TEST_CASE("a Stop that crosses Paused ends the run that is held after all") {
+  Bench bench({.samples = 3, .failures = {.max_trials = 1}}, {host("a", 3)});
+  bench.script().on_report = [](const ht::Progress&) { return Decision::pause; };
+  bench.fill().report(0).command<ht::Pause>();
+  bench.fail(1, 0, ht::Blame::user);
+  CHECK(bench.fail(2, 0, ht::Blame::user).command<ht::Stop>().trial == 0);
+  CHECK(bench.send(ht::Paused{0, 0, true}).command<ht::Stop>().trial == 0);
+  CHECK(bench.trial(0).state == TrialState::stopped);
+  CHECK(bench->finished());
+}
+
+TEST_CASE("paused trials that nobody will resume are stopped, so that every experiment ends") {
+  Bench bench({.samples = 1});
+  bench.script().on_report = [](const ht::Progress&) { return Decision::pause; };
+  bench.fill().report(0);
+  bench.script().choose_next = [](const ht::Pool&) { return Choice::wait(); };
+  CHECK(bench.send(ht::Paused{0, 0, true}).command<ht::Stop>().trial == 0);
+  CHECK(bench.trial(0).state == TrialState::stopped);
+  CHECK(bench->finished());
+}
+
+TEST_CASE("an interrupt stops each run once, saved, at its next report; and the trials stay to be resumed") {
+  Bench bench({.samples = 9}, {host("a", 2)});
+  bench.fill();
+  bench->interrupt();
+  CHECK(bench.report(0).command<ht::Stop>().save);
+  CHECK(bench.report(0).commands<ht::Stop>().empty());  // crossed the Stop
+  SECTION("in peace") {
+    CHECK(bench.report(1).command<ht::Stop>().trial == 1);
+    bench.send(ht::Stopped{1, 0});
+  }
+  SECTION("by the second signal: the one that has not been told yet") {
+    CHECK(bench.interrupt_now().command<ht::Stop>().trial == 1);
+    CHECK(bench.interrupt_now().quiet());
+    bench.send(ht::Stopped{1, 0});
+  }
+  SECTION("by failing just then") { bench.fail(1, 0, ht::Blame::preemption); }
+  CHECK_FALSE(bench->finished());
+  bench.send(ht::Stopped{0, 0});
+  CHECK(bench.records<record::AttemptFailed>().at(0).cause.blame == ht::Blame::preemption);
+  CHECK(bench->finished());
+  CHECK(bench->interrupted());
+  CHECK(bench.count(TrialState::pending) == 2);
+  CHECK(bench.trial(0).failures == 0);
+}
+
+TEST_CASE("events of an attempt that is over change nothing") {
+  Bench bench({.samples = 1, .failures = {.max = 1}});
+  bench.fill().report(0, 5);
+  bench.fail(0, 0, ht::Blame::user);
+  const ht::CheckpointInfo late = Bench::sealed(0, 2);
+  CHECK(bench.send(ht::Started{0, 0, 1}).quiet());
+  CHECK(bench.report(0, 1, 0).quiet());
+  CHECK(bench.send(ht::Reported{0, 0, ht::Report({{"loss", 0.0}}), late}).quiet());
+  CHECK(bench.checkpoint(0, 2, 0).quiet());
+  CHECK(bench.send(ht::Paused{0, 0, true}).quiet());
+  CHECK(bench.send(ht::Finished{0, 0}).quiet());
+  CHECK(bench.send(ht::Stopped{0, 0}).quiet());
+  CHECK(bench.fail(0, 0, ht::Blame::user, false, true).quiet());
+  CHECK(bench.send(ht::Finished{7, 0}).quiet());  // nor does what was never begun
+  CHECK(bench.send(ht::Finished{0, 9}).quiet());
+  CHECK(bench.trial(0).state == TrialState::running);
+  CHECK(bench->state().best_loss() == 5);
+}
+
+TEST_CASE("steps that are trained again after a restart are answered, but not counted again") {
+  Bench bench({.samples = 1, .failures = {.max = 1}});
+  bench.fill().report(0, 3).report(0, 2);
+  bench.fail(0, 0, ht::Blame::user);
+  bench.send(ht::Started{0, 1, 0});
+  CHECK(bench.report(0, 3, 1).records<record::TrialReported>().empty());
+  CHECK(bench.command<ht::Continue>().attempt == 1);
+  CHECK(bench.report(0, 2, 1).records<record::TrialReported>().empty());
+  CHECK(bench.report(0, 1, 1).records<record::TrialReported>().at(0).step == 2);
+}
+
+TEST_CASE("hosts that come and go are recorded once each time, and only those there get trials") {
+  Bench bench({.samples = 9, .failures = {.max = 1}}, {host("a"), host("b")});
+  bench.fill();
+  bench.send(ht::HostLost{0, "no heartbeat"});
+  REQUIRE(bench.records<record::HostLost>().size() == 1);
+  CHECK(bench.records<record::HostLost>().front().host == "a");
+  CHECK(bench.records<record::HostLost>().front().why == "no heartbeat");
+  CHECK(bench.send(ht::HostLost{0, "no heartbeat"}).quiet());
+  CHECK(bench.fail(0, 0, ht::Blame::infrastructure).commands<ht::Launch>().empty());
+  CHECK(bench->why_pending(0) == "waits for 1 cpus: on host 'b' 1 of 1 cpus are in use");
+  const auto back = bench.send(ht::HostGained{0}).command<ht::Launch>();
+  CHECK(back.trial == 0);
+  CHECK(back.slot.host_name == "a");
+  CHECK(bench.records<record::HostGained>().size() == 1);
+  CHECK(bench.send(ht::HostGained{0}).quiet());
+}
+
+TEST_CASE("an experiment waits for a host that may come back, and ends when the last one is lost for good") {
+  Bench bench({.samples = 9, .failures = {.max = 1}});
+  bench.fill();
+  bench.send(ht::HostLost{0, "rebooted"});
+  bench.fail(0, 0, ht::Blame::infrastructure);
+  CHECK_FALSE(bench->finished());
+  CHECK(bench.trial(0).state == TrialState::pending);
+  bench.send(ht::HostLost{0, "sold", true});
+  CHECK(bench->finished());
+  CHECK(bench.trial(0).state == TrialState::failed);
+  CHECK(bench->why_ended() == "no trial can run any more: every host is lost or excluded");
+}
+
+TEST_CASE("a scheduler that names a trial that is not there, or is over, is told so") {
+  const bool stop = GENERATE(true, false);
+  const auto choose = [&](ht::TrialId id) {
+    return [stop, id](const ht::Pool&) { return stop ? Choice::stop(id) : Choice::resume(id); };
+  };
+  const auto message = [](Bench& bench, ht::Event event) {
+    try {
+      bench.send(std::move(event));
+    } catch (const ht::Error& e) {
+      CHECK(e.code() == ht::Errc::usage);
+      return std::string(e.what());
+    }
+    return std::string("no error");
+  };
+  Bench bench({.samples = 9});
+  bench.fill();
+  bench.script().choose_next = choose(GENERATE(ht::TrialId{17}, ht::TrialId{-1}));
+  CHECK_THAT(message(bench, ht::Finished{0, 0}), ContainsSubstring("which does not exist"));
+  Bench other({.samples = 9});
+  other.fill();
+  other.script().choose_next = choose(0);
+  CHECK_THAT(message(other, ht::Finished{0, 0}), ContainsSubstring("the scheduler chose trial 0, which has ended"));
+}
+
+TEST_CASE("checkpoints that a trial may restore from are kept until it has started") {
+  Bench bench({.samples = 2, .failures = {.max = 5}, .checkpoint = {.every = 1, .keep = 2, .max_bytes = 200}},
+              {host("a", 2)});
+  bench.fill().report(0, 2);
+  bench.checkpoint(0, 1, 0, 100);
+  bench.report(0, 1);
+  bench.checkpoint(0, 2, 0, 100);
+  const auto again = bench.fail(0, 0, ht::Blame::user).command<ht::Launch>();
+  REQUIRE(again.restore.size() == 2);
+  CHECK(again.restore.front().steps == 2);
+  bench.report(1, 9);
+  CHECK(bench.checkpoint(1, 1, 0, 100).records<record::CheckpointDropped>().empty());  // too much, but all are needed
+  SECTION("let go when it has") { bench.send(ht::Started{0, 1, 2}); }
+  SECTION("or when the attempt is over") {
+    bench.send(ht::Stopped{0, 1});
+    CHECK(bench.records<record::CheckpointDropped>().empty());  // the next attempt may need it as well
+    bench.send(ht::Started{0, 2, 2});
+  }
+  REQUIRE(bench.records<record::CheckpointDropped>().size() == 1);
+  CHECK(bench.records<record::CheckpointDropped>().front().checkpoint == Bench::sealed(0, 1, 100));
+}
+
+TEST_CASE("a checkpoint that is lost is offered no more") {
+  Bench bench({.samples = 1, .failures = {.max = 5}, .checkpoint = {.every = 1}});
+  bench.fill().report(0);
+  bench.checkpoint(0, 1);
+  bench.report(0);
+  bench.checkpoint(0, 2);
+  CHECK(bench.fail(0, 0, ht::Blame::user).command<ht::Launch>().restore.size() == 2);
+  bench.send(ht::CheckpointLost{0, Bench::sealed(0, 2), "its checksum is wrong"});
+  CHECK(bench.records<record::CheckpointDropped>().at(0).why == "its checksum is wrong");
+  CHECK(bench.notices().at(0) ==
+        "trial 0: checkpoint step-2 cannot be used (its checksum is wrong); trying the one before it");
+  bench.send(ht::Started{0, 1, 1});
+  const auto again = bench.fail(0, 1, ht::Blame::user).command<ht::Launch>();
+  REQUIRE(again.restore.size() == 1);
+  CHECK(again.next_step == 1);
+  CHECK(bench.send(ht::CheckpointLost{7, Bench::sealed(7, 1), "no such trial"}).quiet());
+}
