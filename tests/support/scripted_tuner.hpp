@@ -219,7 +219,6 @@ class ScriptedTuner {
       case Phase::pending: return finish(trial);
       case Phase::paused:
         if (trial.parked) commands_.emplace_back(Stop{trial.id, trial.attempt, false});
-        dropped_.insert({trial.id, trial.attempt});
         return finish(trial);
       default:
         trial.save_asked = save && trial.phase == Phase::waiting;
@@ -317,7 +316,6 @@ class ScriptedTuner {
     trial->parked = e.parked;
     trial->phase = Phase::paused;
     if (stopping) {  // the Stop crossed it; now it drops the parked run
-      dropped_.insert({trial->id, trial->attempt});
       return finish(*trial);
     }
     if (resume_paused) pending_.push_back(trial->id);
@@ -333,7 +331,6 @@ class ScriptedTuner {
     finish(*trial);
   }
   void on(const Stopped& e) {
-    if (dropped_.erase({e.trial, e.attempt}) > 0) return;  // of a parked run: allowed, once
     auto* trial = current(e.trial, e.attempt, "Stopped");
     if (trial == nullptr) return;
     if (trial->phase != Phase::stopping) broken(*trial, "stopped though not asked to");
@@ -418,7 +415,6 @@ class ScriptedTuner {
   std::deque<Command> commands_, deferred_;
   std::deque<ScriptedTrial> trials_;
   std::deque<TrialId> pending_;
-  std::set<std::pair<TrialId, Attempt>> dropped_;
   std::size_t over_ = 0;
   std::atomic<std::uint64_t> events_{0};
   std::atomic<bool> closed_{false}, watched_{false};

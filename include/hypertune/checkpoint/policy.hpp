@@ -13,7 +13,9 @@ struct CheckpointPolicy {
   int keep = 2;                 ///< the newest ones kept of each trial; 0 with keep_best = 0: all are kept
   int keep_best = 0;            ///< besides, this many of each trial whose score at the save was best
   std::uint64_t max_bytes = 0;  ///< of the whole experiment's checkpoints together; 0: no limit
-  bool at_end = true;           ///< save when a trial is paused or interrupted, too
+  /// With `every`: save as well when the schedule or a stop condition ends a trial. Whatever this says, a trial that is
+  /// interrupted is saved, and with `every` one that is paused.
+  bool at_end = true;
 
   /// Whether a trial that has done `steps` steps is to be saved now.
   bool due(int steps) const { return every > 0 && steps > 0 && steps % every == 0; }

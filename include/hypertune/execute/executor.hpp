@@ -54,7 +54,8 @@ struct Pause {
   bool save = false;
 };
 /// End the attempt, at any time: between steps at once, within a step as soon as the executor can. Answered by Stopped.
-/// `save`: write a checkpoint first if the run is between steps. Also drops a parked run.
+/// `save`: write a checkpoint first if the run is between steps. Also drops a parked run; that is not answered, as its
+/// slot is free already.
 struct Stop {
   TrialId trial;
   Attempt attempt;
@@ -145,7 +146,7 @@ struct ExecutorStart {
 /// - perform() never blocks; it may be called from any thread, one call at a time.
 /// - Events of one attempt come in order and one at a time: Started, then Reported and its answer in turn, then exactly
 ///   one of Paused, Finished, Stopped, Failed, and nothing of that attempt after it, Checkpointed included. Only a
-///   Launch with `parked` takes it up again after Paused; a Stop drops it then, without an event.
+///   Launch with `parked` takes it up again after Paused; a Stop drops it then, without any event.
 /// - Commands that name an attempt which is over, or was never begun, are ignored.
 /// - wait() blocks until notify(), or the deadline, or (executors that work in the caller's thread) until it has
 ///   delivered an event; it returns at once when there is nothing left to do and never sleeps past a notify().
