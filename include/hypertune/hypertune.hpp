@@ -17,6 +17,7 @@
 #include <hypertune/search/grid.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/search/sobol.hpp>
+#include <hypertune/search/tpe.hpp>
 #include <hypertune/space/space.hpp>
 #include <hypertune/trial/trainable.hpp>
 #include <hypertune/tune/study.hpp>

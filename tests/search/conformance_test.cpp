@@ -6,6 +6,7 @@
 #include <hypertune/search/grid.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/search/sobol.hpp>
+#include <hypertune/search/tpe.hpp>
 
 using namespace hypertune;
 using hypertune_test::check_searcher;
@@ -21,6 +22,11 @@ TEST_CASE("grid keeps the laws of a searcher") {
 TEST_CASE("sobol keeps the laws of a searcher") {
   check_searcher([] { return Sobol{}; });
   check_searcher([] { return Sobol{.scramble = false}; });
+}
+TEST_CASE("tpe keeps the laws of a searcher") {
+  check_searcher([] { return Tpe{}; });
+  check_searcher([] { return Tpe{.startup = 3}; }, {.objectives = 2});
+  check_searcher([] { return repeat(mixed_grid(Tpe{.startup = 4}), 2); });
 }
 TEST_CASE("cma_es keeps the laws of a searcher") {
   check_searcher([] { return CmaEs{}; });

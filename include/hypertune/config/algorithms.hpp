@@ -16,6 +16,7 @@
 #include <hypertune/search/random.hpp>
 #include <hypertune/search/searcher.hpp>
 #include <hypertune/search/sobol.hpp>
+#include <hypertune/search/tpe.hpp>
 
 #include <algorithm>
 #include <string>
@@ -63,8 +64,8 @@ auto checked(const Node& node, Make&& make) {
 
 }  // namespace detail
 
-/// search: random | grid | sobol | cma_es | gp, with `repeat: N` (each configuration N times) and `limit: N` (open
-/// suggestions).
+/// search: random | grid | sobol | tpe | cma_es | gp, with `repeat: N` (each configuration N times) and `limit: N`
+/// (open suggestions).
 inline AnySearcher searcher_from_yaml(const Node& node) {
   const std::string type = detail::algorithm_type(node);
   const auto get = [&]<class T>(std::string_view key, T fallback) {
@@ -87,6 +88,17 @@ inline AnySearcher searcher_from_yaml(const Node& node) {
       only({"scramble"});
       return Sobol{.scramble = get("scramble", true)};
     }
+    if (type == "tpe") {
+      only({"startup", "share", "most_good", "candidates", "prior_strength"});
+      const Tpe usual;
+      const Tpe tpe{.startup = get("startup", usual.startup),
+                    .share = get("share", usual.share),
+                    .most_good = get("most_good", usual.most_good),
+                    .candidates = get("candidates", usual.candidates),
+                    .prior_strength = get("prior_strength", usual.prior_strength)};
+      detail::checked(node, [&] { tpe.check(); });
+      return tpe;
+    }
     if (type == "cma_es") {
       only({"population", "sigma", "restarts", "shape"});
       CmaEs cma{.population = get("population", 0), .sigma = get("sigma", 0.0)};
@@ -105,7 +117,7 @@ inline AnySearcher searcher_from_yaml(const Node& node) {
       detail::checked(node, [&] { gp.check(); });
       return gp;
     }
-    detail::unknown_algorithm(node, type, {"random", "grid", "sobol", "cma_es", "gp"});
+    detail::unknown_algorithm(node, type, {"random", "grid", "sobol", "tpe", "cma_es", "gp"});
   };
   AnySearcher searcher = base();
   if (const int times = get("repeat", 1); times > 1)

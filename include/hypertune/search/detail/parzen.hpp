@@ -1,0 +1,119 @@
+// Parzen estimators over the unit cube of a search space: mixtures of product kernels, one kernel per observation.
+#pragma once
+
+#include <hypertune/random.hpp>
+#include <hypertune/space/search_space.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace hypertune::detail {
+
+/// A coordinate as kernels see it: continuous ones and wide lattices as quantiles in [0, 1], options and narrow
+/// lattices as an index. Where a dimension is not active it is NaN.
+struct ParzenDimension {
+  enum class Kind : std::uint8_t { continuous, lattice, categorical };
+  Kind kind = Kind::continuous;
+  std::size_t at = 0;           // in the space
+  std::size_t options = 0;      // of lattice and categorical
+  double least = 0;             // smallest bandwidth that makes sense: half of a cell
+  std::vector<double> edges{};  // of the cells of a lattice, options + 1 of them
+  std::vector<double> middles{};
+};
+
+/// The dimensions that models see, and the maps between points and rows of model coordinates.
+class ParzenSpace {
+ public:
+  ParzenSpace() = default;
+  explicit ParzenSpace(const SearchSpace& space);
+
+  std::size_t size() const { return dimensions_.size(); }
+  const ParzenDimension& operator[](std::size_t d) const { return dimensions_[d]; }
+  bool conditional() const { return conditional_; }
+
+  /// The row of a point: `row` has room for size() coordinates.
+  void to_model(const SearchSpace& space, const Point& point, double* row) const;
+
+  /// The quantile of a model coordinate, for SearchSpace::from_unit().
+  double to_unit(std::size_t d, double x) const {
+    const auto& dimension = dimensions_[d];
+    if (dimension.kind == ParzenDimension::Kind::continuous) return x;
+    if (dimension.kind == ParzenDimension::Kind::lattice) return dimension.middles[static_cast<std::size_t>(x)];
+    return (x + 0.5) / static_cast<double>(dimension.options);
+  }
+
+  static std::size_t cell(const ParzenDimension& dimension, double u) {
+    const auto at = std::upper_bound(dimension.edges.begin() + 1, dimension.edges.end() - 1, u);
+    return static_cast<std::size_t>(at - dimension.edges.begin()) - 1;
+  }
+
+ private:
+  static constexpr std::size_t most_cells = 64;  // beyond it a cell is so narrow that its middle stands for it
+
+  std::vector<ParzenDimension> dimensions_;
+  bool conditional_ = false;
+};
+
+struct ParzenOptions {
+  double factor = 1;                 ///< of the bandwidths that the data suggest
+  double least = 0.01;               ///< smallest bandwidth, as a share of the range
+  double flip = 0.2;                 ///< probability that a categorical kernel gives to other options
+  double prior = 1;                  ///< weight of the uniform component, in kernels
+  std::span<const double> widths{};  ///< smallest bandwidth by dimension
+  /// Bandwidths from the distance to the farther neighbour, a dimension at a time, as in Hyperopt and Optuna; else one
+  /// for all kernels from their standard deviation, as in Scott's rule (times `factor`).
+  bool neighbours = true;
+};
+
+/// A mixture of products of truncated normals (over a lattice: of their mass in the cells) and categorical kernels, and
+/// one uniform component. Densities are relative to uniform. A dimension that is not active in a kernel's observation
+/// is uniform there; one that is not active in the point does not count: over a conditional space this is a density,
+/// too.
+class ParzenEstimator {
+ public:
+  /// `rows`: observations, `space.size()` coordinates each. `weights`: one per row.
+  void fit(const ParzenSpace& space, std::span<const double* const> rows, std::span<const double> weights,
+           const ParzenOptions& options);
+
+  std::size_t kernels() const { return kernels_; }
+
+  /// The logarithm of the density at a row of model coordinates.
+  double log_density(const double* row) const;
+
+  /// A draw. `row` comes out with a coordinate in every dimension: which of them are active is the space's business.
+  /// Where the kernel drawn has a dimension inactive, the coordinate is of another one in which it is, if there is one.
+  void sample(Rng& rng, double* row) const;
+
+  /// A draw from kernel k (kernels(): uniform) in dimension d, with its bandwidth times `factor`.
+  double coordinate(std::size_t d, std::size_t k, double factor, Rng& rng) const;
+  /// A draw round a model coordinate, with the bandwidth usual in the dimension times `factor`. Options stay.
+  double nearby(std::size_t d, double x, double factor, Rng& rng) const;
+
+  /// A bandwidth that is usual in a numeric dimension; 0 where no kernel has it active, or it is categorical.
+  double typical_bandwidth(std::size_t d) const { return typical_[d]; }
+
+ private:
+  void fit_number(std::size_t d, const ParzenOptions& options);
+
+  const ParzenSpace* space_ = nullptr;
+  std::size_t kernels_ = 0;
+  // By dimension, then kernel.
+  std::vector<double> centers_, scales_, constants_;
+  std::vector<std::vector<double>> tables_;  // of lattices: by cell, then kernel
+  std::vector<double> same_, other_;         // of categorical ones
+  std::vector<double> typical_;
+  std::vector<double> log_weights_, cumulative_, bases_;
+  double log_prior_ = 0, flip_ = 0.2;
+  std::vector<std::pair<double, std::size_t>> order_;
+  mutable std::vector<double> terms_;
+};
+
+}  // namespace hypertune::detail
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/search/impl/parzen.hpp>
+#endif
