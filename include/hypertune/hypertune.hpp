@@ -15,6 +15,7 @@
 #include <hypertune/search/cma_es.hpp>
 #include <hypertune/search/gaussian_process.hpp>
 #include <hypertune/search/grid.hpp>
+#include <hypertune/search/nsga.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/search/sobol.hpp>
 #include <hypertune/search/tpe.hpp>

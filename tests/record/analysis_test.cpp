@@ -248,6 +248,9 @@ TEST_CASE("the Pareto front and the curve of an experiment") {
                                                                        {none, {{"accuracy", missing}, {"latency", 0}}},
                                                                        {none, {{"accuracy", 0.95}}}});
   CHECK(ht::pareto_front(results) == std::vector<ht::TrialId>{0, 2});
+  // From accuracy 0.5 and latency 10: 0.4 wide from 5 on, 0.2 wide between 1 and 5.
+  CHECK(ht::hypervolume(results, std::vector{0.5, 10.0}) == Approx(0.4 * 5 + 0.2 * 4));
+  CHECK_THROWS_WITH(ht::hypervolume(results, std::vector{0.5}), ContainsSubstring("2 objectives"));
   const auto curve = ht::best_so_far(results);
   CHECK(curve == std::vector<double>{0.9, 0.9, 0.9, 0.9, 0.9, 0.95});
 }

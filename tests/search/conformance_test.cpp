@@ -4,6 +4,7 @@
 #include <hypertune/search/cma_es.hpp>
 #include <hypertune/search/gaussian_process.hpp>
 #include <hypertune/search/grid.hpp>
+#include <hypertune/search/nsga.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/search/sobol.hpp>
 #include <hypertune/search/tpe.hpp>
@@ -39,6 +40,12 @@ TEST_CASE("gp keeps the laws of a searcher") {
   check_searcher([] { return GaussianProcess{.startup = 2, .local = 20}; },
                  {.trials = 50, .thousand_dimensions = false});
   check_searcher([] { return GaussianProcess{}; }, {.trials = 25, .thousand_dimensions = false, .objectives = 2});
+}
+TEST_CASE("nsga2 and nsga3 keep the laws of a searcher") {
+  check_searcher([] { return Nsga2{}; });
+  check_searcher([] { return Nsga2{.population = 4}; }, {.objectives = 2});
+  check_searcher([] { return Nsga3{}; });
+  check_searcher([] { return Nsga3{.population = 6}; }, {.objectives = 3});
 }
 TEST_CASE("the adaptors keep the laws of a searcher") {
   check_searcher([] { return repeat(Random{}, 3); });

@@ -13,6 +13,7 @@
 #include <hypertune/search/cma_es.hpp>
 #include <hypertune/search/gaussian_process.hpp>
 #include <hypertune/search/grid.hpp>
+#include <hypertune/search/nsga.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/search/searcher.hpp>
 #include <hypertune/search/sobol.hpp>
@@ -64,8 +65,8 @@ auto checked(const Node& node, Make&& make) {
 
 }  // namespace detail
 
-/// search: random | grid | sobol | tpe | cma_es | gp, with `repeat: N` (each configuration N times) and `limit: N`
-/// (open suggestions).
+/// search: random | grid | sobol | tpe | cma_es | nsga2 | nsga3 | gp, with `repeat: N` (each configuration N times) and
+/// `limit: N` (open suggestions).
 inline AnySearcher searcher_from_yaml(const Node& node) {
   const std::string type = detail::algorithm_type(node);
   const auto get = [&]<class T>(std::string_view key, T fallback) {
@@ -117,7 +118,22 @@ inline AnySearcher searcher_from_yaml(const Node& node) {
       detail::checked(node, [&] { gp.check(); });
       return gp;
     }
-    detail::unknown_algorithm(node, type, {"random", "grid", "sobol", "tpe", "cma_es", "gp"});
+    if (type == "nsga2" || type == "nsga3") {
+      only({"population", "crossover", "mutation", "crossover_eta", "mutation_eta"});
+      const auto fill = [&]<class Nsga>(Nsga nsga) -> AnySearcher {
+        nsga.population = get("population", nsga.population);
+        nsga.crossover = get("crossover", nsga.crossover);
+        nsga.mutation = get("mutation", nsga.mutation);
+        nsga.crossover_eta = get("crossover_eta", nsga.crossover_eta);
+        nsga.mutation_eta = get("mutation_eta", nsga.mutation_eta);
+        return detail::checked(node, [&] {
+          nsga.check();
+          return nsga;
+        });
+      };
+      return type == "nsga2" ? fill(Nsga2{}) : fill(Nsga3{});
+    }
+    detail::unknown_algorithm(node, type, {"random", "grid", "sobol", "tpe", "cma_es", "nsga2", "nsga3", "gp"});
   };
   AnySearcher searcher = base();
   if (const int times = get("repeat", 1); times > 1)

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <hypertune/record/fanova.hpp>
-#include <hypertune/record/pareto.hpp>
 #include <hypertune/record/feasibility.hpp>
+#include <hypertune/record/pareto.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/space/space.hpp>
 
@@ -195,6 +195,28 @@ inline std::vector<TrialId> pareto_front(const Results& results) {
   }
   for (const std::size_t i : pareto_front(losses)) front.push_back(trials[i]);
   return front;
+}
+
+/// The volume between the results and `reference`, a value per objective in its own sign that every good trial beats:
+/// the larger, the better the front as a whole. Of the trials pareto_front() chooses from. Exact; see hypervolume() of
+/// losses.
+inline double hypervolume(const Results& results, std::span<const double> reference) {
+  const auto& objectives = results.experiment().objectives;
+  if (reference.size() != objectives.size())
+    fail(Errc::usage, "hypervolume: the reference has {} values, but the experiment {} objectives", reference.size(),
+         objectives.size());
+  std::vector<double> bound;
+  for (std::size_t k = 0; k < objectives.size(); ++k)
+    bound.push_back(detail::loss_of(reference[k], objectives[k].mode));
+  std::vector<std::vector<double>> losses;
+  for (const TrialId id : pareto_front(results)) {
+    const TrialResult trial = results.trial(id);
+    std::vector<double> loss;
+    for (const Objective& objective : objectives)
+      loss.push_back(detail::loss_of(*find_metric(trial.metrics, objective.metric), objective.mode));
+    losses.push_back(std::move(loss));
+  }
+  return hypervolume(losses, bound);
 }
 
 /// The best value of the first objective after each trial, in the order of creation, in the metric's own sign; NaN

@@ -1,0 +1,169 @@
+// A population under domination, one trial at a time.
+#pragma once
+
+#include <hypertune/search/detail/genes.hpp>
+#include <hypertune/search/detail/nondominated.hpp>
+#include <hypertune/search/detail/pending.hpp>
+#include <hypertune/search/detail/starting_design.hpp>
+#include <hypertune/search/detail/variation.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace hypertune::detail {
+
+struct NsgaOptions {
+  int population = 0;
+  double crossover = 0.9, mutation = 0;
+  double crossover_eta = 20, mutation_eta = 20;
+  bool by_directions = false;
+};
+
+class NsgaState {
+ public:
+  NsgaState() = default;
+  NsgaState(const SearchSpace& space, const SearchGoal& goal, const NsgaOptions& options)
+      : genes_(space), design_(genes_, goal.seed), options_(options) {
+    // With few trials a small population: evolution takes generations.
+    std::size_t size = options.population > 0 ? static_cast<std::size_t>(options.population)
+                       : goal.samples > 0 ? static_cast<std::size_t>(std::clamp<std::int64_t>(goal.samples / 15, 8, 50))
+                                          : 50;
+    if (options.by_directions) {
+      directions_ = directions_for(std::max<std::size_t>(goal.objectives, 1), size);
+      if (options.population == 0) size = std::max<std::size_t>(directions_.size(), 4);
+    }
+    size_ = size;
+    patience_ = 2 * size_ + 4 * static_cast<std::uint64_t>(std::max(goal.parallelism, 1));
+  }
+
+  Suggestion suggest(const Ask& ask) const {
+    constexpr int tries = 100, tries_for_new = 20;
+    std::vector<double> genome = genes_.blank();
+    for (int i = 0; i < tries; ++i) {
+      if (population_.size() < std::min<std::size_t>(size_, 2) || pending_.started() < size_ || i >= tries / 2)
+        design_.draw(genes_, ask.trial, i, ask.rng, genome);
+      else
+        breed(ask.rng, genome);
+      Point point = genes_.point(genome, ask.rng);
+      if (!genes_.feasible(point)) continue;
+      if (i < tries_for_new && genes_.countable() && seen_.contains(point)) continue;
+      return point;
+    }
+    return genes_.space().sample(ask.rng);
+  }
+
+  void observe(const Observation& o) {
+    switch (o.kind) {
+      case Observation::Kind::started:
+        if (genes_.countable()) seen_.add(o.point);
+        pending_.start(o.trial, genes_.genome(o.point), patience_, [this](Individual i) { take(std::move(i)); });
+        break;
+      case Observation::Kind::report: pending_.report(o); break;
+      case Observation::Kind::ended:
+        if (auto individual = pending_.end(o)) take(std::move(*individual));
+        break;
+    }
+  }
+
+  const std::vector<Individual>& population() const { return population_; }
+
+ private:
+  std::vector<const Fitness*> fitnesses() const {
+    std::vector<const Fitness*> all;
+    for (const Individual& i : population_) all.push_back(&i.fitness);
+    return all;
+  }
+
+  // Steady state: each result enters, and the worst leaves. Nothing waits for a generation to be complete.
+  void take(Individual individual) {
+    if (individual.fitness.failed) return;
+    population_.push_back(std::move(individual));
+    auto all = fitnesses();
+    auto fronts = nondominated_fronts(all);
+    if (population_.size() > size_) {
+      const std::size_t out = options_.by_directions && !directions_.empty() ? most_crowded_niche(all, fronts)
+                                                                             : most_crowded(all, fronts.back());
+      population_.erase(population_.begin() + static_cast<std::ptrdiff_t>(out));
+      all = fitnesses();
+      fronts = nondominated_fronts(all);
+    }
+    rank_.assign(population_.size(), 0);
+    room_.assign(population_.size(), 0);
+    for (std::size_t f = 0; f < fronts.size(); ++f) {
+      const auto distances = crowding(all, fronts[f]);
+      for (std::size_t i = 0; i < fronts[f].size(); ++i) {
+        rank_[fronts[f][i]] = f;
+        room_[fronts[f][i]] = options_.by_directions ? 0 : distances[i];
+      }
+    }
+  }
+  static std::size_t most_crowded(const std::vector<const Fitness*>& all, const std::vector<std::size_t>& front) {
+    const auto distances = crowding(all, front);
+    std::size_t out = 0;
+    for (std::size_t i = 0; i < front.size(); ++i)  // of equal ones the youngest
+      if (distances[i] <= distances[out]) out = i;
+    return front[out];
+  }
+  // Of the last front, from the direction that has most of the population, the one farthest from it: the one that
+  // filling niche by niche (Deb and Jain 2014, algorithm 4) would leave over.
+  std::size_t most_crowded_niche(const std::vector<const Fitness*>& all,
+                                 const std::vector<std::vector<std::size_t>>& fronts) const {
+    const Niches niches(all, fronts.front(), directions_);
+    std::vector<std::size_t> count(directions_.size(), 0);
+    for (std::size_t i = 0; i < all.size(); ++i) ++count[niches.niche(i)];
+    std::size_t out = fronts.back().front();
+    for (const std::size_t i : fronts.back()) {
+      const std::size_t now = count[niches.niche(i)], most = count[niches.niche(out)];
+      if (now > most || (now == most && niches.distance(i) >= niches.distance(out))) out = i;
+    }
+    return out;
+  }
+
+  std::size_t tournament(Rng& rng) const {
+    const auto pick = [&] {
+      const auto i = static_cast<std::size_t>(uniform01(rng) * static_cast<double>(population_.size()));
+      return std::min(i, population_.size() - 1);
+    };
+    const std::size_t a = pick(), b = pick();
+    if (rank_[a] != rank_[b]) return rank_[a] < rank_[b] ? a : b;
+    return room_[a] >= room_[b] ? a : b;
+  }
+
+  void breed(Rng& rng, std::vector<double>& genome) const {
+    const Individual& mother = population_[tournament(rng)];
+    const Individual& father = population_[tournament(rng)];
+    const bool cross = uniform01(rng) < options_.crossover;
+    const double rate =
+        options_.mutation > 0 ? options_.mutation : 1 / static_cast<double>(std::max<std::size_t>(genes_.size(), 1));
+    for (const Gene& gene : genes_) {
+      double a = mother.genome[gene.dimension], b = father.genome[gene.dimension];
+      // Where it is not active in one parent the other decides; in both: anything.
+      if (!is_active(a)) a = b;
+      if (!is_active(a)) a = uniform01(rng);
+      if (!is_active(b)) b = a;
+      double& x = genome[gene.dimension];
+      x = a;
+      if (cross && uniform01(rng) < 0.5)
+        x = gene.kind == Gene::Kind::category ? b : simulated_binary(a, b, options_.crossover_eta, rng);
+      if (uniform01(rng) < rate) x = mutated(gene, x, options_.mutation_eta, rng);
+    }
+  }
+
+  Genes genes_;
+  StartingDesign design_;
+  NsgaOptions options_;
+  std::size_t size_ = 50;
+  std::uint64_t patience_ = 0;
+  std::vector<std::vector<double>> directions_;
+  std::vector<Individual> population_;
+  std::vector<std::size_t> rank_;  // by individual: its front
+  std::vector<double> room_;       // its crowding distance
+  PendingTrials pending_;
+  SeenPoints seen_;
+};
+
+}  // namespace hypertune::detail
