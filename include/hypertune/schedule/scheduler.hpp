@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace hypertune {
@@ -91,6 +92,13 @@ class AnyScheduler {
   {
     if constexpr (requires { scheduler.check(); }) scheduler.check();
     self_ = std::make_unique<Holder<S>>(std::move(scheduler));
+  }
+  /// Says what is missing, where the compiler would only find no way to call tune() with these options.
+  template <class S>
+    requires(std::is_class_v<S> && !std::same_as<S, AnyScheduler> && !Scheduler<S>)
+  AnyScheduler(const S&) {  // NOLINT
+    static_assert(Scheduler<S>,
+                  "hypertune: a Scheduler needs ht::Decision on_report(const ht::Progress&), and must be movable");
   }
   AnyScheduler(const AnyScheduler& other) : self_(other.self_->clone()) {}
   AnyScheduler(AnyScheduler&&) noexcept = default;

@@ -121,6 +121,14 @@ class AnySearcher {
   template <class S>
     requires(!std::same_as<S, AnySearcher> && Searcher<S>)
   AnySearcher(S searcher) : self_(std::make_unique<Holder<S>>(std::move(searcher))) {}  // NOLINT: implicit on purpose
+  /// Says what is missing, where the compiler would only find no way to call tune() with these options.
+  template <class S>
+    requires(std::is_class_v<S> && !std::same_as<S, AnySearcher> && !Searcher<S>)
+  AnySearcher(const S&) {  // NOLINT
+    static_assert(Searcher<S>,
+                  "hypertune: a Searcher needs prepare(const ht::SearchSpace&, const ht::SearchGoal&), "
+                  "suggest(const ht::Ask&) returning an ht::Suggestion, and observe(const ht::Observation&)");
+  }
   AnySearcher(const AnySearcher& other) : self_(other.self_->clone()) {}
   AnySearcher(AnySearcher&&) noexcept = default;
   AnySearcher& operator=(AnySearcher other) noexcept {
