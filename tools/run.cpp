@@ -2,7 +2,8 @@
 #include "local_trials.hpp"
 #include "sweep_file.hpp"
 
-#include <hypertune/record/journal_schema.hpp>
+#include <hypertune/record/journal_reader.hpp>
+#include <hypertune/search/adaptors.hpp>
 #include <hypertune/tune/experiment_directory.hpp>
 #include <hypertune/tune/tuner.hpp>
 
@@ -10,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <string>
@@ -59,10 +61,15 @@ int run(const RunArguments& arguments) {
   const auto directory = experiment_directory(options);
   if (arguments.resume && !has_journal(directory))
     fail(Errc::usage, "'{}' holds no experiment to resume", directory.string());
+  const bool samples_set = std::any_of(arguments.set.begin(), arguments.set.end(),
+                                       [](const auto& text) { return text.starts_with("samples="); });
   if (!arguments.samples.empty()) {
-    const bool times_grid = !options.search.covers_grid() && sweep.space.grid_size() > 1;
-    options.samples = samples(arguments.samples, arguments.resume, directory,
-                              times_grid ? static_cast<std::int64_t>(sweep.space.grid_size()) : 1);
+    options.samples =
+        samples(arguments.samples, arguments.resume, directory, trials_per_sample(sweep.space, options.search));
+  } else if (arguments.resume && !samples_set && options.samples > 0) {
+    // The file may be older than an earlier --samples +N: what was to be done then is to be done still.
+    if (const auto last = JournalReader(directory).last_start())
+      options.samples = std::max(options.samples, last->samples / trials_per_sample(sweep.space, options.search));
   }
   options.output = directory;
   options.progress_csv = true;

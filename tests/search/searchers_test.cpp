@@ -228,5 +228,33 @@ TEST_CASE("a mixed grid passes over combinations that can never be") {
     REQUIRE(s.search_space().feasible(point));
     ++seen[s.search_space().params(point).get<int>("a")];
   }
-  CHECK(seen == std::map<int, int>{{1, 10}, {3, 20}});
+  CHECK(seen == std::map<int, int>{{1, 15}, {3, 15}});
+}
+
+TEST_CASE("a grid's combinations are those that can be told apart and be met") {
+  const auto sizes = [](const auto& s) {
+    const GridCombinations combinations(s);
+    std::set<Point> points;
+    for (std::uint64_t i = 0; i < combinations.size(); ++i) {
+      const auto point = GridCombinations::example(s, combinations[i]);
+      REQUIRE(point);
+      CHECK(s.search_space().feasible(*point));
+      Point grid_part;
+      for (const std::size_t d : s.search_space().model().grid) grid_part.push_back((*point)[d]);
+      for (double& x : grid_part) x = is_active(x) ? x : -1;
+      points.insert(grid_part);
+    }
+    CHECK(points.size() == combinations.size());
+    return combinations.size();
+  };
+  const auto ascending = [](const Params& p) { return p.get<int>("a") < p.get<int>("b"); };
+  const auto a = dim("a", grid({1, 2, 3})), b = dim("b", grid({1, 2, 3}));
+  CHECK(sizes(space(a, b)) == 9);
+  CHECK(sizes(space(a, b).constraint("a < b", ascending)) == 3);
+  CHECK(sizes(space(a, b, dim("x", uniform(0, 1))).constraint("a < b", ascending)) == 3);
+  CHECK(sizes(space(a, dim("b", grid({1, 2, 3})).when("a", 2))) == 5);
+  CHECK(sizes(space(a, dim("c", constant(7)), dim("b", grid({1, 2, 3})).when("a", 2).when("c", 7))) == 5);
+  // Whether b is there is drawn: every combination may come about.
+  CHECK(GridCombinations(space(a, dim("o", choice({1, 2})), dim("b", grid({1, 2, 3})).when("o", 2))).size() == 9);
+  CHECK(sizes(space(a, b).constraint("never", [](const Params&) { return false; })) == 0);
 }

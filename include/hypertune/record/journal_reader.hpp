@@ -72,6 +72,14 @@ class JournalReader {
     return std::max(end, from - 1);
   }
 
+  /// How the experiment was last started or resumed; nullopt if it never was.
+  std::optional<record::ExperimentStarted> last_start() {
+    detail::Statement newest(
+        db_, detail::format("SELECT {} FROM records WHERE kind = 1 ORDER BY sequence DESC LIMIT 1", columns), "read");
+    if (!newest.step()) return std::nullopt;
+    return std::get<record::ExperimentStarted>(decode(newest).what);
+  }
+
   /// The reports of one trial, in order. `first` and `last` limit the search to where they can be (see
   /// TrialResult::first_record); by default the whole journal is looked through.
   template <class Visitor>

@@ -19,6 +19,7 @@ struct Fifo {
   }
   int max_steps() const { return max; }
   std::string name() const { return "fifo"; }
+  static constexpr bool multi_objective = true;  // it reads no loss at all
 };
 
 }  // namespace hypertune

@@ -3,12 +3,12 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/search/grid.hpp>
+#include <hypertune/search/grid_combinations.hpp>
 #include <hypertune/search/searcher.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -25,32 +25,29 @@ struct MixedGrid {
 
   struct State {
     std::optional<SearchSpace> space{};
-    std::uint64_t seed = 0;
-    std::map<std::uint64_t, std::optional<Point>> examples{};  // of combinations that were once refused: a way, if any
+    std::optional<GridCombinations> combinations{};
   };
   State state_{};
 
   void prepare(const SearchSpace& space, const SearchGoal& goal) {
-    state_ = {.space = space, .seed = goal.seed};
+    state_ = {.space = space, .combinations = GridCombinations(space)};
     inner.prepare(space, goal);
   }
   Suggestion suggest(const Ask& ask) {
-    const std::uint64_t size = state_.space->grid_size();
+    const auto& space = *state_.space;
+    const auto& combinations = *state_.combinations;
     Suggestion first = inner.suggest(ask);
-    if (size == 1 || first.kind != Suggestion::Kind::point) return first;
-    const std::uint64_t start = static_cast<std::uint64_t>(ask.trial) % size;
-    for (std::uint64_t i = 0; i < size; ++i) {
-      const std::uint64_t combination = (start + i) % size;
+    if (space.grid_size() == 1 || first.kind != Suggestion::Kind::point) return first;
+    // Where the list was too long to be checked, a combination that cannot be met gives way to the next.
+    for (std::uint64_t i = 0; i < std::min(combinations.size(), most_passed_over); ++i) {
+      const std::uint64_t c = combinations[(static_cast<std::uint64_t>(ask.trial) + i) % combinations.size()];
       Point point = first.point;
-      state_.space->set_grid(point, combination);
-      if (state_.space->feasible(point)) return point;
-      const std::optional<Point>& example = this->example(combination);
-      if (!example) continue;
-      if (auto drawn = draw(combination, ask.rng)) return std::move(*drawn);
-      return *example;
+      space.set_grid(point, c);
+      if (space.feasible(point)) return point;
+      if (auto drawn = GridCombinations::draw(space, c, ask.rng)) return std::move(*drawn);
+      if (auto example = GridCombinations::example(space, c)) return std::move(*example);
     }
-    fail(Errc::space, "no combination of the grid dimensions met the constraints in {} draws each: loosen them",
-         max_tries);
+    fail(Errc::space, "no combination of the grid dimensions was found that meets the constraints: loosen them");
   }
   void observe(const Observation& o) { inner.observe(o); }
   bool multi_objective() const { return inner.multi_objective(); }
@@ -59,33 +56,23 @@ struct MixedGrid {
   std::string name() const { return inner.name(); }
 
  private:
-  static constexpr int max_tries = 1000;
-
-  std::optional<Point> draw(std::uint64_t combination, Rng& rng) const {
-    for (int tries = 0; tries < max_tries; ++tries) {
-      Point point = state_.space->sample(rng);
-      state_.space->set_grid(point, combination);
-      if (state_.space->feasible(point)) return point;
-    }
-    return std::nullopt;
-  }
-  // Whether a combination can meet the constraints at all is asked of a generator of its own, so that the answer does
-  // not depend on which trial asks first.
-  const std::optional<Point>& example(std::uint64_t combination) {
-    const auto [at, is_new] = state_.examples.try_emplace(combination);
-    if (is_new) {
-      Rng rng = derived_rng(state_.seed, {combination, 0x67726964U});
-      at->second = draw(combination, rng);
-    }
-    return at->second;
-  }
+  static constexpr std::uint64_t most_passed_over = 1000;
 };
 
-/// For spaces in which some dimensions are a grid and others are sampled: trial i has the combination i modulo
-/// grid_size() of the grid dimensions, and `searcher` proposes the others, anew for each trial. n * grid_size() trials
-/// try every combination n times. Where a combination violates a constraint with what was proposed, the sampled part is
-/// drawn from the prior; a combination that never meets the constraints gives way to the next.
+/// For spaces in which some dimensions are a grid and others are sampled: trial i has the i-th of the GridCombinations,
+/// over and over, and `searcher` proposes the other dimensions, anew for each trial. n * GridCombinations(space).size()
+/// trials try every combination n times. Where a combination violates a constraint with what was proposed, the sampled
+/// part is drawn from the prior.
 inline MixedGrid mixed_grid(AnySearcher searcher) { return {std::move(searcher)}; }
+
+/// How many trials a sample of Options::samples stands for: one for each combination of the grid dimensions, unless
+/// `search` goes through them itself. Error of kind `space` if no combination can be met.
+inline std::int64_t trials_per_sample(const SearchSpace& space, const AnySearcher& search) {
+  if (search.covers_grid() || space.grid_size() <= 1) return 1;
+  const auto combinations = static_cast<std::int64_t>(GridCombinations(space).size());
+  if (combinations == 0) fail(Errc::space, "no combination of the grid dimensions meets the constraints: loosen them");
+  return combinations;
+}
 
 /// See repeat().
 struct Repeat {

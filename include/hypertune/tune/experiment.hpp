@@ -73,6 +73,9 @@ class Experiment {
     if (objectives.size() > 1 && !options.search.multi_objective())
       fail(Errc::usage, "the searcher '{}' reads one objective only, but {} are given", options.search.name(),
            objectives.size());
+    if (objectives.size() > 1 && !options.schedule.multi_objective())
+      fail(Errc::usage, "the scheduler '{}' reads one objective only, but {} are given: use fifo, or one of your own",
+           options.schedule.name(), objectives.size());
     for (const auto& bound : options.constraints)
       if (bound.metric.empty() || !std::isfinite(bound.value))
         fail(Errc::usage, ".constraints: '{}' {} {} is no bound: name a metric and a finite number", bound.metric,
@@ -81,6 +84,7 @@ class Experiment {
     if (options.concurrency < 0)
       fail(Errc::usage, ".concurrency is {}: it must be 0 (no limit) or more", options.concurrency);
     if (options.max_failures < 0) fail(Errc::usage, ".max_failures is {}: it must be 0 or more", options.max_failures);
+    trials_per_sample(space, options.search);
     const Resources& r = options.resources;
     if (!(r.cpus >= 0) || !(r.gpus >= 0)) fail(Errc::usage, ".resources: cpus and gpus must be 0 or more");
     options.checkpoint.validate();
@@ -181,10 +185,9 @@ class Experiment {
   void make_controller(const Options& options) {
     ControlRules rules;
     rules.samples = options.samples;
-    const std::uint64_t combinations = space_.grid_size();
     AnySearcher searcher = options.search;
-    if (!searcher.covers_grid() && combinations > 1) {
-      rules.samples = std::max<std::int64_t>(1, options.samples) * static_cast<std::int64_t>(combinations);
+    if (!searcher.covers_grid() && space_.grid_size() > 1) {
+      rules.samples = std::max<std::int64_t>(1, options.samples) * trials_per_sample(space_, searcher);
       searcher = mixed_grid(std::move(searcher));
     }
     rules.seed = options.seed;
