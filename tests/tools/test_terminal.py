@@ -69,6 +69,7 @@ class Terminal:
 
 class CtrlC(Case):
     sweep = SWEEP
+    patience = 4  # seconds
 
     def go(self, *arguments, text=None, steps=6):
         self.write(text or self.sweep)
@@ -118,13 +119,19 @@ class CtrlC(Case):
         self.write(DEAF, "deaf.py")
         terminal = self.go(text=self.sweep.replace("[python3, train.py]", "[python3, deaf.py]\n  grace: 1000s"), steps=2)
         terminal.press_ctrl_c_twice()
+        began = time.monotonic()
         self.assertEqual(terminal.wait(), 130)
+        self.assertLess(time.monotonic() - began, self.patience)
+        self.assertIn(b"resume", terminal.screen.split(b"once more to leave now")[-1])
         self.assert_nothing_left()
+        self.assertIn("interrupted", self.run_command("status", "runs/digits")[0])
+        self.assertTrue(all(r["state"] == "pending" and r["failures"] == 0 for r in self.results()), self.results())
 
 
 class CtrlCUnderThreads(CtrlC):
     """The same, with the commands started by threads of the driver."""
     sweep = SWEEP + THREADS
+    patience = 9  # threads cannot be killed: they are waited for until the process leaves them
 
 
 if __name__ == "__main__":

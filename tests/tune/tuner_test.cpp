@@ -268,3 +268,60 @@ TEST_CASE("each trial keeps its progress as CSV where that is asked for") {
   for (std::string line; std::getline(file, line);) ++lines;
   CHECK(lines == 28);
 }
+
+TEST_CASE("a sample is a trial of each combination of the grid that can be met") {
+  struct Pair {
+    int a = 0, b = 0;
+  };
+  const auto pairs =
+      ht::space<Pair>(ht::dim("a", &Pair::a, ht::grid({1, 2, 3})), ht::dim("b", &Pair::b, ht::grid({1, 2, 3})))
+          .constraint("a < b", [](const Pair& p) { return p.a < p.b; });
+  const auto sum = [](const Pair& p) { return p.a + p.b; };
+  TemporaryDirectory directory;
+  auto o = options(directory);
+  o.samples = 1;
+  const auto results = ht::tune(pairs, sum, o);
+  CHECK(results.experiment().samples == 3);
+  REQUIRE(results.size() == 3);
+  std::set<ht::Point> seen;
+  for (ht::TrialId t = 0; t < 3; ++t) seen.insert(results.trial(t).point);
+  CHECK(seen.size() == 3);
+  o.resume = true;
+  o.samples = 2;
+  CHECK(ht::tune(pairs, sum, o).size() == 6);
+  const auto again = ht::resume(o.output, pairs, sum);
+  CHECK(again.size() == 6);
+  CHECK(again.experiment().samples == 6);  // as it was extended to, not as it began
+}
+
+TEST_CASE("mistakes found at the start leave no folder behind") {
+  TemporaryDirectory directory;
+  auto o = options(directory);
+  o.output = directory.path() / "new" / "run";
+  const auto impossible =
+      ht::space<Config>(ht::dim("x", &Config::x, ht::uniform(0, 1))).constraint("never", [](const Config&) {
+        return false;
+      });
+  CHECK_THROWS_WITH(ht::tune(impossible, square, o), ContainsSubstring("'never'"));
+  CHECK_FALSE(std::filesystem::exists(directory.path() / "new"));
+  o.known = {{.params = {{"x", 0.5}, {"layers", std::int64_t{1}}}, .metrics = {{"vlaue", 1}}}};
+  CHECK_THROWS_WITH(ht::tune(space, square, o), ContainsSubstring("'value'"));
+  CHECK_FALSE(std::filesystem::exists(directory.path() / "new"));
+  std::filesystem::create_directories(o.output);  // the user's own stays
+  CHECK_THROWS_AS(ht::tune(space, square, o), ht::Error);
+  CHECK(std::filesystem::is_empty(o.output));
+  o.known.clear();
+  CHECK(ht::tune(space, square, o).size() == 20);
+}
+
+TEST_CASE("a scheduler that reads one objective is refused where there are several") {
+  TemporaryDirectory directory;
+  auto o = options(directory);
+  o.objectives = {ht::minimize("loss"), ht::minimize("latency")};
+  o.schedule = ht::Asha{.grace = 1, .max = 9};
+  const auto both = [](const Config& c) { return ht::report("loss", c.x, "latency", -c.x); };
+  CHECK_THROWS_WITH(ht::tune(space, both, o), ContainsSubstring("asha"));
+  CHECK_FALSE(std::filesystem::exists(o.output));
+  o.schedule = ht::Fifo{};
+  CHECK(ht::tune(space, both, o).size() == 20);
+}

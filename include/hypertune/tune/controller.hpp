@@ -117,6 +117,8 @@ class Controller {
   void interrupt() { interrupted_ = true; }
   /// Second thoughts of the same user, or the end of the grace period: leave without waiting for the next report.
   void interrupt_now(Seconds now, Outcome& out);
+  /// The end of all patience: what still runs counts as interrupted, whatever becomes of it. No event may come after.
+  void abandon(Seconds now, Outcome& out);
 
   bool interrupted() const { return interrupted_; }
   /// Nothing runs and nothing will.

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstdint>
 #include <functional>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -80,13 +81,19 @@ class SignalWatch {
       std::array<pollfd, 2> fds{pollfd{signals_, POLLIN, 0}, pollfd{closing_, POLLIN, 0}};
       const int ready = ::poll(fds.data(), fds.size(), count >= 2 ? patience_ms : -1);
       if (fds[1].revents != 0) return;
-      if (ready == 0) ::_exit(130);
+      if (ready == 0) leave();
       std::uint64_t more = 0;
       if (ready < 0 || ::read(signals_, &more, sizeof more) != sizeof more) continue;
       for (std::uint64_t i = 0; i < more; ++i)
         if (++count <= 2) on_signal_(static_cast<int>(count));
-      if (count > 2) ::_exit(130);
+      if (count > 2) leave();
     }
+  }
+  [[noreturn]] static void leave() {
+    static constexpr std::string_view words =
+        "hypertune: left without waiting for what does not return; all that was recorded is saved: resume it\n";
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, words.data(), words.size());
+    ::_exit(130);
   }
 
   std::function<void(int)> on_signal_;

@@ -28,7 +28,7 @@ class Tuner {
 
   /// Any thread: let each trial save at its next report, then return from run(). The experiment can be resumed.
   void stop();
-  /// Any thread: do not wait for the next reports.
+  /// Any thread: do not wait for the next reports. Trials have a second to leave; then they are left behind.
   void stop_now();
 
   const std::filesystem::path& directory() const;

@@ -540,6 +540,13 @@ inline void Controller::interrupt_now(Seconds now, Outcome& out) {
   fill(now, out);
 }
 
+inline void Controller::abandon(Seconds now, Outcome& out) {
+  now_ = now;
+  interrupted_ = true;
+  for (const TrialId trial : live_ids()) on(Stopped{trial, attempt(trial)}, out);
+  fill(now, out);
+}
+
 inline LiveTrial Controller::leave(TrialId trial) {
   auto node = live_.extract(trial);
   LiveTrial run = std::move(node.mapped());

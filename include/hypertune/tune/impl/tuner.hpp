@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/tune/experiment.hpp>
+#include <hypertune/tune/fresh_folder.hpp>
 #include <hypertune/tune/interrupt.hpp>
 #include <hypertune/tune/ordered_gate.hpp>
 #include <hypertune/tune/tuner.hpp>
@@ -79,6 +80,9 @@ class Tuner::State {
   Interrupts interrupts_;
   std::optional<Seconds> interrupted_at_;
   bool hurried_ = false;
+  std::optional<Seconds> leave_by_;  // once the user wants to leave now
+  bool left_behind_ = false;         // trials that had not ended by then
+  static constexpr Seconds farewell = 1;
 };
 
 inline void Tuner::State::post(Event event) {
@@ -150,7 +154,11 @@ inline void Tuner::State::attend(Seconds now) {
       if (level == 1 && !controller.finished())
         experiment_->note("interrupted: each trial leaves at its next report, with all saved; once more to leave now");
     }
-    if (interrupted_at_ && !hurried_ && (level >= 2 || now >= *interrupted_at_ + options_.interrupt_grace)) {
+    if (level >= 2 && !leave_by_) leave_by_ = now + farewell;
+    if (leave_by_ && now >= *leave_by_ && !controller.finished()) {
+      left_behind_ = true;
+      controller.abandon(now, out_);
+    } else if (interrupted_at_ && !hurried_ && (level >= 2 || now >= *interrupted_at_ + options_.interrupt_grace)) {
       hurried_ = true;
       controller.interrupt_now(now, out_);
     } else {
@@ -177,6 +185,7 @@ inline Seconds Tuner::State::next_wake(Seconds now) {
   const std::lock_guard guard(strand_);
   if (const auto limit = experiment_->controller().state().next_time_limit()) wake = std::min(wake, *limit);
   if (interrupted_at_ && !hurried_) wake = std::min(wake, *interrupted_at_ + options_.interrupt_grace);
+  if (leave_by_) wake = std::min(wake, *leave_by_);
   return wake;
 }
 
@@ -188,7 +197,7 @@ inline Results Tuner::State::run() {
   facts.name = executor.name();
   facts.survivors = executor.simulated();
   Experiment::require_sound(space_, options_, facts);
-  std::filesystem::create_directories(directory_);
+  const detail::FreshFolder folder(directory_);
   ExecutorStart start;
   start.program = program_;
   start.directory = directory_;
@@ -234,10 +243,20 @@ inline Results Tuner::State::run() {
     attend(executor.now());
   }
   running_.store(false, std::memory_order_release);
+  const auto end = [&] {
+    const auto& controller = experiment_->controller();
+    experiment_->end(executor.now(), controller.interrupted(), controller.why_ended().value_or(""));
+  };
+  // Where threads are left behind, shutdown() may wait for them until the user's patience is over: the end comes first.
+  const bool end_first = left_behind_ && !error_;
+  if (end_first) end();
   shutdown.reset();  // no event comes after this
-  if (error_) std::rethrow_exception(error_);
-  const auto& controller = experiment_->controller();
-  experiment_->end(executor.now(), controller.interrupted(), controller.why_ended().value_or(""));
+  if (error_) {
+    if (!experiment_->resumed() && experiment_->controller().state().trials().size() == 0)
+      folder.take_back([this] { experiment_.reset(); });
+    std::rethrow_exception(error_);
+  }
+  if (!end_first) end();
   return experiment_->results();
 }
 

@@ -1,0 +1,45 @@
+// FreshFolder: the folder of an experiment that may yet turn out to be a mistake.
+#pragma once
+
+#include <hypertune/detail/format.hpp>
+#include <hypertune/error.hpp>
+
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+namespace hypertune::detail {
+
+/// Makes a folder, and those above it, and can take back what it made.
+class FreshFolder {
+ public:
+  /// Error of kind `usage` if the folder cannot be.
+  explicit FreshFolder(const std::filesystem::path& folder) : folder_(folder) {
+    namespace fs = std::filesystem;
+    std::error_code error;
+    for (fs::path path = folder_.lexically_normal(); !path.empty() && !fs::exists(path, error) && !error;
+         path = path.parent_path())
+      made_.push_back(path);
+    fs::create_directories(folder_, error);
+    if (error) fail(Errc::usage, "cannot make the folder '{}': {}", folder_.string(), error.message());
+  }
+
+  /// Removes a journal in which no trial was ever begun, so that the same folder can be begun anew, and the folders
+  /// made here as far as they are empty. `release` gives up the journal.
+  template <class Release>
+  void take_back(const Release& release) const {
+    std::error_code ignored;
+    for (const char* file : {"experiment.db", "experiment.db-wal", "experiment.db-shm"})
+      std::filesystem::remove(folder_ / file, ignored);  // while nobody else can have it
+    release();
+    for (const char* file : {"experiment.db-wal", "experiment.db-shm", "driver.lock", "trials"})
+      std::filesystem::remove(folder_ / file, ignored);
+    for (const auto& path : made_) std::filesystem::remove(path, ignored);  // fails unless empty
+  }
+
+ private:
+  std::filesystem::path folder_;
+  std::vector<std::filesystem::path> made_;  // innermost first
+};
+
+}  // namespace hypertune::detail
