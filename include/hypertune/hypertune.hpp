@@ -11,6 +11,7 @@
 #include <hypertune/schedule/median_stopping.hpp>
 #include <hypertune/schedule/patience.hpp>
 #include <hypertune/schedule/percentile.hpp>
+#include <hypertune/schedule/racing.hpp>
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/search/cma_es.hpp>
 #include <hypertune/search/gaussian_process.hpp>

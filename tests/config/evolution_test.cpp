@@ -28,3 +28,11 @@ TEST_CASE("options of searchers that evolve are checked where they stand") {
   CHECK_THROWS_WITH(read("{type: nsga2, crosover: 1}"), ContainsSubstring("did you mean 'crossover'?"));
   CHECK_THROWS_WITH(read("{type: nsga3, mutation: 3}"), ContainsSubstring("mutation is 3"));
 }
+TEST_CASE("a race is found by name") {
+  const auto schedule = [](const std::string& text) { return scheduler_from_yaml(load_yaml_text(text, "sweep.yaml")); };
+  CHECK(schedule("{type: race, instances: 30, grace: 4, alpha: 0.1, test: wilcoxon, reports: value}").max_steps() ==
+        30);
+  CHECK(schedule("race").name() == "race");
+  CHECK_THROWS_WITH(schedule("{type: race, test: wilcox}"), ContainsSubstring("did you mean 'wilcoxon'?"));
+  CHECK_THROWS_WITH(schedule("{type: race, grace: 1}"), ContainsSubstring("grace is 1"));
+}

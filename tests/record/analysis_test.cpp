@@ -254,3 +254,16 @@ TEST_CASE("the Pareto front and the curve of an experiment") {
   const auto curve = ht::best_so_far(results);
   CHECK(curve == std::vector<double>{0.9, 0.9, 0.9, 0.9, 0.9, 0.95});
 }
+
+TEST_CASE("the winner of a race has had all instances, whatever others had on few") {
+  auto results = experiment({ht::minimize("cost")}, {{{}, {{"cost", 1.0}}},  // dropped after one easy instance
+                                                     {{}, {{"cost", 2.0}}},
+                                                     {{}, {{"cost", 1.5}}},
+                                                     {{}, {}}});
+  std::int64_t n = 100;
+  for (const auto& [trial, mean] : {std::pair{1, 5.0}, std::pair{2, 4.0}})
+    results.add({++n, 1.0 * static_cast<double>(n), ht::record::TrialReported{trial, 0, 1, {{"cost", mean}}}});
+  CHECK(results.best().trial == 0);
+  CHECK(ht::race_winner(results) == 2);
+  CHECK(ht::race_winner(ht::Results()) == std::nullopt);
+}

@@ -6,6 +6,7 @@
 #include <hypertune/schedule/median_stopping.hpp>
 #include <hypertune/schedule/patience.hpp>
 #include <hypertune/schedule/percentile.hpp>
+#include <hypertune/schedule/racing.hpp>
 
 using namespace hypertune;
 using hypertune_test::check_scheduler;
@@ -44,6 +45,12 @@ TEST_CASE("percentile and patience keep the laws of a scheduler") {
   check_scheduler([] { return Percentile{.keep = 25, .grace = 4, .max = 30}; });
   check_scheduler([] { return Patience{}; });
   check_scheduler([] { return Patience{.patience = 3, .min_improvement = 0.01, .max = 20}; });
+}
+
+TEST_CASE("race keeps the laws of a scheduler") {
+  check_scheduler([] { return Race{}; });
+  check_scheduler([] { return Race{.instances = 20, .grace = 3, .test = RaceTest::wilcoxon}; });
+  check_scheduler([] { return Race{.instances = 50, .reports = RaceReports::value}; });
 }
 
 namespace {

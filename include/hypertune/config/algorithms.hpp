@@ -8,6 +8,7 @@
 #include <hypertune/schedule/median_stopping.hpp>
 #include <hypertune/schedule/patience.hpp>
 #include <hypertune/schedule/percentile.hpp>
+#include <hypertune/schedule/racing.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/search/cma_es.hpp>
@@ -148,7 +149,7 @@ inline AnySearcher searcher_from_yaml(const Node& node) {
   return searcher;
 }
 
-/// schedule: fifo | asha | hyperband | median | percentile | patience.
+/// schedule: fifo | asha | hyperband | median | percentile | patience | race.
 inline AnyScheduler scheduler_from_yaml(const Node& node) {
   const std::string type = detail::algorithm_type(node);
   const auto get = [&]<class T>(std::string_view key, T fallback) {
@@ -195,7 +196,15 @@ inline AnyScheduler scheduler_from_yaml(const Node& node) {
                       .grace = get("grace", 1),
                       .max = get("max", 0)};
     }
-    detail::unknown_algorithm(node, type, {"fifo", "asha", "hyperband", "median", "percentile", "patience"});
+    if (type == "race") {
+      only({"instances", "grace", "alpha", "test", "reports"});
+      Race race{.instances = get("instances", 0), .grace = get("grace", 5), .alpha = get("alpha", 0.05)};
+      race.test = static_cast<RaceTest>(detail::one_of(node, "test", {"t", "wilcoxon"}, "t"));
+      race.reports =
+          static_cast<RaceReports>(detail::one_of(node, "reports", {"running_mean", "value"}, "running_mean"));
+      return race;
+    }
+    detail::unknown_algorithm(node, type, {"fifo", "asha", "hyperband", "median", "percentile", "patience", "race"});
   });
 }
 

@@ -219,6 +219,26 @@ inline double hypervolume(const Results& results, std::span<const double> refere
   return hypervolume(losses, bound);
 }
 
+/// The winner of a race (schedule/racing.hpp): of the trials that had most instances the one whose last report, the
+/// mean over them, is best; nullopt when there is none. Results::best() looks at all reports, also at means over few,
+/// easy instances.
+inline std::optional<TrialId> race_winner(const Results& results) {
+  const Objective objective = detail::first_objective(results);
+  std::optional<TrialId> winner;
+  int steps = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (const TrialResult& trial : results.trials()) {
+    const double* value = find_metric(trial.metrics, objective.metric);
+    if (trial.state == TrialState::failed || value == nullptr || std::isnan(*value) || trial.steps < steps) continue;
+    const double loss = detail::loss_of(*value, objective.mode);
+    if (winner && trial.steps == steps && !(loss < least)) continue;
+    winner = trial.trial;
+    steps = trial.steps;
+    least = loss;
+  }
+  return winner;
+}
+
 /// The best value of the first objective after each trial, in the order of creation, in the metric's own sign; NaN
 /// until there is one. Trials that break a constraint on a metric do not count.
 inline std::vector<double> best_so_far(const Results& results) {
