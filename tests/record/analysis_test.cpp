@@ -265,5 +265,5 @@ TEST_CASE("the winner of a race has had all instances, whatever others had on fe
     results.add({++n, 1.0 * static_cast<double>(n), ht::record::TrialReported{trial, 0, 1, {{"cost", mean}}}});
   CHECK(results.best().trial == 0);
   CHECK(ht::race_winner(results) == 2);
-  CHECK(ht::race_winner(ht::Results()) == std::nullopt);
+  CHECK(ht::race_winner(experiment({ht::minimize("cost")}, {{{}, {}}})) == std::nullopt);
 }
