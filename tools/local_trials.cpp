@@ -4,17 +4,64 @@
 #include <hypertune/local/command.hpp>
 #include <hypertune/local/processes.hpp>
 
+#include <fmt/ranges.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hypertune::command {
 
+namespace {
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const auto end = std::min(text.find(' '), text.size());
+    if (end > 0) words.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+// A program that is not there would fail in every trial alike.
+void require_program(const Sweep& sweep) {
+  const std::string& program = sweep.trial->command.front();
+  if (program.find('{') != std::string::npos || sweep.trial->environment.contains("PATH")) return;
+  const auto runs = [](const std::string& path) { return ::access(path.c_str(), X_OK) == 0; };
+  bool found = program.find('/') != std::string::npos && runs(program);
+  if (program.find('/') == std::string::npos) {
+    const char* path = std::getenv("PATH");
+    std::string_view rest = path != nullptr ? path : "/usr/bin:/bin";
+    while (!found && !rest.empty()) {
+      const auto end = std::min(rest.find(':'), rest.size());
+      found = runs(std::string(rest.substr(0, end)) + "/" + program);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+  if (found) return;
+  if (sweep.trial->command.size() == 1 && program.find(' ') != std::string::npos)
+    fail(Errc::usage, "{}: 'trial.command' is a list of words: write [{}], not '{}'", sweep.file.string(),
+         fmt::join(words_of(program), ", "), program);
+  fail(Errc::usage, "{}: 'trial.command': there is no program '{}'{}", sweep.file.string(), program,
+       ::access(program.c_str(), F_OK) == 0 ? " that may be run: chmod +x it, or name its interpreter before it" : "");
+}
+
+}  // namespace
+
 std::shared_ptr<const Program> program_of(const Sweep& sweep) {
+  require_program(sweep);
   local::CommandOptions options;
   options.command = sweep.trial->command;
   options.metrics = sweep.trial->metrics;
   options.environment = sweep.trial->environment;
   options.grace = sweep.trial->grace;
+  for (const auto& objective : objectives_of(sweep.options)) options.objectives.push_back(objective.metric);
+  options.bind_to_slot = sweep.executor.workers == "threads";
   for (const auto& rule : sweep.trial->log_rules)
     options.log_rules.push_back({.match = rule.match, .exclude_host = rule.exclude_host, .no_retry = rule.no_retry});
   return std::make_shared<local::CommandProgram>(sweep.space, std::move(options));
@@ -23,8 +70,11 @@ std::shared_ptr<const Program> program_of(const Sweep& sweep) {
 AnyExecutor executor_of(const Sweep& sweep) {
   const auto& text = sweep.executor;
   if (text.workers == "threads")
-    return threads(
-        ThreadOptions{.cpus = text.cpus, .gpus = std::max(0.0, text.gpus), .custom = text.custom, .max_parked = 64});
+    return threads({.cpus = text.cpus,
+                    .gpus = text.gpus < 0 ? static_cast<double>(local::usable_gpus().size()) : text.gpus,
+                    .custom = text.custom,
+                    .pin = text.cpus <= static_cast<double>(local::usable_cores().size()),
+                    .max_parked = 64});
   return processes({.cpus = text.cpus,
                     .gpus = text.gpus,
                     .memory = text.memory,

@@ -39,6 +39,47 @@ class Run(Case):
         for r in self.results():
             self.assertAlmostEqual(r["metrics"]["accuracy"], r["params"]["lr"] / 2, places=12)
 
+    def test_settings_printed_as_json_are_no_report(self):
+        self.write("import os\nprint(os.environ['HYPERTUNE_PARAMS'])\nprint('{\"accuracy\": 1}')\n", "prints.py")
+        self.run_command("run", self.write(SWEEP.replace("train.py", "prints.py")))
+        for r in self.results():
+            self.assertEqual((r["steps"], r["metrics"]), (1, {"accuracy": 1}))
+
+    def test_a_command_finds_its_slot_in_its_environment(self):
+        self.write("import os\nprint('slot', os.environ['OMP_NUM_THREADS'], os.environ['CUDA_VISIBLE_DEVICES'], "
+                   "len(os.sched_getaffinity(0)))\nprint('{\"accuracy\": 1}')\n", "slot.py")
+        cores = len(os.sched_getaffinity(0))
+        for workers in ("processes", "threads"):
+            self.environment["CUDA_VISIBLE_DEVICES"] = "5,7"
+            text = SWEEP.replace("train.py", "slot.py").replace("cpus: 1", "cpus: %d, gpus: 1" % cores) + "executor: {type: local, workers: %s}\n" % workers
+            self.run_command("run", self.write(text), "--output", workers)
+            for log in (self.folder / workers / "trials").glob("*/log"):
+                self.assertIn(log.read_text().strip(), ("slot %d 5 %d" % (cores, cores), "slot %d 7 %d" % (cores, cores)))
+            text = text.replace("cpus: %d" % cores, "cpus: 1")
+            self.run_command("run", self.write(text), "--output", workers + "-1")
+            for log in (self.folder / (workers + "-1") / "trials").glob("*/log"):
+                self.assertIn(log.read_text().strip(), ("slot 1 5 1", "slot 1 7 1"))
+
+    def test_a_resume_goes_on_to_where_the_sweep_was_extended(self):
+        self.environment.update(PAUSE="0.02")
+        self.run_command("run", self.write(SWEEP))
+        process = self.start("run", "sweep.yaml", "--resume", "--samples", "+20")
+        wait_until(lambda: len(self.results()) > 8, "more trials")
+        process.kill()
+        process.communicate()
+        self.environment.update(PAUSE="0")
+        self.run_command("run", "sweep.yaml", "--resume")
+        self.assertEqual(len(self.results()), 26)
+
+    def test_a_grid_under_constraints_tries_each_combination_once(self):
+        text = SWEEP.replace("hidden: {log_int: [16, 512]}", "hidden: {grid: [1, 2, 3]}\n  depth: {grid: [1, 2, 3]}\n  constraints: hidden < depth")
+        text = text.replace("{log_uniform: [1.0e-4, 1.0e-1]}", "0.01")
+        self.run_command("run", self.write(text), "--set", "samples=1")
+        self.assertEqual(len({str(r["params"]) for r in self.results()}), 3)
+        self.assertEqual(len(self.results()), 3)
+        self.run_command("run", "sweep.yaml", "--resume", "--samples", "+1")
+        self.assertEqual(len(self.results()), 6)
+
     def test_more_samples_of_a_finished_sweep(self):
         self.run_command("run", self.write(SWEEP))
         _, err = self.run_command("run", "sweep.yaml", code=2)
@@ -91,6 +132,10 @@ class Mistakes(Case):
         self.complain(SWEEP + "executor: {type: slurm}\n", "slurm")
         self.complain(SWEEP.replace("train.py]", 'train.py, "{learning_rate}"]'), "learning_rate")
         self.complain(SWEEP.replace("cpus: 1", "cpus: 10000"), "10000")
+        self.complain(SWEEP.replace("cpus: 1", "memory: 900TB"), "memory")
+        self.complain(SWEEP.replace("[python3, train.py]", "[pithon3, train.py]"), "pithon3")
+        self.complain(SWEEP.replace("[python3, train.py]", "[./train.py]"), "train.py", "chmod")
+        self.complain(SWEEP.replace("[python3, train.py]", "python3 train.py"), "[python3, train.py]")
 
     def test_bad_usage(self):
         for arguments in (["run"], ["run", "absent.yaml"], ["frobnicate"], ["results", "absent"], ["best", "absent"],

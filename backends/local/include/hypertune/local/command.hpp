@@ -7,11 +7,13 @@
 #include <hypertune/local/command_line.hpp>
 #include <hypertune/local/process_end.hpp>
 #include <hypertune/local/report_line.hpp>
+#include <hypertune/local/slot_binding.hpp>
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/failure.hpp>
 #include <hypertune/trial/program.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>
@@ -44,6 +46,12 @@ struct CommandOptions {
   std::map<std::string, std::string> environment = {};  ///< added to this program's
   std::vector<LogRule> log_rules = {};
   double grace = 5;  ///< seconds between SIGTERM and SIGKILL
+  /// The metrics that are tuned. A line of JSON that has none of them, no step and no checkpoint is no report (a
+  /// program may print its settings so). Empty: every line of JSON with a number in it is one.
+  std::vector<std::string> objectives = {};
+  /// Whether the command is told its slot (OMP_NUM_THREADS, CUDA_VISIBLE_DEVICES): for executors whose trials share a
+  /// process, which cannot be bound to the slot of one of them.
+  bool bind_to_slot = false;
 };
 
 namespace detail {
@@ -57,6 +65,7 @@ struct CommandPlan {
   };
   std::vector<Rule> rules;
   CommandOptions options;
+  std::vector<std::string> gpus;  // by the slot's numbers
 };
 
 inline std::regex compile(const std::string& pattern, std::string_view where, std::size_t groups) {
@@ -170,6 +179,9 @@ class CommandRun final : public TrialRun {
       const auto equals = text.find('=');
       if (equals != std::string_view::npos) entries[std::string(text.substr(0, equals))] = text.substr(equals + 1);
     }
+    if (plan_.options.bind_to_slot)
+      for (const auto& [name, value] : SlotBinding({}, plan_.gpus, false).environment(context_->slot()))
+        entries[name] = value;
     for (const auto& [name, value] : plan_.options.environment) entries[name] = value;
     std::string params;
     hypertune::detail::append_json_object(params, context_->params());
@@ -224,7 +236,7 @@ class CommandRun final : public TrialRun {
       const std::string line = std::move(lines_.front());
       lines_.pop_front();
       match_rules(line);
-      if (auto parsed = parse_report_line(line)) {
+      if (auto parsed = parse_report_line(line); parsed && is_report(*parsed)) {
         if (auto report = take_report(std::move(*parsed))) return report;
         continue;
       }
@@ -233,6 +245,13 @@ class CommandRun final : public TrialRun {
     }
     if (child_->status() && !pending_.empty()) return flush_metrics();
     return std::nullopt;
+  }
+
+  bool is_report(const ReportLine& line) const {
+    const auto& wanted = plan_.options.objectives;
+    return wanted.empty() || line.step || line.checkpoint ||
+           std::any_of(wanted.begin(), wanted.end(),
+                       [&](const auto& name) { return find_metric(line.metrics, name) != nullptr; });
   }
 
   std::optional<Report> take_report(ReportLine line) {
@@ -349,7 +368,7 @@ class CommandProgram final : public Program {
   CommandProgram(const SearchSpace& space, CommandOptions options)
       : CommandProgram(names_of(space), std::move(options)) {}
   CommandProgram(const std::vector<std::string>& names, CommandOptions options)
-      : plan_{CommandLine(options.command, names), {}, {}, options} {
+      : plan_{CommandLine(options.command, names), {}, {}, options, options.bind_to_slot ? usable_gpus() : none()} {
     for (const auto& [name, pattern] : options.metrics)
       plan_.metrics.emplace_back(name, detail::compile(pattern, "metrics: " + name, 1));
     for (const auto& rule : options.log_rules)
@@ -364,6 +383,7 @@ class CommandProgram final : public Program {
   double grace() const override { return plan_.options.grace; }
 
  private:
+  static std::vector<std::string> none() { return {}; }
   static std::vector<std::string> names_of(const SearchSpace& space) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < space.size(); ++i) names.push_back(space.name(i));

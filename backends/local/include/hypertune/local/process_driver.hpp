@@ -61,6 +61,7 @@ class ProcessDriver {
     for (std::size_t i = gpus_.size(); i < static_cast<std::size_t>(std::ceil(options_.gpus)); ++i)
       gpus_.push_back(std::to_string(i));
     gpus_.resize(static_cast<std::size_t>(std::ceil(options_.gpus)));
+    if (options_.memory == 0) options_.memory = usable_memory();
     if (options_.cpus <= 0)
       options_.cpus = options_.workers > 0 ? options_.workers : static_cast<double>(cores_.size());
   }

@@ -15,7 +15,7 @@ struct ProcessOptions {
   int workers = 0;                            ///< trials of one cpu at once; 0: as many as there are cores
   double cpus = 0;                            ///< what trials may ask for in all; 0: `workers`, or this machine's cores
   double gpus = -1;                           ///< devices that trials may ask for; negative: those that are found
-  std::uint64_t memory = 0;                   ///< bytes that trials may ask for in all; 0: not accounted
+  std::uint64_t memory = 0;                   ///< bytes that trials may ask for in all; 0: what this machine has
   std::map<std::string, double> custom = {};  ///< further resources by name
   bool pin = true;                            ///< bind each trial to the cores of its slot
   double grace = 5;              ///< seconds that a trial has to heed a Stop (or SIGTERM) before it is ended by force

@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -72,6 +74,18 @@ inline std::vector<std::string> usable_gpus() {
   return names;
 }
 
+/// The bytes of memory that this machine, or the container this process is in, has.
+inline std::uint64_t usable_memory() {
+  const auto pages = ::sysconf(_SC_PHYS_PAGES);
+  const auto page = ::sysconf(_SC_PAGESIZE);
+  std::uint64_t bytes =
+      pages > 0 && page > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) : 0;
+  std::ifstream container("/sys/fs/cgroup/memory.max");  // "max" where there is no limit
+  std::uint64_t limit = 0;
+  if (container >> limit && limit > 0 && (bytes == 0 || limit < bytes)) bytes = limit;
+  return bytes;
+}
+
 /// Binds a process to a slot: its cores, the threads of its numerical libraries, its GPUs.
 class SlotBinding {
  public:
@@ -92,15 +106,21 @@ class SlotBinding {
       for (const int core : cores_) CPU_SET(core, &set);
     ::sched_setaffinity(0, sizeof set, &set);
 
-    const int threads = std::max(1, static_cast<int>(std::floor(slot.resources.cpus)));
-    const std::string count = std::to_string(threads);
-    for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"})
-      ::setenv(name, count.c_str(), 1);
+    for (const auto& [name, value] : environment(slot)) ::setenv(name.c_str(), value.c_str(), 1);
+    const int threads = threads_of(slot);
     if (omp_set_num_threads != nullptr) omp_set_num_threads(threads);
     if (openblas_set_num_threads != nullptr) openblas_set_num_threads(threads);
     if (MKL_Set_Num_Threads != nullptr) MKL_Set_Num_Threads(threads);
+  }
 
-    if (!gpus_.empty()) ::setenv("CUDA_VISIBLE_DEVICES", visible_devices(slot).c_str(), 1);
+  /// What a program that is started in the slot should find in its environment.
+  std::vector<std::pair<std::string, std::string>> environment(const Slot& slot) const {
+    std::vector<std::pair<std::string, std::string>> entries;
+    const std::string count = std::to_string(threads_of(slot));
+    for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"})
+      entries.emplace_back(name, count);
+    if (!gpus_.empty()) entries.emplace_back("CUDA_VISIBLE_DEVICES", visible_devices(slot));
+    return entries;
   }
 
   std::string visible_devices(const Slot& slot) const {
@@ -114,6 +134,8 @@ class SlotBinding {
   }
 
  private:
+  static int threads_of(const Slot& slot) { return std::max(1, static_cast<int>(std::floor(slot.resources.cpus))); }
+
   std::vector<int> cores_;
   std::vector<std::string> gpus_;
   bool pin_;
