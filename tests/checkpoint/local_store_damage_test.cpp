@@ -256,6 +256,40 @@ TEST_CASE("recovery removes what was left half done, and nothing else") {
   store.recover(99);  // has no folder
 }
 
+TEST_CASE("a checkpoint is dropped though another process clears it away at the same time") {
+  const TemporaryDirectory directory;
+  LocalCheckpointStore store(directory, unsynced);
+  std::vector<CheckpointInfo> all;
+  for (int steps = 1; steps <= 60; ++steps) {
+    auto writer = store.begin(0, steps);
+    for (int file = 0; file < 40; ++file) write_file(writer.file(fmt::format("{}/{}/weights", file % 7, file)), "w");
+    all.push_back(store.seal(std::move(writer)));
+  }
+  int ready[2];
+  REQUIRE(pipe(ready) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    // As a worker that comes to a resumed trial, but all the time.
+    try {
+      LocalCheckpointStore other(directory, unsynced);
+      for (bool told = false;; told = told || write(ready[1], "x", 1) == 1) other.recover(0);
+    } catch (const std::exception& e) { fmt::print(stderr, "{}\n", e.what()); }
+    _exit(1);
+  }
+  char c = 0;
+  REQUIRE(read(ready[0], &c, 1) == 1);
+  close(ready[0]);
+  close(ready[1]);
+  for (const auto& info : all) CHECK_NOTHROW(store.drop(info));
+  kill(child, SIGKILL);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));  // nor did it stumble over us
+  CHECK(store.list(0).empty());
+  store.recover(0);
+  CHECK(entries(store.folder(TrialId{0})) == 0);
+}
+
 // Runs `body` in a child whose file system at `directory` has one mebibyte; nullopt where that is not allowed.
 TEST_CASE("a full disk is a clear error, and leaves room") {
   const TemporaryDirectory directory;
