@@ -2,17 +2,15 @@
 #pragma once
 
 #include <hypertune/local/process_tree.hpp>
+#include <hypertune/local/supervisor.hpp>
 
-#include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 
@@ -32,24 +30,12 @@ inline bool& is_worker_process() {
 /// that happened to start it.
 class CommandKeeper {
  public:
-  CommandKeeper(int control, pid_t owner) : control_(control), owner_(owner) {}
+  CommandKeeper(int control, pid_t owner) : supervisor_(control, owner) {}
 
   /// `execute` runs in the command's process and does not return. `exec_failed`: where it writes errno to.
   template <class Execute>
   [[noreturn]] void run(int exec_failed, const Execute& execute) {
-    ::setpgid(0, 0);
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    ::prctl(PR_SET_NAME, "ht-keeper", 0, 0, 0);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP})
-      ::signal(signal, SIG_IGN);
-    ::signal(SIGCHLD, SIG_DFL);
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
-    ::sigprocmask(SIG_SETMASK, &set, nullptr);
-    signals_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    // Wakes the loop when the owner's thread dies; the loop sees whether the owner did.
-    ::prctl(PR_SET_PDEATHSIG, SIGCHLD, 0, 0, 0);
+    supervisor_.begin("ht-keeper");
     command_ = ::fork();
     if (command_ == 0) execute();
     if (command_ < 0) {
@@ -59,19 +45,7 @@ class CommandKeeper {
     }
     ::setpgid(command_, command_);
     close_others();
-    while (::getppid() == owner_ && !ended_) {
-      std::array<pollfd, 2> polled{pollfd{.fd = control_, .events = POLLIN, .revents = 0},
-                                   pollfd{.fd = signals_, .events = POLLIN, .revents = 0}};
-      const int ready = ::poll(polled.data(), polled.size(), 1000);
-      if (ready < 0 && errno != EINTR) break;
-      if (ready <= 0) continue;
-      if (polled[1].revents != 0) {
-        signalfd_siginfo info;
-        while (::read(signals_, &info, sizeof info) > 0) {}
-        reap();
-      }
-      if (polled[0].revents != 0 && !serve()) break;
-    }
+    supervisor_.watch([this] { return !reap(); }, [this] { return serve(); });
     if (!ended_) ::kill(-command_, SIGKILL);
     end_orphans();
     ::_exit(0);
@@ -80,8 +54,8 @@ class CommandKeeper {
  private:
   // Every other descriptor is the owner's: a pipe that this process held open would never end.
   void close_others() {
-    const auto low = static_cast<unsigned>(control_ < signals_ ? control_ : signals_);
-    const auto high = static_cast<unsigned>(control_ < signals_ ? signals_ : control_);
+    const auto [low, high] =
+        std::minmax({static_cast<unsigned>(supervisor_.control()), static_cast<unsigned>(supervisor_.signals())});
     const auto close_range = [](unsigned first, unsigned last) {
       if (first <= last) ::syscall(SYS_close_range, first, last, 0U);
     };
@@ -93,26 +67,27 @@ class CommandKeeper {
   // False: the owner is done with the command.
   bool serve() {
     std::int32_t number = 0;
-    const auto n = ::recv(control_, &number, sizeof number, MSG_DONTWAIT);
+    const auto n = ::recv(supervisor_.control(), &number, sizeof number, MSG_DONTWAIT);
     if (n < 0) return errno == EAGAIN || errno == EINTR;
     if (n != sizeof number) return false;
     ::kill(-command_, number);
     return true;
   }
 
-  void reap() {
+  // Whether the command itself has ended.
+  bool reap() {
     for (;;) {
       // Look before reaping: while the command is a zombie, its group's number cannot be anybody else's.
       siginfo_t info{};
-      if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
+      if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return false;
       if (info.si_pid == command_) ::kill(-command_, SIGKILL);
       int status = 0;
       if (::waitpid(info.si_pid, &status, 0) != command_) continue;
+      ended_ = true;
       end_orphans();
       const std::int32_t word = status;
-      ::send(control_, &word, sizeof word, MSG_NOSIGNAL);
-      ended_ = true;
-      return;
+      ::send(supervisor_.control(), &word, sizeof word, MSG_NOSIGNAL);
+      return true;
     }
   }
 
@@ -125,9 +100,7 @@ class CommandKeeper {
     }
   }
 
-  int control_;
-  pid_t owner_;
-  int signals_ = -1;
+  Supervisor supervisor_;
   pid_t command_ = -1;
   bool ended_ = false;
 };

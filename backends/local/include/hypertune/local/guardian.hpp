@@ -5,12 +5,12 @@
 #include <hypertune/error.hpp>
 #include <hypertune/local/command_keeper.hpp>
 #include <hypertune/local/process_tree.hpp>
+#include <hypertune/local/supervisor.hpp>
 
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -52,36 +52,15 @@ using WorkerMain = std::function<int(int socket)>;
 class GuardianProcess {
  public:
   GuardianProcess(int control, pid_t driver, const WorkerMain& worker_main)
-      : control_(control), driver_(driver), worker_main_(worker_main) {}
+      : supervisor_(control, driver), worker_main_(worker_main) {}
 
   [[noreturn]] void run() {
-    ::setpgid(0, 0);  // Ctrl-C in the terminal is for the driver
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    ::prctl(PR_SET_NAME, "ht-guardian", 0, 0, 0);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP})
-      ::signal(signal, SIG_IGN);
-    ::signal(SIGCHLD, SIG_DFL);
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
-    ::sigprocmask(SIG_SETMASK, &set, nullptr);
-    signals_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    // The driver's end wakes the loop, which then sees that it has another parent. (The kernel also sends it when the
-    // thread that forked ends: then the parent is the same.)
-    ::prctl(PR_SET_PDEATHSIG, SIGCHLD, 0, 0, 0);
-    while (::getppid() == driver_) {
-      std::array<pollfd, 2> polled{pollfd{.fd = control_, .events = POLLIN, .revents = 0},
-                                   pollfd{.fd = signals_, .events = POLLIN, .revents = 0}};
-      const int ready = ::poll(polled.data(), polled.size(), 1000);
-      if (ready < 0 && errno != EINTR) break;
-      if (ready <= 0) continue;
-      if (polled[1].revents != 0) {
-        signalfd_siginfo info;
-        while (::read(signals_, &info, sizeof info) > 0) {}
-        reap();
-      }
-      if (polled[0].revents != 0 && !serve()) break;
-    }
+    supervisor_.begin("ht-guardian");
+    const auto reap_all = [this] {
+      reap();
+      return true;
+    };
+    supervisor_.watch(reap_all, [this] { return serve(); });
     end_everything();
     ::_exit(0);
   }
@@ -97,7 +76,7 @@ class GuardianProcess {
     message.msg_iovlen = 1;
     message.msg_control = space.data();
     message.msg_controllen = space.size();
-    const ssize_t n = ::recvmsg(control_, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    const ssize_t n = ::recvmsg(supervisor_.control(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n < 0) return errno == EAGAIN || errno == EINTR;
     if (n != sizeof request) return false;
     Descriptor socket;
@@ -135,8 +114,8 @@ class GuardianProcess {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // so that the worker finds what its trial's command left behind
     ::prctl(PR_SET_NAME, "ht-worker", 0, 0, 0);
     is_worker_process() = true;
-    ::close(control_);
-    ::close(signals_);
+    ::close(supervisor_.control());
+    ::close(supervisor_.signals());
     for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
     ::signal(SIGPIPE, SIG_IGN);
     sigset_t none;
@@ -156,7 +135,7 @@ class GuardianProcess {
   }
 
   void reply(const GuardianReply& reply) {
-    while (::send(control_, &reply, sizeof reply, MSG_NOSIGNAL) < 0 && errno == EINTR) {}
+    while (::send(supervisor_.control(), &reply, sizeof reply, MSG_NOSIGNAL) < 0 && errno == EINTR) {}
   }
 
   static void end_group(pid_t pid) {
@@ -203,10 +182,8 @@ class GuardianProcess {
     }
   }
 
-  int control_;
-  pid_t driver_;
+  Supervisor supervisor_;
   const WorkerMain& worker_main_;
-  int signals_ = -1;
   std::map<std::uint64_t, pid_t> workers_;
 };
 
