@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/checkpoint/sealer.hpp>
+#include <hypertune/detail/doorbell.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/execute/attempt_run.hpp>
 #include <hypertune/execute/threads.hpp>
@@ -114,24 +115,19 @@ class ThreadExecutor::State {
   }
 
   void wait(Seconds deadline) {
-    std::unique_lock guard(mutex_);
-    const auto notified = [this] { return notified_; };
-    for (;;) {
-      const double left = std::clamp(deadline - wall_clock(), 0.0, 3600.0);
-      const double look = start_.hang_limit > 0 ? std::clamp(start_.hang_limit / 4, 0.01, 5.0) : left;
-      if (caller_.wait_for(guard, std::chrono::duration<double>(std::min(left, look)), notified) || left <= look) break;
-      look_for_hung();
+    const bool hangs = start_.hang_limit > 0;
+    for (bool rung = false; !rung;) {
+      const double left = deadline - wall_clock();
+      const double look = hangs ? std::clamp(start_.hang_limit / 4, 0.01, 5.0) : left;
+      rung = bell_.wait_for(std::min(left, look));
+      if (hangs) {
+        const std::lock_guard guard(mutex_);
+        look_for_hung();
+      }
+      if (left <= look) break;
     }
-    if (start_.hang_limit > 0) look_for_hung();
-    notified_ = false;
   }
-  void notify() {
-    {
-      const std::lock_guard guard(mutex_);
-      notified_ = true;
-    }
-    caller_.notify_all();
-  }
+  void notify() { bell_.ring(); }
 
   void shutdown() {
     std::vector<std::thread> threads;
@@ -407,14 +403,14 @@ class ThreadExecutor::State {
   std::optional<CheckpointSealer<LocalCheckpointStore>> sealer_;
 
   std::mutex mutex_;
-  std::condition_variable work_, caller_;
+  std::condition_variable work_;
+  detail::Doorbell bell_;  // wakes the thread that waits for the experiment
   std::deque<RunPtr> ready_;
   std::unordered_map<TrialId, RunPtr> runs_;
   std::vector<RunPtr> graveyard_;  // dropped at rest; destroyed by a worker
   std::size_t parked_ = 0;
   std::vector<std::thread> threads_;
   std::size_t idle_ = 0;
-  bool notified_ = false;
   std::atomic<bool> closing_{false};
 };
 

@@ -1,6 +1,7 @@
 // ProcessDriver: carries out what the WorkerLinks say, on one thread, for all processes.
 #pragma once
 
+#include <hypertune/detail/doorbell.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/execute/worker.hpp>
@@ -24,7 +25,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -102,19 +102,8 @@ class ProcessDriver {
     if (first && std::this_thread::get_id() != io_thread_.load()) wake();
   }
 
-  void wait(Seconds deadline) {
-    std::unique_lock guard(mutex_);
-    const double left = std::clamp(deadline - wall_clock(), 0.0, 3600.0);
-    caller_.wait_for(guard, std::chrono::duration<double>(left), [this] { return notified_; });
-    notified_ = false;
-  }
-  void notify() {
-    {
-      const std::lock_guard guard(mutex_);
-      notified_ = true;
-    }
-    caller_.notify_all();
-  }
+  void wait(Seconds deadline) { bell_.wait_for(deadline - wall_clock()); }
+  void notify() { bell_.ring(); }
 
   void shutdown() {
     if (::getpid() !=
@@ -517,10 +506,9 @@ class ProcessDriver {
   Seconds look_at_ = 0;
   std::thread thread_;
 
-  mutable std::mutex mutex_;  // of the next two
+  hypertune::detail::Doorbell bell_;  // wakes the thread that waits for the experiment
+  mutable std::mutex mutex_;          // of the queue
   std::vector<Command> queue_;
-  bool notified_ = false;
-  std::condition_variable caller_;
   std::atomic<std::thread::id> io_thread_{};
   std::atomic<bool> closing_{false};
 };
