@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -28,22 +29,42 @@ class InlineExecutor {
     start_ = std::move(start);
     store_.emplace(start_.directory);
   }
-  void perform(Command command) { commands_.push_back(std::move(command)); }
+  void perform(Command command) { commands_->push(std::move(command)); }
 
   void wait(Seconds) {
-    if (!commands_.empty()) {
-      Command command = std::move(commands_.front());
-      commands_.pop_front();
-      std::visit([this](auto& c) { carry_out(c); }, command);
-    }
+    if (auto command = commands_->pop()) std::visit([this](auto& c) { carry_out(c); }, *command);
   }
   void notify() {}
   void shutdown() {
-    commands_.clear();
+    commands_->clear();
     runs_.clear();
   }
 
  private:
+  // Commands come from any thread; they are carried out by the one that waits.
+  class Commands {
+   public:
+    void push(Command command) {
+      const std::lock_guard guard(mutex_);
+      list_.push_back(std::move(command));
+    }
+    std::optional<Command> pop() {
+      const std::lock_guard guard(mutex_);
+      if (list_.empty()) return std::nullopt;
+      Command command = std::move(list_.front());
+      list_.pop_front();
+      return command;
+    }
+    void clear() {
+      const std::lock_guard guard(mutex_);
+      list_.clear();
+    }
+
+   private:
+    std::mutex mutex_;
+    std::deque<Command> list_;
+  };
+
   struct Run {
     std::optional<AttemptRun> attempt;
     Attempt number = 0;
@@ -130,7 +151,7 @@ class InlineExecutor {
 
   ExecutorStart start_;
   std::optional<LocalCheckpointStore> store_;
-  std::deque<Command> commands_;
+  std::unique_ptr<Commands> commands_ = std::make_unique<Commands>();  // a mutex does not move
   std::map<TrialId, Run> runs_;
 };
 

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <queue>
 #include <string>
@@ -54,12 +55,9 @@ class SimulatedExecutor {
  public:
   static constexpr bool is_simulated = true;
 
+  /// Error of kind `usage` that names the option that makes no sense.
   explicit SimulatedExecutor(SimulationOptions options) : options_(std::move(options)) {
-    if (options_.workers < 1) fail(Errc::usage, "a simulation needs at least one worker, not {}", options_.workers);
-    for (const auto& outage : options_.outages)
-      if (outage.worker < 0 || outage.worker >= options_.workers)
-        fail(Errc::usage, "an outage is of worker {}, but they count from 0 to {}", outage.worker,
-             options_.workers - 1);
+    require_sound();
     speeds_.assign(static_cast<std::size_t>(options_.workers), 1.0);
     if (options_.speed_spread > 0)
       for (int w = 0; w < options_.workers; ++w)
@@ -137,6 +135,27 @@ class SimulatedExecutor {
     bool started = false, parked = false;
   };
 
+  void require_sound() const {
+    const SimulationOptions& o = options_;
+    if (o.workers < 1) fail(Errc::usage, "a simulation needs at least one worker, not {}", o.workers);
+    const auto within = [](const char* option, double value, double most, const char* bounds) {
+      if (!(value >= 0 && value <= most))  // NaN is not, either
+        fail(Errc::usage, "simulation option '{}' is {}, but must be {}", option, value, bounds);
+    };
+    constexpr double finite = std::numeric_limits<double>::max();
+    within("startup_seconds", o.startup_seconds, finite, "a finite number of 0 or more");
+    within("speed_spread", o.speed_spread, finite, "a finite number of 0 or more");
+    within("straggle_factor", o.straggle_factor, finite, "a finite number of 0 or more");
+    within("straggle_probability", o.straggle_probability, 1, "from 0 to 1");
+    within("failure_probability", o.failure_probability, 1, "from 0 to 1");
+    for (const auto& outage : o.outages) {
+      if (outage.worker < 0 || outage.worker >= o.workers)
+        fail(Errc::usage, "an outage is of worker {}, but they count from 0 to {}", outage.worker, o.workers - 1);
+      within("outage.at", outage.at, finite, "a finite number of 0 or more");
+      within("outage.until", outage.until, finite, "a finite number of 0 or more (0: never)");
+    }
+  }
+
   static double normal(Rng rng) {  // Box and Muller: one draw is all that is needed
     const double u = uniform01(rng), v = uniform01(rng);
     return std::sqrt(-2 * std::log1p(-u)) * std::cos(6.283185307179586 * v);
@@ -207,8 +226,9 @@ class SimulatedExecutor {
   void schedule(Run& run) {
     const Launch& l = run.launch;
     Seconds duration = options_.step_seconds ? options_.step_seconds(l.params, run.steps) : 1.0;
-    if (!(duration >= 0))
-      fail(Errc::usage, "step_seconds gave {} for step {} of trial {}", duration, run.steps, l.trial);
+    if (!(duration >= 0 && std::isfinite(duration)))
+      fail(Errc::usage, "step_seconds gave {} for step {} of trial {}: it must be a finite number of 0 or more",
+           duration, run.steps, l.trial);
     duration *= speeds_[static_cast<std::size_t>(l.slot.host)];
     Kind kind = Kind::step;
     if (options_.straggle_probability > 0 || options_.failure_probability > 0) {
