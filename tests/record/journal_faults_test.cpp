@@ -246,3 +246,30 @@ TEST_CASE("a forked process does not hold its driver's lock") {
   ::close(pipe[0]);
   ::close(pipe[1]);
 }
+
+TEST_CASE("a driver killed within its very first transaction has recorded nothing, and the next one begins") {
+  const TemporaryFolder begun, folder;
+  {
+    // What SQLite leaves of a transaction that is too large for its memory: half of it in the file, and how to undo it.
+    ht::detail::Database db(ht::journal_path(begun).string(), "test", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+    db.execute("PRAGMA cache_size=2; BEGIN");
+    db.execute(ht::detail::journal_schema);
+    for (int i = 0; i < 100; ++i) db.execute("INSERT INTO names VALUES(NULL, hex(zeroblob(500)))");
+    std::filesystem::copy(begun, folder, std::filesystem::copy_options::recursive);
+  }
+  REQUIRE(std::filesystem::exists(ht::journal_path(folder).string() + "-journal"));
+  try {
+    ht::JournalReader reader(folder);
+    FAIL("no error");
+  } catch (const ht::Error& error) {
+    CHECK(error.code() == ht::Errc::input);
+    CHECK_THAT(error.what(), ContainsSubstring("nothing is recorded in '") && ContainsSubstring("run it (again)"));
+  }
+  {
+    auto journal = ht::Journal::open(folder);
+    CHECK(journal.last() == 0);
+    journal.append(0, event_of(1));
+    journal.drain();
+  }
+  CHECK(ht::JournalReader(folder).last() == 1);
+}

@@ -151,8 +151,18 @@ class JournalReader {
       fail(Errc::input, "there is no experiment in '{}' ('{}' does not exist)", directory.string(), path);
     const auto attempt = [&](const std::string& location, int flags) {
       detail::Database db(location, path, flags | SQLITE_OPEN_READONLY);
-      if (!detail::check_journal(db))
-        fail(Errc::input, "there is no experiment in '{}': '{}' is empty", directory.string(), path);
+      bool empty = true;
+      try {
+        empty = !detail::check_journal(db);
+      } catch (const Error&) {
+        // A driver was killed within the very first transaction; only who may write can roll that back.
+        if (sqlite3_extended_errcode(db.get()) != SQLITE_READONLY_ROLLBACK) throw;
+      }
+      if (empty)
+        fail(Errc::input,
+             "nothing is recorded in '{}' yet: its driver has just begun, or was killed before its first "
+             "record; run it (again)",
+             directory.string());
       return db;
     };
     try {
