@@ -16,7 +16,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -85,17 +84,14 @@ inline std::size_t csv_rows_end(std::string_view text, std::size_t begin, int st
 /// none is kept open. Memory: some 100 bytes per trial that has not ended.
 class CsvLogger {
  public:
-  void on_open(const std::filesystem::path& directory) {
-    trials_.clear();
-    follower_.open(directory, position_.load(directory / "trials" / ".progress-csv"));
-  }
+  void on_open(const std::filesystem::path& directory) { logs_.open(directory); }
   void on_record(const Record& record) {
-    follower_.follow(record, [&](const Record& r) { add(r); });
+    logs_.follow(record, [&](const Record& r) { add(r); });
   }
   void on_batch_end() {
-    if (follower_.directory().empty()) return;
+    if (!logs_.opened()) return;
     flush();
-    if (follower_.last() > 0) position_.save(follower_.last());
+    logs_.save_position();
   }
   std::string name() const { return "csv"; }
 
@@ -114,20 +110,20 @@ class CsvLogger {
     if (const auto* report = std::get_if<record::TrialReported>(&record.what)) {
       add(*report, record.time);
     } else if (const auto* created = std::get_if<record::TrialCreated>(&record.what)) {
-      trials_[created->trial] = {};
-      trials_[created->trial].fresh = true;
+      Trial& trial = logs_.trials()[created->trial] = {};
+      trial.fresh = true;
     } else if (const auto* ended = std::get_if<record::TrialEnded>(&record.what)) {
-      if (const auto found = trials_.find(ended->trial); found != trials_.end()) {
+      if (const auto found = logs_.trials().find(ended->trial); found != logs_.trials().end()) {
         found->second.ended = true;
-        note(ended->trial, found->second);
+        logs_.note(ended->trial, found->second);
       }
     }
   }
 
   void add(const record::TrialReported& report, Seconds time) {
-    Trial& trial = trials_[report.trial];
+    Trial& trial = logs_.trials()[report.trial];
     if (!trial.columns) begin(report, trial);
-    note(report.trial, trial);
+    logs_.note(report.trial, trial);
     if (const auto wider = widened(*trial.columns, report.metrics)) {
       if (trial.header || !trial.rows.empty()) {
         write(report.trial, trial);
@@ -154,7 +150,7 @@ class CsvLogger {
 
   // The first report of a trial in this run: what of its file holds?
   void begin(const record::TrialReported& report, Trial& trial) {
-    const auto path = detail::trial_file(follower_.directory(), report.trial, "progress.csv");
+    const auto path = logs_.file(report.trial);
     Columns columns;
     std::error_code none;
     if (trial.fresh) {
@@ -198,7 +194,7 @@ class CsvLogger {
 
   void write(TrialId id, Trial& trial) {
     if (trial.rows.empty()) return;
-    const auto path = detail::trial_file(follower_.directory(), id, "progress.csv");
+    const auto path = logs_.file(id);
     if (trial.header)
       detail::append_to(path, trial.rows);
     else
@@ -208,7 +204,7 @@ class CsvLogger {
   }
 
   void rewrite(TrialId id, std::size_t old_columns, const Columns& columns) {
-    const auto path = detail::trial_file(follower_.directory(), id, "progress.csv");
+    const auto path = logs_.file(id);
     const std::string text = detail::read_whole(path);
     const auto old_header = detail::csv_header(text);
     if (!old_header) fail(Errc::io, "'{}' was changed by something else while it was being written", path.string());
@@ -224,26 +220,12 @@ class CsvLogger {
     std::filesystem::rename(aside, path);
   }
 
-  void note(TrialId id, Trial& trial) {
-    if (!std::exchange(trial.changed, true)) changed_.push_back(id);
-  }
-
   void flush() {
-    for (const TrialId id : changed_) {
-      const auto found = trials_.find(id);
-      if (found == trials_.end()) continue;
-      write(id, found->second);
-      found->second.changed = false;
-      if (found->second.ended) trials_.erase(found);
-    }
-    changed_.clear();
+    logs_.flush([this](TrialId id, Trial& trial) { write(id, trial); });
     pending_ = 0;
   }
 
-  detail::LogFollower follower_;
-  detail::LogPosition position_;
-  std::unordered_map<TrialId, Trial> trials_;
-  std::vector<TrialId> changed_;
+  detail::TrialLogs<Trial> logs_{"progress.csv", ".progress-csv"};
   std::shared_ptr<const Columns> latest_;
   std::size_t pending_ = 0;
 };

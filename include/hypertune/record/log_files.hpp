@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -20,7 +21,9 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace hypertune::detail {
 
@@ -118,5 +121,55 @@ class LogPosition {
 inline std::filesystem::path trial_file(const std::filesystem::path& directory, TrialId trial, const char* name) {
   return directory / "trials" / std::to_string(trial) / name;
 }
+
+/// What a logger with a file per trial keeps beside the files' content: which trials are under way, which of them have
+/// something to write, and up to which record all is written. `Trial` is the logger's own, with a `bool ended` and a
+/// `bool changed`, both false at first.
+template <class Trial>
+class TrialLogs {
+ public:
+  /// `file_name`: of each trial's file; `mark`: of the file below `trials/` that keeps the position.
+  TrialLogs(const char* file_name, const char* mark) : file_name_(file_name), mark_(mark) {}
+
+  void open(const std::filesystem::path& directory) {
+    trials_.clear();
+    follower_.open(directory, position_.load(directory / "trials" / mark_));
+  }
+  template <class Process>
+  void follow(const Record& record, Process&& process) {
+    follower_.follow(record, process);
+  }
+  /// Calls `write(id, trial)` for each trial that was changed, and forgets those that have ended.
+  template <class Write>
+  void flush(Write&& write) {
+    for (const TrialId id : changed_) {
+      const auto found = trials_.find(id);
+      if (found == trials_.end()) continue;
+      write(id, found->second);
+      found->second.changed = false;
+      if (found->second.ended) trials_.erase(found);
+    }
+    changed_.clear();
+  }
+  /// After a flush at the end of a batch: all is written.
+  void save_position() {
+    if (follower_.last() > 0) position_.save(follower_.last());
+  }
+
+  bool opened() const { return !follower_.directory().empty(); }
+  std::unordered_map<TrialId, Trial>& trials() { return trials_; }
+  std::size_t changed() const { return changed_.size(); }
+  void note(TrialId id, Trial& trial) {
+    if (!std::exchange(trial.changed, true)) changed_.push_back(id);
+  }
+  std::filesystem::path file(TrialId trial) const { return trial_file(follower_.directory(), trial, file_name_); }
+
+ private:
+  const char *file_name_, *mark_;
+  LogFollower follower_;
+  LogPosition position_;
+  std::unordered_map<TrialId, Trial> trials_;
+  std::vector<TrialId> changed_;
+};
 
 }  // namespace hypertune::detail

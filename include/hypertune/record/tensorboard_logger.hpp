@@ -11,10 +11,8 @@
 #include <limits>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <variant>
-#include <vector>
 
 namespace hypertune {
 
@@ -25,20 +23,17 @@ namespace hypertune {
 /// After a resume the files go on where they ended; see CsvLogger, whose promises hold here too.
 class TensorBoardLogger {
  public:
-  void on_open(const std::filesystem::path& directory) {
-    trials_.clear();
-    follower_.open(directory, position_.load(directory / "trials" / ".tensorboard"));
-  }
+  void on_open(const std::filesystem::path& directory) { logs_.open(directory); }
   void on_record(const Record& record) {
-    follower_.follow(record, [&](const Record& r) {
+    logs_.follow(record, [&](const Record& r) {
       add(r);
-      if (changed_.size() > 8192 || ++unwritten_ > 65536) flush();  // while catching up with the Journal
+      if (logs_.changed() > 8192 || ++unwritten_ > 65536) flush();  // while catching up with the Journal
     });
   }
   void on_batch_end() {
-    if (follower_.directory().empty()) return;
+    if (!logs_.opened()) return;
     flush();
-    if (follower_.last() > 0) position_.save(follower_.last());
+    logs_.save_position();
   }
   std::string name() const { return "tensorboard"; }
 
@@ -49,18 +44,16 @@ class TensorBoardLogger {
     bool changed = false;  // is in changed_
   };
 
-  static constexpr const char* file_name = "events.out.tfevents.0.hypertune";
-
   void add(const Record& record) {
     namespace tb = detail::tensorboard;
     if (const auto* created = std::get_if<record::TrialCreated>(&record.what)) {
       std::error_code none;
-      std::filesystem::remove(detail::trial_file(follower_.directory(), created->trial, file_name), none);
-      Trial& trial = trials_[created->trial] = {};
+      std::filesystem::remove(logs_.file(created->trial), none);
+      Trial& trial = logs_.trials()[created->trial] = {};
       trial.records = tb::version_record(record.time);
       const std::string group = std::to_string(created->trial);
       tb::put_summary_record(trial.records, record.time, 0, tb::session_start(created->params, group, record.time));
-      note(created->trial, trial);
+      logs_.note(created->trial, trial);
     } else if (const auto* report = std::get_if<record::TrialReported>(&record.what)) {
       Trial& trial = known(report->trial, report->step, record.time);
       std::string summary;
@@ -78,11 +71,11 @@ class TensorBoardLogger {
   // records of the steps before, and no end.
   Trial& known(TrialId id, int step, Seconds time) {
     namespace tb = detail::tensorboard;
-    const auto [found, inserted] = trials_.try_emplace(id);
+    const auto [found, inserted] = logs_.trials().try_emplace(id);
     Trial& trial = found->second;
-    note(id, trial);
+    logs_.note(id, trial);
     if (!inserted) return trial;
-    const auto path = detail::trial_file(follower_.directory(), id, file_name);
+    const auto path = logs_.file(id);
     const std::string bytes = detail::read_whole(path);
     std::string_view rest = bytes;
     std::size_t keep = 0;
@@ -98,29 +91,15 @@ class TensorBoardLogger {
     return trial;
   }
 
-  void note(TrialId id, Trial& trial) {
-    if (!std::exchange(trial.changed, true)) changed_.push_back(id);
-  }
-
   void flush() {
-    for (const TrialId id : changed_) {
-      const auto found = trials_.find(id);
-      if (found == trials_.end()) continue;
-      Trial& trial = found->second;
-      if (!trial.records.empty())
-        detail::append_to(detail::trial_file(follower_.directory(), id, file_name), trial.records);
+    logs_.flush([this](TrialId id, Trial& trial) {
+      if (!trial.records.empty()) detail::append_to(logs_.file(id), trial.records);
       trial.records = std::string();
-      trial.changed = false;
-      if (trial.ended) trials_.erase(found);
-    }
-    changed_.clear();
+    });
     unwritten_ = 0;
   }
 
-  detail::LogFollower follower_;
-  detail::LogPosition position_;
-  std::unordered_map<TrialId, Trial> trials_;
-  std::vector<TrialId> changed_;
+  detail::TrialLogs<Trial> logs_{"events.out.tfevents.0.hypertune", ".tensorboard"};
   std::size_t unwritten_ = 0;
 };
 
