@@ -32,12 +32,7 @@ struct MedianStopping {
   std::unordered_map<TrialId, Trial> trials_{};  ///< under way
   detail::ByStep averages_{};
 
-  void check() const {
-    if (grace < 1)
-      fail(Errc::usage, "median: grace is {}, but a trial needs at least 1 step before it is judged", grace);
-    if (min_trials < 1) fail(Errc::usage, "median: min_trials is {}, but must be at least 1", min_trials);
-    if (max < 0) fail(Errc::usage, "median: max is {}, but must be 0 (no limit) or a number of steps", max);
-  }
+  void check() const { detail::check_step_rule("median", grace, min_trials, max); }
   Decision on_report(const Progress& progress) {
     Trial& trial = trials_[progress.trial];
     const double loss = progress.loss();
@@ -48,8 +43,7 @@ struct MedianStopping {
     }
     Decision decision = Decision::go_on;
     if (progress.steps >= grace) {
-      const bool enough = averages_.trials(progress.steps) >= static_cast<std::size_t>(min_trials);
-      if (enough && trial.best > *averages_.quantile(progress.steps)) decision = Decision::stop;
+      if (averages_.beyond(progress.steps, trial.best, min_trials)) decision = Decision::stop;
       if (progress.steps > trial.steps)
         averages_.add(std::max(trial.steps, grace - 1), progress.steps, trial.finite > 0 ? trial.mean : worst_loss,
                       0.5);

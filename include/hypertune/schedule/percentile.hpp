@@ -27,18 +27,14 @@ struct Percentile {
 
   void check() const {
     if (!(keep > 0 && keep < 100)) fail(Errc::usage, "percentile: keep is {}, but must lie between 0 and 100", keep);
-    if (grace < 1)
-      fail(Errc::usage, "percentile: grace is {}, but a trial needs at least 1 step before it is judged", grace);
-    if (min_trials < 1) fail(Errc::usage, "percentile: min_trials is {}, but must be at least 1", min_trials);
-    if (max < 0) fail(Errc::usage, "percentile: max is {}, but must be 0 (no limit) or a number of steps", max);
+    detail::check_step_rule("percentile", grace, min_trials, max);
   }
   Decision on_report(const Progress& progress) {
     Trial& trial = trials_[progress.trial];
     trial.best = std::min(trial.best, detail::ranked_loss(progress.loss()));
     Decision decision = Decision::go_on;
     if (progress.steps >= grace) {
-      const bool enough = bests_.trials(progress.steps) >= static_cast<std::size_t>(min_trials);
-      if (enough && trial.best > *bests_.quantile(progress.steps)) decision = Decision::stop;
+      if (bests_.beyond(progress.steps, trial.best, min_trials)) decision = Decision::stop;
       if (progress.steps > trial.steps)
         bests_.add(std::max(trial.steps, grace - 1), progress.steps, trial.best, keep / 100);
     }
