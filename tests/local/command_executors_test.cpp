@@ -1,4 +1,5 @@
 // External commands do the same whoever starts them: a worker process, a thread of the driver, or its main thread.
+#include "driver_process.hpp"
 #include "local_support.hpp"
 
 #include <hypertune/execute/inline.hpp>
@@ -6,16 +7,12 @@
 #include <hypertune/local/command.hpp>
 #include <hypertune/local/process_tree.hpp>
 
-#include <poll.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -230,36 +227,20 @@ TEST_CASE("a trial that heeds stop_requested() within a step has stopped, not fi
   bench.events.next<Stopped>();
 }
 
-// The orphans of a dead driver become this process's children (it is a subreaper meanwhile): each can be waited for.
 TEST_CASE("when a driver is killed, what its threads' commands started ends with it") {
-  std::array<int, 2> pipe{};
-  REQUIRE(::pipe2(pipe.data(), O_CLOEXEC) == 0);
-  REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0);
-  const pid_t driver = ::fork();
-  REQUIRE(driver >= 0);
-  if (driver == 0) {
-    AnyBench bench(
-        make("threads"),
-        shell(R"(sleep 1000 & echo "{{\"pid\": $!}}"; setsid sleep 1000 & echo "{{\"pid\": $!}}"; sleep 1000)"));
-    for (TrialId trial = 0; trial < 3; ++trial) bench.launch(trial);
-    for (int i = 0; i < 6; ++i) {
-      const auto reported = bench.events.next<Reported>();
-      const auto pid = pid_of(reported);
-      static_cast<void>(!::write(pipe[1], &pid, sizeof pid));
-      bench.executor.perform(Continue{reported.trial, 0});
-    }
-    for (;;) ::pause();
+  {
+    DriverProcess driver([] {
+      auto bench = std::make_unique<AnyBench>(
+          make("threads"),
+          shell(R"(sleep 1000 & echo "{{\"pid\": $!}}"; setsid sleep 1000 & echo "{{\"pid\": $!}}"; sleep 1000)"));
+      for (TrialId trial = 0; trial < 3; ++trial) bench->launch(trial);
+      return bench;
+    });
+    const auto keepers = local::detail::children_of(driver.pid());
+    CHECK(keepers.size() == 3);
+    REQUIRE(driver.kill());
+    for (const pid_t keeper : keepers) CHECK(::waitpid(keeper, nullptr, 0) == keeper);
+    for (const pid_t pid : driver.started()) CHECK_FALSE(alive(pid));
   }
-  ::close(pipe[1]);
-  std::vector<pid_t> started(6);
-  for (auto& pid : started) REQUIRE(::read(pipe[0], &pid, sizeof pid) == sizeof pid);
-  ::close(pipe[0]);
-  const auto keepers = local::detail::children_of(driver);
-  CHECK(keepers.size() == 3);
-  REQUIRE(::kill(driver, SIGKILL) == 0);
-  CHECK(::waitpid(driver, nullptr, 0) == driver);
-  for (const pid_t keeper : keepers) CHECK(::waitpid(keeper, nullptr, 0) == keeper);
-  for (const pid_t pid : started) CHECK_FALSE(alive(pid));
-  ::prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
   CHECK(local::detail::children_of(::getpid()).empty());
 }
