@@ -14,8 +14,10 @@
 #include <hypertune/schedule/racing.hpp>
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/search/cma_es.hpp>
+#include <hypertune/search/differential_evolution.hpp>
 #include <hypertune/search/gaussian_process.hpp>
 #include <hypertune/search/grid.hpp>
+#include <hypertune/search/multi_fidelity.hpp>
 #include <hypertune/search/nsga.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/search/sobol.hpp>

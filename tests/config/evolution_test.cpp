@@ -19,6 +19,9 @@ TEST_CASE("searchers that evolve are found by name, with their options") {
             .multi_objective());
   CHECK(read("nsga3").multi_objective());
   CHECK_FALSE(read("cma_es").multi_objective());
+  CHECK(read("{type: differential_evolution, population: 20, weight: 0.7, crossover: 0.8}").name() ==
+        "differential_evolution");
+  CHECK(read("{type: dehb, max: 27, reduction: 3, weight: 0.5, crossover: 0.5}").name() == "dehb");
 }
 TEST_CASE("options of searchers that evolve are checked where they stand") {
   CHECK_THROWS_WITH(read("{type: cma_es, restarts: bipo}"), ContainsSubstring("did you mean 'bipop'?"));
@@ -26,6 +29,8 @@ TEST_CASE("options of searchers that evolve are checked where they stand") {
                     ContainsSubstring("sweep.yaml:1: cma_es: a population of 2"));
   CHECK_THROWS_WITH(read("{type: cma_es, step: 2}"), ContainsSubstring("unknown key 'step'"));
   CHECK_THROWS_WITH(read("{type: nsga2, crosover: 1}"), ContainsSubstring("did you mean 'crossover'?"));
+  CHECK_THROWS_WITH(read("{type: dehb, reduction: 1}"), ContainsSubstring("reduction is 1"));
+  CHECK_THROWS_WITH(read("{type: differential_evolution, weight: -1}"), ContainsSubstring("weight is -1"));
   CHECK_THROWS_WITH(read("{type: nsga3, mutation: 3}"), ContainsSubstring("mutation is 3"));
 }
 TEST_CASE("a race is found by name") {

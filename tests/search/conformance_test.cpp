@@ -2,8 +2,10 @@
 
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/search/cma_es.hpp>
+#include <hypertune/search/differential_evolution.hpp>
 #include <hypertune/search/gaussian_process.hpp>
 #include <hypertune/search/grid.hpp>
+#include <hypertune/search/multi_fidelity.hpp>
 #include <hypertune/search/nsga.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/search/sobol.hpp>
@@ -46,6 +48,14 @@ TEST_CASE("nsga2 and nsga3 keep the laws of a searcher") {
   check_searcher([] { return Nsga2{.population = 4}; }, {.objectives = 2});
   check_searcher([] { return Nsga3{}; });
   check_searcher([] { return Nsga3{.population = 6}; }, {.objectives = 3});
+}
+TEST_CASE("differential evolution keeps the laws of a searcher") {
+  check_searcher([] { return DifferentialEvolution{}; });
+  check_searcher([] { return DifferentialEvolution{.population = 4, .weight = 2, .crossover = 0}; });
+}
+TEST_CASE("dehb keeps the laws of a searcher") {
+  check_searcher([] { return Dehb{}; });
+  check_searcher([] { return Dehb{.max = 9, .reduction = 2}; });
 }
 TEST_CASE("the adaptors keep the laws of a searcher") {
   check_searcher([] { return repeat(Random{}, 3); });

@@ -12,8 +12,10 @@
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/search/cma_es.hpp>
+#include <hypertune/search/differential_evolution.hpp>
 #include <hypertune/search/gaussian_process.hpp>
 #include <hypertune/search/grid.hpp>
+#include <hypertune/search/multi_fidelity.hpp>
 #include <hypertune/search/nsga.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/search/searcher.hpp>
@@ -66,8 +68,8 @@ auto checked(const Node& node, Make&& make) {
 
 }  // namespace detail
 
-/// search: random | grid | sobol | tpe | cma_es | nsga2 | nsga3 | gp, with `repeat: N` (each configuration N times) and
-/// `limit: N` (open suggestions).
+/// search: random | grid | sobol | tpe | cma_es | nsga2 | nsga3 | differential_evolution | dehb | gp, with `repeat: N`
+/// (each configuration N times) and `limit: N` (open suggestions).
 inline AnySearcher searcher_from_yaml(const Node& node) {
   const std::string type = detail::algorithm_type(node);
   const auto get = [&]<class T>(std::string_view key, T fallback) {
@@ -119,6 +121,26 @@ inline AnySearcher searcher_from_yaml(const Node& node) {
       detail::checked(node, [&] { gp.check(); });
       return gp;
     }
+    if (type == "differential_evolution") {
+      only({"population", "weight", "crossover"});
+      DifferentialEvolution de{
+          .population = get("population", 0), .weight = get("weight", 0.5), .crossover = get("crossover", 0.9)};
+      return detail::checked(node, [&] {
+        de.check();
+        return de;
+      });
+    }
+    if (type == "dehb") {
+      only({"max", "reduction", "weight", "crossover"});
+      Dehb dehb{.max = get("max", 81),
+                .reduction = get("reduction", 3),
+                .weight = get("weight", 0.5),
+                .crossover = get("crossover", 0.5)};
+      return detail::checked(node, [&] {
+        dehb.check();
+        return dehb;
+      });
+    }
     if (type == "nsga2" || type == "nsga3") {
       only({"population", "crossover", "mutation", "crossover_eta", "mutation_eta"});
       const auto fill = [&]<class Nsga>(Nsga nsga) -> AnySearcher {
@@ -134,7 +156,9 @@ inline AnySearcher searcher_from_yaml(const Node& node) {
       };
       return type == "nsga2" ? fill(Nsga2{}) : fill(Nsga3{});
     }
-    detail::unknown_algorithm(node, type, {"random", "grid", "sobol", "tpe", "cma_es", "nsga2", "nsga3", "gp"});
+    detail::unknown_algorithm(
+        node, type,
+        {"random", "grid", "sobol", "tpe", "cma_es", "nsga2", "nsga3", "differential_evolution", "dehb", "gp"});
   };
   AnySearcher searcher = base();
   if (const int times = get("repeat", 1); times > 1)

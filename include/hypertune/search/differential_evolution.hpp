@@ -1,0 +1,126 @@
+// Differential evolution: steps along the differences between good configurations.
+#pragma once
+
+#include <hypertune/error.hpp>
+#include <hypertune/search/detail/differential.hpp>
+#include <hypertune/search/detail/genes.hpp>
+#include <hypertune/search/detail/pending.hpp>
+#include <hypertune/search/detail/starting_design.hpp>
+#include <hypertune/search/searcher.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+
+namespace detail {
+
+struct DifferentialOptions {
+  int population = 0;
+  double weight = 0.5, crossover = 0.5;
+};
+
+inline void check_differential(const char* name, int population, double weight, double crossover) {
+  if (population != 0 && population < 4)
+    fail(Errc::usage, "{}: a population of {} is too small: it must be 4 or more (0: chosen for you)", name,
+         population);
+  if (!(weight > 0 && weight <= 2)) fail(Errc::usage, "{}: weight is {}, but must be above 0, at most 2", name, weight);
+  if (!(crossover >= 0 && crossover <= 1))
+    fail(Errc::usage, "{}: crossover is {}, but is a probability", name, crossover);
+}
+
+/// Members in places; a result that is as good as the member in its place takes it.
+class DifferentialState {
+ public:
+  DifferentialState() = default;
+  DifferentialState(const SearchSpace& space, const SearchGoal& goal, const DifferentialOptions& options)
+      : genes_(space), design_(genes_, goal.seed), options_(options) {
+    std::size_t size = static_cast<std::size_t>(options.population);
+    if (size == 0)
+      size = goal.samples > 0 ? static_cast<std::size_t>(std::clamp<std::int64_t>(goal.samples / 20, 8, 40)) : 20;
+    members_.resize(size);
+    patience_ = 2 * size + 4 * static_cast<std::uint64_t>(std::max(goal.parallelism, 1));
+  }
+
+  Suggestion suggest(const Ask& ask) const {
+    constexpr int tries = 100, tries_for_new = 20;
+    std::vector<const Individual*> parents;
+    for (const auto& member : members_)
+      if (member) parents.push_back(&*member);
+    const auto& target = members_[place(ask.trial)];
+    const bool evolves = genes_.size() > 0 && target && parents.size() >= 4 && pending_.started() >= members_.size();
+    std::vector<double> genome = genes_.blank();
+    for (int i = 0; i < tries; ++i) {
+      if (evolves && i < tries / 2)
+        differential_child(genes_, parents, *target, options_.weight, options_.crossover, ask.rng, genome);
+      else
+        design_.draw(genes_, ask.trial, i, ask.rng, genome);
+      Point point = genes_.point(genome, ask.rng);
+      if (!genes_.feasible(point)) continue;
+      if (i < tries_for_new && genes_.countable() && seen_.contains(point)) continue;
+      return point;
+    }
+    return genes_.space().sample(ask.rng);
+  }
+  void observe(const Observation& o) {
+    switch (o.kind) {
+      case Observation::Kind::started:
+        if (genes_.countable()) seen_.add(o.point);
+        pending_.start(o.trial, genes_.genome(o.point), patience_, [this](Individual i) { take(std::move(i)); });
+        break;
+      case Observation::Kind::report: pending_.report(o); break;
+      case Observation::Kind::ended:
+        if (auto individual = pending_.end(o)) take(std::move(*individual));
+        break;
+    }
+  }
+
+ private:
+  std::size_t place(TrialId trial) const {
+    return static_cast<std::size_t>(static_cast<std::uint64_t>(trial) % members_.size());
+  }
+  void take(Individual individual) {
+    if (individual.fitness.failed) return;
+    auto& member = members_[place(individual.trial)];
+    if (!member || !fitter(member->fitness, individual.fitness)) member = std::move(individual);
+  }
+
+  Genes genes_;
+  StartingDesign design_;
+  DifferentialOptions options_;
+  std::uint64_t patience_ = 0;
+  std::vector<std::optional<Individual>> members_;
+  PendingTrials pending_;
+  SeenPoints seen_;
+};
+
+}  // namespace detail
+
+/// Differential evolution (Storn and Price, "Differential Evolution: A Simple and Efficient Heuristic", Journal of
+/// Global Optimization 11, 1997): rand/1/bin in the unit cube, for one objective. Asynchronous: trial k challenges
+/// member k modulo the population as soon as it has ended, whatever the others do; failed trials challenge nobody, and
+/// none is waited for. The population begins with a scrambled Sobol design, or draws from the user's priors.
+struct DifferentialEvolution {
+  int population = 0;      ///< 4 or more; 0: a twentieth of the samples, between 8 and 40
+  double weight = 0.5;     ///< of differences, in (0, 2]
+  double crossover = 0.9;  ///< how many parameters of a child come from the mutant, in [0, 1]
+
+  detail::DifferentialState state_{};
+
+  void check() const { detail::check_differential("differential_evolution", population, weight, crossover); }
+  void prepare(const SearchSpace& space, const SearchGoal& goal) {
+    check();
+    state_ = detail::DifferentialState(space, goal, {population, weight, crossover});
+  }
+  Suggestion suggest(const Ask& ask) { return state_.suggest(ask); }
+  void observe(const Observation& o) { state_.observe(o); }
+  std::string name() const { return "differential_evolution"; }
+};
+
+}  // namespace hypertune
