@@ -506,11 +506,15 @@ TEST_CASE("gp searches in a region once there is more than it models") {
   const SearchSpace s = cube(4, 0, 1);
   const auto f = [](const Point& x) {
     double sum = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) sum += square(x[i] - 0.37) + 0.05 * (1 - std::cos(20 * (x[i] - 0.37)));
+    for (std::size_t i = 0; i < x.size(); ++i) sum += square(x[i] - 0.37) + 0.002 * (1 - std::cos(20 * (x[i] - 0.37)));
     return sum;
   };
-  const auto points = run(GaussianProcess{.local = 30}, s, 140, 1, [&](const Point& p) { return Outcome{f(p)}; });
-  REQUIRE(best(points, f) < 0.02);
+  std::vector<double> least;
+  for (const std::uint64_t seed : {1, 2, 3})
+    least.push_back(
+        best(run(GaussianProcess{.local = 30}, s, 120, seed, [&](const Point& p) { return Outcome{f(p)}; }), f));
+  std::sort(least.begin(), least.end());
+  REQUIRE(least[1] < 0.01);
   // When the region has collapsed the search begins anew, elsewhere.
   GaussianProcess gp{.local = 20};
   gp.prepare(s, {});
@@ -526,6 +530,35 @@ TEST_CASE("gp searches in a region once there is more than it models") {
                 .state = TrialState::completed});
   }
   REQUIRE(gp.state_.epoch > 0);
+}
+
+TEST_CASE("gp answers the same whether or not it was asked on the way") {
+  const SearchSpace s = cube(3, 0, 1);
+  const auto f = [](const Point& x) { return square(x[0] - 0.4) + square(x[1] - 0.6) + square(x[2] - 0.1); };
+  for (const TrialId first_stopped : {1000, 47}) {
+    GaussianProcess asked, told;
+    for (auto* gp : {&asked, &told}) gp->prepare(s, {.constraints = 1});
+    Rng points(3);
+    for (TrialId t = 0; t < 75; ++t) {
+      Rng rng = derived_rng(1, {static_cast<std::uint64_t>(t)});
+      asked.suggest({.trial = t, .rng = rng});
+      const Point p = s.sample(points);
+      const double loss = f(p), excess = p[0] - 0.8;
+      for (auto* gp : {&asked, &told}) {
+        gp->observe({.kind = Observation::Kind::started, .trial = t, .point = p});
+        gp->observe({.kind = Observation::Kind::ended,
+                     .trial = t,
+                     .point = p,
+                     .steps = t >= first_stopped ? 3 : 9,
+                     .losses = {&loss, 1},
+                     .constraints = {&excess, 1},
+                     .state = t >= first_stopped && t % 2 == 0 ? TrialState::stopped : TrialState::completed});
+      }
+    }
+    Rng one(9), other(9);
+    const Point a = asked.suggest({.trial = 75, .rng = one}).point, b = told.suggest({.trial = 75, .rng = other}).point;
+    REQUIRE(a == b);
+  }
 }
 
 TEST_CASE("gp survives losses without meaning") {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/search/gp/acquisition.hpp>
+#include <hypertune/search/gp/data.hpp>
 #include <hypertune/search/gp/encoding.hpp>
 #include <hypertune/search/gp/history.hpp>
 #include <hypertune/search/gp/maximise.hpp>
@@ -26,31 +27,6 @@ namespace hypertune {
 
 namespace detail::gp {
 
-/// What was learnt of one output at one number of observations.
-struct Learnt {
-  std::size_t count = 0;
-  Bend bend = Bend::linear;
-  Hyper hyper;
-};
-
-/// Numbers of observations at which hyperparameters are fitted: at all of them first, ever fewer later.
-inline bool fitted_at(std::size_t count) {
-  return count < 24 || (count < 60 && count % 2 == 0) || (count < 200 && count % 5 == 0) || count % 20 == 0;
-}
-/// … and at these from scratch. Between two of them each fit starts from the one before.
-inline bool fitted_afresh_at(std::size_t count) {
-  return count <= 12 || count == 16 || count == 24 || count == 40 || count == 60 || count == 100 ||
-         (count >= 200 && count % 200 == 0);
-}
-
-/// The observations that a model is made of.
-struct Data {
-  Inputs inputs;
-  std::vector<double> losses;   // one objective, or several made one
-  std::vector<std::size_t> of;  // the ended trial
-  std::vector<bool> full;       // went all the way
-};
-
 struct Region {  // as in Eriksson et al., "TuRBO", NeurIPS 2019
   double length = 0.8;
   int successes = 0, failures = 0;
@@ -65,7 +41,7 @@ struct GaussianProcessState {
   Region region;
   std::size_t epoch = 0;  // the observation at which the search began anew
   double best = worst_loss;
-  std::map<std::size_t, Learnt> learnt;  // a cache: by output (the objective, then the constraints), the last fit
+  Learner learner;  // a cache
 };
 
 }  // namespace detail::gp
@@ -164,7 +140,8 @@ struct GaussianProcess {
   // The trust region grows with success and shrinks without; when it is tiny the search begins anew.
   void adapt(const Record& record) {
     auto& s = state_;
-    const double loss = record.cut ? worst_loss : record.last.losses.front();
+    if (record.cut) return;  // it says neither that the region is good nor that it is not
+    const double loss = record.standing();
     const bool better = loss < s.best - 1e-4 * std::fabs(s.best) || (loss < s.best && !std::isfinite(s.best));
     s.best = std::min(s.best, loss);
     if (s.history.ended.size() - s.epoch <= static_cast<std::size_t>(local) || s.goal.objectives > 1) return;
@@ -180,189 +157,12 @@ struct GaussianProcess {
     s.region = {};
     s.epoch = s.history.ended.size();
     s.best = worst_loss;
-    s.learnt.clear();
+    s.learner.clear();
   }
 
-  // The losses of several objectives as one: the augmented Chebyshev norm with random weights, over their ranges.
-  std::vector<double> scalarised(const std::vector<std::vector<double>>& losses, Rng* rng) const {
-    const std::size_t m = std::max<std::size_t>(1, state_.goal.objectives);
-    std::vector<double> result(losses.size());
-    if (m == 1 || rng == nullptr) {
-      for (std::size_t i = 0; i < losses.size(); ++i) result[i] = losses[i].front();
-      return result;
-    }
-    std::vector<double> weights(m);
-    double sum = 0;
-    for (double& w : weights) sum += w = -std::log(std::max(1e-12, uniform01(*rng)));  // uniform on the simplex
-    std::vector<std::vector<double>> scaled(m);
-    for (std::size_t k = 0; k < m; ++k) {
-      std::vector<double> finite;
-      for (const auto& l : losses)
-        if (std::isfinite(l[k])) finite.push_back(std::clamp(l[k], -1e100, 1e100));
-      if (finite.empty()) finite.push_back(0);
-      std::sort(finite.begin(), finite.end());
-      const double low = finite.front(), middle = finite[finite.size() / 2];
-      const double unit = middle > low ? middle - low : finite.back() > low ? finite.back() - low : 1;
-      for (const auto& l : losses) {
-        const double z = std::isfinite(l[k]) ? (std::clamp(l[k], -1e100, 1e100) - low) / unit : l[k] < 0 ? 0 : 1e3;
-        scaled[k].push_back(std::log1p(std::clamp(z, 0.0, 1e3)));
-      }
-    }
-    for (std::size_t i = 0; i < losses.size(); ++i) {
-      double largest = 0, total = 0;
-      for (std::size_t k = 0; k < m; ++k) {
-        const double y = weights[k] / sum * scaled[k][i];
-        largest = std::max(largest, y);
-        total += y;
-      }
-      result[i] = largest + 0.05 * total;
-    }
-    return result;
-  }
-
-  bool staged() const {  // some trials were stopped before their end: how far they came matters
-    const auto& ended = state_.history.ended;
-    return std::any_of(ended.begin() + static_cast<std::ptrdiff_t>(state_.epoch), ended.end(),
-                       [](const Record& r) { return r.cut; });
-  }
-
-  // From the first `count` trials of this epoch.
-  detail::gp::Data data(std::size_t count, bool with_steps, Rng* rng) const {
-    const auto& s = state_;
-    const auto cap = static_cast<std::size_t>(local);
-    std::vector<std::size_t> chosen;
-    for (std::size_t i = 0; i < count; ++i) chosen.push_back(s.epoch + i);
-    int longest = 0;
-    for (const std::size_t i : chosen) longest = std::max(longest, s.history.ended[i].last.steps);
-    const auto loss_of = [&](std::size_t i) {
-      const Record& r = s.history.ended[i];
-      return r.cut ? worst_loss : r.last.losses.front();
-    };
-    if (count > cap) {  // the best fifth, and those nearest to the best
-      std::stable_sort(chosen.begin(), chosen.end(),
-                       [&](std::size_t a, std::size_t b) { return loss_of(a) < loss_of(b); });
-      const auto kept = chosen.begin() + static_cast<std::ptrdiff_t>(cap / 5);
-      const std::vector<double>& center = s.history.ended[chosen.front()].features;
-      std::vector<double> distance(s.history.ended.size());
-      for (auto i = kept; i != chosen.end(); ++i) {
-        const auto& x = s.history.ended[*i].features;
-        for (std::size_t k = 0; k < x.size(); ++k) {
-          const double d = x[k] - center[k];
-          distance[*i] += s.encoding.categorical()[k] != 0 ? (d == 0 ? 0 : 0.25) : d * d;
-        }
-      }
-      std::stable_sort(kept, chosen.end(), [&](std::size_t a, std::size_t b) { return distance[a] < distance[b]; });
-      chosen.resize(cap);
-      std::sort(chosen.begin(), chosen.end());
-    }
-    auto kinds = s.encoding.categorical();
-    if (with_steps) kinds.push_back(0);
-    detail::gp::Data result{detail::gp::Inputs(std::move(kinds)), {}, {}, {}};
-    std::vector<std::vector<double>> losses;
-    const auto add = [&](std::size_t i, const detail::gp::Result& outcome, double reached) {
-      std::vector<double> x = s.history.ended[i].features;
-      if (with_steps) x.push_back(reached);
-      result.inputs.add(x);
-      losses.push_back(outcome.losses);
-      result.of.push_back(i);
-      result.full.push_back(reached >= 1);
-    };
-    for (const std::size_t i : chosen) {
-      const Record& r = s.history.ended[i];
-      add(i, r.last, r.cut ? detail::gp::progress(r.last.steps, longest) : 1);
-    }
-    if (with_steps) {  // what full runs looked like on the way, so that the model learns what the way means
-      std::size_t room = cap > chosen.size() ? cap - chosen.size() : 0;
-      room = std::min(room, chosen.size());
-      for (const std::size_t i : chosen) {
-        const Record& r = s.history.ended[i];
-        if (r.cut || r.reports.size() < 2) continue;
-        const auto& half = r.reports[(r.reports.size() - 1) / 2];
-        if (room == 0) break;
-        if (half.steps >= r.last.steps) continue;
-        add(i, half, detail::gp::progress(half.steps, longest));
-        --room;
-      }
-    }
-    result.losses = scalarised(losses, rng);
-    return result;
-  }
-
-  std::vector<Hyper> starts(std::size_t features, std::size_t count) const {
-    const detail::gp::HyperPrior prior(features);
-    std::vector<Hyper> result = {prior.start(features, 0.3, 1e-4)};
-    if (count < 50) result.push_back(prior.start(features, 1.0, 1e-2));  // few data may be explained in two ways
-    return result;
-  }
-
-  // One output at `count` observations, whatever was computed before: the chain of fits since the last afresh one.
-  const detail::gp::Learnt& learn(std::size_t output, std::size_t count, bool with_steps) {
-    using detail::gp::fitted_afresh_at;
-    using detail::gp::fitted_at;
-    while (count > 1 && !fitted_at(count)) --count;
-    detail::gp::Learnt& known = state_.learnt[output];
-    if (known.count == count) return known;
-    std::size_t begin = count;
-    while (begin > 1 && !fitted_afresh_at(begin) && begin != known.count) --begin;
-    if (begin != known.count) {
-      known = {};
-      --begin;
-    }
-    for (std::size_t c = begin + 1; c <= count; ++c) {
-      if (!fitted_at(c)) continue;
-      known = fit(output, c, with_steps, fitted_afresh_at(c) ? nullptr : &known);
-    }
-    return known;
-  }
-
-  detail::gp::Learnt fit(std::size_t output, std::size_t count, bool with_steps,
-                         const detail::gp::Learnt* before) const {
-    const detail::gp::Data all = data(count, with_steps && output == 0, nullptr);
-    const std::size_t features = all.inputs.features();
-    const bool warm = before != nullptr && before->hyper.log.size() == features + 2;
-    detail::gp::Learnt result;
-    result.count = count;
-    if (output > 0) {
-      const auto [inputs, values] = constraint_data(all, output - 1);
-      if (values.empty()) {
-        result.hyper = starts(features, count).front();
-        return result;
-      }
-      result.hyper = warm ? detail::gp::fit_hyper(inputs, values, {before->hyper}, 12).hyper
-                          : detail::gp::fit_hyper(inputs, values, starts(features, count), 30).hyper;
-      return result;
-    }
-    if (warm) {
-      result.bend = before->bend;
-      result.hyper =
-          detail::gp::fit_hyper(all.inputs, transform(all.losses, result.bend).values, {before->hyper}, 12).hyper;
-      return result;
-    }
-    double best = std::numeric_limits<double>::infinity();
-    for (const Bend bend : detail::gp::all_bends) {
-      const auto bent = transform(all.losses, bend);
-      const auto fitted = detail::gp::fit_hyper(all.inputs, bent.values, starts(features, count), count < 50 ? 30 : 16);
-      const double loss = fitted.loss - bent.log_jacobian;
-      if (!result.hyper.log.empty() && !(loss < best)) continue;
-      best = loss;
-      result.bend = bend;
-      result.hyper = fitted.hyper;
-    }
-    return result;
-  }
-
-  std::pair<detail::gp::Inputs, std::vector<double>> constraint_data(const detail::gp::Data& all,
-                                                                     std::size_t constraint) const {
-    std::pair<detail::gp::Inputs, std::vector<double>> result{detail::gp::Inputs(state_.encoding.categorical()), {}};
-    for (std::size_t i = 0; i < all.of.size(); ++i) {
-      const Record& r = state_.history.ended[all.of[i]];
-      if (constraint >= r.constraints.size() || !(r.constraints[constraint] == r.constraints[constraint])) continue;
-      if (i > 0 && all.of[i] < all.of[i - 1]) break;  // from here on the ways of trials already counted
-      result.first.add(r.features);
-      result.second.push_back(r.constraints[constraint]);
-    }
-    result.second = detail::gp::transform_constraint(result.second);
-    return result;
+  detail::gp::Source source() const {
+    return {state_.history, state_.encoding, state_.epoch, static_cast<std::size_t>(local),
+            std::max<std::size_t>(1, state_.goal.objectives)};
   }
 
   // The model would take a duplicate only for noise.
@@ -375,20 +175,22 @@ struct GaussianProcess {
   Suggestion model_based(Rng& rng) {
     auto& s = state_;
     const std::size_t count = s.history.ended.size() - s.epoch;
-    const bool with_steps = staged();
+    const auto source = this->source();
+    const bool with_steps = source.staged(count);
     const bool several = s.goal.objectives > 1;
-    detail::gp::Data all = data(count, with_steps, several ? &rng : nullptr);
+    detail::gp::Data all = source.data(count, several ? &rng : nullptr);
     const std::size_t features = all.inputs.features();
 
     std::optional<Model> objective;
     if (several) {  // a new objective each time, so nothing to go on from
       auto bent = transform(all.losses, Bend::linear);
-      const auto start = starts(features, count);
+      const auto start = detail::gp::Learner::starts(features, count);
       auto fitted = detail::gp::fit_hyper(all.inputs, bent.values, {start.front()}, 20);
       objective = Model::of(all.inputs, std::move(bent.values), std::move(fitted.hyper));
     } else {
-      const auto& learnt = learn(0, count, with_steps);
-      Hyper hyper = learnt.hyper.log.size() == features + 2 ? learnt.hyper : starts(features, count).front();
+      const auto& learnt = s.learner.at(source, 0, count);
+      Hyper hyper =
+          learnt.hyper.log.size() == features + 2 ? learnt.hyper : detail::gp::Learner::starts(features, count).front();
       objective = Model::of(all.inputs, transform(all.losses, learnt.bend).values, std::move(hyper));
     }
     if (!objective) return initial(rng);
@@ -397,9 +199,9 @@ struct GaussianProcess {
     constraints.reserve(s.goal.constraints);
     std::vector<bool> met(all.of.size(), true);
     for (std::size_t c = 0; c < s.goal.constraints; ++c) {
-      auto [inputs, values] = constraint_data(all, c);
+      auto [inputs, values] = source.constraint(all, c);
       if (values.empty()) continue;
-      if (auto model = Model::of(std::move(inputs), std::move(values), learn(c + 1, count, with_steps).hyper))
+      if (auto model = Model::of(std::move(inputs), std::move(values), s.learner.at(source, c + 1, count).hyper))
         constraints.push_back(std::move(*model));
       for (std::size_t i = 0; i < all.of.size(); ++i) {
         const auto& known = s.history.ended[all.of[i]].constraints;

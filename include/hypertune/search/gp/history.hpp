@@ -27,6 +27,12 @@ struct Record {
   Result last{};                      // what it ended with, or the latest report
   std::vector<double> constraints{};  // NaN: unknown
   bool cut = false;                   // stopped before its end
+
+  /// Its first loss if it went all the way and met the constraints, else the worst.
+  double standing() const {
+    const bool met = std::none_of(constraints.begin(), constraints.end(), [](double c) { return c > 0; });
+    return cut || !met || last.losses.empty() ? worst_loss : last.losses.front();
+  }
 };
 
 class History {

@@ -1,0 +1,233 @@
+// The observations that a Gaussian process is fitted to.
+#pragma once
+
+#include <hypertune/search/gp/encoding.hpp>
+#include <hypertune/search/gp/history.hpp>
+#include <hypertune/search/gp/model.hpp>
+#include <hypertune/search/gp/transform.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace hypertune::detail::gp {
+
+/// The losses of several objectives as one: the augmented Chebyshev norm under random weights, over their ranges
+/// (Knowles, "ParEGO: A Hybrid Algorithm With On-Line Landscape Approximation for Expensive Multiobjective Optimization
+/// Problems", IEEE Transactions on Evolutionary Computation 2006).
+inline std::vector<double> scalarised(const std::vector<std::vector<double>>& losses, std::size_t objectives,
+                                      Rng& rng) {
+  std::vector<double> weights(objectives), result(losses.size());
+  double sum = 0;
+  for (double& w : weights) sum += w = -std::log(std::max(1e-12, uniform01(rng)));  // uniform on the simplex
+  std::vector<std::vector<double>> scaled(objectives);
+  for (std::size_t k = 0; k < objectives; ++k) {
+    std::vector<double> finite;
+    for (const auto& l : losses)
+      if (std::isfinite(l[k])) finite.push_back(std::clamp(l[k], -1e100, 1e100));
+    if (finite.empty()) finite.push_back(0);
+    std::sort(finite.begin(), finite.end());
+    const double low = finite.front(), middle = finite[finite.size() / 2];
+    const double unit = middle > low ? middle - low : finite.back() > low ? finite.back() - low : 1;
+    for (const auto& l : losses) {
+      const double z = std::isfinite(l[k]) ? (std::clamp(l[k], -1e100, 1e100) - low) / unit : l[k] < 0 ? 0 : 1e3;
+      scaled[k].push_back(std::log1p(std::clamp(z, 0.0, 1e3)));
+    }
+  }
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    double largest = 0, total = 0;
+    for (std::size_t k = 0; k < objectives; ++k) {
+      const double y = weights[k] / sum * scaled[k][i];
+      largest = std::max(largest, y);
+      total += y;
+    }
+    result[i] = largest + 0.05 * total;
+  }
+  return result;
+}
+
+struct Data {
+  Inputs inputs;
+  std::vector<double> losses;   // one objective, or several made one
+  std::vector<std::size_t> of;  // the ended trial
+  std::size_t trials = 0;       // rows from here on are what trials had reported on the way
+};
+
+/// Where data come from: the trials that have ended since the search began (anew), at most `local` of them at once.
+struct Source {
+  const History& history;
+  const Encoding& encoding;
+  std::size_t epoch = 0, local = 250, objectives = 1;
+
+  const Record& record(std::size_t i) const { return history.ended[epoch + i]; }
+
+  /// Some of the first `count` trials were stopped before their end, so that it matters how far each came.
+  bool staged(std::size_t count) const {
+    for (std::size_t i = 0; i < count; ++i)
+      if (record(i).cut) return true;
+    return false;
+  }
+
+  /// Of the first `count` trials. Several objectives are made one by `rng`.
+  Data data(std::size_t count, Rng* rng) const {
+    const std::vector<std::size_t> chosen = choose(count);
+    const bool with_steps = staged(count);
+    int longest = 0;
+    for (std::size_t i = 0; i < count; ++i) longest = std::max(longest, record(i).last.steps);
+    auto kinds = encoding.categorical();
+    if (with_steps) kinds.push_back(0);
+    Data result{Inputs(std::move(kinds)), {}, {}, 0};
+    std::vector<std::vector<double>> losses;
+    const auto add = [&](std::size_t i, const Result& outcome, double reached) {
+      std::vector<double> x = record(i).features;
+      if (with_steps) x.push_back(reached);
+      result.inputs.add(x);
+      losses.push_back(outcome.losses);
+      result.of.push_back(epoch + i);
+    };
+    for (const std::size_t i : chosen)
+      add(i, record(i).last, record(i).cut ? progress(record(i).last.steps, longest) : 1);
+    result.trials = result.of.size();
+    if (with_steps) {  // what full runs looked like on the way, so that the model learns what the way means
+      std::size_t room = std::min(local > chosen.size() ? local - chosen.size() : 0, chosen.size());
+      for (const std::size_t i : chosen) {
+        const Record& r = record(i);
+        if (room == 0) break;
+        if (r.cut || r.reports.size() < 2) continue;
+        const Result& half = r.reports[(r.reports.size() - 1) / 2];
+        if (half.steps >= r.last.steps) continue;
+        add(i, half, progress(half.steps, longest));
+        --room;
+      }
+    }
+    if (objectives > 1 && rng != nullptr)
+      result.losses = scalarised(losses, objectives, *rng);
+    else
+      for (const auto& l : losses) result.losses.push_back(l.front());
+    return result;
+  }
+
+  /// What is known of a learnt constraint, of the trials in `all`. No values where nothing is.
+  std::pair<Inputs, std::vector<double>> constraint(const Data& all, std::size_t constraint) const {
+    std::pair<Inputs, std::vector<double>> result{Inputs(encoding.categorical()), {}};
+    for (std::size_t i = 0; i < all.trials; ++i) {
+      const Record& r = history.ended[all.of[i]];
+      if (constraint >= r.constraints.size() || !(r.constraints[constraint] == r.constraints[constraint])) continue;
+      result.first.add(r.features);
+      result.second.push_back(r.constraints[constraint]);
+    }
+    result.second = transform_constraint(result.second);
+    return result;
+  }
+
+ private:
+  // All, or the best fifth and those nearest to the best.
+  std::vector<std::size_t> choose(std::size_t count) const {
+    std::vector<std::size_t> chosen(count);
+    for (std::size_t i = 0; i < count; ++i) chosen[i] = i;
+    if (count <= local) return chosen;
+    std::stable_sort(chosen.begin(), chosen.end(),
+                     [&](std::size_t a, std::size_t b) { return record(a).standing() < record(b).standing(); });
+    const auto kept = chosen.begin() + static_cast<std::ptrdiff_t>(local / 5);
+    const std::vector<double>& center = record(chosen.front()).features;
+    std::vector<double> distance(count, 0.0);
+    for (auto i = kept; i != chosen.end(); ++i) {
+      const auto& x = record(*i).features;
+      for (std::size_t k = 0; k < x.size(); ++k) {
+        const double d = x[k] - center[k];
+        distance[*i] += encoding.categorical()[k] != 0 ? (d == 0 ? 0 : 0.25) : d * d;
+      }
+    }
+    std::stable_sort(kept, chosen.end(), [&](std::size_t a, std::size_t b) { return distance[a] < distance[b]; });
+    chosen.resize(local);
+    std::sort(chosen.begin(), chosen.end());
+    return chosen;
+  }
+};
+
+/// What was learnt of one output (the objective or a constraint) at one number of trials.
+struct Learnt {
+  std::size_t count = 0;
+  Bend bend = Bend::linear;
+  Hyper hyper;
+};
+
+/// Hyperparameters of one output, whatever was computed before: fits are made at fixed numbers of trials only, each
+/// from the one before, and now and then from scratch, so that a searcher that is told everything at once arrives at
+/// the same ones.
+class Learner {
+ public:
+  void clear() { learnt_.clear(); }
+
+  /// Output 0 is the objective, 1 the first constraint.
+  const Learnt& at(const Source& source, std::size_t output, std::size_t count) {
+    while (count > 1 && !fitted_at(count)) --count;
+    if (learnt_.size() <= output) learnt_.resize(output + 1);
+    Learnt& known = learnt_[output];
+    if (known.count == count) return known;
+    std::size_t begin = count;
+    while (begin > 1 && !afresh_at(begin) && begin != known.count) --begin;
+    if (begin != known.count) known = {};
+    for (std::size_t c = known.count == begin ? begin + 1 : begin; c <= count; ++c)
+      if (fitted_at(c)) known = fit(source, output, c, afresh_at(c) || known.count == 0 ? nullptr : &known);
+    return known;
+  }
+
+  static std::vector<Hyper> starts(std::size_t features, std::size_t count) {
+    const HyperPrior prior(features);
+    std::vector<Hyper> result = {prior.start(features, 0.3, 1e-4)};
+    if (count < 50) result.push_back(prior.start(features, 1.0, 1e-2));  // few data may be explained in two ways
+    return result;
+  }
+
+ private:
+  // At all numbers of trials first, ever fewer later.
+  static bool fitted_at(std::size_t count) {
+    return count < 24 || (count < 64 && count % 2 == 0) || (count < 192 && count % 4 == 0) || count % 16 == 0;
+  }
+  static bool afresh_at(std::size_t count) {
+    return count <= 12 || count == 16 || count == 24 || count == 40 || count == 64 || count % 128 == 0;
+  }
+
+  static Learnt fit(const Source& source, std::size_t output, std::size_t count, const Learnt* before) {
+    const Data all = source.data(count, nullptr);
+    Learnt result;
+    result.count = count;
+    const int few = count < 200 ? 12 : 8;
+    if (output > 0) {
+      const auto [inputs, values] = source.constraint(all, output - 1);
+      const std::size_t features = source.encoding.features();
+      const bool warm = before != nullptr && before->hyper.log.size() == features + 2;
+      result.hyper = values.empty() ? starts(features, count).front()
+                     : warm         ? fit_hyper(inputs, values, {before->hyper}, few).hyper
+                                    : fit_hyper(inputs, values, starts(features, count), 30).hyper;
+      return result;
+    }
+    const std::size_t features = all.inputs.features();
+    if (before != nullptr && before->hyper.log.size() == features + 2) {
+      result.bend = before->bend;
+      result.hyper = fit_hyper(all.inputs, transform(all.losses, result.bend).values, {before->hyper}, few).hyper;
+      return result;
+    }
+    // The bend of the greatest evidence. With many data a short look is enough to tell them apart.
+    double best = std::numeric_limits<double>::infinity();
+    for (const Bend bend : all_bends) {
+      const auto bent = transform(all.losses, bend);
+      const auto fitted = fit_hyper(all.inputs, bent.values, starts(features, count), count < 50 ? 30 : 8);
+      const double loss = fitted.loss - bent.log_jacobian;
+      if (!result.hyper.log.empty() && !(loss < best)) continue;
+      best = loss;
+      result.bend = bend;
+      result.hyper = fitted.hyper;
+    }
+    if (count >= 50)
+      result.hyper = fit_hyper(all.inputs, transform(all.losses, result.bend).values, {result.hyper}, 12).hyper;
+    return result;
+  }
+
+  std::vector<Learnt> learnt_;  // by output, the last
+};
+
+}  // namespace hypertune::detail::gp
