@@ -35,3 +35,14 @@ TEST_CASE("constraints on metrics") {
   CHECK(complaint("constraints: {latency: {atmost: 5}}").find("did you mean 'at_most'") != std::string::npos);
   CHECK(complaint("constraints: {latency: {at_most: .inf}}").starts_with("s.yaml:6: bound on 'latency'"));
 }
+
+TEST_CASE("tpe by name, with its options") {
+  CHECK(read("search: tpe\n").options.search.name() == "tpe");
+  const auto sweep = read(
+      "search: {type: tpe, startup: 5, share: 0.2, most_good: 10, candidates: 24, prior_strength: 0, repeat: 2}\n");
+  CHECK(sweep.options.search.name() == "repeat(tpe, 2)");
+  CHECK(sweep.options.search.multi_objective());
+  CHECK(complaint("search: {type: tpe, candiates: 3}").find("did you mean 'candidates'") != std::string::npos);
+  CHECK(complaint("search: {type: tpe, share: 2}") == "s.yaml:6: tpe: share is 2: it must be between 0 and 1");
+  CHECK(complaint("search: {type: tpe, candidates: 0}").find("candidates 0") != std::string::npos);
+}

@@ -33,7 +33,14 @@ struct TpeState {
   SobolSequence sobol;
   std::vector<std::size_t> sobol_dimensions;
   std::unordered_set<std::uint64_t> seen;  // configurations tried, where there are only so many
+  std::vector<std::size_t> gates;          // dimensions of the model whose value opens branches
   bool countable = false, constrained = false;
+};
+
+/// The part of a space in which one dimension of the model has one value.
+struct TpeBranch {
+  std::size_t gate = 0;
+  double value = 0;
 };
 
 }  // namespace detail
@@ -49,7 +56,8 @@ struct TpeState {
 /// Components and Their Roles", 2023. What is its own: good trials' bandwidths follow their spread, so that it narrows
 /// in, the others' are the distances to neighbours and never narrow; candidates recombine good trials; the best is
 /// refined.
-/// - The dimensions of a branch are modelled together with the choice that opens it, in one density.
+/// - The dimensions of a branch are modelled together with the choice that opens it, in one density; now and then a
+///   branch is tried that is behind, at its own best, as it may only have been unlucky.
 /// - Trials that run count among the others (a constant liar), so that parallel trials keep apart.
 /// - Trials that a scheduler stopped, or that still run, count by (steps, loss): with Asha or HyperBand this is BOHB.
 /// - Constraints on metrics are learnt: c-TPE (Watanabe and Hutter, IJCAI 2023), one pair of densities each.
@@ -62,7 +70,7 @@ struct Tpe {
   double share = 0.1;   ///< of the trials that are good: the best share, …
   int most_good = 25;   ///< … but never more than this
   int candidates = 48;  ///< draws that are compared for each suggestion, and as many to refine the best
-  double prior_strength = 10;  ///< trials after which the user's priors count half; 0: they count for nothing
+  double prior_strength = 5;  ///< trials after which the user's priors count half; 0: they count for nothing
 
   detail::TpeState state_{};
 
@@ -79,7 +87,8 @@ struct Tpe {
   Point startup_point(Rng& rng) const;
   Point point(std::span<const double> row, Rng& rng) const;
   const double* row(std::size_t slot) const { return state_.rows.data() + slot * state_.model.size(); }
-  void fit_objective(detail::ParzenPair& pair) const;
+  std::optional<detail::TpeBranch> other_branch(Rng& rng) const;
+  bool fit_objective(detail::ParzenPair& pair, const std::optional<detail::TpeBranch>& branch) const;
   bool fit_constraint(std::size_t constraint, detail::ParzenPair& pair) const;
   void fit(detail::ParzenPair& pair, const std::vector<const double*>& good, const std::vector<double>& good_weights,
            const std::vector<const double*>& bad, const std::vector<double>& bad_weights) const;

@@ -60,6 +60,16 @@ HYPERTUNE_INLINE void Tpe::prepare(const SearchSpace& space, const SearchGoal& g
     state_.sobol_dimensions.push_back(state_.model[d].at);
   state_.sobol = detail::SobolSequence(state_.sobol_dimensions.size(), true, goal.seed);
   state_.constrained = !space.model().constraints.empty();
+  constexpr std::size_t most_branches = 16;
+  for (std::size_t m = 0; m < state_.model.size(); ++m) {
+    const std::size_t at = state_.model[m].at;
+    const bool opens = std::any_of(space.model().dimensions.begin(), space.model().dimensions.end(),
+                                   [&](const detail::Dimension& dimension) {
+                                     return std::any_of(dimension.when.begin(), dimension.when.end(),
+                                                        [&](const auto& c) { return c.parent == at; });
+                                   });
+    if (opens && state_.model[m].options > 0 && state_.model[m].options <= most_branches) state_.gates.push_back(m);
+  }
   state_.countable = true;
   for (std::size_t d = 0; d < space.size(); ++d)
     state_.countable = state_.countable && space.domain(d).options > 0;  // 0 for what is derived, too
@@ -120,9 +130,10 @@ HYPERTUNE_INLINE void Tpe::fit(detail::ParzenPair& pair, const std::vector<const
   constexpr double spread = 0.6;         // of the good ones' bandwidths, times Scott's factor
   constexpr double flip = 0.3;           // of categorical kernels
   constexpr double narrowest = 0.002;    // bandwidth of good trials
-  constexpr double wide = 0.06;          // narrowest bandwidth of the others …
+  constexpr double wide_at_most = 0.06;  // narrowest bandwidth of the others, less in few dimensions …
   constexpr double wide_of_good = 0.15;  // … and as a share of the good ones'
   const std::size_t dims = state_.model.size();
+  const double wide = wide_at_most * std::min(1.0, static_cast<double>(dims) / 5);
   const double scott = std::pow(static_cast<double>(good.size()), -1.0 / (static_cast<double>(dims) + 4));
   pair.good.fit(state_.model, good, good_weights,
                 {.factor = spread * scott, .least = narrowest, .flip = flip, .neighbours = false});
@@ -134,15 +145,45 @@ HYPERTUNE_INLINE void Tpe::fit(detail::ParzenPair& pair, const std::vector<const
   pair.share = static_cast<double>(good.size()) / (static_cast<double>(good.size()) + total);
 }
 
-HYPERTUNE_INLINE void Tpe::fit_objective(detail::ParzenPair& pair) const {
+/// Seldom a branch: the less it was tried, the rather.
+HYPERTUNE_INLINE std::optional<detail::TpeBranch> Tpe::other_branch(Rng& rng) const {
+  constexpr double seldom = 0.2;
+  if (state_.gates.empty() || state_.goal.objectives > 1 || uniform01(rng) >= seldom) return std::nullopt;
+  const double u = uniform01(rng) * static_cast<double>(state_.gates.size());
+  const std::size_t gate = state_.gates[static_cast<std::size_t>(u)];
+  std::vector<double> weights(state_.model[gate].options, 1.0);  // of its values: how often each was tried, and one
+  for (std::size_t slot = 0; slot < state_.trials.size(); ++slot)
+    if (const double x = row(slot)[gate]; is_active(x)) ++weights[static_cast<std::size_t>(x)];
+  double total = 0;
+  for (double& w : weights) total += w = 1 / w;
+  std::size_t value = 0;
+  for (double left = uniform01(rng) * total - weights[0]; left >= 0 && value + 1 < weights.size();)
+    left -= weights[++value];
+  return detail::TpeBranch{gate, static_cast<double>(value)};
+}
+
+/// The densities of the objective, within the branch if there is one: then false where too little is known of it.
+HYPERTUNE_INLINE bool Tpe::fit_objective(detail::ParzenPair& pair,
+                                         const std::optional<detail::TpeBranch>& branch) const {
   constexpr std::size_t most_bad = 200, most_pending = 100;  // kernels: what a suggestion costs does not grow
   const auto& trials = state_.trials;
-  const auto order = trials.order();
+  const auto inside = [&](std::uint32_t slot) { return !branch || row(slot)[branch->gate] == branch->value; };
+  std::vector<std::uint32_t> own;
+  std::size_t useful = trials.useful();
+  if (branch) {
+    for (const std::uint32_t slot : trials.order())
+      if (inside(slot)) own.push_back(slot);
+    useful = static_cast<std::size_t>(
+        std::count_if(own.begin(), own.end(), [&](std::uint32_t slot) { return std::isfinite(trials[slot].loss); }));
+    if (useful < 4) return false;
+  }
+  const auto order = branch ? std::span<const std::uint32_t>(own) : trials.order();
   const std::size_t wanted = static_cast<std::size_t>(std::ceil(share * static_cast<double>(order.size())));
   const std::size_t bound = static_cast<std::size_t>(most_good) * (state_.goal.objectives > 1 ? 2 : 1);
-  const std::size_t count = std::min(std::clamp<std::size_t>(wanted, 2, std::max<std::size_t>(2, bound)),
-                                     std::max<std::size_t>(1, trials.useful()));
-  const auto best = trials.best(count);
+  const std::size_t count =
+      std::min(std::clamp<std::size_t>(wanted, 2, std::max<std::size_t>(2, bound)), std::max<std::size_t>(1, useful));
+  const auto best = branch ? std::vector<std::uint32_t>(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(count))
+                           : trials.best(count);
   std::vector<const double*> good;
   for (const std::uint32_t slot : best) good.push_back(row(slot));
 
@@ -178,11 +219,13 @@ HYPERTUNE_INLINE void Tpe::fit_objective(detail::ParzenPair& pair) const {
   std::vector<double> bad_weights(bad.size(), weight);
   const auto pending = trials.pending();
   for (std::size_t i = pending.size() - std::min(pending.size(), most_pending); i < pending.size(); ++i)
-    if (!trials[pending[i]].judged || std::binary_search(chosen.begin(), chosen.end(), pending[i])) {
+    if (inside(pending[i]) &&
+        (!trials[pending[i]].judged || std::binary_search(chosen.begin(), chosen.end(), pending[i]))) {
       bad.push_back(row(pending[i]));
       bad_weights.push_back(1);
     }
   fit(pair, good, weights, bad, bad_weights);
+  return true;
 }
 
 /// Whether the trials say anything about the constraint that is not the same everywhere.
@@ -220,7 +263,17 @@ HYPERTUNE_INLINE Suggestion Tpe::suggest(const Ask& ask) const {
   if (state_.trials.judged() < startup_trials() || state_.trials.useful() < 2) return startup_point(rng);
 
   detail::ParzenPair objective;
-  fit_objective(objective);
+  const auto branch = other_branch(rng);
+  if (!fit_objective(objective, branch)) {
+    for (int tries = 0; tries < 100; ++tries) {
+      Point drawn = space.sample(rng);
+      std::vector<double> own(model.size());
+      model.to_model(space, drawn, own.data());
+      const bool known = state_.countable && state_.seen.contains(detail::row_hash(own));
+      if (own[branch->gate] == branch->value && !known) return drawn;
+    }
+    return startup_point(rng);
+  }
   std::vector<detail::ParzenPair> constraints(state_.goal.constraints);
   std::erase_if(constraints, [&, i = std::size_t{0}](auto& pair) mutable { return !fit_constraint(i++, pair); });
   const double trust = space.has_prior() ? prior_strength / static_cast<double>(state_.trials.judged()) : 0.0;
@@ -233,6 +286,7 @@ HYPERTUNE_INLINE Suggestion Tpe::suggest(const Ask& ask) const {
   const bool make_points = model.conditional() || state_.constrained || trust > 0;
   const auto consider = [&] {
     Point made;
+    if (branch) row[branch->gate] = branch->value;
     if (make_points) {
       made = point(row, rng);
       for (std::size_t d = 0; d < dims; ++d)
