@@ -13,6 +13,7 @@
 #include <hypertune/schedule/percentile.hpp>
 #include <hypertune/schedule/racing.hpp>
 #include <hypertune/search/adaptors.hpp>
+#include <hypertune/search/auto.hpp>
 #include <hypertune/search/cma_es.hpp>
 #include <hypertune/search/differential_evolution.hpp>
 #include <hypertune/search/gaussian_process.hpp>
@@ -22,6 +23,7 @@
 #include <hypertune/search/random.hpp>
 #include <hypertune/search/sobol.hpp>
 #include <hypertune/search/tpe.hpp>
+#include <hypertune/search/warm_start.hpp>
 #include <hypertune/space/space.hpp>
 #include <hypertune/trial/trainable.hpp>
 #include <hypertune/tune/study.hpp>

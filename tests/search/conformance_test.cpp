@@ -1,6 +1,7 @@
 #include "support/searcher_conformance.hpp"
 
 #include <hypertune/search/adaptors.hpp>
+#include <hypertune/search/auto.hpp>
 #include <hypertune/search/cma_es.hpp>
 #include <hypertune/search/differential_evolution.hpp>
 #include <hypertune/search/gaussian_process.hpp>
@@ -27,6 +28,7 @@ TEST_CASE("sobol keeps the laws of a searcher") {
   check_searcher([] { return Sobol{.scramble = false}; });
 }
 TEST_CASE("tpe keeps the laws of a searcher") {
+  check_searcher([] { return Auto{}; });
   check_searcher([] { return Tpe{}; });
   check_searcher([] { return Tpe{.startup = 3}; }, {.objectives = 2});
   check_searcher([] { return repeat(mixed_grid(Tpe{.startup = 4}), 2); });

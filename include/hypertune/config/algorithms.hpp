@@ -11,6 +11,7 @@
 #include <hypertune/schedule/racing.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/search/adaptors.hpp>
+#include <hypertune/search/auto.hpp>
 #include <hypertune/search/cma_es.hpp>
 #include <hypertune/search/differential_evolution.hpp>
 #include <hypertune/search/gaussian_process.hpp>
@@ -21,8 +22,10 @@
 #include <hypertune/search/searcher.hpp>
 #include <hypertune/search/sobol.hpp>
 #include <hypertune/search/tpe.hpp>
+#include <hypertune/search/warm_start.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -68,21 +71,26 @@ auto checked(const Node& node, Make&& make) {
 
 }  // namespace detail
 
-/// search: random | grid | sobol | tpe | cma_es | nsga2 | nsga3 | differential_evolution | dehb | gp, with `repeat: N`
-/// (each configuration N times) and `limit: N` (open suggestions).
+/// search: auto | random | grid | sobol | tpe | cma_es | nsga2 | nsga3 | differential_evolution | dehb | gp, with
+/// `repeat: N` (each configuration N times), `limit: N` (open suggestions) and `warm_start: [FOLDER, …]` (what earlier
+/// experiments found).
 inline AnySearcher searcher_from_yaml(const Node& node) {
   const std::string type = detail::algorithm_type(node);
   const auto get = [&]<class T>(std::string_view key, T fallback) {
     return node.is_map() ? node.get<T>(key, fallback) : fallback;
   };
   const auto only = [&](std::vector<std::string_view> keys) {
-    keys.insert(keys.end(), {"type", "repeat", "limit"});
+    keys.insert(keys.end(), {"type", "repeat", "limit", "warm_start"});
     if (node.is_map()) node.only(keys);
   };
   const auto base = [&]() -> AnySearcher {
     if (type == "random") {
       only({});
       return Random{};
+    }
+    if (type == "auto") {
+      only({});
+      return Auto{};
     }
     if (type == "grid") {
       only({"resolution"});
@@ -158,9 +166,14 @@ inline AnySearcher searcher_from_yaml(const Node& node) {
     }
     detail::unknown_algorithm(
         node, type,
-        {"random", "grid", "sobol", "tpe", "cma_es", "nsga2", "nsga3", "differential_evolution", "dehb", "gp"});
+        {"auto", "random", "grid", "sobol", "tpe", "cma_es", "nsga2", "nsga3", "differential_evolution", "dehb", "gp"});
   };
   AnySearcher searcher = base();
+  if (node.is_map() && node.has("warm_start")) {
+    std::vector<std::filesystem::path> experiments;
+    for (const Node& folder : node["warm_start"].items()) experiments.emplace_back(folder.as<std::string>());
+    searcher = warm_start(std::move(searcher), std::move(experiments));
+  }
   if (const int times = get("repeat", 1); times > 1)
     searcher = repeat(std::move(searcher), times);
   else if (times < 1)
