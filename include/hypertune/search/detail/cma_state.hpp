@@ -171,7 +171,8 @@ class CmaState {
   void sample(Rng& rng, std::vector<double>& genome) const {
     const std::size_t n = axes_.size();
     std::vector<double> z(n), x(n);
-    for (int i = 0; i < 10; ++i) {
+    const int tries = n <= 30 ? 10 : 1;  // in many dimensions some are always out
+    for (int i = 0; i < tries; ++i) {
       for (double& one : z) one = normal_quantile(std::max(uniform01(rng), 0x1p-60));
       distribution_.sample(z.data(), x.data());
       bool inside = true;
