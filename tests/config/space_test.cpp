@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -128,6 +129,35 @@ TEST_CASE("awkward names and texts survive the way to YAML and back") {
   CHECK(space.params({8, 0, ht::inactive, 0, 0, 0}) == read(space.describe()).params({8, 0, ht::inactive, 0, 0, 0}));
 }
 
+TEST_CASE("derived parameters are computed, or drawn, from those before them") {
+  const auto space = read(
+      "width: {integer: [1, 10]}\nkind: {choice: [small, large]}\ndouble: {derived: 2 * width}\n"
+      "heads: {derived: 'integer(1, width)'}\nlr: {derived: 'uniform(0, 1 / heads)', when: {kind: large}}\n"
+      "constraints: heads < 9\n");
+  CHECK(read(space.describe()).describe() == space.describe());
+  ht::Rng rng(4);
+  std::set<std::int64_t> heads;
+  for (int i = 0; i < 500; ++i) {
+    const auto p = space.params(space.sample(rng));
+    const auto width = p.get<int>("width");
+    CHECK(p.get<double>("double") == 2 * width);
+    const auto h = p.get<std::int64_t>("heads");
+    CHECK((h >= 1 && h <= width && h < 9));
+    heads.insert(h);
+    CHECK(p.contains("lr") == (p.get<std::string>("kind") == "large"));
+    if (p.contains("lr")) CHECK((p.get<double>("lr") >= 0 && p.get<double>("lr") <= 1.0 / static_cast<double>(h)));
+    CHECK(space.params(space.point(p)) == p);
+  }
+  CHECK(heads.size() == 8);
+  CHECK_THROWS_WITH(read("w: {integer: [0, 0]}\nx: {derived: 1 / w}\n").sample(rng), ContainsSubstring("finite"));
+  const auto careless = read("k: {choice: [1, 2]}\nw: {integer: [1, 2], when: {k: 1}}\nx: {derived: w + 1}\n");
+  CHECK_THROWS_WITH(
+      [&] {
+        for (int i = 0; i < 50; ++i) careless.sample(rng);
+      }(),
+      ContainsSubstring("not active"));
+}
+
 TEST_CASE("numbers of a list are of one kind") {
   const auto space = read("a: {choice: [0.5, 1]}\nb: {choice: [1, 2]}\nc: {choice: [1, x]}\n");
   CHECK(space.params({1, 1, 0}) == ht::Params{{"a", 1.0}, {"b", std::int64_t{2}}, {"c", std::int64_t{1}}});
@@ -164,7 +194,14 @@ TEST_CASE("mistakes in a space are told with file and line") {
   CHECK_THAT(complaint("x: {choice: [a, a]}\n"), ContainsSubstring("given twice"));
   CHECK(complaint("x: {discrete: [1, a]}\n") == "s.yaml:1: 'x.discrete[1]' must be a number, not 'a'");
   CHECK_THAT(complaint("x: {boolean: [true, true]}\n"), ContainsSubstring("must be [false, true]"));
-  CHECK_THAT(complaint("x: {derived: [1]}\n"), ContainsSubstring("computed by the program"));
+  CHECK_THAT(complaint("x: {derived: [1]}\n"), ContainsSubstring("must be an expression"));
+  CHECK(
+      complaint("x: {derived: 2 * y}\ny: {uniform: [0, 1]}\n") ==
+      "s.yaml:1: parameter 'x': the expression '2 * y' mentions 'y', which is not drawn before it: declare 'y' first");
+  CHECK_THAT(complaint("y: 1\nx: {derived: y +}\n"),
+             ContainsSubstring("s.yaml:2: parameter 'x': the expression 'y +'"));
+  CHECK_THAT(complaint("y: 1\nx: {derived: y < 2}\n"), ContainsSubstring("a comparison where a number is needed"));
+  CHECK_THAT(complaint("y: {uniform: [0, 1]}\nconstraints: uniform(0, 1) < y\n"), ContainsSubstring("only a derived"));
   CHECK_THAT(complaint("x: {constant: [1]}\n"), ContainsSubstring("must be one value, not a list"));
   CHECK(complaint("x: {uniform: [0, 1]}\nx: 3\n") == "s.yaml:2: the key 'x' is given twice: remove one of the two");
   CHECK(complaint("m: {x: 3}\nm.x: 4\n") ==

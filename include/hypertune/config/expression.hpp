@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,7 +26,7 @@ namespace hypertune::detail {
 /// binding first:
 ///     or  ||    and  &&    not  !    < <= > >= == !=    + -    * /    - (sign)    ^ (power)
 /// over numbers, parameters by name (letters, digits, _ and dots; any other name in `backquotes`), parentheses, true,
-/// false, and the functions abs exp log log2 log10 sqrt floor ceil min max. Comparisons chain as in mathematics:
+/// false, and the functions abs exp log log2 log10 sqrt floor ceil round min max. Comparisons chain as in mathematics:
 /// 0 < a < b. A parameter whose values are texts can only be compared by == and != with one of them, in quotes or
 /// not. A constraint is met where a parameter that it mentions is not active.
 ///
@@ -43,16 +44,46 @@ class Expression {
     if (now_.token != Token::end) stop("an operator or the end");
     if (type != Type::truth)
       fail(Errc::input, "the constraint '{}' compares nothing: add <, <=, >, >=, == or !=", text);
+    settle();
+  }
+
+  /// A number computed from the parameters before dimension `of`, with uniform(low, high) and integer(low, high) for
+  /// random ones.
+  static Expression computing(std::string_view text, const SpaceModel& model, std::size_t of) {
+    return Expression(text, model, of);
+  }
+
+  double value(const Point& point, Rng& rng) const { return run(point, &rng); }
+  bool whole() const {  ///< whether value() is always a whole number
+    const Code last = program_.back().code;
+    return last == Code::floor || last == Code::ceil || last == Code::round || last == Code::integer;
+  }
+  const std::vector<std::size_t>& mentioned() const { return mentioned_; }
+
+  /// Whether `point` meets it. Comparisons with a number that does not exist (log of -1) are not met.
+  bool holds(const Point& point) const {
+    for (const std::size_t d : mentioned_)
+      if (!is_active(point[d])) return true;
+    return run(point, nullptr) != 0;
+  }
+
+ private:
+  Expression(std::string_view text, const SpaceModel& model, std::size_t of)
+      : text_(text), model_(&model), what_("expression"), of_(of) {
+    if (text.size() > max_length) fail(Errc::input, "an expression is longer than {} characters", max_length);
+    next();
+    want(disjunction(), Type::number);
+    if (now_.token != Token::end) stop("an operator or the end");
+    settle();
+  }
+  void settle() {
     std::sort(mentioned_.begin(), mentioned_.end());
     mentioned_.erase(std::unique(mentioned_.begin(), mentioned_.end()), mentioned_.end());
     model_ = nullptr;  // the expression outlives it
     text_ = {};
   }
 
-  /// Whether `point` meets it. Comparisons with a number that does not exist (log of -1) are not met.
-  bool holds(const Point& point) const {
-    for (const std::size_t d : mentioned_)
-      if (!is_active(point[d])) return true;
+  double run(const Point& point, Rng* rng) const {
     std::array<double, stack_size> stack;  // NOLINT: written before it is read
     std::size_t top = 0;
     for (const Op& op : program_) {
@@ -64,13 +95,13 @@ class Expression {
         stack[top - 1] = apply(op.code, stack[top - 1], 0);
       } else {
         --top;
-        stack[top - 1] = apply(op.code, stack[top - 1], stack[top]);
+        stack[top - 1] = op.code == Code::uniform || op.code == Code::integer
+                             ? random(op.code, stack[top - 1], stack[top], *rng)
+                             : apply(op.code, stack[top - 1], stack[top]);
       }
     }
-    return stack[0] != 0;
+    return stack[0];
   }
-
- private:
   enum class Type : std::uint8_t { number, truth };
   enum class Token : std::uint8_t { end, number, name, text, symbol };
   enum class Code : std::uint8_t {
@@ -99,8 +130,11 @@ class Expression {
     sqrt,
     floor,
     ceil,
+    round,
     min,
-    max
+    max,
+    uniform,
+    integer
   };
   struct Op {
     Code code;
@@ -121,6 +155,15 @@ class Expression {
     double number = 0;
   };
   static constexpr std::size_t stack_size = 8 + 8 * static_cast<std::size_t>(max_depth);
+
+  static double random(Code code, double low, double high, Rng& rng) {
+    const double u = uniform01(rng);
+    if (!(low <= high)) return std::numeric_limits<double>::quiet_NaN();
+    if (code == Code::uniform) return low + u * (high - low);
+    low = std::ceil(low), high = std::floor(high);
+    return low > high ? std::numeric_limits<double>::quiet_NaN()
+                      : std::min(high, low + std::floor(u * (high - low + 1)));
+  }
 
   static double apply(Code code, double a, double b) {
     switch (code) {
@@ -149,8 +192,11 @@ class Expression {
       case Code::ceil: return std::ceil(a);
       case Code::min: return std::fmin(a, b);
       case Code::max: return std::fmax(a, b);
+      case Code::round: return std::round(a);
       case Code::number:
-      case Code::parameter: break;
+      case Code::parameter:
+      case Code::uniform:
+      case Code::integer: break;
     }
     return 0;
   }
@@ -162,7 +208,7 @@ class Expression {
         now_.token == Token::end
             ? std::string("its end")
             : fmt::format("'{}' (character {})", text_.substr(now_.begin, now_.at - now_.begin), now_.begin + 1);
-    fail(Errc::input, "the constraint '{}' is not understood at {}: {} is expected there", text_, found, wanted);
+    fail(Errc::input, "the {} '{}' is not understood at {}: {} is expected there", what_, text_, found, wanted);
   }
 
   static bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -221,7 +267,7 @@ class Expression {
   void emit(Code code, int arity) { program_.push_back({code, arity}); }
   void want(Type found, Type wanted) const {
     if (found == wanted) return;
-    fail(Errc::input, "the constraint '{}' uses {} where {} is needed, before character {}", text_,
+    fail(Errc::input, "the {} '{}' uses {} where {} is needed, before character {}", what_, text_,
          found == Type::truth ? "a comparison" : "a number", wanted == Type::truth ? "a comparison" : "a number",
          now_.begin + 1);
   }
@@ -352,7 +398,7 @@ class Expression {
     return parameter(word);
   }
   static const Function* function(std::string_view name) {
-    static constexpr std::array<Function, 10> all{{{"abs", Code::abs, 1},
+    static constexpr std::array<Function, 13> all{{{"abs", Code::abs, 1},
                                                    {"exp", Code::exp, 1},
                                                    {"log", Code::log, 1},
                                                    {"log2", Code::log2, 1},
@@ -360,6 +406,9 @@ class Expression {
                                                    {"sqrt", Code::sqrt, 1},
                                                    {"floor", Code::floor, 1},
                                                    {"ceil", Code::ceil, 1},
+                                                   {"round", Code::round, 1},
+                                                   {"uniform", Code::uniform, 2},
+                                                   {"integer", Code::integer, 2},
                                                    {"min", Code::min, 2},
                                                    {"max", Code::max, 2}}};
     for (const auto& one : all)
@@ -367,11 +416,15 @@ class Expression {
     return nullptr;
   }
   Type call(const Function& f) {
+    const bool random = f.code == Code::uniform || f.code == Code::integer;
+    if (random && !of_)
+      fail(Errc::input, "the {} '{}' draws a random number by {}(): only a derived parameter may", what_, text_,
+           f.name);
     next();
     if (!is("(")) stop("an opening parenthesis");
     next();
     want(disjunction(), Type::number);
-    for (int i = 1; i < f.arity || (f.arity == 2 && is(",")); ++i) {
+    for (int i = 1; i < f.arity || (f.arity == 2 && !random && is(",")); ++i) {
       if (!is(",")) stop("a comma");
       next();
       want(disjunction(), Type::number);
@@ -385,10 +438,13 @@ class Expression {
 
   std::size_t find(std::string_view name) const {
     const auto d = model_->find(name);
+    if (d && of_ && *d >= *of_)
+      fail(Errc::input, "the {} '{}' mentions '{}', which is not drawn before it: declare '{}' first", what_, text_,
+           name, name);
     if (d) return *d;
     std::vector<std::string_view> names;
     for (const auto& dimension : model_->dimensions) names.emplace_back(dimension.name);
-    fail(Errc::input, "the constraint '{}' mentions '{}', which is no parameter{}", text_, name,
+    fail(Errc::input, "the {} '{}' mentions '{}', which is no parameter{}", what_, text_, name,
          suggestion(name, names));
   }
   Type parameter(std::string_view name) {
@@ -402,9 +458,9 @@ class Expression {
       op.table.push_back(truth ? (*flag ? 1.0 : 0.0) : number(option));
       if (std::isnan(op.table.back()))
         fail(Errc::input,
-             "the constraint '{}' uses '{}' as a number, but it can be '{}': compare it by == or != with one "
+             "the {} '{}' uses '{}' as a number, but it can be '{}': compare it by == or != with one "
              "of its values",
-             text_, name, to_string(option));
+             what_, text_, name, to_string(option));
     }
     next();
     mentioned_.push_back(d);
@@ -434,7 +490,7 @@ class Expression {
       x = find_coordinate(dimension, Value(now_.word == "true"), why);
     if (!is_active(x)) x = find_coordinate(dimension, value, why);
     if (!is_active(x))
-      fail(Errc::input, "the constraint '{}' compares '{}' with '{}', which it can never be: it must be {}", text_,
+      fail(Errc::input, "the {} '{}' compares '{}' with '{}', which it can never be: it must be {}", what_, text_,
            dimension.name, now_.word, why);
     next();
     mentioned_.push_back(*d);
@@ -450,6 +506,8 @@ class Expression {
 
   std::string_view text_;
   const SpaceModel* model_;
+  std::string_view what_ = "constraint";
+  std::optional<std::size_t> of_;  // the dimension that it computes
   Cursor now_;
   int depth_ = 0;
 

@@ -34,6 +34,8 @@ namespace hypertune {
 /// nesterov:  {boolean: [false, true], when: {optimizer: sgd}}
 /// depth:     {grid: [1, 2, 3]}                             # every value is tried
 /// momentum:  {uniform: [0.5, 0.99], when: {optimizer: [sgd, rmsprop], depth: {between: [2, 3]}}}
+/// layers:    {derived: "round(hidden / 8)"}                # computed from parameters declared before it
+/// dropped:   {derived: "integer(0, layers)"}               # … or drawn: uniform(low, high), integer(low, high)
 /// epochs:    81                                            # a constant
 /// decay:     {log_uniform: [1.0e-6, 1], prior: 1.0e-3}     # believed good; or {value: 1.0e-3, spread: 0.1}
 /// schedule:  {choice: [cosine, step], prior: cosine}       # or {cosine: 0.8}, a probability
@@ -68,6 +70,7 @@ class SpaceReader {
       throw Error(Errc::input,
                   fmt::format("{}: {}", (place == places_.end() ? root : place->second).where(), error.what()));
     } catch (const Error& error) { root.fail("{}", error.what()); }
+    for (const auto& [name, node] : derived_) compute(*model, name, node);
     std::vector<Constraint> constraints;
     for (const auto& rule : rules) {
       const auto text = rule.as<std::string>();
@@ -225,8 +228,13 @@ class SpaceReader {
       if (!list.is_scalar()) list.fail("{} must be one value, not {}", list.title(), list.kind_text());
       return add_as(constant(list.scalar()));
     }
-    if (word == "derived")
-      list.fail("parameter '{}': a derived parameter is computed by the program and cannot be written in YAML", name);
+    if (word == "derived") {
+      if (!list.is_scalar())
+        list.fail("{} must be an expression over the parameters before it, such as \"2 * width\", not {}", list.title(),
+                  list.kind_text());
+      derived_.emplace_back(name, list);
+      return add_as(derived([](const Params&) { return 0.0; }));  // see compute()
+    }
     add_as(options(word, list));
   }
 
@@ -287,6 +295,32 @@ class SpaceReader {
     }
   }
 
+  // An expression can be read when all parameters are known.
+  static void compute(SpaceModel& model, const std::string& name, const Node& node) {
+    const auto d = *model.find(name);
+    auto& dimension = model.dimensions[d];
+    const auto text = node.as<std::string>();
+    try {
+      const auto expression = std::make_shared<const Expression>(Expression::computing(text, model, d));
+      dimension.type = expression->whole() ? ValueType::integer : ValueType::real;
+      dimension.grammar = "derived: " + detail::quoted(text);
+      dimension.derive = [space = &model, expression, name, text](const Params& earlier, Rng& rng) {
+        Point point(space->dimensions.size(), inactive);
+        for (const std::size_t p : expression->mentioned()) {
+          const Value* value = earlier.find(space->dimensions[p].name);
+          if (value == nullptr)
+            fail(Errc::space, "parameter '{}' is derived from '{}', which is not active: give it the same condition",
+                 name, space->dimensions[p].name);
+          point[p] = space->coordinate(p, *value);
+        }
+        const double x = expression->value(point, rng);
+        if (!std::isfinite(x))
+          fail(Errc::space, "parameter '{}': '{}' is {} where {}: it must be a finite number", name, text, x, earlier);
+        return x;
+      };
+    } catch (const Error& error) { node.fail("parameter '{}': {}", name, error.what()); }
+  }
+
   template <class D>
   void add(const std::string& name, const Node& node, const D& domain, Conditions conditions) {
     places_.emplace(name, node);
@@ -297,6 +331,7 @@ class SpaceReader {
   }
 
   std::vector<DimensionDraft> drafts_;
+  std::vector<std::pair<std::string, Node>> derived_;
   std::map<std::string, Node> places_;
 };
 
