@@ -11,8 +11,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <fstream>
+#include <string>
 #include <string_view>
 
 namespace hypertune::command {
@@ -28,6 +30,46 @@ std::size_t terminal_width() {
   winsize size{};
   if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
   return size.ws_col;
+}
+
+// The trials that no other beats in every objective, with all that decides it.
+void print_front(const Results& results, const std::string& format) {
+  const auto front = pareto_front(results);
+  if (format == "csv") fail(Errc::usage, "--pareto is printed as table or json, not csv");
+  if (format == "json") {
+    for (std::size_t i = 0; i < front.size(); ++i)
+      fmt::print("{}{}", i == 0 ? "[" : ",\n ", results.json(results.trial(front[i])));
+    fmt::print("{}]\n", front.empty() ? "[" : "");
+    return;
+  }
+  for (const TrialId id : front) {
+    const TrialResult trial = results.trial(id);
+    fmt::print("trial {} ", id);
+    for (const auto& objective : results.experiment().objectives)
+      if (const double* value = find_metric(trial.metrics, objective.metric))
+        fmt::print(" {}={:.6g}", objective.metric, *value);
+    fmt::print("  {}\n", trial.params);
+  }
+}
+
+// A sentence for each of the first trials that wait.
+void print_waiting(const Results& results, bool running) {
+  constexpr int most = 5;
+  int shown = 0;
+  for (const auto& trial : results.trials()) {
+    if (trial.state != TrialState::pending && trial.state != TrialState::paused) continue;
+    if (++shown > most) continue;
+    fmt::print("trial {} is {}: ", trial.trial, to_string(trial.state));
+    if (trial.state == TrialState::paused)
+      fmt::print("the scheduler has not chosen to go on with it");
+    else if (!running)
+      fmt::print("no driver runs: go on with --resume");
+    else
+      fmt::print("it waits for room among the trials that run");
+    if (trial.cause) fmt::print(" (its last attempt: {})", trial.cause->text);
+    fmt::print("\n");
+  }
+  if (shown > most) fmt::print("… and {} more that wait\n", shown - most);
 }
 
 }  // namespace
@@ -61,6 +103,7 @@ int status(const std::string& directory, const std::string& format) {
       fmt::print(", {} {}", n, to_string(static_cast<TrialState>(s)));
   fmt::print("; {} reports in {:.1f} s\n", info.reports, info.updated - info.started);
   if (best) fmt::print("best: {}\n", *best);
+  print_waiting(results, driver && !ended);
   if (!ended && !driver) fmt::print("its driver was killed: go on with --resume\n");
   return exit_done;
 }
@@ -73,7 +116,7 @@ int results(const ResultsArguments& arguments) {
     return exit_done;
   }
   if (arguments.pareto) {
-    for (const TrialId trial : pareto_front(results)) fmt::print("{}\n", results.trial(trial));
+    print_front(results, arguments.format);
     return exit_done;
   }
   if (arguments.format == "json") {

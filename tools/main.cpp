@@ -21,6 +21,7 @@ int exit_code(ht::Errc code) {
     case ht::Errc::usage:
     case ht::Errc::space:
     case ht::Errc::input:
+    case ht::Errc::corrupt:
     case ht::Errc::resources:
     case ht::Errc::busy: return command::exit_usage;
     default: return command::exit_failed;

@@ -2,6 +2,8 @@
 import csv
 import io
 
+import shutil
+
 from support import *
 
 
@@ -79,6 +81,43 @@ class Run(Case):
         self.assertEqual(len(self.results()), 3)
         self.run_command("run", "sweep.yaml", "--resume", "--samples", "+1")
         self.assertEqual(len(self.results()), 6)
+
+    def test_several_objectives(self):
+        self.write("import json, os\nx = json.loads(os.environ['HYPERTUNE_PARAMS'])['lr']\n"
+                   "print(json.dumps({'cost': x, 'gain': x, 'loss': 1 - x if x < 0.05 else 2}))\n", "both.py")
+        text = SWEEP.replace("train.py", "both.py").replace("metric: accuracy\nmode: max", "objectives: {cost: min, loss: min}")
+        _, err = self.run_command("run", self.write(text), code=2)
+        self.assertIn("asha", err)
+        self.run_command("run", "sweep.yaml", "--set", "schedule=fifo")
+        front = json.loads(self.run_command("results", "runs/digits", "--pareto", "--format", "json")[0])
+        self.assertTrue(front)
+        table = self.run_command("results", "runs/digits", "--pareto")[0].splitlines()
+        self.assertEqual(len(table), len(front))
+        for line in table:
+            self.assertIn("cost=", line)
+            self.assertIn("loss=", line)
+
+    def test_results_whose_checkpoints_were_removed(self):
+        self.run_command("run", self.write(SWEEP))
+        shutil.rmtree(self.folder / "runs/digits/trials")
+        self.run_command("run", "sweep.yaml", "--resume")
+        self.assertTrue((self.folder / "runs/digits/best/result.json").exists())
+
+    def test_a_damaged_journal_is_bad_input(self):
+        (self.folder / "runs/digits").mkdir(parents=True)
+        (self.folder / "runs/digits/experiment.db").write_bytes(b"x" * 10000)
+        for command in ("status", "results", "best", "export"):
+            self.run_command(command, "runs/digits", code=2)
+        self.run_command("run", self.write(SWEEP), "--resume", code=2)
+
+    def test_status_says_why_trials_wait(self):
+        self.environment.update(PAUSE="0.05")
+        process = self.start("run", self.write(SWEEP))
+        wait_until(lambda: len(self.steps_run()) > 3, "steps")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        self.assertNotIn("failed", err)  # an interruption is no failure
+        self.assertRegex(self.run_command("status", "runs/digits")[0], "trial [0-9]+ is pending: .*--resume")
 
     def test_more_samples_of_a_finished_sweep(self):
         self.run_command("run", self.write(SWEEP))

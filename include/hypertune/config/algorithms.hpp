@@ -45,7 +45,8 @@ inline std::string algorithm_type(const Node& node) {
   std::string names;
   for (const auto name : known) names += (names.empty() ? "" : ", ") + std::string(name);
   (node.is_map() ? node["type"] : node)
-      .fail("there is no {} '{}'{}; there are {}", node.path(), type, suggestion(type, known), names);
+      .fail("there is no {} '{}'{}; there are {}", node.path(), type,
+            nearest(type, known).empty() ? "" : suggestion(type, known), names);
 }
 
 // The place of the word under `key` in `words`.

@@ -147,7 +147,10 @@ class JournalReader {
 
   static detail::Database open(const std::filesystem::path& directory) {
     const std::string path = journal_path(directory).string();
-    if (!std::filesystem::exists(path))
+    std::error_code refused;
+    if (!std::filesystem::exists(path, refused) && refused)
+      fail(Errc::input, "cannot look into '{}': {}", directory.string(), refused.message());
+    if (!std::filesystem::exists(path, refused))
       fail(Errc::input, "there is no experiment in '{}' ('{}' does not exist)", directory.string(), path);
     const auto attempt = [&](const std::string& location, int flags) {
       detail::Database db(location, path, flags | SQLITE_OPEN_READONLY);

@@ -225,6 +225,7 @@ inline void ProgressTracker::take(const record::TrialReported& e) {
 }
 
 inline void ProgressTracker::take(const record::AttemptFailed& e) {
+  if (e.cause.blame == Blame::preemption && e.retry) return set_state(e.trial, TrialState::pending);  // no failure
   ++p_.failures_;
   p_.last_failure_ = detail::format("trial {}: {}{}", e.trial, detail::terminal::printable(e.cause.text),
                                     e.retry ? " (it is tried again)" : "");

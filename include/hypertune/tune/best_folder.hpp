@@ -4,8 +4,10 @@
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/record/results.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string>
 #include <system_error>
 
@@ -32,8 +34,8 @@ inline void link_or_copy(const std::filesystem::path& from, const std::filesyste
 }  // namespace detail
 
 /// Writes `directory`/best anew: result.json (as `hypertune best --format json` prints it) and, where the best trial
-/// has one, checkpoint/ with its files: that of the best step if it is kept, else its newest. Without a best trial
-/// nothing is written. What stood there before is replaced at once, not mixed.
+/// has one, checkpoint/ with its files: that of the best step if it is kept, else its newest that is sound. Without a
+/// best trial nothing is written. What stood there before is replaced at once, not mixed.
 inline void write_best(const Results& results, LocalCheckpointStore& store, const std::filesystem::path& directory) {
   namespace fs = std::filesystem;
   const auto best = results.find_best();
@@ -42,12 +44,20 @@ inline void write_best(const Results& results, LocalCheckpointStore& store, cons
   try {
     fs::remove_all(aside);
     fs::create_directories(aside);
-    const CheckpointInfo* chosen = nullptr;
-    for (const auto& checkpoint : best->checkpoints)
-      if (chosen == nullptr || checkpoint.steps == best->best->step + 1 ||
-          (chosen->steps != best->best->step + 1 && checkpoint.steps > chosen->steps))
-        chosen = &checkpoint;
-    if (chosen != nullptr) detail::link_or_copy(store.open(*chosen).directory(), aside / "checkpoint");
+    auto checkpoints = best->checkpoints;
+    const auto rank = [at = best->best->step + 1](const CheckpointInfo& c) {
+      return c.steps == at ? std::numeric_limits<int>::max() : c.steps;
+    };
+    std::stable_sort(checkpoints.begin(), checkpoints.end(),
+                     [&](const auto& a, const auto& b) { return rank(a) > rank(b); });
+    for (const auto& checkpoint : checkpoints) {
+      try {
+        detail::link_or_copy(store.open(checkpoint).directory(), aside / "checkpoint");
+        break;
+      } catch (const Error& e) {  // damaged, or removed by the user: the result stands without it
+        if (e.code() != Errc::corrupt) throw;
+      }
+    }
     std::ofstream out(aside / "result.json");
     out << results.json(*best) << '\n';
     if (!out.flush()) fail(Errc::io, "cannot write '{}': is the disk full?", (aside / "result.json").string());
