@@ -47,6 +47,8 @@ struct ExportArguments {
   std::string directory;
   std::string format = "csv";
   std::string output;
+  bool schedule = false;
+  std::int64_t trial = -1;  // whose schedule; -1: the best one's
 };
 int export_results(const ExportArguments& arguments);
 

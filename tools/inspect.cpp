@@ -149,6 +149,7 @@ int export_results(const ExportArguments& arguments) {
     return exit_done;
   }
   const Results results = Results::read(arguments.directory);
+  const TrialId scheduled = arguments.schedule && arguments.trial < 0 ? results.best().trial : arguments.trial;
   std::ofstream file;
   if (!arguments.output.empty()) {
     file.open(arguments.output);
@@ -160,7 +161,9 @@ int export_results(const ExportArguments& arguments) {
     else
       fmt::print("{}", piece);
   };
-  if (arguments.format == "json")
+  if (arguments.schedule)
+    out(schedule_json(results.schedule(scheduled)));
+  else if (arguments.format == "json")
     results.write_json(out, true);
   else
     out(arguments.format == "table" ? results.table() : results.csv());

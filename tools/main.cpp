@@ -85,6 +85,12 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   export_command->add_option("-o,--output", exported.output,
                              "the file to write; standard output where that makes sense");
+  auto* schedule_flag = export_command->add_flag(
+      "--schedule", exported.schedule,
+      "the best trial's configurations by step, as population based training found them (JSON, which is YAML, too)");
+  export_command->add_option("--trial", exported.trial, "… of this trial instead")
+      ->needs(schedule_flag)
+      ->check(CLI::NonNegativeNumber);
   export_command->callback([&] { chosen = [&] { return command::export_results(exported); }; });
 
   command::StudyArguments study;

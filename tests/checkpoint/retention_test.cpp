@@ -257,3 +257,26 @@ TEST_CASE("the cost of a checkpoint does not grow with their number") {
   const double few = seconds(1'000);
   CHECK(seconds(100'000) < 20 * few + 0.05);  // linear would be 100 times
 }
+
+TEST_CASE("a superseded checkpoint is no trial's newest any more, whatever its steps") {
+  Retention retention({.keep = 1});
+  retention.add(info(0, 8), 0.1);  // the best of all
+  retention.add(info(1, 6), 0.5);  // pinned by somebody
+  retention.add(info(2, 9), 0.6);
+  CHECK(retention.pin(info(1, 6)));
+  for (const auto& old : {info(0, 8), info(1, 6), info(2, 9)}) retention.supersede(old);
+  CHECK(steps_of(retention.take_dropped()) == Steps{9});
+  retention.add(info(1, 3), 0.4);  // fewer steps, and yet the newest
+  CHECK(retention.take_dropped().empty());
+  retention.unpin(info(1, 6));
+  CHECK(steps_of(retention.take_dropped()) == Steps{6});
+  retention.add(info(0, 4), 0.05);  // a new best one
+  CHECK(steps_of(retention.take_dropped()) == Steps{8});
+  CHECK(retention.size() == 2);
+  retention.trial_ended(0);
+  retention.trial_ended(1);
+  retention.forget(info(0, 4));
+  retention.forget(info(1, 3));
+  CHECK(retention.size() == 0);
+  CHECK(retention.total_bytes() == 0);
+}

@@ -255,3 +255,38 @@ TEST_CASE("what is missing is said") {
   ht::detail::Database(path, path, SQLITE_OPEN_READWRITE).execute("DELETE FROM records WHERE sequence = 5");
   CHECK_THAT(error_of([&] { read_all(folder); }).what(), ContainsSubstring("lacks record 5 of 9"));
 }
+
+TEST_CASE("a journal is of the oldest version that can tell what is in it, also one that an older program began") {
+  const TemporaryFolder folder;
+  const auto path = (std::filesystem::path(folder) / "experiment.db").string();
+  const auto version = [&] {
+    ht::detail::Database db(path, path, SQLITE_OPEN_READONLY);
+    return ht::detail::query_integer(db, "PRAGMA user_version");
+  };
+  {
+    auto journal = ht::Journal::open(folder);
+    journal.append(1, ht::record::TrialCreated{0, {0.5}, {{"lr", 0.5}}, false});
+    journal.append(2, ht::record::TrialPaused{0});
+  }
+  CHECK(version() == 1);
+  {  // the views of then
+    ht::detail::Database db(path, path, SQLITE_OPEN_READWRITE);
+    db.execute("DROP VIEW trials; CREATE VIEW trials AS SELECT 1 AS old");
+  }
+  const ht::record::TrialMutated mutated{0, 3, {3, 4, "step-4", 10, "d"}, {0.7}, {{"lr", 0.7}}};
+  {
+    auto journal = ht::Journal::open(folder);
+    journal.append(3, ht::record::HostGained{"a"});
+    journal.flush();
+    CHECK(version() == 1);
+    journal.append(4, mutated);
+  }
+  CHECK(version() == 2);
+  const auto records = read_all(folder);
+  REQUIRE(records.size() == 4);
+  CHECK(support::same(records.back().what, mutated));
+  ht::detail::Database db(path, path, SQLITE_OPEN_READONLY);
+  CHECK(ht::detail::query_integer(db, "SELECT count(*) FROM trials WHERE params LIKE '%0.7%' AND state = 'paused'") ==
+        1);
+  CHECK(ht::detail::query_integer(db, "SELECT count(*) FROM events WHERE event = 'trial mutated'") == 1);
+}

@@ -53,7 +53,7 @@ class RandomRecords {
 
   ht::record::Any next() {
     const ht::TrialId trial = integer(0, 1'000'000);
-    switch (integer(0, 11)) {
+    switch (integer(0, 12)) {
       case 0:
         return ht::record::ExperimentStarted{text(),
                                              {{text(), ht::Mode::maximize}, {text(), ht::Mode::minimize}},
@@ -76,6 +76,7 @@ class RandomRecords {
       case 8: return ht::record::HostGained{text()};
       case 9: return ht::record::HostLost{text(), text()};
       case 10: return ht::record::ExperimentEnded{flag(), text()};
+      case 11: return ht::record::TrialMutated{trial, integer(0, 9), checkpoint(7), {number(), number()}, params()};
       default:
         return ht::record::TrialReported{trial, ht::Attempt(integer(0, 3)), int(integer(0, 2'000'000)), metrics()};
     }
@@ -175,6 +176,12 @@ struct SameAs {
     return x.trial == y.trial && x.checkpoint == y.checkpoint && x.why == y.why;
   }
   bool operator()(const ht::record::TrialPaused& x) const { return x.trial == as<ht::record::TrialPaused>().trial; }
+  bool operator()(const ht::record::TrialMutated& x) const {
+    const auto& y = as<ht::record::TrialMutated>();
+    return x.trial == y.trial && x.donor == y.donor && x.checkpoint == y.checkpoint && same_pairs(x.params, y.params) &&
+           std::equal(x.point.begin(), x.point.end(), y.point.begin(), y.point.end(),
+                      [](double p, double q) { return same(p, q); });
+  }
   bool operator()(const ht::record::AttemptFailed& x) const {
     const auto& y = as<ht::record::AttemptFailed>();
     return x.trial == y.trial && x.attempt == y.attempt && x.cause == y.cause && x.retry == y.retry;

@@ -42,7 +42,7 @@ struct PoolPlan {
 
 /// What was said to a scheduler and what it answered, in order.
 struct SchedulerCall {
-  enum class Kind { create, report, resume, end, choose } kind;
+  enum class Kind { create, report, pause, resume, exploit, end, choose } kind;
   hypertune::TrialId trial = -1;
   int steps = 0;
   double loss = 0;
@@ -79,6 +79,7 @@ inline PoolOutcome run_pool(hypertune::AnyScheduler scheduler, const PoolPlan& p
   std::map<TrialId, Trial> trials;
   std::vector<TrialId> running;
   std::set<TrialId> paused;
+  std::map<TrialId, int> saved;  // steps at the last pause
   PoolOutcome outcome;
   const int limit = scheduler.max_steps();
 
@@ -95,14 +96,24 @@ inline PoolOutcome run_pool(hypertune::AnyScheduler scheduler, const PoolPlan& p
                                  .more_trials = static_cast<int>(trials.size()) < plan.trials};
       const Choice choice = scheduler.choose_next(pool);
       outcome.calls.push_back({.kind = SchedulerCall::Kind::choose, .pool = pool, .choice = choice});
-      if (choice.kind == Choice::Kind::resume || choice.kind == Choice::Kind::stop) {
+      if (choice.kind == Choice::Kind::resume || choice.kind == Choice::Kind::stop ||
+          choice.kind == Choice::Kind::exploit) {
         INFO("it may only resume or stop a trial that is paused; it chose trial " << choice.trial);
         REQUIRE(paused.contains(choice.trial));
         paused.erase(choice.trial);
       }
       if (choice.kind == Choice::Kind::stop) {
         end(choice.trial, TrialState::stopped);
-      } else if (choice.kind == Choice::Kind::resume) {
+      } else if (choice.kind == Choice::Kind::resume || choice.kind == Choice::Kind::exploit) {
+        if (choice.kind == Choice::Kind::exploit) {
+          INFO("trial " << choice.trial << " takes over trial " << choice.donor << ", which must be there");
+          REQUIRE(trials.contains(choice.donor));
+          REQUIRE_FALSE(outcome.states.contains(choice.donor));
+          trials.at(choice.trial).steps = saved.at(choice.donor);
+          saved[choice.trial] = saved.at(choice.donor);
+          scheduler.on_exploit(choice.trial, choice.donor, choice.point);
+          outcome.calls.push_back({.kind = SchedulerCall::Kind::exploit, .trial = choice.trial, .choice = choice});
+        }
         scheduler.on_resume(choice.trial);
         outcome.calls.push_back({.kind = SchedulerCall::Kind::resume, .trial = choice.trial});
         running.push_back(choice.trial);
@@ -148,7 +159,12 @@ inline PoolOutcome run_pool(hypertune::AnyScheduler scheduler, const PoolPlan& p
       REQUIRE(decision == Decision::complete);
     }
     if (decision != Decision::go_on) leave();
-    if (decision == Decision::pause) paused.insert(t);
+    if (decision == Decision::pause) {
+      paused.insert(t);
+      saved[t] = trial.steps;
+      scheduler.on_pause(t);
+      outcome.calls.push_back({.kind = SchedulerCall::Kind::pause, .trial = t});
+    }
     if (decision == Decision::stop) end(t, TrialState::stopped);
     if (decision == Decision::complete) end(t, TrialState::completed);
     if (decision == Decision::go_on && trial.steps >= plan.own_steps) {
@@ -175,6 +191,10 @@ inline void check_replay(const std::function<hypertune::AnyScheduler()>& make,
       switch (call.kind) {
         case SchedulerCall::Kind::create: scheduler.on_create(call.trial); break;
         case SchedulerCall::Kind::resume: scheduler.on_resume(call.trial); break;
+        case SchedulerCall::Kind::pause: scheduler.on_pause(call.trial); break;
+        case SchedulerCall::Kind::exploit:
+          scheduler.on_exploit(call.trial, call.choice.donor, call.choice.point);
+          break;
         case SchedulerCall::Kind::end: scheduler.on_end(call.trial, call.state); break;
         case SchedulerCall::Kind::report:
           REQUIRE(scheduler.on_report({.trial = call.trial, .steps = call.steps, .losses = {&call.loss, 1}}) ==
@@ -187,6 +207,8 @@ inline void check_replay(const std::function<hypertune::AnyScheduler()>& make,
             const auto choice = s->choose_next(call.pool);
             REQUIRE(choice.kind == call.choice.kind);
             REQUIRE(choice.trial == call.choice.trial);
+            REQUIRE(choice.donor == call.choice.donor);
+            REQUIRE(choice.point == call.choice.point);
           }
           break;
         }
@@ -210,7 +232,10 @@ inline double seconds_per_report(const hypertune::AnyScheduler& scheduler, int t
         ++reports;
         const double loss = hypertune::uniform01(chance);
         const auto decision = own.on_report({.trial = t, .steps = step, .losses = {&loss, 1}});
-        if (decision == hypertune::Decision::pause) break;
+        if (decision == hypertune::Decision::pause) {
+          own.on_pause(t);
+          break;
+        }
         if (decision == hypertune::Decision::go_on && step < 5) continue;
         own.on_end(t, hypertune::TrialState::stopped);
         break;

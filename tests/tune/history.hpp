@@ -42,6 +42,9 @@ inline std::vector<std::string> decisions(const std::vector<hypertune::Record>& 
             add("reported", e.trial, e.attempt, e.step, fmt::format("{:a}", e.metrics.front().second));
           else if constexpr (std::is_same_v<E, record::TrialPaused>)
             add("paused", e.trial);
+          else if constexpr (std::is_same_v<E, record::TrialMutated>)
+            add("mutated", e.trial, e.donor, e.checkpoint.trial, e.checkpoint.steps,
+                fmt::format("{:a}", e.point.front()));
           else if constexpr (std::is_same_v<E, record::AttemptFailed>)
             add("failed", e.trial, e.attempt, e.cause.text, e.retry);
           else if constexpr (std::is_same_v<E, record::TrialEnded>)

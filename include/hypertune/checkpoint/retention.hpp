@@ -49,6 +49,10 @@ class Retention {
   bool pin(const CheckpointInfo& checkpoint);
   void unpin(const CheckpointInfo& checkpoint);
 
+  /// The trial goes on from elsewhere: this one is not its newest any more, whatever its steps. It may still be the
+  /// best of its trial, or of all.
+  void supersede(const CheckpointInfo& checkpoint);
+
   /// The trial will not run again: its newest checkpoint is an ordinary one now. Said after its last add().
   void trial_ended(TrialId trial);
   /// An ended trial goes on after all (an extended experiment).
@@ -75,6 +79,7 @@ class Retention {
     std::uint64_t sequence;  // of add()
     Trial* trial;
     int pins = 0;
+    bool superseded = false;  // not in `newest`
   };
   struct Newer {
     bool operator()(const Entry* a, const Entry* b) const {
@@ -104,7 +109,9 @@ class Retention {
 
   static Key key(const CheckpointInfo& checkpoint) { return {checkpoint.trial, checkpoint.name}; }
   bool limited() const { return policy_.keep > 0 || policy_.keep_best > 0; }
-  bool wanted(Entry* e) const { return !limited() || e->trial->newest.top(e) || e->trial->best.top(e); }
+  bool wanted(Entry* e) const {
+    return !limited() || (!e->superseded && e->trial->newest.top(e)) || e->trial->best.top(e);
+  }
   bool needed(Entry* e) const;
   void review(Entry* e);
   void remove(Entry* e);
@@ -151,10 +158,10 @@ inline void Retention::remove(Entry* e) {
   Trial& trial = *e->trial;
   expendable_.erase(e);
   by_loss_.erase(e);
-  trial.newest.erase(e);
+  if (!e->superseded) trial.newest.erase(e);
   trial.best.erase(e);
   total_bytes_ -= e->info.bytes;
-  if (trial.newest.empty()) trials_.erase(e->info.trial);
+  if (trial.best.empty()) trials_.erase(e->info.trial);
   entries_.erase(key(e->info));
 }
 
@@ -220,10 +227,23 @@ inline void Retention::unpin(const CheckpointInfo& checkpoint) {
   fit_budget();
 }
 
+inline void Retention::supersede(const CheckpointInfo& checkpoint) {
+  const auto found = entries_.find(key(checkpoint));
+  if (found == entries_.end() || found->second.superseded) return;
+  Entry* const e = &found->second;
+  Trial& trial = *e->trial;
+  trial.newest.erase(e);
+  e->superseded = true;
+  Entry* const newest = trial.newest.first();
+  review(e);
+  review(newest);
+  fit_budget();
+}
+
 inline void Retention::trial_ended(TrialId id) {
   const auto found = trials_.find(id);
   if (found == trials_.end() || found->second.ended) return;
-  const std::vector<Entry*> all(found->second.newest.begin(), found->second.newest.end());
+  const std::vector<Entry*> all(found->second.best.begin(), found->second.best.end());
   for (Entry* const e : all) expendable_.erase(e);  // its place there depends on `ended`
   found->second.ended = true;
   for (Entry* const e : all) review(e);
@@ -233,7 +253,7 @@ inline void Retention::trial_ended(TrialId id) {
 inline void Retention::trial_reopened(TrialId id) {
   const auto found = trials_.find(id);
   if (found == trials_.end() || !found->second.ended) return;
-  const std::vector<Entry*> all(found->second.newest.begin(), found->second.newest.end());
+  const std::vector<Entry*> all(found->second.best.begin(), found->second.best.end());
   for (Entry* const e : all) expendable_.erase(e);
   found->second.ended = false;
   for (Entry* const e : all) review(e);

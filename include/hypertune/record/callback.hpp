@@ -46,6 +46,7 @@ HYPERTUNE_HOOK(on_trial_report, record::TrialReported)
 HYPERTUNE_HOOK(on_trial_checkpoint, record::TrialCheckpointed)
 HYPERTUNE_HOOK(on_checkpoint_drop, record::CheckpointDropped)
 HYPERTUNE_HOOK(on_trial_pause, record::TrialPaused)
+HYPERTUNE_HOOK(on_trial_mutation, record::TrialMutated)
 HYPERTUNE_HOOK(on_trial_failure, record::AttemptFailed)
 HYPERTUNE_HOOK(on_trial_end, record::TrialEnded)
 HYPERTUNE_HOOK(on_host_gain, record::HostGained)
@@ -74,6 +75,7 @@ concept has_on_open = requires(C& c, const std::filesystem::path& directory) { c
 ///   void on_trial_checkpoint(const ht::record::TrialCheckpointed&, ht::Seconds time);
 ///   void on_checkpoint_drop(const ht::record::CheckpointDropped&, ht::Seconds time);
 ///   void on_trial_pause(const ht::record::TrialPaused&, ht::Seconds time);
+///   void on_trial_mutation(const ht::record::TrialMutated&, ht::Seconds time);         // population based training
 ///   void on_trial_failure(const ht::record::AttemptFailed&, ht::Seconds time);         // an attempt, not the trial
 ///   void on_trial_end(const ht::record::TrialEnded&, ht::Seconds time);
 ///   void on_host_gain(const ht::record::HostGained&, ht::Seconds time);
@@ -91,8 +93,9 @@ concept Callback =
     detail::has_on_open<C> || detail::has_on_record<C> || detail::has_on_batch_end<C> ||
     detail::has_on_experiment_start<C> || detail::has_on_trial_create<C> || detail::has_on_trial_start<C> ||
     detail::has_on_trial_report<C> || detail::has_on_trial_checkpoint<C> || detail::has_on_checkpoint_drop<C> ||
-    detail::has_on_trial_pause<C> || detail::has_on_trial_failure<C> || detail::has_on_trial_end<C> ||
-    detail::has_on_host_gain<C> || detail::has_on_host_loss<C> || detail::has_on_experiment_end<C>;
+    detail::has_on_trial_pause<C> || detail::has_on_trial_mutation<C> || detail::has_on_trial_failure<C> ||
+    detail::has_on_trial_end<C> || detail::has_on_host_gain<C> || detail::has_on_host_loss<C> ||
+    detail::has_on_experiment_end<C>;
 
 namespace detail {
 
@@ -112,6 +115,7 @@ void dispatch_record(C& callback, const Record& record) {
     void operator()(const record::TrialCheckpointed& e) const { call_on_trial_checkpoint(c, e, time); }
     void operator()(const record::CheckpointDropped& e) const { call_on_checkpoint_drop(c, e, time); }
     void operator()(const record::TrialPaused& e) const { call_on_trial_pause(c, e, time); }
+    void operator()(const record::TrialMutated& e) const { call_on_trial_mutation(c, e, time); }
     void operator()(const record::AttemptFailed& e) const { call_on_trial_failure(c, e, time); }
     void operator()(const record::TrialEnded& e) const { call_on_trial_end(c, e, time); }
     void operator()(const record::HostGained& e) const { call_on_host_gain(c, e, time); }

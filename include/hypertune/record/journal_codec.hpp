@@ -1,4 +1,4 @@
-// The bytes of a record's payload in the Journal: little-endian, varints, strings by length. Schema version 1.
+// The bytes of a record's payload in the Journal: little-endian, varints, strings by length. Schema versions 1 and 2.
 #pragma once
 
 #include <hypertune/record/record.hpp>
@@ -32,6 +32,7 @@ enum class Kind : std::uint8_t {
   host_gained = 12,
   host_lost = 13,
   experiment_ended = 14,
+  trial_mutated = 15,  // since version 2
 };
 
 class Encoder {

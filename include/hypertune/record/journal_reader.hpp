@@ -215,7 +215,7 @@ class JournalReader {
     const int step = small(row.integer(5));
     if (kind == static_cast<std::int64_t>(Kind::trial_reported))
       return record::TrialReported{trial, attempt, step, metrics(row)};
-    if (kind < 1 || kind > static_cast<std::int64_t>(Kind::experiment_ended))
+    if (kind < 1 || kind > static_cast<std::int64_t>(Kind::trial_mutated))
       fail(Errc::corrupt, "its kind, {}, is unknown", kind);
     detail::Decoder in(row.bytes(8));
     record::Any event = decode_payload(static_cast<Kind>(kind), in, trial, attempt, step);
@@ -245,6 +245,11 @@ class JournalReader {
         return event;
       }
       case Kind::trial_paused: return record::TrialPaused{trial};
+      case Kind::trial_mutated: {
+        record::TrialMutated event{trial, in.signed_number(), in.checkpoint(), {}, {}};
+        std::tie(event.point, event.params) = in.configuration();
+        return event;
+      }
       case Kind::attempt_failed: {
         record::AttemptFailed event{trial, attempt, in.cause(), false};
         event.retry = in.flag();

@@ -25,7 +25,9 @@ inline bool has_journal(const std::filesystem::path& directory) {
 namespace detail {
 
 inline constexpr std::int64_t journal_application = 0x48547465;  // "HTte", in the file's header
-inline constexpr std::int64_t journal_version = 1;
+// A file is of the oldest version that can tell what is in it, so that older programs read what they understand:
+// 2 where a trial has taken over another one's state (kind 15), else 1.
+inline constexpr std::int64_t journal_version = 2, first_version = 1;
 
 // One table that only grows, by rising key: SQLite's fastest insert. `payload` is the truth of all but reports (see
 // journal_codec.hpp), `text` the part of it that a person reads. A report is its columns: the first metric in `metric`
@@ -45,14 +47,16 @@ CREATE TABLE records(
   payload
 );
 CREATE TABLE names(id INTEGER PRIMARY KEY, name NOT NULL);
+)sql";
 
+inline constexpr const char* journal_views = R"sql(
 CREATE VIEW events AS
   SELECT sequence, time,
     CASE kind WHEN 1 THEN 'experiment started' WHEN 2 THEN 'trial created' WHEN 3 THEN 'trial started'
       WHEN 4 THEN 'report' WHEN 5 THEN 'checkpoint' WHEN 6 THEN 'checkpoint dropped' WHEN 7 THEN 'trial paused'
       WHEN 8 THEN 'attempt failed' WHEN 9 THEN 'trial completed' WHEN 10 THEN 'trial stopped'
       WHEN 11 THEN 'trial failed' WHEN 12 THEN 'host gained' WHEN 13 THEN 'host lost'
-      WHEN 14 THEN 'experiment ended' ELSE kind END AS event,
+      WHEN 14 THEN 'experiment ended' WHEN 15 THEN 'trial mutated' ELSE kind END AS event,
     trial, attempt, step, text
   FROM records;
 
@@ -69,7 +73,7 @@ CREATE VIEW trials AS
   SELECT c.trial,
     CASE s.kind WHEN 3 THEN 'running' WHEN 7 THEN 'paused' WHEN 9 THEN 'completed' WHEN 10 THEN 'stopped'
       WHEN 11 THEN 'failed' ELSE 'pending' END AS state,
-    c.text AS params,
+    coalesce(m.text, c.text) AS params,
     coalesce(p.steps, 0) AS steps,
     p.last_value,
     coalesce(f.failures, 0) AS failures,
@@ -82,6 +86,7 @@ CREATE VIEW trials AS
   LEFT JOIN (SELECT trial, step + 1 AS steps, value AS last_value, max(sequence) FROM records
              WHERE kind = 4 GROUP BY trial) p ON p.trial = c.trial
   LEFT JOIN (SELECT trial, count(*) AS failures FROM records WHERE kind = 8 GROUP BY trial) f ON f.trial = c.trial
+  LEFT JOIN (SELECT trial, text, max(sequence) FROM records WHERE kind = 15 GROUP BY trial) m ON m.trial = c.trial
   WHERE c.kind = 2;
 )sql";
 

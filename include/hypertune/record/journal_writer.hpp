@@ -8,6 +8,7 @@
 #include <hypertune/record/record.hpp>
 #include <hypertune/record/sqlite.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -16,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <variant>
 
 namespace hypertune::detail {
@@ -42,6 +44,7 @@ class JournalWriter {
           return SQLITE_OK;
         },
         this);
+    version_ = query_integer(db_, "PRAGMA user_version");
     last_ = query_integer(db_, "SELECT max(sequence) FROM records");
     Statement names(db_, "SELECT id, name FROM names", "read");
     while (names.step()) names_.emplace(std::string(names.bytes(1)), names.integer(0));
@@ -57,9 +60,12 @@ class JournalWriter {
     Statements& s = statements();
     try {
       s.begin.run();
+      upgrade(records);
       for (const Record& record : records) insert(s, record);
       s.commit.run();
+      if (std::exchange(upgrading_, false)) version_ = journal_version;
     } catch (...) {
+      upgrading_ = false;
       s.report.reset();
       s.event.reset();
       s.name.reset();
@@ -124,9 +130,22 @@ class JournalWriter {
   void create() {
     db_.execute("BEGIN IMMEDIATE");
     db_.execute(journal_schema);
-    db_.execute(
-        detail::format("PRAGMA application_id={}; PRAGMA user_version={}", journal_application, journal_version));
+    db_.execute(journal_views);
+    db_.execute(detail::format("PRAGMA application_id={}; PRAGMA user_version={}", journal_application, first_version));
     db_.execute("COMMIT");
+  }
+
+  // Within the transaction that needs it: a file never says more, or less, than it holds.
+  void upgrade(std::span<const Record> records) {
+    if (version_ >= journal_version) return;
+    const bool needed = std::any_of(records.begin(), records.end(), [](const Record& record) {
+      return std::holds_alternative<record::TrialMutated>(record.what);
+    });
+    if (!needed) return;
+    db_.execute("DROP VIEW IF EXISTS events; DROP VIEW IF EXISTS reports; DROP VIEW IF EXISTS trials");
+    db_.execute(journal_views);
+    db_.execute(detail::format("PRAGMA user_version={}", journal_version));
+    upgrading_ = true;
   }
 
   Statements& statements() {
@@ -261,6 +280,13 @@ class JournalWriter {
     out.put(std::string_view(e.why));
   }
   void encode(Encoder&, const record::TrialPaused& e) { row_ = {Kind::trial_paused, e.trial}; }
+  void encode(Encoder& out, const record::TrialMutated& e) {
+    row_ = {Kind::trial_mutated, e.trial, -1, true, e.checkpoint.steps};
+    append_json_object(text_, e.params);
+    out.put_signed(e.donor);
+    out.put(e.checkpoint);
+    out.put(e.point, e.params);
+  }
   void encode(Encoder& out, const record::AttemptFailed& e) {
     row_ = {Kind::attempt_failed, e.trial, e.attempt};
     show(e.cause.text);
@@ -316,7 +342,8 @@ class JournalWriter {
   Database db_;
   std::unique_ptr<Statements> statements_;  // after the schema exists; before db_ goes
   std::unordered_map<std::string, std::int64_t> names_;
-  std::int64_t last_ = 0;
+  std::int64_t last_ = 0, version_ = first_version;
+  bool upgrading_ = false;
   int wal_pages_ = 0;
   int tidied_pages_ = 0;  // size of the log when it was last folded in
   int checkpoint_pages_;

@@ -105,6 +105,14 @@ class JsonEvent {
     event("trial_paused");
     number("trial", e.trial);
   }
+  void operator()(const record::TrialMutated& e) const {
+    event("trial_mutated");
+    number("trial", e.trial);
+    number("donor", e.donor);
+    checkpoint(e.checkpoint);
+    key("params");
+    append_json_object(*out_, e.params);
+  }
   void operator()(const record::AttemptFailed& e) const {
     event("attempt_failed");
     number("trial", e.trial);

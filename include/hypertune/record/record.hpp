@@ -82,6 +82,15 @@ struct CheckpointDropped {
 struct TrialPaused {
   TrialId trial;
 };
+/// A paused trial took over the state of another one, or of its own past, and goes on with another configuration
+/// (population based training). What it had learnt by itself is given up.
+struct TrialMutated {
+  TrialId trial;
+  TrialId donor;
+  CheckpointInfo checkpoint;  ///< what it goes on from, after so many steps
+  Point point;                ///< its configuration from now on
+  Params params;
+};
 /// An attempt ended that was not meant to. `retry`: another attempt follows.
 struct AttemptFailed {
   TrialId trial;
@@ -109,7 +118,7 @@ struct ExperimentEnded {
 
 using Any =
     std::variant<ExperimentStarted, TrialCreated, TrialStarted, TrialReported, TrialCheckpointed, CheckpointDropped,
-                 TrialPaused, AttemptFailed, TrialEnded, HostGained, HostLost, ExperimentEnded>;
+                 TrialPaused, TrialMutated, AttemptFailed, TrialEnded, HostGained, HostLost, ExperimentEnded>;
 
 }  // namespace record
 

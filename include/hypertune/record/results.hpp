@@ -13,7 +13,9 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -91,6 +93,11 @@ class Results {
   /// Calls `visitor(const Record&)` with each report of a trial, in order, from the Journal.
   void history(TrialId trial, const std::function<void(const Record&)>& visitor) const;
 
+  /// The configurations that led to a trial's present state, from step 0 on: one entry, unless it took over the states
+  /// of others (population based training); then theirs before it. Replay trains by it again. Error of kind `usage` if
+  /// there is no such trial.
+  std::vector<ScheduleEntry> schedule(TrialId trial) const;
+
   /// The trials as an aligned table, best first.
   std::string table(const TableOptions& options = {}) const;
   /// One line per trial with a header (RFC 4180): trial, state, steps, best_step, best_<objective>, …, params_<name>,
@@ -132,6 +139,7 @@ class Results {
   void take(TrialData& trial, const record::TrialCheckpointed& event, Seconds time);
   void take(TrialData& trial, const record::CheckpointDropped& event, Seconds time);
   void take(TrialData& trial, const record::TrialPaused& event, Seconds time);
+  void take(TrialData& trial, const record::TrialMutated& event, Seconds time);
   void take(TrialData& trial, const record::AttemptFailed& event, Seconds time);
   void take(TrialData& trial, const record::TrialEnded& event, Seconds time);
 
@@ -144,6 +152,10 @@ class Results {
   std::array<std::size_t, 6> counts_{};
   std::array<std::int64_t, 3> failures_{};
 };
+
+/// A schedule as a list in JSON (which is YAML, too), an entry a line:
+/// `{"from_step": 0, "trial": 3, "params": {"lr": 0.1}}`.
+std::string schedule_json(std::span<const ScheduleEntry> schedule);
 
 class Results::Trials {
  public:

@@ -51,6 +51,22 @@ struct MetricData {
   int best_step(Mode mode) const { return mode == Mode::minimize ? min_step : max_step; }
 };
 
+/// A configuration in the line of those that led to a trial's state. Lines that have a past in common share it.
+struct LineNode {
+  LineNode(int from_step, TrialId by, std::string with, std::shared_ptr<const LineNode> before)
+      : from(from_step), trial(by), configuration(std::move(with)), parent(std::move(before)) {}
+  LineNode(const LineNode&) = delete;
+  LineNode& operator=(const LineNode&) = delete;
+  ~LineNode() {  // one after the other: a long line must not end in deep recursion
+    for (auto next = std::move(parent); next && next.use_count() == 1;)
+      next = std::move(const_cast<LineNode&>(*next).parent);
+  }
+  int from;  // the step it was first used for
+  TrialId trial;
+  std::string configuration;
+  std::shared_ptr<const LineNode> parent;
+};
+
 struct TrialData {
   TrialId id = -1;
   std::int64_t first_record = 0, last_record = 0;
@@ -63,6 +79,7 @@ struct TrialData {
   std::string configuration;  // Encoder::put(Point, Params): a third of their size
   std::string checkpoints;    // Encoder::put(CheckpointInfo), one after the other
   std::shared_ptr<const Cause> cause;
+  std::shared_ptr<const LineNode> line;  // none until it takes over another's state, or another its
   std::vector<MetricData> metrics;
   std::vector<double> excesses;  // of the constraints, as last known; empty without any
 

@@ -22,6 +22,14 @@ struct BestReport {
   friend bool operator==(const BestReport&, const BestReport&) = default;
 };
 
+/// From which step on a configuration was used, and by which trial.
+struct ScheduleEntry {
+  int from_step = 0;
+  Params params;
+  TrialId trial = -1;
+  friend bool operator==(const ScheduleEntry&, const ScheduleEntry&) = default;
+};
+
 /// What is known of one trial.
 struct TrialResult {
   TrialId trial = -1;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/error.hpp>
+#include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <concepts>
@@ -38,6 +39,7 @@ struct Progress {
   int steps;                       ///< steps done, this one included: 1 at the first report
   std::span<const double> losses;  ///< of this report, one per objective
   Seconds elapsed = 0;             ///< time the trial has run, all attempts together
+  Seconds now = 0;                 ///< time the experiment has run, all sessions together
   double loss() const { return losses.empty() ? worst_loss : losses.front(); }
 };
 
@@ -46,17 +48,23 @@ struct Pool {
   std::size_t running = 0;  ///< trials that run now
   std::size_t paused = 0;   ///< trials that the scheduler has paused
   bool more_trials = true;  ///< whether the searcher may still bring a new trial
+  Seconds now = 0;          ///< time the experiment has run, all sessions together
 };
 
 /// What to do with a free slot.
 struct Choice {
-  enum class Kind : std::uint8_t { start_new, resume, stop, wait };
+  enum class Kind : std::uint8_t { start_new, resume, stop, wait, exploit };
   Kind kind = Kind::start_new;
   TrialId trial = -1;
+  TrialId donor = -1;                                            ///< with exploit
+  Point point = {};                                              ///< with exploit
   static Choice start_new() { return {}; }                       ///< ask the searcher for a new trial
   static Choice resume(TrialId t) { return {Kind::resume, t}; }  ///< let a paused trial go on
   static Choice stop(TrialId t) { return {Kind::stop, t}; }      ///< end a paused trial; asked again afterwards
-  static Choice wait() { return {Kind::wait, -1}; }              ///< leave the slot empty until the next event
+  /// Let a paused trial go on from the newest checkpoint of `donor` (another trial, or itself) with the configuration
+  /// `point`. Where the donor has no checkpoint the trial is resumed as it was.
+  static Choice exploit(TrialId t, TrialId donor, Point point) { return {Kind::exploit, t, donor, std::move(point)}; }
+  static Choice wait() { return {Kind::wait, -1}; }  ///< leave the slot empty until the next event
 };
 
 /// A Scheduler is a plain single-threaded value whose state is a function of the calls made to it; a restart replays
@@ -68,7 +76,12 @@ struct Choice {
 /// };
 /// ```
 /// It may have, where it needs them:
-/// - `void on_create(TrialId)`: a trial exists now, before its first step;
+/// - `void prepare(const SearchSpace&, std::uint64_t seed)`: said once before anything else to one that makes
+///   configurations; what it draws it draws from derived_rng(seed, {…}) of the event at hand;
+/// - `void on_create(TrialId)` or `void on_create(TrialId, const Point&)`: a trial exists now, before its first step;
+/// - `void on_pause(TrialId)`: a trial that was told to pause has done so: its slot is free and what is to be saved is;
+/// - `void on_exploit(TrialId, TrialId donor, const Point&)`: a paused trial has taken over the donor's checkpoint, as
+///   choose_next() said; on_resume() follows;
 /// - `void on_resume(TrialId)`: a paused trial goes on (also when replayed, so that choose_next() may be pure);
 /// - `void on_end(TrialId, TrialState)`: a trial is over, for whatever reason;
 /// - `Choice choose_next(const Pool&)`: what to do with a free slot (default: start a new trial). If it answers `wait`
@@ -76,6 +89,8 @@ struct Choice {
 /// - `void check() const`: throws an Error of kind `usage` if its options make no sense; called when it becomes an
 ///   AnyScheduler, so that a mistake shows before anything runs;
 /// - `int max_steps() const`: the steps after which it completes a trial (0: no limit).
+/// - `static constexpr bool takes_over = true;` if it makes trials go on from one another's checkpoints: each pause is
+///   then saved, whatever Options::checkpoint says, and what a donor has saved is kept until it is not needed any more;
 /// - `static constexpr bool multi_objective = true;` if it reads all losses; a `name()`.
 template <class S>
 concept Scheduler = std::movable<S> && requires(S& scheduler, const Progress& progress) {
@@ -108,11 +123,15 @@ class AnyScheduler {
   }
 
   Decision on_report(const Progress& progress) { return self_->on_report(progress); }
-  void on_create(TrialId trial) { self_->on_create(trial); }
+  void prepare(const SearchSpace& space, std::uint64_t seed) { self_->prepare(space, seed); }
+  void on_create(TrialId trial, const Point& point = {}) { self_->on_create(trial, point); }
+  void on_pause(TrialId trial) { self_->on_pause(trial); }
+  void on_exploit(TrialId trial, TrialId donor, const Point& point) { self_->on_exploit(trial, donor, point); }
   void on_resume(TrialId trial) { self_->on_resume(trial); }
   void on_end(TrialId trial, TrialState state) { self_->on_end(trial, state); }
   Choice choose_next(const Pool& pool) { return self_->choose_next(pool); }
   int max_steps() const { return self_->max_steps(); }
+  bool takes_over() const { return self_->takes_over(); }
   bool multi_objective() const { return self_->multi_objective(); }
   std::string name() const { return self_->name(); }
 
@@ -121,11 +140,15 @@ class AnyScheduler {
     virtual ~Interface() = default;
     virtual std::unique_ptr<Interface> clone() const = 0;
     virtual Decision on_report(const Progress&) = 0;
-    virtual void on_create(TrialId) = 0;
+    virtual void prepare(const SearchSpace&, std::uint64_t) = 0;
+    virtual void on_create(TrialId, const Point&) = 0;
+    virtual void on_pause(TrialId) = 0;
+    virtual void on_exploit(TrialId, TrialId, const Point&) = 0;
     virtual void on_resume(TrialId) = 0;
     virtual void on_end(TrialId, TrialState) = 0;
     virtual Choice choose_next(const Pool&) = 0;
     virtual int max_steps() const = 0;
+    virtual bool takes_over() const = 0;
     virtual bool multi_objective() const = 0;
     virtual std::string name() const = 0;
   };
@@ -139,8 +162,20 @@ class AnyScheduler {
         fail(Errc::usage, "this scheduler cannot be copied: move the options instead");
     }
     Decision on_report(const Progress& p) override { return scheduler.on_report(p); }
-    void on_create(TrialId t) override {
-      if constexpr (requires { scheduler.on_create(t); }) scheduler.on_create(t);
+    void prepare([[maybe_unused]] const SearchSpace& space, [[maybe_unused]] std::uint64_t seed) override {
+      if constexpr (requires { scheduler.prepare(space, seed); }) scheduler.prepare(space, seed);
+    }
+    void on_create(TrialId t, [[maybe_unused]] const Point& point) override {
+      if constexpr (requires { scheduler.on_create(t, point); })
+        scheduler.on_create(t, point);
+      else if constexpr (requires { scheduler.on_create(t); })
+        scheduler.on_create(t);
+    }
+    void on_pause([[maybe_unused]] TrialId t) override {
+      if constexpr (requires { scheduler.on_pause(t); }) scheduler.on_pause(t);
+    }
+    void on_exploit(TrialId t, TrialId donor, const Point& point) override {
+      if constexpr (requires { scheduler.on_exploit(t, donor, point); }) scheduler.on_exploit(t, donor, point);
     }
     void on_resume(TrialId t) override {
       if constexpr (requires { scheduler.on_resume(t); }) scheduler.on_resume(t);
@@ -159,6 +194,14 @@ class AnyScheduler {
         return scheduler.max_steps();
       else
         return 0;
+    }
+    bool takes_over() const override {
+      if constexpr (requires {
+                      { S::takes_over } -> std::convertible_to<bool>;
+                    })
+        return S::takes_over;
+      else
+        return false;
     }
     bool multi_objective() const override {
       if constexpr (requires {

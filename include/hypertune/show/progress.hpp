@@ -121,6 +121,8 @@ class ProgressTracker {
  private:
   void take(const record::ExperimentStarted& e);
   void take(const record::TrialCreated& e);
+  void take(const record::TrialMutated& e);
+  void describe(TrialId trial, const Params& params);
   void take(const record::TrialStarted& e);
   void take(const record::TrialReported& e);
   void take(const record::AttemptFailed& e);
@@ -166,13 +168,19 @@ inline void ProgressTracker::take(const record::ExperimentStarted& e) {
 
 inline void ProgressTracker::take(const record::TrialCreated& e) {
   set_state(e.trial, TrialState::pending);
+  describe(e.trial, e.params);
+}
+
+inline void ProgressTracker::describe(TrialId trial, const Params& params) {
   std::string text;
-  for (const auto& [name, value] : e.params) {
+  for (const auto& [name, value] : params) {
     if (text.size() > 300) break;  // wider than any terminal
     text += detail::format("{}{}={:.100}", text.empty() ? "" : " ", name, to_string(value));
   }
-  waiting_[e.trial] = detail::terminal::printable(text);
+  waiting_[trial] = detail::terminal::printable(text);
 }
+
+inline void ProgressTracker::take(const record::TrialMutated& e) { describe(e.trial, e.params); }
 
 inline void ProgressTracker::take(const record::TrialStarted& e) {
   set_state(e.trial, TrialState::running);

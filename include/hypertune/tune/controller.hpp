@@ -182,6 +182,8 @@ class Controller {
   void drop(const CheckpointInfo& checkpoint, const std::string& why, Outcome& out);
   void drop_superfluous(Outcome& out);
   void unpin(LiveTrial& run);
+  void release_base(TrialId trial);
+  void settle_takeover(TrialId trial, const CheckpointInfo& fresh);
   std::vector<TrialId> live_ids() const;
 
   bool more_trials() const {
@@ -189,17 +191,20 @@ class Controller {
   }
   bool create(Outcome& out);
   void launch(TrialId trial, Slot slot, Outcome& out);
+  void exploit(const Choice& choice, Outcome& out);
   bool start_pending(Outcome& out);
   void refuse(TrialId trial, const std::string& why, Outcome& out);
   bool start_chosen(Outcome& out);
   bool drain(Outcome& out);
-  Resources needs(TrialId trial) const { return rules_.resources(state_.space().params(state_.trials()[trial].point)); }
+  Resources needs(TrialId trial) const { return needs(trial, state_.trials()[trial].point); }
+  Resources needs(TrialId, const Point& point) const { return rules_.resources(state_.space().params(point)); }
   bool save_at_end() const { return rules_.checkpoint.every > 0 && rules_.checkpoint.at_end; }
 
   ExperimentState state_;
   ControlRules rules_;
   Placement placement_;
   Retention retention_;
+  std::unordered_map<TrialId, CheckpointInfo> bases_;  // what trials took over and have not saved by themselves: pinned
   std::unordered_map<TrialId, LiveTrial> live_;
   std::deque<TrialId> pending_;                      // created or to be tried again, in this order
   std::map<std::int64_t, TrialId> queue_;            // the same while the record is replayed, by place

@@ -249,7 +249,8 @@ class Experiment {
       for (const auto& sealed : store_->list(trial)) {
         const auto held = state.checkpoints(trial);
         if (std::any_of(held.begin(), held.end(), [&](const auto& c) { return c.name == sealed.name; })) continue;
-        if (sealed.steps > state.trials()[trial].steps)
+        // Where trials take over one another's states, its steps do not tell whose past it is of.
+        if (sealed.steps > state.trials()[trial].steps || state.takes_over())
           store_->drop(sealed);
         else
           controller_->found(sealed, now, out);

@@ -49,11 +49,13 @@ class ExperimentState {
       : space_(std::move(space)),
         searcher_(std::move(searcher)),
         scheduler_(std::move(scheduler)),
+        takes_over_(scheduler_.takes_over()),
         objectives_(std::move(objectives)),
         constraints_(std::move(constraints)),
         trial_stop_(stop, objectives_),
         experiment_stop_(stop, objectives_) {
     searcher_.prepare(space_, goal);
+    scheduler_.prepare(space_, goal.seed);
   }
 
   void apply(const record::Any& what, Seconds time) {
@@ -78,6 +80,29 @@ class ExperimentState {
     const auto found = checkpoints_.find(trial);
     return found == checkpoints_.end() ? std::span<const CheckpointInfo>{} : found->second;
   }
+  /// What the trial may go on from, the best choice first: its own checkpoints; where it has taken over another one's
+  /// state, those it made since, then what it took over; before it has made any, at last its own of before.
+  std::vector<CheckpointInfo> restorable(TrialId trial) const {
+    const auto own = checkpoints(trial);
+    const auto found = takeovers_.find(trial);
+    if (found == takeovers_.end()) return {own.begin(), own.end()};
+    const Takeover& takeover = found->second;
+    std::vector<CheckpointInfo> list, before;
+    for (const auto& checkpoint : own)
+      if (checkpoint != takeover.base)
+        (takeover.before.contains(checkpoint.name) ? before : list).push_back(checkpoint);
+    const auto donors = checkpoints(takeover.base.trial);
+    if (std::find(donors.begin(), donors.end(), takeover.base) != donors.end()) list.push_back(takeover.base);
+    if (!takeover.saved) list.insert(list.end(), before.begin(), before.end());
+    return list;
+  }
+  /// Names of those of its checkpoints that the trial made before it took over another one's state.
+  const std::set<std::string>* superseded(TrialId trial) const {
+    const auto found = takeovers_.find(trial);
+    return found == takeovers_.end() ? nullptr : &found->second.before;
+  }
+  bool mutated(TrialId trial) const { return takeovers_.contains(trial); }
+  bool takes_over() const { return takes_over_; }
   /// The first loss of the trial's last report; the worst where it breaks a constraint.
   double last_loss(TrialId trial) const {
     if (!constraints_.empty()) {
@@ -107,7 +132,8 @@ class ExperimentState {
     return next ? std::optional(now_ + (*next - elapsed())) : std::nullopt;
   }
   /// Time that the experiment has run, without the time between sessions.
-  Seconds elapsed() const { return earlier_sessions_ + (now_ - session_start_); }
+  Seconds elapsed() const { return elapsed_at(now_); }
+  Seconds elapsed_at(Seconds now) const { return earlier_sessions_ + (std::max(now, now_) - session_start_); }
   void set_parked(TrialId trial, bool parked) { trials_[trial].parked = parked; }
 
   bool is_known(TrialId trial) const { return known_trials_.contains(trial); }
@@ -139,7 +165,7 @@ class ExperimentState {
     if (foreign) return;
     searcher_.observe({.kind = Observation::Kind::started, .trial = trial, .point = trials_[trial].point});
     if (!r.known)
-      scheduler_.on_create(trial);
+      scheduler_.on_create(trial, trials_[trial].point);
     else
       known_trials_.insert(trial);
   }
@@ -151,6 +177,7 @@ class ExperimentState {
     entry.since = now_;
     entry.started_at = r.next_step;
     entry.reported = false;
+    entry.mutated = false;
     trials_.set_state(r.trial, TrialState::running);
   }
 
@@ -185,8 +212,8 @@ class ExperimentState {
                          .constraints = excesses,
                          .state = TrialState::running});
       if (!known_trials_.contains(r.trial))
-        entry.owed =
-            scheduler_.on_report({.trial = r.trial, .steps = done, .losses = *losses, .elapsed = entry.elapsed});
+        entry.owed = scheduler_.on_report(
+            {.trial = r.trial, .steps = done, .losses = *losses, .elapsed = entry.elapsed, .now = elapsed()});
     }
     judge(r);
   }
@@ -215,6 +242,28 @@ class ExperimentState {
     list.insert(std::upper_bound(list.begin(), list.end(), r.checkpoint,
                                  [](const auto& a, const auto& b) { return a.steps > b.steps; }),
                 r.checkpoint);
+    if (const auto takeover = takeovers_.find(r.trial); takeover != takeovers_.end()) takeover->second.saved = true;
+  }
+  void on(const record::TrialMutated& r) {
+    auto& entry = trials_[r.trial];
+    Takeover takeover{.base = r.checkpoint};
+    for (const auto& checkpoint : checkpoints(r.trial)) takeover.before.insert(checkpoint.name);
+    takeovers_.insert_or_assign(r.trial, std::move(takeover));
+    if (fits(r.point, r.params)) {
+      entry.point = r.point;
+    } else {
+      try {
+        entry.point = space_.point(r.params);
+      } catch (const Error&) {
+        foreign_ += !entry.foreign;
+        entry.foreign = true;
+      }
+    }
+    entry.steps = r.checkpoint.steps;
+    entry.owed = Decision::go_on;
+    entry.mutated = true;
+    entry.parked = false;
+    if (!entry.foreign) scheduler_.on_exploit(r.trial, r.donor, entry.point);
   }
   void on(const record::CheckpointDropped& r) {
     const auto found = checkpoints_.find(r.trial);
@@ -226,6 +275,7 @@ class ExperimentState {
   void on(const record::TrialPaused& r) {
     trials_[r.trial].owed = Decision::go_on;
     trials_.set_state(r.trial, TrialState::paused);
+    if (!trials_[r.trial].foreign) scheduler_.on_pause(r.trial);
   }
   void on(const record::AttemptFailed& r) {
     auto& entry = trials_[r.trial];
@@ -238,6 +288,7 @@ class ExperimentState {
     // trial has not ended: it goes on when there is room, or waits to be chosen.
     if (r.at_limit && !entry.foreign && (entry.owed == Decision::go_on || entry.owed == Decision::pause)) {
       trials_.set_state(r.trial, entry.owed == Decision::pause ? TrialState::paused : TrialState::pending);
+      if (entry.owed == Decision::pause) scheduler_.on_pause(r.trial);
       entry.owed = Decision::go_on;
       ++reopened_;
       return;
@@ -299,15 +350,24 @@ class ExperimentState {
     if (auto why = experiment_stop_.check(now)) ending_ = std::move(why);
   }
 
+  /// A trial that goes on from another one's checkpoint.
+  struct Takeover {
+    CheckpointInfo base;
+    std::set<std::string> before = {};  // names of its own checkpoints of then
+    bool saved = false;                 // it has made one of its own since
+  };
+
   SearchSpace space_;
   AnySearcher searcher_;
   AnyScheduler scheduler_;
+  bool takes_over_;
   std::vector<Objective> objectives_;
   std::vector<MetricBound> constraints_;
   TrialStop trial_stop_;
   ExperimentStop experiment_stop_;
   TrialTable trials_;
   std::map<TrialId, std::vector<CheckpointInfo>> checkpoints_;
+  std::unordered_map<TrialId, Takeover> takeovers_;               // each one's last
   std::unordered_map<TrialId, std::vector<double>> last_losses_;  // of trials that have not ended
   std::unordered_map<TrialId, std::vector<double>> excesses_;     // … of the constraints
   std::set<TrialId> known_trials_;

@@ -27,6 +27,7 @@ struct TrialEntry {
   bool judged = false;              ///< at least one report carried every objective
   bool foreign = false;             ///< from a record whose space this experiment does not share: nobody learns from it
   bool reported = false;            ///< has reported since its last start
+  bool mutated = false;             ///< paused, and to go on from what it has taken over
   bool parked = false;              ///< paused, with its run kept by the executor
   Seconds elapsed = 0;              ///< time it has run, all attempts together
   Seconds since = 0;                ///< when it was last started or reported

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <tuple>
 #include <variant>
@@ -197,6 +198,33 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::CheckpointDr
 }
 HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialPaused&, Seconds) {
   set_state(trial, TrialState::paused);
+}
+HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialMutated& event, Seconds) {
+  const auto line_of = [](const TrialData& data) {
+    return data.line ? data.line : std::make_shared<const detail::LineNode>(0, data.id, data.configuration, nullptr);
+  };
+  TrialData* donor = find(event.donor);
+  if (donor == nullptr) return;                     // not this program's
+  if (!donor->line) donor->line = line_of(*donor);  // shared by all who take over from it
+  detail::Encoder(trial.configuration).put(event.point, event.params);
+  trial.configuration.shrink_to_fit();
+  trial.line =
+      std::make_shared<const detail::LineNode>(event.checkpoint.steps, trial.id, trial.configuration, donor->line);
+}
+HYPERTUNE_INLINE std::vector<ScheduleEntry> Results::schedule(TrialId id) const {
+  const auto* data = find(id);
+  if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", id, trials_.size());
+  std::vector<ScheduleEntry> entries;
+  const auto add = [&](int from, TrialId trial, const std::string& configuration) {
+    entries.push_back({from, detail::Decoder(configuration).configuration().second, trial});
+  };
+  if (!data->line) add(0, id, data->configuration);
+  // Back in time: of each ancestor only what came before its state was taken over counts.
+  int before = std::numeric_limits<int>::max();
+  for (const auto* node = data->line.get(); node != nullptr; node = node->parent.get())
+    if (node->from < before) add(before = node->from, node->trial, node->configuration);
+  std::reverse(entries.begin(), entries.end());
+  return entries;
 }
 HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::AttemptFailed& event, Seconds) {
   ++trial.failures[static_cast<std::size_t>(event.cause.blame)];

@@ -5,10 +5,22 @@
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/record/results.hpp>
 
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace hypertune {
+
+HYPERTUNE_INLINE std::string schedule_json(std::span<const ScheduleEntry> schedule) {
+  std::string out = "[";
+  for (const auto& entry : schedule) {
+    out += detail::format("{}\n  {{\"from_step\": {}, \"trial\": {}, \"params\": ", out.size() > 1 ? "," : "",
+                          entry.from_step, entry.trial);
+    detail::append_json_object(out, entry.params);
+    out += '}';
+  }
+  return out += "\n]\n";
+}
 
 namespace detail {
 

@@ -13,18 +13,40 @@ inline void Controller::track(const record::Any& what) {
     host_of_.erase(ended->trial);
   else if (const auto* paused = std::get_if<record::TrialPaused>(&what))
     host_of_.erase(paused->trial);
-  else if (const auto* sealed = std::get_if<record::TrialCheckpointed>(&what))
+  else if (const auto* sealed = std::get_if<record::TrialCheckpointed>(&what)) {
     retention_.add(sealed->checkpoint, state_.last_loss(sealed->trial));
-  else if (const auto* dropped = std::get_if<record::CheckpointDropped>(&what))
+    if (bases_.contains(sealed->trial)) settle_takeover(sealed->trial, sealed->checkpoint);
+  } else if (const auto* mutated = std::get_if<record::TrialMutated>(&what)) {
+    release_base(mutated->trial);
+    if (retention_.pin(mutated->checkpoint)) bases_.emplace(mutated->trial, mutated->checkpoint);
+  } else if (const auto* dropped = std::get_if<record::CheckpointDropped>(&what))
     retention_.forget(dropped->checkpoint);
   else if (std::holds_alternative<record::TrialReported>(what) && state_.best() != best_) {
     best_ = state_.best();
     retention_.set_best_trial(*best_);
   }
   if (const auto* ended = std::get_if<record::TrialEnded>(&what);
-      ended && is_final(state_.trials()[ended->trial].state))
+      ended && is_final(state_.trials()[ended->trial].state)) {
+    release_base(ended->trial);
     retention_.trial_ended(ended->trial);
+  }
   if (replaying_) follow_queue(what);
+}
+
+// What a trial took over stays until it has saved by itself, or is over: whatever happens to it before that, it can go
+// on from there.
+inline void Controller::release_base(TrialId trial) {
+  if (const auto node = bases_.extract(trial)) retention_.unpin(node.mapped());
+}
+
+// It has saved: what it had saved before it took over another one's state leads nowhere.
+inline void Controller::settle_takeover(TrialId trial, const CheckpointInfo& fresh) {
+  release_base(trial);
+  const auto* names = state_.superseded(trial);
+  if (names == nullptr) return;
+  const auto held = state_.checkpoints(trial);
+  for (const auto& checkpoint : std::vector<CheckpointInfo>(held.begin(), held.end()))
+    if (checkpoint != fresh && names->contains(checkpoint.name)) retention_.supersede(checkpoint);
 }
 
 // Replay: the order in which the earlier run would have started what was pending.
@@ -91,7 +113,10 @@ inline void Controller::settle(Seconds now, bool survivors, Outcome& out) {
       continue;
     }
     switch (entry.state) {
-      case TrialState::paused: state_.set_parked(trial, survivors); break;
+      case TrialState::paused:
+        state_.set_parked(trial, survivors && !entry.mutated);
+        if (entry.mutated) again.push_back(trial);  // its start was decided together with that
+        break;
       case TrialState::running: {
         // The answer to its last report may not have been carried out.
         const bool ends = entry.owed == Decision::stop || entry.owed == Decision::complete;
@@ -135,7 +160,7 @@ inline void Controller::take_over(TrialId trial, Outcome& out) {
   go.params = state_.space().params(entry.point);
   go.slot = *slot;
   go.seed = trial_seed(trial);
-  go.restore.assign(state_.checkpoints(trial).begin(), state_.checkpoints(trial).end());
+  go.restore = state_.restorable(trial);
   go.next_step = entry.reported ? entry.steps : entry.started_at;
   std::erase_if(go.restore, [&](const CheckpointInfo& c) { return c.steps > go.next_step; });
   go.since = entry.since;
@@ -230,8 +255,11 @@ inline bool Controller::start_chosen(Outcome& out) {
     if (slot) placement_.release(*slot);
   };
   const auto paused = static_cast<std::size_t>(state_.trials().counts()[TrialState::paused]);
-  const Choice choice = state_.choose_next({.running = live_.size(), .paused = paused, .more_trials = more_trials()});
-  if (choice.kind == Choice::Kind::resume || choice.kind == Choice::Kind::stop) {
+  const Choice choice = state_.choose_next(
+      {.running = live_.size(), .paused = paused, .more_trials = more_trials(), .now = state_.elapsed_at(now_)});
+  const bool of_paused =
+      choice.kind == Choice::Kind::resume || choice.kind == Choice::Kind::stop || choice.kind == Choice::Kind::exploit;
+  if (of_paused) {
     const bool exists = state_.trials().contains(choice.trial);
     if (!exists || is_final(state_.trials()[choice.trial].state))
       fail(Errc::usage, "the scheduler chose trial {}, which {}", choice.trial,
@@ -244,6 +272,11 @@ inline bool Controller::start_chosen(Outcome& out) {
     }
   }
   switch (choice.kind) {
+    case Choice::Kind::exploit:
+      if (!rules_.uniform_resources && !(slot = placement_.place(needs(choice.trial, choice.point), excluded_)))
+        return false;
+      exploit(choice, out);
+      [[fallthrough]];
     case Choice::Kind::resume:
       if (!slot) slot = placement_.place(needs(choice.trial), excluded_);
       if (!slot) return false;
@@ -305,6 +338,27 @@ inline bool Controller::create(Outcome& out) {
   return true;
 }
 
+// Where the donor has nothing to give, the trial goes on as it was: a checkpoint that could not be written must not end
+// an experiment.
+inline void Controller::exploit(const Choice& choice, Outcome& out) {
+  const auto& entry = state_.trials()[choice.trial];
+  if (!state_.trials().contains(choice.donor) || choice.point.size() != state_.space().size())
+    fail(Errc::usage, "the scheduler let trial {} take over trial {} with a point of {} coordinates in a space of {}",
+         choice.trial, choice.donor, choice.point.size(), state_.space().size());
+  const auto donated = state_.restorable(choice.donor);
+  const auto held = std::find_if(donated.begin(), donated.end(), [&](const auto& c) { return retention_.contains(c); });
+  if (held == donated.end()) {
+    out.notices.push_back(detail::format(
+        "trial {} goes on as it was: trial {} has no checkpoint to take over (a trial must save its state for that)",
+        choice.trial, choice.donor));
+    return;
+  }
+  if (entry.parked) out.commands.push_back(Stop{choice.trial, entry.attempts - 1, false});
+  commit(record::TrialMutated{choice.trial, choice.donor, *held, choice.point, state_.space().params(choice.point)},
+         out);
+  drop_superfluous(out);
+}
+
 inline void Controller::launch(TrialId trial, Slot slot, Outcome& out) {
   const auto& entry = state_.trials()[trial];
   LiveTrial run;
@@ -314,9 +368,9 @@ inline void Controller::launch(TrialId trial, Slot slot, Outcome& out) {
   go.attempt = go.parked ? entry.attempts - 1 : entry.attempts;
   go.point = entry.point;
   go.params = state_.space().params(entry.point);
-  if (!go.parked) {
-    const auto sealed = state_.checkpoints(trial);
-    go.restore.assign(sealed.begin(), sealed.end());
+  if (!go.parked || state_.mutated(trial)) {  // a parked one may have to be made again from there
+    go.restore = state_.restorable(trial);
+    std::erase_if(go.restore, [&](const auto& checkpoint) { return !retention_.contains(checkpoint); });
     run.restoring = go.restore;
     for (const auto& checkpoint : run.restoring) retention_.pin(checkpoint);
   }
@@ -387,7 +441,7 @@ inline void Controller::answer(TrialId trial, LiveTrial& run, int step, Outcome&
     }
     case Decision::pause:
       run.phase = Phase::pausing;
-      out.commands.push_back(Pause{trial, attempt, rules_.checkpoint.every > 0});
+      out.commands.push_back(Pause{trial, attempt, rules_.checkpoint.every > 0 || state_.takes_over()});
       break;
     case Decision::stop:
       stop_run(trial, run, Phase::stopping, TrialState::stopped,
