@@ -46,3 +46,29 @@ TEST_CASE("tpe by name, with its options") {
   CHECK(complaint("search: {type: tpe, share: 2}") == "s.yaml:6: tpe: share is 2: it must be between 0 and 1");
   CHECK(complaint("search: {type: tpe, candidates: 0}").find("candidates 0") != std::string::npos);
 }
+
+TEST_CASE("every scheduler can be named, with its options, and unknown options are refused") {
+  for (const char* text :
+       {"{type: successive_halving, grace: 2, max: 50, reduction: 4, trials: 16}", "successive_halving",
+        "{type: mo_asha, grace: 1, max: 9, reduction: 3, history: 50}", "mo_asha",
+        "{type: learning_curve, max: 40, points: 6, chance: 0.1}", "learning_curve",
+        "{type: hyper_sched, deadline: 10m, grace: 1, reduction: 2, max: 8}", "hyper_sched",
+        "{type: pbt, interval: 5, max: 50, quantile: 0.2, resample: 0.1, factor: 1.3, exploit: t_test, window: 4, "
+        "burn_in: 5, population: 8, mutate: [x]}",
+        "pbt", "{type: pb2, interval: 5, max: 50, quantile: 0.2, width: 2, history: 50, population: 8, mutate: [x]}",
+        "pb2"}) {
+    INFO(text);
+    const std::string schedule = text;
+    const auto sweep = read("schedule: " + schedule + "\n");
+    const std::string name = sweep.options.schedule.name();
+    CHECK(schedule.find(name) != std::string::npos);
+    if (schedule.front() != '{') continue;
+    const std::string wrong = complaint("schedule: " + schedule.substr(0, schedule.size() - 1) + ", maxx: 3}\n");
+    CHECK(wrong.find("unknown key 'maxx'") != std::string::npos);
+  }
+  CHECK(complaint("schedule: {type: pbt, exploit: best}\n").find("truncation or t_test") != std::string::npos);
+  CHECK(complaint("schedule: {type: pbt, quantile: 0.9}\n").find("quantile is 0.9") != std::string::npos);
+  CHECK(complaint("schedule: pbtt\n").find("did you mean 'pbt'") != std::string::npos);
+  CHECK(read("stop: {expected_gain: {threshold: 0.01, last: 5}}\n").options.stop.experiment() != nullptr);
+  CHECK(complaint("stop: {expected_gain: {threshold: -1}}\n").find("threshold is -1") != std::string::npos);
+}

@@ -2,11 +2,16 @@
 
 #include <hypertune/schedule/asha.hpp>
 #include <hypertune/schedule/fifo.hpp>
+#include <hypertune/schedule/hyper_sched.hpp>
 #include <hypertune/schedule/hyperband.hpp>
+#include <hypertune/schedule/learning_curve.hpp>
 #include <hypertune/schedule/median_stopping.hpp>
+#include <hypertune/schedule/mo_asha.hpp>
 #include <hypertune/schedule/patience.hpp>
+#include <hypertune/schedule/pbt.hpp>
 #include <hypertune/schedule/percentile.hpp>
 #include <hypertune/schedule/racing.hpp>
+#include <hypertune/schedule/successive_halving.hpp>
 
 using namespace hypertune;
 using hypertune_test::check_scheduler;
@@ -51,6 +56,34 @@ TEST_CASE("race keeps the laws of a scheduler") {
   check_scheduler([] { return Race{}; });
   check_scheduler([] { return Race{.instances = 20, .grace = 3, .test = RaceTest::wilcoxon}; });
   check_scheduler([] { return Race{.instances = 50, .reports = RaceReports::value}; });
+}
+
+TEST_CASE("pbt keeps the laws of a scheduler") {
+  check_scheduler([] { return Pbt{.interval = 25}; });
+  check_scheduler([] { return Pbt{.interval = 5, .max = 20, .quantile = 0.5, .population = 12}; },
+                  {.never_idle = false, .measure_cost = false});
+  check_scheduler([] { return Pbt{.interval = 17, .max = 60, .exploit = Pbt::Exploit::t_test, .burn_in = 20}; },
+                  {.measure_cost = false});
+  check_scheduler([] { return Pbt{.max = 1}; }, {.measure_cost = false});
+}
+TEST_CASE("mo_asha keeps the laws of a scheduler") {
+  check_scheduler([] { return MoAsha{.history = 30}; });
+  check_scheduler([] { return MoAsha{.grace = 2, .max = 50, .reduction = 4, .history = 50}; }, {.measure_cost = false});
+}
+TEST_CASE("synchronous successive halving keeps the laws of a scheduler and ends by itself") {
+  check_scheduler([] { return SuccessiveHalving{.trials = 27}; });
+  check_scheduler([] { return SuccessiveHalving{}; }, {.measure_cost = false});
+  check_scheduler([] { return SuccessiveHalving{.grace = 3, .max = 40, .reduction = 2, .trials = 10}; },
+                  {.measure_cost = false});
+  check_scheduler([] { return SuccessiveHalving{.max = 1, .trials = 1}; }, {.measure_cost = false});
+}
+TEST_CASE("learning-curve stopping keeps the laws of a scheduler") {
+  check_scheduler([] { return LearningCurve{.max = 40}; });
+  check_scheduler([] { return LearningCurve{.max = 5, .points = 4, .chance = 0.3}; }, {.measure_cost = false});
+}
+TEST_CASE("hyper_sched keeps the laws of a scheduler and ends by itself") {
+  check_scheduler([] { return HyperSched{.max = 81}; }, {.measure_cost = false});
+  check_scheduler([] { return HyperSched{.grace = 3, .reduction = 2}; }, {.measure_cost = false});
 }
 
 namespace {

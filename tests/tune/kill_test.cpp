@@ -76,8 +76,17 @@ ht::Options options(const std::filesystem::path& directory) {
   return o;
 }
 
+/// A population that is larger than its slots, with as little kept as there may be.
+ht::Options population(const std::filesystem::path& directory) {
+  ht::Options o = options(directory);
+  o.samples = 10;
+  o.schedule = ht::Pbt{.interval = 2, .max = steps, .quantile = 0.5};
+  o.checkpoint = {.every = 0, .keep = 1};
+  return o;
+}
+
 /// Runs the experiment as far as it comes, in a process of its own.
-void drive(const std::filesystem::path& directory) {
+void drive(const std::filesystem::path& directory, ht::Options o) {
   const Log log(directory / "log");
   ht::tune(
       space,
@@ -97,7 +106,7 @@ void drive(const std::filesystem::path& directory) {
           co_yield ht::report("value", std::abs(sum));
         }
       },
-      options(directory));
+      std::move(o));
 }
 
 /// Forks; in the child: calls `work` and leaves with its result as the exit code.
@@ -214,7 +223,7 @@ TEST_CASE("a driver killed at 200 random moments loses nothing, repeats nothing,
     // Within an experiment each driver is let live a little longer than the last, so that all of them come to an end.
     double most = 12'000;
     for (;;) {
-      const pid_t child = in_child([&] { return drive(directory), 0; });
+      const pid_t child = in_child([&] { return drive(directory, options(directory)), 0; });
       const std::chrono::microseconds left(static_cast<int>(std::uniform_real_distribution(500.0, most)(random)));
       most *= 1.06;
       const int code = killed < kill_points ? kill_after(child, left) : wait_for(child);
@@ -226,6 +235,68 @@ TEST_CASE("a driver killed at 200 random moments loses nothing, repeats nothing,
   }
   INFO(experiments << " experiments");
   CHECK(killed == kill_points);
+}
+
+namespace {
+
+/// After the last driver of a population has come to the end.
+void check_population(const std::filesystem::path& directory) {
+  std::map<ht::TrialId, ht::CheckpointInfo> needed;
+  std::map<ht::TrialId, int> ended;
+  int mutated = 0;
+  for (const auto& record : support::records_of(directory / "run")) {
+    if (const auto* m = std::get_if<ht::record::TrialMutated>(&record.what)) {
+      needed[m->trial] = m->checkpoint;
+      ++mutated;
+    } else if (const auto* c = std::get_if<ht::record::TrialCheckpointed>(&record.what)) {
+      needed.erase(c->trial);
+    } else if (const auto* e = std::get_if<ht::record::TrialEnded>(&record.what)) {
+      CHECK(++ended[e->trial] == 1);
+      CHECK(e->state == ht::TrialState::completed);
+      needed.erase(e->trial);
+    } else if (const auto* d = std::get_if<ht::record::CheckpointDropped>(&record.what)) {
+      CHECK(d->why == "retention");  // none was missing, none was damaged
+      for (const auto& [trial, checkpoint] : needed) CHECK(checkpoint != d->checkpoint);
+    }
+  }
+  CHECK(ended.size() == 10);
+  CHECK(mutated > 0);
+  // The state of each trial is that of its line of configurations, step by step, whoever did them.
+  const auto results = ht::Results::read(directory / "run");
+  for (const auto& result : results.trials()) {
+    const auto schedule = results.schedule(result.trial);
+    double sum = 0;
+    std::size_t entry = 0;
+    for (int step = 0; step < result.steps; ++step) {
+      while (entry + 1 < schedule.size() && schedule[entry + 1].from_step <= step) ++entry;
+      sum += schedule[entry].params.get<double>("x") * (step + 1);
+    }
+    INFO("trial " << result.trial);
+    CHECK(result.steps == steps);
+    CHECK(result.metrics.front().second == Approx(std::abs(sum)));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a driver of a population killed at random moments rebuilds it each time") {
+  const BlockSigchld block;
+  std::mt19937_64 random(23);
+  int killed = 0;
+  while (killed < kill_points / 2) {
+    TemporaryDirectory directory;
+    double most = 15'000;
+    for (;;) {
+      const pid_t child = in_child([&] { return drive(directory, population(directory)), 0; });
+      const std::chrono::microseconds left(static_cast<int>(std::uniform_real_distribution(500.0, most)(random)));
+      most *= 1.06;
+      const int code = killed < kill_points / 2 ? kill_after(child, left) : wait_for(child);
+      if (code == 0) break;
+      REQUIRE(code == -SIGKILL);
+      ++killed;
+    }
+    check_population(directory);
+  }
 }
 
 TEST_CASE("a second driver is told who runs the experiment") {

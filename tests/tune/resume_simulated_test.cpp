@@ -85,7 +85,8 @@ ht::Options options(const Case& c, const std::filesystem::path& output) {
 }
 
 ht::Results run(const Case& c, const ht::Options& o) {
-  return c.checkpoint_every > 0 ? ht::tune(space, wander, o) : ht::tune(space, wander_unsaved, o);
+  return c.checkpoint_every > 0 || c.schedule.takes_over() ? ht::tune(space, wander, o)
+                                                           : ht::tune(space, wander_unsaved, o);
 }
 
 std::vector<Case> cases() {
@@ -108,6 +109,15 @@ std::vector<Case> cases() {
        .schedule = ht::Asha{.max = 9, .promotion = true},
        .machines = rough_weather(),
        .checkpoint_every = 2},
+      {.name = "PBT", .schedule = ht::Pbt{.interval = 2, .max = 9, .quantile = 0.5}, .machines = equal_steps},
+      {.name = "PBT, rough",
+       .schedule = ht::Pbt{.interval = 2, .max = 9, .quantile = 0.5},
+       .machines = rough_weather()},
+      {.name = "PBT, rough, saved at odd times",
+       .schedule =
+           ht::Pbt{.interval = 2, .max = 9, .quantile = 0.5, .exploit = ht::Pbt::Exploit::t_test, .population = 5},
+       .machines = rough_weather(),
+       .checkpoint_every = 3},
       {.name = "a stop condition",
        .schedule = ht::Asha{.max = 9, .promotion = true},
        .machines = equal_steps,

@@ -242,3 +242,37 @@ TEST_CASE("a replay of the same calls gives the same verdicts") {
   CHECK(first == run());
   CHECK(first.back());
 }
+
+TEST_CASE("expected gain: the experiment stops when one more trial is not worth it") {
+  const std::vector<Objective> objectives{minimize("loss")};
+  ExperimentStop stop(expected_gain({.threshold = 0.01, .last = 5}), objectives);
+  TrialId next = 0;
+  const auto ends = [&](double loss, TrialState state = TrialState::completed) {
+    const Metrics metrics{{"loss", loss}};
+    const TrialProgressView report{.trial = next, .steps = 1, .metrics = metrics};
+    ExperimentProgressView now;
+    now.report = &report;
+    stop.check(now);
+    now.report = nullptr;
+    now.ended = next++;
+    now.ended_state = state;
+    return stop.check(now);
+  };
+  for (const double loss : {5.0, 4.0, 3.0, 2.0}) CHECK_FALSE(ends(loss));  // too few
+  for (const double loss : {1.0, 0.9, 0.8, 0.7}) CHECK_FALSE(ends(loss));
+  CHECK_FALSE(ends(std::nan("")));
+  CHECK_FALSE(ends(-100, TrialState::failed));  // neither counts
+  int more = 0;
+  std::optional<std::string> why;
+  while (!why && more < 20) {
+    why = ends(0.699 + 0.001 * (more % 3));
+    ++more;
+  }
+  REQUIRE(why);
+  CHECK_THAT(*why, ContainsSubstring("one more trial is expected to better loss by"));
+  CHECK(more <= 5);  // once the last five trials are all alike
+  CHECK_THROWS_WITH(expected_gain({.last = 1}), ContainsSubstring("last is 1"));
+  CHECK_THROWS_WITH(expected_gain({.threshold = 0}), ContainsSubstring("threshold is 0"));
+  CHECK_THROWS_WITH(per_trial(expected_gain({})), ContainsSubstring("expected_gain"));
+  CHECK_THROWS_WITH(ExperimentStop(expected_gain({.metric = "lat"}), objectives), ContainsSubstring("'lat'"));
+}

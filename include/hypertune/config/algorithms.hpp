@@ -4,12 +4,18 @@
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/schedule/asha.hpp>
 #include <hypertune/schedule/fifo.hpp>
+#include <hypertune/schedule/hyper_sched.hpp>
 #include <hypertune/schedule/hyperband.hpp>
+#include <hypertune/schedule/learning_curve.hpp>
 #include <hypertune/schedule/median_stopping.hpp>
+#include <hypertune/schedule/mo_asha.hpp>
 #include <hypertune/schedule/patience.hpp>
+#include <hypertune/schedule/pb2.hpp>
+#include <hypertune/schedule/pbt.hpp>
 #include <hypertune/schedule/percentile.hpp>
 #include <hypertune/schedule/racing.hpp>
 #include <hypertune/schedule/scheduler.hpp>
+#include <hypertune/schedule/successive_halving.hpp>
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/search/auto.hpp>
 #include <hypertune/search/cma_es.hpp>
@@ -187,7 +193,8 @@ inline AnySearcher searcher_from_yaml(const Node& node) {
   return searcher;
 }
 
-/// schedule: fifo | asha | hyperband | median | percentile | patience | race.
+/// schedule: fifo | asha | hyperband | median | percentile | patience | race | successive_halving | mo_asha |
+/// learning_curve | hyper_sched | pbt | pb2.
 inline AnyScheduler scheduler_from_yaml(const Node& node) {
   const std::string type = detail::algorithm_type(node);
   const auto get = [&]<class T>(std::string_view key, T fallback) {
@@ -242,7 +249,64 @@ inline AnyScheduler scheduler_from_yaml(const Node& node) {
           static_cast<RaceReports>(detail::one_of(node, "reports", {"running_mean", "value"}, "running_mean"));
       return race;
     }
-    detail::unknown_algorithm(node, type, {"fifo", "asha", "hyperband", "median", "percentile", "patience", "race"});
+    if (type == "successive_halving") {
+      only({"grace", "max", "reduction", "trials"});
+      return SuccessiveHalving{.grace = get("grace", 1),
+                               .max = get("max", 81),
+                               .reduction = get("reduction", 3),
+                               .trials = get("trials", 0)};
+    }
+    if (type == "mo_asha") {
+      only({"grace", "max", "reduction", "history"});
+      return MoAsha{.grace = get("grace", 1),
+                    .max = get("max", 81),
+                    .reduction = get("reduction", 3),
+                    .history = get("history", 200)};
+    }
+    if (type == "learning_curve") {
+      only({"max", "points", "chance"});
+      return LearningCurve{.max = get("max", 100), .points = get("points", 8), .chance = get("chance", 0.05)};
+    }
+    if (type == "hyper_sched") {
+      only({"deadline", "grace", "reduction", "max"});
+      return HyperSched{.deadline = node.is_map() && node.has("deadline") ? node["deadline"].duration() : 3600,
+                        .grace = get("grace", 1),
+                        .reduction = get("reduction", 3),
+                        .max = get("max", 0)};
+    }
+    const auto mutate = [&] {
+      return node.is_map() && node.has("mutate") ? node["mutate"].texts() : std::vector<std::string>{};
+    };
+    if (type == "pbt") {
+      only({"interval", "max", "quantile", "resample", "factor", "exploit", "window", "burn_in", "population",
+            "mutate"});
+      const std::string exploit = get("exploit", std::string("truncation"));
+      if (exploit != "truncation" && exploit != "t_test")
+        node["exploit"].fail("'exploit' must be truncation or t_test, not '{}'", exploit);
+      return Pbt{.interval = get("interval", 4),
+                 .max = get("max", 100),
+                 .quantile = get("quantile", 0.25),
+                 .resample = get("resample", 0.25),
+                 .factor = get("factor", 1.2),
+                 .exploit = exploit == "t_test" ? Pbt::Exploit::t_test : Pbt::Exploit::truncation,
+                 .window = get("window", 10),
+                 .burn_in = get("burn_in", 0),
+                 .population = get("population", 0),
+                 .mutate = mutate()};
+    }
+    if (type == "pb2") {
+      only({"interval", "max", "quantile", "width", "history", "population", "mutate"});
+      return Pb2{.interval = get("interval", 4),
+                 .max = get("max", 100),
+                 .quantile = get("quantile", 0.25),
+                 .width = get("width", 1.0),
+                 .history = get("history", 100),
+                 .population = get("population", 0),
+                 .mutate = mutate()};
+    }
+    detail::unknown_algorithm(node, type,
+                              {"fifo", "asha", "hyperband", "median", "percentile", "patience", "race",
+                               "successive_halving", "mo_asha", "learning_curve", "hyper_sched", "pbt", "pb2"});
   });
 }
 

@@ -75,6 +75,11 @@ inline StopCondition stop_from_yaml(const Node& node, const std::vector<Objectiv
                      .last = value.get("last", 10),
                      .patience = value.get("patience", 0),
                      .metric = value.get("metric", std::string())}));
+      } else if (key == "expected_gain") {
+        value.only({"threshold", "last", "metric"});
+        add(expected_gain({.threshold = value.get("threshold", 1e-4),
+                           .last = value.get("last", 20),
+                           .metric = value.get("metric", std::string())}));
       } else if (std::any_of(objectives.begin(), objectives.end(), [&](const auto& o) { return o.metric == key; })) {
         add(until(key, value.as<double>()));
       } else if (value.is_map() && (value.has("at_least") || value.has("at_most"))) {
@@ -82,7 +87,8 @@ inline StopCondition stop_from_yaml(const Node& node, const std::vector<Objectiv
         if (value.has("at_least")) add(hypertune::at_least(key, value["at_least"].as<double>()));
         if (value.has("at_most")) add(at_most(key, value["at_most"].as<double>()));
       } else {
-        std::vector<std::string_view> known{"steps", "time", "total_steps", "failed_trials", "plateau"};
+        std::vector<std::string_view> known{"steps",         "time",    "total_steps",
+                                            "failed_trials", "plateau", "expected_gain"};
         for (const auto& objective : objectives) known.push_back(objective.metric);
         if (value.is_scalar())
           value.fail(

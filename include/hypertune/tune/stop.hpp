@@ -47,6 +47,13 @@ struct Plateau {
   std::string metric = {};  ///< empty: the first objective
 };
 
+/// Another trial is not worth it: what one more is expected to gain, going by the last ones, is below a threshold.
+struct ExpectedGain {
+  double threshold = 1e-4;  ///< of the metric, per trial; above 0
+  int last = 20;            ///< trials that it is estimated from, 2 or more; nothing is said before so many have ended
+  std::string metric = {};  ///< empty: the first objective
+};
+
 namespace detail {
 
 struct StopAtValue {
@@ -71,8 +78,8 @@ struct StopIfTrial {
   std::function<bool(const TrialProgressView&)> holds;
   std::string text;
 };
-using StopLeaf =
-    std::variant<StopAtValue, StopAtSteps, StopAtTime, StopAtFailures, Plateau, StopIfExperiment, StopIfTrial>;
+using StopLeaf = std::variant<StopAtValue, StopAtSteps, StopAtTime, StopAtFailures, Plateau, StopIfExperiment,
+                              StopIfTrial, ExpectedGain>;
 
 struct StopNode {
   enum class Kind : std::uint8_t { leaf, any, all } kind = Kind::leaf;
@@ -95,9 +102,9 @@ inline StopTree stop_leaf(StopLeaf leaf) { return std::make_shared<StopNode>(Sto
 /// (all must hold; what was once reached counts as reached). An immutable value, cheap to copy.
 ///
 /// A condition is on the experiment or on each trial. On the experiment are until(), at_least(), at_most(), within(),
-/// total_steps(), failed_trials(), plateau() and stop_if(): once one holds, no trial goes on. A metric belongs here
-/// because one tunes to a target: the first trial that reaches it ends the search. On each trial are steps() and
-/// stop_trial_if(): that trial ends and the others go on. per_trial() moves a condition to the trials.
+/// total_steps(), failed_trials(), plateau(), expected_gain() and stop_if(): once one holds, no trial goes on. A metric
+/// belongs here because one tunes to a target: the first trial that reaches it ends the search. On each trial are
+/// steps() and stop_trial_if(): that trial ends and the others go on. per_trial() moves a condition to the trials.
 /// ```cpp
 /// .stop = ht::until("accuracy", 0.995) | ht::within(600) | ht::steps(50)         // target, 10 minutes; 50 steps a
 /// trial .stop = ht::per_trial(ht::until("accuracy", 0.995) | ht::within(60))           // ends trials, never the
@@ -194,6 +201,16 @@ inline StopCondition plateau(Plateau rule) {
     fail(Errc::usage, "stop condition: plateau.patience is {}, but must not be below 0", rule.patience);
   return {nullptr, detail::stop_leaf(std::move(rule))};
 }
+/// One more trial is expected to better the best by less than `threshold`. Two estimates, of which the larger counts:
+/// what the `last` trials have brought, each on average; and by how much the best of them is ahead of the second best,
+/// over their number (what one trial brings beyond as many others like it, by leaving each out in turn). Judged at the
+/// ends of trials that did not fail and had a finite result.
+inline StopCondition expected_gain(ExpectedGain rule) {
+  if (rule.last < 2) fail(Errc::usage, "stop condition: expected_gain.last is {}, but must be at least 2", rule.last);
+  if (!(rule.threshold > 0))
+    fail(Errc::usage, "stop condition: expected_gain.threshold is {}, but must be above 0", rule.threshold);
+  return {nullptr, detail::stop_leaf(std::move(rule))};
+}
 /// A condition of your own on the experiment; `text` says it in words. Called after each report and end, and now and
 /// then for the time; it must depend on nothing but its argument, so that a resumed experiment judges alike.
 inline StopCondition stop_if(std::function<bool(const ExperimentProgressView&)> holds,
@@ -214,6 +231,8 @@ inline StopTree move_to_trials(const StopTree& tree) {
   if (!tree) return nullptr;
   if (std::holds_alternative<StopAtFailures>(tree->leaf))
     fail(Errc::usage, "stop condition: per_trial(failed_trials(…)) means nothing: a trial fails only once");
+  if (std::holds_alternative<ExpectedGain>(tree->leaf))
+    fail(Errc::usage, "stop condition: per_trial(expected_gain(…)) means nothing: it is about further trials");
   if (std::holds_alternative<StopIfExperiment>(tree->leaf))
     fail(Errc::usage, "stop condition: per_trial(stop_if(…)) cannot be judged on a trial: use stop_trial_if(…)");
   auto copy = std::make_shared<StopNode>(*tree);

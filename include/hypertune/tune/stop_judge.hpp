@@ -22,9 +22,10 @@ namespace detail {
 struct StopMemory {
   bool reached = false;                       // metrics: stays so
   std::string reason;                         // why it holds
-  std::vector<double> values;                 // plateau: the best losses (ascending), or the last ones
+  std::vector<double> values;                 // plateau: the best losses (ascending), or the last ones; gain: the last
+  double before = worst_loss;                 // gain: the best loss before those
   int calm = 0;                               // plateau: judgements in a row within the tolerance
-  std::unordered_map<TrialId, double> bests;  // plateau of an experiment: of trials under way
+  std::unordered_map<TrialId, double> bests;  // plateau or gain of an experiment: of trials under way
 };
 
 /// A tree laid out flat: a node's children come before it.
@@ -103,6 +104,13 @@ class StopProgram {
         fail(Errc::usage, "stop condition plateau on '{}': it is no objective", rule->metric);
       }
     }
+    if (auto* rule = std::get_if<ExpectedGain>(&node.leaf)) {
+      if (rule->metric.empty() && !objectives.empty()) rule->metric = objectives.front().metric;
+      const auto* objective = find(objectives, rule->metric);
+      if (objective == nullptr)
+        fail(Errc::usage, "stop condition expected_gain on '{}': it is no objective", rule->metric);
+      node.mode = objective->mode;
+    }
     nodes_.push_back(std::move(node));
     return nodes_.size() - 1;
   }
@@ -136,6 +144,32 @@ inline void note_value(StopMemory& memory, const StopAtValue& at, Mode mode, con
   if (mode == Mode::maximize ? *value < at.value : *value > at.value) return;
   memory.reached = true;
   memory.reason = detail::format("{} reached {} in trial {} (asked for {})", at.metric, *value, report.trial, at.value);
+}
+
+/// One more trial has ended, with `best` as its smallest loss.
+inline void note_gain(StopMemory& memory, const ExpectedGain& rule, double best) {
+  const auto last = static_cast<std::size_t>(rule.last);
+  memory.values.push_back(best);
+  if (memory.values.size() > last) {
+    memory.before = std::min(memory.before, memory.values.front());
+    memory.values.erase(memory.values.begin());
+  }
+  memory.reached = false;
+  if (memory.values.size() < last) return;
+  double first = worst_loss, second = worst_loss;
+  for (const double value : memory.values) {
+    if (value < first)
+      second = std::exchange(first, value);
+    else
+      second = std::min(second, value);
+  }
+  const double brought = std::isfinite(memory.before) ? std::max(0.0, memory.before - first) : 0;
+  const double ahead = std::max(0.0, std::min(second, memory.before) - std::min(first, memory.before));
+  const double gain = std::max(brought, ahead) / static_cast<double>(rule.last);
+  memory.reached = gain < rule.threshold;
+  if (memory.reached)
+    memory.reason = detail::format("one more trial is expected to better {} by {:.3g} (asked for {})", rule.metric,
+                                   gain, rule.threshold);
 }
 
 /// One more judgement of a plateau over memory.values.
@@ -260,24 +294,38 @@ class ExperimentStop {
       if (now.report != nullptr) detail::note_value(memory, *at, node.mode, *now.report);
       return memory.reached ? memory.reason : "";
     }
+    if (const auto* rule = std::get_if<ExpectedGain>(&node.leaf)) {
+      note_best(memory, rule->metric, node.mode, now);
+      if (const auto best = best_of_ended(memory, now)) detail::note_gain(memory, *rule, *best);
+      return memory.reached ? memory.reason : "";
+    }
     if (const auto* rule = std::get_if<Plateau>(&node.leaf)) {
-      if (now.report != nullptr) {
-        const double loss = detail::stop_loss(now.report->metrics, rule->metric, node.mode);
-        double& best = memory.bests.try_emplace(now.report->trial, worst_loss).first->second;
-        best = std::min(best, loss);
-      }
+      note_best(memory, rule->metric, node.mode, now);
       if (now.ended >= 0) end_for_plateau(memory, *rule, now);
       return memory.reached ? memory.reason : "";
     }
     return "";
   }
 
-  static void end_for_plateau(detail::StopMemory& memory, const Plateau& rule, const ExperimentProgressView& now) {
+  static void note_best(detail::StopMemory& memory, const std::string& metric, Mode mode,
+                        const ExperimentProgressView& now) {
+    if (now.report == nullptr) return;
+    double& best = memory.bests.try_emplace(now.report->trial, worst_loss).first->second;
+    best = std::min(best, detail::stop_loss(now.report->metrics, metric, mode));
+  }
+  /// The best of the trial that has just ended, if it did not fail.
+  static std::optional<double> best_of_ended(detail::StopMemory& memory, const ExperimentProgressView& now) {
     const auto found = memory.bests.find(now.ended);
-    if (found == memory.bests.end()) return;
+    if (now.ended < 0 || found == memory.bests.end()) return std::nullopt;
     const double best = found->second;
     memory.bests.erase(found);
-    if (now.ended_state == TrialState::failed || !std::isfinite(best)) return;
+    if (now.ended_state == TrialState::failed || !std::isfinite(best)) return std::nullopt;
+    return best;
+  }
+  static void end_for_plateau(detail::StopMemory& memory, const Plateau& rule, const ExperimentProgressView& now) {
+    const auto ended = best_of_ended(memory, now);
+    if (!ended) return;
+    const double best = *ended;
     memory.values.insert(std::upper_bound(memory.values.begin(), memory.values.end(), best), best);
     if (memory.values.size() > static_cast<std::size_t>(rule.last)) memory.values.pop_back();
     detail::note_plateau(memory, rule);

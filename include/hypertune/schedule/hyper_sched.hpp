@@ -1,0 +1,131 @@
+// HyperSched: the best model by a deadline.
+#pragma once
+
+#include <hypertune/schedule/rung.hpp>
+#include <hypertune/schedule/scheduler.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace hypertune {
+
+/// HyperSched (Liaw et al., "HyperSched: Dynamic Resource Reallocation for Model Development on a Deadline", SoCC
+/// 2019): the best model when `deadline` seconds are over. Trials pause at rungs of grace, grace * reduction, … steps;
+/// a free slot goes to one of the best 1/reduction of a rung, else to a new trial (exploration). A new trial is let in
+/// only as long as it could still do the steps of the best one before the deadline, going by the time that steps have
+/// taken so far; from then on free slots go to the best paused trials, whatever their rung (exploitation), so that near
+/// the deadline the best ones train and nothing else. At the deadline every trial ends at its next report, as complete:
+/// a later deadline lets them go on.
+///
+/// Time is that of the experiment, all its sessions together, as the record has it: a resumed experiment decides alike.
+/// A trial keeps the resources that it was started with. Bound the whole by `.stop = ht::within(deadline)` as well
+/// where a step may last long.
+struct HyperSched {
+  Seconds deadline = 3600;  ///< above 0
+  int grace = 1;            ///< steps of the first rung
+  int reduction = 3;        ///< one in this many goes past a rung while there is time to explore; 2 or more
+  int max = 0;              ///< steps after which a trial is complete; 0: none but the deadline ends it
+
+  struct Trial {
+    int steps = 0;
+    std::int64_t target = 0;  // of the rung it trains towards, or pauses at
+    double loss = worst_loss;
+    bool paused = false;
+    Seconds elapsed = 0;
+  };
+  std::map<TrialId, Trial> trials_{};                                     // that have not ended
+  std::set<std::pair<double, TrialId>> paused_{};                         // by loss
+  std::map<std::int64_t, std::set<std::pair<double, TrialId>>> rungs_{};  // all that have come to each, by loss
+  Seconds step_time_ = 0, now_ = 0;
+  std::int64_t steps_ = 0;  // of all trials; step_time_: what they took
+  double best_ = worst_loss;
+  int best_steps_ = 0;
+
+  void check() const {
+    if (!(deadline > 0)) fail(Errc::usage, "hyper_sched: deadline is {} s, but must be above 0", deadline);
+    if (grace < 1) fail(Errc::usage, "hyper_sched: grace is {}, but must be at least 1 step", grace);
+    if (reduction < 2) fail(Errc::usage, "hyper_sched: reduction is {}, but must be at least 2", reduction);
+    if (max < 0) fail(Errc::usage, "hyper_sched: max is {}, but must be 0 (no limit) or a number of steps", max);
+  }
+
+  void on_create(TrialId trial) { trials_[trial].target = grace; }
+  Decision on_report(const Progress& progress) {
+    Trial& trial = trials_[progress.trial];
+    if (trial.target == 0) trial.target = grace;
+    now_ = std::max(now_, progress.now);
+    steps_ += std::max(0, progress.steps - trial.steps);
+    step_time_ += std::max(0.0, progress.elapsed - trial.elapsed);
+    trial.elapsed = progress.elapsed;
+    trial.steps = progress.steps;
+    if (trial.paused) paused_.erase({trial.loss, progress.trial});
+    trial.loss = detail::ranked_loss(progress.loss());
+    if (trial.paused) paused_.insert({trial.loss, progress.trial});
+    if (trial.loss < best_) {
+      best_ = trial.loss;
+      best_steps_ = trial.steps;
+    }
+    if ((max > 0 && progress.steps >= max) || now_ >= deadline) return Decision::complete;
+    if (trial.paused) return Decision::pause;
+    if (progress.steps < trial.target) return Decision::go_on;
+    for (; trial.target <= progress.steps; trial.target *= reduction)
+      rungs_[trial.target].insert({trial.loss, progress.trial});
+    trial.target /= reduction;
+    trial.paused = true;
+    paused_.insert({trial.loss, progress.trial});
+    return Decision::pause;
+  }
+  void on_resume(TrialId id) {
+    const auto found = trials_.find(id);
+    if (found == trials_.end() || !std::exchange(found->second.paused, false)) return;
+    paused_.erase({found->second.loss, id});
+    found->second.target *= reduction;
+  }
+  void on_end(TrialId id, TrialState) {
+    const auto found = trials_.find(id);
+    if (found == trials_.end()) return;
+    paused_.erase({found->second.loss, id});
+    trials_.erase(found);
+  }
+
+  Choice choose_next(const Pool& pool) const {
+    const Seconds now = std::max(now_, pool.now);
+    if (now >= deadline) return paused_.empty() ? Choice::wait() : Choice::stop(paused_.rbegin()->second);
+    if (pool.more_trials && may_enter(deadline - now)) {
+      if (const auto trial = promotable()) return Choice::resume(*trial);
+      return Choice::start_new();
+    }
+    // The best one first; there is nothing else to spend the rest of the time on.
+    return paused_.empty() ? Choice::wait() : Choice::resume(paused_.begin()->second);
+  }
+
+  int max_steps() const { return max; }
+  std::string name() const { return "hyper_sched"; }
+
+ private:
+  /// Whether a trial that starts now can come as far as the best one before the time is over.
+  bool may_enter(Seconds left) const {
+    if (steps_ == 0) return true;
+    const Seconds each = step_time_ / static_cast<double>(steps_);
+    return each * std::max(grace, best_steps_) <= left;
+  }
+  /// The best paused trial that is in the top 1/reduction of its rung, the highest rung first.
+  std::optional<TrialId> promotable() const {
+    for (auto rung = rungs_.rbegin(); rung != rungs_.rend(); ++rung) {
+      auto quota = rung->second.size() / static_cast<std::size_t>(reduction);
+      for (auto entry = rung->second.begin(); quota > 0 && entry != rung->second.end(); ++entry, --quota) {
+        if (!std::isfinite(entry->first)) break;
+        const auto trial = trials_.find(entry->second);
+        if (trial != trials_.end() && trial->second.paused && trial->second.target == rung->first) return entry->second;
+      }
+    }
+    return std::nullopt;
+  }
+};
+
+}  // namespace hypertune

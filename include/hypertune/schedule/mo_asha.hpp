@@ -1,0 +1,166 @@
+// MoAsha: asynchronous successive halving for several objectives.
+#pragma once
+
+#include <hypertune/schedule/rung.hpp>
+#include <hypertune/schedule/scheduler.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace hypertune {
+
+namespace detail {
+
+using LossVector = std::vector<double>;
+
+/// Whether `a` is at least as good everywhere and better somewhere.
+inline bool dominates(const LossVector& a, const LossVector& b) {
+  bool better = false;
+  for (std::size_t k = 0; k < a.size() && k < b.size(); ++k) {
+    if (a[k] > b[k]) return false;
+    better = better || a[k] < b[k];
+  }
+  return better;
+}
+
+/// The order of `points` from the best on: by fronts of nondominated ones (Deb et al. 2002), and within a front as an
+/// epsilon net grows (Salinas et al. 2021): the one with the smallest first loss, then always the one farthest from all
+/// chosen before, so that every part of the front is near to one that ranks high. Losses are scaled to the front's
+/// ranges. Points with an infinite loss come last. Stops once `target` is placed and returns its place, from 0.
+inline std::size_t epsilon_net_rank(const std::vector<LossVector>& points, std::size_t target) {
+  std::vector<std::size_t> left;
+  const auto finite = [&](std::size_t i) {
+    return std::all_of(points[i].begin(), points[i].end(), [](double v) { return std::isfinite(v); });
+  };
+  std::size_t placed = 0;
+  for (std::size_t i = 0; i < points.size(); ++i)
+    if (finite(i)) left.push_back(i);
+  if (!finite(target)) {  // after all that are finite, in the order of arrival
+    placed = left.size();
+    for (std::size_t i = 0; i < target; ++i) placed += !finite(i);
+    return placed;
+  }
+  for (;;) {
+    std::vector<std::size_t> front, rest;
+    for (const std::size_t i : left) {
+      const bool beaten =
+          std::any_of(left.begin(), left.end(), [&](std::size_t j) { return dominates(points[j], points[i]); });
+      (beaten ? rest : front).push_back(i);
+    }
+    if (std::find(front.begin(), front.end(), target) == front.end()) {
+      placed += front.size();
+      left = std::move(rest);
+      continue;
+    }
+    const std::size_t dimensions = points[target].size();
+    LossVector low(dimensions, std::numeric_limits<double>::infinity()), high(dimensions, -low.front());
+    for (const std::size_t i : front)
+      for (std::size_t k = 0; k < dimensions; ++k) {
+        low[k] = std::min(low[k], points[i][k]);
+        high[k] = std::max(high[k], points[i][k]);
+      }
+    const auto distance = [&](std::size_t i, std::size_t j) {
+      double sum = 0;
+      for (std::size_t k = 0; k < dimensions; ++k) {
+        const double width = high[k] / 2 - low[k] / 2;
+        const double d = width > 0 ? (points[i][k] / 2 - points[j][k] / 2) / width : 0;
+        sum += d * d;
+      }
+      return sum;
+    };
+    std::vector<double> nearest(front.size(), std::numeric_limits<double>::infinity());
+    std::vector<bool> chosen(front.size(), false);
+    std::size_t next = 0;
+    for (std::size_t i = 1; i < front.size(); ++i)
+      if (points[front[i]].front() < points[front[next]].front()) next = i;
+    for (;; ++placed) {
+      if (front[next] == target) return placed;
+      chosen[next] = true;
+      std::size_t farthest = front.size();
+      for (std::size_t i = 0; i < front.size(); ++i) {
+        if (chosen[i]) continue;
+        nearest[i] = std::min(nearest[i], distance(front[i], front[next]));
+        if (farthest == front.size() || nearest[i] > nearest[farthest]) farthest = i;
+      }
+      next = farthest;
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Multi-objective ASHA (Schmucker et al., "Multi-objective Asynchronous Successive Halving", 2021), in its stopping
+/// form with the epsilon-net of Salinas et al. (2021), which the paper found best. As Asha, but a trial goes past a
+/// rung if it is among the best 1/reduction of those that came there so far when these are ordered by nondominated
+/// sorting and, within a front, by an epsilon-net, which keeps every part of the front. With one objective it is Asha.
+///
+/// A trial with a NaN or infinite loss never goes past a rung where there is one without. A report at a rung costs
+/// O(n^2) in the number of trials that count there: the last `history` of them.
+struct MoAsha {
+  int grace = 1;      ///< steps that every trial gets, at least
+  int max = 81;       ///< steps after which a trial is complete
+  int reduction = 3;  ///< one in this many goes past a rung; 2 or more
+  int history = 200;  ///< trials that a new one is compared with at a rung, the latest ones; 2 or more
+
+  static constexpr bool multi_objective = true;
+
+  struct Rung {
+    int steps = 0;
+    std::vector<detail::LossVector> losses{};  // of the latest, a ring
+    std::size_t oldest = 0;
+  };
+  std::vector<Rung> rungs_{};
+  std::unordered_map<TrialId, std::size_t> next_{};  // of trials under way
+
+  void check() const {
+    if (grace < 1) fail(Errc::usage, "mo_asha: grace is {}, but must be at least 1 step", grace);
+    if (max < grace) fail(Errc::usage, "mo_asha: max is {}, but must be at least grace, {}", max, grace);
+    if (reduction < 2) fail(Errc::usage, "mo_asha: reduction is {}, but must be at least 2", reduction);
+    if (history < 2) fail(Errc::usage, "mo_asha: history is {}, but must be at least 2 trials", history);
+  }
+
+  Decision on_report(const Progress& progress) {
+    if (rungs_.empty())
+      for (const int steps : detail::rung_steps(grace, max, reduction)) rungs_.push_back({steps});
+    detail::LossVector losses(progress.losses.begin(), progress.losses.end());
+    if (losses.empty()) losses.push_back(worst_loss);
+    for (double& loss : losses) loss = detail::ranked_loss(loss);
+    bool survives = true;
+    std::size_t& next = next_[progress.trial];
+    for (; survives && next < rungs_.size() && rungs_[next].steps <= progress.steps; ++next)
+      survives = enter(rungs_[next], losses);
+    if (progress.steps >= max) return Decision::complete;
+    return survives ? Decision::go_on : Decision::stop;
+  }
+  void on_end(TrialId trial, TrialState) { next_.erase(trial); }
+
+  int max_steps() const { return max; }
+  std::string name() const { return "mo_asha"; }
+
+ private:
+  bool enter(Rung& rung, const detail::LossVector& losses) const {
+    if (rung.losses.size() < static_cast<std::size_t>(history)) {
+      rung.losses.push_back(losses);
+    } else {
+      rung.losses[rung.oldest] = losses;
+      rung.oldest = (rung.oldest + 1) % rung.losses.size();
+    }
+    const std::size_t quota = rung.losses.size() / static_cast<std::size_t>(reduction);
+    if (quota == 0) return true;  // too few to compare with
+    const auto finite = [](const detail::LossVector& v) {
+      return std::all_of(v.begin(), v.end(), [](double x) { return std::isfinite(x); });
+    };
+    if (!finite(losses)) return std::none_of(rung.losses.begin(), rung.losses.end(), finite);
+    // Equals are not told apart: all stand where the first of them does.
+    const auto first = std::find(rung.losses.begin(), rung.losses.end(), losses);
+    return detail::epsilon_net_rank(rung.losses, static_cast<std::size_t>(first - rung.losses.begin())) < quota;
+  }
+};
+
+}  // namespace hypertune

@@ -1,0 +1,257 @@
+// Pb2: population based bandits.
+#pragma once
+
+#include <hypertune/detail/linear.hpp>
+#include <hypertune/schedule/explore.hpp>
+#include <hypertune/schedule/population.hpp>
+#include <hypertune/schedule/scheduler.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+
+namespace detail {
+
+/// How much a population's losses fell in an interval, as a function of the configuration and of time: a Gaussian
+/// process with the kernel exp(-|x - x'|^2 / 2 l^2) (1 - forgetting)^(|t - t'| / 2) of Bogunovic et al. (2016).
+class TimeVaryingBandit {
+ public:
+  struct Observation {
+    std::vector<double> x;  // in the unit cube
+    double time = 0;        // in intervals
+    double gain = 0;
+  };
+
+  /// Chooses length, forgetting and noise by the marginal likelihood over a grid. `observations`: 2 or more.
+  explicit TimeVaryingBandit(std::vector<Observation> observations) : seen_(std::move(observations)) {
+    double mean = 0, squares = 0;
+    for (const auto& o : seen_) mean += o.gain / static_cast<double>(seen_.size());
+    for (const auto& o : seen_) squares += (o.gain - mean) * (o.gain - mean) / static_cast<double>(seen_.size());
+    const double scale = squares > 0 && std::isfinite(squares) ? std::sqrt(squares) : 1;
+    for (const auto& o : seen_) gains_.push_back(std::isfinite(o.gain) ? (o.gain - mean) / scale : 0);
+    double most = -1e300;
+    for (const double length : {0.1, 0.25, 0.6, 1.5})
+      for (const double forgetting : {0.0, 0.02, 0.1, 0.3})
+        for (const double noise : {0.003, 0.05, 0.5}) {
+          const Kernel kernel{length, forgetting, noise};
+          auto factor = factored(kernel);
+          if (!factor) continue;
+          std::vector<double> half = gains_;
+          factor->solve_lower(half);
+          // Lengths about half of the cube are likelier before anything is seen; with few values that decides.
+          const double prior = -0.5 * std::pow(std::log(length / 0.4), 2) - 5 * forgetting;
+          const double evidence = -0.5 * dot(half.data(), half.data(), half.size()) - 0.5 * factor->log_determinant();
+          if (evidence + prior <= most) continue;
+          most = evidence + prior;
+          kernel_ = kernel;
+          factor_ = std::move(factor);
+        }
+    if (!factor_) return;
+    weights_ = gains_;
+    factor_->solve(weights_);
+  }
+
+  bool sound() const { return factor_.has_value(); }
+
+  /// A member that trains at `x` now: what it will bring is not known, but it will say something about the points
+  /// around it (the batch of GP-BUCB: variances shrink, means stay).
+  void pending(const std::vector<double>& x, double time) {
+    if (!factor_) return;
+    const Observation o{x, time, 0};
+    auto row = covariances(o);
+    row.push_back(1 + kernel_.noise);
+    if (!factor_->append(row)) return;
+    seen_.push_back(o);
+    weights_.push_back(0);
+  }
+
+  /// Upper confidence bound of the gain at `x`.
+  double bound(const std::vector<double>& x, double time, double width) const {
+    auto k = covariances({x, time, 0});
+    const double mean = dot(k.data(), weights_.data(), k.size());
+    factor_->solve_lower(k);
+    const double variance = std::max(0.0, 1 - dot(k.data(), k.data(), k.size()));
+    return mean + width * std::sqrt(variance);
+  }
+
+ private:
+  struct Kernel {
+    double length, forgetting, noise;
+  };
+  static double covariance(const Kernel& kernel, const Observation& a, const Observation& b) {
+    double square = 0;
+    for (std::size_t d = 0; d < a.x.size(); ++d) square += (a.x[d] - b.x[d]) * (a.x[d] - b.x[d]);
+    return std::exp(-square / (2 * kernel.length * kernel.length)) *
+           std::pow(1 - kernel.forgetting, std::abs(a.time - b.time) / 2);
+  }
+  std::vector<double> covariances(const Observation& o) const {
+    std::vector<double> k;
+    k.reserve(seen_.size() + 1);
+    for (const auto& other : seen_) k.push_back(covariance(kernel_, other, o));
+    return k;
+  }
+  std::optional<Cholesky> factored(const Kernel& kernel) const {
+    Matrix k(seen_.size(), seen_.size());
+    for (std::size_t i = 0; i < seen_.size(); ++i)
+      for (std::size_t j = 0; j <= i; ++j)
+        k(i, j) = covariance(kernel, seen_[i], seen_[j]) + (i == j ? kernel.noise : 0);
+    return Cholesky::of(k);
+  }
+
+  std::vector<Observation> seen_;
+  std::vector<double> gains_, weights_;
+  Kernel kernel_{0.25, 0, 0.05};
+  std::optional<Cholesky> factor_;
+};
+
+}  // namespace detail
+
+/// Population based bandits (Parker-Holder et al., "Provably Efficient Online Hyperparameter Optimization with
+/// Population-Based Bandits", NeurIPS 2020). As Pbt with truncation selection, but the configuration that a trial goes
+/// on with is not a perturbation: it maximises an upper confidence bound of a time-varying Gaussian process of how much
+/// a configuration brings within an interval, which learns from all trials. Best for small populations, where chance
+/// seldom finds a good perturbation. While fewer than four intervals are known configurations are drawn at random.
+///
+/// Unordered choices are kept as the donor has them (PB2 is for numbers); name in `mutate` what may change. The model
+/// looks at the last `history` intervals of all trials together: a decision costs O(history^3), with 100 about 10 ms.
+struct Pb2 {
+  int interval = 4;                      ///< steps from one comparison to the next, 1 or more
+  int max = 100;                         ///< steps after which a trial is complete
+  double quantile = 0.25;                ///< what counts as good, and as bad: above 0, at most 0.5
+  double width = 1;                      ///< of the confidence bound, in standard deviations; 0 or more
+  int history = 100;                     ///< intervals that the model learns from, 4 or more
+  int population = 0;                    ///< trials that train at a time; 0: all samples
+  std::vector<std::string> mutate = {};  ///< names of the parameters that may change; empty: all
+
+  struct Seen {
+    Point point;
+    double time, gain;
+  };
+  detail::Population state_{};
+  std::deque<Seen> seen_{};
+  std::optional<SearchSpace> space_{};
+  std::vector<std::size_t> dimensions_{};
+  std::uint64_t seed_ = 0;
+
+  static constexpr bool takes_over = true;
+
+  void check() const {
+    if (interval < 1) fail(Errc::usage, "pb2: interval is {}, but must be at least 1 step", interval);
+    if (max < 1) fail(Errc::usage, "pb2: max is {}, but must be at least 1", max);
+    if (!(quantile > 0 && quantile <= 0.5))
+      fail(Errc::usage, "pb2: quantile is {}, but must be above 0 and at most 0.5", quantile);
+    if (!(width >= 0)) fail(Errc::usage, "pb2: width is {}, but must be 0 or more", width);
+    if (history < 4) fail(Errc::usage, "pb2: history is {}, but must be at least 4 intervals", history);
+    if (population < 0) fail(Errc::usage, "pb2: population is {}, but must be 0 (all samples) or more", population);
+  }
+
+  void prepare(const SearchSpace& space, std::uint64_t seed) {
+    space_ = space;
+    seed_ = seed;
+    dimensions_ = detail::mutable_dimensions(space, mutate, "pb2");
+    std::erase_if(dimensions_, [&](std::size_t d) { return space.domain(d).kind == DomainKind::categorical; });
+  }
+  void on_create(TrialId trial, const Point& point) { state_.create(trial, point); }
+  Decision on_report(const Progress& progress) {
+    const bool pauses =
+        state_.report(progress.trial, progress.steps, detail::ranked_loss(progress.loss()), interval, 1);
+    if (pauses) {
+      const auto& member = state_[progress.trial];
+      const double gain = member.before - member.loss;
+      if (std::isfinite(gain)) seen_.push_back({member.point, time_of(member), gain});
+      if (seen_.size() > static_cast<std::size_t>(history)) seen_.pop_front();
+    }
+    if (progress.steps >= max) {
+      state_.retire(progress.trial);
+      return Decision::complete;
+    }
+    return pauses ? Decision::pause : Decision::go_on;
+  }
+  void on_pause(TrialId trial) { state_.pause(trial); }
+  void on_exploit(TrialId trial, TrialId donor, const Point& point) { state_.exploit(trial, donor, point); }
+  void on_resume(TrialId trial) { state_.resume(trial); }
+  void on_end(TrialId trial, TrialState) { state_.end(trial); }
+
+  Choice choose_next(const Pool& pool) const {
+    if (pool.more_trials && (population == 0 || state_.size() < static_cast<std::size_t>(population)))
+      return Choice::start_new();
+    const auto trial = state_.next();
+    if (!trial) return Choice::wait();
+    const auto& member = state_[*trial];
+    if (member.decided) return Choice::resume(*trial);
+    Rng rng = derived_rng(seed_, {static_cast<std::uint64_t>(*trial), 4, member.pauses});
+    const auto donor = state_.truncation(*trial, quantile, rng);
+    if (!donor) return Choice::resume(*trial);
+    return Choice::exploit(*trial, *donor, explored(*trial, *donor, rng));
+  }
+
+  int max_steps() const { return max; }
+  std::string name() const { return "pb2"; }
+
+ private:
+  double time_of(const detail::PopulationMember& member) const {
+    return static_cast<double>(member.steps) / static_cast<double>(interval);
+  }
+  std::vector<double> cube(const Point& point) const {
+    const auto unit = space_->to_unit(point);
+    std::vector<double> x;
+    for (const std::size_t d : dimensions_) x.push_back(is_active(unit[d]) ? unit[d] : 0.5);
+    return x;
+  }
+  /// `base` with the coordinates `x` of the dimensions that may change; nullopt where that breaks a constraint.
+  std::optional<Point> placed(const Point& base, std::span<const double> x, Rng& rng) const {
+    auto unit = space_->to_unit(base);
+    for (double& u : unit)
+      if (!is_active(u)) u = uniform01(rng);
+    for (std::size_t i = 0; i < x.size(); ++i) unit[dimensions_[i]] = x[i];
+    Point point = space_->from_unit(unit, rng);
+    return space_->feasible(point) ? std::optional(std::move(point)) : std::nullopt;
+  }
+
+  Point explored(TrialId trial, TrialId donor, Rng& rng) const {
+    const Point& base = state_[donor].point;
+    if (!space_ || dimensions_.empty()) return base;
+    constexpr std::size_t enough = 4;
+    if (seen_.size() < enough) return detail::explored(*space_, base, dimensions_, 1, 1.2, rng);
+    std::vector<detail::TimeVaryingBandit::Observation> observations;
+    for (const auto& seen : seen_) observations.push_back({cube(seen.point), seen.time, seen.gain});
+    detail::TimeVaryingBandit bandit(std::move(observations));
+    if (!bandit.sound()) return detail::explored(*space_, base, dimensions_, 1, 1.2, rng);
+    const double time = time_of(state_[donor]) + 1;
+    for (const auto& [other, member] : state_.members())
+      if (other != trial && !member.paused) bandit.pending(cube(member.point), time);
+    // Draws from all of the cube, then around the best of them, closer and closer.
+    Point best = base;
+    std::vector<double> x(dimensions_.size()), centre = cube(base);
+    double highest = bandit.bound(centre, time, width), radius = 1;
+    constexpr int rounds = 5, draws = 60;
+    for (int round = 0; round < rounds; ++round, radius *= 0.4) {
+      const std::vector<double> from = centre;
+      for (int i = 0; i < draws; ++i) {
+        for (std::size_t d = 0; d < x.size(); ++d) {
+          const double u = uniform01(rng);
+          x[d] = round == 0 ? u : std::clamp(from[d] + radius * (u - 0.5), 0.0, 1.0);
+        }
+        auto point = placed(base, x, rng);
+        if (!point) continue;
+        const auto at = cube(*point);  // a lattice moves it
+        const double bound = bandit.bound(at, time, width);
+        if (!(bound > highest)) continue;
+        highest = bound;
+        centre = at;
+        best = std::move(*point);
+      }
+    }
+    return best;
+  }
+};
+
+}  // namespace hypertune

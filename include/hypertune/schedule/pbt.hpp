@@ -1,0 +1,123 @@
+// Pbt: population based training.
+#pragma once
+
+#include <hypertune/schedule/explore.hpp>
+#include <hypertune/schedule/population.hpp>
+#include <hypertune/schedule/scheduler.hpp>
+#include <hypertune/schedule/welch.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hypertune {
+
+/// Population based training (Jaderberg et al., "Population Based Training of Neural Networks", 2017). All trials form
+/// a population and train side by side; every `interval` steps each is saved and compared with the others by its last
+/// loss. A bad one takes over the state of a good one (exploit) and goes on with its configuration, changed a little
+/// (explore). A configuration so becomes a schedule: see Results::schedule() and Replay.
+///
+/// It is asynchronous, as in the paper: nobody waits for the rest. With fewer slots than trials the one with the fewest
+/// steps goes on first, and a paused one costs a checkpoint and no slot. Trials must save their state (with those that
+/// cannot nothing is ever exploited, and each is told of).
+///
+/// Exploit: by `truncation` a trial in the worst `quantile` of the population takes over one of the best `quantile`,
+/// chosen by chance. By `t_test` a trial takes over another one, chosen by chance, whose last `window`
+/// losses are lower by Welch's t-test at 5 %. A donor has always saved what it is judged by.
+///
+/// Explore: each of the dimensions in `mutate` (all, where that is empty) is drawn anew with probability `resample`,
+/// else multiplied by `factor` or by 2 - factor: 1.2 or 0.8. Whole numbers move by 1 at least, ordered choices to a
+/// neighbour, unordered ones only when drawn anew; the space's conditions and constraints hold.
+///
+/// A report costs O(log n), a decision O(n log n) in the size of the population.
+struct Pbt {
+  enum class Exploit : std::uint8_t { truncation, t_test };
+
+  int interval = 4;                       ///< steps from one comparison to the next, 1 or more
+  int max = 100;                          ///< steps after which a trial is complete
+  double quantile = 0.25;                 ///< what counts as good, and as bad: above 0, at most 0.5
+  double resample = 0.25;                 ///< probability with which a value is drawn anew
+  double factor = 1.2;                    ///< of a perturbation: above 1, below 2
+  Exploit exploit = Exploit::truncation;  ///< who takes over from whom
+  int window = 10;                        ///< reports that the t-test looks at, 2 or more
+  int burn_in = 0;                        ///< steps before a trial's first exploitation
+  int population = 0;                     ///< trials that train at a time; 0: all samples
+  std::vector<std::string> mutate = {};   ///< names of the parameters that may change; empty: all
+
+  detail::Population state_{};
+  std::optional<SearchSpace> space_{};
+  std::vector<std::size_t> dimensions_{};
+  std::uint64_t seed_ = 0;
+
+  static constexpr bool takes_over = true;
+
+  void check() const {
+    if (interval < 1) fail(Errc::usage, "pbt: interval is {}, but must be at least 1 step", interval);
+    if (max < 1) fail(Errc::usage, "pbt: max is {}, but must be at least 1", max);
+    if (!(quantile > 0 && quantile <= 0.5))
+      fail(Errc::usage, "pbt: quantile is {}, but must be above 0 and at most 0.5", quantile);
+    if (!(resample >= 0 && resample <= 1))
+      fail(Errc::usage, "pbt: resample is {}, but must be a probability, from 0 to 1", resample);
+    if (!(factor > 1 && factor < 2)) fail(Errc::usage, "pbt: factor is {}, but must be above 1 and below 2", factor);
+    if (window < 2) fail(Errc::usage, "pbt: window is {}, but must be at least 2 reports", window);
+    if (burn_in < 0) fail(Errc::usage, "pbt: burn_in is {}, but must be 0 or more", burn_in);
+    if (population < 0) fail(Errc::usage, "pbt: population is {}, but must be 0 (all samples) or more", population);
+  }
+
+  void prepare(const SearchSpace& space, std::uint64_t seed) {
+    space_ = space;
+    seed_ = seed;
+    dimensions_ = detail::mutable_dimensions(space, mutate, "pbt");
+  }
+  void on_create(TrialId trial, const Point& point) { state_.create(trial, point); }
+  Decision on_report(const Progress& progress) {
+    const bool pauses = state_.report(progress.trial, progress.steps, detail::ranked_loss(progress.loss()), interval,
+                                      static_cast<std::size_t>(window));
+    if (progress.steps >= max) {
+      state_.retire(progress.trial);
+      return Decision::complete;
+    }
+    return pauses ? Decision::pause : Decision::go_on;
+  }
+  void on_pause(TrialId trial) { state_.pause(trial); }
+  void on_exploit(TrialId trial, TrialId donor, const Point& point) { state_.exploit(trial, donor, point); }
+  void on_resume(TrialId trial) { state_.resume(trial); }
+  void on_end(TrialId trial, TrialState) { state_.end(trial); }
+
+  Choice choose_next(const Pool& pool) const {
+    if (pool.more_trials && (population == 0 || state_.size() < static_cast<std::size_t>(population)))
+      return Choice::start_new();
+    const auto trial = state_.next();
+    if (!trial) return Choice::wait();
+    const auto& member = state_[*trial];
+    if (member.decided || member.steps < burn_in) return Choice::resume(*trial);
+    Rng rng = derived_rng(seed_, {static_cast<std::uint64_t>(*trial), 3, member.pauses});
+    const auto donor = exploit == Exploit::truncation ? state_.truncation(*trial, quantile, rng) : by_test(*trial, rng);
+    if (!donor) return Choice::resume(*trial);
+    Point point = state_[*donor].point;
+    if (space_) point = detail::explored(*space_, point, dimensions_, resample, factor, rng);
+    return Choice::exploit(*trial, *donor, std::move(point));
+  }
+
+  int max_steps() const { return max; }
+  std::string name() const { return "pbt"; }
+
+ private:
+  std::optional<TrialId> by_test(TrialId trial, Rng& rng) const {
+    std::vector<TrialId> others;
+    for (const auto& [other, member] : state_.members())
+      if (other != trial && member.scored && std::isfinite(member.loss)) others.push_back(other);
+    if (others.empty()) return std::nullopt;
+    const auto at = static_cast<std::size_t>(uniform01(rng) * static_cast<double>(others.size()));
+    const TrialId donor = others[std::min(at, others.size() - 1)];
+    const auto& own = state_[trial];
+    if (!std::isfinite(own.loss)) return donor;
+    if (!(state_[donor].loss < own.loss)) return std::nullopt;
+    return detail::welch_less(state_[donor].recent, own.recent) < 0.05 ? std::optional(donor) : std::nullopt;
+  }
+};
+
+}  // namespace hypertune

@@ -1,0 +1,111 @@
+// Replay: trains one configuration after the other, as a schedule says.
+#pragma once
+
+#include <hypertune/record/trial_result.hpp>
+#include <hypertune/schedule/scheduler.hpp>
+#include <hypertune/search/searcher.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+
+/// Trains by the schedule of an earlier trial, which population based training has found: at each entry's step the
+/// trial is saved and goes on with that entry's configuration. It is both the searcher, which brings the first
+/// configuration and no other, and the scheduler:
+/// ```cpp
+/// const auto found = ht::Results::read("runs/pbt");
+/// const ht::Replay replay{.schedule = found.schedule(found.best().trial), .max = 200};
+/// options.search = replay; options.schedule = replay;   // options.samples: how often
+/// ```
+/// With `samples` above 1 the same is trained so often, each with a seed of its own. A trial must save its state.
+struct Replay {
+  std::vector<ScheduleEntry> schedule;  ///< by rising step, the first from step 0
+  int max = 0;                          ///< steps after which a trial is complete; 0: when it ends by itself
+
+  struct Trial {
+    std::size_t at = 0;  // the entry it trains by
+    int steps = 0;
+    bool paused = false;
+  };
+  std::vector<Point> points_{};
+  std::vector<std::pair<TrialId, Trial>> trials_{};
+
+  static constexpr bool takes_over = true;
+  static constexpr bool multi_objective = true;
+
+  void check() const {
+    if (schedule.empty()) fail(Errc::usage, "replay: the schedule is empty");
+    if (schedule.front().from_step != 0)
+      fail(Errc::usage, "replay: the schedule begins at step {}, but must at 0", schedule.front().from_step);
+    for (std::size_t i = 1; i < schedule.size(); ++i)
+      if (schedule[i].from_step <= schedule[i - 1].from_step)
+        fail(Errc::usage, "replay: the steps of a schedule must rise, but {} follows {}", schedule[i].from_step,
+             schedule[i - 1].from_step);
+    if (max < 0) fail(Errc::usage, "replay: max is {}, but must be 0 (no limit) or a number of steps", max);
+  }
+
+  // ---- the searcher
+  void prepare(const SearchSpace& space, const SearchGoal&) { prepare(space, std::uint64_t{0}); }
+  Suggestion suggest(const Ask&) { return points_.front(); }
+  void observe(const Observation&) {}
+
+  // ---- the scheduler
+  void prepare(const SearchSpace& space, std::uint64_t) {
+    check();
+    points_.clear();
+    for (const auto& entry : schedule) points_.push_back(space.point(entry.params));
+  }
+  void on_create(TrialId trial) { trials_.push_back({trial, {}}); }
+  Decision on_report(const Progress& progress) {
+    if (max > 0 && progress.steps >= max) return Decision::complete;
+    Trial* trial = find(progress.trial);
+    if (trial == nullptr) return Decision::go_on;
+    trial->steps = progress.steps;
+    if (trial->paused) return Decision::pause;
+    if (trial->at + 1 >= schedule.size() || progress.steps < schedule[trial->at + 1].from_step) return Decision::go_on;
+    trial->paused = true;
+    return Decision::pause;
+  }
+  void on_exploit(TrialId id, TrialId, const Point&) {
+    if (Trial* trial = find(id)) trial->at = due(*trial);
+  }
+  void on_resume(TrialId id) {
+    if (Trial* trial = find(id)) {
+      trial->paused = false;
+      trial->at = due(*trial);  // without a checkpoint it goes on as it was
+    }
+  }
+  void on_end(TrialId id, TrialState) {
+    std::erase_if(trials_, [&](const auto& entry) { return entry.first == id; });
+  }
+  Choice choose_next(const Pool& pool) const {
+    for (const auto& [id, trial] : trials_) {
+      if (!trial.paused) continue;
+      const std::size_t next = due(trial);
+      if (next == trial.at || points_.empty()) return Choice::resume(id);
+      return Choice::exploit(id, id, points_[next]);
+    }
+    return pool.more_trials ? Choice::start_new() : Choice::wait();
+  }
+
+  int max_steps() const { return max; }
+  std::string name() const { return "replay"; }
+
+ private:
+  Trial* find(TrialId id) {
+    const auto found = std::find_if(trials_.begin(), trials_.end(), [&](const auto& e) { return e.first == id; });
+    return found == trials_.end() ? nullptr : &found->second;
+  }
+  /// The last entry whose step has come.
+  std::size_t due(const Trial& trial) const {
+    std::size_t at = trial.at;
+    while (at + 1 < schedule.size() && schedule[at + 1].from_step <= trial.steps) ++at;
+    return at;
+  }
+};
+
+}  // namespace hypertune

@@ -1,0 +1,278 @@
+// Schedulers of populations and deadlines, told what happened by hand.
+#include "support/test.hpp"
+
+#include <hypertune/random.hpp>
+#include <hypertune/schedule/hyper_sched.hpp>
+#include <hypertune/schedule/learning_curve.hpp>
+#include <hypertune/schedule/mo_asha.hpp>
+#include <hypertune/schedule/pb2.hpp>
+#include <hypertune/schedule/pbt.hpp>
+#include <hypertune/schedule/successive_halving.hpp>
+#include <hypertune/space/space.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+using namespace hypertune;
+
+namespace {
+
+struct Config {
+  double lr = 0, momentum = 0;
+  int layers = 1, units = 16;
+  std::string optimizer;
+};
+Space<Config> make_space() {
+  return space<Config>(dim("lr", &Config::lr, log_uniform(1e-5, 1.0)),
+                       dim("momentum", &Config::momentum, uniform(0.0, 1.0)),
+                       dim("layers", &Config::layers, integer(1, 8)), dim("units", &Config::units, integer(16, 256)),
+                       dim("optimizer", &Config::optimizer, choice({"sgd", "adam", "lion"})));
+}
+
+Decision report(auto& scheduler, TrialId trial, int steps, double loss, Seconds now = 0, Seconds elapsed = 0) {
+  const Decision decision =
+      scheduler.on_report({.trial = trial, .steps = steps, .losses = {&loss, 1}, .elapsed = elapsed, .now = now});
+  if constexpr (requires { scheduler.on_pause(trial); })
+    if (decision == Decision::pause) scheduler.on_pause(trial);
+  return decision;
+}
+
+}  // namespace
+
+TEST_CASE("exploring stays in the space, and moves every kind of number") {
+  const auto s = make_space();
+  const SearchSpace& space = s.search_space();
+  const auto dimensions = detail::mutable_dimensions(space, {}, "pbt");
+  REQUIRE(dimensions.size() == 5);
+  Rng rng(7);
+  for (int i = 0; i < 3000; ++i) {
+    const Point from = space.sample(rng);
+    const Point to = detail::explored(space, from, dimensions, 0, 1.2, rng);
+    REQUIRE_FALSE(space.invalid(to));
+    for (const char* name : {"lr", "momentum"}) {
+      const auto d = *space.index_of(name);
+      const double ratio = to[d] / from[d];
+      const bool at_end = to[d] == space.domain(d).lower || to[d] == space.domain(d).upper;
+      CHECK((at_end || ratio == Approx(1.2) || ratio == Approx(0.8)));
+    }
+    const auto layers = *space.index_of("layers");
+    CHECK((std::abs(to[layers] - from[layers]) >= 1 || to[layers] == 1 || to[layers] == 8));
+    CHECK(to[*space.index_of("optimizer")] == from[*space.index_of("optimizer")]);
+  }
+  // Drawn anew, everything can come.
+  const Point from = space.sample(rng);
+  std::set<double> options;
+  for (int i = 0; i < 200; ++i)
+    options.insert(detail::explored(space, from, dimensions, 1, 1.2, rng)[*space.index_of("optimizer")]);
+  CHECK(options.size() == 3);
+}
+
+TEST_CASE("Welch's t-test agrees with tables") {
+  // t = 2.0, 10 degrees of freedom: one-sided 0.03669; t = 1, 1: 0.25.
+  CHECK(0.5 * detail::incomplete_beta(5, 0.5, 10.0 / 14.0) == Approx(0.036694).epsilon(1e-4));
+  CHECK(0.5 * detail::incomplete_beta(0.5, 0.5, 0.5) == Approx(0.25));
+  const std::vector<double> low{1, 1.1, 0.9, 1.05, 0.95}, high{2, 2.1, 1.9, 2.05, 1.95}, same = low;
+  CHECK(detail::welch_less(low, high) < 1e-6);
+  CHECK(detail::welch_less(high, low) > 1 - 1e-6);
+  CHECK(detail::welch_less(low, same) == Approx(0.5));
+  CHECK(detail::welch_less(low, std::vector<double>{1}) == 1);
+  CHECK(detail::welch_less(low, std::vector<double>{1, std::numeric_limits<double>::infinity()}) == 1);
+}
+
+TEST_CASE("truncation: the worst quarter takes over the best quarter, nobody else does") {
+  const auto s = make_space();
+  Pbt pbt{.interval = 2, .max = 10};
+  pbt.prepare(s.search_space(), 5);
+  Rng rng(1);
+  for (TrialId t = 0; t < 8; ++t) pbt.on_create(t, s.search_space().sample(rng));
+  for (TrialId t = 0; t < 8; ++t) {
+    CHECK(report(pbt, t, 1, 0.5) == Decision::go_on);
+    CHECK(report(pbt, t, 2, t == 7 ? std::nan("") : static_cast<double>(t)) == Decision::pause);
+  }
+  std::set<TrialId> takers;
+  for (int i = 0; i < 8; ++i) {
+    const Choice choice = pbt.choose_next({.paused = 8, .more_trials = false});
+    CHECK(choice.trial == i);  // equal steps: in turn
+    if (choice.kind == Choice::Kind::exploit) {
+      takers.insert(choice.trial);
+      CHECK(choice.donor < 2);
+      pbt.on_exploit(choice.trial, choice.donor, choice.point);
+      const Choice after = pbt.choose_next({.paused = 8, .more_trials = false});
+      CHECK(after.kind == Choice::Kind::resume);  // it is not asked twice
+      CHECK(after.trial == choice.trial);
+    }
+    pbt.on_resume(choice.trial);
+  }
+  CHECK(takers == std::set<TrialId>{6, 7});
+}
+
+TEST_CASE("pb2 learns where the gain is") {
+  const auto s =
+      space<Config>(dim("lr", &Config::lr, uniform(0.0, 1.0)), dim("momentum", &Config::momentum, uniform(0.0, 1.0)));
+  double distance = 0;
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    Pb2 pb2{.interval = 1, .max = 1000, .quantile = 0.5};
+    pb2.prepare(s.search_space(), seed);
+    std::vector<Point> points;
+    std::vector<double> loss(4, 10.0);
+    Rng rng(seed);
+    for (TrialId t = 0; t < 4; ++t) {
+      points.push_back(s.search_space().sample(rng));
+      pb2.on_create(t, points.back());
+    }
+    for (int step = 1; step <= 25; ++step) {
+      for (TrialId t = 0; t < 4; ++t) {
+        const auto i = static_cast<std::size_t>(t);
+        const double dx = points[i][0] - 0.7, dy = points[i][1] - 0.3;
+        loss[i] -= std::exp(-8 * (dx * dx + dy * dy));
+        CHECK(report(pb2, t, step, loss[i]) == Decision::pause);
+      }
+      for (int k = 0; k < 4; ++k) {
+        const Choice choice = pb2.choose_next({.paused = 4, .more_trials = false});
+        REQUIRE((choice.kind == Choice::Kind::resume || choice.kind == Choice::Kind::exploit));
+        if (choice.kind == Choice::Kind::exploit) {
+          points[static_cast<std::size_t>(choice.trial)] = choice.point;
+          loss[static_cast<std::size_t>(choice.trial)] = loss[static_cast<std::size_t>(choice.donor)];
+          pb2.on_exploit(choice.trial, choice.donor, choice.point);
+        }
+        pb2.on_resume(choice.trial);
+      }
+    }
+    double nearest = 1;
+    for (const auto& p : points) nearest = std::min(nearest, std::hypot(p[0] - 0.7, p[1] - 0.3));
+    distance += nearest / 5;
+  }
+  CHECK(distance < 0.12);  // of four random points the nearest is at about 0.25
+}
+
+TEST_CASE("hyper_sched explores while there is time, then trains the best ones, then ends") {
+  HyperSched sched{.deadline = 100, .grace = 1, .reduction = 3};
+  for (TrialId t = 0; t < 4; ++t) sched.on_create(t);
+  for (TrialId t = 0; t < 4; ++t) CHECK(report(sched, t, 1, 1.0 + static_cast<double>(t), 1, 1) == Decision::pause);
+  // The best of the first rung goes on, then new ones come.
+  CHECK(sched.choose_next({.paused = 4, .now = 1}).trial == 0);
+  sched.on_resume(0);
+  CHECK(sched.choose_next({.paused = 3, .now = 1}).kind == Choice::Kind::start_new);
+  CHECK(report(sched, 0, 2, 0.9, 2, 2) == Decision::go_on);
+  CHECK(report(sched, 0, 3, 0.8, 3, 3) == Decision::pause);
+  // A new trial could not do three steps any more: what is there goes on, the best first.
+  const Choice late = sched.choose_next({.paused = 4, .now = 98});
+  CHECK(late.kind == Choice::Kind::resume);
+  CHECK(late.trial == 0);
+  sched.on_resume(0);
+  CHECK(sched.choose_next({.paused = 3, .now = 98}).trial == 1);
+  sched.on_resume(1);
+  CHECK(report(sched, 0, 4, 0.7, 101, 4) == Decision::complete);
+  CHECK(sched.choose_next({.paused = 2, .now = 101}).kind == Choice::Kind::stop);
+}
+
+TEST_CASE("the epsilon net ranks front after front, and spreads over each") {
+  using detail::epsilon_net_rank;
+  const std::vector<detail::LossVector> points{{0, 10}, {10, 0}, {5, 5}, {1, 9}, {6, 6}, {11, 11}};
+  CHECK(epsilon_net_rank(points, 0) == 0);  // the smallest first loss
+  CHECK(epsilon_net_rank(points, 1) == 1);  // the farthest from it
+  CHECK(epsilon_net_rank(points, 2) == 2);
+  CHECK(epsilon_net_rank(points, 3) == 3);
+  CHECK(epsilon_net_rank(points, 4) == 4);  // the second front
+  CHECK(epsilon_net_rank(points, 5) == 5);
+  const double nan = std::numeric_limits<double>::infinity();
+  CHECK(epsilon_net_rank({{1, nan}, {2, 2}, {nan, nan}}, 0) == 1);
+  CHECK(epsilon_net_rank({{1, nan}, {2, 2}, {nan, nan}}, 2) == 2);
+}
+
+TEST_CASE("mo_asha keeps both ends of the front, asha by the first loss only one") {
+  MoAsha sched{.grace = 1, .max = 9, .reduction = 3};
+  Rng rng(3);
+  int left = 0, right = 0, dominated = 0;
+  for (TrialId t = 0; t < 300; ++t) {
+    const double u = uniform01(rng);
+    const bool worse = t % 3 == 0;
+    const std::vector<double> losses{u + (worse ? 1 : 0), 1 - u + (worse ? 1 : 0)};
+    const bool goes_on = sched.on_report({.trial = t, .steps = 1, .losses = losses}) == Decision::go_on;
+    sched.on_end(t, TrialState::stopped);
+    if (t < 30 || !goes_on) continue;
+    if (worse)
+      ++dominated;
+    else
+      ++(u < 0.5 ? left : right);
+  }
+  CHECK(dominated == 0);
+  CHECK(left > 15);
+  CHECK(right > 15);
+}
+
+TEST_CASE("synchronous halving promotes the best of each round exactly, whatever the order of arrival") {
+  SuccessiveHalving sched{.grace = 1, .max = 9, .reduction = 3, .trials = 9};
+  for (TrialId t = 0; t < 9; ++t) sched.on_create(t);
+  std::vector<TrialId> order{4, 8, 0, 2, 6, 1, 3, 5};
+  for (const TrialId t : order) CHECK(report(sched, t, 1, static_cast<double>(t)) == Decision::pause);
+  CHECK(sched.choose_next({.running = 1, .paused = 8, .more_trials = false}).kind == Choice::Kind::wait);
+  CHECK(report(sched, 7, 1, 7) == Decision::pause);
+  std::set<TrialId> stopped;
+  std::vector<TrialId> resumed;
+  for (Choice c = sched.choose_next({.more_trials = false}); c.kind != Choice::Kind::wait;
+       c = sched.choose_next({.more_trials = false})) {
+    if (c.kind == Choice::Kind::stop) {
+      stopped.insert(c.trial);
+      sched.on_end(c.trial, TrialState::stopped);
+    } else {
+      resumed.push_back(c.trial);
+      sched.on_resume(c.trial);
+    }
+  }
+  CHECK(stopped == std::set<TrialId>{3, 4, 5, 6, 7, 8});
+  CHECK(resumed == std::vector<TrialId>{0, 1, 2});
+  for (const TrialId t : resumed) CHECK(report(sched, t, 3, static_cast<double>(t)) == Decision::pause);
+  int more = 0;
+  for (Choice c = sched.choose_next({.more_trials = false}); c.kind != Choice::Kind::wait;
+       c = sched.choose_next({.more_trials = false})) {
+    if (c.kind == Choice::Kind::stop) {
+      sched.on_end(c.trial, TrialState::stopped);
+    } else {
+      ++more;
+      sched.on_resume(c.trial);
+      CHECK(report(sched, c.trial, 9, 0) == Decision::complete);
+    }
+  }
+  CHECK(more == 1);
+}
+
+TEST_CASE("learning curves: what will be best is not stopped, what cannot be is, early") {
+  Rng rng(11);
+  const auto curve = [&](double level, double amount, double power, int step) {
+    return level + amount * std::pow(step, -power) + 0.002 * (uniform01(rng) - 0.5);
+  };
+  int kept = 0, stopped = 0, steps = 0;
+  constexpr int trials = 100;
+  for (int i = 0; i < trials; ++i) {
+    LearningCurve sched{.max = 100};
+    for (int step = 1; step <= 100; ++step) report(sched, 0, step, curve(0.2, 0.8, 0.7, step));
+    const double power = 0.4 + 0.8 * uniform01(rng);
+    // One that ends well below what is best now, slow as it may be; one that ends well above it.
+    bool goes_on = true;
+    for (int step = 1; step < 100 && goes_on; ++step)
+      goes_on = report(sched, 1, step, curve(0.02, 0.9, power + 0.1, step)) != Decision::stop;
+    kept += goes_on;
+    int step = 1;
+    for (; step < 100; ++step)
+      if (report(sched, 2, step, curve(0.5, 0.5, power, step)) == Decision::stop) break;
+    stopped += step < 100;
+    steps += step;
+  }
+  CHECK(kept >= 93);
+  CHECK(stopped >= 97);
+  CHECK(steps < 40 * trials);
+
+  LearningCurve sched{.max = 50, .points = 8};
+  report(sched, 0, 49, 0.1);
+  for (int step = 1; step < 8; ++step) CHECK(report(sched, 1, step, 5.0) == Decision::go_on);
+  CHECK(report(sched, 1, 8, 5.0) == Decision::stop);
+  for (int step = 1; step < 8; ++step) CHECK(report(sched, 2, step, std::nan("")) == Decision::go_on);
+  CHECK(report(sched, 2, 8, std::nan("")) == Decision::stop);
+  for (int step = 1; step < 20; ++step)  // huge numbers poison nothing
+    CHECK_NOTHROW(report(sched, 3, step, step % 2 == 0 ? 1e308 : -1e308));
+}
