@@ -530,6 +530,21 @@ TEST_CASE("gp searches in a region once there is more than it models") {
                 .state = TrialState::completed});
   }
   REQUIRE(gp.state_.epoch > 0);
+  // Results from elsewhere, as known trials are, do not make it collapse.
+  GaussianProcess informed;
+  informed.prepare(cube(8, 0, 1), {});
+  Rng points(1);
+  for (TrialId t = 0; t < 1000; ++t) {
+    const Point p = cube(8, 0, 1).sample(points);
+    const double loss = uniform01(points);
+    informed.observe({.kind = Observation::Kind::started, .trial = t, .point = p});
+    informed.observe({.kind = Observation::Kind::ended,
+                      .trial = t,
+                      .point = p,
+                      .losses = {&loss, 1},
+                      .state = TrialState::completed});
+  }
+  REQUIRE(informed.state_.epoch == 0);
 }
 
 TEST_CASE("gp answers the same whether or not it was asked on the way") {

@@ -41,7 +41,8 @@ struct GaussianProcessState {
   Region region;
   std::size_t epoch = 0;  // the observation at which the search began anew
   double best = worst_loss;
-  Learner learner;  // a cache
+  std::optional<std::size_t> center;  // the best of the ended trials, and the region's middle
+  Learner learner;                    // a cache
 };
 
 }  // namespace detail::gp
@@ -143,8 +144,13 @@ struct GaussianProcess {
     if (record.cut) return;  // it says neither that the region is good nor that it is not
     const double loss = record.standing();
     const bool better = loss < s.best - 1e-4 * std::fabs(s.best) || (loss < s.best && !std::isfinite(s.best));
-    s.best = std::min(s.best, loss);
+    const bool inside = within_region(record.features);
+    if (loss < s.best || !s.center) {
+      s.best = std::min(s.best, loss);
+      s.center = s.history.ended.size() - 1;
+    }
     if (s.history.ended.size() - s.epoch <= static_cast<std::size_t>(local) || s.goal.objectives > 1) return;
+    if (!better && !inside) return;  // from elsewhere: it does not speak against the region
     s.region.successes = better ? s.region.successes + 1 : 0;
     s.region.failures = better ? 0 : s.region.failures + 1;
     const int patience = std::max({5, static_cast<int>(s.encoding.dimensions().size()), s.goal.parallelism});
@@ -157,7 +163,21 @@ struct GaussianProcess {
     s.region = {};
     s.epoch = s.history.ended.size();
     s.best = worst_loss;
+    s.center.reset();
     s.learner.clear();
+  }
+
+  // In most dimensions: the region is wide in those that hardly matter.
+  bool within_region(const std::vector<double>& features) const {
+    if (!state_.center) return true;
+    const std::vector<double>& center = state_.history.ended[*state_.center].features;
+    std::vector<double> away;
+    for (std::size_t k = 0; k < center.size(); ++k)
+      if (state_.encoding.categorical()[k] == 0) away.push_back(std::fabs(features[k] - center[k]));
+    if (away.empty()) return true;
+    const auto middle = away.begin() + static_cast<std::ptrdiff_t>(away.size() / 2);
+    std::nth_element(away.begin(), middle, away.end());
+    return *middle <= 0.75 * state_.region.length;
   }
 
   detail::gp::Source source() const {
@@ -243,7 +263,8 @@ struct GaussianProcess {
       if (known.size() == 6) break;
       known.push_back(s.encoding.at(s.history.ended[all.of[i]].point));
     }
-    const detail::gp::Box box = this->box(count, known.front(), objective->hyper());
+    if (s.center) known.insert(known.begin(), s.encoding.at(s.history.ended[*s.center].point));
+    const detail::gp::Box box = this->box(count, objective->hyper());
     // Pending trials, the latest first: those that never return must not make every suggestion slower.
     int believed = 0;
     for (auto p = s.history.pending.rbegin(); p != s.history.pending.rend() && believed < 64; ++p, ++believed) {
@@ -259,10 +280,11 @@ struct GaussianProcess {
     return found.empty() ? initial(rng) : Suggestion(found.front().point);
   }
 
-  detail::gp::Box box(std::size_t count, const Candidate& center, const Hyper& hyper) const {
+  detail::gp::Box box(std::size_t count, const Hyper& hyper) const {
     const auto& dimensions = state_.encoding.dimensions();
     detail::gp::Box box{std::vector<double>(dimensions.size(), 0.0), std::vector<double>(dimensions.size(), 1.0)};
-    if (count <= static_cast<std::size_t>(local) || state_.goal.objectives > 1) return box;
+    if (count <= static_cast<std::size_t>(local) || state_.goal.objectives > 1 || !state_.center) return box;
+    const Candidate center = state_.encoding.at(state_.history.ended[*state_.center].point);
     double mean = 0;
     for (std::size_t k = 0; k < dimensions.size(); ++k) mean += hyper.log[k] / static_cast<double>(dimensions.size());
     for (std::size_t k = 0; k < dimensions.size(); ++k) {

@@ -108,8 +108,9 @@ class Maximiser {
       const double scale = std::pow(10.0, -3 + 2.7 * uniform01(rng_));
       const auto always = static_cast<std::size_t>(uniform01(rng_) * size);
       for (std::size_t k = 0; k < dimensions.size(); ++k) {
-        if (k != always && uniform01(rng_) >= change) continue;
         double& u = c.unit[dimensions[k].index];
+        if (dimensions[k].kind != Encoding::Kind::unordered) u = std::clamp(u, box_.lower[k], box_.upper[k]);
+        if (k != always && uniform01(rng_) >= change) continue;
         if (dimensions[k].kind == Encoding::Kind::unordered)
           u = uniform01(rng_);
         else if (dimensions[k].kind == Encoding::Kind::continuous)
