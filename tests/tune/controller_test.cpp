@@ -336,7 +336,7 @@ TEST_CASE("a trial that is promoted while it still leaves its slot waits until i
   bench.report(1).command<ht::Stop>();
   CHECK(bench.send(ht::Stopped{1, 0}).commands<ht::Launch>().empty());  // a slot is free, but trial 0 is not
   CHECK(bench.trial(1).state == TrialState::completed);
-  bench.script().choose_next = [&bench](const ht::Pool& pool) {
+  bench.script().choose_next = [](const ht::Pool& pool) {
     return pool.paused > 0 ? Choice::resume(0) : Choice::wait();
   };
   CHECK(bench.send(ht::Paused{0, 0, true}).command<ht::Launch>().parked);
