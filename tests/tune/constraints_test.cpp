@@ -3,8 +3,8 @@
 #include "support/test.hpp"
 
 #include <hypertune/hypertune.hpp>
-#include <hypertune/show/progress.hpp>
 #include <hypertune/record/analysis.hpp>
+#include <hypertune/show/progress.hpp>
 
 #include <cmath>
 #include <memory>

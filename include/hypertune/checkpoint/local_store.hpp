@@ -2,10 +2,10 @@
 #pragma once
 
 #include <hypertune/checkpoint/checkpoint.hpp>
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/checkpoint/folder_seal.hpp>
 #include <hypertune/checkpoint/manifest.hpp>
 #include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/trial/trial.hpp>
 

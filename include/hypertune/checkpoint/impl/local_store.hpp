@@ -165,8 +165,8 @@ HYPERTUNE_INLINE std::string LocalCheckpointStore::publish(const CheckpointWrite
   }
 }
 
-HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::adopt(TrialId trial, int steps, const std::filesystem::path& source,
-                                                  std::string parent) {
+HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::adopt(TrialId trial, int steps,
+                                                            const std::filesystem::path& source, std::string parent) {
   const auto status = std::filesystem::symlink_status(source);
   if (!std::filesystem::is_directory(status))
     fail(Errc::usage, "trial {} named '{}' as its checkpoint, but that is {}: name a folder that is complete", trial,
@@ -213,8 +213,8 @@ HYPERTUNE_INLINE Checkpoint LocalCheckpointStore::open(const CheckpointInfo& inf
 }
 
 /// Renames `folder` to a free name beside it that starts with `name`; nullopt if it is not there.
-HYPERTUNE_INLINE std::optional<std::filesystem::path> LocalCheckpointStore::move_aside(const std::filesystem::path& folder,
-                                                                             const std::string& name) {
+HYPERTUNE_INLINE std::optional<std::filesystem::path> LocalCheckpointStore::move_aside(
+    const std::filesystem::path& folder, const std::string& name) {
   for (int n = 1;; ++n) {
     auto target = folder.parent_path() / (n == 1 ? name : detail::format("{}-{}", name, n));
     struct stat status{};
