@@ -4,6 +4,7 @@
 #include <hypertune/error.hpp>
 #include <hypertune/search/detail/differential.hpp>
 #include <hypertune/search/detail/genes.hpp>
+#include <hypertune/search/detail/offspring.hpp>
 #include <hypertune/search/detail/pending.hpp>
 #include <hypertune/search/detail/starting_design.hpp>
 #include <hypertune/search/searcher.hpp>
@@ -49,36 +50,20 @@ class DifferentialState {
   }
 
   Suggestion suggest(const Ask& ask) const {
-    constexpr int tries = 100, tries_for_new = 20;
     std::vector<const Individual*> parents;
     for (const auto& member : members_)
       if (member) parents.push_back(&*member);
     const auto& target = members_[place(ask.trial)];
     const bool evolves = genes_.size() > 0 && target && parents.size() >= 4 && pending_.started() >= members_.size();
-    std::vector<double> genome = genes_.blank();
-    for (int i = 0; i < tries; ++i) {
-      if (evolves && i < tries / 2)
+    return offspring(genes_, seen_, ask.rng, [&](int i, std::vector<double>& genome) {
+      if (evolves && i < offspring_tries / 2)
         differential_child(genes_, parents, *target, options_.weight, options_.crossover, ask.rng, genome);
       else
         design_.draw(genes_, ask.trial, i, ask.rng, genome);
-      Point point = genes_.point(genome, ask.rng);
-      if (!genes_.feasible(point)) continue;
-      if (i < tries_for_new && genes_.countable() && seen_.contains(point)) continue;
-      return point;
-    }
-    return genes_.space().sample(ask.rng);
+    });
   }
   void observe(const Observation& o) {
-    switch (o.kind) {
-      case Observation::Kind::started:
-        if (genes_.countable()) seen_.add(o.point);
-        pending_.start(o.trial, genes_.genome(o.point), patience_, [this](Individual i) { take(std::move(i)); });
-        break;
-      case Observation::Kind::report: pending_.report(o); break;
-      case Observation::Kind::ended:
-        if (auto individual = pending_.end(o)) take(std::move(*individual));
-        break;
-    }
+    follow_trials(o, genes_, seen_, pending_, patience_, [this](Individual i) { take(std::move(i)); });
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <hypertune/schedule/hyperband.hpp>
 #include <hypertune/search/detail/differential.hpp>
 #include <hypertune/search/detail/genes.hpp>
+#include <hypertune/search/detail/offspring.hpp>
 #include <hypertune/search/detail/starting_design.hpp>
 #include <hypertune/search/searcher.hpp>
 
@@ -38,25 +39,18 @@ class DehbState {
   }
 
   Suggestion suggest(const Ask& ask) const {
-    constexpr int tries = 100, tries_for_new = 20;
     const std::size_t level = level_of_next();
     const std::vector<const Individual*> parents = pool(level);
     const bool evolves = genes_.size() > 0 && parents.size() >= 4 && started_ >= starts_.front().trials;
-    std::vector<double> genome = genes_.blank();
-    for (int i = 0; i < tries; ++i) {
-      if (evolves && i < tries / 2) {
+    return offspring(genes_, seen_, ask.rng, [&](int i, std::vector<double>& genome) {
+      if (evolves && i < offspring_tries / 2) {
         const auto& target =
             *parents[static_cast<std::size_t>(started_) % std::min(parents.size(), levels_[level].room)];
         differential_child(genes_, parents, target, options_.weight, options_.crossover, ask.rng, genome);
       } else {
         design_.draw(genes_, ask.trial, i, ask.rng, genome);
       }
-      Point point = genes_.point(genome, ask.rng);
-      if (!genes_.feasible(point)) continue;
-      if (i < tries_for_new && genes_.countable() && seen_.contains(point)) continue;
-      return point;
-    }
-    return genes_.space().sample(ask.rng);
+    });
   }
 
   void observe(const Observation& o) {

@@ -3,6 +3,7 @@
 
 #include <hypertune/search/detail/genes.hpp>
 #include <hypertune/search/detail/nondominated.hpp>
+#include <hypertune/search/detail/offspring.hpp>
 #include <hypertune/search/detail/pending.hpp>
 #include <hypertune/search/detail/starting_design.hpp>
 #include <hypertune/search/detail/variation.hpp>
@@ -41,32 +42,17 @@ class NsgaState {
   }
 
   Suggestion suggest(const Ask& ask) const {
-    constexpr int tries = 100, tries_for_new = 20;
-    std::vector<double> genome = genes_.blank();
-    for (int i = 0; i < tries; ++i) {
-      if (population_.size() < std::min<std::size_t>(size_, 2) || pending_.started() < size_ || i >= tries / 2)
-        design_.draw(genes_, ask.trial, i, ask.rng, genome);
-      else
+    const bool evolves = population_.size() >= std::min<std::size_t>(size_, 2) && pending_.started() >= size_;
+    return offspring(genes_, seen_, ask.rng, [&](int i, std::vector<double>& genome) {
+      if (evolves && i < offspring_tries / 2)
         breed(ask.rng, genome);
-      Point point = genes_.point(genome, ask.rng);
-      if (!genes_.feasible(point)) continue;
-      if (i < tries_for_new && genes_.countable() && seen_.contains(point)) continue;
-      return point;
-    }
-    return genes_.space().sample(ask.rng);
+      else
+        design_.draw(genes_, ask.trial, i, ask.rng, genome);
+    });
   }
 
   void observe(const Observation& o) {
-    switch (o.kind) {
-      case Observation::Kind::started:
-        if (genes_.countable()) seen_.add(o.point);
-        pending_.start(o.trial, genes_.genome(o.point), patience_, [this](Individual i) { take(std::move(i)); });
-        break;
-      case Observation::Kind::report: pending_.report(o); break;
-      case Observation::Kind::ended:
-        if (auto individual = pending_.end(o)) take(std::move(*individual));
-        break;
-    }
+    follow_trials(o, genes_, seen_, pending_, patience_, [this](Individual i) { take(std::move(i)); });
   }
 
   const std::vector<Individual>& population() const { return population_; }
