@@ -169,11 +169,7 @@ struct Pb2 {
       if (std::isfinite(gain)) seen_.push_back({member.point, time_of(member), gain});
       if (seen_.size() > static_cast<std::size_t>(history)) seen_.pop_front();
     }
-    if (progress.steps >= max) {
-      state_.retire(progress.trial);
-      return Decision::complete;
-    }
-    return pauses ? Decision::pause : Decision::go_on;
+    return state_.decide(progress, pauses, max);
   }
   void on_pause(TrialId trial) { state_.pause(trial); }
   void on_exploit(TrialId trial, TrialId donor, const Point& point) { state_.exploit(trial, donor, point); }
@@ -181,16 +177,12 @@ struct Pb2 {
   void on_end(TrialId trial, TrialState) { state_.end(trial); }
 
   Choice choose_next(const Pool& pool) const {
-    if (pool.more_trials && (population == 0 || state_.size() < static_cast<std::size_t>(population)))
-      return Choice::start_new();
-    const auto trial = state_.next();
-    if (!trial) return Choice::wait();
-    const auto& member = state_[*trial];
-    if (member.decided) return Choice::resume(*trial);
-    Rng rng = derived_rng(seed_, {static_cast<std::uint64_t>(*trial), 4, member.pauses});
-    const auto donor = state_.truncation(*trial, quantile, rng);
-    if (!donor) return Choice::resume(*trial);
-    return Choice::exploit(*trial, *donor, explored(*trial, *donor, rng));
+    return state_.choose(pool, population, [&](TrialId trial, const detail::PopulationMember& member) {
+      Rng rng = derived_rng(seed_, {static_cast<std::uint64_t>(trial), 4, member.pauses});
+      const auto donor = state_.truncation(trial, quantile, rng);
+      if (!donor) return Choice::resume(trial);
+      return Choice::exploit(trial, *donor, explored(trial, *donor, rng));
+    });
   }
 
   int max_steps() const { return max; }

@@ -76,11 +76,7 @@ struct Pbt {
   Decision on_report(const Progress& progress) {
     const bool pauses = state_.report(progress.trial, progress.steps, detail::ranked_loss(progress.loss()), interval,
                                       static_cast<std::size_t>(window));
-    if (progress.steps >= max) {
-      state_.retire(progress.trial);
-      return Decision::complete;
-    }
-    return pauses ? Decision::pause : Decision::go_on;
+    return state_.decide(progress, pauses, max);
   }
   void on_pause(TrialId trial) { state_.pause(trial); }
   void on_exploit(TrialId trial, TrialId donor, const Point& point) { state_.exploit(trial, donor, point); }
@@ -88,18 +84,15 @@ struct Pbt {
   void on_end(TrialId trial, TrialState) { state_.end(trial); }
 
   Choice choose_next(const Pool& pool) const {
-    if (pool.more_trials && (population == 0 || state_.size() < static_cast<std::size_t>(population)))
-      return Choice::start_new();
-    const auto trial = state_.next();
-    if (!trial) return Choice::wait();
-    const auto& member = state_[*trial];
-    if (member.decided || member.steps < burn_in) return Choice::resume(*trial);
-    Rng rng = derived_rng(seed_, {static_cast<std::uint64_t>(*trial), 3, member.pauses});
-    const auto donor = exploit == Exploit::truncation ? state_.truncation(*trial, quantile, rng) : by_test(*trial, rng);
-    if (!donor) return Choice::resume(*trial);
-    Point point = state_[*donor].point;
-    if (space_) point = detail::explored(*space_, point, dimensions_, resample, factor, rng);
-    return Choice::exploit(*trial, *donor, std::move(point));
+    return state_.choose(pool, population, [&](TrialId trial, const detail::PopulationMember& member) {
+      if (member.steps < burn_in) return Choice::resume(trial);
+      Rng rng = derived_rng(seed_, {static_cast<std::uint64_t>(trial), 3, member.pauses});
+      const auto donor = exploit == Exploit::truncation ? state_.truncation(trial, quantile, rng) : by_test(trial, rng);
+      if (!donor) return Choice::resume(trial);
+      Point point = state_[*donor].point;
+      if (space_) point = detail::explored(*space_, point, dimensions_, resample, factor, rng);
+      return Choice::exploit(trial, *donor, std::move(point));
+    });
   }
 
   int max_steps() const { return max; }

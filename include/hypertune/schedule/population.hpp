@@ -90,8 +90,26 @@ class Population {
     waiting_.erase({found->second.steps, trial});
   }
 
-  /// The trial has done all its steps, but is not over yet: nothing can be trained any more from its state.
-  void retire(TrialId trial) { members_[trial].scored = false; }
+  /// The decision on a report that report() has seen. A trial that has done all its `max` steps is not over yet, but
+  /// nothing can be trained any more from its state.
+  Decision decide(const Progress& progress, bool pauses, int max) {
+    if (progress.steps >= max) {
+      members_[progress.trial].scored = false;
+      return Decision::complete;
+    }
+    return pauses ? Decision::pause : Decision::go_on;
+  }
+
+  /// What to do with a free slot: fill a population of `wanted` members (0: all there are), then let the paused ones go
+  /// on in turn. `turn(trial, member)` says how, where that is not decided yet.
+  template <class Turn>
+  Choice choose(const Pool& pool, int wanted, const Turn& turn) const {
+    if (pool.more_trials && (wanted == 0 || size() < static_cast<std::size_t>(wanted))) return Choice::start_new();
+    const auto trial = next();
+    if (!trial) return Choice::wait();
+    const auto& member = members_.at(*trial);
+    return member.decided ? Choice::resume(*trial) : turn(*trial, member);
+  }
 
   /// The paused member with the fewest steps.
   std::optional<TrialId> next() const {
