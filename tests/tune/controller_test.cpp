@@ -510,6 +510,60 @@ TEST_CASE("checkpoints that a trial may restore from are kept until it has start
   CHECK(bench.records<record::CheckpointDropped>().front().checkpoint == Bench::sealed(0, 1, 100));
 }
 
+TEST_CASE("a trial that takes over a state of fewer steps keeps what it saves from then on") {
+  Bench bench({.samples = 2, .checkpoint = {.keep = 1}}, {host("a")});
+  bench.script().on_report = [](const ht::Progress&) { return Decision::pause; };
+  bench.fill().report(0, 1);  // the donor: it stays at its first step
+  bench.checkpoint(0, 1);
+  bench.send(ht::Paused{0, 0, false});
+  bench.report(1, 9);
+  bench.checkpoint(1, 1);
+  bench.script().choose_next = [](const ht::Pool&) { return Choice::resume(1); };
+  for (ht::Attempt attempt = 1; attempt < 4; ++attempt) {  // three more steps, in an attempt each
+    const int steps = static_cast<int>(attempt);
+    bench.send(ht::Paused{1, attempt - 1, false});
+    bench.send(ht::Started{1, attempt, steps});
+    bench.report(1, 9, attempt);
+    bench.checkpoint(1, steps + 1, attempt);
+  }
+  bench.script().choose_next = [](const ht::Pool&) { return Choice::exploit(1, 0, ht::Point{7.0}); };
+  CHECK(bench.send(ht::Paused{1, 3, false}).records<record::TrialMutated>().size() == 1);
+  CHECK(bench.commands<ht::Launch>().at(0).restore.front() == Bench::sealed(0, 1));
+  bench.script().choose_next = [](const ht::Pool&) { return Choice::resume(1); };
+
+  const auto save = [&](int steps, ht::Attempt attempt) {
+    bench.send(ht::Started{1, attempt, steps - 1}).report(1, 5, attempt);
+    std::set<std::string> dropped;
+    bench.checkpoint(1, steps, attempt);
+    for (const auto& drop : bench.records<record::CheckpointDropped>()) dropped.insert(drop.checkpoint.name);
+    return dropped;
+  };
+  CHECK(save(2, 4) == std::set<std::string>{"step-4"});  // of the past that it has left
+  const auto next = bench.send(ht::Paused{1, 4, false}).command<ht::Launch>();
+  REQUIRE(next.restore.size() == 2);
+  CHECK(next.restore.at(0) == Bench::sealed(1, 2));
+  CHECK(next.restore.at(1) == Bench::sealed(0, 1));
+  // A name of the past that it has left is given again, as its checkpoint is gone.
+  CHECK(save(3, 5) == std::set<std::string>{"step-2"});
+  CHECK(bench.send(ht::Paused{1, 5, false}).command<ht::Launch>().restore.front() == Bench::sealed(1, 3));
+  CHECK(save(4, 6) == std::set<std::string>{"step-3"});
+  CHECK(bench.send(ht::Paused{1, 6, false}).command<ht::Launch>().restore.front() == Bench::sealed(1, 4));
+}
+
+TEST_CASE("what a donor is still saving is waited for") {
+  Bench bench({.samples = 2}, {host("a", 2)});
+  bench.script().on_report = [](const ht::Progress&) { return Decision::pause; };
+  bench.fill().report(0, 1).report(1, 9);
+  bench.script().choose_next = [](const ht::Pool& pool) {
+    return pool.paused > 0 ? Choice::exploit(1, 0, ht::Point{7.0}) : Choice::wait();
+  };
+  bench.checkpoint(1, 1).send(ht::Paused{1, 0, false});
+  CHECK(bench.commands<ht::Launch>().empty());
+  bench.checkpoint(0, 1);
+  CHECK(bench.commands<ht::Launch>().empty());
+  CHECK(bench.send(ht::Paused{0, 0, false}).commands<ht::Launch>().at(0).restore.front() == Bench::sealed(0, 1));
+}
+
 TEST_CASE("a checkpoint that is lost is offered no more") {
   Bench bench({.samples = 1, .failures = {.max = 5}, .checkpoint = {.every = 1}});
   bench.fill().report(0);

@@ -177,13 +177,14 @@ class Controller {
   void end_experiment(const std::string& why, Outcome& out);
   void end_trial(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out, bool at_limit = false);
   void end_stopped(TrialId trial, const LiveTrial& run, Outcome& out);
+  bool is_leaving(TrialId trial) const;
   LiveTrial leave(TrialId trial);  // gives the slot back
   void keep(const CheckpointInfo& checkpoint, Outcome& out);
   void drop(const CheckpointInfo& checkpoint, const std::string& why, Outcome& out);
   void drop_superfluous(Outcome& out);
   void unpin(LiveTrial& run);
   void release_base(TrialId trial);
-  void settle_takeover(TrialId trial, const CheckpointInfo& fresh);
+  void settle_takeover(TrialId trial);
   std::vector<TrialId> live_ids() const;
 
   bool more_trials() const {

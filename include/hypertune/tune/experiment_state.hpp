@@ -266,6 +266,9 @@ class ExperimentState {
     if (!entry.foreign) scheduler_.on_exploit(r.trial, r.donor, entry.point);
   }
   void on(const record::CheckpointDropped& r) {
+    // Its name is free again, for one made since.
+    if (const auto found = takeovers_.find(r.trial); found != takeovers_.end())
+      found->second.before.erase(r.checkpoint.name);
     const auto found = checkpoints_.find(r.trial);
     if (found == checkpoints_.end()) return;
     std::erase_if(found->second, [&](const auto& c) { return c.name == r.checkpoint.name; });

@@ -14,8 +14,9 @@ inline void Controller::track(const record::Any& what) {
   else if (const auto* paused = std::get_if<record::TrialPaused>(&what))
     host_of_.erase(paused->trial);
   else if (const auto* sealed = std::get_if<record::TrialCheckpointed>(&what)) {
+    // First: one of a longer past that leads nowhere must not pass for newer than this.
+    if (bases_.contains(sealed->trial)) settle_takeover(sealed->trial);
     retention_.add(sealed->checkpoint, state_.last_loss(sealed->trial));
-    if (bases_.contains(sealed->trial)) settle_takeover(sealed->trial, sealed->checkpoint);
   } else if (const auto* mutated = std::get_if<record::TrialMutated>(&what)) {
     release_base(mutated->trial);
     if (retention_.pin(mutated->checkpoint)) bases_.emplace(mutated->trial, mutated->checkpoint);
@@ -40,13 +41,13 @@ inline void Controller::release_base(TrialId trial) {
 }
 
 // It has saved: what it had saved before it took over another one's state leads nowhere.
-inline void Controller::settle_takeover(TrialId trial, const CheckpointInfo& fresh) {
+inline void Controller::settle_takeover(TrialId trial) {
   release_base(trial);
   const auto* names = state_.superseded(trial);
   if (names == nullptr) return;
   const auto held = state_.checkpoints(trial);
   for (const auto& checkpoint : std::vector<CheckpointInfo>(held.begin(), held.end()))
-    if (checkpoint != fresh && names->contains(checkpoint.name)) retention_.supersede(checkpoint);
+    if (names->contains(checkpoint.name)) retention_.supersede(checkpoint);
 }
 
 // Replay: the order in which the earlier run would have started what was pending.
@@ -264,9 +265,11 @@ inline bool Controller::start_chosen(Outcome& out) {
     if (!exists || is_final(state_.trials()[choice.trial].state))
       fail(Errc::usage, "the scheduler chose trial {}, which {}", choice.trial,
            exists ? "has ended" : "does not exist");
-    // A scheduler takes a trial for paused once it has said so, but the run may still be leaving its slot. The slot
-    // here waits for it: the event that frees the other one asks again.
-    if (state_.trials()[choice.trial].state != TrialState::paused) {
+    // A scheduler takes a trial for paused once it has said so, but the run may still be leaving its slot; and a donor
+    // may still be saving the state that it is to give. The slot here waits for it: the event that frees the other one
+    // asks again.
+    const bool leaves = state_.trials()[choice.trial].state != TrialState::paused;
+    if (leaves || (choice.kind == Choice::Kind::exploit && is_leaving(choice.donor))) {
       give_back();
       return false;
     }
@@ -599,6 +602,11 @@ inline void Controller::abandon(Seconds now, Outcome& out) {
   interrupted_ = true;
   for (const TrialId trial : live_ids()) on(Stopped{trial, attempt(trial)}, out);
   fill(now, out);
+}
+
+inline bool Controller::is_leaving(TrialId trial) const {
+  const auto found = live_.find(trial);
+  return found != live_.end() && found->second.phase != Phase::running;
 }
 
 inline LiveTrial Controller::leave(TrialId trial) {
