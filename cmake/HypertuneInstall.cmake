@@ -10,8 +10,8 @@ foreach(backend ${backends})
     FILES_MATCHING PATTERN "*.hpp")
 endforeach()
 
-set_target_properties(hypertune_compiled PROPERTIES EXCLUDE_FROM_ALL OFF)
-install(TARGETS hypertune hypertune_compiled hypertune_local EXPORT hypertune
+set_target_properties(hypertune_compiled hypertune_ssh PROPERTIES EXCLUDE_FROM_ALL OFF)
+install(TARGETS hypertune hypertune_compiled hypertune_local hypertune_ssh EXPORT hypertune
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 install(EXPORT hypertune NAMESPACE hypertune:: FILE hypertuneTargets.cmake DESTINATION ${package_dir}
   COMPONENT development)

@@ -42,6 +42,17 @@ target_include_directories(hypertune_local INTERFACE
   $<BUILD_INTERFACE:${hypertune_root}/backends/local/include>)
 target_link_libraries(hypertune_local INTERFACE hypertune)
 
+# Trials on other machines over the user's own OpenSSH client. What it defines stands below impl/ in its headers and is
+# compiled once here. Built only where something links it.
+file(GLOB hypertune_ssh_sources CONFIGURE_DEPENDS ${hypertune_root}/backends/ssh/src/*.cpp)
+add_library(hypertune_ssh STATIC EXCLUDE_FROM_ALL ${hypertune_ssh_sources})
+add_library(hypertune::ssh ALIAS hypertune_ssh)
+set_target_properties(hypertune_ssh PROPERTIES EXPORT_NAME ssh POSITION_INDEPENDENT_CODE ON)
+target_include_directories(hypertune_ssh PUBLIC
+  $<BUILD_INTERFACE:${hypertune_root}/backends/ssh/include>)
+target_compile_definitions(hypertune_ssh PUBLIC HYPERTUNE_SSH_COMPILED)
+target_link_libraries(hypertune_ssh PUBLIC hypertune_compiled hypertune_local)
+
 # sweep.yaml: the same spaces, algorithms and options, read from YAML.
 if(yaml-cpp_FOUND)
   add_library(hypertune_yaml INTERFACE)
@@ -59,3 +70,4 @@ target_compile_options(hypertune_warnings INTERFACE -Wall -Wextra -Wpedantic
   # g++ 12: false alarms on Asio's awaitable_frame_base, on moved variants, and on std::string where it is optimised
   $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete -Wno-maybe-uninitialized -Wno-restrict>)
 target_link_libraries(hypertune_compiled PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+target_link_libraries(hypertune_ssh PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)

@@ -1,0 +1,64 @@
+// HostSource: where the list of hosts comes from, asked again and again while a run goes on.
+#pragma once
+
+#include <hypertune/ssh/host_list.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hypertune::ssh {
+
+/// What has changed since the last look.
+struct HostChange {
+  HostList joined;                     ///< new ones, and those whose resources have changed
+  std::vector<std::string> left;       ///< names of those that are listed no more, or have changed
+  std::optional<std::string> trouble;  ///< the list could not be read: the last one still holds
+  bool empty() const { return joined.empty() && left.empty() && !trouble; }
+};
+
+/// A value: a copy is a source of its own. Not thread-safe.
+class HostSource {
+ public:
+  HostSource() = default;                                ///< no hosts
+  HostSource(HostList hosts);                            // NOLINT: a list is a source that does not change
+  HostSource(std::vector<std::string> names);            // NOLINT
+  HostSource(std::initializer_list<const char*> names);  // NOLINT: {"host1", "host2"}
+
+  /// A file of parse_host_lines(); what is written to it during the run counts.
+  static HostSource file(std::filesystem::path file, Seconds interval = 5);
+  /// A program that prints the hosts (parse_hosts()). It has `timeout` to do so.
+  static HostSource command(std::vector<std::string> arguments, Seconds interval = 10, Seconds timeout = 30);
+  /// A function of the program, called by poll(). It may throw: then the last list holds.
+  static HostSource callback(std::function<HostList()> hosts, Seconds interval = 5);
+  /// The Slurm allocation that this program runs in.
+  static HostSource slurm();
+
+  /// Looks now. The first call throws what goes wrong; a later one puts it into `trouble`.
+  HostChange poll();
+  /// The hosts of the last look.
+  const HostList& hosts() const { return last_; }
+  /// Seconds after which another look is worth while; 0: the list never changes.
+  Seconds interval() const { return interval_; }
+  /// What it is, for messages: "the hosts of 'hosts.txt'".
+  const std::string& what() const { return what_; }
+
+ private:
+  HostSource(std::function<HostList()> read, Seconds interval, std::string what);
+
+  std::function<HostList()> read_;
+  Seconds interval_ = 0;
+  std::string what_ = "the list of hosts";
+  HostList last_;
+  bool looked_ = false;
+};
+
+}  // namespace hypertune::ssh
+
+#ifndef HYPERTUNE_SSH_COMPILED
+#include <hypertune/ssh/impl/host_source.hpp>
+#endif

@@ -1,0 +1,24 @@
+// From arguments to one line for the shell at the other end.
+#pragma once
+
+#include <hypertune/ssh/linkage.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hypertune::ssh {
+
+/// One word for a POSIX shell: 'it'\''s'.
+std::string shell_quote(std::string_view word);
+
+/// A line that makes the login shell of an account, whichever it is (sh, bash, zsh, csh, fish), run exactly these
+/// arguments, byte by byte, in place of itself. Error of kind `usage` if there are none, or one has a NUL, or all are
+/// longer than a remote command can be (about 120 KiB).
+std::string remote_command_line(const std::vector<std::string>& arguments);
+
+}  // namespace hypertune::ssh
+
+#ifndef HYPERTUNE_SSH_COMPILED
+#include <hypertune/ssh/impl/quote.hpp>
+#endif
