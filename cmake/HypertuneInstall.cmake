@@ -20,6 +20,12 @@ if(TARGET hypertune_yaml)   # in a file of its own: a consumer without yaml-cpp 
   install(EXPORT hypertune_yaml NAMESPACE hypertune:: FILE hypertuneYamlTargets.cmake DESTINATION ${package_dir}
     COMPONENT development)
 endif()
+if(TARGET hypertune_transfer)
+  set_target_properties(hypertune_transfer PROPERTIES EXCLUDE_FROM_ALL OFF)
+  install(TARGETS hypertune_transfer EXPORT hypertune_transfer ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+  install(EXPORT hypertune_transfer NAMESPACE hypertune:: FILE hypertuneTransferTargets.cmake DESTINATION ${package_dir}
+    COMPONENT development)
+endif()
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/hypertuneConfig.cmake.in
   ${PROJECT_BINARY_DIR}/hypertuneConfig.cmake INSTALL_DESTINATION ${package_dir})

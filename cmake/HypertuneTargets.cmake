@@ -61,6 +61,23 @@ if(yaml-cpp_FOUND)
   target_link_libraries(hypertune_yaml INTERFACE hypertune_local yaml-cpp::yaml-cpp)
 endif()
 
+# Checkpoints between nodes over HTTP. Compiled, so that Beast, OpenSSL and zstd stay out of whoever uses it.
+find_package(OpenSSL 3.0 QUIET)
+find_path(HYPERTUNE_ZSTD_INCLUDE zstd.h)
+find_library(HYPERTUNE_ZSTD_LIBRARY zstd)
+mark_as_advanced(HYPERTUNE_ZSTD_INCLUDE HYPERTUNE_ZSTD_LIBRARY)
+if(OpenSSL_FOUND AND HYPERTUNE_ZSTD_INCLUDE AND HYPERTUNE_ZSTD_LIBRARY)
+  file(GLOB hypertune_transfer_sources CONFIGURE_DEPENDS ${hypertune_root}/src/transfer/*.cpp)
+  add_library(hypertune_transfer STATIC EXCLUDE_FROM_ALL ${hypertune_transfer_sources})
+  add_library(hypertune::transfer ALIAS hypertune_transfer)
+  set_target_properties(hypertune_transfer PROPERTIES EXPORT_NAME transfer POSITION_INDEPENDENT_CODE ON)
+  target_link_libraries(hypertune_transfer PUBLIC hypertune PRIVATE OpenSSL::SSL OpenSSL::Crypto
+    $<BUILD_INTERFACE:${HYPERTUNE_ZSTD_LIBRARY}> $<INSTALL_INTERFACE:zstd>)
+  target_include_directories(hypertune_transfer PRIVATE $<BUILD_INTERFACE:${HYPERTUNE_ZSTD_INCLUDE}>)
+else()
+  message(STATUS "hypertune: without OpenSSL 3 and zstd (libssl-dev, libzstd-dev) there is no hypertune::transfer")
+endif()
+
 # Warnings for hypertune's own executables; a consumer's flags are its own business.
 add_library(hypertune_warnings INTERFACE)
 target_compile_options(hypertune_warnings INTERFACE -Wall -Wextra -Wpedantic
@@ -71,3 +88,6 @@ target_compile_options(hypertune_warnings INTERFACE -Wall -Wextra -Wpedantic
   $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete -Wno-maybe-uninitialized -Wno-restrict>)
 target_link_libraries(hypertune_compiled PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 target_link_libraries(hypertune_ssh PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+if(TARGET hypertune_transfer)
+  target_link_libraries(hypertune_transfer PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+endif()

@@ -1,0 +1,44 @@
+// Endpoint: where checkpoints can be fetched from, and how its peers are known.
+#pragma once
+
+#include <hypertune/checkpoint/transfer/secret.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace hypertune {
+
+/// A unix domain socket: on this host, or forwarded from another one by `ssh -L` or `ssh -O forward`.
+struct UnixSocket {
+  std::filesystem::path path;
+  friend bool operator==(const UnixSocket&, const UnixSocket&) = default;
+};
+
+struct Tcp {
+  std::string address = "127.0.0.1";  ///< a number or a host name; "::1" without brackets
+  std::uint16_t port = 0;             ///< 0, for a server: any free one
+  friend bool operator==(const Tcp&, const Tcp&) = default;
+};
+
+/// The experiment's folder on a disk that both nodes see.
+struct SharedDirectory {
+  std::filesystem::path path;
+  friend bool operator==(const SharedDirectory&, const SharedDirectory&) = default;
+};
+
+struct Endpoint {
+  std::variant<UnixSocket, Tcp, SharedDirectory> address;
+  std::string certificate;  ///< the fingerprint of the server's TlsIdentity; empty: no TLS
+  Secret token;             ///< the experiment's; empty: none
+
+  /// "unix:/run/x.sock", "http://127.0.0.1:4711", "https://10.0.0.7:4711#<fingerprint>", "https+unix:/run/x.sock#…",
+  /// "file:/shared/digits". Never shows the token.
+  std::string to_string() const;
+  /// The inverse; the token is set apart. Error of kind `input` if the text is none of these.
+  static Endpoint parse(std::string_view text);
+};
+
+}  // namespace hypertune

@@ -1,0 +1,27 @@
+// TlsIdentity: a certificate of an experiment's own, which its peers know by its fingerprint.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace hypertune {
+
+/// A certificate and its key (ECDSA P-256). There is no authority: peers pin the fingerprint, which the driver hands
+/// out over a channel that is trusted already. Needs hypertune::transfer.
+struct TlsIdentity {
+  std::string certificate;  ///< PEM
+  std::string private_key;  ///< PEM; a secret
+
+  /// A new one, valid from a day ago (clocks differ) for `days`.
+  static TlsIdentity generate(std::string_view experiment, int days = 365);
+  /// Both in one file. Error of kind `usage` if others than its owner may read it, `io` or `input` if it is no such
+  /// file.
+  static TlsIdentity from_file(const std::filesystem::path& path);
+  /// Into a new file that only its owner can read.
+  void write_file(const std::filesystem::path& path) const;
+  /// SHA-256 of the certificate: 64 hexadecimal digits.
+  std::string fingerprint() const;
+};
+
+}  // namespace hypertune

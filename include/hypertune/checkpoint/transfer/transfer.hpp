@@ -1,0 +1,9 @@
+// Checkpoints between nodes: all of it. Not part of <hypertune/hypertune.hpp>; link hypertune::transfer.
+#pragma once
+
+#include <hypertune/checkpoint/transfer/endpoint.hpp>
+#include <hypertune/checkpoint/transfer/fetch.hpp>
+#include <hypertune/checkpoint/transfer/secret.hpp>
+#include <hypertune/checkpoint/transfer/server.hpp>
+#include <hypertune/checkpoint/transfer/tls_identity.hpp>
+#include <hypertune/checkpoint/transfer/token_bucket.hpp>

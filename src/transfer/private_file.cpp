@@ -1,0 +1,49 @@
+// Part of hypertune::transfer.
+#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/transfer/impl/private_file.hpp>
+#include <hypertune/error.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace hypertune::detail {
+
+std::string error_text(int error) { return std::generic_category().message(error); }
+
+std::string read_private_file(const std::filesystem::path& path, std::size_t longest) {
+  const Descriptor file = open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_NONBLOCK);
+  struct stat status{};
+  if (!file || ::fstat(file.get(), &status) != 0)
+    fail(Errc::io, "cannot open '{}': {}", path.string(), error_text(errno));
+  if (!S_ISREG(status.st_mode)) fail(Errc::usage, "'{}' is no ordinary file", path.string());
+  if ((status.st_mode & 077U) != 0)
+    fail(Errc::usage, "'{}' holds a secret, but others may read it: chmod 600 it", path.string());
+  std::string text(longest + 1, '\0');
+  std::size_t have = 0;
+  while (have < text.size()) {
+    const ssize_t n = read_some(file.get(), text.data() + have, text.size() - have);
+    if (n < 0) fail(Errc::io, "cannot read '{}': {}", path.string(), error_text(errno));
+    if (n == 0) break;
+    have += static_cast<std::size_t>(n);
+  }
+  if (have > longest) fail(Errc::usage, "'{}' is longer than what it should hold", path.string());
+  text.resize(have);
+  return text;
+}
+
+void write_private_file(const std::filesystem::path& path, std::string_view text) {
+  const Descriptor file = open_at(AT_FDCWD, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  if (!file) fail(Errc::io, "cannot create '{}': {}", path.string(), error_text(errno));
+  while (!text.empty()) {
+    const ssize_t n = ::write(file.get(), text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(Errc::io, "cannot write '{}': {}", path.string(), error_text(errno));
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+}  // namespace hypertune::detail
