@@ -34,7 +34,7 @@ struct HostFacts {
 
 /// How a remote command ended.
 struct RunResult {
-  int exit = 0;  ///< exit code; 128 + the signal's number if a signal ended it
+  int exit = 0;  ///< exit code; 255 also if a signal ended it
   std::string out, err;
   bool ok() const { return exit == 0; }
 };

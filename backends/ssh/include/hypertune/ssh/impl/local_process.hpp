@@ -1,0 +1,230 @@
+// LocalProcess: a program of this machine with its standard streams in pipes, waited for with bounds.
+#pragma once
+
+#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/error.hpp>
+#include <hypertune/ssh/linkage.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+extern char** environ;  // NOLINT: unistd.h has it with _GNU_SOURCE only
+
+namespace hypertune::ssh::detail {
+
+using hypertune::detail::Descriptor;
+
+inline double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+inline int poll_milliseconds(double until) {
+  return static_cast<int>(std::clamp((until - steady_seconds()) * 1000 + 1, 0.0, 3.6e6));
+}
+
+inline std::pair<Descriptor, Descriptor> make_pipe() {
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+    fail(Errc::io, "cannot make a pipe: {}; are too many files open (ulimit -n)?",
+         std::generic_category().message(errno));
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+/// How a process ended, or that it was ended at a bound.
+struct ProcessOutcome {
+  int status = 0;          ///< of wait(2)
+  bool late = false;       ///< ended by us: the deadline, or nothing moved for too long
+  bool too_much = false;   ///< ended by us: it printed more than allowed
+  bool input_cut = false;  ///< it did not read all of its input
+  int exit_code() const { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+};
+
+struct ProcessBounds {
+  double deadline = 60;  ///< seconds
+  double stall = 1e6;    ///< seconds without a byte in or out
+  std::size_t max_output = std::size_t{64} << 20U;
+};
+
+/// Pieces of the input; empty: no more. Pieces of the output; false: enough, end it.
+using NextInput = std::function<std::string_view()>;
+using TakeOutput = std::function<bool(std::string_view)>;
+
+/// Starts a program, found in PATH, in a process group of its own. errno if it cannot be started.
+inline int spawn(const std::vector<std::string>& arguments, int in, int out, int err, pid_t& pid) {
+  std::vector<char*> argv;
+  for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  ::posix_spawn_file_actions_init(&files);
+  ::posix_spawnattr_init(&attributes);
+  // Above the three first, so that none overwrites another.
+  const Descriptor in_copy(::fcntl(in, F_DUPFD_CLOEXEC, 3)), out_copy(::fcntl(out, F_DUPFD_CLOEXEC, 3)),
+      err_copy(::fcntl(err, F_DUPFD_CLOEXEC, 3));
+  ::posix_spawn_file_actions_adddup2(&files, in_copy.get(), STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&files, out_copy.get(), STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&files, err_copy.get(), STDERR_FILENO);
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+  ::posix_spawn_file_actions_addclosefrom_np(&files, 3);
+#endif
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigdefault(&attributes, &all);
+  ::posix_spawnattr_setpgroup(&attributes, 0);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  const int error = ::posix_spawnp(&pid, argv[0], &files, &attributes, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&files);
+  ::posix_spawnattr_destroy(&attributes);
+  return error;
+}
+
+inline int wait_for(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+  return status;
+}
+
+/// Runs a program to its end. `not_started` is called with errno if it cannot be started, and must throw.
+inline ProcessOutcome run_process(const std::vector<std::string>& arguments, const NextInput& next,
+                                  const TakeOutput& take_out, const TakeOutput& take_err, const ProcessBounds& bounds,
+                                  const std::function<void(int)>& not_started) {
+  auto [in_read, in_write] = make_pipe();
+  auto [out_read, out_write] = make_pipe();
+  auto [err_read, err_write] = make_pipe();
+  ::fcntl(in_write.get(), F_SETPIPE_SZ, 1 << 20);  // fewer switches between the two sides; as far as it is allowed
+  ::fcntl(out_read.get(), F_SETPIPE_SZ, 1 << 20);
+  pid_t pid = -1;
+  if (const int error = spawn(arguments, in_read.get(), out_write.get(), err_write.get(), pid); error != 0) {
+    not_started(error);
+    fail(Errc::io, "cannot run '{}': {}", arguments.front(), std::generic_category().message(error));
+  }
+  in_read = Descriptor();
+  out_write = Descriptor();
+  err_write = Descriptor();
+  for (const auto* end : {&in_write, &out_read, &err_read}) ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
+  // A write into a pipe that nobody reads must be an error here, not a signal for the program.
+  struct NoSigpipe {
+    NoSigpipe() {
+      sigemptyset(&pipe);
+      sigaddset(&pipe, SIGPIPE);
+      ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    }
+    ~NoSigpipe() {
+      const timespec now{};
+      if (sigismember(&before, SIGPIPE) == 0) {
+        while (::sigtimedwait(&pipe, nullptr, &now) > 0) {}
+        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      }
+    }
+    sigset_t pipe{}, before{};
+  };
+  const NoSigpipe no_sigpipe;
+  struct Ended {  // whatever is thrown on the way: no process is left
+    ~Ended() {
+      if (pid <= 0) return;
+      ::kill(-pid, SIGKILL);
+      ::kill(pid, SIGKILL);
+      wait_for(pid);
+    }
+    pid_t pid;
+  } ended{pid};
+  const Descriptor exit_event(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!exit_event) fail(Errc::io, "cannot watch '{}': {}", arguments.front(), std::generic_category().message(errno));
+
+  ProcessOutcome outcome;
+  const double begin = steady_seconds();
+  double until = begin + bounds.deadline, moved = begin;
+  bool exited = false, more_input = true;
+  std::string_view piece;
+  std::size_t out_size = 0, err_size = 0;
+  const auto buffer = std::make_unique_for_overwrite<char[]>(std::size_t{256} << 10U);
+  const auto kill_now = [&] {
+    ::kill(-pid, SIGTERM);
+    ::kill(-pid, SIGKILL);
+  };
+  const auto read_from = [&](Descriptor& end, const TakeOutput& take, std::size_t& size) {
+    const ssize_t n = hypertune::detail::read_some(end.get(), buffer.get(), std::size_t{256} << 10U);
+    if (n < 0 && errno == EAGAIN) return;
+    if (n <= 0) {
+      end = Descriptor();
+      return;
+    }
+    moved = steady_seconds();
+    size += static_cast<std::size_t>(n);
+    if (size > bounds.max_output || !take(std::string_view(buffer.get(), static_cast<std::size_t>(n)))) {
+      outcome.too_much = true;
+      kill_now();
+      end = Descriptor();
+    }
+  };
+  while (!exited || out_read || err_read) {
+    if (in_write && piece.empty() && more_input) {
+      piece = next ? next() : std::string_view();
+      more_input = !piece.empty();
+      if (!more_input) in_write = Descriptor();
+    }
+    std::array<pollfd, 4> polled{pollfd{.fd = exited ? -1 : exit_event.get(), .events = POLLIN, .revents = 0},
+                                 pollfd{.fd = in_write ? in_write.get() : -1, .events = POLLOUT, .revents = 0},
+                                 pollfd{.fd = out_read ? out_read.get() : -1, .events = POLLIN, .revents = 0},
+                                 pollfd{.fd = err_read ? err_read.get() : -1, .events = POLLIN, .revents = 0}};
+    const double bound = std::min(until, exited ? until : moved + bounds.stall);
+    const int ready = ::poll(polled.data(), polled.size(), poll_milliseconds(bound));
+    if (ready < 0 && errno != EINTR) fail(Errc::io, "cannot poll: {}", std::generic_category().message(errno));
+    if (ready <= 0) {
+      if (steady_seconds() < bound) continue;
+      if (exited || outcome.late) break;  // who else holds its pipes open does not matter
+      outcome.late = true;
+      kill_now();
+      until = steady_seconds() + 2;
+      moved = until;
+      continue;
+    }
+    if (polled[1].revents != 0) {
+      const ssize_t n = ::write(in_write.get(), piece.data(), piece.size());
+      if (n > 0) {
+        piece.remove_prefix(static_cast<std::size_t>(n));
+        moved = steady_seconds();
+      } else if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        outcome.input_cut = true;
+        in_write = Descriptor();
+        more_input = false;
+      }
+    }
+    if (polled[2].revents != 0) read_from(out_read, take_out, out_size);
+    if (polled[3].revents != 0) read_from(err_read, take_err, err_size);
+    if (polled[0].revents != 0 && !exited) {
+      exited = true;
+      outcome.input_cut = outcome.input_cut || static_cast<bool>(in_write);
+      in_write = Descriptor();
+      more_input = false;
+      until = steady_seconds() + 1;  // for what is still in its pipes
+    }
+  }
+  if (!exited) ::kill(pid, SIGKILL);
+  outcome.status = wait_for(pid);
+  ended.pid = -1;
+  return outcome;
+}
+
+}  // namespace hypertune::ssh::detail
