@@ -61,6 +61,16 @@ if(yaml-cpp_FOUND)
   target_link_libraries(hypertune_yaml INTERFACE hypertune_local yaml-cpp::yaml-cpp)
 endif()
 
+# CLUSTER.yaml, providers of machines, the launcher and the autoscaler. Compiled like hypertune::ssh.
+if(yaml-cpp_FOUND)
+  file(GLOB hypertune_cluster_sources CONFIGURE_DEPENDS ${hypertune_root}/src/cluster/*.cpp)
+  add_library(hypertune_cluster STATIC EXCLUDE_FROM_ALL ${hypertune_cluster_sources})
+  add_library(hypertune::cluster ALIAS hypertune_cluster)
+  set_target_properties(hypertune_cluster PROPERTIES EXPORT_NAME cluster POSITION_INDEPENDENT_CODE ON)
+  target_compile_definitions(hypertune_cluster PUBLIC HYPERTUNE_CLUSTER_COMPILED)
+  target_link_libraries(hypertune_cluster PUBLIC hypertune_yaml hypertune_ssh)
+endif()
+
 # Checkpoints between nodes over HTTP. Compiled, so that Beast, OpenSSL and zstd stay out of whoever uses it.
 find_package(OpenSSL 3.0 QUIET)
 find_path(HYPERTUNE_ZSTD_INCLUDE zstd.h)
@@ -88,6 +98,9 @@ target_compile_options(hypertune_warnings INTERFACE -Wall -Wextra -Wpedantic
   $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete -Wno-maybe-uninitialized -Wno-restrict>)
 target_link_libraries(hypertune_compiled PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 target_link_libraries(hypertune_ssh PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+if(TARGET hypertune_cluster)
+  target_link_libraries(hypertune_cluster PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+endif()
 if(TARGET hypertune_transfer)
   target_link_libraries(hypertune_transfer PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 endif()

@@ -1,0 +1,66 @@
+// Reading JSON that others wrote, with complaints instead of surprises.
+#pragma once
+
+#include <hypertune/cluster/machine.hpp>
+
+#include <boost/json.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hypertune::cluster::detail {
+
+namespace json = boost::json;
+
+/// nullopt for what is no JSON.
+inline std::optional<json::value> parse_json(std::string_view text) {
+  json::error_code error;
+  json::parse_options options;
+  options.max_depth = 32;
+  auto value = json::parse(json::string_view(text.data(), text.size()), error, {}, options);
+  if (error) return std::nullopt;
+  return value;
+}
+
+/// Empty where there is no such text.
+inline std::string text_of(const json::object& object, std::string_view key) {
+  const auto* value = object.if_contains(json::string_view(key.data(), key.size()));
+  const auto* text = value != nullptr ? value->if_string() : nullptr;
+  return text != nullptr ? std::string(text->data(), text->size()) : std::string();
+}
+
+inline double number_of(const json::object& object, std::string_view key, double fallback = 0) {
+  const auto* value = object.if_contains(json::string_view(key.data(), key.size()));
+  if (value == nullptr || !value->is_number()) return fallback;
+  json::error_code error;
+  const double x = value->to_number<double>(error);
+  return error ? fallback : x;
+}
+
+inline bool flag_of(const json::object& object, std::string_view key) {
+  const auto* value = object.if_contains(json::string_view(key.data(), key.size()));
+  const auto* flag = value != nullptr ? value->if_bool() : nullptr;
+  return flag != nullptr && *flag;
+}
+
+/// Something that may stand in a command line of ours as a name: no option, no spaces, nothing unprintable.
+inline bool is_plain_name(std::string_view text) {
+  return !text.empty() && text.size() <= 255 && text.front() != '-' &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) {
+           return c > 0x20 && c != 0x7f && c != '\'' && c != '"' && c != '`' && c != '$' && c != ';' && c != '\\';
+         });
+}
+
+inline std::string excerpt(std::string_view text, std::size_t most = 120) {
+  while (!text.empty() && static_cast<unsigned char>(text.front()) <= 0x20) text.remove_prefix(1);
+  std::string out(text.substr(0, most));
+  if (text.size() > most) out += "…";
+  for (char& c : out)
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  while (!out.empty() && out.back() == ' ') out.pop_back();
+  return out;
+}
+
+}  // namespace hypertune::cluster::detail

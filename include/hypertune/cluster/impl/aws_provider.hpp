@@ -1,0 +1,290 @@
+// Definitions for AwsProvider.
+#pragma once
+
+#include <hypertune/cluster/detail/files.hpp>
+#include <hypertune/cluster/detail/json.hpp>
+#include <hypertune/cluster/linkage.hpp>
+#include <hypertune/cluster/providers.hpp>
+#include <hypertune/cluster/subprocess.hpp>
+
+#include <fmt/format.h>
+
+#include <array>
+#include <functional>
+
+namespace hypertune::cluster {
+namespace detail {
+
+// "An error occurred (InvalidAMIID.NotFound) when calling the RunInstances operation: …"
+inline std::string aws_code(const std::string& errors) {
+  constexpr std::string_view before = "An error occurred (";
+  const auto at = errors.find(before);
+  if (at == std::string::npos) return {};
+  const auto begin = at + before.size();
+  return errors.substr(begin, errors.find(')', begin) - begin);
+}
+
+inline std::string aws_message(const std::string& errors) {
+  const auto at = errors.find("An error occurred (");
+  return excerpt(at == std::string::npos ? std::string_view(errors) : std::string_view(errors).substr(at), 400);
+}
+
+// The same for the same token: a repeated request must be the same one.
+inline std::size_t choice_by(const std::string& token, std::size_t count) {
+  std::uint64_t hash = 1469598103934665603ULL;
+  for (const unsigned char c : token) hash = (hash ^ c) * 1099511628211ULL;
+  return static_cast<std::size_t>(hash % count);
+}
+
+HYPERTUNE_CLUSTER_INLINE ProviderFailure aws_failure(const std::string& errors) {
+  const auto code = aws_code(errors);
+  for (const char* known :
+       {"InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientReservedInstanceCapacity",
+        "InsufficientCapacity", "SpotMaxPriceTooLow", "MaxSpotInstanceCountExceeded", "InstanceLimitExceeded",
+        "VcpuLimitExceeded", "MaxSpotFleetRequestCountExceeded", "Unsupported", "InsufficientFreeAddressesInSubnet"})
+    if (code == known) return ProviderFailure::capacity;
+  if (code == "IncorrectSpotRequestState" || code == "UnsupportedOperation") return ProviderFailure::unsupported;
+  for (const char* start : {"Unauthorized", "AuthFailure", "Invalid", "Missing", "OptInRequired", "Validation",
+                            "RequestExpired", "ExpiredToken", "AccessDenied", "UnrecognizedClient", "Blocked",
+                            "IdempotentParameterMismatch", "PendingVerification"})
+    if (code.starts_with(start)) return ProviderFailure::invalid;
+  for (const char* said : {"Unable to locate credentials", "You must specify a region", "could not be found",
+                           "Parameter validation failed", "Invalid endpoint", "Unknown options"})
+    if (code.empty() && errors.find(said) != std::string::npos) return ProviderFailure::invalid;
+  return ProviderFailure::failed;
+}
+
+inline MachineState aws_state(std::string_view name) {
+  if (name == "running") return MachineState::running;
+  if (name == "stopping") return MachineState::stopping;
+  if (name == "stopped") return MachineState::stopped;
+  if (name == "shutting-down" || name == "terminated") return MachineState::terminated;
+  return MachineState::pending;
+}
+
+inline Machine aws_machine(const json::object& instance, bool internal) {
+  Machine machine;
+  machine.id = text_of(instance, "InstanceId");
+  if (const auto* state = instance.if_contains("State"); state != nullptr && state->is_object())
+    machine.state = aws_state(text_of(state->get_object(), "Name"));
+  if (!internal) machine.address = text_of(instance, "PublicDnsName");
+  if (!internal && machine.address.empty()) machine.address = text_of(instance, "PublicIpAddress");
+  if (machine.address.empty()) machine.address = text_of(instance, "PrivateIpAddress");
+  if (!is_plain_name(machine.address)) machine.address.clear();
+  machine.spot = text_of(instance, "InstanceLifecycle") == "spot";
+  if (const auto* tags = instance.if_contains("Tags"); tags != nullptr && tags->is_array())
+    for (const auto& entry : tags->get_array()) {
+      if (!entry.is_object()) continue;
+      const auto key = text_of(entry.get_object(), "Key"), value = text_of(entry.get_object(), "Value");
+      if (key == tag_token) machine.token = value;
+      if (key == tag_type) machine.node_type = value;
+      if (key == tag_role) machine.head = value == "head";
+    }
+  return machine;
+}
+
+}  // namespace detail
+
+HYPERTUNE_CLUSTER_INLINE AwsProvider::AwsProvider(const ClusterConfig& config, const std::filesystem::path& state)
+    : cluster_(config.name), config_(config.provider), lock_(detail::calls_lock(state)) {
+  auto file = config.auth.ssh_public_key;
+  if (file.empty() && !config.auth.ssh_private_key.empty()) file = config.auth.ssh_private_key.string() + ".pub";
+  if (file.empty()) return;
+  if (auto key = detail::read_file(file)) {
+    public_key_ = key->substr(0, key->find('\n'));
+  } else if (!config.auth.ssh_public_key.empty()) {
+    fail(Errc::input, "auth.ssh_public_key: '{}' cannot be read", file.string());
+  }
+}
+
+HYPERTUNE_CLUSTER_INLINE std::string AwsProvider::call(const std::vector<std::string>& arguments,
+                                                       const std::string& input) const {
+  ProgramCall call;
+  call.arguments = {"aws", "ec2"};
+  call.arguments.insert(call.arguments.end(), arguments.begin(), arguments.end());
+  call.arguments.insert(call.arguments.end(), {"--output", "json"});
+  if (!config_.region.empty()) call.arguments.insert(call.arguments.end(), {"--region", config_.region});
+  if (!config_.endpoint_url.empty())
+    call.arguments.insert(call.arguments.end(), {"--endpoint-url", config_.endpoint_url});
+  if (!config_.profile.empty()) call.arguments.insert(call.arguments.end(), {"--profile", config_.profile});
+  call.input = input;
+  call.environment = {{"AWS_PAGER", ""}, {"AWS_CLI_AUTO_PROMPT", "off"}};
+  call.timeout = config_.timeout;
+  call.max_output = std::size_t{64} << 20U;
+  call.lock = lock_;
+  ProgramResult result;
+  try {
+    result = run_program(call);
+  } catch (const Error& error) {
+    throw ProviderError(ProviderFailure::invalid,
+                        fmt::format("the aws provider needs the AWS command line, version 1 or 2: {}", error.what()));
+  }
+  if (result.ok()) return result.output;
+  const auto verb = arguments.front();
+  if (result.timed_out)
+    throw ProviderError(ProviderFailure::failed,
+                        fmt::format("'aws ec2 {}' did not answer within {:g} s", verb, config_.timeout));
+  throw ProviderError(detail::aws_failure(result.errors),
+                      fmt::format("'aws ec2 {}' failed: {}", verb,
+                                  result.errors.empty() ? result.why() : detail::aws_message(result.errors)));
+}
+
+HYPERTUNE_CLUSTER_INLINE std::vector<Machine> AwsProvider::list() {
+  const auto text =
+      call({"describe-instances", "--filters", fmt::format("Name=tag:{},Values={}", tag_cluster, cluster_),
+            "Name=instance-state-name,Values=pending,running,stopping,stopped"});
+  const auto answer = detail::parse_json(text);
+  const auto* reservations = answer && answer->is_object() ? answer->get_object().if_contains("Reservations") : nullptr;
+  if (reservations == nullptr || !reservations->is_array())
+    throw ProviderError(
+        ProviderFailure::failed,
+        fmt::format("'aws ec2 describe-instances' answered what cannot be read: '{}'", detail::excerpt(text)));
+  std::vector<Machine> machines;
+  for (const auto& reservation : reservations->get_array()) {
+    const auto* instances = reservation.is_object() ? reservation.get_object().if_contains("Instances") : nullptr;
+    if (instances == nullptr || !instances->is_array()) continue;
+    for (const auto& instance : instances->get_array()) {
+      if (!instance.is_object()) continue;
+      auto machine = detail::aws_machine(instance.get_object(), config_.use_internal_ips);
+      if (machine.state != MachineState::terminated) machines.push_back(std::move(machine));
+    }
+  }
+  return machines;
+}
+
+HYPERTUNE_CLUSTER_INLINE std::string AwsProvider::request_text(const LaunchRequest& request) const {
+  namespace json = detail::json;
+  auto parsed = detail::parse_json(request.node_config);
+  json::object body = parsed && parsed->is_object() ? parsed->get_object() : json::object();
+  const auto image = detail::text_of(body, "ImageId");
+  const bool by_template = body.contains("LaunchTemplate");
+  if (!by_template && (image.empty() || image == "latest_dlami"))
+    throw ProviderError(
+        ProviderFailure::invalid,
+        fmt::format("node type '{}': node_config.ImageId must name an image: ami-…, or resolve:ssm:… for "
+                    "the newest of a kind",
+                    request.node_type));
+  for (const char* own : {"resources", "price", "spot"}) body.erase(own);  // hypertune's, in the old form of the file
+  body["MinCount"] = 1;
+  body["MaxCount"] = 1;
+  body["ClientToken"] = request.token;
+  if (const auto* subnets = body.if_contains("SubnetIds"); subnets != nullptr && subnets->is_array()) {
+    const auto& list = subnets->get_array();
+    json::value chosen = list.empty() ? json::value(nullptr) : list[detail::choice_by(request.token, list.size())];
+    body.erase("SubnetIds");
+    if (!chosen.is_null()) body["SubnetId"] = std::move(chosen);
+  }
+  if (!config_.availability_zones.empty() && !body.contains("SubnetId") && !body.contains("NetworkInterfaces")) {
+    if (!body["Placement"].is_object()) body["Placement"] = json::object();
+    auto& placement = body["Placement"].get_object();
+    if (!placement.contains("AvailabilityZone"))
+      placement["AvailabilityZone"] =
+          config_.availability_zones[detail::choice_by(request.token, config_.availability_zones.size())];
+  }
+  if (!request.spot)
+    body.erase("InstanceMarketOptions");
+  else if (!body.contains("InstanceMarketOptions"))
+    body["InstanceMarketOptions"] = {{"MarketType", "spot"}};
+  if (!public_key_.empty() && !body.contains("KeyName") && !body.contains("UserData"))
+    body["UserData"] = fmt::format("#cloud-config\nssh_authorized_keys:\n  - {}\n", public_key_);
+  json::array tags;
+  const auto tag = [&](std::string_view key, const std::string& value) {
+    tags.push_back({{"Key", json::string_view(key.data(), key.size())}, {"Value", value}});
+  };
+  tag("Name", fmt::format("hypertune-{}-{}", cluster_, request.head ? "head" : "worker"));
+  tag(tag_cluster, cluster_);
+  tag(tag_token, request.token);
+  tag(tag_type, request.node_type);
+  tag(tag_role, request.head ? "head" : "worker");
+  tag(tag_market, request.spot ? "spot" : "on-demand");
+  json::array specifications;
+  bool added = false;
+  if (const auto* given = body.if_contains("TagSpecifications"); given != nullptr && given->is_array())
+    for (auto specification : given->get_array()) {
+      if (specification.is_object() && detail::text_of(specification.get_object(), "ResourceType") == "instance") {
+        auto& all = specification.get_object()["Tags"];
+        if (!all.is_array()) all = json::array();
+        for (const auto& own : tags) {
+          bool hidden = false;
+          for (const auto& theirs : all.get_array())
+            hidden = hidden || (theirs.is_object() && detail::text_of(theirs.get_object(), "Key") == "Name" &&
+                                detail::text_of(own.get_object(), "Key") == "Name");
+          if (!hidden) all.get_array().push_back(own);
+        }
+        added = true;
+      }
+      specifications.push_back(std::move(specification));
+    }
+  if (!added) specifications.push_back({{"ResourceType", "instance"}, {"Tags", tags}});
+  body["TagSpecifications"] = std::move(specifications);
+  return json::serialize(body);
+}
+
+HYPERTUNE_CLUSTER_INLINE Machine AwsProvider::create(const LaunchRequest& request) {
+  // By standard input: user data may hold what is nobody's business, and a command line is everybody's.
+  const auto text = call({"run-instances", "--cli-input-json", "file:///dev/stdin"}, request_text(request));
+  const auto answer = detail::parse_json(text);
+  const auto* instances = answer && answer->is_object() ? answer->get_object().if_contains("Instances") : nullptr;
+  if (instances == nullptr || !instances->is_array() || instances->get_array().empty() ||
+      !instances->get_array().front().is_object())
+    throw ProviderError(
+        ProviderFailure::failed,
+        fmt::format("'aws ec2 run-instances' answered what cannot be read: '{}'", detail::excerpt(text)));
+  auto machine = detail::aws_machine(instances->get_array().front().get_object(), config_.use_internal_ips);
+  machine.token = request.token;
+  machine.node_type = request.node_type;
+  machine.head = request.head;
+  machine.spot = request.spot;
+  return machine;
+}
+
+HYPERTUNE_CLUSTER_INLINE void AwsProvider::call_with_ids(const std::string& verb,
+                                                         const std::vector<std::string>& ids) const {
+  if (ids.empty()) return;
+  std::vector<std::string> arguments{verb, "--instance-ids"};
+  arguments.insert(arguments.end(), ids.begin(), ids.end());
+  try {
+    call(arguments);
+  } catch (const ProviderError& error) {
+    // One that is gone must not keep the others alive.
+    if (std::string_view(error.what()).find("InvalidInstanceID") == std::string_view::npos) throw;
+    if (ids.size() == 1) return;
+    for (const auto& id : ids) call_with_ids(verb, {id});
+  }
+}
+HYPERTUNE_CLUSTER_INLINE void AwsProvider::terminate(const std::vector<std::string>& ids) {
+  call_with_ids("terminate-instances", ids);
+}
+HYPERTUNE_CLUSTER_INLINE void AwsProvider::stop(const std::vector<std::string>& ids) {
+  call_with_ids("stop-instances", ids);
+}
+HYPERTUNE_CLUSTER_INLINE void AwsProvider::start(const std::vector<std::string>& ids) {
+  call_with_ids("start-instances", ids);
+}
+
+HYPERTUNE_CLUSTER_INLINE std::optional<Resources> AwsProvider::resources_of(const NodeType& type) {
+  const auto config = detail::parse_json(type.node_config);
+  const auto name =
+      config && config->is_object() ? detail::text_of(config->get_object(), "InstanceType") : std::string();
+  if (!detail::is_plain_name(name)) return std::nullopt;
+  const auto answer = detail::parse_json(call({"describe-instance-types", "--instance-types", name}));
+  const auto* types = answer && answer->is_object() ? answer->get_object().if_contains("InstanceTypes") : nullptr;
+  if (types == nullptr || !types->is_array() || types->get_array().empty() || !types->get_array().front().is_object())
+    return std::nullopt;
+  const auto& found = types->get_array().front().get_object();
+  Resources resources;
+  const auto part = [&](const char* key) -> const detail::json::object* {
+    const auto* value = found.if_contains(key);
+    return value != nullptr && value->is_object() ? &value->get_object() : nullptr;
+  };
+  if (const auto* cpus = part("VCpuInfo")) resources.cpus = detail::number_of(*cpus, "DefaultVCpus", 1);
+  if (const auto* memory = part("MemoryInfo"))
+    resources.memory = static_cast<std::uint64_t>(detail::number_of(*memory, "SizeInMiB")) << 20U;
+  if (const auto* gpus = part("GpuInfo"))
+    if (const auto* list = gpus->if_contains("Gpus"); list != nullptr && list->is_array())
+      for (const auto& gpu : list->get_array())
+        if (gpu.is_object()) resources.gpus += detail::number_of(gpu.get_object(), "Count");
+  return resources;
+}
+
+}  // namespace hypertune::cluster

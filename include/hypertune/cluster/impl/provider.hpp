@@ -1,0 +1,21 @@
+// Definitions for provider.hpp.
+#pragma once
+
+#include <hypertune/cluster/linkage.hpp>
+#include <hypertune/cluster/provider.hpp>
+#include <hypertune/cluster/providers.hpp>
+
+namespace hypertune::cluster {
+
+HYPERTUNE_CLUSTER_INLINE AnyProvider make_provider(const ClusterConfig& config, const std::filesystem::path& state) {
+  const auto& type = config.provider.type;
+  if (type == "local") return LocalProvider(config, state);
+  if (type == "command") return CommandProvider(config, state);
+  if (type == "aws") return AwsProvider(config, state);
+  fail(Errc::input,
+       "{}:{}: the provider '{}' is known from Ray but not built in: write a program for it (type: command), or, where "
+       "its machines exist already, name them (type: local)",
+       config.file.string(), config.provider.line, type);
+}
+
+}  // namespace hypertune::cluster

@@ -1,0 +1,87 @@
+// The Provider concept: where machines come from.
+#pragma once
+
+#include <hypertune/cluster/config.hpp>
+#include <hypertune/cluster/machine.hpp>
+#include <hypertune/execute/resources.hpp>
+
+#include <concepts>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune::cluster {
+
+/// A Provider makes and ends machines for one cluster. It keeps these laws:
+/// - list() shows every machine of the cluster that is not terminated, whoever made it, with the tags it was made with.
+/// - create() makes at most one machine per token, however often it is called, and shows it in list() from then on.
+/// - terminate(), stop() and start() may be repeated; ids that are not there (any more) are no error.
+/// - Every call ends within the configured timeout. Errors are ProviderErrors.
+/// - Calls may come from several threads at once.
+template <class P>
+concept Provider =
+    requires(P& provider, const LaunchRequest& request, const std::vector<std::string>& ids, const NodeType& type) {
+      { provider.list() } -> std::same_as<std::vector<Machine>>;
+      { provider.create(request) } -> std::same_as<Machine>;
+      provider.terminate(ids);
+      provider.stop(ids);
+      provider.start(ids);
+      { provider.resources_of(type) } -> std::same_as<std::optional<Resources>>;  ///< where the provider knows them
+      {
+        provider.settle_time()
+      } -> std::convertible_to<double>;  ///< seconds after which list() shows what create() made
+    };
+
+/// Any Provider, by value; copies are the same one.
+class AnyProvider {
+ public:
+  template <class P>
+    requires(!std::same_as<P, AnyProvider> && Provider<P>)
+  AnyProvider(P provider) : self_(std::make_shared<Holder<P>>(std::move(provider))) {}  // NOLINT: implicit on purpose
+
+  std::vector<Machine> list() { return self_->list(); }
+  Machine create(const LaunchRequest& request) { return self_->create(request); }
+  void terminate(const std::vector<std::string>& ids) { self_->terminate(ids); }
+  void stop(const std::vector<std::string>& ids) { self_->stop(ids); }
+  void start(const std::vector<std::string>& ids) { self_->start(ids); }
+  std::optional<Resources> resources_of(const NodeType& type) { return self_->resources_of(type); }
+  double settle_time() { return self_->settle_time(); }
+
+ private:
+  struct Base {
+    virtual ~Base() = default;
+    virtual std::vector<Machine> list() = 0;
+    virtual Machine create(const LaunchRequest&) = 0;
+    virtual void terminate(const std::vector<std::string>&) = 0;
+    virtual void stop(const std::vector<std::string>&) = 0;
+    virtual void start(const std::vector<std::string>&) = 0;
+    virtual std::optional<Resources> resources_of(const NodeType&) = 0;
+    virtual double settle_time() = 0;
+  };
+  template <class P>
+  struct Holder final : Base {
+    explicit Holder(P p) : provider(std::move(p)) {}
+    std::vector<Machine> list() override { return provider.list(); }
+    Machine create(const LaunchRequest& request) override { return provider.create(request); }
+    void terminate(const std::vector<std::string>& ids) override { provider.terminate(ids); }
+    void stop(const std::vector<std::string>& ids) override { provider.stop(ids); }
+    void start(const std::vector<std::string>& ids) override { provider.start(ids); }
+    std::optional<Resources> resources_of(const NodeType& type) override { return provider.resources_of(type); }
+    double settle_time() override { return provider.settle_time(); }
+    P provider;
+  };
+  std::shared_ptr<Base> self_;
+};
+
+/// The provider that the file names. `state`: the cluster's folder for what must be remembered. Error of kind `input`
+/// for one that there is not.
+AnyProvider make_provider(const ClusterConfig& config, const std::filesystem::path& state);
+
+}  // namespace hypertune::cluster
+
+#ifndef HYPERTUNE_CLUSTER_COMPILED
+#include <hypertune/cluster/impl/provider.hpp>
+#endif

@@ -1,0 +1,103 @@
+// The providers that are built in: hosts that exist, a program of the user's, and AWS.
+#pragma once
+
+#include <hypertune/cluster/provider.hpp>
+
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace hypertune::cluster {
+
+/// Hosts that exist: to create a machine is to take the next free host of the list, to terminate one is to give it
+/// back. Which are taken stands in `state`/local.json.
+class LocalProvider {
+ public:
+  LocalProvider(const ClusterConfig& config, const std::filesystem::path& state);
+  std::vector<Machine> list();
+  Machine create(const LaunchRequest& request);
+  void terminate(const std::vector<std::string>& ids);
+  void stop(const std::vector<std::string>& ids);
+  void start(const std::vector<std::string>& ids);
+  std::optional<Resources> resources_of(const NodeType&) { return std::nullopt; }
+  double settle_time() const { return 0; }
+
+ private:
+  std::vector<Machine> read() const;
+  void write(const std::vector<Machine>& machines) const;
+
+  std::string head_;
+  std::vector<std::string> workers_;
+  std::filesystem::path file_;
+  std::vector<std::string> tried_;  // given back since the start: the others first
+  std::shared_ptr<std::mutex> mutex_ = std::make_shared<std::mutex>();
+};
+
+/// Any executable. It is run once for each call, gets one JSON object on its standard input and answers with one on its
+/// standard output; README.md has the protocol.
+class CommandProvider {
+ public:
+  CommandProvider(const ClusterConfig& config, const std::filesystem::path& state);
+  std::vector<Machine> list();
+  Machine create(const LaunchRequest& request);
+  void terminate(const std::vector<std::string>& ids);
+  void stop(const std::vector<std::string>& ids);
+  void start(const std::vector<std::string>& ids);
+  std::optional<Resources> resources_of(const NodeType&) { return std::nullopt; }
+  double settle_time() const { return 0; }
+
+ private:
+  std::string call(const std::string& verb, const std::string& fields) const;
+  void call_with_ids(const std::string& verb, const std::vector<std::string>& ids) const;
+
+  std::string cluster_;
+  std::vector<std::string> command_;
+  std::string settings_;
+  double timeout_;
+  std::filesystem::path lock_, folder_;
+};
+
+/// EC2 by the AWS command line (`aws`, version 1 or 2), with its configuration, profiles and credentials.
+class AwsProvider {
+ public:
+  /// Where a spot machine itself can read that it will be taken away: 404 until then.
+  static constexpr const char* notice_url = "http://169.254.169.254/latest/meta-data/spot/instance-action";
+
+  AwsProvider(const ClusterConfig& config, const std::filesystem::path& state);
+  std::vector<Machine> list();
+  Machine create(const LaunchRequest& request);
+  void terminate(const std::vector<std::string>& ids);
+  void stop(const std::vector<std::string>& ids);
+  void start(const std::vector<std::string>& ids);
+  std::optional<Resources> resources_of(const NodeType& type);
+  double settle_time() const { return 15; }
+
+  /// What run-instances is given, as JSON.
+  std::string request_text(const LaunchRequest& request) const;
+
+ private:
+  std::string call(const std::vector<std::string>& arguments, const std::string& input = {}) const;
+  void call_with_ids(const std::string& verb, const std::vector<std::string>& ids) const;
+
+  std::string cluster_;
+  ProviderConfig config_;
+  std::string public_key_;
+  std::filesystem::path lock_;
+};
+
+namespace detail {
+/// The lock that a provider's programs hold while they run.
+inline std::filesystem::path calls_lock(const std::filesystem::path& state) { return state / "provider.lock"; }
+/// What the AWS command line's error means.
+ProviderFailure aws_failure(const std::string& errors);
+}  // namespace detail
+
+}  // namespace hypertune::cluster
+
+#ifndef HYPERTUNE_CLUSTER_COMPILED
+#include <hypertune/cluster/impl/aws_provider.hpp>
+#include <hypertune/cluster/impl/command_provider.hpp>
+#include <hypertune/cluster/impl/local_provider.hpp>
+#endif
