@@ -1,4 +1,4 @@
-// remote_error: the one clear line about a remote command that failed.
+// The one clear line about a remote command, or a file, that failed.
 #pragma once
 
 #include <hypertune/ssh/connection.hpp>
@@ -6,8 +6,11 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <random>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace hypertune::ssh::detail {
 
@@ -27,6 +30,19 @@ inline SshError remote_error(const std::string& host, std::string_view doing, co
     default: break;
   }
   return SshError(problem, host, fmt::format("host '{}': cannot {}: {}{}", host, doing, why, mend));
+}
+
+/// For names of unfinished things: no two alike.
+inline std::string nonce() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
+
+/// Of a file of this machine.
+[[noreturn]] inline void fail_local(const std::string& host, std::string_view doing, const std::filesystem::path& path,
+                                    int error) {
+  throw SshError(Problem::local_file, host,
+                 fmt::format("cannot {} '{}': {}", doing, path.string(), std::generic_category().message(error)));
 }
 
 }  // namespace hypertune::ssh::detail

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/ssh/connection.hpp>
-#include <hypertune/ssh/impl/master.hpp>
+#include <hypertune/ssh/impl/connection.hpp>
 #include <hypertune/ssh/impl/remote_error.hpp>
 
 #include <fmt/format.h>
@@ -14,24 +14,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace hypertune::ssh {
 namespace detail {
-
-HYPERTUNE_SSH_INLINE std::string nonce() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}", device(), device());
-}
-
-[[noreturn]] HYPERTUNE_SSH_INLINE void fail_local(const std::string& host, std::string_view doing,
-                                                  const std::filesystem::path& path, int error) {
-  throw SshError(Problem::local_file, host,
-                 fmt::format("cannot {} '{}': {}", doing, path.string(), std::generic_category().message(error)));
-}
 
 // $1 the file, $2 its size, $3 its mode, $4 what makes the name of the unfinished one. What arrived is judged by its
 // size: when the connection breaks, cat sees the end of its input like any other.

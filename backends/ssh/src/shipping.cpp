@@ -1,0 +1,1 @@
+#include <hypertune/ssh/impl/shipping.hpp>
