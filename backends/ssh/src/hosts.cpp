@@ -1,0 +1,1 @@
+#include <hypertune/ssh/impl/host_source.hpp>
