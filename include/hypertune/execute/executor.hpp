@@ -195,6 +195,9 @@ class AnyExecutor {
   void restore_clock(Seconds now) { self_->restore_clock(now); }
   /// Whether its time is virtual (then nothing is shown live, and the clock starts at 0).
   bool simulated() const { return self_->simulated(); }
+  /// Whether decisions must have been made when an event's call returns: nothing may be decided on other threads
+  /// meanwhile. So it is where time is virtual; others say `static constexpr bool is_synchronous = true;`.
+  bool synchronous() const { return self_->synchronous(); }
   std::string name() const { return self_->name(); }
 
  private:
@@ -209,6 +212,7 @@ class AnyExecutor {
     virtual void shutdown() = 0;
     virtual void restore_clock(Seconds) = 0;
     virtual bool simulated() const = 0;
+    virtual bool synchronous() const = 0;
     virtual std::string name() const = 0;
     std::atomic<bool> busy{false};
   };
@@ -230,6 +234,12 @@ class AnyExecutor {
         return E::is_simulated;
       else
         return false;
+    }
+    bool synchronous() const override {
+      if constexpr (requires { E::is_synchronous; })
+        return E::is_synchronous;
+      else
+        return simulated();
     }
     std::string name() const override {
       if constexpr (requires {

@@ -21,6 +21,8 @@ namespace hypertune {
 /// stack, and an exception stops where it is thrown (catch throw). Same decisions as any other executor of one slot.
 class InlineExecutor {
  public:
+  static constexpr bool is_synchronous = true;
+
   std::vector<Host> hosts() const { return {Host{.name = "localhost", .total = {.cpus = 1}}}; }
   Seconds now() const { return wall_clock(); }
   std::string name() const { return "inline"; }

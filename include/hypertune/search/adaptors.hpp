@@ -53,6 +53,7 @@ struct MixedGrid {
   bool multi_objective() const { return inner.multi_objective(); }
   bool covers_grid() const { return true; }
   bool finite() const { return inner.finite(); }
+  bool cheap() const { return inner.cheap(); }
   std::string name() const { return inner.name(); }
 
  private:
@@ -116,6 +117,7 @@ struct Repeat {
   bool multi_objective() const { return inner.multi_objective(); }
   bool covers_grid() const { return true; }
   bool finite() const { return inner.finite(); }
+  bool cheap() const { return inner.cheap(); }
   std::string name() const { return detail::format("repeat({}, {})", inner.name(), times); }
 
  private:
@@ -198,6 +200,7 @@ struct Limit {
   bool multi_objective() const { return inner.multi_objective(); }
   bool covers_grid() const { return inner.covers_grid(); }
   bool finite() const { return inner.finite(); }
+  bool cheap() const { return inner.cheap(); }
   std::string name() const { return detail::format("limit({}, {})", inner.name(), most); }
 };
 
@@ -234,6 +237,7 @@ struct StartWith {
   bool multi_objective() const { return inner.multi_objective(); }
   bool covers_grid() const { return inner.covers_grid(); }
   bool finite() const { return inner.finite(); }
+  bool cheap() const { return inner.cheap(); }
   std::string name() const { return inner.name(); }
 };
 

@@ -59,6 +59,7 @@ struct Auto {
   Suggestion suggest(const Ask& ask) { return chosen_->suggest(ask); }
   void observe(const Observation& o) { chosen_->observe(o); }
   std::string name() const { return chosen_ ? "auto: " + chosen_->name() : "auto"; }
+  bool cheap() const { return chosen_ && chosen_->cheap(); }
   static constexpr bool multi_objective = true;
 };
 

@@ -168,6 +168,7 @@ struct Grid {
   bool covers_grid() const { return true; }
   bool finite() const { return true; }
   std::string name() const { return "grid"; }
+  static constexpr bool cheap = true;
   static constexpr bool multi_objective = true;  // it reads no loss at all
 };
 

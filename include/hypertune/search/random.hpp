@@ -16,6 +16,7 @@ struct Random {
   Suggestion suggest(const Ask& ask) { return space_->sample(ask.rng); }
   void observe(const Observation&) {}
   std::string name() const { return "random"; }
+  static constexpr bool cheap = true;
   static constexpr bool multi_objective = true;  // it reads no loss at all
 };
 

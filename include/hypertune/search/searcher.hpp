@@ -5,6 +5,7 @@
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/trial.hpp>
 
+#include <atomic>
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -28,6 +29,11 @@ struct SearchGoal {
 struct Ask {
   TrialId trial;
   Rng& rng;
+  const std::atomic<bool>* cancel = nullptr;
+
+  /// The experiment ends and nobody waits for the answer: what computes for seconds may look at this now and then, and
+  /// return anything.
+  bool cancelled() const { return cancel != nullptr && cancel->load(std::memory_order_relaxed); }
 };
 
 /// The answer: a point, or why there is none now.
@@ -79,6 +85,10 @@ struct Observation {
 /// are refused. A `name()` is shown to the user and kept in the record. `bool covers_grid() const` says that it goes
 /// through the grid dimensions itself, so that the Tuner need not wrap it in mixed_grid(); `bool finite() const` that
 /// it will be exhausted, so that the number of samples may be left open.
+///
+/// A Tuner calls suggest() and observe() on a thread of their own, one call at a time, so that no trial waits for a
+/// model. `static constexpr bool cheap = true;` (or `bool cheap() const`, asked after prepare()) says that they take
+/// microseconds in any space; then they are called by whoever decides, and the change of threads is saved.
 template <class S>
 concept Searcher = std::movable<S> && requires(S& searcher, const SearchSpace& space, const SearchGoal& goal,
                                                const Ask& ask, const Observation& observation) {
@@ -102,6 +112,20 @@ constexpr bool is_multi_objective() {
 }
 
 namespace detail {
+
+template <class S>
+bool says_cheap(const S& searcher) {
+  if constexpr (requires {
+                  { searcher.cheap() } -> std::convertible_to<bool>;
+                })
+    return searcher.cheap();
+  else if constexpr (requires {
+                       { S::cheap } -> std::convertible_to<bool>;
+                     })
+    return S::cheap;
+  else
+    return false;
+}
 
 template <class S>
 bool reads_all_losses(const S& searcher) {
@@ -142,6 +166,7 @@ class AnySearcher {
   bool multi_objective() const { return self_->multi_objective(); }
   bool covers_grid() const { return self_->covers_grid(); }
   bool finite() const { return self_->finite(); }
+  bool cheap() const { return self_->cheap(); }
   std::string name() const { return self_->name(); }
 
  private:
@@ -154,6 +179,7 @@ class AnySearcher {
     virtual bool multi_objective() const = 0;
     virtual bool covers_grid() const = 0;
     virtual bool finite() const = 0;
+    virtual bool cheap() const = 0;
     virtual std::string name() const = 0;
   };
   template <class S>
@@ -181,6 +207,7 @@ class AnySearcher {
       else
         return false;
     }
+    bool cheap() const override { return detail::says_cheap(searcher); }
     std::string name() const override {
       if constexpr (NamedAlgorithm<S>)
         return searcher.name();

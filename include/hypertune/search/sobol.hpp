@@ -131,6 +131,7 @@ struct Sobol {
 
   void observe(const Observation&) {}
   std::string name() const { return "sobol"; }
+  static constexpr bool cheap = true;
   static constexpr bool multi_objective = true;  // it reads no loss at all
 
  private:

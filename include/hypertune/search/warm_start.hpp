@@ -31,6 +31,7 @@ struct WarmStart {
   bool multi_objective() const { return inner.multi_objective(); }
   bool covers_grid() const { return inner.covers_grid(); }
   bool finite() const { return inner.finite(); }
+  bool cheap() const { return inner.cheap(); }
   std::string name() const { return inner.name() + ", warm start"; }
 
  private:

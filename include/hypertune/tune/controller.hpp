@@ -62,6 +62,8 @@ class Controller {
 
   const ExperimentState& state() const { return state_; }
   const ControlRules& rules() const { return rules_; }
+  /// Where they are deferred, fill() or ask() is to be called whenever work() has an answer.
+  Suggestions& suggestions() { return state_.suggestions(); }
 
   // ---- Replay -----------------------------------------------------------------------------------------------------
 
@@ -190,7 +192,8 @@ class Controller {
   bool more_trials() const {
     return !exhausted_ && (rules_.samples == 0 || state_.trials().size() - state_.known() < rules_.samples);
   }
-  bool create(Outcome& out);
+  enum class Created : std::uint8_t { one, none, later };  // later: its configuration is being computed
+  Created create(Outcome& out);
   void launch(TrialId trial, Slot slot, Outcome& out);
   void exploit(const Choice& choice, Outcome& out);
   bool start_pending(Outcome& out);

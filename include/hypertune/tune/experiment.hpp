@@ -112,7 +112,7 @@ class Experiment {
     started.name = options.name;
     started.objectives = objectives_;
     started.space = space_.describe();
-    started.searcher = options.search.name();
+    started.searcher = controller_->state().searcher();
     started.scheduler = options.schedule.name();
     started.executor = facts_.name;
     started.samples = controller_->rules().samples;

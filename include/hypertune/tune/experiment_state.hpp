@@ -10,11 +10,13 @@
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/tune/stop.hpp>
 #include <hypertune/tune/stop_judge.hpp>
+#include <hypertune/tune/suggestions.hpp>
 #include <hypertune/tune/trial_table.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -47,14 +49,14 @@ class ExperimentState {
   ExperimentState(SearchSpace space, AnySearcher searcher, AnyScheduler scheduler, std::vector<Objective> objectives,
                   const StopCondition& stop, const SearchGoal& goal, std::vector<MetricBound> constraints = {})
       : space_(std::move(space)),
-        searcher_(std::move(searcher)),
+        suggestions_(std::make_unique<Suggestions>(std::move(searcher))),
         scheduler_(std::move(scheduler)),
         takes_over_(scheduler_.takes_over()),
         objectives_(std::move(objectives)),
         constraints_(std::move(constraints)),
         trial_stop_(stop, objectives_),
         experiment_stop_(stop, objectives_) {
-    searcher_.prepare(space_, goal);
+    suggestions_->prepare(space_, goal);
     scheduler_.prepare(space_, goal.seed);
   }
 
@@ -118,7 +120,10 @@ class ExperimentState {
   int best_steps() const { return best_steps_; }  ///< steps done at that report
 
   // What the Controller asks on the way to new records; none of these changes a decision made later.
-  Suggestion suggest(const Ask& ask) { return searcher_.suggest(ask); }
+  /// nullopt: it is being computed elsewhere.
+  std::optional<Suggestion> suggest(TrialId trial, std::uint64_t seed) { return suggestions_->suggest(trial, seed); }
+  Suggestions& suggestions() { return *suggestions_; }
+  const std::string& searcher() const { return suggestions_->name(); }
   Choice choose_next(const Pool& pool) { return scheduler_.choose_next(pool); }
   /// Time-dependent stop conditions, asked between reports.
   std::optional<std::string> check_time(Seconds now) {
@@ -163,7 +168,7 @@ class ExperimentState {
     foreign_ += foreign;
     known_ += r.known;
     if (foreign) return;
-    searcher_.observe({.kind = Observation::Kind::started, .trial = trial, .point = trials_[trial].point});
+    suggestions_->observe({.kind = Observation::Kind::started, .trial = trial, .point = trials_[trial].point});
     if (!r.known)
       scheduler_.on_create(trial, trials_[trial].point);
     else
@@ -204,13 +209,13 @@ class ExperimentState {
         best_steps_ = done;
       }
       last_losses_[r.trial] = *losses;
-      searcher_.observe({.kind = Observation::Kind::report,
-                         .trial = r.trial,
-                         .point = entry.point,
-                         .steps = done,
-                         .losses = *losses,
-                         .constraints = excesses,
-                         .state = TrialState::running});
+      suggestions_->observe({.kind = Observation::Kind::report,
+                             .trial = r.trial,
+                             .point = entry.point,
+                             .steps = done,
+                             .losses = *losses,
+                             .constraints = excesses,
+                             .state = TrialState::running});
       if (!known_trials_.contains(r.trial))
         entry.owed = scheduler_.on_report(
             {.trial = r.trial, .steps = done, .losses = *losses, .elapsed = entry.elapsed, .now = elapsed()});
@@ -300,13 +305,13 @@ class ExperimentState {
     if (!entry.foreign) {
       const auto losses = last_losses_.find(r.trial);
       const auto excesses = excesses_.find(r.trial);
-      searcher_.observe({.kind = Observation::Kind::ended,
-                         .trial = r.trial,
-                         .point = entry.point,
-                         .steps = entry.steps,
-                         .losses = losses == last_losses_.end() ? std::span<const double>{} : losses->second,
-                         .constraints = excesses == excesses_.end() ? std::span<const double>{} : excesses->second,
-                         .state = r.state});
+      suggestions_->observe({.kind = Observation::Kind::ended,
+                             .trial = r.trial,
+                             .point = entry.point,
+                             .steps = entry.steps,
+                             .losses = losses == last_losses_.end() ? std::span<const double>{} : losses->second,
+                             .constraints = excesses == excesses_.end() ? std::span<const double>{} : excesses->second,
+                             .state = r.state});
       if (!known_trials_.contains(r.trial)) scheduler_.on_end(r.trial, r.state);
     }
     last_losses_.erase(r.trial);
@@ -361,7 +366,7 @@ class ExperimentState {
   };
 
   SearchSpace space_;
-  AnySearcher searcher_;
+  std::unique_ptr<Suggestions> suggestions_;
   AnyScheduler scheduler_;
   bool takes_over_;
   std::vector<Objective> objectives_;

@@ -290,13 +290,16 @@ inline bool Controller::start_chosen(Outcome& out) {
       end_trial(choice.trial, TrialState::stopped, Cause{.text = "scheduler", .retry = false}, out);
       return true;
     case Choice::Kind::start_new:
-      if (more_trials() && create(out)) {
-        if (slot) {
-          const TrialId trial = pending_.back();
-          pending_.pop_back();
-          launch(trial, std::move(*slot), out);
-        }
-        return true;
+      switch (more_trials() ? create(out) : Created::none) {
+        case Created::one:
+          if (slot) {
+            const TrialId trial = pending_.back();
+            pending_.pop_back();
+            launch(trial, std::move(*slot), out);
+          }
+          return true;
+        case Created::later: give_back(); return false;
+        case Created::none: break;
       }
       break;
     case Choice::Kind::wait: break;
@@ -319,18 +322,18 @@ inline bool Controller::drain(Outcome& out) {
   return true;
 }
 
-inline bool Controller::create(Outcome& out) {
+inline Controller::Created Controller::create(Outcome& out) {
   const TrialId trial = state_.trials().size();
   const auto first = static_cast<std::size_t>(trial - state_.known());
   Point point;
   if (first < rules_.start_with.size()) {
     point = rules_.start_with[first];
   } else {
-    Rng rng = derived_rng(rules_.seed, {static_cast<std::uint64_t>(trial), 1});
-    Suggestion suggestion = state_.suggest({.trial = trial, .rng = rng});
-    if (suggestion.kind == Suggestion::Kind::exhausted) exhausted_ = true;
-    if (suggestion.kind != Suggestion::Kind::point) return false;
-    point = std::move(suggestion.point);
+    auto suggestion = state_.suggest(trial, rules_.seed);
+    if (!suggestion) return Created::later;
+    if (suggestion->kind == Suggestion::Kind::exhausted) exhausted_ = true;
+    if (suggestion->kind != Suggestion::Kind::point) return Created::none;
+    point = std::move(suggestion->point);
     if (point.size() != state_.space().size())
       fail(Errc::usage, "the searcher suggested a point of {} coordinates in a space of {}", point.size(),
            state_.space().size());
@@ -338,7 +341,7 @@ inline bool Controller::create(Outcome& out) {
   Params params = state_.space().params(point);
   commit(record::TrialCreated{trial, std::move(point), std::move(params), false}, out);
   pending_.push_back(trial);
-  return true;
+  return Created::one;
 }
 
 // Where the donor has nothing to give, the trial goes on as it was: a checkpoint that could not be written must not end

@@ -15,6 +15,7 @@ class ErasedStudy::State {
   State(SearchSpace space, Options options)
       : options_(std::move(options)), experiment_(std::move(space), options_, experiment_directory(options_), facts()) {
     Outcome out;
+    experiment_.controller().suggestions().defer();
     experiment_.begin(options_, now(), out);
     experiment_.write(out, now());
   }
@@ -31,17 +32,12 @@ class ErasedStudy::State {
   }
 
   std::optional<Ask> ask() {
-    const std::lock_guard guard(mutex_);
-    Outcome out;
-    auto& controller = experiment_.controller();
-    const auto trial = controller.ask(now(), out);
-    std::optional<Ask> asked;
-    for (const auto& command : out.commands)
-      if (const auto* go = std::get_if<Launch>(&command); go != nullptr && trial && go->trial == *trial)
-        asked = Ask{go->trial, go->params, go->point, go->next_step, go->seed};
-    experiment_.write(out, now());
-    experiment_.journal().flush();
-    return asked;
+    const std::lock_guard turn(asking_);
+    auto& suggestions = experiment_.controller().suggestions();
+    for (;;) {
+      if (auto asked = try_ask()) return std::move(*asked);
+      suggestions.work();  // beside report() and tell()
+    }
   }
   bool exhausted() const {
     const std::lock_guard guard(mutex_);
@@ -50,6 +46,7 @@ class ErasedStudy::State {
   }
 
   Decision report(TrialId trial, Metrics metrics, std::optional<int> step) {
+    const Teaching teaching{*this};
     const std::lock_guard guard(mutex_);
     require_running(trial);
     Report report(std::move(metrics));
@@ -77,6 +74,7 @@ class ErasedStudy::State {
   }
 
   void tell(TrialId trial, Metrics metrics) {
+    const Teaching teaching{*this};
     const std::lock_guard guard(mutex_);
     require_running(trial);
     const auto objectives = experiment_.controller().state().objectives();
@@ -100,6 +98,7 @@ class ErasedStudy::State {
     tell(trial, std::move(metrics));
   }
   void tell_failed(TrialId trial, std::string why) {
+    const Teaching teaching{*this};
     const std::lock_guard guard(mutex_);
     require_running(trial);
     Outcome out;
@@ -115,6 +114,29 @@ class ErasedStudy::State {
   const std::filesystem::path& directory() const { return experiment_.directory(); }
 
  private:
+  // The searcher learns what it is told after the call that told it, unless it is being asked.
+  struct Teaching {
+    State& self;
+    ~Teaching() {
+      if (const std::unique_lock turn(self.asking_, std::try_to_lock); turn)
+        self.experiment_.controller().suggestions().work();
+    }
+  };
+  // nullopt: the searcher has to be asked; an empty answer: there is no trial.
+  std::optional<std::optional<Ask>> try_ask() {
+    const std::lock_guard guard(mutex_);
+    Outcome out;
+    auto& controller = experiment_.controller();
+    const auto trial = controller.ask(now(), out);
+    std::optional<Ask> asked;
+    for (const auto& command : out.commands)
+      if (const auto* go = std::get_if<Launch>(&command); go != nullptr && trial && go->trial == *trial)
+        asked = Ask{go->trial, go->params, go->point, go->next_step, go->seed};
+    experiment_.write(out, now());
+    if (!asked && controller.suggestions().wanted()) return std::nullopt;
+    experiment_.journal().flush();
+    return asked;
+  }
   static Seconds now() {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   }
@@ -139,6 +161,7 @@ class ErasedStudy::State {
   }
 
   Options options_;
+  std::mutex asking_;  // one suggestion after the other: each has to know of the one before
   mutable std::mutex mutex_;
   Experiment experiment_;
 };

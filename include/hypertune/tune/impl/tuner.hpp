@@ -48,6 +48,8 @@ class Tuner::State {
   }
 
  private:
+  template <class Decide>
+  void on_strand(Decide&& decide);
   void post(Event event);
   void process(Event event);
   void carry_out(Outcome& out, Seconds now);
@@ -56,11 +58,8 @@ class Tuner::State {
   void wake() {
     if (running_.load(std::memory_order_acquire)) options_.executor.notify();
   }
-  void fail_with(std::exception_ptr error) {
-    if (!error_) error_ = error;
-    over_.store(true, std::memory_order_release);
-    options_.executor.notify();
-  }
+  void start_asking();
+  void stop_asking();
 
   Options options_;
   std::shared_ptr<const Program> program_;
@@ -76,6 +75,7 @@ class Tuner::State {
   std::optional<OrderedGate> gate_;
   std::exception_ptr error_;
   std::atomic<bool> over_{false}, running_{false};
+  std::thread asker_;  // where a searcher thinks, unless that is cheap or all is to be decided in order
 
   Interrupts interrupts_;
   std::optional<Seconds> interrupted_at_;
@@ -85,29 +85,40 @@ class Tuner::State {
   static constexpr Seconds farewell = 1;
 };
 
-inline void Tuner::State::post(Event event) {
-  if (holder_.load(std::memory_order_relaxed) == std::this_thread::get_id()) {
-    inbox_.push_back(std::move(event));
-    return;
-  }
+// Decides, then takes the events that came of it. Nothing is decided once the experiment is over.
+template <class Decide>
+void Tuner::State::on_strand(Decide&& decide) {
   const std::lock_guard guard(strand_);
+  if (over_.load(std::memory_order_relaxed)) return;
   holder_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  bool over = false;
   try {
-    process(std::move(event));
+    decide();
     while (!inbox_.empty()) {
       Event next = std::move(inbox_.front());
       inbox_.pop_front();
-      process(std::move(next));
+      if (!experiment_->controller().finished()) process(std::move(next));
     }
+    over = experiment_->controller().finished();
   } catch (...) {
     inbox_.clear();
-    fail_with(std::current_exception());
+    error_ = std::current_exception();
+    over = true;
   }
   holder_.store(std::thread::id(), std::memory_order_relaxed);
+  if (!over) return;
+  over_.store(true, std::memory_order_release);
+  options_.executor.notify();
+}
+
+inline void Tuner::State::post(Event event) {
+  if (holder_.load(std::memory_order_relaxed) == std::this_thread::get_id())
+    inbox_.push_back(std::move(event));
+  else
+    on_strand([&] { process(std::move(event)); });
 }
 
 inline void Tuner::State::process(Event event) {
-  if (over_.load(std::memory_order_relaxed)) return;
   const Seconds now = options_.executor.now();
   if (interrupts_.level() > 0) experiment_->controller().interrupt();  // before the next decision, not after it
   if (!gate_) {
@@ -119,10 +130,6 @@ inline void Tuner::State::process(Event event) {
       experiment_->controller().handle(std::move(*next), now, out_);
       carry_out(out_, now);
     }
-  }
-  if (experiment_->controller().finished()) {
-    over_.store(true, std::memory_order_release);
-    options_.executor.notify();
   }
 }
 
@@ -143,9 +150,7 @@ inline void Tuner::State::carry_out(Outcome& out, Seconds now) {
 
 // Called between waits, on the thread of run().
 inline void Tuner::State::attend(Seconds now) {
-  const std::lock_guard guard(strand_);
-  holder_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-  try {
+  on_strand([&] {
     auto& controller = experiment_->controller();
     const int level = interrupts_.level();
     if (level >= 1 && !interrupted_at_) {
@@ -165,18 +170,37 @@ inline void Tuner::State::attend(Seconds now) {
       controller.tick(now, out_);
     }
     carry_out(out_, now);
-    while (!inbox_.empty()) {
-      Event next = std::move(inbox_.front());
-      inbox_.pop_front();
-      process(std::move(next));
+  });
+}
+
+// Reports are answered while the searcher computes: its answer comes back to the strand like an event.
+inline void Tuner::State::start_asking() {
+  if (options_.ordered || options_.executor.synchronous()) return;
+  auto& suggestions = experiment_->controller().suggestions();
+  if (!suggestions.defer()) return;
+  asker_ = std::thread([this, &suggestions] {
+    while (suggestions.wait()) {
+      if (!suggestions.work()) continue;
+      on_strand([&] {
+        const Seconds now = options_.executor.now();
+        if (interrupts_.level() > 0) experiment_->controller().interrupt();
+        experiment_->controller().fill(now, out_);
+        carry_out(out_, now);
+      });
+      suggestions.not_wanted();
     }
-    if (controller.finished()) over_.store(true, std::memory_order_release);
-  } catch (...) {
-    inbox_.clear();
-    if (!error_) error_ = std::current_exception();
-    over_.store(true, std::memory_order_release);
-  }
-  holder_.store(std::thread::id(), std::memory_order_relaxed);
+  });
+}
+
+// All is decided and recorded by now; a searcher that takes long keeps nothing but this thread.
+inline void Tuner::State::stop_asking() {
+  if (!asker_.joinable()) return;
+  over_.store(true, std::memory_order_release);
+  auto& suggestions = experiment_->controller().suggestions();
+  suggestions.close();
+  if (!suggestions.at_rest(farewell) && options_.display != Display::quiet)
+    experiment_->note("waiting for the searcher '" + suggestions.name() + "' to come back from what it computes");
+  asker_.join();
 }
 
 // When attend() has something to do though no event comes.
@@ -219,25 +243,16 @@ inline Results Tuner::State::run() {
     signals.emplace([this](int level) { level > 1 ? stop_now() : stop(); });
 
   running_.store(true, std::memory_order_release);
-  {
-    const std::lock_guard guard(strand_);
-    holder_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-    try {
-      const Seconds now = executor.now();
-      experiment_->begin(options_, now, out_);
-      carry_out(out_, now);
-      while (!inbox_.empty()) {
-        Event next = std::move(inbox_.front());
-        inbox_.pop_front();
-        process(std::move(next));
-      }
-      if (experiment_->controller().finished()) over_.store(true, std::memory_order_release);
-    } catch (...) {
-      error_ = std::current_exception();
-      over_.store(true, std::memory_order_release);
-    }
-    holder_.store(std::thread::id(), std::memory_order_relaxed);
-  }
+  struct AskingEnd {
+    State& self;
+    ~AskingEnd() { self.stop_asking(); }
+  } const asking_end{*this};
+  start_asking();
+  on_strand([&] {
+    const Seconds now = executor.now();
+    experiment_->begin(options_, now, out_);
+    carry_out(out_, now);
+  });
   while (!over_.load(std::memory_order_acquire)) {
     executor.wait(next_wake(executor.now()));
     attend(executor.now());
@@ -251,12 +266,14 @@ inline Results Tuner::State::run() {
   const bool end_first = left_behind_ && !error_;
   if (end_first) end();
   shutdown.reset();  // no event comes after this
+  if (!error_ && !end_first) end();
+  stop_asking();
+  if (!error_ && !interrupts_.level()) experiment_->controller().suggestions().tell_rest();
   if (error_) {
     if (!experiment_->resumed() && experiment_->controller().state().trials().size() == 0)
       folder.take_back([this] { experiment_.reset(); });
     std::rethrow_exception(error_);
   }
-  if (!end_first) end();
   return experiment_->results();
 }
 

@@ -1,0 +1,156 @@
+// How the searcher's work is left to another thread.
+#pragma once
+
+#include <hypertune/error.hpp>
+#include <hypertune/tune/suggestions.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+namespace hypertune {
+
+HYPERTUNE_INLINE void Suggestions::prepare(const SearchSpace& space, const SearchGoal& goal) {
+  searcher_.prepare(space, goal);
+  name_ = searcher_.name();
+}
+
+HYPERTUNE_INLINE bool Suggestions::defer() {
+  deferred_ = !searcher_.cheap();
+  return deferred_;
+}
+
+HYPERTUNE_INLINE void Suggestions::rethrow_named() const {
+  try {
+    throw;
+  } catch (const Error&) { throw; } catch (const std::exception& e) {
+    fail(Errc::experiment, "the searcher '{}' failed: {}", name_, e.what());
+  } catch (...) { fail(Errc::experiment, "the searcher '{}' failed: it threw what is no std::exception", name_); }
+}
+
+HYPERTUNE_INLINE Suggestion Suggestions::compute(TrialId trial, std::uint64_t seed) {
+  Rng rng = derived_rng(seed, {static_cast<std::uint64_t>(trial), 1});
+  return searcher_.suggest({.trial = trial, .rng = rng, .cancel = &closed_});
+}
+
+HYPERTUNE_INLINE void Suggestions::observe(const Observation& o) {
+  if (!deferred_) {
+    try {
+      return searcher_.observe(o);
+    } catch (...) { rethrow_named(); }
+  }
+  const std::lock_guard guard(mutex_);
+  if (lost_ || closed_) return;
+  news_.emplace_back(o);
+  ++told_;
+  if (news_.size() == enough) work_.notify_one();
+}
+
+// A point may be behind by what came while it was computed: the slot that waits for it would gain nothing by waiting
+// once more. That there is none must not be: nobody would ask again.
+HYPERTUNE_INLINE bool Suggestions::fresh(const Answer& answer) const {
+  switch (answer.suggestion.kind) {
+    case Suggestion::Kind::point: return !answer.offered || answer.told == told_;
+    case Suggestion::Kind::wait: return answer.told == told_;
+    case Suggestion::Kind::exhausted: break;
+  }
+  return true;
+}
+
+HYPERTUNE_INLINE std::optional<Suggestion> Suggestions::suggest(TrialId trial, std::uint64_t seed) {
+  if (!deferred_) {
+    try {
+      return compute(trial, seed);
+    } catch (...) { rethrow_named(); }
+  }
+  const std::lock_guard guard(mutex_);
+  if (lost_) std::rethrow_exception(lost_);
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  if (auto answer = std::exchange(answer_, std::nullopt); answer && answer->trial == trial && fresh(*answer))
+    return std::move(answer->suggestion);
+  if (!wanted_) {
+    wanted_ = Wanted{trial, seed};
+    work_.notify_one();
+  }
+  return std::nullopt;
+}
+
+HYPERTUNE_INLINE bool Suggestions::wanted() {
+  const std::lock_guard guard(mutex_);
+  return wanted_.has_value();
+}
+
+HYPERTUNE_INLINE bool Suggestions::wait() {
+  std::unique_lock guard(mutex_);
+  work_.wait(guard, [this] { return closed_ || ((wanted_ || news_.size() >= enough) && !lost_); });
+  return !closed_;
+}
+
+HYPERTUNE_INLINE void Suggestions::tell_news(std::unique_lock<std::mutex>& guard, bool closed_too) {
+  while (!news_.empty() && (closed_too || !closed_)) {
+    const Told one = std::move(news_.front());
+    news_.pop_front();
+    guard.unlock();
+    searcher_.observe(one.view());
+    guard.lock();
+  }
+}
+
+HYPERTUNE_INLINE void Suggestions::tell_rest() {
+  std::unique_lock guard(mutex_);
+  if (lost_) std::rethrow_exception(lost_);
+  try {
+    tell_news(guard, true);
+  } catch (...) { rethrow_named(); }
+}
+
+HYPERTUNE_INLINE bool Suggestions::work() {
+  std::unique_lock guard(mutex_);
+  working_ = true;
+  std::optional<Suggestion> suggestion;
+  std::exception_ptr error;
+  bool asked = false;
+  std::uint64_t told = 0;
+  try {
+    try {
+      tell_news(guard, false);
+      asked = wanted_ && !closed_;
+      told = told_;
+      if (asked) {
+        const Wanted wanted = *wanted_;
+        guard.unlock();
+        suggestion = compute(wanted.trial, wanted.seed);
+        guard.lock();
+      }
+    } catch (...) { rethrow_named(); }
+  } catch (...) {
+    if (!guard.owns_lock()) guard.lock();
+    error = std::current_exception();
+  }
+  working_ = false;
+  rest_.notify_all();
+  if (closed_) return false;
+  if (error) (asked ? error_ : lost_) = error;
+  if (suggestion && wanted_) answer_ = Answer{wanted_->trial, std::move(*suggestion), told};
+  if (asked || error) wanted_.reset();
+  return asked || error;
+}
+
+HYPERTUNE_INLINE void Suggestions::not_wanted() {
+  const std::lock_guard guard(mutex_);
+  if (answer_) answer_->offered = true;
+}
+
+HYPERTUNE_INLINE void Suggestions::close() {
+  const std::lock_guard guard(mutex_);
+  closed_ = true;
+  work_.notify_all();
+}
+
+HYPERTUNE_INLINE bool Suggestions::at_rest(double seconds) {
+  std::unique_lock guard(mutex_);
+  return rest_.wait_for(guard, std::chrono::duration<double>(seconds), [this] { return !working_; });
+}
+
+}  // namespace hypertune
