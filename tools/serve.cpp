@@ -5,8 +5,9 @@
 
 namespace hypertune::command {
 
-void serve(HttpAnswerer answer, std::uint16_t port, const std::function<void(const std::string&)>& ready) {
-  LoopbackServer server(std::move(answer), port);
+void serve(HttpAnswerer answer, SlowRequest slow, std::uint16_t port,
+           const std::function<void(const std::string&)>& ready) {
+  LoopbackServer server(std::move(answer), port, std::move(slow));
   ready(server.address());
   server.run();
 }

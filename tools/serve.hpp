@@ -10,6 +10,7 @@
 namespace hypertune::command {
 
 /// Serves `answer` on 127.0.0.1:`port` (0: any free port); calls `ready` with the address before the first request.
-void serve(HttpAnswerer answer, std::uint16_t port, const std::function<void(const std::string&)>& ready);
+void serve(HttpAnswerer answer, SlowRequest slow, std::uint16_t port,
+           const std::function<void(const std::string&)>& ready);
 
 }  // namespace hypertune::command

@@ -18,7 +18,8 @@ int study(const StudyArguments& arguments) {
   const auto answer = [&](std::string_view method, std::string_view target, std::string_view body) {
     return answer_study(study, method, target, body);
   };
-  serve(answer, arguments.port, [](const std::string& address) {
+  const auto computes = [](std::string_view, std::string_view target) { return target == "/ask"; };
+  serve(answer, computes, arguments.port, [](const std::string& address) {
     fmt::print("{}\n", address);
     std::fflush(stdout);
   });

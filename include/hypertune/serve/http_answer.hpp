@@ -16,4 +16,8 @@ struct HttpAnswer {
 /// Answers one request. What it throws ends the server.
 using HttpAnswerer = std::function<HttpAnswer(std::string_view method, std::string_view target, std::string_view body)>;
 
+/// Whether a request may take long: it is then answered on a thread of its own kind, one after the other, and the
+/// others do not wait for it.
+using SlowRequest = std::function<bool(std::string_view method, std::string_view target)>;
+
 }  // namespace hypertune

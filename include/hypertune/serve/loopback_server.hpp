@@ -10,6 +10,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
@@ -21,6 +22,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,11 +30,13 @@
 namespace hypertune {
 
 /// Serves what `answer(method, target, body)` says. Listens on 127.0.0.1 only, and answers only requests that name it
-/// so (a web page that has a name resolve to loopback cannot reach it). One thread: run()'s.
+/// so (a web page that has a name resolve to loopback cannot reach it). One thread, run()'s, and one more for requests
+/// that are `slow`.
 class LoopbackServer {
  public:
   /// Binds `port` (0: any free one). Error of kind `io` when it is taken.
-  LoopbackServer(HttpAnswerer answer, std::uint16_t port) : answer_(std::move(answer)), acceptor_(context_) {
+  LoopbackServer(HttpAnswerer answer, std::uint16_t port, SlowRequest slow = {})
+      : answer_(std::move(answer)), slow_(std::move(slow)), acceptor_(context_) {
     using boost::asio::ip::tcp;
     const tcp::endpoint endpoint(boost::asio::ip::address_v4::loopback(), port);
     try {
@@ -56,6 +60,7 @@ class LoopbackServer {
     });
     boost::asio::co_spawn(context_, accept(), boost::asio::detached);
     context_.run();
+    slow_lane_.join();
     if (error_) std::rethrow_exception(error_);
   }
   /// Any thread.
@@ -101,7 +106,13 @@ class LoopbackServer {
       }
       if (error) break;
       const auto& request = parser.get();
-      http::response<http::string_body> reply = handle(request);
+      http::response<http::string_body> reply;
+      if (is_slow(request)) {
+        auto work = handle_apart(request);
+        reply = co_await boost::asio::co_spawn(slow_lane_, std::move(work), boost::asio::use_awaitable);
+      } else {
+        reply = handle(request);
+      }
       reply.keep_alive(request.keep_alive());
       reply.prepare_payload();
       stream.expires_after(std::chrono::seconds(30));
@@ -123,9 +134,17 @@ class LoopbackServer {
     return reply;
   }
 
+  static std::string_view view(boost::beast::string_view text) { return {text.data(), text.size()}; }
+
+  bool is_slow(const boost::beast::http::request<boost::beast::http::string_body>& request) const {
+    return slow_ && slow_(view(request.method_string()), view(request.target()));
+  }
+  boost::asio::awaitable<boost::beast::http::response<boost::beast::http::string_body>> handle_apart(
+      const boost::beast::http::request<boost::beast::http::string_body>& request) {
+    co_return handle(request);
+  }
   boost::beast::http::response<boost::beast::http::string_body> handle(
       const boost::beast::http::request<boost::beast::http::string_body>& request) {
-    const auto view = [](auto text) { return std::string_view(text.data(), text.size()); };
     std::string_view host = view(request[boost::beast::http::field::host]);
     if (const auto colon = host.rfind(':'); colon != std::string_view::npos) host = host.substr(0, colon);
     if (host != "127.0.0.1" && host != "localhost")
@@ -134,17 +153,23 @@ class LoopbackServer {
       HttpAnswer answer = answer_(view(request.method_string()), view(request.target()), request.body());
       return response(answer.status, std::move(answer.body), request.version());
     } catch (...) {
-      error_ = std::current_exception();
+      {
+        const std::lock_guard guard(error_mutex_);
+        if (!error_) error_ = std::current_exception();
+      }
       context_.stop();
       return response(500, "{\"error\":\"the server has failed; see its message\"}", request.version());
     }
   }
 
   HttpAnswerer answer_;
+  SlowRequest slow_;
   boost::asio::io_context context_{1};
   boost::asio::ip::tcp::acceptor acceptor_;
   int connections_ = 0;
+  std::mutex error_mutex_;
   std::exception_ptr error_;
+  boost::asio::thread_pool slow_lane_{1};  // last: its thread uses the others
 };
 
 }  // namespace hypertune
