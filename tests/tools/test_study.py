@@ -1,4 +1,5 @@
 """hypertune study: ask/tell over HTTP."""
+import threading
 import urllib.error
 import urllib.request
 
@@ -53,6 +54,31 @@ class Study(Case):
         self.call("POST", "/tell", {"trial": failed["trial"], "state": "failed"})
         results = self.results("runs/study")
         self.assertEqual(sum(r["state"] == "failed" for r in results), 1)
+
+    def test_reports_are_answered_while_others_ask(self):
+        self.write(STUDY.replace("samples: 8", "samples: 60").replace("schedule:", "search: gp\nschedule:"), "study.yaml")
+        self.serve()
+        first = self.call("POST", "/ask", {})["trial"]
+        asked, failures = [], []
+
+        def ask():
+            try:
+                for _ in range(12):
+                    answer = self.call("POST", "/ask", {})
+                    asked.append(answer["trial"])
+                    self.call("POST", "/tell", {"trial": answer["trial"], "value": answer["params"]["x"]})
+            except BaseException as error:  # noqa: B902: shown by the main thread
+                failures.append(error)
+
+        askers = [threading.Thread(target=ask) for _ in range(3)]
+        for asker in askers:
+            asker.start()
+        decisions = [self.call("POST", "/report", {"trial": first, "step": 0, "value": -1})["decision"] for _ in range(20)]
+        for asker in askers:
+            asker.join(60)
+        self.assertEqual(failures, [])
+        self.assertEqual(set(decisions), {"continue"})
+        self.assertEqual(sorted(asked), list(range(1, 37)))
 
     def test_nonsense_is_answered_and_changes_nothing(self):
         self.write(STUDY, "study.yaml")
