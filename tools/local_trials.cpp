@@ -69,6 +69,7 @@ std::shared_ptr<const Program> program_of(const Sweep& sweep) {
 
 AnyExecutor executor_of(const Sweep& sweep) {
   const auto& text = sweep.executor;
+  if (text.type == "ssh") fail(Errc::usage, "executor 'ssh' is not built into this command");
   if (text.workers == "threads")
     return threads({.cpus = text.cpus,
                     .gpus = text.gpus < 0 ? static_cast<double>(local::usable_gpus().size()) : text.gpus,

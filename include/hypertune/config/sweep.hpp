@@ -3,6 +3,7 @@
 
 #include <hypertune/config/algorithms.hpp>
 #include <hypertune/config/space.hpp>
+#include <hypertune/config/ssh.hpp>
 #include <hypertune/config/sweep_text.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/tune/options.hpp>
@@ -181,7 +182,12 @@ inline ExecutorText executor_from_yaml(const Node& node) {
     executor.type = node.as<std::string>();
   } else {
     executor.type = node.get("type", executor.type);
-    node.only({"type", "workers", "cpus", "gpus", "memory", "custom"});
+    std::vector<std::string_view> keys{"type", "cpus", "gpus", "memory", "custom"};
+    if (executor.type == "ssh")
+      keys.insert(keys.end(), std::begin(ssh_keys), std::end(ssh_keys));
+    else
+      keys.emplace_back("workers");
+    node.only(keys);
     if (const auto workers = node.find("workers")) executor.workers = to_string(workers->scalar());
     if (const auto cpus = node.find("cpus")) executor.cpus = amount(*cpus);
     if (const auto gpus = node.find("gpus")) executor.gpus = amount(*gpus);
@@ -189,10 +195,13 @@ inline ExecutorText executor_from_yaml(const Node& node) {
     if (const auto custom = node.find("custom"))
       for (const auto& [name, value] : custom->entries()) executor.custom[name] = amount(value);
   }
-  if (executor.type == "ssh" || executor.type == "kubernetes")
-    node.fail("executor '{}' is not built into this command", executor.type);
+  if (executor.type == "kubernetes") node.fail("executor '{}' is not built into this command", executor.type);
+  if (executor.type == "ssh") {
+    executor.ssh = ssh_from_yaml(node);
+    return executor;
+  }
   if (executor.type != "local")
-    node.fail("there is no executor '{}'{}", executor.type, suggestion(executor.type, words({"local"})));
+    node.fail("there is no executor '{}'{}", executor.type, suggestion(executor.type, words({"local", "ssh"})));
   if (executor.workers != "processes" && executor.workers != "threads")
     node["workers"].fail("'workers' must be processes or threads, not '{}'", executor.workers);
   return executor;

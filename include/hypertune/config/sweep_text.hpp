@@ -1,6 +1,7 @@
 // A sweep as read from its file: plain data, no YAML.
 #pragma once
 
+#include <hypertune/config/ssh_text.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/tune/options.hpp>
 
@@ -31,11 +32,12 @@ struct TrialText {
 
 /// executor: where the trials run.
 struct ExecutorText {
-  std::string type = "local";         ///< local or simulated
+  std::string type = "local";         ///< local or ssh
   std::string workers = "processes";  ///< local: processes or threads
-  double cpus = 0, gpus = -1;         ///< what the machine gives; 0 and -1: what it has
+  double cpus = 0, gpus = -1;         ///< what the machine, or each host, gives; 0 and -1: what it has
   std::uint64_t memory = 0;
   std::map<std::string, double> custom;
+  std::optional<SshText> ssh;  ///< of type ssh
 };
 
 /// A sweep as read: everything is validated, nothing is started. `options.executor` is left to the caller, who knows

@@ -3,12 +3,14 @@
 
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/search/adaptors.hpp>
+#include <hypertune/tune/stand_in.hpp>
 #include <hypertune/tune/tune.hpp>
 
 namespace hypertune {
 
 HYPERTUNE_INLINE Options resumed_options(const std::filesystem::path& directory, const SearchSpace& space,
                                          Options options) {
+  if (detail::stand_in()) return options;  // the record is with the driver
   if (!has_journal(directory)) fail(Errc::usage, "'{}' holds no experiment to resume", directory.string());
   const Options defaults;
   if (const auto last = JournalReader(directory).last_start()) {

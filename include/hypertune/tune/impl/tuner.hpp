@@ -5,6 +5,7 @@
 #include <hypertune/tune/fresh_folder.hpp>
 #include <hypertune/tune/interrupt.hpp>
 #include <hypertune/tune/ordered_gate.hpp>
+#include <hypertune/tune/stand_in.hpp>
 #include <hypertune/tune/tuner.hpp>
 
 #include <algorithm>
@@ -214,6 +215,7 @@ inline Seconds Tuner::State::next_wake(Seconds now) {
 }
 
 inline Results Tuner::State::run() {
+  if (const auto& instead = detail::stand_in()) instead(options_.name, program_);
   directory_ = experiment_directory(options_);
   auto& executor = options_.executor;
   ExecutorFacts facts;

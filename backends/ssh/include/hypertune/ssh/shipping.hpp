@@ -55,6 +55,9 @@ struct Mounted {
 /// theirs. What is there and is no such link is never touched, unless it is an empty folder: SshError otherwise.
 Mounted mount_files(const SshConnection& connection, const FileMount& mount, const ShipOptions& options = {});
 
+/// What ship_program() checks, for a program that is on the host already: `local` is the same one here. Scripts pass.
+void check_program(const SshConnection& connection, const std::filesystem::path& local, const std::string& remote);
+
 /// What `ldd` says: the libraries, and the versions of libraries, that are missing; for messages and tests.
 std::vector<std::string> missing_libraries(std::string_view ldd_output);
 

@@ -90,6 +90,41 @@ HYPERTUNE_SSH_INLINE bool runs_on(std::string_view program, std::string_view hos
   return false;
 }
 
+// The architecture of a program, if the host has the same.
+HYPERTUNE_SSH_INLINE std::string check_architecture(const SshConnection& connection,
+                                                    const std::filesystem::path& program) {
+  const auto architecture = program_architecture(program);
+  if (!architecture.empty() && !runs_on(architecture, connection.facts().architecture))
+    throw SshError(
+        Problem::architecture, connection.host(),
+        fmt::format("host '{}' is {}, but '{}' is built for {}: build it for that machine, or leave the host "
+                    "out",
+                    connection.host(), connection.facts().architecture, program.string(), architecture));
+  return architecture;
+}
+
+// Whether a line of what a script printed begins so; what start-up files print stands before.
+HYPERTUNE_SSH_INLINE bool says(const std::string& out, std::string_view word) {
+  return out.starts_with(word) || out.find("\n" + std::string(word)) != std::string::npos;
+}
+
+// What program_script printed about a program that should be there.
+HYPERTUNE_SSH_INLINE void check_seen(const SshConnection& connection, const std::filesystem::path& program,
+                                     const std::string& remote, const std::string& out) {
+  const auto& host = connection.host();
+  if (says(out, "noexec\n"))
+    throw SshError(Problem::no_execute, host,
+                   fmt::format("host '{}': nothing may be executed in '{}' (is it mounted noexec?): choose another "
+                               "folder for programs",
+                               host, std::filesystem::path(remote).parent_path().string()));
+  if (!says(out, "there\n"))
+    throw SshError(Problem::other, host, fmt::format("host '{}': '{}' is not there as it was sent", host, remote));
+  if (const auto missing = missing_libraries(out); !missing.empty())
+    throw SshError(Problem::missing_library, host,
+                   fmt::format("host '{}' lacks what '{}' is linked with: {}; install it there, or link it statically",
+                               host, program.string(), fmt::join(missing, ", ")));
+}
+
 }  // namespace detail
 
 HYPERTUNE_SSH_INLINE std::string program_architecture(const std::filesystem::path& program) {
@@ -167,12 +202,8 @@ HYPERTUNE_SSH_INLINE Shipped ship_program(const SshConnection& connection, const
         {shipped.path, std::to_string(content.size), options.check_libraries && !architecture.empty() ? "1" : "0",
          detail::prune_keep(options), detail::prune_minutes(options)});
   };
-  // What start-up files print stands before.
-  const auto says = [](const std::string& out, std::string_view word) {
-    return out.starts_with(word) || out.find("\n" + std::string(word)) != std::string::npos;
-  };
   auto seen = look();
-  if (says(seen.out, "absent\n")) {
+  if (detail::says(seen.out, "absent\n")) {
     auto transfer = options.transfer;
     transfer.mode = 0755;
     connection.upload(program, shipped.path, transfer);
@@ -180,19 +211,24 @@ HYPERTUNE_SSH_INLINE Shipped ship_program(const SshConnection& connection, const
     shipped.bytes = content.size;
     seen = look();
   }
-  if (says(seen.out, "noexec\n"))
-    throw SshError(Problem::no_execute, host,
-                   fmt::format("host '{}': nothing may be executed in '{}' (is it mounted noexec?): choose another "
-                               "folder for programs",
-                               host, std::filesystem::path(shipped.path).parent_path().string()));
-  if (!says(seen.out, "there\n"))
-    throw SshError(Problem::other, host,
-                   fmt::format("host '{}': '{}' was sent, but is not there as it was", host, shipped.path));
-  if (const auto missing = missing_libraries(seen.out); !missing.empty())
-    throw SshError(Problem::missing_library, host,
-                   fmt::format("host '{}' lacks what '{}' is linked with: {}; install it there, or link it statically",
-                               host, program.string(), fmt::join(missing, ", ")));
+  detail::check_seen(connection, program, shipped.path, seen.out);
   return shipped;
+}
+
+HYPERTUNE_SSH_INLINE void check_program(const SshConnection& connection, const std::filesystem::path& local,
+                                        const std::string& remote) {
+  const auto architecture = detail::check_architecture(connection, local);
+  if (architecture.empty()) return;
+  const auto path = connection.absolute(remote);
+  const auto seen = connection.must(fmt::format("look at '{}'", path), R"sh(
+if [ ! -f "$1" ]; then echo absent; elif [ ! -x "$1" ]; then echo noexec; else
+  echo there
+  if command -v ldd >/dev/null; then ldd "$1" 2>&1; fi
+fi
+exit 0
+)sh",
+                                    {path});
+  detail::check_seen(connection, local, path, seen.out);
 }
 
 HYPERTUNE_SSH_INLINE Shipped ship_self(const SshConnection& connection, const ShipOptions& options) {

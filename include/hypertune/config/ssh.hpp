@@ -1,0 +1,149 @@
+// executor: {type: ssh, …} from YAML.
+#pragma once
+
+#include <hypertune/config/ssh_text.hpp>
+#include <hypertune/config/yaml.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hypertune::detail {
+
+inline constexpr std::string_view ssh_keys[] = {"hosts", "ssh_config",      "identity_file",  "user",
+                                                "port",  "options",         "file_mounts",    "workdir",
+                                                "cache", "connect_timeout", "notice_command", "notice_url"};
+
+inline std::string ssh_host_name(const Node& node) {
+  const auto name = node.as<std::string>();
+  if (name.empty() || name.front() == '-' || name.find_first_of(" \t\n\r'\"\\`$;&|<>(){}*?!#,") != std::string::npos)
+    node.fail("'{}' is not the name of a host", name);
+  return name;
+}
+
+inline double ssh_amount(const Node& node) {
+  const double value = node.as<double>();
+  if (!(value >= 0) || value > 1e9) node.fail("'{}' must be 0 or more, not {}", node.path(), value);
+  return value;
+}
+
+inline SshHostText ssh_host_from_yaml(const Node& node) {
+  SshHostText host;
+  if (!node.is_map()) {
+    host.name = ssh_host_name(node);
+    return host;
+  }
+  node.only({"name", "slots", "cpus", "gpus", "memory", "custom", "labels"});
+  host.name = ssh_host_name(node["name"]);
+  if (const auto slots = node.find("slots")) {
+    host.slots = slots->as<int>();
+    if (host.slots < 1) slots->fail("'{}' must be 1 or more, not {}", slots->path(), host.slots);
+  }
+  if (const auto cpus = node.find("cpus")) host.cpus = ssh_amount(*cpus);
+  if (const auto gpus = node.find("gpus")) host.gpus = ssh_amount(*gpus);
+  if (const auto memory = node.find("memory")) host.memory = memory->bytes();
+  if (const auto custom = node.find("custom"))
+    for (const auto& [name, value] : custom->entries()) host.custom[name] = ssh_amount(value);
+  if (const auto labels = node.find("labels")) {
+    if (labels->is_map())
+      for (const auto& [name, value] : labels->entries()) host.labels[name] = to_string(value.scalar());
+    else
+      for (const auto& name : labels->texts()) host.labels[name] = "";
+  }
+  return host;
+}
+
+/// hosts: [a, {name: b, slots: 2}] | {file: FILE} | {command: [PROGRAM, …], interval: 10s} | slurm
+inline void ssh_hosts_from_yaml(const Node& node, SshText& ssh) {
+  if (node.is_list()) {
+    for (const auto& item : node.items()) {
+      auto host = ssh_host_from_yaml(item);
+      if (std::any_of(ssh.hosts.begin(), ssh.hosts.end(), [&](const auto& h) { return h.name == host.name; }))
+        item.fail("host '{}' is listed twice: give it once, with slots: N for several trials", host.name);
+      ssh.hosts.push_back(std::move(host));
+    }
+    if (ssh.hosts.empty()) node.fail("'{}' is empty: name a host", node.path());
+  } else if (node.is_map()) {
+    node.only({"file", "command", "interval"});
+    if (node.has("file") == node.has("command"))
+      node.fail("'{}' needs one of 'file' (one host a line) and 'command' (a program that prints them)", node.path());
+    if (const auto file = node.find("file")) ssh.host_file = file->as<std::string>();
+    if (const auto command = node.find("command")) {
+      ssh.host_command = command->is_list() ? command->texts() : std::vector{command->as<std::string>()};
+      if (ssh.host_command.empty() || ssh.host_command.front().empty())
+        command->fail("'{}' is empty: it must name a program", command->path());
+    }
+    if (const auto interval = node.find("interval")) {
+      ssh.interval = interval->duration();
+      if (!(ssh.interval >= 0.1)) interval->fail("'{}' must be 0.1 s or more", interval->path());
+    }
+  } else if (node.as<std::string>() == "slurm") {
+    ssh.slurm = true;
+  } else {
+    node.fail("'{}' must be a list of hosts, {{file: FILE}}, {{command: […]}} or slurm, not '{}'", node.path(),
+              node.as<std::string>());
+  }
+}
+
+/// file_mounts: {~/code: ./code, data: {from: /data/set, exclude: ["*.tmp"]}}
+inline std::vector<FileMountText> file_mounts_from_yaml(const Node& node) {
+  std::vector<FileMountText> mounts;
+  for (const auto& [remote, value] : node.entries()) {
+    FileMountText mount{.remote = remote, .local = {}, .exclude = {}};
+    if (value.is_map()) {
+      value.only({"from", "exclude"});
+      mount.local = value["from"].as<std::string>();
+      if (const auto exclude = value.find("exclude")) mount.exclude = exclude->texts();
+    } else {
+      mount.local = value.as<std::string>();
+    }
+    if (remote.empty() || remote == "~" || remote == "/")
+      value.fail("'{}' cannot be mounted to: name a file or folder below it", remote);
+    if (mount.local.empty()) value.fail("'{}' is empty: name a file or folder of this machine", value.path());
+    for (const auto& other : mounts) {
+      const std::string& longer = other.remote.size() > remote.size() ? other.remote : remote;
+      const std::string& shorter = other.remote.size() > remote.size() ? remote : other.remote;
+      if (longer.starts_with(shorter + "/"))
+        value.fail("'{}' lies within the file mount '{}': mount them beside each other", longer, shorter);
+    }
+    mounts.push_back(std::move(mount));
+  }
+  return mounts;
+}
+
+inline SshText ssh_from_yaml(const Node& node) {
+  SshText ssh;
+  if (!node.is_map() || !node.has("hosts"))
+    node.fail("executor ssh needs 'hosts': [host1, host2], {{file: FILE}}, {{command: […]}} or slurm");
+  ssh_hosts_from_yaml(node["hosts"], ssh);
+  if (const auto config = node.find("ssh_config")) ssh.ssh_config = config->as<std::string>();
+  if (const auto identity = node.find("identity_file")) ssh.identity_file = identity->as<std::string>();
+  if (const auto user = node.find("user")) ssh.user = ssh_host_name(*user);
+  if (const auto port = node.find("port")) {
+    ssh.port = port->as<int>();
+    if (ssh.port < 1 || ssh.port > 65535) port->fail("'{}' must be 1 to 65535, not {}", port->path(), ssh.port);
+  }
+  if (const auto options = node.find("options")) {
+    if (!options->is_map()) {
+      ssh.options = options->texts();
+    } else {
+      for (const auto& [key, value] : options->entries()) ssh.options.push_back(key + "=" + value.as<std::string>());
+    }
+  }
+  if (const auto timeout = node.find("connect_timeout")) {
+    ssh.connect_timeout = timeout->duration();
+    if (!(ssh.connect_timeout >= 1)) timeout->fail("'{}' must be 1 s or more", timeout->path());
+  }
+  if (const auto mounts = node.find("file_mounts")) ssh.file_mounts = file_mounts_from_yaml(*mounts);
+  if (const auto workdir = node.find("workdir")) ssh.workdir = workdir->as<std::string>();
+  if (const auto cache = node.find("cache")) ssh.cache = cache->as<std::string>();
+  if (const auto command = node.find("notice_command")) ssh.notice_command = command->as<std::string>();
+  if (const auto url = node.find("notice_url")) ssh.notice_url = url->as<std::string>();
+  return ssh;
+}
+
+}  // namespace hypertune::detail

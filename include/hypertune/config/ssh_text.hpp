@@ -1,0 +1,49 @@
+// executor: {type: ssh, …} as read from a file: plain data.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace hypertune {
+
+/// A host and what trials may use of it; what is not said is what the machine has.
+struct SshHostText {
+  std::string name;
+  int slots = 0;
+  double cpus = 0, gpus = -1;
+  std::uint64_t memory = 0;
+  std::map<std::string, double> custom;
+  std::map<std::string, std::string> labels;
+};
+
+/// file_mounts: what commands need there.
+struct FileMountText {
+  std::string remote;  ///< "~/x", absolute, or below the working folder
+  std::filesystem::path local;
+  std::vector<std::string> exclude;
+};
+
+/// Paths of this machine are as written: relative to where the command is called, or else to the file's folder.
+struct SshText {
+  // Where the hosts come from: exactly one of these.
+  std::vector<SshHostText> hosts;
+  std::filesystem::path host_file;
+  std::vector<std::string> host_command;
+  bool slurm = false;
+  double interval = 10;  ///< seconds between looks at the file or command
+
+  std::filesystem::path ssh_config, identity_file;
+  std::string user;
+  int port = 0;
+  std::vector<std::string> options;  ///< "Key=value", as of `ssh -o`
+  double connect_timeout = 10;       ///< seconds
+  std::vector<FileMountText> file_mounts;
+  std::string workdir;                     ///< on the hosts; empty: ~/hypertune/<name of the experiment>
+  std::string cache;                       ///< on the hosts; empty: ~/.cache/hypertune
+  std::string notice_command, notice_url;  ///< how a host learns that it will be taken away
+};
+
+}  // namespace hypertune

@@ -1,0 +1,101 @@
+// executor: {type: ssh, …}
+#include "support/test.hpp"
+
+#include <hypertune/config/override.hpp>
+#include <hypertune/config/sweep.hpp>
+
+#include <string>
+
+using namespace hypertune;
+
+namespace {
+
+ExecutorText read(const std::string& executor) {
+  const std::string text =
+      "trial: {command: [./train]}\nspace: {x: {uniform: [0, 1]}}\nmetric: loss\nmode: min\nsamples: 3\n";
+  return sweep_from_yaml(load_yaml_text(text + executor, "s.yaml"), false).executor;
+}
+
+std::string complaint(const std::string& executor) {
+  try {
+    read(executor);
+  } catch (const Error& error) {
+    CHECK(error.code() == Errc::input);
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("hosts of the ssh executor in all forms") {
+  const auto list = read(
+      "executor:\n  type: ssh\n  hosts:\n    - a\n    - me@b\n    - {name: c, slots: 2, gpus: 1, memory: 8GiB, labels: "
+      "[big],"
+      " custom: {licence: 1}}\n  ssh_config: lab.ssh\n  cpus: 4\n");
+  REQUIRE(list.ssh);
+  CHECK(list.type == "ssh");
+  CHECK(list.cpus == 4);
+  REQUIRE(list.ssh->hosts.size() == 3);
+  CHECK(list.ssh->hosts[1].name == "me@b");
+  CHECK(list.ssh->hosts[2].slots == 2);
+  CHECK(list.ssh->hosts[2].gpus == 1);
+  CHECK(list.ssh->hosts[2].memory == std::uint64_t{8} << 30U);
+  CHECK(list.ssh->hosts[2].labels.contains("big"));
+  CHECK(list.ssh->hosts[2].custom.at("licence") == 1);
+  CHECK(list.ssh->ssh_config == "lab.ssh");
+  const auto file = read("executor: {type: ssh, hosts: {file: hosts.txt, interval: 2s}}\n");
+  CHECK(file.ssh->host_file == "hosts.txt");
+  CHECK(file.ssh->interval == 2);
+  CHECK(read("executor: {type: ssh, hosts: {command: [./list, --all]}}\n").ssh->host_command ==
+        std::vector<std::string>{"./list", "--all"});
+  CHECK(read("executor: {type: ssh, hosts: slurm}\n").ssh->slurm);
+}
+
+TEST_CASE("file mounts, folders and ssh's own options") {
+  const auto ssh = *read(
+                        "executor:\n  type: ssh\n  hosts: [a]\n  user: me\n  port: 2222\n  identity_file: key\n"
+                        "  options: {ProxyJump: gate, StrictHostKeyChecking: accept-new}\n  connect_timeout: 5s\n"
+                        "  workdir: ~/exp\n  cache: /scratch/cache\n"
+                        "  file_mounts: {~/code: ./code, data: {from: /data/set, exclude: ['*.tmp', .git]}}\n")
+                        .ssh;
+  CHECK(ssh.user == "me");
+  CHECK(ssh.port == 2222);
+  CHECK(ssh.identity_file == "key");
+  CHECK(ssh.options == std::vector<std::string>{"ProxyJump=gate", "StrictHostKeyChecking=accept-new"});
+  CHECK(ssh.connect_timeout == 5);
+  CHECK(ssh.workdir == "~/exp");
+  CHECK(ssh.cache == "/scratch/cache");
+  REQUIRE(ssh.file_mounts.size() == 2);
+  CHECK(ssh.file_mounts[0].remote == "~/code");
+  CHECK(ssh.file_mounts[0].local == "./code");
+  CHECK(ssh.file_mounts[1].local == "/data/set");
+  CHECK(ssh.file_mounts[1].exclude == std::vector<std::string>{"*.tmp", ".git"});
+}
+
+TEST_CASE("what is wrong with an ssh executor is said with its line") {
+  const std::string with = "executor:\n  type: ssh\n  hosts: [a]\n  ";
+  CHECK(complaint("executor: ssh") ==
+        "s.yaml:6: executor ssh needs 'hosts': [host1, host2], {file: FILE}, {command: […]} or slurm");
+  CHECK(complaint("executor: {type: ssh}").starts_with("s.yaml:6: executor ssh needs 'hosts'"));
+  CHECK(complaint("executor: {type: ssh, hosts: []}").starts_with("s.yaml:6: 'executor.hosts' is empty"));
+  CHECK(complaint("executor: {type: ssh, hosts: 7}").starts_with("s.yaml:6: 'executor.hosts' must be a list of hosts"));
+  CHECK(complaint("executor: {type: ssh, hosts: {}}").find("one of 'file'") != std::string::npos);
+  CHECK(complaint("executor: {type: ssh, hosts: {file: a, command: b}}").find("one of 'file'") != std::string::npos);
+  CHECK(complaint("executor:\n  type: ssh\n  hosts:\n  - a\n  - b\n  - a\n")
+            .starts_with("s.yaml:11: host 'a' is listed twice"));
+  CHECK(complaint("executor: {type: ssh, hosts: [-oProxyCommand=x]}").find("is not the name of a host") !=
+        std::string::npos);
+  CHECK(complaint("executor: {type: ssh, hosts: [{nme: a}]}").find("did you mean 'name'") != std::string::npos);
+  CHECK(complaint("executor: {type: ssh, hosts: [{name: a, slots: 0}]}").find("must be 1 or more") !=
+        std::string::npos);
+  CHECK(complaint(with + "sshconfig: x").starts_with("s.yaml:9: unknown key 'sshconfig' in 'executor'"));
+  CHECK(complaint(with + "workers: threads").find("unknown key 'workers'") != std::string::npos);
+  CHECK(complaint("executor: {type: local, hosts: [a]}").find("unknown key 'hosts'") != std::string::npos);
+  CHECK(complaint(with + "port: 0").find("1 to 65535") != std::string::npos);
+  CHECK(complaint(with + "file_mounts: {'~': x}").find("below it") != std::string::npos);
+  CHECK(complaint(with + "file_mounts: {a: {fro: x}}").find("did you mean 'from'") != std::string::npos);
+  CHECK(complaint(with + "file_mounts: {a: x, a/b: y}").find("lies within the file mount 'a'") != std::string::npos);
+  CHECK(complaint("executor: {type: shs, hosts: [a]}").find("unknown key 'hosts'") != std::string::npos);
+  CHECK(complaint("executor: {type: shs}").find("did you mean 'ssh'") != std::string::npos);
+}
