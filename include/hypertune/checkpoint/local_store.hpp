@@ -60,6 +60,11 @@ class LocalCheckpointStore {
   /// Takes over a folder that a trial wrote by itself: it is moved and sealed. On an Error it is back where it was.
   CheckpointInfo adopt(TrialId trial, int steps, const std::filesystem::path& folder, std::string parent = {});
 
+  /// Takes over a folder that holds, verified and synced, the files of a checkpoint sealed elsewhere, and `manifest` of
+  /// it: it is listed as `name`, or under the next free name if another one has that. Error of kind `corrupt` if the
+  /// manifest is none.
+  CheckpointInfo admit(const std::filesystem::path& folder, std::string_view manifest, const std::string& name);
+
   /// Opens a sealed one after checking every byte of it. Error of kind `corrupt` that names the checkpoint, the file,
   /// and what is wrong.
   Checkpoint open(const CheckpointInfo& info);
@@ -79,6 +84,8 @@ class LocalCheckpointStore {
   /// The same for all trials: for the driver, when it has locked the experiment's folder.
   void recover();
 
+  /// Whether what is sealed is forced to the disk.
+  bool syncs() const { return state_->options.sync; }
   /// trials/<id>/checkpoints
   std::filesystem::path folder(TrialId trial) const { return trial_directory(trial) / "checkpoints"; }
   /// Where a sealed checkpoint lies. Error of kind `usage` if `info` has no name of a checkpoint.
@@ -98,7 +105,7 @@ class LocalCheckpointStore {
   std::filesystem::path new_staging(TrialId trial);
   void sync_new_folders(TrialId trial);
   CheckpointInfo seal_staging(const CheckpointWriter& writer);
-  std::string publish(const CheckpointWriter& writer);
+  std::string publish(TrialId trial, const std::filesystem::path& staging, const std::string& wanted);
   static std::optional<std::filesystem::path> move_aside(const std::filesystem::path& folder, const std::string& name);
   void sweep(const std::filesystem::path& folder);
 

@@ -138,7 +138,8 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::seal_staging(const Checkpo
     fail(Errc::usage, "its {} files are more than a checkpoint can have", manifest.files.size());
   detail::write_new_file(staging / Manifest::file_name, text);
   if (sync) detail::sync_directory(staging);
-  CheckpointInfo info = detail::info_of(manifest, publish(writer), text);
+  CheckpointInfo info =
+      detail::info_of(manifest, publish(writer.trial(), staging, detail::format("step-{}", writer.steps())), text);
   {
     const std::lock_guard lock(state_->mutex);
     state_->in_use.erase(staging);
@@ -154,15 +155,36 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::seal_staging(const Checkpo
 }
 
 /// Renames the finished staging folder to the first free name, which it returns.
-HYPERTUNE_INLINE std::string LocalCheckpointStore::publish(const CheckpointWriter& writer) {
-  const auto parent = folder(writer.trial());
-  const std::string wanted = detail::format("step-{}", writer.steps());
+HYPERTUNE_INLINE std::string LocalCheckpointStore::publish(TrialId trial, const std::filesystem::path& staging,
+                                                           const std::string& wanted) {
+  const auto parent = folder(trial);
   for (int n = 1;; ++n) {
     std::string name = n == 1 ? wanted : detail::format("{}-{}", wanted, n);
     // A folder that has files is never replaced by rename(2), so that of two at once one takes the next name.
-    if (::rename(writer.directory().c_str(), (parent / name).c_str()) == 0) return name;
-    if (errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR) detail::fail_io(errno, "rename", writer.directory());
+    if (::rename(staging.c_str(), (parent / name).c_str()) == 0) return name;
+    if (errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR) detail::fail_io(errno, "rename", staging);
   }
+}
+
+HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::admit(const std::filesystem::path& folder, std::string_view text,
+                                                            const std::string& name) {
+  const Manifest manifest = parse_manifest(text);
+  CheckpointInfo info = detail::info_of(manifest, name, text);
+  static_cast<void>(this->folder(info));  // the name is one, or an Error
+  const auto parent = this->folder(manifest.trial);
+  std::error_code error;
+  if (std::filesystem::create_directories(parent, error)) {
+    const std::lock_guard lock(state_->mutex);
+    state_->fresh.insert(manifest.trial);
+  }
+  detail::write_new_file(folder / Manifest::file_name, text);
+  if (state_->options.sync) detail::sync_directory(folder);
+  info.name = publish(manifest.trial, folder, name);
+  if (state_->options.sync) {
+    detail::sync_directory(parent);
+    sync_new_folders(manifest.trial);
+  }
+  return info;
 }
 
 HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::adopt(TrialId trial, int steps,

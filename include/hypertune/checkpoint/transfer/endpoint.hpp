@@ -31,8 +31,8 @@ struct SharedDirectory {
 
 struct Endpoint {
   std::variant<UnixSocket, Tcp, SharedDirectory> address;
-  std::string certificate;  ///< the fingerprint of the server's TlsIdentity; empty: no TLS
-  Secret token;             ///< the experiment's; empty: none
+  std::string certificate = {};  ///< the fingerprint of the server's TlsIdentity; empty: no TLS
+  Secret token = {};             ///< the experiment's; empty: none
 
   /// "unix:/run/x.sock", "http://127.0.0.1:4711", "https://10.0.0.7:4711#<fingerprint>", "https+unix:/run/x.sock#…",
   /// "file:/shared/digits". Never shows the token.

@@ -21,12 +21,12 @@ struct CheckpointServerOptions {
   std::vector<LocalCheckpointStore> stores;  ///< of one experiment; the first that has a checkpoint gives it
   /// A unix socket is made for its owner alone. An address beyond loopback is refused without a token.
   std::variant<UnixSocket, Tcp> listen = Tcp{};
-  Secret token;                    ///< what peers must show; empty: none
-  std::optional<TlsIdentity> tls;  ///< nullopt: no TLS
-  std::uint64_t rate_limit = 0;    ///< bytes per second, of all connections together; 0: none
-  bool compress = true;            ///< by zstd, where a sample says that it saves time on this link
-  int max_connections = 512;       ///< more are turned away
-  int max_strangers = 64;          ///< of these, how many may not have shown a valid request yet; the oldest gives way
+  Secret token = {};                    ///< what peers must show; empty: none
+  std::optional<TlsIdentity> tls = {};  ///< nullopt: no TLS
+  std::uint64_t rate_limit = 0;         ///< bytes per second, of all connections together; 0: none
+  bool compress = true;                 ///< by zstd, where a sample says that it saves time on this link
+  int max_connections = 512;            ///< more are turned away
+  int max_strangers = 64;  ///< of these, how many may not have shown a valid request yet; the oldest gives way
   std::chrono::milliseconds request_timeout{10'000};  ///< for a whole request (and the TLS handshake) to arrive
   std::chrono::milliseconds idle_timeout{120'000};    ///< between two requests
   std::chrono::milliseconds stall_timeout{30'000};    ///< for a peer that takes nothing of an answer

@@ -1,0 +1,35 @@
+// One connection of a CheckpointServer: requests in, answers out.
+#pragma once
+
+#include <hypertune/checkpoint/transfer/impl/compression.hpp>
+#include <hypertune/checkpoint/transfer/impl/shelf.hpp>
+#include <hypertune/checkpoint/transfer/impl/wire.hpp>
+#include <hypertune/checkpoint/transfer/server.hpp>
+#include <hypertune/checkpoint/transfer/token_bucket.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+namespace hypertune::detail {
+
+/// What all connections of a server share.
+struct ServerShared {
+  ServerShared(CheckpointServerOptions o)
+      : options(std::move(o)), shelf(options.stores), rate(options.rate_limit), compressors(4) {}
+
+  const CheckpointServerOptions options;
+  Shelf shelf;
+  TokenBucket rate;
+  CompressorPool compressors;
+  Alarm stop;  // no further requests
+  Alarm cut;   // no more of the answers under way
+  std::atomic<std::uint64_t> requests{0}, refused{0}, bytes_sent{0};
+};
+
+/// Answers requests on `wire` until either side has had enough. `proven` is called when a peer has shown a valid
+/// request; `idle` with whether it waits for one.
+void converse(ServerShared& server, Wire& wire, const std::function<void()>& proven,
+              const std::function<void(bool)>& idle);
+
+}  // namespace hypertune::detail

@@ -1,0 +1,54 @@
+// The chunks of a checkpoint: its content, file after file in the manifest's order, cut and named by SHA-256.
+#pragma once
+
+#include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/checkpoint/manifest.hpp>
+#include <hypertune/checkpoint/transfer/impl/openssl.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hypertune::detail {
+
+struct Chunk {
+  std::uint32_t size = 0;
+  Sha256Digest hash{};
+  friend bool operator==(const Chunk&, const Chunk&) = default;
+};
+
+/// No chunk crosses from a file into the next; an empty file has none.
+using ChunkList = std::vector<Chunk>;
+
+/// Cuts and hashes. Error of kind `corrupt` if a file is not as long as the manifest says, `io` when stopped.
+ChunkList chunk_folder(const std::filesystem::path& folder, const Manifest& manifest, std::stop_token stop);
+
+/// As bytes: a line that names the format, then 36 bytes each.
+std::string encode_chunks(const ChunkList& chunks);
+/// The inverse, for bytes that are not trusted: Error of kind `corrupt` unless they are chunks of files of these sizes.
+ChunkList decode_chunks(std::string_view bytes, const Manifest& manifest);
+/// How long encode_chunks() of such a checkpoint can be at most.
+std::uint64_t most_chunk_bytes(const Manifest& manifest);
+
+/// SHA-256 over the manifest and the encoded chunks.
+std::string content_id_of(std::string_view manifest_text, std::string_view chunk_bytes);
+
+/// Chunk lists are kept in trials/<id>/checkpoints/.chunks/<digest>, so that each is computed once. What is there is
+/// checked as if anybody had written it; where nothing can be written, nothing is kept.
+class ChunkCache {
+ public:
+  /// The encoded chunks; empty if none are kept or they are damaged.
+  static std::string load(const std::filesystem::path& trial_folder, const std::string& digest);
+  /// Also forgets those of checkpoints of this trial that are gone.
+  static void keep(LocalCheckpointStore& store, TrialId trial, const std::string& digest, std::string_view bytes);
+};
+
+/// The encoded chunks of a sealed checkpoint: those that are kept, or computed and kept.
+std::string chunks_of(LocalCheckpointStore& store, const CheckpointInfo& info, const Manifest& manifest,
+                      std::stop_token stop);
+
+}  // namespace hypertune::detail

@@ -1,0 +1,87 @@
+// zstd, a piece at a time, within bounds of memory.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+struct ZSTD_CCtx_s;
+struct ZSTD_DCtx_s;
+
+namespace hypertune::detail {
+
+/// No piece is compressed that is larger.
+inline constexpr std::size_t largest_compressed_piece = std::size_t{4} << 20U;
+
+/// Room to compress a piece.
+class Compressor {
+ public:
+  Compressor();
+  ~Compressor();
+  Compressor(const Compressor&) = delete;
+  Compressor& operator=(const Compressor&) = delete;
+
+  char* input() { return input_.get(); }
+  /// Of the first `size` bytes of input(); empty if that is no shorter by a tenth.
+  std::string_view compress(std::size_t size);
+  /// Whether a sample of the first `size` bytes of input() says that compressing pays.
+  bool promising(std::size_t size);
+
+ private:
+  std::unique_ptr<char[]> input_, output_;
+  ZSTD_CCtx_s* context_;
+};
+
+/// A few Compressors for any number of connections: who gets none sends as it is.
+class CompressorPool {
+ public:
+  explicit CompressorPool(std::size_t most) : most_(most) {}
+
+  class Lease {
+   public:
+    Lease(CompressorPool& pool, std::unique_ptr<Compressor> held) : pool_(&pool), held_(std::move(held)) {}
+    Lease(Lease&&) noexcept = default;
+    ~Lease() {
+      if (held_) pool_->give_back(std::move(held_));
+    }
+    explicit operator bool() const { return held_ != nullptr; }
+    Compressor* operator->() { return held_.get(); }
+
+   private:
+    CompressorPool* pool_;
+    std::unique_ptr<Compressor> held_;
+  };
+  Lease try_borrow();
+
+ private:
+  void give_back(std::unique_ptr<Compressor> compressor);
+
+  std::mutex mutex_;
+  std::size_t most_, made_ = 0;
+  std::vector<std::unique_ptr<Compressor>> idle_;
+};
+
+/// Undoes it, in a stream, for bytes that are not trusted.
+class Decompressor {
+ public:
+  Decompressor() = default;
+  ~Decompressor();
+  Decompressor(const Decompressor&) = delete;
+  Decompressor& operator=(const Decompressor&) = delete;
+
+  /// Begins a new piece.
+  void begin();
+  struct Step {
+    std::size_t consumed, produced;
+    bool ended;  ///< the frame is complete
+  };
+  /// As much as fits. Error of kind `protocol` if this is no zstd, or wants more memory than a piece can.
+  Step run(const char* in, std::size_t in_size, char* out, std::size_t out_size);
+
+ private:
+  ZSTD_DCtx_s* context_ = nullptr;
+};
+
+}  // namespace hypertune::detail

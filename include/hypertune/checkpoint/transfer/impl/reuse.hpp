@@ -1,0 +1,36 @@
+// What of a checkpoint is here already, in earlier ones.
+#pragma once
+
+#include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/checkpoint/transfer/impl/arrivals.hpp>
+#include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
+#include <hypertune/checkpoint/transfer/impl/folder_text.hpp>
+
+#include <functional>
+#include <stop_token>
+#include <vector>
+
+namespace hypertune::detail {
+
+/// Checkpoints of this store that may have something in common with `wanted`: those asked for, the newest of its trial,
+/// and of other trials those whose chunks are known, as they cost nothing.
+std::vector<Found> find_bases(LocalCheckpointStore& store, const CheckpointInfo& wanted,
+                              const std::vector<CheckpointInfo>& asked_for);
+
+/// Takes over each file that a base has with the same size and checksum. How many bytes. `link`: by hard link. One
+/// whose content is not that any more is left out (`forgiving`), or an Error of kind `corrupt`.
+std::uint64_t reuse_files(Arrivals& arrivals, LocalCheckpointStore& store, const std::vector<Found>& bases, bool link,
+                          bool forgiving);
+
+/// Whether chunks of the bases are worth looking for: one has a file that could be an earlier version of what lacks.
+bool chunks_may_help(const Arrivals& arrivals, const std::vector<Found>& bases);
+
+/// Takes over each chunk that a base has, verified by its hash. How many bytes. `progress` is called now and then.
+std::uint64_t reuse_chunks(Arrivals& arrivals, const ChunkList& wanted, LocalCheckpointStore& store,
+                           const std::vector<Found>& bases, const std::stop_token& stop,
+                           const std::function<void(std::uint64_t)>& progress);
+
+/// Reads again what is noted as arrived, and forgets each chunk that is not whole or not right.
+void verify_present(Arrivals& arrivals, const ChunkList& chunks, const std::stop_token& stop);
+
+}  // namespace hypertune::detail

@@ -1,0 +1,78 @@
+// What a server knows of the checkpoints that it gives: found once, then kept at hand while peers ask for them.
+#pragma once
+
+#include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/transfer/impl/folder_text.hpp>
+#include <hypertune/checkpoint/transfer/impl/layout.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hypertune::detail {
+
+/// A checkpoint as it is given.
+struct Served {
+  Served(LocalCheckpointStore s, Found f);
+
+  /// Whether it is still where it was.
+  bool in_place() const;
+
+  LocalCheckpointStore store;
+  const Found found;
+  const Layout layout;
+  Descriptor directory;
+
+  enum class Chunks { unknown, asked_for, known, failed };
+  // Guarded by the Shelf's mutex.
+  Chunks state = Chunks::unknown;
+  std::shared_ptr<const std::string> chunks;
+  std::string error;
+};
+
+/// Thread-safe.
+class Shelf {
+ public:
+  explicit Shelf(std::vector<LocalCheckpointStore> stores) : stores_(std::move(stores)) {}
+  Shelf(const Shelf&) = delete;
+  Shelf& operator=(const Shelf&) = delete;
+  ~Shelf() { stop(); }
+
+  /// nullptr if no store has it.
+  std::shared_ptr<Served> find(const CheckpointInfo& info);
+
+  /// The checkpoints of a trial, in all stores.
+  std::vector<CheckpointInfo> list(TrialId trial);
+
+  /// Its encoded chunks, computed on the shelf's own thread; nullptr if they are not known after `patience`. Error of
+  /// kind `corrupt` if its files are not what was sealed.
+  std::shared_ptr<const std::string> chunks(const std::shared_ptr<Served>& served, std::chrono::milliseconds patience);
+  void prepare(const std::shared_ptr<Served>& served);
+
+  void stop();
+
+ private:
+  void ask(const std::shared_ptr<Served>& served);
+  void work(const std::stop_token& stop);
+
+  static constexpr std::size_t capacity = 16;
+
+  std::vector<LocalCheckpointStore> stores_;
+  std::mutex mutex_;
+  std::condition_variable_any work_, done_;
+  std::list<std::shared_ptr<Served>> recent_;  // the latest first
+  std::deque<std::shared_ptr<Served>> queue_;
+  bool stopped_ = false;
+  std::jthread thread_;
+};
+
+}  // namespace hypertune::detail

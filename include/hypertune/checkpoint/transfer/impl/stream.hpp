@@ -1,0 +1,78 @@
+// The streams of a fetch: connections that take pieces from one queue.
+#pragma once
+
+#include <hypertune/checkpoint/transfer/fetch.hpp>
+#include <hypertune/checkpoint/transfer/impl/arrivals.hpp>
+#include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
+#include <hypertune/checkpoint/transfer/impl/compression.hpp>
+#include <hypertune/checkpoint/transfer/impl/peer.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace hypertune::detail {
+
+/// What all threads of a fetch share.
+struct FetchShared {
+  FetchShared(const Endpoint& f, const CheckpointInfo& i, const FetchOptions& o, Arrivals& a)
+      : from(f), info(i), options(o), arrivals(a), rate(o.rate_limit) {}
+
+  const Endpoint& from;
+  const CheckpointInfo& info;
+  const FetchOptions& options;
+  Arrivals& arrivals;
+  TokenBucket rate;
+  Alarm alarm;  ///< all are to stop: the caller said so, or one has failed
+  PeerLimits limits;
+  /// If the chunks are known: where each begins, the end last, and what each is.
+  std::vector<std::uint64_t> chunk_begins;
+  const ChunkList* chunks = nullptr;
+
+  std::atomic<std::uint64_t> moved{0}, reused{0};
+  std::atomic<int> reconnects{0};
+
+  /// Cuts what lacks into pieces of about a MiB; with chunks, along them.
+  void queue_missing();
+  /// The next pieces, next to each other.
+  std::optional<ByteRange> take();
+  void put_back(ByteRange piece);
+  std::size_t queued() const;
+  /// The first failure counts; all stop.
+  void failed(std::exception_ptr why);
+  void rethrow() const;
+  void show(bool last = false);
+
+ private:
+  mutable std::mutex mutex_;
+  std::deque<ByteRange> pieces_;
+  std::exception_ptr failure_;
+  std::mutex show_mutex_;
+  std::chrono::steady_clock::time_point shown_{};
+};
+
+/// Takes pieces until none is left. A lost connection is made again; after too many in a row without a byte between
+/// them, ConnectionLost. `first`: a connection to begin with.
+void run_stream(FetchShared& shared, std::unique_ptr<Peer> first);
+
+/// How many streams beyond the first may run in this process, shared by all fetches.
+class ExtraStreams {
+ public:
+  static constexpr int most = 32;
+  explicit ExtraStreams(int wanted);
+  ExtraStreams(const ExtraStreams&) = delete;
+  ExtraStreams& operator=(const ExtraStreams&) = delete;
+  ~ExtraStreams();
+  int count() const { return count_; }
+
+ private:
+  int count_ = 0;
+};
+
+}  // namespace hypertune::detail

@@ -1,0 +1,149 @@
+// Wire: a connected socket, with TLS or without, each of whose waits has an end.
+#pragma once
+
+#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/transfer/impl/openssl.hpp>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
+#include <openssl/ssl.h>
+#include <sys/types.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+namespace hypertune::detail {
+
+using SslContext = OpensslOwner<SSL_CTX, SSL_CTX_free>;
+
+/// Owns a connected, non-blocking socket. Used by one thread at a time; shut_down() by any. A wait ends with
+/// `timed_out` at the deadline and with `operation_aborted` as soon as the descriptor `cancel` can be read. Meets
+/// Beast's SyncStream. Threads that use it must not die of SIGPIPE: see NoSigpipe.
+class Wire {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using ErrorCode = boost::system::error_code;
+
+  Wire() = default;
+  Wire(Descriptor socket, int cancel) : socket_(std::move(socket)), cancel_(cancel) {}
+
+  /// For all that follows together.
+  void set_deadline(Clock::time_point deadline) {
+    deadline_ = deadline;
+    stall_ = {};
+  }
+  /// For a transfer: a deadline that moves on as long as at least 4 KiB go in `stall`; never past `last`.
+  void set_stall(Clock::duration stall, Clock::time_point last = Clock::time_point::max()) {
+    stall_ = stall;
+    last_ = last;
+    lately_ = 0;
+    deadline_ = std::min(Clock::now() + stall, last);
+  }
+  void set_cancel(int descriptor) { cancel_ = descriptor; }
+  /// Whether what write_some() sends waits for what follows it at once.
+  void set_corked(bool corked) { corked_ = corked; }
+
+  /// The TLS handshake, as the server (`server`) or as a client that takes only the certificate with this fingerprint.
+  void start_tls(SSL_CTX* context, bool server, const std::string& fingerprint, ErrorCode& error);
+  bool encrypted() const { return ssl_ != nullptr; }
+
+  /// At least one byte, or an error (`eof` at the end).
+  std::size_t receive(char* data, std::size_t size, ErrorCode& error);
+  /// All, or an error. `more`: something follows at once, so that small parts share a packet.
+  void send_all(const char* data, std::size_t size, bool more, ErrorCode& error);
+  /// From a file to a wire without TLS: up to `size` bytes, as many as went at once; 0 at the file's end.
+  std::size_t send_file(int file, off_t& offset, std::size_t size, ErrorCode& error);
+
+  /// Until something can be read (or is buffered by TLS already).
+  void wait_readable(ErrorCode& error);
+  /// Until `when`, for a rate's sake: not past the deadline.
+  void wait_until(Clock::time_point when, ErrorCode& error);
+
+  /// How long receive() has waited for the peer, in all.
+  Clock::duration waited() const { return waited_; }
+  int descriptor() const { return socket_.get(); }
+  explicit operator bool() const { return static_cast<bool>(socket_); }
+
+  // SyncStream
+  template <class Buffers>
+  std::size_t read_some(const Buffers& buffers, ErrorCode& error) {
+    error = {};
+    for (auto it = boost::asio::buffer_sequence_begin(buffers); it != boost::asio::buffer_sequence_end(buffers); ++it) {
+      const boost::asio::mutable_buffer buffer(*it);
+      if (buffer.size() > 0) return receive(static_cast<char*>(buffer.data()), buffer.size(), error);
+    }
+    return 0;
+  }
+  template <class Buffers>
+  std::size_t read_some(const Buffers& buffers) {
+    ErrorCode error;
+    const std::size_t n = read_some(buffers, error);
+    if (error) throw boost::system::system_error(error);
+    return n;
+  }
+  template <class Buffers>
+  std::size_t write_some(const Buffers& buffers, ErrorCode& error) {
+    error = {};
+    char together[2048];  // a header comes in many small parts: they go as one
+    const std::size_t n = boost::asio::buffer_copy(boost::asio::buffer(together), buffers);
+    return n == 0 ? 0 : send(together, n, corked_, error);
+  }
+  template <class Buffers>
+  std::size_t write_some(const Buffers& buffers) {
+    ErrorCode error;
+    const std::size_t n = write_some(buffers, error);
+    if (error) throw boost::system::system_error(error);
+    return n;
+  }
+
+ private:
+  std::size_t send(const char* data, std::size_t size, bool more, ErrorCode& error);
+  void wait(short events, ErrorCode& error);
+  std::size_t went(std::size_t bytes);
+  bool settle(int result, ErrorCode& error);  // of an SSL call: true if it is to be tried again
+
+  Descriptor socket_;
+  OpensslOwner<SSL, SSL_free> ssl_;
+  int cancel_ = -1;
+  bool corked_ = false;
+  Clock::time_point deadline_ = Clock::time_point::max();
+  Clock::time_point last_ = Clock::time_point::max();
+  Clock::duration stall_{};
+  std::size_t lately_ = 0;  // bytes since the deadline moved on
+  Clock::duration waited_{};
+};
+
+/// While it lives, a write to a connection that is gone is an error for this thread, and no signal.
+class NoSigpipe {
+ public:
+  NoSigpipe();
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+  ~NoSigpipe();
+
+ private:
+  bool mine_ = false;
+};
+
+/// Something that poll() can wait for.
+class Alarm {
+ public:
+  Alarm();
+  void raise();
+  void clear();
+  bool raised() const;
+  int descriptor() const { return event_.get(); }
+
+ private:
+  Descriptor event_;
+};
+
+/// TLS 1.3 only, with AES-GCM first.
+SslContext server_tls(const std::string& certificate_pem, const std::string& key_pem);
+SslContext client_tls();
+
+}  // namespace hypertune::detail

@@ -1,0 +1,287 @@
+// Part of hypertune::transfer.
+#include <hypertune/checkpoint/transfer/fetch.hpp>
+#include <hypertune/checkpoint/transfer/impl/arrivals.hpp>
+#include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
+#include <hypertune/checkpoint/transfer/impl/peer.hpp>
+#include <hypertune/checkpoint/transfer/impl/reuse.hpp>
+#include <hypertune/checkpoint/transfer/impl/stream.hpp>
+#include <hypertune/error.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+
+namespace hypertune {
+
+namespace {
+
+using detail::Target;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint64_t worth_a_stream = std::uint64_t{4} << 20U;
+
+void require_sound(const FetchOptions& options) {
+  if (options.streams < 1 || options.streams > 64)
+    fail(Errc::usage, "a fetch can have 1 to 64 streams, not {}", options.streams);
+  if (options.retries < 0) fail(Errc::usage, "the retries of a fetch cannot be negative");
+  if (options.connect_timeout.count() <= 0 || options.stall_timeout.count() <= 0)
+    fail(Errc::usage, "the time limits of a fetch must be above 0");
+  const auto& id = options.content_id;
+  if (!id.empty() && (id.size() != 64 || id.find_first_not_of("0123456789abcdef") != std::string::npos))
+    fail(Errc::usage, "'{}' is no content id: 64 digits of 0-9a-f", id);
+}
+
+class Fetch {
+ public:
+  Fetch(const Endpoint& from, const CheckpointInfo& info, LocalCheckpointStore& store, const FetchOptions& options,
+        std::stop_token stop)
+      : from_(from), info_(info), store_(store), options_(options), stop_(std::move(stop)), on_stop_(stop_, [this] {
+          stopped_.raise();
+        }) {
+    limits_ = {.connect = options.connect_timeout,
+               .stall = options.stall_timeout,
+               .deadline = options.deadline.value_or(Clock::time_point::max())};
+  }
+
+  FetchReport run();
+
+ private:
+  bool is_here();
+  template <class Ask>
+  auto asked(const Ask& ask);
+  void take_manifest(std::string text);
+  std::string chunks_of_peer();
+  void fetch_from_server();
+  void fetch_content(detail::FetchShared& shared);
+  void take_from(LocalCheckpointStore source);
+  void require_time() const;
+
+  const Endpoint& from_;
+  const CheckpointInfo& info_;
+  LocalCheckpointStore& store_;
+  const FetchOptions& options_;
+  const std::stop_token stop_;
+  detail::Alarm stopped_;
+  const std::stop_callback<std::function<void()>> on_stop_;
+  detail::PeerLimits limits_;
+  std::unique_ptr<detail::Peer> peer_;
+  std::optional<detail::Arrivals> arrivals_;
+  FetchReport report_;
+};
+
+void Fetch::require_time() const {
+  if (stop_.stop_requested()) fail(Errc::io, "stopped; what has arrived is kept for the next try");
+  if (Clock::now() >= limits_.deadline) fail(Errc::io, "out of time; what has arrived is kept for the next try");
+}
+
+bool Fetch::is_here() {
+  auto found = find_checkpoint(store_, info_);
+  if (!found) return false;
+  report_.checkpoint = std::move(*found);
+  return true;
+}
+
+/// What `ask` gets from the peer, with a new connection where one is lost.
+template <class Ask>
+auto Fetch::asked(const Ask& ask) {
+  for (int failures = 0;; ++failures) try {
+      require_time();
+      if (!peer_) peer_ = std::make_unique<detail::Peer>(from_, limits_, stopped_.descriptor());
+      return ask(*peer_);
+    } catch (const detail::ConnectionLost&) {
+      peer_.reset();
+      require_time();
+      if (failures >= options_.retries) throw;
+      ++report_.reconnects;
+      static_cast<void>(detail::back_off(failures, limits_, stopped_.descriptor()));
+    }
+}
+
+void Fetch::take_manifest(std::string text) {
+  if (detail::ContentHash::of(text) != info_.digest)
+    fail(Errc::corrupt, "{}: its manifest is not the one with digest {}", from_.to_string(), info_.digest);
+  Manifest manifest = parse_manifest(text);
+  if (manifest.trial != info_.trial || manifest.steps != info_.steps)
+    fail(Errc::corrupt, "{}: its manifest is of trial {} after {} steps, not of trial {} after {}", from_.to_string(),
+         manifest.trial, manifest.steps, info_.trial, info_.steps);
+  arrivals_.emplace(store_, info_, std::move(text), std::move(manifest));
+}
+
+std::string Fetch::chunks_of_peer() {
+  const Target target{.what = Target::What::chunks, .info = info_, .deep = false};
+  const Manifest& manifest = arrivals_->manifest();
+  const std::uint64_t most = std::max<std::uint64_t>(detail::most_chunk_bytes(manifest), 64);
+  // It computes them at hundreds of MB/s; one that says so for much longer is not computing.
+  const auto patience = options_.stall_timeout + std::chrono::microseconds(arrivals_->layout().total() / 10);
+  for (const auto begin = Clock::now(); Clock::now() - begin < patience;) {
+    const auto asked_at = Clock::now();
+    auto [status, bytes] = asked([&](detail::Peer& peer) { return peer.fetch(target, most); });
+    if (status == 200) {
+      report_.bytes_overhead += bytes.size();
+      return bytes;
+    }
+    if (Clock::now() - asked_at < std::chrono::milliseconds(500))
+      static_cast<void>(detail::back_off(3, limits_, stopped_.descriptor()));
+    require_time();
+  }
+  fail(Errc::io, "{}: it has not computed the chunks in time", from_.to_string());
+}
+
+void Fetch::fetch_content(detail::FetchShared& shared) {
+  shared.queue_missing();
+  const std::uint64_t lacking = arrivals_->layout().total() - arrivals_->have();
+  const int useful = static_cast<int>(std::min<std::uint64_t>(lacking / worth_a_stream, 63));
+  const detail::ExtraStreams extra(std::min(options_.streams - 1, useful));
+  const auto stop_all = std::function<void()>([&] { shared.alarm.raise(); });
+  const std::stop_callback stop(stop_, stop_all);
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < extra.count(); ++i)
+      threads.emplace_back([&shared] {
+        const detail::NoSigpipe no_signal;
+        try {
+          run_stream(shared, nullptr);
+        } catch (const detail::ConnectionLost&) {  // its pieces are back in the queue: the others go on
+        } catch (...) { shared.failed(std::current_exception()); }
+      });
+    if (peer_) peer_->wire().set_cancel(shared.alarm.descriptor());
+    try {
+      run_stream(shared, std::move(peer_));
+    } catch (...) { shared.failed(std::current_exception()); }
+  }
+  if (shared.queued() > 0 && !shared.alarm.raised()) try {  // a stream gave up when the first had nothing left to do
+      run_stream(shared, nullptr);
+    } catch (...) { shared.failed(std::current_exception()); }
+  report_.bytes_moved += shared.moved;
+  report_.reconnects += shared.reconnects;
+  if (stop_.stop_requested() || Clock::now() >= limits_.deadline) require_time();
+  shared.rethrow();
+}
+
+void Fetch::fetch_from_server() {
+  const Target target{.what = Target::What::manifest, .info = info_, .deep = false};
+  std::string text = asked([&](detail::Peer& peer) { return peer.fetch(target, Manifest::max_bytes).second; });
+  report_.bytes_overhead += text.size();
+  take_manifest(std::move(text));
+  for (bool again = false;; again = true) {
+    detail::Arrivals& arrivals = *arrivals_;
+    detail::FetchShared shared(from_, info_, options_, arrivals);
+    shared.limits = limits_;
+    if (!again) report_.bytes_resumed = arrivals.have();
+    const bool strict = !options_.content_id.empty();
+    std::vector<detail::Found> bases;
+    if (options_.reuse && !again && arrivals.have() < arrivals.layout().total()) {
+      bases = detail::find_bases(store_, info_, options_.bases);
+      // Equal checksums are no proof against a forger: with a content id, chunks alone are.
+      if (!strict) report_.bytes_reused += detail::reuse_files(arrivals, store_, bases, false, true);
+      shared.reused = report_.bytes_reused;
+    }
+    detail::ChunkList chunks;
+    if (strict || detail::chunks_may_help(arrivals, bases)) {
+      const std::string bytes = chunks_of_peer();
+      if (strict && detail::content_id_of(arrivals.manifest_text(), bytes) != options_.content_id)
+        fail(Errc::corrupt, "{}: its chunk list is not the one that the content id names", from_.to_string());
+      try {
+        chunks = detail::decode_chunks(bytes, arrivals.manifest());
+      } catch (const Error& e) { fail(Errc::protocol, "{}: {}", from_.to_string(), e.what()); }
+      const std::uint64_t before = arrivals.have();
+      detail::verify_present(arrivals, chunks, stop_);
+      if (!again) report_.bytes_resumed -= std::min(report_.bytes_resumed, before - arrivals.have());
+      shared.chunks = &chunks;
+      shared.chunk_begins.reserve(chunks.size() + 1);
+      std::uint64_t at = 0;
+      for (const detail::Chunk& chunk : chunks) {
+        shared.chunk_begins.push_back(at);
+        at += chunk.size;
+      }
+      shared.chunk_begins.push_back(at);
+      if (!bases.empty())
+        report_.bytes_reused +=
+            detail::reuse_chunks(arrivals, chunks, store_, bases, stop_, [&](std::uint64_t bytes_here) {
+              shared.reused = report_.bytes_reused + bytes_here;
+              shared.show();
+            });
+      detail::ChunkCache::keep(store_, info_.trial, info_.digest, bytes);
+    }
+    const bool mixed = arrivals.have() > 0;
+    try {
+      if (arrivals.have() < arrivals.layout().total()) fetch_content(shared);
+      arrivals.check_all();
+      shared.show(true);
+      return;
+    } catch (const Error& e) {
+      if (e.code() != Errc::corrupt || !arrivals.drop_wrong()) throw;
+      // What an earlier try or another checkpoint gave may be what is wrong: once more, that file from the peer alone.
+      if (!mixed || again) fail(e.code(), "{}: {}", from_.to_string(), e.what());
+      require_time();
+    }
+  }
+}
+
+void Fetch::take_from(LocalCheckpointStore source) {
+  auto found = detail::find_by_digest(source, info_);
+  if (!found) fail(Errc::corrupt, "{}: there is no such checkpoint", from_.to_string());
+  if (!options_.content_id.empty() && content_id(source, found->info, stop_) != options_.content_id)
+    fail(Errc::corrupt, "{}: its content is not what the content id names", from_.to_string());
+  take_manifest(found->text);
+  detail::Arrivals& arrivals = *arrivals_;
+  report_.bytes_resumed = arrivals.have();
+  try {
+    report_.bytes_moved = detail::reuse_files(arrivals, source, {*found}, options_.hard_links, false);
+    if (arrivals.have() < arrivals.layout().total())
+      fail(Errc::corrupt, "a file is missing, or has not the size that was sealed");
+    arrivals.check_all();
+  } catch (const Error& e) {
+    static_cast<void>(arrivals.drop_wrong());
+    fail(e.code(), "{}: {}", from_.to_string(), e.what());
+  }
+}
+
+FetchReport Fetch::run() {
+  const auto begin = Clock::now();
+  const detail::NoSigpipe no_signal;
+  const auto finished = [&]() -> FetchReport& {
+    report_.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    return report_;
+  };
+  if (is_here()) return finished();
+  const auto folder = detail::IncomingLock::folder_of(store_, info_.trial, info_.digest);
+  const auto lock = detail::IncomingLock::take(folder, limits_.deadline, stopped_.descriptor());
+  if (!lock) require_time();
+  if (!lock) fail(Errc::busy, "another fetch of the same checkpoint is under way");
+  if (is_here()) {  // by now: somebody else has fetched it
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+    return finished();
+  }
+  try {
+    if (const auto* shared = std::get_if<SharedDirectory>(&from_.address)) {
+      take_from(LocalCheckpointStore(shared->path));
+    } else {
+      fetch_from_server();
+    }
+  } catch (...) {
+    std::error_code ignored;
+    if (!arrivals_ || arrivals_->have() == 0) std::filesystem::remove_all(folder, ignored);  // nothing to go on with
+    throw;
+  }
+  report_.checkpoint = arrivals_->finish();
+  return finished();
+}
+
+}  // namespace
+
+FetchReport fetch_checkpoint(const Endpoint& from, const CheckpointInfo& info, LocalCheckpointStore& store,
+                             const FetchOptions& options, std::stop_token stop) {
+  detail::require_checkpoint_info(info);
+  require_sound(options);
+  try {
+    return Fetch(from, info, store, options, std::move(stop)).run();
+  } catch (const Error& e) {
+    fail(e.code(), "checkpoint '{}' of trial {}, from another node: {}", info.name, info.trial, e.what());
+  }
+}
+
+}  // namespace hypertune

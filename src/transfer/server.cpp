@@ -1,0 +1,250 @@
+// Part of hypertune::transfer.
+#include <hypertune/checkpoint/transfer/impl/answers.hpp>
+#include <hypertune/checkpoint/transfer/impl/sockets.hpp>
+#include <hypertune/checkpoint/transfer/impl/wire.hpp>
+#include <hypertune/checkpoint/transfer/server.hpp>
+#include <hypertune/error.hpp>
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+
+namespace {
+
+using Clock = detail::Wire::Clock;
+
+void require_sound(const CheckpointServerOptions& options) {
+  if (options.stores.empty()) fail(Errc::usage, "a CheckpointServer needs a store to serve");
+  if (options.max_connections < 1 || options.max_strangers < 1)
+    fail(Errc::usage, "a CheckpointServer must allow one connection at least");
+  for (const auto wait : {options.request_timeout, options.idle_timeout, options.stall_timeout})
+    if (wait.count() <= 0) fail(Errc::usage, "the time limits of a CheckpointServer must be above 0");
+  if (options.stop_grace.count() < 0) fail(Errc::usage, "the grace of a CheckpointServer cannot be negative");
+}
+
+}  // namespace
+
+class CheckpointServer::Impl {
+ public:
+  explicit Impl(CheckpointServerOptions options) : shared_((require_sound(options), std::move(options))) {
+    const auto& o = shared_.options;
+    if (o.tls) tls_ = detail::server_tls(o.tls->certificate, o.tls->private_key);
+    if (const auto* local = std::get_if<UnixSocket>(&o.listen)) {
+      listener_.emplace(*local);
+      endpoint_.address = *local;
+    } else {
+      const auto& tcp = std::get<Tcp>(o.listen);
+      listener_.emplace(tcp);
+      if (!listener_->loopback() && o.token.empty())
+        fail(Errc::usage, "listening at '{}', beyond this machine, needs a token", tcp.address);
+      endpoint_.address = Tcp{.address = tcp.address, .port = listener_->port()};
+    }
+    if (o.tls) endpoint_.certificate = o.tls->fingerprint();
+    endpoint_.token = o.token;
+    acceptor_ = std::thread([this] { accept(); });
+  }
+
+  ~Impl() { stop(); }
+
+  void stop();
+  const Endpoint& endpoint() const { return endpoint_; }
+  detail::ServerShared& shared() { return shared_; }
+  Counters counters() {
+    const std::lock_guard lock(mutex_);
+    return {.connections = accepted_,
+            .open = connections_.size() - ended_,
+            .requests = shared_.requests,
+            .refused = shared_.refused,
+            .bytes_sent = shared_.bytes_sent};
+  }
+
+ private:
+  struct Connection {
+    detail::Wire wire;
+    std::thread thread;
+    // The rest is guarded by the mutex.
+    Clock::time_point since = Clock::now();  // of its beginning, or of its last request
+    bool proven = false, idle = true, ended = false;
+  };
+
+  void accept();
+  void make_room();
+  void begin(detail::Descriptor socket);
+  void run(Connection& connection);
+  void reap(bool all);
+
+  detail::ServerShared shared_;
+  detail::SslContext tls_;
+  std::optional<detail::Listener> listener_;
+  Endpoint endpoint_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::list<Connection> connections_;  // those that ended stay until they are reaped
+  std::size_t ended_ = 0;              // of these, told to end or ended
+  std::vector<Connection*> finished_;  // whose threads are about to return
+  std::uint64_t accepted_ = 0;
+  std::mutex stop_mutex_;
+  detail::Alarm wake_;  // somebody ended: cleared by the acceptor
+  std::thread acceptor_;
+};
+
+void CheckpointServer::Impl::accept() {
+  const detail::NoSigpipe no_signal;
+  for (;;) {
+    pollfd fds[3] = {{.fd = listener_->descriptor(), .events = POLLIN, .revents = 0},
+                     {.fd = shared_.stop.descriptor(), .events = POLLIN, .revents = 0},
+                     {.fd = wake_.descriptor(), .events = POLLIN, .revents = 0}};
+    ::poll(fds, 3, -1);
+    if (fds[1].revents != 0) return;
+    if (fds[2].revents != 0) {
+      wake_.clear();
+      reap(false);
+    }
+    if (fds[0].revents == 0) continue;
+    detail::Descriptor socket = detail::accept_from(listener_->descriptor());
+    if (socket) {
+      begin(std::move(socket));
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      {
+        const std::lock_guard lock(mutex_);
+        make_room();  // a descriptor is free again as soon as its thread has ended
+      }
+      pollfd stop{.fd = shared_.stop.descriptor(), .events = POLLIN, .revents = 0};
+      ::poll(&stop, 1, 20);
+    }
+  }
+}
+
+/// With the mutex held: ends the connection that is missed least, of strangers the oldest, else the one that has been
+/// idle for longest.
+void CheckpointServer::Impl::make_room() {
+  Connection* chosen = nullptr;
+  for (Connection& each : connections_) {
+    if (each.ended || (each.proven && !each.idle)) continue;
+    if (chosen == nullptr || std::pair(each.proven, each.since) < std::pair(chosen->proven, chosen->since))
+      chosen = &each;
+  }
+  if (chosen == nullptr) return;
+  ::shutdown(chosen->wire.descriptor(), SHUT_RDWR);
+  chosen->proven = chosen->idle = false;
+  chosen->ended = true;  // not to be chosen again; its thread will find out
+  ++ended_;
+}
+
+void CheckpointServer::Impl::begin(detail::Descriptor socket) {
+  const std::lock_guard lock(mutex_);
+  const auto& o = shared_.options;
+  const auto strangers = std::count_if(connections_.begin(), connections_.end(),
+                                       [](const Connection& each) { return !each.ended && !each.proven; });
+  const auto open = connections_.size() - ended_;
+  if (strangers >= o.max_strangers || open >= static_cast<std::size_t>(o.max_connections)) make_room();
+  // Threads that were told to end, and have not yet, count too: they are what an attack would pile up.
+  if (connections_.size() >= static_cast<std::size_t>(o.max_connections) + static_cast<std::size_t>(o.max_strangers)) {
+    shared_.refused += 1;
+    return;
+  }
+  ++accepted_;
+  Connection& connection = connections_.emplace_back();
+  connection.wire = detail::Wire(std::move(socket), shared_.cut.descriptor());
+  try {
+    connection.thread = std::thread([this, &connection] { run(connection); });
+  } catch (const std::system_error&) { connections_.pop_back(); }
+}
+
+void CheckpointServer::Impl::run(Connection& connection) {
+  const detail::NoSigpipe no_signal;
+  const auto update = [&](auto change) {
+    const std::lock_guard lock(mutex_);
+    if (!connection.ended) change();
+  };
+  try {
+    detail::Wire::ErrorCode error;
+    if (tls_) {
+      connection.wire.set_cancel(shared_.stop.descriptor());
+      connection.wire.set_deadline(Clock::now() + shared_.options.request_timeout);
+      connection.wire.start_tls(tls_.get(), true, {}, error);
+    }
+    if (error)
+      shared_.refused += 1;
+    else
+      detail::converse(
+          shared_, connection.wire, [&] { update([&] { connection.proven = true; }); },
+          [&](bool idle) {
+            update([&] {
+              connection.idle = idle;
+              if (connection.proven) connection.since = Clock::now();
+            });
+          });
+  } catch (const std::exception&) {  // memory, or descriptors: this connection's loss only
+    shared_.refused += 1;
+  }
+  ::shutdown(connection.wire.descriptor(), SHUT_RDWR);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!connection.ended) ++ended_;
+    connection.ended = true;
+    finished_.push_back(&connection);
+  }
+  changed_.notify_all();
+  wake_.raise();
+}
+
+/// Joins the threads that have ended.
+void CheckpointServer::Impl::reap(bool all) {
+  std::unique_lock lock(mutex_);
+  if (all) changed_.wait(lock, [&] { return finished_.size() == connections_.size(); });
+  std::list<Connection> gone;
+  for (Connection* each : finished_) {
+    const auto at =
+        std::find_if(connections_.begin(), connections_.end(), [&](const Connection& c) { return &c == each; });
+    gone.splice(gone.end(), connections_, at);
+    --ended_;
+  }
+  finished_.clear();
+  lock.unlock();
+  for (Connection& each : gone) each.thread.join();
+}
+
+void CheckpointServer::Impl::stop() {
+  const std::lock_guard only_one(stop_mutex_);
+  if (!acceptor_.joinable()) return;
+  shared_.stop.raise();
+  acceptor_.join();
+  listener_.reset();
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, shared_.options.stop_grace, [&] { return finished_.size() == connections_.size(); });
+  }
+  shared_.cut.raise();
+  shared_.shelf.stop();
+  reap(true);
+}
+
+CheckpointServer::CheckpointServer(CheckpointServerOptions options)
+    : impl_(std::make_unique<Impl>(std::move(options))) {}
+CheckpointServer::~CheckpointServer() = default;
+
+const Endpoint& CheckpointServer::endpoint() const { return impl_->endpoint(); }
+void CheckpointServer::set_rate_limit(std::uint64_t bytes_per_second) {
+  impl_->shared().rate.set_rate(bytes_per_second);
+}
+CheckpointServer::Counters CheckpointServer::counters() const { return impl_->counters(); }
+void CheckpointServer::stop() { impl_->stop(); }
+
+void CheckpointServer::prepare(const CheckpointInfo& info) {
+  if (auto served = impl_->shared().shelf.find(info)) impl_->shared().shelf.prepare(served);
+}
+
+}  // namespace hypertune
