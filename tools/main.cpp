@@ -1,4 +1,5 @@
 // The command line of `hypertune`.
+#include "cluster.hpp"
 #include "commands.hpp"
 
 #include <hypertune/error.hpp>
@@ -9,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <functional>
 
 namespace ht = hypertune;
@@ -54,10 +56,18 @@ int main(int argc, char** argv) {
   run_command->callback([&] { chosen = [&] { return command::run(run); }; });
 
   std::string directory, format = "table";
-  auto* status_command = app.add_subcommand("status", "how an experiment stands");
-  status_command->add_option("DIR", directory, "the experiment's folder")->required();
+  auto* status_command = app.add_subcommand("status", "how an experiment stands, or a cluster");
+  status_command->add_option("DIR", directory, "the experiment's folder, or the cluster's YAML file")->required();
   status_command->add_option("--format", format)->check(CLI::IsMember({"table", "json"}));
-  status_command->callback([&] { chosen = [&] { return command::status(directory, format); }; });
+  std::string cluster_name;
+  status_command->add_option("-n,--cluster-name", cluster_name, "in place of the cluster file's");
+  status_command->callback([&] {
+    chosen = [&] {
+      return std::filesystem::is_regular_file(directory) ? command::cluster_status(directory, format, cluster_name)
+                                                         : command::status(directory, format);
+    };
+  });
+  command::add_cluster_commands(app, chosen);
 
   command::ResultsArguments results;
   auto* results_command = app.add_subcommand("results", "all trials, best first");

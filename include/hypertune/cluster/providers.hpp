@@ -78,7 +78,7 @@ class AwsProvider {
   std::string request_text(const LaunchRequest& request) const;
 
  private:
-  std::string call(const std::vector<std::string>& arguments, const std::string& input = {}) const;
+  std::string call(const std::vector<std::string>& arguments) const;
   void call_with_ids(const std::string& verb, const std::vector<std::string>& ids) const;
 
   std::string cluster_;

@@ -21,6 +21,7 @@ struct ProgramCall {
   /// A file that is locked as long as the program runs, whoever started it dies or not (see calls_in_flight()).
   std::filesystem::path lock = {};
   std::function<void(std::string_view)> on_output = {};  ///< what it says, both streams, as it comes
+  std::function<void(std::string_view)> on_errors = {};  ///< its standard error, apart from the other
   std::filesystem::path output_file = {};                ///< its standard output goes there instead
   /// Asked at least ten times a second: true kills the program.
   std::function<bool()> cancelled = {};

@@ -4,7 +4,10 @@
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/error.hpp>
 
+#include <unistd.h>
+
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -49,5 +52,28 @@ inline std::optional<std::string> read_file(const std::filesystem::path& path) {
   if (!stream) return std::nullopt;
   return std::string(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
 }
+
+// A file that is gone at the end of the scope.
+class TemporaryFile {
+ public:
+  TemporaryFile() {
+    std::string name = (std::filesystem::temp_directory_path() / "hypertune-list-XXXXXX").string();
+    fd_ = hypertune::detail::Descriptor(::mkstemp(name.data()));
+    if (!fd_) fail(Errc::io, "cannot make a temporary file: {}", std::strerror(errno));
+    path_ = name;
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  const std::filesystem::path& path() const { return path_; }
+  void write(std::string_view text) { write_all(fd_.get(), text, path_); }
+
+ private:
+  std::filesystem::path path_;
+  hypertune::detail::Descriptor fd_;
+};
 
 }  // namespace hypertune::cluster::detail

@@ -97,8 +97,7 @@ HYPERTUNE_CLUSTER_INLINE AwsProvider::AwsProvider(const ClusterConfig& config, c
   }
 }
 
-HYPERTUNE_CLUSTER_INLINE std::string AwsProvider::call(const std::vector<std::string>& arguments,
-                                                       const std::string& input) const {
+HYPERTUNE_CLUSTER_INLINE std::string AwsProvider::call(const std::vector<std::string>& arguments) const {
   ProgramCall call;
   call.arguments = {"aws", "ec2"};
   call.arguments.insert(call.arguments.end(), arguments.begin(), arguments.end());
@@ -107,7 +106,6 @@ HYPERTUNE_CLUSTER_INLINE std::string AwsProvider::call(const std::vector<std::st
   if (!config_.endpoint_url.empty())
     call.arguments.insert(call.arguments.end(), {"--endpoint-url", config_.endpoint_url});
   if (!config_.profile.empty()) call.arguments.insert(call.arguments.end(), {"--profile", config_.profile});
-  call.input = input;
   call.environment = {{"AWS_PAGER", ""}, {"AWS_CLI_AUTO_PROMPT", "off"}};
   call.timeout = config_.timeout;
   call.max_output = std::size_t{64} << 20U;
@@ -221,8 +219,10 @@ HYPERTUNE_CLUSTER_INLINE std::string AwsProvider::request_text(const LaunchReque
 }
 
 HYPERTUNE_CLUSTER_INLINE Machine AwsProvider::create(const LaunchRequest& request) {
-  // By standard input: user data may hold what is nobody's business, and a command line is everybody's.
-  const auto text = call({"run-instances", "--cli-input-json", "file:///dev/stdin"}, request_text(request));
+  // By a file of its own: user data may hold what is nobody's business, and a command line is everybody's.
+  detail::TemporaryFile input;
+  input.write(request_text(request));
+  const auto text = call({"run-instances", "--cli-input-json", "file://" + input.path().string()});
   const auto answer = detail::parse_json(text);
   const auto* instances = answer && answer->is_object() ? answer->get_object().if_contains("Instances") : nullptr;
   if (instances == nullptr || !instances->is_array() || instances->get_array().empty() ||

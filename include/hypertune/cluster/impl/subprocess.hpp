@@ -188,7 +188,8 @@ HYPERTUNE_CLUSTER_INLINE ProgramResult run_program(const ProgramCall& call) {
       return;
     }
     const std::string_view text(buffer.data(), static_cast<std::size_t>(got));
-    if (call.on_output) call.on_output(text);
+    const auto& tell = &into == &result.errors && call.on_errors ? call.on_errors : call.on_output;
+    if (tell) tell(text);
     const auto room = call.max_output - std::min(call.max_output, into.size());
     result.truncated = result.truncated || text.size() > room;
     into.append(text.substr(0, room));

@@ -1,0 +1,129 @@
+// Cluster: the machines of one CLUSTER.yaml, brought up, looked after and taken down again.
+#pragma once
+
+#include <hypertune/cluster/config.hpp>
+#include <hypertune/cluster/cost.hpp>
+#include <hypertune/cluster/journal.hpp>
+#include <hypertune/cluster/machine.hpp>
+#include <hypertune/cluster/provider.hpp>
+#include <hypertune/ssh/connection.hpp>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hypertune::cluster {
+
+/// Thrown where a Ctrl-C (ClusterHooks::cancelled) ended what was being done. Everything is written down.
+class Interrupted : public std::exception {
+ public:
+  const char* what() const noexcept override { return "interrupted"; }
+};
+
+struct ClusterHooks {
+  std::function<void(const std::string&)> say;  ///< a line for the user; may come from any thread, one at a time
+  std::function<bool()> cancelled;
+};
+
+struct UpOptions {
+  bool no_restart = false;    ///< machines that were set up before are left as they are, whatever has changed
+  bool restart_only = false;  ///< no commands of the file are run
+};
+
+/// What became of one machine.
+struct MachineReport {
+  Machine machine;
+  std::string error;  ///< empty: it is set up
+  std::optional<Resources> resources;
+};
+
+struct DownOptions {
+  bool workers_only = false;
+  bool keep_min_workers = false;
+  std::string why = "down";
+};
+
+/// A machine as status shows it.
+struct MachineStatus {
+  Machine machine;
+  bool ready = false;
+  WallTime launched_at = 0;
+};
+
+/// Drives a cluster: at most one of these at a time (across processes, by the journal's lock). To make one is to find
+/// out what is there: calls of a driver that died are waited for, and machines whose making was not written down are
+/// found by their tags. Thread-safe but for the constructor.
+class Cluster {
+ public:
+  explicit Cluster(ClusterConfig config, ClusterHooks hooks = {});
+  /// With another provider or folder, for tests and programs of one's own.
+  Cluster(ClusterConfig config, AnyProvider provider, std::filesystem::path state, ClusterHooks hooks = {});
+  ~Cluster();
+
+  const ClusterConfig& config() const { return config_; }
+  const std::filesystem::path& state() const { return journal_.folder(); }
+  ClusterJournal& journal() { return journal_; }
+  AnyProvider& provider() { return provider_; }
+
+  /// The machines that there are, after the journal was compared with what the provider says.
+  std::vector<Machine> reconcile();
+  /// The machines that there are; what has gone is written down. For a cluster that is launching at the same time.
+  std::vector<Machine> observe();
+
+  /// Asks for a machine. Written down first. Throws ProviderError.
+  Machine launch(const NodeType& type, bool spot, bool head, const std::string& token = new_token());
+  /// Ends machines. `wait`: until the provider shows them no more.
+  void terminate(const std::vector<Machine>& machines, const std::string& why, bool wait = true);
+  /// Waits until it runs and has an address.
+  Machine await_address(const Machine& machine);
+  /// Connects, and does what the file says is to be done to it. Nothing is done twice.
+  MachineReport set_up(const Machine& machine, const UpOptions& options = {});
+  ssh::SshConnection connect(const Machine& machine, double deadline = 30);
+
+  /// The head and the least number of workers, set up. Reports are by machine; what failed is left for another up.
+  std::vector<MachineReport> up(const UpOptions& options = {});
+  /// Ends the machines; returns how many. Repeats until the provider shows none.
+  int down(const DownOptions& options = {});
+
+  void say(const std::string& line) const;
+  void check_cancelled() const;
+  bool cancelled() const { return hooks_.cancelled && hooks_.cancelled(); }
+
+ private:
+  void settle();
+  std::pair<double, double> prices(const std::string& type, bool spot) const;
+  void stop_or_terminate(const std::vector<Machine>& machines, const std::string& why);
+  std::vector<MachineReport> set_up_all(std::vector<Machine> machines, const UpOptions& options);
+  void introduce(const std::vector<MachineReport>& reports);
+  void clean_host(const Machine& machine);
+
+  ClusterConfig config_;
+  ClusterHooks hooks_;
+  ClusterJournal journal_;
+  AnyProvider provider_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The machines and the costs, without the right to change anything: what `status` shows. Takes no lock.
+struct ClusterView {
+  std::vector<MachineStatus> machines;
+  Ledger ledger;
+  CostReport cost;
+  std::string driver;   ///< who works on it now; empty: nobody
+  std::string trouble;  ///< the provider could not be asked
+};
+ClusterView view_cluster(const ClusterConfig& config);
+
+/// The head of a cluster that is up. Error of kind `usage` if there is none.
+Machine find_head(const ClusterConfig& config);
+
+}  // namespace hypertune::cluster
+
+#ifndef HYPERTUNE_CLUSTER_COMPILED
+#include <hypertune/cluster/impl/cluster.hpp>
+#endif

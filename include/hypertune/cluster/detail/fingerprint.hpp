@@ -1,0 +1,26 @@
+// Fingerprint: 128 bits that tell whether something has changed. Not for what others might forge.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace hypertune::cluster::detail {
+
+struct Fingerprint {
+  std::uint64_t a = 1469598103934665603ULL, b = 0x9E3779B97F4A7C15ULL;
+  void add(std::string_view text) {
+    for (const unsigned char c : text) {
+      a = (a ^ c) * 1099511628211ULL;
+      b = (b + c) * 0xD6E8FEB86659FD93ULL;
+      b ^= b >> 29U;
+    }
+    a = (a ^ 0x100U) * 1099511628211ULL;
+    b += 0x51ED270B;
+  }
+  std::string text() const { return fmt::format("{:016x}{:016x}", a, b); }
+};
+
+}  // namespace hypertune::cluster::detail

@@ -1,0 +1,3 @@
+// Part of hypertune::cluster.
+#include <hypertune/cluster/impl/reach.hpp>
+#include <hypertune/cluster/impl/sync.hpp>

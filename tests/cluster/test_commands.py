@@ -1,0 +1,165 @@
+"""up, exec, rsync, submit and down on real hosts with the local provider."""
+from cluster_case import *
+
+PROGRAM = r'''#!/bin/sh
+echo "arguments: $*"
+for host in $(cut -d' ' -f1 "$HYPERTUNE_HOSTS"); do ssh -F "$HYPERTUNE_SSH_CONFIG" "$host" hostname; done
+mkdir -p runs/x
+echo result >runs/x/r.txt
+exit ${1:-0}
+'''
+SLOW = r'''#!/bin/sh
+trap 'echo told to end; echo saved >saved.txt; exit 0' INT
+echo begun
+i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done
+'''
+
+
+class Commands(HostsCase):
+    def setUp(self):
+        super().setUp()
+        self.name = f"test{os.getpid()}-{self._testMethodName[-20:].replace('_', '-')}"
+        self.write("data/a.txt", "one")
+        self.write("data/.git/x", "no")
+        self.write("data/skip.o", "no")
+        self.write("data/.gitignore", "built/\n")
+        self.write("data/built/b", "no")
+        self.write("data/deep/c.txt", "three")
+        self.cluster()
+        self.addCleanup(lambda: self.finish(self.start("down", "c.yaml", "-y")))
+
+    def cluster(self, extra="", workers="[host2, host3]"):
+        self.write("c.yaml", f"""
+cluster_name: {self.name}
+provider: {{type: local, head_ip: host1, worker_ips: {workers}}}
+auth: {{ssh_config: {self.config}}}
+file_mounts: {{~/{self.name}-data: ./data}}
+rsync_exclude: ["**/.git", "*.o"]
+rsync_filter: [.gitignore]
+initialization_commands: ["echo i >>~/{self.name}-phases"]
+setup_commands: ["echo s >>~/{self.name}-phases", "cat ~/{self.name}-data/a.txt >>~/{self.name}-phases"]
+head_setup_commands: ["echo h >>~/{self.name}-phases"]
+worker_setup_commands: ["echo w >>~/{self.name}-phases"]
+{extra}
+""")
+
+    def test_up_again_and_down(self):
+        self.run_command("up", "c.yaml", "-y")
+        state = self.status()
+        self.assertEqual([m["role"] for m in state["machines"]], ["head", "worker", "worker"])
+        self.assertTrue(all(m["ready"] for m in state["machines"]))
+        self.assertEqual(self.ssh("host1", f"cat {self.name}-phases"), "i\ns\noneh\n")
+        self.assertEqual(self.ssh("host2", f"cat {self.name}-phases"), "i\ns\nonew\n")
+        self.assertEqual(self.ssh("host3", f"cd {self.name}-data && find . -type f | sort").split(),
+                         ["./.gitignore", "./a.txt", "./deep/c.txt"])
+        self.run_command("up", "c.yaml", "-y")  # nothing is done twice
+        self.assertEqual(self.ssh("host1", f"cat {self.name}-phases"), "i\ns\noneh\n")
+        self.write("data/a.txt", "two")         # what has changed is brought
+        self.run_command("up", "c.yaml")
+        self.assertEqual(self.ssh("host2", f"cat {self.name}-data/a.txt"), "two")
+        out, _ = self.run_command("down", "c.yaml", "-y")
+        self.assertIn("3 machines ended", out)
+        self.assertIn("0 machines ended", self.run_command("down", "c.yaml", "-y")[0])
+        self.assertEqual(self.ssh("host2", f"grep -c hypertune-{self.name} .ssh/authorized_keys; ls .hypertune").strip(), "0")
+
+    def test_exec_rsync_and_addresses(self):
+        self.run_command("exec", "c.yaml", "true", code=2)  # not up
+        self.run_command("up", "c.yaml", "--min-workers", "1", "--max-workers", "1")
+        out, _ = self.run_command("exec", "c.yaml", "echo \"$0 $HOME\" | cat; exit 3", code=3)
+        self.assertIn("/", out)
+        self.assertEqual(self.run_command("get-head-ip", "c.yaml")[0], "host1\n")
+        self.assertEqual(self.run_command("get-worker-ips", "c.yaml")[0], "host2\n")
+        self.run_command("rsync-up", "c.yaml", "data", f"{self.name}-up")
+        self.assertEqual(self.ssh("host1", f"cat {self.name}-up/deep/c.txt"), "three")
+        self.run_command("rsync-up", "c.yaml", "data/a.txt", f"~/{self.name}-up/named.txt", "-A")
+        self.assertEqual(self.ssh("host2", f"cat {self.name}-up/named.txt"), "one")
+        self.run_command("rsync-down", "c.yaml", f"~/{self.name}-up", "back")
+        self.assertEqual((self.folder / "back/deep/c.txt").read_text(), "three")
+        self.run_command("rsync-down", "c.yaml", f"~/{self.name}-up/named.txt", "one.txt")
+        self.assertEqual((self.folder / "one.txt").read_text(), "one")
+        self.assertIn("no file or folder", self.run_command("rsync-down", "c.yaml", "~/nowhere", "x", code=2)[1])
+
+    def test_submit_is_the_whole_round_trip(self):
+        self.write("program.sh", PROGRAM, 0o755)
+        out, _ = self.run_command("submit", "--start", "--stop", "c.yaml", "./program.sh", "--", "5", "--lr", "a b", code=5)
+        self.assertIn("arguments: 5 --lr a b", out)
+        for host in ("host1", "host2", "host3"):  # the head reaches every machine, with host keys checked
+            self.assertIn(f"\n{host}\n", out)
+        results = pathlib.Path(self.folder / out.split("results: ")[1].split(" (")[0])
+        self.assertEqual((results / "runs/x/r.txt").read_text(), "result\n")
+        self.assertIn("arguments", (results / "submit.log").read_text())
+        self.assertEqual(self.status()["machines"], [])
+
+    def test_detached_then_followed(self):
+        self.write("program.sh", PROGRAM.replace("mkdir", "sleep 1; mkdir"), 0o755)
+        self.run_command("submit", "--start", "--detach", "c.yaml", "./program.sh")
+        self.assertIn("running", self.run_command("status", "c.yaml")[0])
+        out, _ = self.run_command("submit", "c.yaml", "./program.sh", "-o", "out")  # the same job, not another
+        self.assertTrue((self.folder / "out/runs/x/r.txt").exists())
+        self.assertEqual(out.count("arguments:"), 1)
+        self.assertEqual(len(self.status()["machines"]), 3)
+        self.assertIn("--detach", self.run_command("submit", "--detach", "--stop", "c.yaml", "./program.sh", code=2)[1])
+
+    def test_ctrl_c_ends_program_and_machines(self):
+        self.write("program.sh", SLOW, 0o755)
+        process = self.start("submit", "--start", "--stop", "c.yaml", "./program.sh", "-o", "out")
+        wait_until(lambda: "begun" in process.stdout.readline(), "the program")
+        process.send_signal(signal.SIGINT)
+        out, err = self.finish(process)
+        self.assertEqual(process.returncode, 130, out + err)
+        self.assertIn("told to end", out)
+        self.assertTrue((self.folder / "out/saved.txt").exists())
+        self.assertEqual(self.status()["machines"], [])
+
+    def test_driver_killed_the_job_goes_on(self):
+        self.write("program.sh", "#!/bin/sh\necho begun\nsleep 2\necho done >done.txt\n", 0o755)
+        process = self.start("submit", "--start", "c.yaml", "./program.sh", "-o", "out")
+        wait_until(lambda: "begun" in process.stdout.readline(), "the program")
+        process.kill()
+        process.communicate()
+        out, _ = self.run_command("submit", "c.yaml", "./program.sh", "-o", "out")
+        self.assertEqual((self.folder / "out/done.txt").read_text(), "done\n")
+        self.assertEqual(out.count("begun"), 1)
+
+    def test_two_drivers_one_cluster(self):
+        self.write("program.sh", SLOW, 0o755)
+        process = self.start("submit", "--start", "--stop", "c.yaml", "./program.sh")
+        wait_until(lambda: "begun" in process.stdout.readline(), "the program")
+        _, err = self.run_command("up", "c.yaml", code=2)
+        self.assertIn(f"process {process.pid}", err)
+        self.assertIn(f"process {process.pid}", self.run_command("status", "c.yaml")[0])
+        process.send_signal(signal.SIGINT)
+        self.finish(process)
+
+    def test_one_host_that_is_down_is_named_and_the_others_work(self):
+        self.cluster(workers="[host2, nowhere.invalid]")
+        process = self.start("up", "c.yaml")
+        out, err = self.finish(process)
+        self.assertEqual(process.returncode, 1, out + err)
+        self.assertIn("worker nowhere.invalid: failed", err)
+        self.assertIn("head and 1 worker up", out)
+        ready = {m["id"]: m["ready"] for m in self.status()["machines"]}
+        self.assertEqual(ready, {"host1": True, "host2": True, "nowhere.invalid": False})
+
+    def test_a_command_that_fails_is_named_and_up_goes_on_there(self):
+        self.cluster(extra="")
+        text = (self.folder / "c.yaml").read_text()
+        self.write("c.yaml", text.replace("head_setup_commands: [", f"head_setup_commands: [\"echo why it fails >&2; test -e ~/{self.name}-go\", "))
+        _, err = self.run_command("up", "c.yaml", code=1)
+        self.assertIn("head_setup_commands[0] ended with exit code 1: why it fails", err)
+        self.ssh("host1", f"touch {self.name}-go")
+        self.run_command("up", "c.yaml")
+        self.assertEqual(self.ssh("host1", f"cat {self.name}-phases"), "i\ns\noneh\n")
+
+    def test_secrets_of_commands_are_in_no_process_list(self):
+        self.write("c.yaml", (self.folder / "c.yaml").read_text().replace(
+            "head_setup_commands: [", "head_setup_commands: [\"TOKEN=s3cr3t-$((40+2)); ps -ef --width 4000 >~/list\", "))
+        self.run_command("up", "c.yaml")
+        self.assertNotIn("s3cr3t", self.ssh("host1", "cat list"))
+        for log in (self.folder / "state").rglob("*"):
+            if log.is_file():
+                self.assertNotIn("s3cr3t", log.read_text(errors="replace"), log)
+
+
+if __name__ == "__main__":
+    unittest.main()

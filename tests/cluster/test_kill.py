@@ -1,0 +1,143 @@
+"""A provider whose machines are processes, and drivers that are killed at any moment: no machine is ever forgotten."""
+import random
+
+from cluster_case import *
+
+
+class Kill(Case):
+    def setUp(self):
+        super().setUp()
+        self.machines = self.folder / "machines.json"
+        self.environment["MACHINES_STATE"] = str(self.machines)
+        self.write("c.yaml", f"""
+cluster_name: killed
+max_workers: 4
+min_workers: 4
+provider: {{type: command, command: ["{MACHINES}"], start_timeout: 60s}}
+auth: {{ssh_user: nobody}}
+available_node_types:
+  head: {{resources: {{CPU: 1}}, max_workers: 0, price: 0.5}}
+  worker: {{resources: {{CPU: 1}}, spot: true, price: {{on_demand: 2, spot: 1}}}}
+head_node_type: head
+""")
+        self.addCleanup(self.end_all)
+
+    def known(self):
+        return json.loads(self.machines.read_text()) if self.machines.exists() else {}
+
+    def end_all(self):
+        for machine in self.known().values():
+            if machine.get("pid"):
+                try:
+                    os.kill(machine["pid"], signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+
+    def assert_nothing_left(self, seen):
+        self.assertEqual(self.known(), {})
+        for pid in seen:
+            self.assertFalse(pathlib.Path(f"/proc/{pid}").exists() and
+                             pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"sleep"), pid)
+
+    def pids(self):
+        return {machine["pid"] for machine in self.known().values() if machine.get("pid")}
+
+    def test_up_killed_anywhere_then_down(self):
+        generator = random.Random(int(os.environ.get("SEED", "1")))
+        most = 0
+        for attempt in range(12):
+            process = self.start("up", "c.yaml", "-y")
+            time.sleep(generator.uniform(0, 1.2))  # the moment of the kill is what varies
+            process.kill()
+            process.communicate()
+            seen = self.pids()
+            if generator.random() < 0.3:  # a second driver takes over, and is killed as well
+                again = self.start("up", "c.yaml", "-y")
+                time.sleep(generator.uniform(0, 0.8))
+                again.kill()
+                again.communicate()
+                seen |= self.pids()
+            most = max(most, len(seen))
+            self.run_command("down", "c.yaml", "-y")
+            self.assert_nothing_left(seen | self.pids())
+        self.assertGreater(most, 0)
+
+    def test_killed_while_the_provider_works(self):
+        slow = self.write("slow.sh", f"#!/bin/sh\ninput=$(cat)\ncase $input in *'\"verb\":\"create\"'*) : >\"{self.folder}/asked\"; sleep 1.5;; esac\n"
+                          f"printf %s \"$input\" | exec {MACHINES}\n", 0o755)
+        self.write("c.yaml", (self.folder / "c.yaml").read_text().replace(str(MACHINES), str(slow)))
+        process = self.start("up", "c.yaml", "-y")
+        wait_until(lambda: (self.folder / "asked").exists(), "the call")
+        process.kill()
+        process.communicate()
+        self.assertEqual(self.known(), {})     # nothing yet: it is being made
+        self.run_command("down", "c.yaml", "-y")  # waits for the call of the one that died
+        self.assertEqual(self.known(), {})
+        journal = (self.folder / "state/clusters/killed/journal.jsonl").read_text()
+        self.assertIn('"op":"gone"', journal)
+
+    def test_down_killed_anywhere_then_down(self):
+        generator = random.Random(2)
+        for attempt in range(4):
+            process = self.start("up", "c.yaml", "-y")
+            wait_until(lambda: len(self.known()) == 5, "five machines")
+            process.send_signal(signal.SIGINT)
+            self.finish(process)
+            self.assertEqual(process.returncode, 130)
+            seen = self.pids()
+            self.assertEqual(len(seen), 5)
+            process = self.start("down", "c.yaml", "-y")
+            time.sleep(generator.uniform(0, 0.5))
+            process.kill()
+            process.communicate()
+            self.run_command("down", "c.yaml", "-y")
+            self.assert_nothing_left(seen)
+
+    def test_found_by_tag_without_the_journal(self):
+        process = self.start("up", "c.yaml", "-y")
+        wait_until(lambda: len(self.known()) == 5, "five machines")
+        process.kill()
+        process.communicate()
+        seen = self.pids()
+        shutil.rmtree(self.folder / "state")
+        out, err = self.run_command("down", "c.yaml", "-y")
+        self.assertIn("5 machines ended", out)
+        self.assertIn("made elsewhere", err)
+        self.assert_nothing_left(seen)
+
+    def test_no_spot_then_on_demand_and_what_it_costs(self):
+        # The provider has no spot machines.
+        refusing = self.write("refusing.sh", "#!/bin/sh\ninput=$(cat)\ncase $input in *'\"spot\":true'*) "
+                              "echo '{\"error\": {\"kind\": \"capacity\", \"message\": \"no spot here\"}}'; exit;; esac\n"
+                              f"printf %s \"$input\" | exec {MACHINES}\n", 0o755)
+        self.write("c.yaml", (self.folder / "c.yaml").read_text().replace(str(MACHINES), str(refusing)))
+        process = self.start("up", "c.yaml", "-y")
+        wait_until(lambda: len(self.known()) == 5, "five machines")
+        state = self.status()
+        process.send_signal(signal.SIGINT)
+        _, err = self.finish(process)
+        self.assertIn("no spot here", err)
+        self.assertEqual({m["spot"] for m in state["machines"]}, {False})
+        self.assertGreater(state["cost"]["hours"], 0)
+        self.assertAlmostEqual(state["cost"]["total"], sum(l["hours"] * l["price"] for l in state["cost"]["lines"]), places=4)
+        out, _ = self.run_command("down", "c.yaml", "-y")
+        self.assertIn("host hours", out)
+
+    def test_garbage_from_the_provider_is_one_clear_line(self):
+        for text, part in (("echo hello", "no JSON object: 'hello'"), ("exit 3", "exit code 3"), ("true", "answered nothing"),
+                           ("echo '{}'", "without a list 'machines'"), ("echo '{\"machines\": [{\"id\": \"-x\"}]}'", "without an id"),
+                           ("echo '{\"error\": {\"kind\": \"invalid\", \"message\": \"no such project\"}}'", "no such project"),
+                           ("head -c 10000000 /dev/zero | tr '\\0' x", "no JSON object"), ("sleep 60", "did not answer within 1 s")):
+            self.write("bad.sh", f"#!/bin/sh\n{text}\n", 0o755)
+            self.write("c.yaml", "cluster_name: bad\nprovider: {type: command, command: [./bad.sh], timeout: 1s}\n")
+            process = self.start("up", "c.yaml", "-y")
+            out, err = self.finish(process)
+            self.assertIn(process.returncode, (1, 2), err)
+            self.assertIn(part, err)
+            self.assertEqual(len(err.strip().splitlines()), 1, err)
+        self.write("c.yaml", "cluster_name: bad\nprovider: {type: command, command: [./nowhere]}\n")
+        self.assertIn("cannot run", self.run_command("up", "c.yaml", code=2)[1])
+
+
+if __name__ == "__main__":
+    unittest.main()

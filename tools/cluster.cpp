@@ -1,0 +1,345 @@
+#include "cluster.hpp"
+
+#include "cluster_support.hpp"
+#include "commands.hpp"
+
+#include <hypertune/cluster/job.hpp>
+#include <hypertune/cluster/reach.hpp>
+#include <hypertune/cluster/subprocess.hpp>
+#include <hypertune/cluster/sync.hpp>
+#include <hypertune/record/json_text.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace hypertune::command {
+
+namespace {
+
+namespace hc = hypertune::cluster;
+
+std::string since(double seconds) {
+  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3600);
+}
+
+int up(const ClusterArguments& arguments) {
+  auto config = read_cluster(arguments);
+  if (!confirmed(fmt::format("Bring up the cluster '{}' ({}, {} to {} workers)?", config.name, config.provider.type,
+                             config.min_workers, config.max_workers),
+                 arguments.yes))
+    return exit_usage;
+  hc::Cluster cluster(std::move(config), hooks());
+  return bring_up(cluster, arguments) ? exit_done : exit_failed;
+}
+
+int down(const ClusterArguments& arguments) {
+  auto config = read_cluster(arguments);
+  if (!confirmed(fmt::format("End {} machines of the cluster '{}'?", arguments.workers_only ? "the worker" : "all",
+                             config.name),
+                 arguments.yes))
+    return exit_usage;
+  hc::Cluster cluster(std::move(config), hooks());
+  const int ended =
+      cluster.down({.workers_only = arguments.workers_only, .keep_min_workers = arguments.keep_min_workers});
+  const auto cost = cluster.journal().ledger().cost(hc::wall_now(), cluster.config().currency);
+  fmt::print("cluster '{}': {} machine{} ended{}\n", cluster.config().name, ended, ended == 1 ? "" : "s",
+             cost.machines() > 0 ? "; " + cost.summary() : "");
+  return exit_done;
+}
+
+// The cluster, brought up first with --start. Holds the lock only then.
+struct Reached {
+  hc::ClusterConfig config;
+  std::unique_ptr<hc::Cluster> cluster;
+  hc::Machine head;
+};
+Reached reach(const ClusterArguments& arguments) {
+  Reached reached;
+  reached.config = read_cluster(arguments);
+  if (arguments.start) {
+    reached.cluster = std::make_unique<hc::Cluster>(reached.config, hooks());
+    bring_up(*reached.cluster, arguments);
+  }
+  reached.head = hc::find_head(reached.config);
+  return reached;
+}
+void leave(Reached& reached, const ClusterArguments& arguments) {
+  if (!arguments.stop) return;
+  if (!reached.cluster)
+    reached.cluster = std::make_unique<hc::Cluster>(reached.config, hc::ClusterHooks{hooks().say, {}});
+  reached.cluster->down();
+}
+
+hc::Machine pick(const hc::ClusterConfig& config, int worker) {
+  if (worker < 0) return hc::find_head(config);
+  const auto view = hc::view_cluster(config);
+  int number = 0;
+  for (const auto& status : view.machines)
+    if (!status.machine.head && number++ == worker) return status.machine;
+  fail(Errc::usage, "there is no worker number {}: there are {}, from 0", worker, number);
+}
+
+int execute(const ClusterArguments& arguments) {
+  auto reached = reach(arguments);
+  std::string command = arguments.program;
+  for (const auto& word : arguments.rest) command += " " + (arguments.rest.size() == 1 ? word : hc::shell_quote(word));
+  auto extra = forward_options(arguments.ports);
+  extra.push_back(::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0 ? "-t" : "-T");
+  const auto state = hc::cluster_state(reached.config.name);
+  const std::string remote = "if command -v bash >/dev/null 2>&1; then exec bash -lc " + hc::shell_quote(command) +
+                             "; else exec sh -lc " + hc::shell_quote(command) + "; fi";
+  const int code = run_foreground(
+      hc::ssh_command(reached.config, reached.head, state, extra, {"sh", "-c", hc::shell_quote(remote)}));
+  leave(reached, arguments);
+  return code;
+}
+
+int attach(const ClusterArguments& arguments) {
+  auto reached = reach(arguments);
+  const auto machine = arguments.worker >= 0 ? pick(reached.config, arguments.worker) : reached.head;
+  const auto extra = forward_options(arguments.ports);
+  reached.cluster.reset();  // others may work on it meanwhile
+  return run_foreground(hc::ssh_command(reached.config, machine, hc::cluster_state(reached.config.name), extra));
+}
+
+int forward(const ClusterArguments& arguments) {
+  auto ports = arguments.ports;
+  ports.insert(ports.end(), arguments.rest.begin(), arguments.rest.end());
+  if (ports.empty()) fail(Errc::usage, "no port to forward: write `forward CLUSTER.yaml PORT`, or LOCAL:REMOTE");
+  auto extra = forward_options(ports);
+  const auto config = read_cluster(arguments);
+  const auto machine = pick(config, arguments.worker);
+  extra.insert(extra.end(), {"-N", "-T"});
+  for (const auto& port : ports)
+    fmt::print("http://127.0.0.1:{} is port {} of {}\n", port.substr(0, port.find(':')),
+               port.substr(port.find(':') + 1), machine.address);
+  std::fflush(stdout);
+  const int code = run_foreground(hc::ssh_command(config, machine, hc::cluster_state(config.name), extra));
+  return interrupted() ? exit_done : code;
+}
+
+std::vector<hc::Machine> targets(const hc::ClusterConfig& config, bool all) {
+  if (!all) return {hc::find_head(config)};
+  std::vector<hc::Machine> machines;
+  for (const auto& status : hc::view_cluster(config).machines)
+    if (status.machine.state == hc::MachineState::running && !status.machine.address.empty())
+      machines.push_back(status.machine);
+  return machines;
+}
+
+int rsync(const ClusterArguments& arguments, bool upwards) {
+  const auto config = read_cluster(arguments);
+  interruptions();
+  const auto state = hc::cluster_state(config.name);
+  for (const auto& machine : targets(config, upwards && arguments.all_nodes)) {
+    auto connection = ssh::SshConnection::open(machine.address, hc::ssh_options(config, machine, state));
+    if (!arguments.source.empty()) {
+      if (arguments.target.empty())
+        fail(Errc::usage, "a source needs a target: rsync-{} CLUSTER.yaml FROM TO", upwards ? "up" : "down");
+      if (upwards)
+        hc::push_files(connection, hc::scan_files(arguments.source, {config.rsync_exclude, config.rsync_filter}),
+                       arguments.target, interrupted);
+      else
+        hc::pull_files(connection, arguments.source, arguments.target, config.rsync_exclude, {}, interrupted);
+    } else {
+      if (!upwards) fail(Errc::usage, "name what to fetch: rsync-down CLUSTER.yaml FROM TO");
+      for (const auto& mount : config.file_mounts)
+        hc::push_files(connection, hc::scan_files(mount.local, {config.rsync_exclude, config.rsync_filter}),
+                       mount.remote, interrupted);
+    }
+    if (interrupted()) return exit_interrupted;
+  }
+  return exit_done;
+}
+
+int addresses(const ClusterArguments& arguments, bool head) {
+  const auto config = read_cluster(arguments);
+  if (head) {
+    fmt::print("{}\n", hc::find_head(config).address);
+    return exit_done;
+  }
+  for (const auto& machine : targets(config, true))
+    if (!machine.head) fmt::print("{}\n", machine.address);
+  return exit_done;
+}
+
+}  // namespace
+
+int cluster_status(const std::string& file, const std::string& format, const std::string& name) {
+  ClusterArguments arguments;
+  arguments.file = file;
+  arguments.name = name;
+  const auto config = read_cluster(arguments);
+  const auto view = hc::view_cluster(config);
+  const double now = hc::wall_now();
+  if (format == "json") {
+    std::string out = "{\"cluster\":";
+    hypertune::detail::append_json(out, config.name);
+    out += fmt::format(",\"driver\":{},\"machines\":[", view.driver.empty() ? "null" : '"' + view.driver + '"');
+    bool first = true;
+    for (const auto& status : view.machines) {
+      if (!std::exchange(first, false)) out += ',';
+      out += "{\"id\":";
+      hypertune::detail::append_json(out, status.machine.id);
+      out += ",\"address\":";
+      hypertune::detail::append_json(out, status.machine.address);
+      out += ",\"type\":";
+      hypertune::detail::append_json(out, status.machine.node_type);
+      out += fmt::format(",\"role\":\"{}\",\"spot\":{},\"state\":\"{}\",\"ready\":{},\"seconds\":{:.0f}}}",
+                         status.machine.head ? "head" : "worker", status.machine.spot, to_string(status.machine.state),
+                         status.ready, status.launched_at > 0 ? now - status.launched_at : 0.0);
+    }
+    out += fmt::format("],\"cost\":{{\"hours\":{:.6f},\"total\":{:.6f},\"saved\":{:.6f},\"complete\":{},\"currency\":",
+                       view.cost.hours(), view.cost.cost(), view.cost.saved(), view.cost.complete());
+    hypertune::detail::append_json(out, view.cost.currency);
+    out += ",\"lines\":[";
+    first = true;
+    for (const auto& line : view.cost.lines) {
+      if (!std::exchange(first, false)) out += ',';
+      out += "{\"type\":";
+      hypertune::detail::append_json(out, line.node_type);
+      out += fmt::format(
+          ",\"spot\":{},\"machines\":{},\"running\":{},\"hours\":{:.6f},\"price\":{},\"cost\":{:.6f},\"saved\":{:.6f}}"
+          "}",
+          line.spot, line.machines, line.running, line.hours, line.price, line.cost(), line.saved());
+    }
+    out += "]}}";
+    fmt::print("{}\n", out);
+    return view.trouble.empty() ? exit_done : exit_failed;
+  }
+  fmt::print("cluster '{}' ({}): {} machine{}{}\n", config.name, config.provider.type, view.machines.size(),
+             view.machines.size() == 1 ? "" : "s",
+             view.driver.empty() ? "" : fmt::format("; worked on by {}", view.driver));
+  if (!view.trouble.empty()) fmt::print("what the journal says, as {}\n", view.trouble);
+  if (!view.machines.empty())
+    fmt::print("  {:<8}{:<24}{:<24}{:<16}{:<12}{}\n", "role", "id", "address", "type", "state", "since");
+  for (const auto& status : view.machines) {
+    const auto& machine = status.machine;
+    const bool running = machine.state == hc::MachineState::running;
+    fmt::print("  {:<8}{:<24}{:<24}{:<16}{:<12}{}\n", machine.head ? "head" : "worker", machine.id,
+               machine.address.empty() ? "-" : machine.address, machine.node_type + (machine.spot ? " (spot)" : ""),
+               running ? (status.ready ? "ready" : "not set up") : to_string(machine.state),
+               status.launched_at > 0 ? since(now - status.launched_at) : "-");
+  }
+  for (const auto& line : view.cost.lines)
+    fmt::print("  {}{}: {} machine{}, {:.2f} h{}{}\n", line.node_type, line.spot ? " (spot)" : "", line.machines,
+               line.machines == 1 ? "" : "s", line.hours,
+               line.price > 0 ? fmt::format(" at {:g} = {:.2f} {}", line.price, line.cost(), view.cost.currency) : "",
+               line.saved() > 0 ? fmt::format(", {:.2f} saved", line.saved()) : "");
+  if (!view.cost.lines.empty()) fmt::print("cost: {}\n", view.cost.summary());
+  for (const auto& status : view.machines)
+    if (status.machine.head && status.machine.state == hc::MachineState::running && !status.machine.address.empty() &&
+        view.trouble.empty()) {
+      try {
+        auto head = ssh::SshConnection::open(
+            status.machine.address, hc::ssh_options(config, status.machine, hc::cluster_state(config.name)), 10);
+        for (const auto& job : hc::all_jobs(head, config))
+          if (job.state != hc::JobState::none)
+            fmt::print("job {}: {}\n", job.id,
+                       job.state == hc::JobState::running ? "running"
+                       : job.state == hc::JobState::died
+                           ? "died with its machine; submit it again"
+                           : fmt::format("ended with exit code {}; its results wait", job.code));
+      } catch (const Error& error) { fmt::print("the head cannot be asked: {}\n", error.what()); }
+    }
+  return view.trouble.empty() ? exit_done : exit_failed;
+}
+
+void add_cluster_commands(CLI::App& app, std::function<int()>& chosen) {
+  const auto arguments = std::make_shared<ClusterArguments>();
+  const auto add = [&app, &chosen, arguments](const char* name, const char* what, int (*run)(const ClusterArguments&)) {
+    auto* command = app.add_subcommand(name, what);
+    command->add_option("CLUSTER", arguments->file, "the cluster's YAML file")->required();
+    command->add_option("-n,--cluster-name", arguments->name, "in place of the file's cluster_name");
+    command->callback([&chosen, arguments, run] {
+      chosen = [arguments, run] {
+        try {
+          if (!arguments->rest.empty() && arguments->rest.front() == "--")
+            arguments->rest.erase(arguments->rest.begin());
+          return run(*arguments);
+        } catch (const cluster::Interrupted&) {
+          fmt::print(stderr,
+                     "hypertune: interrupted; what is there is written down: the same command goes on, "
+                     "`hypertune down {}` ends all machines\n",
+                     arguments->file);
+          return exit_interrupted;
+        }
+      };
+    });
+    return command;
+  };
+  const auto start_stop = [arguments](CLI::App* command) {
+    command->add_flag("--start", arguments->start, "bring the cluster up first, where it is not");
+    command->add_flag("--stop", arguments->stop, "end all machines afterwards");
+    command->add_option("-p,--port-forward", arguments->ports, "LOCAL:REMOTE or PORT; may be repeated")
+        ->allow_extra_args(false);
+    command->add_option("--min-workers", arguments->min_workers)->check(CLI::NonNegativeNumber);
+    command->add_option("--max-workers", arguments->max_workers)->check(CLI::NonNegativeNumber);
+    command->add_flag("-y,--yes", arguments->yes, "do not ask");
+  };
+
+  auto* command = add("up", "bring a cluster up, or on the state of its file", up);
+  command->add_flag("-y,--yes", arguments->yes, "do not ask");
+  command->add_option("--min-workers", arguments->min_workers, "in place of the file's")->check(CLI::NonNegativeNumber);
+  command->add_option("--max-workers", arguments->max_workers, "in place of the file's")->check(CLI::NonNegativeNumber);
+  auto* no_restart =
+      command->add_flag("--no-restart", arguments->no_restart, "leave machines that are set up as they are");
+  command->add_flag("--restart-only", arguments->restart_only, "run none of the file's commands")->excludes(no_restart);
+
+  command = add("down", "end a cluster's machines", down);
+  command->add_flag("-y,--yes", arguments->yes, "do not ask");
+  command->add_flag("--workers-only", arguments->workers_only, "leave the head");
+  command->add_flag("--keep-min-workers", arguments->keep_min_workers, "leave the head and min_workers workers");
+
+  command = add("exec", "run a shell command on the head", execute);
+  start_stop(command);
+  command->add_option("COMMAND", arguments->program, "the command")->required();
+  command->add_option("ARGS", arguments->rest, "its arguments");
+
+  command = add("attach", "a shell on the head", attach);
+  start_stop(command);
+  command->add_option("--worker", arguments->worker, "on this worker, from 0")->check(CLI::NonNegativeNumber);
+
+  command = add("submit", "run a program on the head: bring up, copy, run, fetch the results, end", submit);
+  start_stop(command);
+  command->add_flag("--detach", arguments->detach, "leave it running; the same command without fetches the results");
+  command->add_option("--sync", arguments->sync, "a file or folder for the program's working folder; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("-o,--output", arguments->output,
+                      "the folder for the results; else results/<cluster>/<program>-<job>");
+  command->add_option("--args", arguments->legacy_args, "arguments in one text (better: -- ARGS)");
+  command->add_option("PROGRAM", arguments->program, "a program, a script, or a sweep's YAML file")->required();
+  command->add_option("ARGS", arguments->rest, "after --: its arguments");
+
+  for (const char* name : {"rsync-up", "rsync_up"}) {
+    command = add(name, "copy files to the head; without FROM and TO: the file's file_mounts",
+                  [](const ClusterArguments& a) { return rsync(a, true); });
+    command->add_option("FROM", arguments->source, "here");
+    command->add_option("TO", arguments->target, "there");
+    command->add_flag("-A,--all-nodes", arguments->all_nodes, "to all machines");
+    if (std::string_view(name) == "rsync_up") command->group("");
+  }
+  for (const char* name : {"rsync-down", "rsync_down"}) {
+    command = add(name, "copy files from the head", [](const ClusterArguments& a) { return rsync(a, false); });
+    command->add_option("FROM", arguments->source, "there");
+    command->add_option("TO", arguments->target, "here");
+    if (std::string_view(name) == "rsync_down") command->group("");
+  }
+
+  command = add("forward", "ports of the head on this machine's loopback, until Ctrl-C", forward);
+  command->add_option("-p,--port-forward", arguments->ports, "LOCAL:REMOTE or PORT")->allow_extra_args(false);
+  command->add_option("--worker", arguments->worker, "of this worker, from 0")->check(CLI::NonNegativeNumber);
+  command->add_option("PORTS", arguments->rest, "LOCAL:REMOTE or PORT");
+
+  add("get-head-ip", "the head's address", [](const ClusterArguments& a) { return addresses(a, true); });
+  add("get-worker-ips", "the workers' addresses", [](const ClusterArguments& a) { return addresses(a, false); });
+}
+
+}  // namespace hypertune::command

@@ -1,0 +1,17 @@
+// The commands on CLUSTER.yaml: up, down, exec, attach, submit, rsync-up, rsync-down, forward and their like.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <string>
+
+namespace hypertune::command {
+
+/// Adds the commands; the one that is given sets `chosen`.
+void add_cluster_commands(CLI::App& app, std::function<int()>& chosen);
+
+/// `status CLUSTER.yaml`.
+int cluster_status(const std::string& file, const std::string& format, const std::string& name = {});
+
+}  // namespace hypertune::command

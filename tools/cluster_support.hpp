@@ -1,0 +1,47 @@
+// What the commands on clusters share: the file with the command line's changes, Ctrl-C, and programs in the
+// foreground.
+#pragma once
+
+#include <hypertune/cluster/cluster.hpp>
+
+#include <string>
+#include <vector>
+
+namespace hypertune::command {
+
+struct ClusterArguments {
+  std::string file, name;
+  int min_workers = -1, max_workers = -1;
+  bool yes = false, no_restart = false, restart_only = false;
+  bool workers_only = false, keep_min_workers = false;
+  bool start = false, stop = false, detach = false, all_nodes = false;
+  std::vector<std::string> ports;
+  std::string source, target, program, output, legacy_args;
+  std::vector<std::string> rest, sync;
+  int worker = -1;
+};
+
+/// Reads the file, and says its warnings.
+cluster::ClusterConfig read_cluster(const ClusterArguments& arguments);
+
+/// How often Ctrl-C (or SIGTERM, SIGHUP) was given since the first call, which takes these signals over.
+int interruptions();
+/// For hooks: whether it was given at all.
+bool interrupted();
+cluster::ClusterHooks hooks();
+
+/// Asks a person; yes without asking where nobody is at the terminal, or `yes`.
+bool confirmed(const std::string& question, bool yes);
+
+/// Runs a program at this terminal until it ends; its exit code.
+int run_foreground(const std::vector<std::string>& arguments);
+
+/// "LOCAL:REMOTE" or "PORT" as what ssh -L wants, from loopback to the machine's loopback. Error of kind `usage`.
+std::vector<std::string> forward_options(const std::vector<std::string>& ports);
+
+/// `up` and its report; returns whether the head is there and everything else too.
+bool bring_up(cluster::Cluster& cluster, const ClusterArguments& arguments);
+
+int submit(const ClusterArguments& arguments);
+
+}  // namespace hypertune::command

@@ -1,0 +1,158 @@
+#include "cluster_support.hpp"
+#include "commands.hpp"
+
+#include <hypertune/cluster/job.hpp>
+#include <hypertune/cluster/reach.hpp>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace hypertune::command {
+
+namespace {
+
+namespace hc = hypertune::cluster;
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const auto end = std::min(text.find(' '), text.size());
+    if (end > 0) words.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+// Connects again and again: a network that comes and goes must not end a run of hours.
+ssh::SshConnection patient_connection(const hc::ClusterConfig& config, const hc::Machine& head, double patience) {
+  const auto begin = std::chrono::steady_clock::now();
+  for (;;) {
+    try {
+      return ssh::SshConnection::open(head.address, hc::ssh_options(config, head, hc::cluster_state(config.name)), 20);
+    } catch (const ssh::SshError& error) {
+      const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      if (!ssh::is_transient(error.problem()) || waited > patience || interruptions() > 1) throw;
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    }
+  }
+}
+
+// Hands its output on until it ends; a Ctrl-C goes to the program, a second one ends it.
+hc::JobStatus watch(const hc::ClusterConfig& config, const hc::Machine& head, ssh::SshConnection& connection,
+                    const std::string& id) {
+  std::uint64_t offset = 0;
+  int passed_on = 0;
+  for (;;) {
+    try {
+      offset = hc::follow_job(
+          connection, config, id, offset,
+          [](std::string_view text) {
+            std::fwrite(text.data(), 1, text.size(), stdout);
+            std::fflush(stdout);
+          },
+          [&] { return interruptions() > passed_on; });
+      if (const int heard = interruptions(); heard > passed_on) {
+        passed_on = heard;
+        fmt::print(
+            stderr, "hypertune: {}\n",
+            heard == 1 ? "interrupted: the program is asked to end; once more ends it at once" : "ending the program");
+        hc::signal_job(connection, config, id, heard == 1 ? "INT" : "KILL");
+        continue;
+      }
+      const auto status = hc::job_status(connection, config, id);
+      if (status.state != hc::JobState::running) return status;
+    } catch (const ssh::SshError& error) {
+      if (!ssh::is_transient(error.problem())) throw;
+      fmt::print(stderr, "hypertune: {}; connecting again\n", error.what());
+      connection = patient_connection(config, head, 600);
+    }
+  }
+}
+
+}  // namespace
+
+int submit(const ClusterArguments& arguments) {
+  const auto config = read_cluster(arguments);
+  if (arguments.detach && arguments.stop)
+    fail(Errc::usage,
+         "--detach leaves nobody who could do --stop: run `hypertune submit` without --detach later, or `hypertune "
+         "down`");
+  hc::JobSpec spec;
+  spec.program = arguments.program;
+  spec.arguments = arguments.rest;
+  for (auto& word : words_of(arguments.legacy_args)) spec.arguments.push_back(std::move(word));
+  std::string title = spec.program.filename().string();
+  if (spec.program.extension() == ".yaml" || spec.program.extension() == ".yml") {  // a sweep: hypertune itself runs it
+    spec.files.push_back(spec.program);
+    spec.arguments.insert(spec.arguments.begin(), {"run", title});
+    title = spec.program.stem().string();
+    spec.program = std::filesystem::read_symlink("/proc/self/exe");
+  }
+  for (const auto& path : arguments.sync) spec.files.emplace_back(path);
+  const auto id = hc::job_id(spec);  // what cannot be read is found before a machine is paid for
+  const std::filesystem::path output =
+      arguments.output.empty() ? std::filesystem::path("results") / config.name / fmt::format("{}-{}", title, id)
+                               : std::filesystem::path(arguments.output);
+  std::unique_ptr<hc::Cluster> cluster;
+  if (arguments.start || arguments.stop) cluster = std::make_unique<hc::Cluster>(config, hooks());
+  interruptions();
+
+  // However this ends: with --stop no machine is left.
+  int code = exit_failed;
+  std::exception_ptr trouble;
+  bool fetched = false;
+  try {
+    if (arguments.start) bring_up(*cluster, arguments);
+    const auto head = hc::find_head(config);
+    auto connection = patient_connection(config, head, 60);
+    if (!arguments.ports.empty()) {
+      const auto options = forward_options(arguments.ports);  // checks them
+      static_cast<void>(options);
+      for (const auto& port : arguments.ports) {
+        const auto colon = port.find(':');
+        connection.forward(port.substr(0, colon), colon == std::string::npos ? port : port.substr(colon + 1));
+      }
+    }
+    if (interrupted()) throw hc::Interrupted();
+    auto status = hc::start_job(connection, config, spec);
+    fmt::print(stderr, "job {} of '{}' {} on {}\n", id, title,
+               status.state == hc::JobState::running ? "runs" : "has run", head.address);
+    if (arguments.detach) {
+      fmt::print("job {}: running; the same command without --detach follows it and fetches its results\n", id);
+      return exit_done;
+    }
+    status = watch(config, head, connection, id);
+    if (status.state == hc::JobState::died)
+      fail(Errc::io, "the job was ended with its machine, or killed: submit it again, and it goes on in its folder");
+    code = status.code;
+    std::error_code error;
+    std::filesystem::create_directories(output, error);
+    if (error) fail(Errc::io, "cannot make the folder '{}': {}", output.string(), error.message());
+    const auto files = hc::fetch_job(connection, config, id, output);
+    fetched = true;
+    fmt::print("results: {} ({} files)\n", output.string(), files);
+    std::fflush(stdout);
+  } catch (...) { trouble = std::current_exception(); }
+  if (arguments.stop) {
+    try {
+      const int ended = cluster->down();
+      const auto cost = cluster->journal().ledger().cost(hc::wall_now(), config.currency);
+      fmt::print(stderr, "cluster '{}': {} machines ended; {}\n", config.name, ended, cost.summary());
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "hypertune: machines may be left: {}; run `hypertune down {}`\n", error.what(),
+                 arguments.file);
+      if (!trouble) throw;
+    }
+  }
+  if (trouble) std::rethrow_exception(trouble);
+  return interrupted() && fetched ? exit_interrupted : code;
+}
+
+}  // namespace hypertune::command
