@@ -103,6 +103,27 @@ struct GaussianProcess {
     return model_based(ask.rng);
   }
 
+  /// Whether the last trials brought nothing that counts beside the differences there are: either the best is found,
+  /// or the model does not fit what is near it. False with several objectives.
+  bool settled() const {
+    const auto& s = state_;
+    const std::size_t count = s.history.ended.size() - s.epoch;
+    const std::size_t recent = std::max<std::size_t>(10, 2 * s.encoding.dimensions().size());
+    if (count < 2 * recent || s.goal.objectives > 1) return false;
+    std::vector<double> losses;
+    double before = worst_loss, now = worst_loss;
+    for (std::size_t i = 0; i < count; ++i) {
+      const double loss = s.history.ended[s.epoch + i].standing();
+      now = std::min(now, loss);
+      if (i + recent < count) before = std::min(before, loss);
+      if (std::isfinite(loss)) losses.push_back(loss);
+    }
+    if (losses.size() < 2 * recent) return false;
+    const auto middle = losses.begin() + static_cast<std::ptrdiff_t>(losses.size() / 2);
+    std::nth_element(losses.begin(), middle, losses.end());
+    return before - now <= 1e-5 * (*middle - now);
+  }
+
   std::string name() const { return "gp"; }
   static constexpr bool multi_objective = true;
 
