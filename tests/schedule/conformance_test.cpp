@@ -55,6 +55,7 @@ TEST_CASE("percentile and patience keep the laws of a scheduler") {
 TEST_CASE("race keeps the laws of a scheduler") {
   check_scheduler([] { return Race{}; });
   check_scheduler([] { return Race{.instances = 20, .grace = 3, .test = RaceTest::wilcoxon}; });
+  check_scheduler([] { return Race{.instances = 20, .grace = 3, .test = RaceTest::friedman}; });
   check_scheduler([] { return Race{.instances = 50, .reports = RaceReports::value}; });
 }
 

@@ -4,6 +4,8 @@
 #include <hypertune/schedule/racing.hpp>
 
 #include <cmath>
+#include <span>
+#include <vector>
 
 using namespace hypertune;
 
@@ -58,6 +60,66 @@ TEST_CASE("the tests are those of the tables") {
   CHECK(detail::paired_t_test(std::vector<double>{3}) == 1);
   CHECK(detail::signed_rank_test(std::vector<double>{0, 0}) == 1);
 }
+TEST_CASE("Friedman's test and the comparison after it are those of the book") {
+  // Conover, section 5.8, example 1: four kinds of grass, ranked in twelve homes; F = 3.19, p < 0.05; sums of ranks
+  // 38, 23.5, 24.5, 34; least significant difference 11.48.
+  const std::vector<std::vector<double>> grass{{4, 4, 3, 3, 4, 2, 1, 2, 3.5, 4, 4, 3.5},
+                                               {3, 2, 1.5, 1, 2, 2, 3, 4, 1, 1, 2, 1},
+                                               {2, 3, 1.5, 2, 1, 2, 2, 1, 2, 3, 3, 2},
+                                               {1, 1, 4, 4, 3, 4, 4, 3, 3.5, 2, 1, 3.5}};
+  std::vector<std::span<const double>> series(grass.begin(), grass.end());
+  CHECK(detail::friedman_worse(series, 1) == 1);
+  CHECK(detail::friedman_worse(series, 0) < 0.05);
+  CHECK(detail::friedman_worse(series, 0) > 0.01);
+  CHECK(detail::friedman_worse(series, 2) > 0.5);
+  CHECK(detail::friedman_worse(series, 3) == Approx(0.072).margin(0.01));  // 10.5 apart
+  // All blocks agree; all series are equal; infinite values.
+  const std::vector<double> low{1, 10, 100}, middle{2, 20, 200}, high{3, 30, worst_loss};
+  CHECK(detail::friedman_worse({low, middle, high}, 2) == 0);
+  CHECK(detail::friedman_worse({low, low, low}, 1) == 1);
+}
+
+TEST_CASE("Friedman's test with the comparison after it keeps its level") {
+  Rng rng(13);
+  int rejected = 0;
+  for (int i = 0; i < 2000; ++i) {
+    std::vector<std::vector<double>> values(5, std::vector<double>(12));
+    for (auto& v : values)
+      for (double& x : v) x = normal(rng);
+    rejected += detail::friedman_worse({values.begin(), values.end()}, 0) < 0.05 ? 1 : 0;
+  }
+  CHECK(rejected < 100);  // at most 5 %: it takes both tests, and to be worse
+  CHECK(rejected > 5);
+}
+
+TEST_CASE("side by side, Friedman's test drops what is worse and keeps the best whatever the scale of instances") {
+  int kept = 0, dropped = 0, instances = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    AnyScheduler scheduler = Race{.instances = 40, .test = RaceTest::friedman, .reports = RaceReports::value};
+    Rng rng(seed);
+    constexpr int trials = 8;
+    for (TrialId t = 0; t < trials; ++t) scheduler.on_create(t);
+    std::vector<bool> out(trials, false);
+    for (int i = 0; i < 40; ++i) {
+      const double scale = std::exp(4 * normal(rng));  // instances from trivial to very hard
+      for (TrialId t = 0; t < trials; ++t) {
+        if (out[static_cast<std::size_t>(t)]) continue;
+        const double loss = scale * (10 + (t < 2 ? 0 : 1.5) + normal(rng));
+        ++instances;
+        const auto decision = scheduler.on_report({.trial = t, .steps = i + 1, .losses = {&loss, 1}});
+        if (decision == Decision::go_on) continue;
+        out[static_cast<std::size_t>(t)] = decision == Decision::stop;
+        scheduler.on_end(t, decision == Decision::stop ? TrialState::stopped : TrialState::completed);
+      }
+    }
+    kept += out[0] && out[1] ? 0 : 1;
+    for (std::size_t t = 2; t < trials; ++t) dropped += out[t] ? 1 : 0;
+  }
+  CHECK(kept >= 19);
+  CHECK(dropped > 100);  // of 120
+  CHECK(instances < 20 * 8 * 40 / 2);
+}
+
 TEST_CASE("both tests keep their level") {
   Rng rng(12);
   int t = 0, w = 0, tied = 0;

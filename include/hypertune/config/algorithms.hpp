@@ -244,7 +244,7 @@ inline AnyScheduler scheduler_from_yaml(const Node& node) {
     if (type == "race") {
       only({"instances", "grace", "alpha", "test", "reports"});
       Race race{.instances = get("instances", 0), .grace = get("grace", 5), .alpha = get("alpha", 0.05)};
-      race.test = static_cast<RaceTest>(detail::one_of(node, "test", {"t", "wilcoxon"}, "t"));
+      race.test = static_cast<RaceTest>(detail::one_of(node, "test", {"t", "wilcoxon", "friedman"}, "t"));
       race.reports =
           static_cast<RaceReports>(detail::one_of(node, "reports", {"running_mean", "value"}, "running_mean"));
       return race;

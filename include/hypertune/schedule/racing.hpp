@@ -1,6 +1,7 @@
 // Racing: a configuration is dropped once the evidence over instances says that it is worse than the best.
 #pragma once
 
+#include <hypertune/schedule/detail/friedman.hpp>
 #include <hypertune/schedule/detail/paired_tests.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
@@ -8,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -19,6 +21,7 @@ namespace hypertune {
 enum class RaceTest : std::uint8_t {
   t,         ///< the paired t-test: for values of one scale (folds of a cross-validation)
   wilcoxon,  ///< by ranks: for instances of very different difficulty, or with outliers
+  friedman,  ///< by ranks among all that race (F-Race): as wilcoxon, but learns from the others, too
 };
 
 /// What the reports of a raced trial say.
@@ -41,7 +44,10 @@ enum class RaceReports : std::uint8_t {
 /// so far: the one that has had most instances, and among those the least mean. It stops when a paired one-sided test
 /// rejects that it is as good. `alpha` is its risk, over all its tests together, to be dropped though it is as good as
 /// that best one: a test with k others before it gets alpha / ((k + 1) (k + 2)), or, where `instances` is known, an
-/// equal share (Bonferroni). A trial whose mean is infinite stops as soon as there is one with a finite mean.
+/// equal share (Bonferroni). With RaceTest::friedman all that have had as many instances are ranked on each of them,
+/// those under way and the best; the trial stops when Friedman's test says that they differ and the comparison after it
+/// that this trial is worse than the one of the best ranks. With two of them that is Wilcoxon's test. A trial whose
+/// mean is infinite stops as soon as there is one with a finite mean.
 ///
 /// Trials run in parallel and come at any time (asynchronous, unlike irace's iterations; the searcher plays the part of
 /// its sampling). The reports may be the values themselves (`reports = RaceReports::value`), but then searchers and
@@ -136,11 +142,24 @@ struct Race {
     const double mean = runner.mean(n), least = best.mean(n);
     if (!(mean < worst_loss)) return least < worst_loss;
     if (n < static_cast<std::size_t>(grace) || !(mean > least)) return false;
-    std::vector<double> differences(n);
-    for (std::size_t i = 0; i < n; ++i) differences[i] = runner.values[i] - best.values[i];
     const double k = static_cast<double>(runner.tests++);
     const double level = instances >= grace ? alpha / (instances - grace + 1) : alpha / ((k + 1) * (k + 2));
-    return (test == RaceTest::t ? detail::paired_t_test(differences) : detail::signed_rank_test(differences)) < level;
+    return chance(trial, runner, n) < level;
+  }
+
+  // Of values as these if the trial were as good as the best.
+  double chance(TrialId trial, const Runner& runner, std::size_t n) const {
+    const Runner& best = state_.best;
+    if (test == RaceTest::friedman) {
+      std::vector<std::span<const double>> series{{runner.values.data(), n}, {best.values.data(), n}};
+      for (const auto& [other, values] : state_.running)
+        if (other != trial && other != state_.best_trial && values.values.size() >= n)
+          series.emplace_back(values.values.data(), n);
+      if (series.size() > 2) return detail::friedman_worse(series, 0);
+    }
+    std::vector<double> differences(n);
+    for (std::size_t i = 0; i < n; ++i) differences[i] = runner.values[i] - best.values[i];
+    return test == RaceTest::t ? detail::paired_t_test(differences) : detail::signed_rank_test(differences);
   }
 };
 
