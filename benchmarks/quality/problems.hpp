@@ -2,76 +2,19 @@
 // for values. All are minimised; regret is what is above `optimum`.
 #pragma once
 
-#include "digits/data.hpp"
-#include "digits/mlp.hpp"
+#include "problem.hpp"
+#include "trainings.hpp"
 
-#include <hypertune/space/space.hpp>
-
-#include <array>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <numbers>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace quality {
 
-namespace ht = hypertune;
-
-/// A parameter as any library can take it.
-struct Parameter {
-  enum class Kind : std::uint8_t { real, log_real, integer, choice };
-  std::string name;
-  Kind kind = Kind::real;
-  double low = 0, high = 1;
-  std::vector<std::string> options = {};
-  std::string parent = {}, value = {};  // exists only where `parent` is `value`
-};
-
-struct Problem {
-  std::string name;
-  double optimum = 0;  // 0 where it is not known: then regret is the value itself
-  std::vector<Parameter> parameters;
-  std::function<double(const ht::Params&)> value;
-};
-
-inline ht::Space<> space_of(const Problem& problem) {
-  std::vector<ht::Dim<>> dims;
-  for (const auto& p : problem.parameters) {
-    const auto dim = [&] {
-      switch (p.kind) {
-        case Parameter::Kind::log_real: return ht::dim(p.name, ht::log_uniform(p.low, p.high));
-        case Parameter::Kind::integer: return ht::dim(p.name, ht::integer(std::int64_t(p.low), std::int64_t(p.high)));
-        case Parameter::Kind::choice: return ht::dim(p.name, ht::choice(p.options));
-        default: return ht::dim(p.name, ht::uniform(p.low, p.high));
-      }
-    }();
-    dims.push_back(p.parent.empty() ? dim : dim.when(p.parent, p.value));
-  }
-  return ht::Space<>(std::move(dims), {});
-}
-
-inline std::vector<Parameter> cube(int dimensions, double low, double high) {
-  std::vector<Parameter> parameters;
-  for (int i = 0; i < dimensions; ++i)
-    parameters.push_back({.name = "x" + std::to_string(i), .low = low, .high = high});
-  return parameters;
-}
-
-inline std::vector<double> numbers(const ht::Params& params) {
-  std::vector<double> x;
-  for (const auto& [name, value] : params) x.push_back(std::get<double>(value));
-  return x;
-}
-
-template <class F>
-Problem continuous(std::string name, double optimum, int dimensions, double low, double high, F f) {
-  return {std::move(name), optimum, cube(dimensions, low, high), [f](const ht::Params& p) { return f(numbers(p)); }};
-}
-
-// ---- Functions of the literature: Surjanovic and Bingham, "Virtual Library of Simulation Experiments"
-// -----------------
+// ---- Functions of the literature: Surjanovic and Bingham, "Virtual Library of Simulation Experiments" ----
 
 inline double branin(const std::vector<double>& x) {
   constexpr double pi = std::numbers::pi;
@@ -178,37 +121,6 @@ inline Problem mixed() {
           mixed_value};
 }
 
-// ---- A real training: the error of a small network after two epochs on a third of the handwritten digits.
-// ----------------
-
-inline double network_error(const ht::Params& p) {
-  static const digits::Digits data = digits::load(HYPERTUNE_DIGITS);
-  digits::MlpOptions options;
-  options.layers = {64, int(p.get<std::int64_t>("hidden")), 10};
-  options.optimizer = p.get<std::string>("optimizer") == "sgd" ? digits::Optimizer::sgd : digits::Optimizer::adam;
-  options.learning_rate = p.get<double>("learning_rate");
-  if (options.optimizer == digits::Optimizer::sgd) options.momentum = p.get<double>("momentum");
-  options.dropout = p.get<double>("dropout");
-  options.batch = int(p.get<std::int64_t>("batch"));
-  options.seed = 1;
-  digits::Mlp network(options);
-  for (int epoch = 0; epoch < 2; ++epoch) network.train_epoch(data.train.images, data.train.labels);
-  return 1 - network.accuracy(data.validation.images, data.validation.labels);
-}
-
-inline Problem network() {
-  using K = Parameter::Kind;
-  return {"digits network",
-          0,
-          {{.name = "hidden", .kind = K::integer, .low = 8, .high = 64},
-           {.name = "optimizer", .kind = K::choice, .options = {"sgd", "adam"}},
-           {.name = "learning_rate", .kind = K::log_real, .low = 1e-5, .high = 1},
-           {.name = "momentum", .low = 0, .high = 0.99, .parent = "optimizer", .value = "sgd"},
-           {.name = "dropout", .low = 0, .high = 0.8},
-           {.name = "batch", .kind = K::integer, .low = 4, .high = 256}},
-          network_error};
-}
-
 inline const std::vector<Problem>& problems() {
   static const std::vector<Problem> all = [] {
     std::vector<Problem> list;
@@ -225,7 +137,10 @@ inline const std::vector<Problem>& problems() {
     list.push_back(continuous("rastrigin5", 0, 5, -4.12, 6.12, rastrigin));
     list.push_back(continuous("michalewicz5", -4.687658, 5, 0, std::numbers::pi, michalewicz));
     list.push_back(continuous("rosenbrock20", 0, 20, -5, 10, rosenbrock));
-    list.push_back(network());
+    list.push_back(digits_network());
+    list.push_back(cancer_network());
+    list.push_back(cancer_trees());
+    list.push_back(wine_ridge());
     return list;
   }();
   return all;

@@ -2,7 +2,8 @@
 // quality problems                            every problem and its parameters, as JSON
 // quality run SEARCHER PROBLEM SEED EVALS     SEARCHER in the grammar of sweep.yaml: tpe, or {type: tpe, …}; prints the
 //                                             regret after each evaluation and the time that suggestions took
-// quality values PROBLEM                      reads a configuration a line (JSON), prints its value
+// quality values PROBLEM SEED                 reads a configuration a line (JSON), prints its value and the regret so
+// far
 #include "problems.hpp"
 
 #include <hypertune/config/algorithms.hpp>
@@ -12,7 +13,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <limits>
@@ -27,6 +27,31 @@ const Problem& problem(const std::string& name) {
     if (p.name == name) return p;
   ht::fail(ht::Errc::usage, "there is no problem '{}'", name);
 }
+
+/// What a searcher is told, and what its choice is worth: the true value of the one that looks best.
+class Judge {
+ public:
+  Judge(const Problem& problem, std::uint64_t seed) : problem_(problem), seed_(seed) {}
+
+  double told(const ht::Params& params) {
+    const double truth = problem_.value(params);
+    ht::Rng rng = ht::derived_rng(seed_, {count_++, 2});
+    double normal = -6;
+    for (int i = 0; i < 12; ++i) normal += ht::uniform01(rng);
+    const double value = problem_.noise > 0 ? truth + problem_.noise * normal : truth;
+    if (value < best_) {
+      best_ = value;
+      regret_ = truth - problem_.optimum;
+    }
+    return value;
+  }
+  double regret() const { return regret_; }
+
+ private:
+  const Problem& problem_;
+  std::uint64_t seed_, count_ = 0;
+  double best_ = std::numeric_limits<double>::infinity(), regret_ = best_;
+};
 
 json::object described(const Parameter& p) {
   static constexpr const char* kinds[] = {"real", "log_real", "integer", "choice"};
@@ -51,7 +76,8 @@ int run(const std::string& searcher_text, const Problem& p, std::uint64_t seed, 
   const auto space = space_of(p);
   auto searcher = ht::searcher_from_yaml(ht::load_yaml_text(searcher_text, "searcher"));
   searcher.prepare(space.search_space(), {.samples = evaluations, .parallelism = 1, .seed = seed});
-  double best = std::numeric_limits<double>::infinity(), seconds = 0;
+  Judge judge(p, seed);
+  double seconds = 0;
   std::vector<double> regret;
   for (int trial = 0; trial < evaluations; ++trial) {
     ht::Rng rng = ht::derived_rng(seed, {std::uint64_t(trial), 1});
@@ -61,9 +87,8 @@ int run(const std::string& searcher_text, const Problem& p, std::uint64_t seed, 
     const ht::Point& point = suggestion.point;
     searcher.observe({.kind = ht::Observation::Kind::started, .trial = trial, .point = point});
     seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    const double loss[] = {p.value(space.search_space().params(point))};
-    best = std::min(best, loss[0]);
-    regret.push_back(best - p.optimum);
+    const double loss[] = {judge.told(space.search_space().params(point))};
+    regret.push_back(judge.regret());
     const auto told = std::chrono::steady_clock::now();
     searcher.observe(
         {.kind = ht::Observation::Kind::report, .trial = trial, .point = point, .steps = 1, .losses = loss});
@@ -81,7 +106,8 @@ int run(const std::string& searcher_text, const Problem& p, std::uint64_t seed, 
   return 0;
 }
 
-int values(const Problem& p) {
+int values(const Problem& p, std::uint64_t seed) {
+  Judge judge(p, seed);
   for (std::string line; std::getline(std::cin, line);) {
     ht::Params params;
     const auto given = json::parse(line).as_object();
@@ -95,7 +121,8 @@ int values(const Problem& p) {
       else
         params.set(parameter.name, value->to_number<double>());
     }
-    fmt::print("{}\n", p.value(params));
+    const double value = judge.told(params);
+    fmt::print("{} {}\n", value, judge.regret());
     std::fflush(stdout);
   }
   return 0;
@@ -107,8 +134,8 @@ int main(int argc, char** argv) try {
   const std::vector<std::string> a(argv + 1, argv + argc);
   if (a.size() == 1 && a[0] == "problems") return list();
   if (a.size() == 5 && a[0] == "run") return run(a[1], problem(a[2]), std::stoull(a[3]), std::stoi(a[4]));
-  if (a.size() == 2 && a[0] == "values") return values(problem(a[1]));
-  ht::fail(ht::Errc::usage, "quality problems | run SEARCHER PROBLEM SEED EVALS | values PROBLEM");
+  if (a.size() == 3 && a[0] == "values") return values(problem(a[1]), std::stoull(a[2]));
+  ht::fail(ht::Errc::usage, "quality problems | run SEARCHER PROBLEM SEED EVALS | values PROBLEM SEED");
 } catch (const std::exception& error) {
   fmt::print(stderr, "quality: {}\n", error.what());
   return 2;
