@@ -35,3 +35,44 @@ TEST_CASE("Auto chooses by dimensions, types, budget and objectives") {
   REQUIRE(chosen(mixed.search_space(), {.samples = 100'000}) == "auto: tpe");
   REQUIRE(chosen(space(dim("x", constant(1.0))).search_space(), {}) == "auto: random");
 }
+
+TEST_CASE("Auto gives every other trial to TPE while its model brings nothing new") {
+  const SearchSpace space = numbers(3);
+  const SearchGoal goal{.samples = 100, .seed = 4};
+  for (const bool falls : {false, true}) {
+    Auto searcher;
+    GaussianProcess gp;
+    Tpe tpe;
+    searcher.prepare(space, goal);
+    gp.prepare(space, goal);
+    tpe.prepare(space, goal);
+    const auto tell = [&](const Observation& o) {
+      searcher.observe(o);
+      gp.observe(o);
+      tpe.observe(o);
+    };
+    const auto suggested = [](auto& by, TrialId trial) {
+      Rng rng = derived_rng(9, {static_cast<std::uint64_t>(trial)});
+      return by.suggest({.trial = trial, .rng = rng}).point;
+    };
+    Rng rng(1);
+    for (TrialId trial = 0; trial < 32; ++trial) {
+      const Point point = space.sample(rng);
+      const double loss[] = {falls ? 100.0 - static_cast<double>(trial) : trial == 0 ? 0.0 : 1 + point[0]};
+      if (trial >= 30) {  // no trial was better than the first one
+        INFO("trial " << trial << (falls ? ", falling" : ", settled"));
+        CHECK(gp.settled() == !falls);
+        const Point own = suggested(searcher, trial);
+        CHECK((own == suggested(gp, trial)) == (falls || trial % 2 == 0));
+        CHECK((own == suggested(tpe, trial)) == (!falls && trial % 2 == 1));
+      }
+      tell({.kind = Observation::Kind::started, .trial = trial, .point = point});
+      tell({.kind = Observation::Kind::ended,
+            .trial = trial,
+            .point = point,
+            .steps = 1,
+            .losses = loss,
+            .state = TrialState::completed});
+    }
+  }
+}
