@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -70,17 +71,17 @@ HYPERTUNE_SSH_INLINE std::string last_line(std::string_view messages) {
 
 HYPERTUNE_SSH_INLINE SshError classify_client(const std::string& host, std::string_view messages, bool opened) {
   const auto has = [&](std::string_view part) { return messages.find(part) != std::string_view::npos; };
-  const auto any = [&](const auto&... parts) {
-    std::string line;
-    static_cast<void>(((line.empty() && (line = line_with(messages, parts), true)), ...));
-    return line;
+  const auto any = [&](std::initializer_list<std::string_view> parts) {
+    for (const auto part : parts)
+      if (auto line = line_with(messages, part); !line.empty()) return line;
+    return std::string();
   };
   const auto made = [&](Problem problem, const std::string& text) {
     return SshError(problem, host, fmt::format("host '{}': {}", host, text));
   };
   if (opened) {
-    const auto line = any("not responding", "Connection reset", "Broken pipe", "closed by remote host",
-                          "Connection closed", "Connection to", "disconnect", "No route to host", "timed out");
+    const auto line = any({"not responding", "Connection reset", "Broken pipe", "closed by remote host",
+                           "Connection closed", "Connection to", "disconnect", "No route to host", "timed out"});
     const auto last = line.empty() ? last_line(messages) : line;
     return made(Problem::lost, "the connection is lost" + (last.empty() ? "" : " (" + last + ")"));
   }
@@ -99,37 +100,38 @@ HYPERTUNE_SSH_INLINE SshError classify_client(const std::string& host, std::stri
         fmt::format("its host key is not known here; connect once by hand and compare it (ssh {}), or add it to "
                     "known_hosts",
                     host));
-  if (const auto line = any("Could not resolve hostname"); !line.empty())
+  if (const auto line = any({"Could not resolve hostname"}); !line.empty())
     return made(Problem::name_not_found,
                 fmt::format("there is no host of this name ({}); check its spelling, or give it a Host entry in the "
                             "ssh_config",
                             line));
-  if (const auto line = any("Can't open user config file", "Bad configuration option", "bad configuration options",
-                            "Bad owner or permissions on", "keyword", "Unsupported option", "unknown key type",
-                            "Bad number", "Invalid key", "Bad key", "garbage at end of line", "invalid time value",
-                            "unsupported option", "missing argument", "Missing argument");
+  if (const auto line = any({"Can't open user config file", "Bad configuration option", "bad configuration options",
+                             "Bad owner or permissions on", "keyword", "Unsupported option", "unknown key type",
+                             "Bad number", "Invalid key", "Bad key", "garbage at end of line", "invalid time value",
+                             "unsupported option", "missing argument", "Missing argument"});
       !line.empty())
     return made(Problem::bad_config, fmt::format("ssh does not accept its configuration: {}", line));
-  if (const auto line = any("Permission denied (", "Too many authentication failures", "No more authentication methods",
-                            "account is currently not available", "account has expired");
+  if (const auto line =
+          any({"Permission denied (", "Too many authentication failures", "No more authentication methods",
+               "account is currently not available", "account has expired"});
       !line.empty()) {
     std::string hint =
         "add your key there (ssh-copy-id), or name it in the ssh_config (IdentityFile), or load it into "
         "your ssh-agent";
     if (has("UNPROTECTED PRIVATE KEY FILE"))
       hint = "the private key may be read by others and was ignored: chmod 600 it";
-    else if (const auto key = any("not accessible:", "Load key"); !key.empty())
+    else if (const auto key = any({"not accessible:", "Load key"}); !key.empty())
       hint = key;
     return made(Problem::login_refused, fmt::format("it refuses the login ({}): {}", line, hint));
   }
   if (const auto line =
-          any("Connection refused", "No route to host", "Connection timed out", "Network is unreachable", "timed out",
-              "Operation timed out", "Network is down", "Host is down", "banner exchange", "not responding");
+          any({"Connection refused", "No route to host", "Connection timed out", "Network is unreachable", "timed out",
+               "Operation timed out", "Network is down", "Host is down", "banner exchange", "not responding"});
       !line.empty())
     return made(Problem::unreachable,
                 fmt::format("it cannot be reached ({}); is it up, and is this its address and port?", line));
-  if (const auto line = any("kex_exchange_identification", "Connection closed by", "Connection reset", "Broken pipe",
-                            "closed by remote host");
+  if (const auto line = any({"kex_exchange_identification", "Connection closed by", "Connection reset", "Broken pipe",
+                             "closed by remote host"});
       !line.empty())
     return made(Problem::unreachable,
                 fmt::format("it closed the connection before the login ({}); too many connections at once, a jump host "
