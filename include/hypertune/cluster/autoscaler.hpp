@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +22,8 @@ namespace hypertune::cluster {
 struct Demand {
   std::vector<TrialShape> pending;                        ///< that wait for a place
   std::map<std::string, std::vector<Resources>> running;  ///< on machines, by token
+  /// Drained machines of which the executor has not heard yet: a trial may still be placed there.
+  std::set<std::string> settling = {};
 };
 
 struct AutoscalerOptions {

@@ -13,8 +13,8 @@ namespace hypertune::cluster {
 
 struct ProgramCall {
   std::vector<std::string> arguments;                   ///< the program first; looked up in PATH
-  std::string input;                                    ///< its standard input
-  std::filesystem::path input_file;                     ///< in place of `input`
+  std::string input = {};                               ///< its standard input
+  std::filesystem::path input_file = {};                ///< in place of `input`
   std::map<std::string, std::string> environment = {};  ///< added to this process's own
   double timeout = 300;                                 ///< seconds; then its process group is killed
   std::size_t max_output = std::size_t{8} << 20U;       ///< bytes kept of each stream; more is dropped

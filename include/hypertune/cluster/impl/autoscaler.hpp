@@ -404,7 +404,8 @@ HYPERTUNE_CLUSTER_INLINE void Autoscaler::shrink(const Demand& demand, Seconds n
     }
     if (!unit.idle_since) unit.idle_since = now;
     if (unit.phase == Phase::draining) {
-      if (now > unit.since) {  // what was asked after the drain says that nothing runs there
+      // What was asked after the executor heard of the drain says that nothing runs there.
+      if (now > unit.since && !demand.settling.contains(token)) {
         unit.phase = Phase::ending;
         const auto why = fmt::format("idle for {:.0f} s", now - *unit.idle_since);
         decision.actions.push_back(TerminateMachine{token, why});

@@ -1,0 +1,126 @@
+#include "support/temporary_directory.hpp"
+#include "support/test.hpp"
+
+#include <hypertune/cluster/cost.hpp>
+#include <hypertune/cluster/journal.hpp>
+#include <hypertune/cluster/subprocess.hpp>
+#include <hypertune/cluster/sync.hpp>
+#include <hypertune/error.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+
+namespace ht = hypertune;
+using namespace hypertune::cluster;
+
+TEST_CASE("programs: input, output, exit codes, time limits, and what they leave running") {
+  CHECK(run_program({.arguments = {"cat"}, .input = "hello"}).output == "hello");
+  CHECK(run_program({.arguments = {"sh", "-c", "exit 7"}}).code == 7);
+  const auto failed = run_program({.arguments = {"sh", "-c", "echo first >&2; echo why >&2; exit 2"}});
+  CHECK(failed.why() == "ended with exit code 2: first | why");
+  CHECK(run_program({.arguments = {"sh", "-c", "kill -9 $$"}}).code == 137);
+  const auto late = run_program({.arguments = {"sleep", "60"}, .timeout = 0.2});
+  CHECK(late.timed_out);
+  CHECK_FALSE(late.ok());
+  CHECK(run_program({.arguments = {"true"}, .input = std::string(1 << 20, 'x')}).ok());  // reads nothing
+  CHECK(run_program({.arguments = {"sh", "-c", "sleep 60 & echo done"}}).output == "done\n");
+  CHECK_THROWS_AS(run_program({.arguments = {"/nowhere/program"}}), ht::Error);
+  CHECK(run_program({.arguments = {"sleep", "60"}, .cancelled = [] { return true; }}).cancelled);
+  const auto much = run_program({.arguments = {"sh", "-c", "head -c 100000 /dev/zero"}, .max_output = 1000});
+  CHECK(much.truncated);
+  CHECK(much.output.size() == 1000);
+}
+
+TEST_CASE("the lock of a program is its own: what it leaves running does not hold it") {
+  TemporaryDirectory folder;
+  const auto lock = folder.path() / "lock";
+  CHECK(lock_holder(lock) == 0);
+  const auto result = run_program({.arguments = {"sh", "-c", "sleep 30 >/dev/null 2>&1 & echo $!"}, .lock = lock});
+  CHECK(result.ok());
+  CHECK(lock_holder(lock) == 0);
+  run_program({.arguments = {"kill", result.output.substr(0, result.output.find('\n'))}});
+  int holder = 0;
+  run_program(
+      {.arguments = {"sleep", "10"}, .lock = lock, .cancelled = [&] { return (holder = lock_holder(lock)) != 0; }});
+  CHECK(holder > 0);
+  wait_for_calls(lock, 5);
+}
+
+TEST_CASE("words for a shell") {
+  for (const char* word : {"plain", "two words", "it's", "", "$HOME", "a;b", "\"q\"", "-n"}) {
+    const auto said = run_program({.arguments = {"sh", "-c", std::string("printf %s ") + shell_quote(word)}}).output;
+    if (std::string_view(word) != "-n") CHECK(said == word);
+  }
+}
+
+TEST_CASE("patterns as rsync and .gitignore have them") {
+  const auto out = [](const char* pattern, const char* path, bool folder = false) {
+    return excluded({exclude_pattern(pattern)}, path, folder);
+  };
+  CHECK(out("*.o", "a.o"));
+  CHECK(out("*.o", "deep/down/a.o"));
+  CHECK_FALSE(out("*.o", "a.oo"));
+  CHECK(out("**/.git", ".git", true));
+  CHECK(out("**/.git", "x/y/.git", true));
+  CHECK(out("**/.git/**", "x/.git/config"));
+  CHECK(out("build/", "x/build", true));
+  CHECK_FALSE(out("build/", "x/build", false));
+  CHECK(out("/top", "top"));
+  CHECK_FALSE(out("/top", "x/top"));
+  CHECK(out("a/*.txt", "a/b.txt"));
+  CHECK_FALSE(out("a/*.txt", "a/b/c.txt"));
+  CHECK(out("a/**/c", "a/c"));
+  CHECK(out("a/**/c", "a/x/y/c"));
+  CHECK(out("[a-c]?", "bz"));
+  CHECK_FALSE(out("[!a-c]?", "bz"));
+  CHECK_FALSE(excluded({exclude_pattern("*.txt"), exclude_pattern("!keep.txt")}, "keep.txt", false));
+  out("*a*a*a*a*a*a*a*a*a*a*a*b", std::string(2000, 'a').c_str());  // ends
+}
+
+TEST_CASE("what is sent of a folder, and when it has changed") {
+  TemporaryDirectory folder;
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::filesystem::create_directories((folder.path() / name).parent_path());
+    std::ofstream(folder.path() / name) << text;
+  };
+  write("a.txt", "1");
+  write("x/b.o", "2");
+  write("x/.gitignore", "/c\n# comment\n\n*.tmp\n");
+  write("x/c", "3");
+  write("x/y/c", "4");
+  write("x/y/d.tmp", "5");
+  const SyncRules rules{{"*.o"}, {".gitignore"}};
+  const auto files = scan_files(folder.path(), rules);
+  CHECK(files.paths == std::vector<std::string>{"a.txt", "x", "x/.gitignore", "x/y", "x/y/c"});
+  CHECK(scan_files(folder.path(), rules).fingerprint == files.fingerprint);
+  write("x/c", "changed, but left out");
+  CHECK(scan_files(folder.path(), rules).fingerprint == files.fingerprint);
+  write("a.txt", "12");
+  CHECK(scan_files(folder.path(), rules).fingerprint != files.fingerprint);
+  CHECK_THROWS_AS(scan_files(folder.path() / "nowhere", rules), ht::Error);
+}
+
+TEST_CASE("what machines cost") {
+  CostReport report;
+  report.add("gpu", true, 2, 0.3, 1.0, true);
+  report.add("gpu", true, 1, 0.3, 1.0, false);
+  report.add("gpu", false, 1, 1.0, 1.0, false);
+  report.add("head", false, 4, 0.1, 0.1, true);
+  CHECK(report.hours() == Approx(8));
+  CHECK(report.cost() == Approx(0.9 + 1 + 0.4));
+  CHECK(report.saved() == Approx(2.1));
+  CHECK(report.lines.size() == 3);
+  CHECK(report.summary() == "8.00 host hours, 2.30 USD, 2.10 USD saved by spot machines");
+  report.add("free", false, 1, 0, 0, false);
+  CHECK_FALSE(report.complete());
+  CHECK_THAT(report.summary(), ContainsSubstring("at least 2.30"));
+  report.add("bad", false, std::nan(""), 1, 1, false);
+  CHECK(report.hours() == Approx(9));
+}
+
+TEST_CASE("tokens are names that nobody else has") {
+  std::set<std::string> seen;
+  for (int i = 0; i < 2000; ++i) CHECK(seen.insert(new_token()).second);
+}
