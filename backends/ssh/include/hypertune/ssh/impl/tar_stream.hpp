@@ -105,7 +105,7 @@ class TarStream {
               std::int64_t time) {
     std::array<char, 512> block{};
     const auto put = [&](std::size_t at, std::size_t room, std::string_view bytes) {
-      std::memcpy(block.data() + at, bytes.data(), std::min(room, bytes.size()));
+      std::copy_n(bytes.begin(), std::min(room, bytes.size()), block.begin() + static_cast<std::ptrdiff_t>(at));
     };
     put(0, 100, name.substr(0, 99));
     put(100, 8, fmt::format("{:07o}", mode));
