@@ -239,7 +239,7 @@ TEST_CASE("every pending trial says why it waits") {
     CHECK(bench->why_pending(0) == "waits for a running trial to leave: concurrency is 1");
     CHECK(bench.send(ht::Finished{1, 0}).command<ht::Launch>().trial == 2);
     bench.send(ht::Finished{2, 0});
-    CHECK(bench->why_pending(0) == "waits for a host that is lost now to come back");
+    CHECK(bench->why_pending(0) == "waits for a host that is lost now to come back: host 'a': no answer");
     CHECK_FALSE(bench->finished());
     CHECK(bench.send(ht::HostGained{0}).command<ht::Launch>().trial == 0);
   }
@@ -461,7 +461,7 @@ TEST_CASE("an experiment waits for a host that may come back, and ends when the 
   bench.send(ht::HostLost{0, "sold", true});
   CHECK(bench->finished());
   CHECK(bench.trial(0).state == TrialState::failed);
-  CHECK(bench->why_ended() == "no trial can run any more: every host is lost or excluded");
+  CHECK(bench->why_ended() == "no trial can run any more: every host is lost or excluded: host 'a': sold");
 }
 
 TEST_CASE("a scheduler that names a trial that is not there, or is over, is told so") {

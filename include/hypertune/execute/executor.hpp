@@ -117,9 +117,13 @@ struct CheckpointLost {
 struct Notice {
   std::string text;
 };
-/// Hosts come and go; `host` indexes hosts(). A lost host's attempts are reported as Failed one by one.
+/// Hosts come and go; `host` indexes hosts(). A lost host's attempts are reported as Failed one by one, after HostLost;
+/// one that will be taken away is told as lost while its attempts still run and save.
 struct HostGained {
   int host;
+  /// What it has, where the executor learns that only now; needed of a host that is new. New ones come in order: the
+  /// first has the number that hosts() had entries.
+  std::optional<Host> what = {};
 };
 struct HostLost {
   int host;

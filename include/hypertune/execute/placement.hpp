@@ -46,16 +46,32 @@ class Placement {
     return index;
   }
   /// Takes a host out: nothing is placed there until restore_host(). What is held there is still to be released.
-  /// `for_good`: it is not counted on any more.
-  void remove_host(int host, bool for_good = false) {
+  /// `for_good`: it is not counted on any more. `why`: for people.
+  void remove_host(int host, bool for_good = false, std::string why = {}) {
     at(host).gone = true;
     at(host).for_good = for_good;
+    at(host).why = std::move(why);
     open_.erase(host);
   }
   void restore_host(int host) {
     at(host).gone = at(host).for_good = false;
+    at(host).why.clear();
     open_.insert(host);
   }
+  /// What a host has is known only now, or has changed while it was away. Nothing is changed while something is held
+  /// there.
+  void describe_host(int host, const Resources& total) {
+    HostState& state = at(host);
+    if (state.free != state.total) return;
+    Placement fresh({Host{state.name, total}});
+    HostState& now = fresh.at(0);
+    now.gone = state.gone;
+    now.for_good = state.for_good;
+    now.why = state.why;
+    state = std::move(now);
+    last_.reset();
+  }
+  std::size_t size() const { return hosts_.size(); }
   bool gone(int host) const { return hosts_.at(static_cast<std::size_t>(host)).gone; }
   std::optional<int> find_host(std::string_view name) const {
     for (std::size_t host = 0; host < hosts_.size(); ++host)
@@ -125,8 +141,9 @@ class Placement {
       if (widest == nullptr || missing(need, host.total).size() < missing(need, widest->total).size()) widest = &host;
       if (fits(need, host.total) && (freest == nullptr || host.free.cpus > freest->free.cpus)) freest = &host;
     }
-    if (freest == nullptr && possible(request, excluded)) return "waits for a host that is lost now to come back";
-    if (widest == nullptr) return "every host is lost or excluded";
+    if (freest == nullptr && possible(request, excluded))
+      return "waits for a host that is lost now to come back" + losses(": ");
+    if (widest == nullptr) return "every host is lost or excluded" + losses(": ");
     if (freest == nullptr)
       return detail::format("needs {}, which no host has (host '{}' {})", list(need, missing(need, widest->total)),
                             widest->name, has(*widest, missing(need, widest->total)));
@@ -157,6 +174,7 @@ class Placement {
   struct Amounts {
     std::int64_t cpus = 0, gpus = 0, memory = 0;  // memory in bytes; a host's 0 is "not accounted for"
     std::map<std::string, std::int64_t> custom;
+    friend bool operator==(const Amounts&, const Amounts&) = default;
   };
   struct HostState {
     std::string name;
@@ -164,7 +182,19 @@ class Placement {
     std::vector<int> cores;             // free ones, the lowest last
     std::vector<std::int64_t> devices;  // what is free of each GPU
     bool gone = false, for_good = false;
+    std::string why = {};  // it is gone
   };
+
+  // Why hosts are lost, a few of them.
+  std::string losses(const char* before) const {
+    constexpr int most = 3;
+    std::string text;
+    int told = 0;
+    for (const auto& host : hosts_)
+      if (host.gone && !host.why.empty() && told++ < most)
+        text += (text.empty() ? before : "; ") + detail::format("host '{}': {}", host.name, host.why);
+    return text;
+  }
 
   static std::int64_t fixed(double amount) {
     if (!(amount >= 0) || amount > 1e12)

@@ -218,6 +218,7 @@ class Controller {
   bool replaying_ = true;
   std::unordered_map<TrialId, std::string> host_of_;  // of trials that run, for workers that outlive the driver
   std::set<std::string> excluded_;                    // hosts that a rule ruled out
+  std::set<int> gained_;                              // hosts that were said to be there
   std::optional<TrialId> best_;                       // as the retention knows it
   TrialId newest_possible_ = -1;                      // the last one created that some host can hold
   Seconds now_ = 0;

@@ -141,6 +141,12 @@ class ExperimentState {
   Seconds elapsed_at(Seconds now) const { return earlier_sessions_ + (std::max(now, now_) - session_start_); }
   void set_parked(TrialId trial, bool parked) { trials_[trial].parked = parked; }
 
+  /// Whether the host that the trial was started on was lost since then, and has not come back.
+  bool on_lost_host(TrialId trial) const {
+    const auto host = hosts_of_.find(trial);
+    return host != hosts_of_.end() && lost_hosts_.contains(host->second);
+  }
+
   bool is_known(TrialId trial) const { return known_trials_.contains(trial); }
   /// Trials that were recorded as completed and go on after all, as the present schedule gives more steps.
   std::int64_t reopened() const { return reopened_; }
@@ -178,6 +184,7 @@ class ExperimentState {
   void on(const record::TrialStarted& r) {
     auto& entry = trials_[r.trial];
     if (entry.state == TrialState::paused && !entry.foreign) scheduler_.on_resume(r.trial);
+    hosts_of_[r.trial] = r.host;
     entry.attempts = r.attempt + 1;
     entry.since = now_;
     entry.started_at = r.next_step;
@@ -287,7 +294,8 @@ class ExperimentState {
   }
   void on(const record::AttemptFailed& r) {
     auto& entry = trials_[r.trial];
-    if (r.cause.blame != Blame::preemption) ++entry.failures;
+    if (r.cause.blame == Blame::user || (r.cause.blame == Blame::infrastructure && !on_lost_host(r.trial)))
+      ++entry.failures;
     if (r.retry) trials_.set_state(r.trial, TrialState::pending);
   }
   void on(const record::TrialEnded& r) {
@@ -316,10 +324,11 @@ class ExperimentState {
     }
     last_losses_.erase(r.trial);
     excesses_.erase(r.trial);
+    hosts_of_.erase(r.trial);
     judge(r);
   }
-  void on(const record::HostGained&) {}
-  void on(const record::HostLost&) {}
+  void on(const record::HostGained& r) { lost_hosts_.erase(r.host); }
+  void on(const record::HostLost& r) { lost_hosts_.insert(r.host); }
   void on(const record::ExperimentEnded&) { ended_in_order_ = true; }
 
   bool fits(const Point& point, const Params& params) const {
@@ -379,6 +388,8 @@ class ExperimentState {
   std::unordered_map<TrialId, std::vector<double>> last_losses_;  // of trials that have not ended
   std::unordered_map<TrialId, std::vector<double>> excesses_;     // … of the constraints
   std::set<TrialId> known_trials_;
+  std::unordered_map<TrialId, std::string> hosts_of_;  // of trials that have not ended
+  std::set<std::string> lost_hosts_;
   std::optional<TrialId> best_;
   double best_loss_ = worst_loss, best_violation_ = worst_loss;
   int best_steps_ = 0;

@@ -16,20 +16,43 @@ namespace hypertune {
 /// With it a parallel run makes the same decisions every time, where the training itself is reproducible: each trial's
 /// next event is due one round after its last, rounds are taken one after the other, trials of a round by number. It is
 /// what a simulation with steps of equal length would do. The price: a round lasts as long as its slowest step.
+///
+/// A trial whose host was lost or preempted keeps its turn when it goes on elsewhere at once: the others wait until it
+/// has done again what was lost, which takes no turns, so that the run decides as if nothing had happened. One that
+/// finds no room leaves its place, as all others would wait for ever.
 class OrderedGate {
  public:
   /// A trial was launched in the present round: its first report is due in the next one.
-  void launched(TrialId trial) {
-    due_[trial] = round_ + 1;
+  void launched(TrialId trial, int next_step = 0) {
+    if (away_ == trial) {
+      away_.reset();
+      turns_.at(trial).next_step = next_step;
+      return;
+    }
+    leave(trial);
+    turns_[trial] = {.due = round_ + 1, .next_step = next_step};
     order_.insert({round_ + 1, trial});
   }
 
   void offer(Event event) {
-    const auto trial = turn_of(event);
-    if (trial && due_.contains(*trial))
-      waiting_[*trial].push_back(std::move(event));
-    else
+    const auto found = turns_.find(trial_of(event));
+    if (found == turns_.end()) {
       free_.push_back(std::move(event));
+      return;
+    }
+    Turn& turn = found->second;
+    bool free = !has_turn(event) || (turn.waiting.empty() && displaced(event, turn));
+    if (const auto* started = std::get_if<Started>(&event)) turn.next_step = started->next_step;
+    if (const auto* reported = std::get_if<Reported>(&event)) {
+      const int step = reported->report.step.value_or(turn.next_step);
+      turn.next_step = step + 1;
+      free = turn.waiting.empty() && step <= turn.last_step;
+      if (!free) turn.last_step = step;
+    }
+    if (free)
+      free_.push_back(std::move(event));
+    else
+      turn.waiting.push_back(std::move(event));
   }
 
   /// The next event whose turn it is, if it has come.
@@ -37,56 +60,90 @@ class OrderedGate {
     if (!free_.empty()) {
       Event event = std::move(free_.front());
       free_.pop_front();
+      if (const auto* failed = std::get_if<Failed>(&event); failed != nullptr && turns_.contains(failed->trial))
+        away_ = failed->trial;
       return event;
     }
     if (order_.empty()) return std::nullopt;
     const auto [round, trial] = *order_.begin();
-    const auto found = waiting_.find(trial);
-    if (found == waiting_.end()) return std::nullopt;
-    Event event = std::move(found->second.front());
-    found->second.pop_front();
-    if (found->second.empty()) waiting_.erase(found);
+    Turn& turn = turns_.at(trial);
+    if (turn.waiting.empty()) return std::nullopt;
+    Event event = std::move(turn.waiting.front());
+    turn.waiting.pop_front();
     round_ = round;
-    if (std::holds_alternative<Reported>(event)) {
-      order_.erase(order_.begin());
-      due_[trial] = round + 1;
-      order_.insert({round + 1, trial});
-    } else {
-      order_.erase(order_.begin());
-      due_.erase(trial);
+    if (!std::holds_alternative<Reported>(event)) {
+      leave(trial);
+      return event;
     }
+    order_.erase(order_.begin());
+    turn.due = round + 1;
+    order_.insert({round + 1, trial});
     return event;
   }
 
-  /// The trial was told to pause or stop: its answer to that is due in this round, before anything else.
-  void ending(TrialId trial) {
-    const auto found = due_.find(trial);
-    if (found == due_.end()) return;
-    order_.erase({found->second, trial});
-    found->second = round_;
+  /// The trial was told to pause or (`stops`) stop: its answer to that is due in this round, before anything else.
+  void ending(TrialId trial, bool stops = true) {
+    const auto found = turns_.find(trial);
+    if (found == turns_.end()) return;
+    order_.erase({found->second.due, trial});
+    found->second.due = round_;
+    found->second.stopping = stops;
     order_.insert({round_, trial});
   }
 
+  /// What the last event brought about has been carried out.
+  void settled() {
+    if (const auto trial = std::exchange(away_, std::nullopt)) leave(*trial);
+    // What came of a trial behind a report that has now been taken.
+    for (auto& [trial, turn] : turns_)
+      while (!turn.waiting.empty() && displaced(turn.waiting.front(), turn)) {
+        free_.push_back(std::move(turn.waiting.front()));
+        turn.waiting.pop_front();
+      }
+  }
+
  private:
+  struct Turn {
+    std::int64_t due = 0;
+    int next_step = 0;
+    int last_step = -1;     // the last one that has, or will have, had a turn
+    bool stopping = false;  // it will not go on, whatever becomes of it
+    std::deque<Event> waiting = {};
+  };
+
+  void leave(TrialId trial) {
+    const auto found = turns_.find(trial);
+    if (found == turns_.end()) return;
+    order_.erase({found->second.due, trial});
+    turns_.erase(found);
+  }
+  // Not by its own doing: the trial keeps its place.
+  static bool displaced(const Event& event, const Turn& turn) {
+    const auto* failed = std::get_if<Failed>(&event);
+    return failed != nullptr && failed->cause.blame != Blame::user && failed->cause.retry && !turn.stopping;
+  }
   // Reports and ends have their turn; the rest changes no decision and is taken as it comes.
-  static std::optional<TrialId> turn_of(const Event& event) {
+  static bool has_turn(const Event& event) {
+    return std::holds_alternative<Reported>(event) || std::holds_alternative<Paused>(event) ||
+           std::holds_alternative<Finished>(event) || std::holds_alternative<Stopped>(event) ||
+           std::holds_alternative<Failed>(event);
+  }
+  static TrialId trial_of(const Event& event) {
     return std::visit(
-        [](const auto& e) -> std::optional<TrialId> {
-          using E = std::decay_t<decltype(e)>;
-          if constexpr (std::same_as<E, Reported> || std::same_as<E, Paused> || std::same_as<E, Finished> ||
-                        std::same_as<E, Stopped> || std::same_as<E, Failed>)
+        [](const auto& e) -> TrialId {
+          if constexpr (requires { e.trial; })
             return e.trial;
           else
-            return std::nullopt;
+            return -1;
         },
         event);
   }
 
   std::int64_t round_ = 0;
-  std::map<TrialId, std::int64_t> due_;
+  std::map<TrialId, Turn> turns_;
   std::set<std::pair<std::int64_t, TrialId>> order_;
-  std::map<TrialId, std::deque<Event>> waiting_;
   std::deque<Event> free_;
+  std::optional<TrialId> away_;  // has just failed, and may be launched again at once
 };
 
 }  // namespace hypertune

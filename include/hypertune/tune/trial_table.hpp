@@ -21,7 +21,7 @@ struct TrialEntry {
   int steps = 0;               ///< steps recorded: a report of an earlier step is a repetition
   int started_at = 0;          ///< the step that the current attempt was expected to begin with
   Attempt attempts = 0;        ///< attempts begun; the current one is the last
-  std::uint16_t failures = 0;  ///< attempts that ended by the user's code or the infrastructure
+  std::uint16_t failures = 0;  ///< attempts that ended by the user's code or the infrastructure, lost hosts apart
   TrialState state = TrialState::pending;
   Decision owed = Decision::go_on;  ///< the answer to the last report, until it has been acted upon
   bool judged = false;              ///< at least one report carried every objective

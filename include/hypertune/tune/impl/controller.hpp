@@ -529,7 +529,9 @@ inline void Controller::on(const Failed& e, Outcome& out) {
     end_stopped(e.trial, run, out);
     return;
   }
-  const bool counts = e.cause.blame != Blame::preemption;
+  // What a lost host takes with it is not the trial's doing, and cannot be its end.
+  const bool counts =
+      e.cause.blame == Blame::user || (e.cause.blame == Blame::infrastructure && !state_.on_lost_host(e.trial));
   const bool retry = e.cause.retry && (!counts || state_.trials()[e.trial].failures < rules_.failures.max);
   commit(record::AttemptFailed{e.trial, e.attempt, e.cause, retry}, out);
   if (!retry)
@@ -540,14 +542,21 @@ inline void Controller::on(const Failed& e, Outcome& out) {
 
 // What the record says already (an executor that tells it again after a restart) is not said twice.
 inline void Controller::on(const HostGained& e, Outcome& out) {
-  if (!placement_.gone(e.host)) return;
-  placement_.restore_host(e.host);
-  commit(record::HostGained{placement_.host_name(e.host)}, out);
+  const auto host = static_cast<std::size_t>(e.host);
+  const bool joins = e.what && host == placement_.size();
+  if (joins) placement_.add_host(*e.what);
+  if (e.host < 0 || host >= placement_.size()) return;
+  const bool news = joins || placement_.gone(e.host) || (e.what && !gained_.contains(e.host));
+  if (e.what && !joins) placement_.describe_host(e.host, e.what->total);
+  if (placement_.gone(e.host)) placement_.restore_host(e.host);
+  if (e.what) gained_.insert(e.host);
+  if (news) commit(record::HostGained{placement_.host_name(e.host)}, out);
 }
 
 inline void Controller::on(const HostLost& e, Outcome& out) {
+  if (e.host < 0 || static_cast<std::size_t>(e.host) >= placement_.size()) return;
   const bool known = placement_.gone(e.host);
-  placement_.remove_host(e.host, e.for_good);
+  placement_.remove_host(e.host, e.for_good, e.why);
   if (!known) commit(record::HostLost{placement_.host_name(e.host), e.why}, out);
 }
 

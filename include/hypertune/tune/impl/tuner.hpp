@@ -140,13 +140,14 @@ inline void Tuner::State::carry_out(Outcome& out, Seconds now) {
   // Moved out first: a command may raise events at once, which wait in the inbox, but never change this list.
   for (auto& command : out.commands) {
     if (gate_) {
-      if (const auto* go = std::get_if<Launch>(&command)) gate_->launched(go->trial);
-      if (const auto* pause = std::get_if<Pause>(&command)) gate_->ending(pause->trial);
+      if (const auto* go = std::get_if<Launch>(&command)) gate_->launched(go->trial, go->next_step);
+      if (const auto* pause = std::get_if<Pause>(&command)) gate_->ending(pause->trial, false);
       if (const auto* stop = std::get_if<Stop>(&command)) gate_->ending(stop->trial);
     }
     options_.executor.perform(std::move(command));
   }
   out.commands.clear();
+  if (gate_) gate_->settled();
 }
 
 // Called between waits, on the thread of run().
