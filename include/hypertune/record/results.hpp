@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
+#include <hypertune/record/host_use.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/record/trial_data.hpp>
 #include <hypertune/record/trial_result.hpp>
@@ -87,6 +88,10 @@ class Results {
 
   std::size_t count(TrialState state) const { return counts_[static_cast<std::size_t>(state)]; }
   std::int64_t failures(Blame blame) const { return failures_[static_cast<std::size_t>(blame)]; }
+  /// What each host did, by their first appearance.
+  std::vector<HostUse> hosts() const { return ledger_.hosts(); }
+  /// Steps that were done again, as what they had led to was lost with an attempt and not yet saved.
+  std::int64_t repeated_steps() const { return ledger_.repeated_steps(); }
   /// Names of all metrics reported, in the order of their first appearance.
   const std::vector<std::string>& metrics() const { return names_; }
 
@@ -151,6 +156,7 @@ class Results {
   std::vector<std::string> names_;
   std::array<std::size_t, 6> counts_{};
   std::array<std::int64_t, 3> failures_{};
+  detail::HostLedger ledger_;
 };
 
 /// A schedule as a list in JSON (which is YAML, too), an entry a line:

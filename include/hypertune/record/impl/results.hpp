@@ -111,6 +111,7 @@ HYPERTUNE_INLINE void Results::nothing_runs() {
 HYPERTUNE_INLINE void Results::add(const Record& record) {
   info_.records = record.sequence;
   info_.updated = record.time;
+  ledger_.add(record);
   std::visit(
       [&]<class Event>(const Event& event) {
         if constexpr (requires(TrialData& trial) { take(trial, event, record.time); }) {

@@ -1,0 +1,109 @@
+// HostLedger: what each host did for the experiment, and which steps were done twice, from its records.
+#pragma once
+
+#include <hypertune/record/record.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hypertune {
+
+/// What one host has done. Times in seconds.
+struct HostUse {
+  std::string host;
+  double present = 0;         ///< while the experiment could use it; 0 where the executor does not say when that was
+  double busy = 0;            ///< of all attempts on it together
+  std::int64_t attempts = 0;  ///< begun on it
+  std::int64_t lost = 0;      ///< how often it was lost, or went away
+};
+
+namespace detail {
+
+/// Fed with each record once, in order. Holds what grows with the hosts and with what runs, not with all trials.
+class HostLedger {
+ public:
+  void add(const Record& record) {
+    std::visit([&](const auto& event) { take(event, record.time); }, record.what);
+    last_ = record.time;
+  }
+
+  /// By their first appearance; what has not ended counts up to the last record.
+  std::vector<HostUse> hosts() const {
+    auto all = hosts_;
+    for (const auto& [host, since] : present_) all[host].present += std::max(0.0, last_ - since);
+    for (const auto& [trial, run] : running_) all[run.host].busy += std::max(0.0, last_ - run.since);
+    return all;
+  }
+  std::int64_t repeated_steps() const { return repeated_; }
+
+ private:
+  struct Running {
+    std::size_t host;
+    Seconds since;
+  };
+
+  std::size_t host(const std::string& name) {
+    for (std::size_t i = 0; i < hosts_.size(); ++i)
+      if (hosts_[i].host == name) return i;
+    hosts_.push_back({.host = name});
+    return hosts_.size() - 1;
+  }
+  void leave(TrialId trial, Seconds now) {
+    if (const auto node = running_.extract(trial))
+      hosts_[node.mapped().host].busy += std::max(0.0, now - node.mapped().since);
+  }
+  void close(Seconds now) {
+    while (!running_.empty()) leave(running_.begin()->first, now);
+    for (const auto& [host, since] : present_) hosts_[host].present += std::max(0.0, now - since);
+    present_.clear();
+  }
+
+  void take(const record::ExperimentStarted&, Seconds) { close(last_); }  // the last driver may have been killed
+  void take(const record::ExperimentEnded&, Seconds now) { close(now); }
+  void take(const record::HostGained& e, Seconds now) { present_.emplace(host(e.host), now); }
+  void take(const record::HostLost& e, Seconds now) {
+    const std::size_t index = host(e.host);
+    if (const auto node = present_.extract(index)) {
+      hosts_[index].present += std::max(0.0, now - node.mapped());
+      ++hosts_[index].lost;
+    }
+  }
+  void take(const record::TrialStarted& e, Seconds now) {
+    const std::size_t index = host(e.host);
+    ++hosts_[index].attempts;
+    leave(e.trial, now);
+    running_[e.trial] = {index, now};
+    if (const auto node = interrupted_.extract(e.trial)) repeated_ += std::max(0, node.mapped() - e.next_step);
+  }
+  void take(const record::TrialReported& e, Seconds) { done_[e.trial] = e.step + 1; }
+  void take(const record::TrialMutated& e, Seconds) { done_[e.trial] = e.checkpoint.steps; }
+  void take(const record::TrialPaused& e, Seconds now) { leave(e.trial, now); }
+  void take(const record::AttemptFailed& e, Seconds now) {
+    leave(e.trial, now);
+    if (const auto done = done_.find(e.trial); e.retry && done != done_.end()) interrupted_[e.trial] = done->second;
+  }
+  void take(const record::TrialEnded& e, Seconds now) {
+    leave(e.trial, now);
+    done_.erase(e.trial);
+    interrupted_.erase(e.trial);
+  }
+  template <class E>
+  void take(const E&, Seconds) {}
+
+  std::vector<HostUse> hosts_;
+  std::map<std::size_t, Seconds> present_;
+  std::unordered_map<TrialId, Running> running_;
+  std::unordered_map<TrialId, int> done_;         // steps, of trials that have not ended
+  std::unordered_map<TrialId, int> interrupted_;  // steps done by then, of trials that are to be tried again
+  std::int64_t repeated_ = 0;
+  Seconds last_ = 0;
+};
+
+}  // namespace detail
+}  // namespace hypertune
