@@ -15,9 +15,11 @@
 
 #include <chrono>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,9 +31,20 @@ struct ExecutorTraits {
   bool concurrent = true;  ///< trials run beside the thread that waits; false: within wait()
   int many = 1000;         ///< trials in the random test, for one form; the others have a tenth
   int shutdowns = 12;      ///< moments of shutdown(), for each form and way to answer
+  /// Damages what else there is of a checkpoint, where the executor keeps copies beside the experiment's folder.
+  std::function<void(const CheckpointInfo&)> damage_copies = [](const CheckpointInfo&) {};
 };
 
 namespace detail {
+
+/// An executor that is not started; of how trials are written, those that run elsewhere need to know.
+template <class Make>
+auto made(const Make& make, Form form) {
+  if constexpr (std::invocable<const Make&, Form>)
+    return make(form);
+  else
+    return make();
+}
 
 inline std::size_t entries(const char* folder) {
   std::size_t n = 0;
@@ -52,8 +65,8 @@ inline bool soon(const auto& condition) {
   return true;
 }
 
-inline void damage(ScriptedTuner& tuner, const CheckpointInfo& info) {
-  const auto file = tuner.store().folder(info) / "state";
+inline void damage(LocalCheckpointStore& store, const CheckpointInfo& info) {
+  const auto file = store.folder(info) / "state";
   REQUIRE(std::filesystem::exists(file));
   std::ofstream(file, std::ios::binary | std::ios::trunc) << "9 9";
 }
@@ -82,9 +95,9 @@ inline Plan random_plan(int i) {
 
 /// What one trial may do by itself or be told to do. `make` gives an executor that was not started.
 template <class Make>
-void executor_trial_laws(const Make& make, Form form, ScriptedTuner::Answers answers) {
+void executor_trial_laws(const Make& make, const ExecutorTraits& traits, Form form, ScriptedTuner::Answers answers) {
   using Kind = Answer::Kind;
-  ScriptedTuner tuner(make(), planned_program(form), answers);
+  ScriptedTuner tuner(detail::made(make, form), planned_program(form), answers);
 
   SECTION("trials end by themselves, with and without reports") {
     for (int steps = 0; steps < 6; ++steps) tuner.add({.steps = steps, .seed = steps + 3});
@@ -194,8 +207,11 @@ void executor_trial_laws(const Make& make, Form form, ScriptedTuner::Answers ans
     };
     tuner.before_launch = [&](ScriptedTrial& t) {
       if (t.attempt != 0 || t.sealed.empty()) return;  // between the first attempt and the second
-      detail::damage(tuner, t.sealed.front());
-      if (t.id == 1) detail::damage(tuner, t.sealed.back());
+      for (const auto& info : t.sealed) {
+        if (t.id == 0 && info != t.sealed.front()) continue;
+        detail::damage(tuner.store(), info);
+        traits.damage_copies(info);
+      }
     };
     tuner.add({.steps = 8, .seed = 6});
     tuner.add({.steps = 8, .seed = 7});
@@ -257,7 +273,7 @@ void executor_trial_laws(const Make& make, Form form, ScriptedTuner::Answers ans
 template <class Make>
 void executor_crowd_laws(const Make& make, const ExecutorTraits& traits, Form form, ScriptedTuner::Answers answers) {
   SECTION("many trials under random decisions keep every law") {
-    ScriptedTuner tuner(make(), planned_program(form), answers);
+    ScriptedTuner tuner(detail::made(make, form), planned_program(form), answers);
     tuner.decide = detail::random_answer;
     tuner.attempts = 2;
     tuner.stray_stops = 0.01;
@@ -269,13 +285,16 @@ void executor_crowd_laws(const Make& make, const ExecutorTraits& traits, Form fo
     CHECK(Alive::count() == 0);
   }
   SECTION("a shutdown at any moment leaves nothing behind, and no event comes after it") {
-    { ScriptedTuner warm(make(), planned_program(form)); }  // what is made once in a process is no leak
+    {
+      ScriptedTuner warm(detail::made(make, form), planned_program(form));
+    }  // what is made once in a process is no leak
     const auto threads = detail::entries("/proc/self/task");
     const auto files = detail::entries("/proc/self/fd");
     for (int moment = 0; moment < traits.shutdowns; ++moment) {
       INFO("moment " << moment);
       {
-        ScriptedTuner tuner(make(), planned_program(form), answers, static_cast<std::uint64_t>(moment));
+        ScriptedTuner tuner(detail::made(make, form), planned_program(form), answers,
+                            static_cast<std::uint64_t>(moment));
         tuner.decide = detail::random_answer;
         for (int i = 0; i < 40; ++i) tuner.add(detail::random_plan(moment * 40 + i));
         if (traits.concurrent) tuner.add({.steps = 3, .linger_at = 1});
@@ -297,12 +316,12 @@ void executor_conformance(const Make& make, ExecutorTraits traits = {}) {
   const auto answers =
       GENERATE(ScriptedTuner::Answers::within, ScriptedTuner::Answers::elsewhere, ScriptedTuner::Answers::mixed);
   INFO("form " << static_cast<int>(form) << ", answers " << static_cast<int>(answers));
-  executor_trial_laws(make, form, answers);
+  executor_trial_laws(make, traits, form, answers);
   executor_crowd_laws(make, traits, form, answers);
 
   if (form != Form::coroutine || answers != ScriptedTuner::Answers::within) return;
   SECTION("hosts have names and room, time does not run backwards, and a started executor has moved well") {
-    AnyExecutor executor = make();
+    AnyExecutor executor = detail::made(make, form);
     const auto hosts = executor.hosts();
     REQUIRE_FALSE(hosts.empty());
     for (const auto& host : hosts) CHECK_FALSE(host.name.empty());
@@ -314,7 +333,7 @@ void executor_conformance(const Make& make, ExecutorTraits traits = {}) {
     tuner.run();
   }
   SECTION("wait() returns at a notify(), also at one that came before it") {
-    ScriptedTuner tuner(make(), planned_program(form));
+    ScriptedTuner tuner(detail::made(make, form), planned_program(form));
     auto& executor = tuner.executor();
     executor.notify();
     const auto begin = std::chrono::steady_clock::now();
@@ -326,7 +345,7 @@ void executor_conformance(const Make& make, ExecutorTraits traits = {}) {
   }
   if (traits.concurrent) {
     SECTION("a step under way is asked to stop, and the trial ends") {
-      ScriptedTuner tuner(make(), planned_program(form));
+      ScriptedTuner tuner(detail::made(make, form), planned_program(form));
       tuner.add({.steps = 4, .linger_at = 0});
       tuner.add({.steps = 4, .linger_at = 2});
       tuner.run([&] { return tuner[0].starts.size() == 1 && tuner[1].reports.size() == 2; });

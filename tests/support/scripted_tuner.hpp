@@ -345,6 +345,7 @@ class ScriptedTuner {
     if (trial == nullptr) return;
     if (e.cause.text.empty() || e.cause.text.find('\n') != std::string::npos)
       broken(*trial, fmt::format("its failure's cause is not one line: '{}'", e.cause.text));
+    if (e.cause.blame != Blame::user) trial->promised.clear();  // what was on its way is lost with the host
     if (trial->plan.ordinary() && trial->plan.save_throws_at == Plan::never) broken(*trial, "failed: " + e.cause.text);
     require_promised(*trial);
     trial->causes.push_back(e.cause);

@@ -1,0 +1,80 @@
+// SshExecutor: trials on other machines.
+#pragma once
+
+#include <hypertune/execute/executor.hpp>
+#include <hypertune/ssh/host_machine.hpp>
+#include <hypertune/ssh/host_pool.hpp>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune::ssh {
+
+struct RemoteOptions {
+  HostPatience patience = {};
+  double gather = 20;        ///< seconds at the start for hosts to be reached, once one is; the others may join later
+  std::string program = {};  ///< what the agents make their Program of: see ProgramMaker
+  /// How a host learns that it will be taken away, beside SIGTERM to its agent: a shell command that succeeds then, or
+  /// an http:// address that answers 200 then (as clouds have on 169.254.169.254); looked at every so many seconds.
+  std::string notice_command = {}, notice_url = {};
+  double notice_interval = 5;
+  /// Seconds after a notice for which a trial may go on to the end of its step, to save there.
+  double notice_patience = 10;
+};
+
+/// What one host has done so far.
+struct HostAccount {
+  std::string name;
+  HostState state = HostState::connecting;
+  std::string reason;        ///< why it is not used, if so
+  double seconds = 0;        ///< for which it was there
+  int incarnations = 0;      ///< connections
+  int losses = 0;            ///< of those, how many were lost
+  double cpu = 0;            ///< cores in use when it last said so
+  std::uint64_t memory = 0;  ///< bytes in use, likewise
+  std::vector<double> gpus;  ///< use of each device, likewise: 1 is all of it
+};
+
+/// Runs each trial as a process on one of the hosts of a pool, by an agent there: see agent_main(). Hosts join and
+/// leave while it runs. One that is silent is lost: its trials fail by the infrastructure's doing, which does not count
+/// against them, and go on elsewhere from their last checkpoint that the driver has; nothing that a lost connection
+/// still brings is looked at. Hosts that fail are tried again after growing delays. A checkpoint is reported only when
+/// a copy lies in the experiment's own folder. All carried by one thread, begun by the first hosts() or start().
+class SshExecutor {
+ public:
+  explicit SshExecutor(HostPool pool, RemoteOptions options = {});
+  SshExecutor(SshExecutor&&) noexcept;
+  SshExecutor& operator=(SshExecutor&&) noexcept;
+  ~SshExecutor();
+
+  /// Connects, and waits until hosts are reached: see RemoteOptions::gather. Error of kind `resources` that says why of
+  /// each, if none can be.
+  std::vector<Host> hosts() const;
+  Seconds now() const;
+  void start(ExecutorStart start);
+  void perform(Command command);
+  void wait(Seconds deadline);
+  void notify();
+  void shutdown();
+  std::string name() const { return "ssh"; }
+
+  /// Any thread.
+  std::vector<HostAccount> accounts() const;
+
+ private:
+  class State;
+  std::shared_ptr<State> self_;
+};
+
+static_assert(Executor<SshExecutor>);
+
+}  // namespace hypertune::ssh
+
+namespace hypertune {
+using ssh::RemoteOptions;
+using ssh::SshExecutor;
+}  // namespace hypertune

@@ -1,0 +1,423 @@
+// The host protocol: what a driver and the agent on a host say to each other, for all trials of that host at once.
+#pragma once
+
+#include <hypertune/error.hpp>
+#include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/frame.hpp>
+#include <hypertune/execute/worker_protocol.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hypertune::ssh {
+
+/// One stream of bytes in each direction (the standard input and output of the agent):
+///
+///     agent                                        driver
+///     banner, Hello (version, resources)       ->
+///                                              <-  Welcome (version, intervals)
+///                                              <-  Begin (experiment, incarnation, program)
+///                                              <-  Launch, Continue, Pause, Stop
+///     Started, Reported, Paused, Finished, …   ->
+///     LogPiece, Usage, Draining                ->
+///     Offer, Piece…                            ->                (a checkpoint was sealed: a copy for the driver)
+///                                              <-  Taken         (it is safe, or why not)
+///     Want                                     ->                (a trial is to go on from a checkpoint not here)
+///                                              <-  Offer, Piece… | Unavailable
+///     Heartbeat, Credit                        <-> Heartbeat, Credit
+///     Refusal                                  ->                (the agent cannot go on, and why)
+///                                              <-  Shutdown
+///
+/// A stream is one *incarnation* of the host. The agent ends with it, and all its trials do; the driver reads nothing
+/// of a stream that it has given up. Before Begin is obeyed the agent holds a lock that every process of an earlier
+/// incarnation would hold as well, so that none of those is left.
+///
+/// Pieces of checkpoints go when nothing else waits to be sent, and at most `window` bytes are under way: reports never
+/// wait behind more than that. Doubles travel bit by bit.
+namespace wire {
+
+inline constexpr std::uint32_t version = 1;
+
+/// Stands before the agent's first frame, so that what a login shell prints before is told apart.
+inline constexpr std::string_view banner = "\nhypertune-agent\n";
+inline constexpr std::size_t longest_preamble = std::size_t{64} << 10U;
+inline constexpr std::size_t window = std::size_t{1} << 20U;       ///< bytes of Pieces sent and not yet credited
+inline constexpr std::size_t piece_size = std::size_t{64} << 10U;  ///< the longest Piece
+
+struct Hello {
+  std::uint32_t version = wire::version;
+  std::int64_t pid = 0;
+  std::string machine = {};  ///< architecture, as uname says
+  Host host = {};            ///< its name for itself, and what it has
+  double clock = 0;          ///< its time, for a hint where clocks are apart; nothing is decided by it
+};
+struct Welcome {
+  std::uint32_t version = wire::version;
+  std::string host_name = {};  ///< the driver's name for the host
+  double heartbeat = 0.5;      ///< seconds between signs of life
+  double silence = 3;          ///< seconds without one until the driver gives the host up
+};
+struct Begin {
+  std::string experiment = {};      ///< names the folder of the experiment on the host
+  std::uint64_t incarnation = 0;    ///< rises with every connection of the experiment
+  double hang_limit = 0;            ///< of ExecutorStart
+  std::string program = {};         ///< what the agent makes its Program of
+  std::string notice_command = {};  ///< polled for a termination notice: exit code 0 is one
+  std::string notice_url = {};      ///< polled by HTTP: status 200 is one
+  double notice_interval = 5;
+};
+struct Heartbeat {
+  std::uint64_t number = 0;
+};
+/// The receiver has consumed so many bytes of Pieces.
+struct Credit {
+  std::uint64_t bytes = 0;
+};
+struct LogPiece {
+  TrialId trial = 0;
+  Attempt attempt = 0;
+  std::string text = {};
+};
+/// What of the host is in use, by all its processes.
+struct Usage {
+  double cpu = 0;  ///< cores
+  std::uint64_t memory = 0, memory_total = 0;
+  std::vector<double> gpus = {};  ///< fraction of each device's time
+  std::vector<std::uint64_t> gpu_memory = {};
+};
+/// The host will go away. `seconds`: when, as far as known; 0: at once.
+struct Draining {
+  std::string why = {};
+  double seconds = 0;
+};
+struct CopyFile {
+  std::string name;
+  std::uint64_t size = 0;
+  friend bool operator==(const CopyFile&, const CopyFile&) = default;
+};
+/// A sealed checkpoint's content follows in Pieces, file after file. `attempt`: that made it, where an agent offers.
+struct Offer {
+  std::uint64_t transfer = 0;
+  Attempt attempt = 0;
+  CheckpointInfo info = {};
+  std::string parent = {};
+  std::vector<CopyFile> files = {};
+};
+struct Piece {
+  std::uint64_t transfer = 0;
+  std::string bytes = {};
+};
+/// Of an offered checkpoint: a copy is sealed here; or `error` says why not.
+struct Taken {
+  std::uint64_t transfer = 0;
+  std::string error = {};
+};
+/// A checkpoint that `trial` is to go on from.
+struct Want {
+  std::uint64_t transfer = 0;
+  TrialId trial = 0;
+  CheckpointInfo info = {};
+};
+/// Of a wanted one, or one that was offered: it does not come, or not to its end.
+struct Unavailable {
+  std::uint64_t transfer = 0;
+  std::string why = {};
+};
+struct Refusal {
+  std::string why = {};
+};
+/// The agent ends. `clean`: what it has on its disk is not needed any more.
+struct Shutdown {
+  bool clean = true;
+};
+
+/// A message's place in this list (from 1) is its type on the wire: append only.
+using Message = std::variant<Hello, Welcome, Begin, Heartbeat, Credit, Launch, Continue, Pause, Stop, Started, Reported,
+                             Paused, Finished, Stopped, Failed, Notice, LogPiece, Usage, Draining, Offer, Piece, Taken,
+                             Want, Unavailable, Refusal, Shutdown>;
+
+inline constexpr auto message_types = static_cast<std::uint8_t>(std::variant_size_v<Message>);
+
+}  // namespace wire
+
+namespace detail {
+
+class HostWriter : public hypertune::detail::WireWriter {
+ public:
+  using WireWriter::put;
+  using WireWriter::WireWriter;
+  void put(const Host& m) {
+    put(std::string_view(m.name));
+    put(m.total);
+  }
+  void put(const wire::Hello& m) {
+    put(std::uint64_t{m.version});
+    put_signed(m.pid);
+    put(std::string_view(m.machine));
+    put(m.host);
+    put(m.clock);
+  }
+  void put(const wire::Welcome& m) {
+    put(std::uint64_t{m.version});
+    put(std::string_view(m.host_name));
+    put(m.heartbeat);
+    put(m.silence);
+  }
+  void put(const wire::Begin& m) {
+    put(std::string_view(m.experiment));
+    put(m.incarnation);
+    put(m.hang_limit);
+    put(std::string_view(m.program));
+    put(std::string_view(m.notice_command));
+    put(std::string_view(m.notice_url));
+    put(m.notice_interval);
+  }
+  void put(const wire::Heartbeat& m) { put(m.number); }
+  void put(const wire::Credit& m) { put(m.bytes); }
+  void put(const Pause& m) {
+    identity(m);
+    put(m.save);
+  }
+  void put(const Notice& m) { put(std::string_view(m.text)); }
+  void put(const wire::LogPiece& m) {
+    identity(m);
+    put(std::string_view(m.text));
+  }
+  void put(const wire::Usage& m) {
+    put(m.cpu);
+    put(m.memory);
+    put(m.memory_total);
+    put(std::uint64_t{m.gpus.size()});
+    for (const double used : m.gpus) put(used);
+    put(std::uint64_t{m.gpu_memory.size()});
+    for (const std::uint64_t used : m.gpu_memory) put(used);
+  }
+  void put(const wire::Draining& m) {
+    put(std::string_view(m.why));
+    put(m.seconds);
+  }
+  void put(const wire::Offer& m) {
+    put(m.transfer);
+    put(std::uint64_t{m.attempt});
+    put(m.info);
+    put(std::string_view(m.parent));
+    put(std::uint64_t{m.files.size()});
+    for (const auto& file : m.files) {
+      put(std::string_view(file.name));
+      put(file.size);
+    }
+  }
+  void put(const wire::Piece& m) {
+    put(m.transfer);
+    put(std::string_view(m.bytes));
+  }
+  void put(const wire::Taken& m) {
+    put(m.transfer);
+    put(std::string_view(m.error));
+  }
+  void put(const wire::Want& m) {
+    put(m.transfer);
+    put_signed(m.trial);
+    put(m.info);
+  }
+  void put(const wire::Unavailable& m) {
+    put(m.transfer);
+    put(std::string_view(m.why));
+  }
+  void put(const wire::Refusal& m) { put(std::string_view(m.why)); }
+  void put(const wire::Shutdown& m) { put(m.clean); }
+};
+
+/// Reads what HostWriter wrote; anything else is an Error.
+class HostReader : public hypertune::detail::WireReader {
+ public:
+  using WireReader::get;
+  using WireReader::WireReader;
+  void get(Host& m) {
+    m.name = text();
+    get(m.total);
+    amount(m.total.cpus);
+    amount(m.total.gpus);
+    for (const auto& [name, value] : m.total.custom) amount(value);
+  }
+  void get(wire::Hello& m) {
+    m.version = version();
+    m.pid = signed_number();
+    m.machine = text();
+    get(m.host);
+    m.clock = real();
+  }
+  void get(wire::Welcome& m) {
+    m.version = version();
+    m.host_name = text();
+    m.heartbeat = interval();
+    m.silence = interval();
+  }
+  void get(wire::Begin& m) {
+    m.experiment = text();
+    m.incarnation = number();
+    m.hang_limit = real();
+    if (!(m.hang_limit >= 0 && m.hang_limit < 1e9)) bad("the hang limit makes no sense");
+    m.program = text();
+    m.notice_command = text();
+    m.notice_url = text();
+    m.notice_interval = interval();
+  }
+  void get(wire::Heartbeat& m) { m.number = number(); }
+  void get(wire::Credit& m) { m.bytes = number(); }
+  void get(Pause& m) {
+    identity(m);
+    m.save = flag();
+  }
+  void get(Notice& m) { m.text = text(); }
+  void get(wire::LogPiece& m) {
+    identity(m);
+    m.text = text();
+  }
+  void get(wire::Usage& m) {
+    m.cpu = real();
+    m.memory = number();
+    m.memory_total = number();
+    m.gpus.resize(count(8));
+    for (double& used : m.gpus) used = real();
+    m.gpu_memory.resize(count(1));
+    for (std::uint64_t& used : m.gpu_memory) used = number();
+  }
+  void get(wire::Draining& m) {
+    m.why = text();
+    m.seconds = real();
+    if (!(m.seconds >= 0 && m.seconds < 1e9)) bad("the time of a notice makes no sense");
+  }
+  void get(wire::Offer& m) {
+    m.transfer = number();
+    const std::uint64_t attempt = number();
+    if (attempt > std::uint32_t(-1)) bad("an attempt's number is too large");
+    m.attempt = static_cast<Attempt>(attempt);
+    m.info = checkpoint_of_trial();
+    m.parent = text();
+    m.files.resize(count(2));
+    for (auto& file : m.files) {
+      file.name = text();
+      file.size = number();
+    }
+  }
+  void get(wire::Piece& m) {
+    m.transfer = number();
+    m.bytes = text();
+    if (m.bytes.size() > wire::piece_size) bad("a piece of a checkpoint is too long");
+  }
+  void get(wire::Taken& m) {
+    m.transfer = number();
+    m.error = text();
+  }
+  void get(wire::Want& m) {
+    m.transfer = number();
+    m.trial = signed_number();
+    m.info = checkpoint_of_trial();
+  }
+  void get(wire::Unavailable& m) {
+    m.transfer = number();
+    m.why = text();
+  }
+  void get(wire::Refusal& m) { m.why = text(); }
+  void get(wire::Shutdown& m) { m.clean = flag(); }
+
+ private:
+  std::uint32_t version() {
+    const std::uint64_t value = number();
+    if (value > std::uint32_t(-1)) bad("a version makes no sense");
+    return static_cast<std::uint32_t>(value);
+  }
+  double interval() {
+    const double value = real();
+    if (!(value > 0 && value < 1e9)) bad("an interval makes no sense");
+    return value;
+  }
+  static void amount(double value) {
+    if (!(value >= 0 && value <= 1e9)) bad("a host's resources make no sense");
+  }
+  CheckpointInfo checkpoint_of_trial() {
+    CheckpointInfo info = checkpoint();
+    if (info.trial < 0 || info.steps < 0) bad("a checkpoint's trial or steps make no sense");
+    return info;
+  }
+  [[noreturn]] static void bad(const char* what) { fail(Errc::corrupt, "{}", what); }
+};
+
+template <std::size_t... I>
+wire::Message read_host_message(std::uint8_t type, HostReader& in, std::index_sequence<I...>) {
+  wire::Message message;
+  const auto read = [&]<std::size_t N>(std::integral_constant<std::size_t, N>) {
+    if (type == N + 1) in.get(message.emplace<N>());
+  };
+  (read(std::integral_constant<std::size_t, I>{}), ...);
+  return message;
+}
+
+}  // namespace detail
+
+namespace wire {
+
+/// Appends the message as a frame.
+inline void append(std::string& out, const Message& message) {
+  std::string payload;
+  detail::HostWriter writer(payload);
+  std::visit([&](const auto& m) { writer.put(m); }, message);
+  append_frame(out, static_cast<std::uint8_t>(message.index() + 1), payload);
+}
+
+/// The message of a frame. Error of kind `protocol` if the bytes are not one.
+inline Message decode(const Frame& frame) {
+  if (frame.type == 0 || frame.type > message_types)
+    fail(Errc::protocol, "a frame of the unknown type {}: the peer speaks another protocol", frame.type);
+  try {
+    detail::HostReader reader(frame.payload);
+    Message message = detail::read_host_message(frame.type, reader, std::make_index_sequence<message_types>());
+    reader.end();
+    return message;
+  } catch (const Error& e) { fail(Errc::protocol, "a message of type {} is malformed: {}", frame.type, e.what()); }
+}
+
+/// Error of kind `protocol` if the peer speaks another version.
+inline void require_version(std::uint32_t theirs, std::string_view peer) {
+  if (theirs != version)
+    fail(Errc::protocol,
+         "the {} speaks version {} of the host protocol, this program version {}: build both from one hypertune", peer,
+         theirs, version);
+}
+
+/// Finds the banner in what an agent's host prints before it; the rest are frames.
+class BannerFilter {
+ public:
+  /// The bytes of `bytes` that belong to frames. Error of kind `protocol` when too much came without a banner.
+  std::string_view pass(std::string_view bytes) {
+    if (found_) return bytes;
+    const std::size_t before = preamble_.size();
+    preamble_ += bytes;
+    const std::size_t at = preamble_.find(banner);
+    if (at == std::string::npos) {
+      if (preamble_.size() > longest_preamble)
+        fail(Errc::protocol, "the host prints something else than an agent does: '{}…'", preamble_.substr(0, 80));
+      return {};
+    }
+    found_ = true;
+    const std::size_t used = at + banner.size() - before;
+    preamble_.resize(at);
+    return bytes.substr(used);
+  }
+  bool found() const { return found_; }
+  /// What was printed before it.
+  const std::string& preamble() const { return preamble_; }
+
+ private:
+  std::string preamble_;
+  bool found_ = false;
+};
+
+}  // namespace wire
+}  // namespace hypertune::ssh

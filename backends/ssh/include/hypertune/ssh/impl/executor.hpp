@@ -1,0 +1,120 @@
+// SshExecutor: how commands find their hosts, events their way back, and hosts come and go.
+#pragma once
+
+#include <hypertune/detail/doorbell.hpp>
+#include <hypertune/detail/format.hpp>
+#include <hypertune/ssh/executor.hpp>
+#include <hypertune/ssh/impl/link.hpp>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <variant>
+
+namespace hypertune::ssh {
+
+class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::State> {
+ public:
+  using Link = detail::Link;
+  using LinkPointer = std::shared_ptr<Link>;
+  using Connection = detail::Connection;
+  using ConnectionPointer = std::shared_ptr<Connection>;
+  using Route = detail::Route;
+
+  State(HostPool pool, RemoteOptions options) : pool_(std::move(pool)), options_(std::move(options)) {
+    options_.patience.validate();
+  }
+  ~State() { shutdown(); }
+
+  std::vector<Host> hosts();
+  void start(ExecutorStart start);
+  void perform(Command command);
+  void wait(Seconds deadline);
+  void notify() { bell_.ring(); }
+  void shutdown();
+  std::vector<HostAccount> accounts();
+
+ private:
+  // ---- hosts (executor_hosts.hpp) ----
+  void begin();
+  void look_at_pool();
+  template <class F>
+  void step(const LinkPointer& link, const F& change);
+  void arm(const LinkPointer& link);
+  void tick(const LinkPointer& link);
+  detail::asio::awaitable<void> connect(LinkPointer link, std::uint64_t generation);
+  void open(const LinkPointer& link, detail::RemoteProcess process);
+  detail::asio::awaitable<void> read_errors(ConnectionPointer connection);
+  detail::asio::awaitable<void> bury(LinkPointer link, ConnectionPointer connection, std::string why);
+  void close(const LinkPointer& link, double grace);
+  void send_begin(const LinkPointer& link);
+  void announce(const LinkPointer& link);
+  void fail_all(const LinkPointer& link, bool preempted);
+  void drain(const LinkPointer& link, const std::string& why, double seconds, bool for_good);
+  void ask_to_leave(const LinkPointer& link, TrialId trial, Route& route);
+  void leave_if_empty(const LinkPointer& link);
+  void settle(Link& link);
+  detail::asio::awaitable<void> say_goodbye();
+
+  // ---- commands and events (executor_routes.hpp) ----
+  void drain_queue();
+  void carry_out(Launch& m);
+  void carry_out(const Continue& m);
+  void carry_out(const Pause& m);
+  void carry_out(const Stop& m);
+  LinkPointer link_of(TrialId trial) const;
+  Route* route_of(const LinkPointer& link, TrialId trial, Attempt attempt);
+  void erase(const LinkPointer& link, TrialId trial);
+  void receive(const LinkPointer& link, const ConnectionPointer& connection, wire::Message message);
+  template <class M>
+  void on(const LinkPointer&, const ConnectionPointer&, M&);
+  template <class E>
+  void end(const LinkPointer& link, E& event);
+  std::optional<wire::Piece> next_piece(const ConnectionPointer& connection);
+  void complete(const LinkPointer& link, const ConnectionPointer& connection, std::uint64_t transfer);
+  void send_copy(const LinkPointer& link, const ConnectionPointer& connection, const wire::Want& wanted);
+  void emit(Event event);
+  void append_log(const wire::LogPiece& piece);
+
+  HostPool pool_;
+  RemoteOptions options_;
+  detail::asio::io_context io_{1};
+  std::optional<detail::asio::executor_work_guard<detail::asio::io_context::executor_type>> work_;
+  std::optional<detail::asio::thread_pool> pool_threads_;
+  std::optional<detail::asio::strand<detail::asio::thread_pool::executor_type>> disk_;
+  std::thread thread_;
+  bool start_called_ = false;  // of the thread that calls start() and shutdown()
+
+  // Of the thread.
+  std::vector<LinkPointer> links_;
+  std::unordered_map<TrialId, LinkPointer> by_trial_;  // under way, or parked
+  ExecutorStart start_;
+  std::optional<LocalCheckpointStore> store_;
+  bool started_ = false, active_ = false;
+  std::string experiment_;
+  std::uint64_t epoch_ = 0, serial_ = 0;
+  bool log_failed_ = false;
+
+  // Of any thread.
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable settled_;
+  std::vector<Host> hosts_;
+  std::vector<std::string> troubles_;  // why hosts are not usable
+  bool any_usable_ = false, all_settled_ = false;
+  std::vector<HostAccount> accounts_;
+  std::vector<Command> queue_;
+  bool woken_ = false;
+  std::atomic<bool> closing_{false};
+  hypertune::detail::Doorbell bell_;
+};
+
+}  // namespace hypertune::ssh

@@ -1,0 +1,414 @@
+// SshExecutor: connections, made, watched and given up.
+#pragma once
+
+#include <hypertune/ssh/impl/executor.hpp>
+
+#include <random>
+
+namespace hypertune::ssh {
+
+namespace detail {
+
+/// The last line that says something, for people.
+inline std::string last_line_of(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
+  const auto newline = text.find_last_of("\r\n");
+  if (newline != std::string_view::npos) text.remove_prefix(newline + 1);
+  return std::string(text.substr(0, 300));
+}
+
+/// What names this experiment on its hosts, and how often it has been taken up; kept beside its record.
+inline std::pair<std::string, std::uint64_t> next_epoch(const std::filesystem::path& directory) {
+  const auto path = directory / "remote";
+  std::string id;
+  std::uint64_t epoch = 0;
+  {
+    std::ifstream in(path);
+    in >> id >> epoch;
+  }
+  if (id.size() != 16 || id.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    std::random_device device;
+    id = hypertune::detail::format("{:08x}{:08x}", device(), device());
+  }
+  ++epoch;
+  std::filesystem::create_directories(directory);
+  const auto aside = directory / ".remote.new";
+  std::error_code ignored;
+  std::filesystem::remove(aside, ignored);
+  hypertune::detail::write_new_file(aside, hypertune::detail::format("{} {}\n", id, epoch));
+  std::filesystem::rename(aside, path);
+  return {id, epoch};
+}
+
+}  // namespace detail
+
+inline void SshExecutor::State::begin() {
+  if (thread_.joinable()) return;
+  work_.emplace(io_.get_executor());
+  pool_threads_.emplace(8);
+  disk_.emplace(detail::asio::make_strand(pool_threads_->get_executor()));
+  sigset_t all, before;  // signals are for the program's own threads
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { io_.run(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pool_.on_change([this] { detail::asio::post(io_, [this] { look_at_pool(); }); });
+  detail::asio::post(io_, [this] { look_at_pool(); });
+}
+
+// Hosts that are new on the list are connected to; those that are not on it any more are asked to leave.
+inline void SshExecutor::State::look_at_pool() {
+  if (closing_) return;
+  auto wanted = pool_.hosts();
+  const bool first = links_.empty();
+  for (const auto& link : links_) {
+    const auto found =
+        std::find_if(wanted.begin(), wanted.end(), [&](const auto& h) { return h.name == link->spec.name; });
+    if (found == wanted.end()) {
+      if (link->machine.state() != HostState::gone) drain(link, "it has been taken from the list of hosts", 0, true);
+      continue;
+    }
+    link->spec = std::move(*found);
+    wanted.erase(found);
+    step(link, [&](HostMachine& m) { return m.restored(detail::steady_now()); });
+  }
+  for (auto& host : wanted) {
+    const auto link = std::make_shared<Link>(io_, std::move(host), options_.patience);
+    link->account.name = link->host.name = link->spec.name;
+    if (first || !started_) {
+      link->index = static_cast<int>(links_.size());
+      link->host.total = {.cpus = 0};
+    }
+    links_.push_back(link);
+    step(link, [&](HostMachine& m) { return m.start(detail::steady_now()); });
+  }
+}
+
+template <class F>
+void SshExecutor::State::step(const LinkPointer& link, const F& change) {
+  const bool was_draining = link->machine.draining();
+  const HostActions actions = change(link->machine);
+  if (actions.close || actions.lost) close(link, was_draining && !actions.lost ? 5 : 0);
+  if (actions.gained) link->up_since = detail::steady_now();
+  if (actions.lost) {
+    ++link->account.losses;
+    link->last_loss = link->machine.reason();
+  }
+  if (actions.gained || actions.unusable) {
+    settle(*link);
+    announce(link);
+  }
+  if (actions.lost) fail_all(link, was_draining);
+  if (actions.connect) detail::asio::co_spawn(io_, connect(link, ++link->generation), detail::asio::detached);
+  arm(link);
+}
+
+inline void SshExecutor::State::arm(const LinkPointer& link) {
+  const Seconds at = std::min(link->machine.deadline(), link->save_by);
+  if (closing_ || std::isinf(at)) {
+    link->timer.cancel();
+    return;
+  }
+  link->timer.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double>(std::clamp(at - detail::steady_now(), 0.0, 3600.0) + 0.001)));
+  link->timer.async_wait([this, link](boost::system::error_code error) {
+    if (!error && !closing_) tick(link);
+  });
+}
+
+inline void SshExecutor::State::tick(const LinkPointer& link) {
+  if (detail::steady_now() >= link->save_by) {
+    link->save_by = std::numeric_limits<double>::infinity();
+    if (link->machine.draining())
+      for (auto& [trial, route] : link->routes) ask_to_leave(link, trial, route);
+  }
+  step(link, [](HostMachine& m) { return m.tick(detail::steady_now()); });
+}
+
+// What prepares the connection may block, so that it has a thread of its own.
+inline detail::asio::awaitable<void> SshExecutor::State::connect(LinkPointer link, std::uint64_t generation) {
+  struct Result {
+    std::vector<std::string> command;
+    std::string error;
+  };
+  const auto result = std::make_shared<Result>();
+  const auto done = std::make_shared<detail::Signal>(io_);
+  const auto self = weak_from_this();
+  const auto job = [this, self, result, done, launch = link->spec.launch] {
+    try {
+      result->command = launch();
+    } catch (const std::exception& e) { result->error = e.what(); }
+    if (result->error.empty() && result->command.empty()) result->error = "there is no command that reaches it";
+    detail::asio::post(io_, [done] { done->raise(); });
+  };
+  detail::asio::post(*pool_threads_, job);
+  co_await done->wait();
+  if (closing_ || link->generation != generation || link->machine.state() != HostState::connecting) co_return;
+  detail::RemoteProcess process;
+  std::string error = result->error;
+  if (error.empty()) {
+    try {
+      process = detail::start_remote(result->command, link->spec.environment);
+    } catch (const std::exception& e) { error = e.what(); }
+  }
+  if (error.empty())
+    open(link, std::move(process));
+  else
+    step(link, [&](HostMachine& m) { return m.ended(error, detail::steady_now()); });
+}
+
+inline void SshExecutor::State::open(const LinkPointer& link, detail::RemoteProcess process) {
+  const auto connection = std::make_shared<Connection>(io_);
+  connection->pid = process.pid;
+  connection->err.assign(::fcntl(process.err.get(), F_DUPFD_CLOEXEC, 0));
+  connection->channel = std::make_shared<detail::Channel>(io_, std::move(process.out), std::move(process.in), true);
+  link->connection = connection;
+  ++link->account.incarnations;
+  const std::weak_ptr<Connection> weak = connection;  // the connection has the channel, which has these
+  connection->channel->open({.message =
+                                 [this, link, weak](wire::Message message) {
+                                   const auto here = weak.lock();
+                                   if (here && !here->over) receive(link, here, std::move(message));
+                                 },
+                             .heard =
+                                 [link, weak] {
+                                   const auto here = weak.lock();
+                                   if (here && !here->over) link->machine.heard(detail::steady_now());
+                                 },
+                             .piece = [this, weak]() -> std::optional<wire::Piece> {
+                               const auto here = weak.lock();
+                               return here && !here->over ? next_piece(here) : std::nullopt;
+                             },
+                             .ended =
+                                 [this, link, weak](const std::string& why) {
+                                   const auto here = weak.lock();
+                                   if (!here || here->over || closing_) return;
+                                   detail::asio::co_spawn(io_, bury(link, here, why), detail::asio::detached);
+                                 }});
+  detail::asio::co_spawn(io_, read_errors(connection), detail::asio::detached);
+}
+
+inline detail::asio::awaitable<void> SshExecutor::State::read_errors(ConnectionPointer connection) {
+  constexpr std::size_t longest = 4096;
+  std::array<char, 1024> bytes;
+  for (;;) {
+    boost::system::error_code error;
+    const std::size_t n = co_await connection->err.async_read_some(
+        detail::asio::buffer(bytes), detail::asio::redirect_error(detail::asio::use_awaitable, error));
+    if (error) break;
+    connection->errors.append(bytes.data(), n);
+    if (connection->errors.size() > longest) connection->errors.erase(0, connection->errors.size() - longest);
+  }
+  connection->err_over = true;
+  connection->err_ended.raise();
+}
+
+// The stream has ended by itself. Why, the other stream may tell in a moment.
+inline detail::asio::awaitable<void> SshExecutor::State::bury(LinkPointer link, ConnectionPointer connection,
+                                                              std::string why) {
+  if (!connection->greeted && connection->refusal.empty() && !connection->err_over)
+    co_await connection->err_ended.wait(0.3);
+  if (connection->over || closing_) co_return;
+  if (!connection->refusal.empty()) {
+    why = connection->refusal;
+  } else if (!connection->greeted) {
+    std::string said = detail::last_line_of(connection->errors);
+    if (said.empty() && why == detail::Channel::closed_by_peer)
+      said = detail::last_line_of(connection->channel->preamble());
+    if (!said.empty()) why = said;
+  }
+  step(link, [&](HostMachine& m) { return m.ended(why, detail::steady_now()); });
+  close(link, 0);
+}
+
+// Nothing that the connection still brings counts from here on.
+inline void SshExecutor::State::close(const LinkPointer& link, double grace) {
+  const auto connection = std::exchange(link->connection, nullptr);
+  ++link->generation;
+  if (!connection) return;
+  connection->over = true;
+  if (grace > 0) {
+    connection->channel->send(wire::Shutdown{closing_ || link->machine.state() == HostState::gone});
+    connection->channel->close_when_sent();
+  } else {
+    connection->channel->close();
+  }
+  boost::system::error_code ignored;
+  connection->err.close(ignored);
+  connection->arriving.clear();
+  connection->sending.clear();
+  if (connection->greeted) link->account.seconds += detail::steady_now() - link->up_since;
+  detail::asio::post(*pool_threads_, [pid = connection->pid, grace] { detail::end_remote(pid, grace); });
+}
+
+inline void SshExecutor::State::send_begin(const LinkPointer& link) {
+  const auto& connection = link->connection;
+  if (!started_ || !connection || !connection->greeted || std::exchange(connection->begun, true)) return;
+  wire::Begin begin;
+  begin.experiment = experiment_;
+  begin.incarnation = (epoch_ << 32U) + ++serial_;
+  begin.hang_limit = start_.hang_limit;
+  begin.program = options_.program;
+  begin.notice_command = options_.notice_command;
+  begin.notice_url = options_.notice_url;
+  begin.notice_interval = options_.notice_interval;
+  connection->channel->send(begin);
+}
+
+// Tells the Tuner whether trials can be placed there, as far as it does not know.
+inline void SshExecutor::State::announce(const LinkPointer& link) {
+  if (!active_) return;
+  if (link->machine.usable()) {
+    if (link->index < 0) {  // it joins: hosts are numbered in the order in which the Tuner hears of them
+      int next = 0;
+      for (const auto& other : links_) next = std::max(next, other->index + 1);
+      link->index = next;
+      settle(*link);
+    }
+    link->told = true;
+    emit(HostGained{link->index, link->host});
+  } else if (link->index >= 0) {
+    link->told = false;
+    emit(HostLost{link->index, link->machine.reason(), link->machine.state() == HostState::gone});
+    emit(Notice{hypertune::detail::format("host '{}' is not used: {}", link->spec.name, link->machine.reason())});
+  }
+}
+
+inline void SshExecutor::State::fail_all(const LinkPointer& link, bool preempted) {
+  const auto routes = std::exchange(link->routes, {});
+  for (const auto& [trial, route] : routes) {
+    if (route.parked) {  // told when it is to go on
+      link->routes[trial] = route;
+      continue;
+    }
+    by_trial_.erase(trial);
+    Cause cause{.blame = preempted ? Blame::preemption : Blame::infrastructure,
+                .text = hypertune::detail::format("host '{}' was lost: {}", link->spec.name, link->last_loss)};
+    emit(Failed{trial, route.attempt, std::move(cause)});
+  }
+  link->save_by = std::numeric_limits<double>::infinity();
+}
+
+// ---- A host that goes away ----
+
+inline void SshExecutor::State::drain(const LinkPointer& link, const std::string& why, double seconds, bool for_good) {
+  if (link->machine.draining()) return;
+  step(link, [&](HostMachine& m) { return m.drain(why, for_good); });
+  if (!link->machine.draining()) return;
+  // A trial that leaves when it is asked to (a command) is asked at once. The others save between steps only: they get
+  // time for the present one, as far as there is some.
+  const bool at_once = started_ && start_.program->grace() > 0;
+  const double patience = seconds > 0 ? std::min(options_.notice_patience, seconds / 2) : options_.notice_patience;
+  link->save_by = detail::steady_now() + (at_once ? 0 : patience);
+  for (auto it = link->routes.begin(); it != link->routes.end();) {
+    if (!it->second.parked) {
+      ++it;
+      continue;
+    }
+    link->connection->channel->send(Stop{it->first, it->second.attempt, false});
+    link->last_loss = why;
+    ++it;
+  }
+  leave_if_empty(link);
+  arm(link);
+}
+
+inline void SshExecutor::State::ask_to_leave(const LinkPointer& link, TrialId trial, Route& route) {
+  if (route.parked || route.stopping || route.leaving) return;
+  route.leaving = true;
+  route.waiting = false;
+  link->connection->channel->send(Stop{trial, route.attempt, true});
+}
+
+inline void SshExecutor::State::leave_if_empty(const LinkPointer& link) {
+  if (!link->machine.draining()) return;
+  if (std::any_of(link->routes.begin(), link->routes.end(), [](const auto& r) { return !r.second.parked; })) return;
+  step(link, [](HostMachine& m) { return m.drained(detail::steady_now()); });
+}
+
+// ---- What other threads may know ----
+
+inline void SshExecutor::State::settle(Link& link) {
+  if (link.machine.state() != HostState::connecting) link.settled = true;
+  const std::lock_guard guard(mutex_);
+  hosts_.clear();
+  troubles_.clear();
+  accounts_.clear();
+  any_usable_ = false;
+  all_settled_ = true;
+  for (const auto& other : links_) {
+    if (other->index >= 0) {
+      if (hosts_.size() <= static_cast<std::size_t>(other->index))
+        hosts_.resize(static_cast<std::size_t>(other->index) + 1);
+      hosts_[static_cast<std::size_t>(other->index)] = other->host;
+    }
+    any_usable_ = any_usable_ || other->machine.usable();
+    all_settled_ = all_settled_ && other->settled;
+    if (!other->machine.reason().empty())
+      troubles_.push_back(hypertune::detail::format("host '{}': {}", other->spec.name, other->machine.reason()));
+    HostAccount account = other->account;
+    account.state = other->machine.state();
+    account.reason = other->machine.reason();
+    if (other->connection && other->connection->greeted) account.seconds += detail::steady_now() - other->up_since;
+    accounts_.push_back(std::move(account));
+  }
+  settled_.notify_all();
+}
+
+inline std::vector<HostAccount> SshExecutor::State::accounts() {
+  const std::lock_guard guard(mutex_);
+  return accounts_;
+}
+
+inline std::vector<Host> SshExecutor::State::hosts() {
+  begin();
+  std::unique_lock lock(mutex_);
+  const auto seconds = [](double s) { return std::chrono::duration<double>(s); };
+  settled_.wait_for(lock, seconds(options_.patience.connect + 1), [&] { return any_usable_ || all_settled_; });
+  settled_.wait_for(lock, seconds(options_.gather), [&] { return all_settled_; });
+  if (!any_usable_) {
+    std::string why;
+    for (const auto& trouble : troubles_) why += (why.empty() ? "" : "; ") + trouble;
+    fail(Errc::resources, "no host can be used: {}", why.empty() ? "there is none on the list" : why);
+  }
+  return hosts_;
+}
+
+inline void SshExecutor::State::shutdown() {
+  if (!thread_.joinable()) return;
+  pool_.on_change(nullptr);
+  closing_ = true;
+  detail::asio::post(io_, [this] { detail::asio::co_spawn(io_, say_goodbye(), detail::asio::detached); });
+  thread_.join();
+  pool_threads_->join();
+  io_.restart();
+  io_.poll();  // what still waited to be told, and what coroutines hold
+  disk_.reset();
+  pool_threads_.reset();
+  by_trial_.clear();
+  links_.clear();
+  start_ = {};
+  started_ = active_ = start_called_ = false;
+  const std::lock_guard guard(mutex_);
+  queue_.clear();
+  woken_ = false;
+}
+
+inline detail::asio::awaitable<void> SshExecutor::State::say_goodbye() {
+  std::vector<std::shared_ptr<detail::Channel>> channels;
+  for (const auto& link : links_) {
+    link->timer.cancel();
+    if (!link->connection) continue;
+    channels.push_back(link->connection->channel);
+    close(link, 10);
+  }
+  const Seconds until = detail::steady_now() + 2;
+  detail::Signal pause(io_);
+  for (const auto& channel : channels)
+    while (!channel->closed() && detail::steady_now() < until) co_await pause.wait(0.002);
+  for (const auto& channel : channels) channel->close();
+  work_.reset();
+  io_.stop();
+}
+
+}  // namespace hypertune::ssh

@@ -1,0 +1,355 @@
+// SshExecutor: commands to the hosts, their events and checkpoints back.
+#pragma once
+
+#include <hypertune/ssh/impl/executor_hosts.hpp>
+
+namespace hypertune::ssh {
+
+inline void SshExecutor::State::start(ExecutorStart start) {
+  begin();
+  if (std::exchange(start_called_, true)) fail(Errc::usage, "the executor has been started already");
+  auto [id, epoch] = detail::next_epoch(start.directory);
+  const auto shared = std::make_shared<ExecutorStart>(std::move(start));
+  detail::asio::post(io_, [this, shared, id = std::move(id), epoch = epoch] {
+    start_ = std::move(*shared);
+    started_ = true;
+    store_.emplace(start_.directory);
+    experiment_ = id;
+    epoch_ = epoch;
+    for (const auto& link : links_) send_begin(link);
+  });
+}
+
+inline void SshExecutor::State::perform(Command command) {
+  bool wake = false;
+  {
+    const std::lock_guard guard(mutex_);
+    queue_.push_back(std::move(command));
+    wake = !std::exchange(woken_, true);
+  }
+  if (wake) detail::asio::post(io_, [this] { drain_queue(); });
+}
+
+inline void SshExecutor::State::wait(Seconds deadline) {
+  {
+    const std::lock_guard guard(mutex_);
+    if (!std::exchange(woken_, true)) detail::asio::post(io_, [this] { drain_queue(); });
+  }
+  bell_.wait_for(deadline - std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
+}
+
+inline void SshExecutor::State::drain_queue() {
+  std::vector<Command> commands;
+  {
+    const std::lock_guard guard(mutex_);
+    commands.swap(queue_);
+    woken_ = false;
+  }
+  if (closing_) return;
+  if (!std::exchange(active_, true))  // the Tuner is ready for events: it has spoken first
+    for (const auto& link : links_)
+      if (link->index >= 0 || link->machine.usable()) announce(link);
+  for (auto& command : commands) std::visit([this](auto& m) { carry_out(m); }, command);
+}
+
+inline void SshExecutor::State::emit(Event event) {
+  if (!closing_ && active_ && start_.sink) start_.sink(std::move(event));
+}
+
+inline SshExecutor::State::LinkPointer SshExecutor::State::link_of(TrialId trial) const {
+  const auto found = by_trial_.find(trial);
+  return found == by_trial_.end() ? nullptr : found->second;
+}
+inline SshExecutor::State::Route* SshExecutor::State::route_of(const LinkPointer& link, TrialId trial,
+                                                               Attempt attempt) {
+  if (!link) return nullptr;
+  const auto found = link->routes.find(trial);
+  return found != link->routes.end() && found->second.attempt == attempt ? &found->second : nullptr;
+}
+inline void SshExecutor::State::erase(const LinkPointer& link, TrialId trial) {
+  link->routes.erase(trial);
+  by_trial_.erase(trial);
+}
+
+// ---- Commands ----
+
+inline void SshExecutor::State::carry_out(Launch& m) {
+  const auto refuse = [&](const LinkPointer& link, const std::string& why) {
+    Cause cause{.blame = Blame::infrastructure, .text = why};
+    if (link && (link->machine.draining() || link->machine.state() == HostState::gone)) cause.blame = Blame::preemption;
+    emit(Failed{m.trial, m.attempt, std::move(cause)});
+  };
+  if (m.parked) {
+    const auto link = link_of(m.trial);
+    Route* route = route_of(link, m.trial, m.attempt);
+    if (route == nullptr) return refuse(nullptr, "while it was paused: its process is gone");
+    if (!link->machine.usable() || !route->parked) {
+      erase(link, m.trial);
+      return refuse(link, hypertune::detail::format("while it was paused: host '{}' was lost: {}", link->spec.name,
+                                                    link->last_loss));
+    }
+    route->parked = route->waiting = false;
+    if (m.slot.host != link->index) m.slot.cpus.clear();  // the numbers of another host's cores
+    link->connection->channel->send(m);
+    return;
+  }
+  if (const auto old = link_of(m.trial)) erase(old, m.trial);
+  LinkPointer link;
+  for (const auto& candidate : links_)
+    if (candidate->index == m.slot.host) link = candidate;
+  if (!link) return refuse(nullptr, "there is no such host");
+  if (!link->machine.usable())
+    return refuse(link, hypertune::detail::format("host '{}' was lost: {}", link->spec.name, link->machine.reason()));
+  link->routes[m.trial] = Route{.attempt = m.attempt};
+  by_trial_[m.trial] = link;
+  link->connection->channel->send(m);
+}
+
+inline void SshExecutor::State::carry_out(const Continue& m) {
+  const auto link = link_of(m.trial);
+  Route* route = route_of(link, m.trial, m.attempt);
+  if (route == nullptr || route->parked || route->leaving) return;
+  route->waiting = false;
+  if (link->machine.draining()) return ask_to_leave(link, m.trial, *route);
+  link->connection->channel->send(m);
+}
+
+inline void SshExecutor::State::carry_out(const Pause& m) {
+  const auto link = link_of(m.trial);
+  Route* route = route_of(link, m.trial, m.attempt);
+  if (route == nullptr || route->parked || route->leaving) return;
+  route->waiting = false;
+  link->connection->channel->send(m);
+}
+
+inline void SshExecutor::State::carry_out(const Stop& m) {
+  const auto link = link_of(m.trial);
+  Route* route = route_of(link, m.trial, m.attempt);
+  if (route == nullptr) return;
+  const bool parked = route->parked;
+  route->stopping = true;
+  if (link->machine.up() && link->connection) link->connection->channel->send(m);
+  if (parked) {
+    erase(link, m.trial);
+    leave_if_empty(link);
+  }
+}
+
+// ---- Events ----
+
+inline void SshExecutor::State::receive(const LinkPointer& link, const ConnectionPointer& connection,
+                                        wire::Message message) {
+  std::visit([&](auto& m) { on(link, connection, m); }, message);
+}
+
+template <class M>
+void SshExecutor::State::on(const LinkPointer& link, const ConnectionPointer& connection, M& m) {
+  const auto route_for = [&](const auto& e) { return route_of(link, e.trial, e.attempt); };
+  if constexpr (std::same_as<M, wire::Hello>) {
+    if (connection->greeted) fail(Errc::protocol, "a second Hello");
+    wire::require_version(m.version, "agent");
+    connection->greeted = true;
+    link->host.total = m.host.total;
+    wire::Welcome welcome;
+    welcome.host_name = link->spec.name;
+    welcome.heartbeat = options_.patience.heartbeat();
+    welcome.silence = options_.patience.silence;
+    connection->channel->send(welcome);
+    connection->channel->beat(welcome.heartbeat);
+    send_begin(link);
+    step(link, [](HostMachine& machine) { return machine.greeted(detail::steady_now()); });
+  } else if constexpr (std::same_as<M, wire::Refusal>) {
+    connection->refusal = m.why.empty() ? std::string("its agent refused") : m.why;
+  } else if constexpr (std::same_as<M, Started>) {
+    if (route_for(m) != nullptr) emit(m);
+  } else if constexpr (std::same_as<M, Reported>) {
+    Route* route = route_for(m);
+    if (route == nullptr) return;
+    route->waiting = !route->stopping && !route->leaving;
+    emit(std::move(m));
+  } else if constexpr (std::same_as<M, Paused>) {
+    Route* route = route_for(m);
+    if (route == nullptr) return;
+    if (m.parked) {
+      route->parked = true;
+      emit(m);
+      if (link->machine.draining()) leave_if_empty(link);
+    } else {
+      end(link, m);
+    }
+  } else if constexpr (std::same_as<M, Finished> || std::same_as<M, Stopped> || std::same_as<M, Failed>) {
+    if (route_for(m) != nullptr) end(link, m);
+  } else if constexpr (std::same_as<M, Notice>) {
+    emit(std::move(m));
+  } else if constexpr (std::same_as<M, wire::LogPiece>) {
+    if (route_for(m) != nullptr) append_log(m);
+  } else if constexpr (std::same_as<M, wire::Usage>) {
+    link->account.cpu = m.cpu;
+    link->account.memory = m.memory;
+    link->account.gpus = m.gpus;
+    settle(*link);
+  } else if constexpr (std::same_as<M, wire::Draining>) {
+    drain(link, m.why, m.seconds, false);
+  } else if constexpr (std::same_as<M, wire::Offer>) {
+    if (route_of(link, m.info.trial, m.attempt) == nullptr) {
+      connection->channel->send(wire::Taken{m.transfer, "its attempt is over"});
+      return;
+    }
+    const std::uint64_t transfer = m.transfer;
+    try {
+      auto copy = std::make_shared<detail::IncomingCopy>(*store_, std::move(m));
+      connection->arriving[transfer] = std::move(copy);
+    } catch (const std::exception& e) {
+      connection->channel->send(wire::Taken{transfer, e.what()});
+      emit(Notice{hypertune::detail::format("a checkpoint of host '{}' is not taken: {}", link->spec.name, e.what())});
+      return;
+    }
+    complete(link, connection, transfer);
+  } else if constexpr (std::same_as<M, wire::Piece>) {
+    const auto found = connection->arriving.find(m.transfer);
+    if (found == connection->arriving.end()) return;
+    try {
+      found->second->add(m.bytes);
+    } catch (const std::exception& e) {
+      connection->arriving.erase(found);
+      connection->channel->send(wire::Taken{m.transfer, e.what()});
+      emit(Notice{hypertune::detail::format("a checkpoint of host '{}' is lost: {}", link->spec.name, e.what())});
+      return;
+    }
+    complete(link, connection, m.transfer);
+  } else if constexpr (std::same_as<M, wire::Unavailable>) {
+    connection->arriving.erase(m.transfer);
+  } else if constexpr (std::same_as<M, wire::Want>) {
+    send_copy(link, connection, m);
+  } else {
+    fail(Errc::protocol, "the agent sent a message that only a driver sends");
+  }
+}
+
+template <class E>
+void SshExecutor::State::end(const LinkPointer& link, E& event) {
+  const TrialId trial = event.trial;
+  const Attempt attempt = event.attempt;
+  const Route route = link->routes.at(trial);
+  erase(link, trial);
+  const bool preempted = link->machine.draining() && !route.stopping;
+  if constexpr (std::same_as<E, Stopped>) {
+    if (preempted && route.leaving) {
+      Cause cause{
+          .blame = Blame::preemption,
+          .text = hypertune::detail::format("host '{}' goes away: {}", link->spec.name, link->machine.reason())};
+      emit(Failed{trial, attempt, std::move(cause)});
+    } else {
+      emit(event);
+    }
+  } else if constexpr (std::same_as<E, Failed>) {
+    if (preempted) event.cause.blame = Blame::preemption;  // a machine that shuts down ends its processes, too
+    emit(std::move(event));
+  } else {
+    emit(event);
+  }
+  leave_if_empty(link);
+}
+
+// ---- Checkpoints ----
+
+inline std::optional<wire::Piece> SshExecutor::State::next_piece(const ConnectionPointer& connection) {
+  while (!connection->sending.empty()) {
+    auto copy = std::move(connection->sending.front());
+    connection->sending.pop_front();
+    try {
+      if (auto piece = copy->next()) {
+        connection->sending.push_back(std::move(copy));
+        return piece;
+      }
+    } catch (const std::exception& e) {
+      connection->channel->send(wire::Unavailable{copy->offer().transfer, e.what()});
+    }
+  }
+  return std::nullopt;
+}
+
+// A checkpoint counts once it is sealed here.
+inline void SshExecutor::State::complete(const LinkPointer& link, const ConnectionPointer& connection,
+                                         std::uint64_t transfer) {
+  const auto copy = connection->arriving.at(transfer);
+  if (!copy->complete()) return;
+  connection->arriving.erase(transfer);
+  detail::asio::post(*disk_, [this, link, connection, copy] {
+    std::optional<CheckpointInfo> sealed;
+    std::string error;
+    try {
+      sealed = copy->seal();
+    } catch (const std::exception& e) { error = e.what(); }
+    detail::asio::post(io_, [this, link, connection, copy, sealed, error] {
+      if (closing_) return;  // a resumed experiment finds it
+      const auto& offer = copy->offer();
+      const bool counts = !connection->over && route_of(link, offer.info.trial, offer.attempt) != nullptr;
+      if (sealed && !counts) {
+        detail::asio::post(*disk_, [store = *store_, info = *sealed]() mutable {
+          try {
+            store.drop(info);
+          } catch (const std::exception&) {}
+        });
+        return;
+      }
+      if (!counts) return;
+      if (sealed)
+        emit(Checkpointed{offer.info.trial, offer.attempt, *sealed});
+      else
+        emit(Notice{hypertune::detail::format("trial {}: the checkpoint after {} steps is lost: {}", offer.info.trial,
+                                              offer.info.steps, error)});
+      connection->channel->send(wire::Taken{offer.transfer, error});
+    });
+  });
+}
+
+inline void SshExecutor::State::send_copy(const LinkPointer& link, const ConnectionPointer& connection,
+                                          const wire::Want& wanted) {
+  detail::asio::post(*disk_, [this, link, connection, wanted] {
+    std::string error;
+    bool corrupt = false;
+    try {
+      store_->open(wanted.info);
+    } catch (const Error& e) {
+      error = e.what();
+      corrupt = e.code() == Errc::corrupt;
+      if (corrupt) {
+        try {
+          store_->set_aside(wanted.info);
+        } catch (const std::exception&) {}
+      }
+    } catch (const std::exception& e) { error = e.what(); }
+    detail::asio::post(io_, [this, link, connection, wanted, error, corrupt] {
+      if (connection->over || closing_) return;
+      std::string why = error;
+      if (why.empty()) {
+        try {
+          auto copy = std::make_unique<detail::OutgoingCopy>(*store_, wanted.info, wanted.transfer, 0);
+          connection->channel->send(copy->offer());
+          connection->sending.push_back(std::move(copy));
+          connection->channel->poke();
+          return;
+        } catch (const std::exception& e) { why = e.what(); }
+      }
+      if (corrupt && link->routes.contains(wanted.trial)) emit(CheckpointLost{wanted.trial, wanted.info, why});
+      connection->channel->send(wire::Unavailable{wanted.transfer, why});
+    });
+  });
+}
+
+inline void SshExecutor::State::append_log(const wire::LogPiece& piece) {
+  try {
+    const auto folder = start_.directory / "trials" / std::to_string(piece.trial);
+    std::filesystem::create_directories(folder);
+    std::ofstream out(folder / "log", std::ios::binary | std::ios::app);
+    out << piece.text;
+    out.close();
+    if (!out) fail(Errc::io, "cannot write '{}'", (folder / "log").string());
+  } catch (const std::exception& e) {
+    if (!std::exchange(log_failed_, true))
+      emit(Notice{hypertune::detail::format("a trial's log is lost: {}", e.what())});
+  }
+}
+
+}  // namespace hypertune::ssh

@@ -1,0 +1,68 @@
+// Link: what the executor knows of one host and of its present connection.
+#pragma once
+
+#include <hypertune/checkpoint/checkpoint.hpp>
+#include <hypertune/ssh/executor.hpp>
+#include <hypertune/ssh/impl/channel.hpp>
+#include <hypertune/ssh/impl/copies.hpp>
+#include <hypertune/ssh/impl/remote_process.hpp>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace hypertune::ssh::detail {
+
+/// One incarnation of a host: a stream, and the process that carries it.
+struct Connection {
+  explicit Connection(asio::io_context& io) : err(io), err_ended(io) {}
+  std::shared_ptr<Channel> channel;
+  pid_t pid = -1;
+  asio::posix::stream_descriptor err;
+  Signal err_ended;
+  bool err_over = false;
+  std::string errors;   // the end of what came on standard error
+  std::string refusal;  // what the agent itself said
+  bool greeted = false, begun = false;
+  bool over = false;  // given up: nothing of it counts
+  std::map<std::uint64_t, std::shared_ptr<IncomingCopy>> arriving;
+  std::deque<std::unique_ptr<OutgoingCopy>> sending;
+};
+
+/// An attempt on a host.
+struct Route {
+  Attempt attempt = 0;
+  bool parked = false;
+  bool waiting = false;   // its report was told, the answer is awaited
+  bool stopping = false;  // the Tuner has said Stop
+  bool leaving = false;   // told to stop because its host goes away
+};
+
+struct Link {
+  Link(asio::io_context& io, RemoteHost host, const HostPatience& patience)
+      : spec(std::move(host)), machine(patience), timer(io) {}
+  RemoteHost spec;
+  int index = -1;  // among hosts(); -1: never reached, and not there at the start
+  HostMachine machine;
+  Host host;
+  std::shared_ptr<Connection> connection;
+  std::uint64_t generation = 0;  // of attempts to connect
+  bool settled = false;          // reached, or failed to be, at least once
+  bool told = false;             // the Tuner takes it for usable
+  asio::steady_timer timer;
+  Seconds save_by = std::numeric_limits<double>::infinity();  // draining: then trials are not let to their step's end
+  std::map<TrialId, Route> routes;
+  std::string last_loss;  // why what was parked here is gone
+  HostAccount account;
+  Seconds up_since = 0;
+};
+
+}  // namespace hypertune::ssh::detail

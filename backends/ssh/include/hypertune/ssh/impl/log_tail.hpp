@@ -1,0 +1,121 @@
+// LogTail: a trial's log as it grows. CopyCache: the checkpoints that a host keeps although the driver has them.
+#pragma once
+
+#include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/checkpoint/posix_files.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace hypertune::ssh::detail {
+
+class LogTail {
+ public:
+  LogTail() = default;
+  /// What is in the file by now is not read: an earlier attempt wrote it.
+  explicit LogTail(std::filesystem::path path) : path_(std::move(path)) {
+    struct stat status{};
+    if (::stat(path_.c_str(), &status) == 0) offset_ = status.st_size;
+  }
+
+  /// What has been written since the last call, at most 32 KiB.
+  std::string read() {
+    if (!file_) file_ = hypertune::detail::open_at(AT_FDCWD, path_.c_str(), O_RDONLY | O_NOFOLLOW);
+    std::string text;
+    if (!file_) return text;
+    text.resize(std::size_t{32} << 10U);
+    const ssize_t n = ::pread(file_.get(), text.data(), text.size(), offset_);
+    text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+    offset_ += static_cast<off_t>(text.size());
+    return text;
+  }
+  void remove() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+
+ private:
+  std::filesystem::path path_;
+  hypertune::detail::Descriptor file_;
+  off_t offset_ = 0;
+};
+
+/// What a trial may go on from without a copy through the network: the newest checkpoints of each, bounded in bytes.
+/// Nothing is dropped that the driver does not have, or that is being restored.
+class CopyCache {
+ public:
+  CopyCache(LocalCheckpointStore store, std::uint64_t bytes) : store_(std::move(store)), limit_(bytes) {}
+
+  void add(const CheckpointInfo& info, bool replicated) {
+    held_.push_back({info, replicated, 0});
+    trim(info.trial);
+  }
+  void replicated(const CheckpointInfo& info) {
+    for (auto& held : held_)
+      if (held.info == info) held.replicated = true;
+    trim(info.trial);
+  }
+  void pin(const CheckpointInfo& info) {
+    for (auto& held : held_)
+      if (held.info == info) {
+        ++held.pins;
+        return;
+      }
+    held_.push_back({info, true, 1});  // of an earlier incarnation
+  }
+  void unpin(const CheckpointInfo& info) {
+    for (auto& held : held_)
+      if (held.info == info && held.pins > 0) --held.pins;
+    trim(info.trial);
+  }
+  /// The trial will not go on here.
+  void forget(TrialId trial) {
+    drop_if([&](const Held& held) { return held.info.trial == trial; });
+  }
+
+ private:
+  struct Held {
+    CheckpointInfo info;
+    bool replicated;
+    int pins;
+  };
+  static constexpr int per_trial = 2;
+
+  template <class P>
+  void drop_if(const P& unwanted) {
+    std::erase_if(held_, [&](const Held& held) {
+      if (!held.replicated || held.pins > 0 || !unwanted(held)) return false;
+      try {
+        store_.drop(held.info);
+      } catch (const std::exception&) {}  // it takes room, no more
+      return true;
+    });
+  }
+  void trim(TrialId trial) {
+    int newer = static_cast<int>(
+        std::count_if(held_.begin(), held_.end(), [&](const Held& h) { return h.info.trial == trial; }));
+    drop_if([&](const Held& held) { return held.info.trial == trial && newer-- > per_trial; });
+    std::uint64_t bytes = 0;
+    for (const auto& held : held_) bytes += held.info.bytes;
+    drop_if([&](const Held& held) {
+      if (bytes <= limit_) return false;
+      bytes -= held.info.bytes;
+      return true;
+    });
+  }
+
+  LocalCheckpointStore store_;
+  std::uint64_t limit_;
+  std::vector<Held> held_;  // in the order of their arrival
+};
+
+}  // namespace hypertune::ssh::detail

@@ -1,0 +1,17 @@
+// An agent that runs the tests' programs: ssh_test_agent DIRECTORY WORKERS
+#include "test_programs.hpp"
+
+#include <hypertune/ssh/agent.hpp>
+
+#include <cstdlib>
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  std::puts("Welcome to this host!");  // as login scripts do
+  std::fflush(stdout);
+  hypertune::ssh::AgentOptions options;
+  options.directory = argv[1];
+  options.processes.workers = std::atoi(argv[2]);
+  options.processes.pin = false;
+  return hypertune::ssh::agent_main(&hypertune::test::program_named, options);
+}

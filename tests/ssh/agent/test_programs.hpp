@@ -1,0 +1,66 @@
+// What the agents of the tests run, by the name that the driver says.
+#pragma once
+
+#include "support/executor_trials.hpp"
+
+#include <hypertune/hypertune.hpp>
+
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+
+namespace hypertune::test {
+
+/// Learns to some accuracy that its parameter bounds; a step takes a few milliseconds, so that hosts can be killed
+/// within one. Its state is a sum over its steps: a step that is left out or done twice in a row shows.
+struct Learner {
+  struct Config {
+    double x = 0;
+  };
+  static SearchSpace search_space() { return typed_space().search_space(); }
+  static Space<Config> typed_space() { return hypertune::space<Config>(dim("x", &Config::x, uniform(0.0, 1.0))); }
+  Learner(const Config& config, Context& context) : x(config.x), step_(context.next_step()) {}
+  Report step() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // it trains
+    sum += x * (step_ + 1);
+    ++step_;
+    return report("accuracy", x * (1 - std::exp(-0.1 * step_)), "sum", sum);
+  }
+  void save(CheckpointWriter& out) const {
+    std::ofstream file(out.file("state"));
+    file.precision(17);
+    file << sum;
+  }
+  void restore(const Checkpoint& in) { std::ifstream(in.file("state")) >> sum; }
+  double x = 0, sum = 0;
+  int step_;
+};
+
+inline std::shared_ptr<const Program> learner_program() {
+  const auto space = Learner::typed_space();
+  return make_class_program<Learner::Config, Learner>([space](const Point& point) { return space.config(point); },
+                                                      "accuracy");
+}
+
+struct ChattyTrainer : detail::PlannedTrainer {
+  ChattyTrainer(const Plan& plan, Context& context) : detail::PlannedTrainer(plan, context), trial(context.trial()) {}
+  std::optional<Report> step() {
+    std::printf("a line of trial %d\n", static_cast<int>(trial));
+    return detail::PlannedTrainer::step();
+  }
+  TrialId trial;
+};
+
+inline std::shared_ptr<const Program> program_named(const std::string& name) {
+  if (name == "coroutine") return planned_program(Form::coroutine);
+  if (name == "object") return planned_program(Form::object);
+  if (name == "reusable") return planned_program(Form::reusable);
+  if (name == "chatty") return make_class_program<Plan, ChattyTrainer>(&Plan::of, "value");
+  if (name == "learner") return learner_program();
+  fail(Errc::usage, "there is no test program '{}'", name);
+}
+
+}  // namespace hypertune::test

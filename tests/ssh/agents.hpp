@@ -1,0 +1,106 @@
+// Agents as child processes of the test, each with a folder of its own: they play hosts.
+#pragma once
+
+#include "support/temporary_directory.hpp"
+#include "support/test.hpp"
+
+#include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/ssh/executor.hpp>
+
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hypertune::test {
+
+/// Hosts "a", "b", … whose agents are children of this process.
+class Hosts {
+ public:
+  explicit Hosts(int workers = 2) : workers_(workers) {}
+
+  ssh::RemoteHost host(const std::string& name) const {
+    return {.name = name, .launch = [this, name] {
+              return std::vector<std::string>{HYPERTUNE_TEST_AGENT, (folder_.path() / name).string(),
+                                              std::to_string(workers_)};
+            }};
+  }
+  ssh::HostPool pool(int count) const {
+    ssh::HostPool pool;
+    for (int i = 0; i < count; ++i) pool.add(host(name(i)));
+    return pool;
+  }
+  static std::string name(int i) { return {static_cast<char>('a' + i)}; }
+  const std::filesystem::path& folder() const { return folder_.path(); }
+
+  /// The agents of a host that live, by their command lines.
+  std::vector<pid_t> agents(const std::string& host) const {
+    return processes(
+        [&](const std::string& line) {
+          return line.find((folder_.path() / host).string() + '\0') != std::string::npos;
+        },
+        "ssh_test_agent");
+  }
+  /// Every process of any agent of these hosts: agents, guardians, workers.
+  std::vector<pid_t> all() const {
+    return processes([&](const std::string& line) { return line.find(folder_.path().string()) != std::string::npos; });
+  }
+  bool kill(const std::string& host, int signal = SIGKILL) const {
+    bool any = false;
+    for (const pid_t pid : agents(host)) any = ::kill(pid, signal) == 0 || any;
+    return any;
+  }
+
+  /// The folders in which agents keep checkpoints.
+  std::vector<std::filesystem::path> stores() const {
+    std::vector<std::filesystem::path> found;
+    std::error_code error;
+    for (const auto& host : std::filesystem::directory_iterator(folder_.path(), error))
+      for (const auto& experiment : std::filesystem::directory_iterator(host.path(), error))
+        for (const auto& folder : std::filesystem::directory_iterator(experiment.path(), error))
+          found.push_back(folder.path());
+    return found;
+  }
+
+ private:
+  static std::vector<pid_t> processes(const std::function<bool(const std::string&)>& wanted,
+                                      const std::string& comm = {}) {
+    std::vector<pid_t> found;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+      const std::string name = entry.path().filename();
+      if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+      std::ifstream in(entry.path() / "cmdline", std::ios::binary);
+      std::string line;  // one that ends meanwhile is no error
+      for (std::string part; std::getline(in, part, '\0');) line += part + '\0';
+      if (!wanted(line)) continue;
+      std::string own;
+      std::getline(std::ifstream(entry.path() / "comm"), own);
+      if (!comm.empty() && own != comm.substr(0, 15)) continue;
+      found.push_back(static_cast<pid_t>(std::stol(name)));
+    }
+    return found;
+  }
+
+  TemporaryDirectory folder_;
+  int workers_;
+};
+
+/// Waits for a condition that other processes bring about, at most `seconds`.
+inline bool eventually(const std::function<bool()>& condition, double seconds = 20) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+}  // namespace hypertune::test

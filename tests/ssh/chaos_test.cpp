@@ -1,0 +1,162 @@
+// Hosts are killed, silenced and added at random while an experiment runs: it finds what it would have found in peace.
+#include "agent/test_programs.hpp"
+#include "agents.hpp"
+
+#include <hypertune/hypertune.hpp>
+#include <hypertune/record/journal_reader.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+
+namespace ht = hypertune;
+using namespace hypertune::test;
+
+namespace {
+
+ht::ssh::RemoteOptions quick() {
+  ht::ssh::RemoteOptions options;
+  options.program = "learner";
+  options.patience = {.silence = 1.5, .connect = 20, .first_delay = 0.1, .longest_delay = 0.5, .stable = 60};
+  options.gather = 5;
+  return options;
+}
+
+ht::Options experiment(const std::filesystem::path& output, ht::AnyExecutor executor) {
+  ht::Options o;
+  o.metric = "accuracy";
+  o.mode = ht::Mode::maximize;
+  o.executor = std::move(executor);
+  o.ordered = true;
+  o.concurrency = 4;  // each host has room for all of them
+  o.checkpoint = {.every = 5, .keep = 2};
+  o.output = output;
+  o.display = ht::Display::quiet;
+  o.handle_signals = false;
+  o.seed = 5;
+  return o;
+}
+ht::Options asha(const std::filesystem::path& output, ht::AnyExecutor executor) {
+  auto o = experiment(output, std::move(executor));
+  o.samples = 40;
+  o.schedule = ht::Asha{.grace = 3, .max = 81, .reduction = 3};
+  return o;
+}
+ht::Options pbt(const std::filesystem::path& output, ht::AnyExecutor executor) {
+  auto o = experiment(output, std::move(executor));
+  o.samples = 4;
+  o.schedule = ht::Pbt{.interval = 4, .max = 24, .quantile = 0.5};
+  return o;
+}
+
+ht::Results run(ht::Options options) {
+  return ht::tune(Learner::search_space(), learner_program(), std::move(options));
+}
+
+/// Everything about the trials that does not depend on where and when they ran.
+std::string fingerprint(const ht::Results& results) {
+  std::string text;
+  for (const auto& trial : results.trials()) {
+    text += fmt::format("{} {} {}", trial.trial, static_cast<int>(trial.state), trial.steps);
+    for (const auto& [name, value] : trial.metrics) text += fmt::format(" {}={}", name, value);
+    text += fmt::format(" x={}\n", trial.params.get<double>("x"));
+  }
+  return text;
+}
+
+/// No step was recorded twice; one that took over another one's state goes on from there.
+void check_reports(const ht::Results& results) {
+  std::map<ht::TrialId, int> expected;
+  ht::read_journal(results.directory(), [&](const ht::Record& record) {
+    if (const auto* mutated = std::get_if<ht::record::TrialMutated>(&record.what))
+      expected[mutated->trial] = mutated->checkpoint.steps;
+    if (const auto* reported = std::get_if<ht::record::TrialReported>(&record.what)) {
+      CHECK(reported->step == expected[reported->trial]);
+      expected[reported->trial] = reported->step + 1;
+    }
+  });
+}
+
+/// Does something to some host every few tenths of a second.
+class Chaos {
+ public:
+  Chaos(const Hosts& hosts, ht::ssh::HostPool pool, unsigned seed)
+      : hosts_(hosts), pool_(std::move(pool)), rng_(seed), thread_([this] { run(); }) {}
+  ~Chaos() { stop(); }
+  void stop() {
+    {
+      const std::lock_guard guard(mutex_);
+      over_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+  int done() const { return done_; }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (!over_) {
+      changed_.wait_for(lock, std::chrono::milliseconds(100 + rng_() % 300), [this] { return over_; });
+      if (over_) break;
+      // Host d stays, and holds all trials if need be.
+      const std::string victim = Hosts::name(static_cast<int>(rng_() % 3));
+      switch (rng_() % 4) {
+        case 0: done_ += hosts_.kill(victim, SIGKILL) ? 1 : 0; break;
+        case 1: done_ += hosts_.kill(victim, SIGSTOP) ? 1 : 0; break;
+        case 2: done_ += hosts_.kill(victim, SIGTERM) ? 1 : 0; break;
+        default:
+          if (removed_.erase(victim) > 0) {
+            pool_.add(hosts_.host(victim));
+          } else {
+            pool_.remove(victim);
+            removed_.insert(victim);
+          }
+          ++done_;
+      }
+    }
+  }
+  const Hosts& hosts_;
+  ht::ssh::HostPool pool_;
+  std::mt19937 rng_;
+  std::set<std::string> removed_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::atomic<int> done_{0};
+  std::thread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("an ASHA sweep and a population end as they would undisturbed while hosts are killed, cut off and added") {
+  const auto make = GENERATE(&asha, &pbt);
+  const Hosts hosts(4);
+  TemporaryDirectory directory;
+  const auto peace = run(make(directory.path() / "peace", ht::SshExecutor(hosts.pool(4), quick())));
+  const auto local = run(make(directory.path() / "local", ht::threads(4)));
+  CHECK(fingerprint(peace) == fingerprint(local));
+
+  const auto pool = hosts.pool(4);
+  std::optional<Chaos> chaos(std::in_place, hosts, pool, 7);
+  const auto war = run(make(directory.path() / "war", ht::SshExecutor(pool, quick())));
+  const int disturbed = chaos->done();
+  chaos.reset();
+  CHECK(disturbed > 3);
+  CHECK(fingerprint(war) == fingerprint(peace));
+  check_reports(war);
+  CHECK(peace.repeated_steps() == 0);
+  if (war.failures(ht::Blame::infrastructure) > 4) CHECK(war.repeated_steps() > 0);
+  std::int64_t lost = 0;
+  for (const auto& host : war.hosts()) {
+    lost += host.lost;
+    CHECK(host.busy <= host.present * 4 + 1);  // it has four slots
+  }
+  CHECK(lost > 0);
+  CHECK(war.failures(ht::Blame::infrastructure) + war.failures(ht::Blame::preemption) > 0);
+  CHECK(eventually([&] { return hosts.all().empty(); }));
+}

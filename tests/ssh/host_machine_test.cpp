@@ -1,0 +1,120 @@
+// A host's life in virtual time.
+#include "support/test.hpp"
+
+#include <hypertune/ssh/host_machine.hpp>
+
+using namespace hypertune;
+using namespace hypertune::ssh;
+
+TEST_CASE("a silent host is doubted, then lost, and tried again after growing delays with a reason") {
+  HostMachine host({.silence = 3, .connect = 10, .first_delay = 1, .longest_delay = 5, .stable = 60});
+  CHECK(host.start(0).connect);
+  CHECK(host.greeted(1).gained);
+  CHECK(host.usable());
+  host.heard(2);
+  CHECK(host.deadline() == 3.5);
+  CHECK_FALSE(host.tick(3.5).lost);
+  CHECK(host.state() == HostState::suspect);
+  CHECK(host.usable());
+  host.heard(3.6);
+  CHECK(host.state() == HostState::ready);
+  host.tick(5.1);
+  const auto lost = host.tick(6.6);
+  CHECK(lost.lost);
+  CHECK(lost.close);
+  REQUIRE(lost.unusable);
+  CHECK_THAT(*lost.unusable, ContainsSubstring("no sign of life for 3.0 s") && ContainsSubstring("set aside for 1 s"));
+  CHECK(host.state() == HostState::backing_off);
+  CHECK_FALSE(host.tick(7).connect);
+  double now = 6.6;
+  for (const double delay : {1.0, 2.0, 4.0, 5.0, 5.0}) {
+    CHECK(host.deadline() == now + delay);
+    now += delay;
+    CHECK(host.tick(now).connect);
+    const auto failed = host.ended("refused", now);
+    CHECK_FALSE(failed.lost);
+    REQUIRE(failed.unusable);
+    CHECK_THAT(*failed.unusable, ContainsSubstring("refused; set aside for"));
+  }
+  CHECK_THAT(host.reason(), ContainsSubstring("after 6 failures in a row"));
+}
+
+TEST_CASE("a host that was well for long enough is as good as new") {
+  HostMachine host({.silence = 3, .first_delay = 1, .stable = 60});
+  host.start(0);
+  for (int i = 0; i < 3; ++i) {
+    host.ended("refused", host.deadline());
+    host.tick(host.deadline());
+  }
+  host.greeted(100);
+  host.heard(130);
+  host.ended("closed", 130);  // 30 s were not enough
+  CHECK(host.failures() == 4);
+  host.tick(host.deadline());
+  host.greeted(200);
+  host.heard(261);
+  host.ended("closed", 261);
+  CHECK(host.failures() == 1);
+}
+
+TEST_CASE("a connection that never says hello is given up") {
+  HostMachine host({.connect = 10});
+  host.start(5);
+  CHECK(host.deadline() == 15);
+  const auto actions = host.tick(15);
+  CHECK(actions.close);
+  CHECK_FALSE(actions.lost);
+  CHECK_THAT(host.reason(), ContainsSubstring("no answer within 10 s"));
+}
+
+TEST_CASE("a draining host takes no trials, may still be lost, and is tried again when it has drained") {
+  HostMachine host({.silence = 3, .first_delay = 1});
+  host.start(0);
+  host.greeted(0);
+  const auto drain = host.drain("notice");
+  CHECK(drain.unusable == "notice");
+  CHECK_FALSE(drain.lost);
+  CHECK(host.up());
+  CHECK_FALSE(host.usable());
+  CHECK_FALSE(host.drain("again").unusable);
+  SECTION("drained") {
+    const auto drained = host.drained(4);
+    CHECK(drained.close);
+    CHECK_FALSE(drained.lost);
+    CHECK(host.state() == HostState::backing_off);
+  }
+  SECTION("silent") {
+    const auto lost = host.tick(3);
+    CHECK(lost.lost);
+    CHECK_THAT(host.reason(), ContainsSubstring("notice"));
+  }
+}
+
+TEST_CASE("a host that was taken from the list is gone, and comes back when it is on it again") {
+  HostMachine host({.silence = 3});
+  host.start(0);
+  SECTION("while it is connected to") {
+    const auto actions = host.drain("taken from the list", true);
+    CHECK(actions.close);
+    CHECK_FALSE(actions.lost);
+  }
+  SECTION("while it runs trials") {
+    host.greeted(0);
+    CHECK(host.drain("taken from the list", true).unusable);
+    CHECK(host.drained(1).close);
+  }
+  SECTION("while it is set aside") {
+    host.ended("refused", 1);
+    CHECK(host.drain("taken from the list", true).unusable);
+  }
+  CHECK(host.state() == HostState::gone);
+  CHECK_FALSE(host.tick(1e6).connect);
+  CHECK_FALSE(host.ended("late", 2).unusable);
+  CHECK(host.restored(3).connect);
+}
+
+TEST_CASE("the agent gives up before the driver does") {
+  const HostPatience patience;
+  CHECK(HostPatience::agent_silence(patience.silence) + patience.heartbeat() <= patience.silence);
+  CHECK_THROWS_AS(HostMachine({.silence = 0}), Error);
+}

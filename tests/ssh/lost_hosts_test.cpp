@@ -1,0 +1,251 @@
+// Hosts that fall silent, go away with notice, refuse, or come back; what is left of them.
+#include "agents.hpp"
+#include "support/executor_trials.hpp"
+#include "support/scripted_tuner.hpp"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <fstream>
+#include <memory>
+
+using namespace hypertune;
+using namespace hypertune::test;
+
+namespace {
+
+ssh::RemoteOptions quick(double silence = 1.5) {
+  ssh::RemoteOptions options;
+  options.program = "object";
+  options.patience = {.silence = silence, .connect = 20, .first_delay = 0.1, .longest_delay = 0.5, .stable = 60};
+  return options;
+}
+std::shared_ptr<const Program> program() { return planned_program(Form::object); }
+
+std::string hosts_error(const ssh::HostPool& pool, ssh::RemoteOptions options = quick()) {
+  options.gather = 0.1;
+  options.patience.connect = 2;
+  const SshExecutor executor(pool, options);
+  try {
+    executor.hosts();
+  } catch (const Error& e) {
+    CHECK(e.code() == Errc::resources);
+    return e.what();
+  }
+  FAIL("hosts were found");
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("a host that cannot be reached says why, and the others are used") {
+  const auto command = [](std::string name, std::vector<std::string> argv) {
+    return ssh::RemoteHost{.name = std::move(name), .launch = [argv] { return argv; }};
+  };
+  CHECK_THAT(hosts_error(ssh::HostPool({command("x", {"/no/such/ssh"})})),
+             ContainsSubstring("host 'x': cannot run '/no/such/ssh': No such file or directory"));
+  CHECK_THAT(
+      hosts_error(ssh::HostPool({command("x", {"/bin/sh", "-c", "echo 'ssh: Permission denied' >&2; exit 255"})})),
+      ContainsSubstring("host 'x': ssh: Permission denied"));
+  CHECK_THAT(hosts_error(ssh::HostPool({command("x", {"/bin/sh", "-c", "echo Only root may log in; exit 1"})})),
+             ContainsSubstring("Only root may log in"));
+  CHECK_THAT(hosts_error(ssh::HostPool({command("x", {"/bin/sh", "-c", "while :; do echo garbage; done"})})),
+             ContainsSubstring("prints something else than an agent does"));
+  CHECK_THAT(hosts_error(ssh::HostPool({command("x", {"/bin/sleep", "1000"})})),
+             ContainsSubstring("no answer within 2 s"));
+  CHECK_THAT(hosts_error(ssh::HostPool({ssh::RemoteHost{
+                 .name = "x", .launch = []() -> std::vector<std::string> { fail(Errc::io, "no way there"); }}})),
+             ContainsSubstring("host 'x': no way there"));
+  CHECK_THAT(hosts_error(ssh::HostPool()), ContainsSubstring("there is none on the list"));
+
+  const Hosts hosts;
+  auto pool = hosts.pool(1);
+  pool.add(command("x", {"/bin/sh", "-c", "echo nobody home >&2; exit 1"}));
+  const SshExecutor executor(pool, quick());
+  const auto found = executor.hosts();
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].total.cpus == 2);
+  CHECK(found[1].total.cpus == 0);
+  const auto accounts = executor.accounts();
+  CHECK_THAT(accounts.at(1).reason, ContainsSubstring("nobody home") && ContainsSubstring("set aside"));
+}
+
+TEST_CASE("a killed host's trials fail by the infrastructure's doing and go on elsewhere from their checkpoints") {
+  const Hosts hosts;
+  const int signal = GENERATE(SIGKILL, SIGSTOP);
+  INFO("signal " << signal);
+  ScriptedTuner tuner(SshExecutor(hosts.pool(2), quick()), program());
+  tuner.attempts = 5;
+  bool struck = false;
+  tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.steps % 2 == 0}; };
+  Plan plan{.steps = 200};
+  plan.throw_at = 1000;  // not "ordinary": it may fail
+  for (int i = 0; i < 4; ++i) {
+    plan.seed = i + 1;
+    tuner.add(plan);
+  }
+  tuner.run([&] {
+    if (!struck && tuner[0].sealed.size() >= 2 && tuner[1].sealed.size() >= 2) {
+      struck = true;
+      REQUIRE(hosts.kill("a", signal));
+    }
+    return (struck && tuner[0].causes.size() + tuner[1].causes.size() > 0) || tuner[0].finished == 1;
+  });
+  tuner.run();
+  for (TrialId id = 0; id < 4; ++id) {
+    CHECK(tuner[id].finished == 1);
+    for (const auto& cause : tuner[id].causes) {
+      CHECK(cause.blame == Blame::infrastructure);
+      CHECK_THAT(cause.text, ContainsSubstring("host 'a' was lost"));
+    }
+  }
+  tuner.shutdown();
+  tuner.check();
+  CHECK(eventually([&] { return hosts.all().empty(); }));
+}
+
+TEST_CASE("an agent that is asked to end lets its trials save and leave, which counts as a preemption") {
+  const Hosts hosts;
+  ScriptedTuner tuner(SshExecutor(hosts.pool(2), quick(10)), program());
+  tuner.attempts = 5;
+  std::atomic<bool> asked{false};
+  tuner.decide = [&](const ScriptedTrial& t) {
+    if (t.id == 0 && t.steps == 3 && !asked.exchange(true)) REQUIRE(hosts.kill("a", SIGTERM));
+    return Answer{};
+  };
+  Plan plan{.steps = 3000};
+  plan.throw_at = 100000;
+  for (int i = 0; i < 2; ++i) {
+    plan.seed = i + 1;
+    tuner.add(plan);
+  }
+  tuner.run([&] { return tuner[0].starts.size() == 2 && tuner[1].starts.size() == 2; });
+  for (TrialId id = 0; id < 2; ++id) {
+    REQUIRE(tuner[id].causes.size() == 1);
+    CHECK(tuner[id].causes[0].blame == Blame::preemption);
+    CHECK_THAT(tuner[id].causes[0].text, ContainsSubstring("SIGTERM"));
+    // No step was lost: it goes on where its last report was.
+    REQUIRE(tuner[id].sealed.size() == 1);
+    CHECK(tuner[id].starts[1] == tuner[id].sealed[0].steps);
+    CHECK(static_cast<std::size_t>(tuner[id].starts[1]) <= tuner[id].reports.size());
+  }
+  tuner.run([&] { return tuner[0].reports.size() > 200; });
+  tuner.shutdown();
+  tuner.check();
+}
+
+TEST_CASE("an agent that hangs is ended before the next one on its host begins") {
+  const Hosts hosts;
+  ssh::HostPool pool;
+  pool.add({.name = "a", .launch = [&] {  // as over a network: the agent outlives the command that reached it
+              const auto agent = hosts.host("a").launch();
+              return std::vector<std::string>{"/bin/sh", "-c",    "cat | setsid \"$@\" | cat", "sh", agent[0],
+                                              agent[1],  agent[2]};
+            }});
+  ScriptedTuner tuner(SshExecutor(pool, quick(0.8)), program());
+  tuner.attempts = 5;
+  tuner.decide = [](const ScriptedTrial& t) { return Answer{.save = t.steps < 4}; };
+  Plan plan{.steps = 5000};
+  plan.throw_at = 100000;
+  tuner.add(plan);
+  tuner.run([&] { return tuner[0].sealed.size() >= 3; });
+  const auto before = hosts.agents("a");
+  REQUIRE(before.size() == 1);
+  REQUIRE(::kill(before[0], SIGSTOP) == 0);
+  tuner.run([&] { return tuner[0].starts.size() == 2 && tuner[0].reports.size() > 100; });
+  for (const pid_t agent : hosts.agents("a")) CHECK(agent != before[0]);
+  CHECK(tuner[0].causes.size() == 1);
+  CHECK(tuner[0].starts[1] == tuner[0].sealed.front().steps);
+  tuner.shutdown();
+  tuner.check();
+  CHECK(eventually([&] { return hosts.all().empty(); }));
+}
+
+TEST_CASE("what trials print is in the experiment's folder while they run") {
+  const Hosts hosts;
+  auto options = quick();
+  options.program = "chatty";
+  ScriptedTuner tuner(SshExecutor(hosts.pool(1), options), program());
+  Plan plan{.steps = 2};
+  plan.linger_at = 1;
+  tuner.add(plan);
+  tuner.run([&] { return tuner[0].reports.size() == 1; });
+  const auto log = tuner.directory() / "trials" / "0" / "log";
+  CHECK(eventually([&] {
+    std::ifstream in(log);
+    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    return text.find("a line of trial 0") != std::string::npos;
+  }));
+  tuner.stop(0);
+  tuner.run();
+  tuner.shutdown();
+}
+
+TEST_CASE("an agent that a program of it cannot begin says so, and is set aside") {
+  const Hosts hosts;
+  auto options = quick();
+  options.program = "no such program";
+  SshExecutor executor(hosts.pool(1), options);
+  TemporaryDirectory directory;
+  std::mutex mutex;
+  std::string why;
+  CHECK(executor.hosts().size() == 1);
+  executor.start({.program = program(), .directory = directory.path(), .sink = [&](Event event) {
+                    const std::lock_guard guard(mutex);
+                    if (const auto* lost = std::get_if<HostLost>(&event)) why = lost->why;
+                  }});
+  executor.wait(0);
+  CHECK(eventually([&] {
+    const std::lock_guard guard(mutex);
+    return why.find("there is no test program 'no such program'") != std::string::npos;
+  }));
+  executor.shutdown();
+}
+
+TEST_CASE("when the driver is killed, its agents and all their processes end") {
+  const Hosts hosts;
+  TemporaryDirectory directory;
+  const pid_t driver = ::fork();
+  REQUIRE(driver >= 0);
+  if (driver == 0) {
+    SshExecutor executor(hosts.pool(2), quick(60));
+    executor.hosts();
+    executor.start({.program = program(), .directory = directory.path(), .sink = [](Event) {}});
+    for (TrialId trial = 0; trial < 4; ++trial) {
+      Plan plan{.steps = 5};
+      plan.linger_at = 0;
+      Launch launch;
+      launch.trial = trial;
+      launch.attempt = 0;
+      launch.point = plan.point();
+      launch.slot.host = static_cast<int>(trial % 2);
+      executor.perform(launch);
+    }
+    for (;;) ::pause();
+  }
+  CHECK(eventually([&] { return hosts.all().size() >= 8; }));  // agents, guardians, workers
+  REQUIRE(::kill(driver, SIGKILL) == 0);
+  REQUIRE(::waitpid(driver, nullptr, 0) == driver);
+  CHECK(eventually([&] { return hosts.all().empty(); }));
+}
+
+TEST_CASE("when an agent is killed, its trials' processes end with it") {
+  const Hosts hosts;
+  ScriptedTuner tuner(SshExecutor(hosts.pool(1), quick(60)), program());
+  tuner.attempts = 1;
+  Plan plan{.steps = 5};
+  plan.linger_at = 1;
+  plan.throw_at = 1000;
+  tuner.add(plan);
+  tuner.run([&] { return tuner[0].reports.size() == 1; });
+  const auto before = hosts.all();
+  CHECK(before.size() >= 3);
+  REQUIRE(hosts.kill("a"));
+  CHECK(eventually([&] {
+    for (const pid_t pid : before)
+      if (::kill(pid, 0) == 0) return false;
+    return true;
+  }));
+  tuner.shutdown();
+}
