@@ -7,7 +7,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,13 +32,29 @@ using namespace hypertune;
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-double timed(const std::function<void()>& work) {
-  const auto begin = Clock::now();
-  work();
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+/// Processor time of this process (both ends, where both are in it): what a busy machine does not change.
+double processor_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-double median(std::vector<double> values) {
+struct Cost {
+  double seconds = 0, processor = 0;
+  friend bool operator<(const Cost& a, const Cost& b) { return a.seconds < b.seconds; }
+};
+
+Cost timed(const std::function<void()>& work) {
+  const auto begin = Clock::now();
+  const double before = processor_seconds();
+  work();
+  return {std::chrono::duration<double>(Clock::now() - begin).count(), processor_seconds() - before};
+}
+
+Cost median(std::vector<Cost> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
@@ -159,13 +177,11 @@ struct Bench {
     fs::remove_all(folder / "target");
     return LocalCheckpointStore(folder / "target", {.sync = false});
   }
-  void row(const std::string& what, double seconds, std::uint64_t bytes, const std::string& more = {}) const {
-    const double rate = static_cast<double>(bytes) / seconds / 1e6;
-    fmt::print("| {:<58} | {:>8.3f} | {:>7.0f} | {:>7} | {}\n", what, seconds, rate,
-               raw_to_file > 0 ? fmt::format("{:.2f}", raw_to_file / seconds * static_cast<double>(bytes) /
-                                                           static_cast<double>(size))
-                               : "",
-               more);
+  void row(const std::string& what, const Cost& cost, std::uint64_t bytes, const std::string& more = {}) const {
+    const double rate = static_cast<double>(bytes) / cost.seconds / 1e6;
+    const std::string share = raw_to_file > 0 && bytes == size ? fmt::format("{:.2f}", raw_to_file / cost.seconds) : "";
+    fmt::print("| {:<58} | {:>8.3f} | {:>6.2f} | {:>7.0f} | {:>6} | {} |\n", what, cost.seconds, cost.processor, rate,
+               share, more);
     std::fflush(stdout);
   }
 
@@ -180,7 +196,7 @@ struct Bench {
     with_tls.token = Secret::generate();
     CheckpointServer secure(with_tls);
     const Sshd sshd(folder / "sshd");
-    std::vector<double> raw, discard, fetch, strict, tls, scp;
+    std::vector<Cost> raw, discard, fetch, strict, tls, scp;
     bool has_scp = true;
     const auto one = [&](const CheckpointServer& server, const std::string& content) {
       auto to = target();
@@ -201,14 +217,15 @@ struct Bench {
       scp.push_back(timed([&] { has_scp = sshd.copy(file, folder / "raw") && has_scp; }));
       fs::remove(folder / "raw");
     }
-    raw_to_file = median(raw);
-    row("raw TCP, read-send, recv-write to a file", raw_to_file, size);
+    raw_to_file = median(raw).seconds;
+    row("raw TCP, read-send, recv-write to a file", median(raw), size);
     row("raw TCP, read-send, recv and nothing more", median(discard), size);
     row("fetch_checkpoint, checked by XXH3", median(fetch), size,
-        fmt::format("{:.2f} of raw TCP without a file", median(discard) / median(fetch)));
+        fmt::format("{:.2f} of raw TCP without a file", median(discard).seconds / median(fetch).seconds));
     row("fetch_checkpoint, each chunk checked by SHA-256 too", median(strict), size);
     row("fetch_checkpoint, TLS 1.3", median(tls), size,
-        has_scp ? fmt::format("{:.1f} times scp", median(scp) / median(tls)) : "no sshd to compare with");
+        has_scp ? fmt::format("{:.1f} times scp", median(scp).seconds / median(tls).seconds)
+                : "no sshd to compare with");
     if (has_scp) row("scp over loopback", median(scp), size);
   }
 
@@ -219,8 +236,9 @@ struct Bench {
     const auto one = save(store, 1, 1, size, 5);
     const auto two = save(store, 1, 2, size, 5, size / 3, size / 3 + size / 10);
     static_cast<void>(fetch_checkpoint(server.endpoint(), one, to));
-    const auto report = fetch_checkpoint(server.endpoint(), two, to);
-    row("a second checkpoint, a tenth of it changed", report.seconds, size,
+    FetchReport report;
+    const Cost cost = timed([&] { report = fetch_checkpoint(server.endpoint(), two, to); });
+    row("a second checkpoint, a tenth of it changed", cost, size,
         fmt::format("moved {:.1f} % (and {:.2f} % of manifest and chunks)",
                     100.0 * static_cast<double>(report.bytes_moved) / static_cast<double>(size),
                     100.0 * static_cast<double>(report.bytes_overhead) / static_cast<double>(size)));
@@ -234,10 +252,11 @@ struct Bench {
     for (int i = 0; i < 10'000; ++i)
       write_random(writer.file(fmt::format("shard{}/{}", i % 10, i)), 4096, static_cast<std::uint64_t>(i));
     const auto info = store.seal(std::move(writer));
-    const auto report = fetch_checkpoint(server.endpoint(), info, to);
-    const double copy =
-        timed([&] { run(fmt::format("cp -r '{}' '{}/copied'", store.folder(info).string(), folder.string())); });
-    row("10,000 files of 4 KiB", report.seconds, info.bytes, fmt::format("cp -r of them: {:.2f} s", copy));
+    const Cost cost = timed([&] { static_cast<void>(fetch_checkpoint(server.endpoint(), info, to)); });
+    const double copy = timed([&] {
+                          run(fmt::format("cp -r '{}' '{}/copied'", store.folder(info).string(), folder.string()));
+                        }).seconds;
+    row("10,000 files of 4 KiB", cost, info.bytes, fmt::format("cp -r of them: {:.2f} s", copy));
     fs::remove_all(folder / "copied");
   }
 
@@ -254,12 +273,12 @@ struct Bench {
       CheckpointServer server({.stores = {store}});
       const std::uint64_t before = memory_of_process("VmRSS:");
       std::vector<std::thread> threads;
-      const double seconds = timed([&] {
+      const Cost cost = timed([&] {
         for (const auto& info : all)
           threads.emplace_back([&] { static_cast<void>(fetch_checkpoint(server.endpoint(), info, to)); });
         for (auto& thread : threads) thread.join();
       });
-      row("50 fetches of 32 MiB at once, server in the same process", seconds, std::uint64_t{50 * 32} << 20U,
+      row("50 fetches of 32 MiB at once, server in the same process", cost, std::uint64_t{50 * 32} << 20U,
           fmt::format("peak {:.0f} MB resident ({:.0f} MB before)",
                       static_cast<double>(memory_of_process("VmHWM:")) / 1e6, static_cast<double>(before) / 1e6));
       std::fflush(stdout);

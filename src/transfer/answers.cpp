@@ -28,7 +28,7 @@ using Clock = Wire::Clock;
 
 constexpr std::size_t most_header = 8192;
 constexpr std::size_t block = std::size_t{128} << 10U;
-constexpr std::chrono::milliseconds patience(2000);  // for chunks that are being computed
+constexpr std::chrono::milliseconds patience(250);  // for chunks that are being computed
 
 class Conversation {
  public:

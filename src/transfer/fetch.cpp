@@ -52,7 +52,7 @@ class Fetch {
   template <class Ask>
   auto asked(const Ask& ask);
   void take_manifest(std::string text);
-  std::string chunks_of_peer();
+  std::string chunks_of_peer(const std::vector<detail::Found>& bases);
   void fetch_from_server();
   void fetch_content(detail::FetchShared& shared);
   void take_from(LocalCheckpointStore source);
@@ -109,12 +109,13 @@ void Fetch::take_manifest(std::string text) {
   arrivals_.emplace(store_, info_, std::move(text), std::move(manifest));
 }
 
-std::string Fetch::chunks_of_peer() {
+std::string Fetch::chunks_of_peer(const std::vector<detail::Found>& bases) {
   const Target target{.what = Target::What::chunks, .info = info_, .deep = false};
   const Manifest& manifest = arrivals_->manifest();
   const std::uint64_t most = std::max<std::uint64_t>(detail::most_chunk_bytes(manifest), 64);
   // It computes them at hundreds of MB/s; one that says so for much longer is not computing.
   const auto patience = options_.stall_timeout + std::chrono::microseconds(arrivals_->layout().total() / 10);
+  std::size_t next_base = 0;
   for (const auto begin = Clock::now(); Clock::now() - begin < patience;) {
     const auto asked_at = Clock::now();
     auto [status, bytes] = asked([&](detail::Peer& peer) { return peer.fetch(target, most); });
@@ -122,7 +123,13 @@ std::string Fetch::chunks_of_peer() {
       report_.bytes_overhead += bytes.size();
       return bytes;
     }
-    if (Clock::now() - asked_at < std::chrono::milliseconds(500))
+    // While it computes, the chunks of what is here are computed, too.
+    if (next_base < bases.size()) try {
+        const detail::Found& base = bases[next_base++];
+        static_cast<void>(detail::chunks_of(store_, base.info, base.manifest, stop_));
+        continue;
+      } catch (const Error&) { require_time(); }
+    if (Clock::now() - asked_at < std::chrono::milliseconds(200))
       static_cast<void>(detail::back_off(3, limits_, stopped_.descriptor()));
     require_time();
   }
@@ -180,7 +187,7 @@ void Fetch::fetch_from_server() {
     }
     detail::ChunkList chunks;
     if (strict || detail::chunks_may_help(arrivals, bases)) {
-      const std::string bytes = chunks_of_peer();
+      const std::string bytes = chunks_of_peer(bases);
       if (strict && detail::content_id_of(arrivals.manifest_text(), bytes) != options_.content_id)
         fail(Errc::corrupt, "{}: its chunk list is not the one that the content id names", from_.to_string());
       try {

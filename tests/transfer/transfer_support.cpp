@@ -234,7 +234,9 @@ std::string exchange(const std::filesystem::path& socket, std::string_view text,
   const int fd = connect_at(socket);
   if (fd < 0) return "no connection";
   std::string answer;
-  if (send_all(fd, text.data(), text.size())) {
+  if (!send_all(fd, text.data(), text.size())) {
+    answer = "<closed>";
+  } else {
     const auto deadline = std::chrono::steady_clock::now() + timeout;
     for (;;) {
       const auto left =
