@@ -53,8 +53,8 @@ void require_program(const Sweep& sweep) {
 
 }  // namespace
 
-std::shared_ptr<const Program> program_of(const Sweep& sweep) {
-  require_program(sweep);
+std::shared_ptr<const Program> program_of(const Sweep& sweep, bool here) {
+  if (here) require_program(sweep);
   local::CommandOptions options;
   options.command = sweep.trial->command;
   options.metrics = sweep.trial->metrics;
@@ -69,7 +69,6 @@ std::shared_ptr<const Program> program_of(const Sweep& sweep) {
 
 AnyExecutor executor_of(const Sweep& sweep) {
   const auto& text = sweep.executor;
-  if (text.type == "ssh") fail(Errc::usage, "executor 'ssh' is not built into this command");
   if (text.workers == "threads")
     return threads({.cpus = text.cpus,
                     .gpus = text.gpus < 0 ? static_cast<double>(local::usable_gpus().size()) : text.gpus,

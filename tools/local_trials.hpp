@@ -8,7 +8,8 @@
 
 namespace hypertune::command {
 
-std::shared_ptr<const Program> program_of(const Sweep& sweep);
+/// `here`: its command must be one that this machine can run.
+std::shared_ptr<const Program> program_of(const Sweep& sweep, bool here = true);
 AnyExecutor executor_of(const Sweep& sweep);
 
 }  // namespace hypertune::command

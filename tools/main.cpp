@@ -1,8 +1,10 @@
 // The command line of `hypertune`.
 #include "cluster.hpp"
 #include "commands.hpp"
+#include "remote_trials.hpp"
 
 #include <hypertune/error.hpp>
+#include <hypertune/ssh/runtime.hpp>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -34,6 +36,7 @@ int exit_code(ht::Errc code) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // `hypertune results DIR | head` ends quietly
+  if (const auto code = ht::ssh::run_agent_if_asked(argc, argv, command::program_from_description)) return *code;
   CLI::App app{"Hyperparameter tuning for any program: sweeps, early stopping, results."};
   app.set_version_flag("--version", HYPERTUNE_VERSION);
   app.require_subcommand(1);

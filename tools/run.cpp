@@ -1,7 +1,9 @@
 #include "commands.hpp"
 #include "local_trials.hpp"
+#include "remote_trials.hpp"
 #include "sweep_file.hpp"
 
+#include <hypertune/config/yaml.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/tune/experiment_directory.hpp>
@@ -41,6 +43,18 @@ std::int64_t samples(const std::string& text, bool resume, const std::filesystem
   return created / combinations + more;  // samples count once for all combinations of a grid
 }
 
+// --executor as an assignment before those of --set: of another type, what the file says of its own does not fit.
+std::vector<std::string> with_executor(const RunArguments& arguments) {
+  auto set = arguments.set;
+  if (arguments.executor.empty()) return set;
+  std::string says = "local";
+  const Node root = load_yaml_file(arguments.file);
+  if (const auto executor = root.find("executor"))
+    says = executor->is_map() ? executor->get("type", says) : executor->as<std::string>();
+  if (says != arguments.executor) set.insert(set.begin(), "executor={type: " + arguments.executor + "}");
+  return set;
+}
+
 std::size_t terminal_width() {
   winsize size{};
   if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
@@ -50,10 +64,12 @@ std::size_t terminal_width() {
 }  // namespace
 
 int run(const RunArguments& arguments) {
-  Sweep sweep = load_sweep(arguments.file, arguments.set, false);
-  Options& options = sweep.options;
-  if (!arguments.executor.empty() && arguments.executor != "local")
+  if (arguments.executor == "kubernetes")
     fail(Errc::usage, "executor '{}' is not built into this command", arguments.executor);
+  const auto set = with_executor(arguments);
+  Sweep sweep = load_sweep(arguments.file, set, false);
+  const bool remote = sweep.executor.type == "ssh";
+  Options& options = sweep.options;
   if (!arguments.output.empty()) options.output = arguments.output;
   options.resume = arguments.resume;
   if (arguments.quiet) options.display = Display::quiet;
@@ -73,10 +89,10 @@ int run(const RunArguments& arguments) {
   }
   options.output = directory;
   options.progress_csv = true;
-  options.executor = executor_of(sweep);
+  options.executor = remote ? remote_executor_of(sweep, arguments.file, set) : executor_of(sweep);
 
   const int allowed_failures = options.max_failed_trials;
-  const Results results = Tuner(sweep.space, program_of(sweep), options).run();
+  const Results results = Tuner(sweep.space, program_of(sweep, !remote), options).run();
 
   fmt::print("{}", results.table({.rows = 20, .width = terminal_width()}));
   std::fflush(stdout);

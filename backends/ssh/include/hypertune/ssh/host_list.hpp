@@ -14,7 +14,7 @@ namespace hypertune::ssh {
 
 /// A host and what trials may use of it. What is not said is what the machine has.
 struct HostSpec {
-  std::string name;          ///< for ssh: a name of the ssh_config, a host's name or address, or user@name
+  std::string name = {};     ///< for ssh: a name of the ssh_config, a host's name or address, or user@name
   int slots = 0;             ///< trials of one cpu at once; 0: as many as it has cpus
   double cpus = 0;           ///< 0: all of its cores
   double gpus = -1;          ///< negative: those that are found

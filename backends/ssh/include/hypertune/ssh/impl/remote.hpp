@@ -1,0 +1,275 @@
+// From a list of hosts to a pool of agents.
+#pragma once
+
+#include <hypertune/local/process_options.hpp>
+#include <hypertune/ssh/connection.hpp>
+#include <hypertune/ssh/error.hpp>
+#include <hypertune/ssh/impl/remote_error.hpp>
+#include <hypertune/ssh/remote.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hypertune::ssh {
+namespace detail {
+
+/// What is to be told to the user goes through the experiment, as soon as that takes events.
+class RemoteNotices {
+ public:
+  void say(std::string text) {
+    const std::lock_guard hold(mutex_);
+    if (sink_ && taking_)
+      sink_(Notice{std::move(text)});
+    else
+      waiting_.push_back(std::move(text));
+  }
+  void to(EventSink sink) {
+    const std::lock_guard hold(mutex_);
+    sink_ = std::move(sink);
+    taking_ = false;
+  }
+  /// The experiment has begun to ask for things. Not from within say().
+  void begin() {
+    if (begun_.load(std::memory_order_relaxed)) return;
+    const std::lock_guard hold(mutex_);
+    begun_ = taking_ = true;
+  }
+  /// Between commands: what came before the experiment took events.
+  void flush() {
+    const std::lock_guard hold(mutex_);
+    if (!sink_ || !taking_) return;
+    for (auto& text : std::exchange(waiting_, {})) sink_(Notice{std::move(text)});
+  }
+  void end() {
+    const std::lock_guard hold(mutex_);
+    sink_ = nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  EventSink sink_;
+  bool taking_ = false;
+  std::atomic<bool> begun_{false};
+  std::vector<std::string> waiting_;
+};
+
+/// One host of the list: its connection, and how an agent comes to be there.
+class RemoteLauncher {
+ public:
+  RemoteLauncher(HostSpec host, std::shared_ptr<const RemoteSetup> setup, std::shared_ptr<RemoteNotices> notices)
+      : host_(std::move(host)), setup_(std::move(setup)), notices_(std::move(notices)) {}
+
+  std::vector<std::string> launch() {
+    const std::lock_guard hold(mutex_);
+    // A connection that had an agent may still hold what is left of it: it ends with the connection.
+    connection_.reset();
+    connection_ = SshConnection::open(host_.name, setup_->ssh, setup_->ssh.connect_timeout * 2 + 10);
+    const auto shipped = setup_->program.empty() ? ship_self(*connection_, setup_->ship)
+                                                 : ship_program(*connection_, setup_->program, setup_->ship);
+    const auto folder = connection_->absolute(setup_->directory);
+    for (auto mount : setup_->mounts) {
+      if (!mount.remote.starts_with('/') && !mount.remote.starts_with('~')) mount.remote = folder + "/" + mount.remote;
+      const auto mounted = mount_files(*connection_, mount, setup_->ship);
+      for (const auto& program : setup_->programs)
+        if (program == mount.local) check_program(*connection_, program, mounted.remote);
+    }
+    check_needs(folder);
+    if (connection_->facts().clock_skewed() && !std::exchange(clock_told_, true))
+      notices_->say(
+          fmt::format("host '{}': its clock is {:.0f} s {}: times of files and logs from there mislead, "
+                      "nothing else depends on it",
+                      host_.name, std::abs(connection_->facts().clock_ahead),
+                      connection_->facts().clock_ahead > 0 ? "ahead" : "behind"));
+    std::vector<std::string> words{
+        "sh",        "-c",   R"sh(mkdir -p -- "$1" && cd -- "$1" || exit 1; shift; exec "$@")sh",
+        "hypertune", folder, shipped.path};
+    words.insert(words.end(), setup_->arguments.begin(), setup_->arguments.end());
+    words.insert(words.end(), {"--hypertune-agent", agent_limits_text(host_)});
+    return connection_->command(words);
+  }
+
+ private:
+  // What is missing would fail in every trial alike.
+  void check_needs(const std::string& folder) const {
+    if (setup_->needs.empty()) return;
+    std::vector<std::string> words{folder};
+    words.insert(words.end(), setup_->needs.begin(), setup_->needs.end());
+    const auto seen = connection_->script(R"sh(
+mkdir -p -- "$1" && cd -- "$1" || exit 1
+shift
+for program do
+  command -v -- "$program" >/dev/null || { printf '\nhypertune-missing %s\n' "$program"; exit 0; }
+done
+)sh",
+                                          words);
+    if (!seen.ok()) throw remote_error(host_.name, fmt::format("use the folder '{}'", folder), seen);
+    const std::string mark = "\nhypertune-missing ";
+    const auto at = seen.out.find(mark);
+    if (at == std::string::npos) return;
+    const auto program = last_line(seen.out.substr(at + mark.size()));
+    const bool path = program.find('/') != std::string::npos;
+    throw SshError(Problem::missing_program, host_.name,
+                   fmt::format("host '{}': there is no program '{}' {}: {}", host_.name, program,
+                               path ? fmt::format("that may be run in '{}'", folder) : "in its PATH",
+                               path ? "bring it there with file_mounts" : "install it there, or name it by its path"));
+  }
+
+  HostSpec host_;
+  std::shared_ptr<const RemoteSetup> setup_;
+  std::shared_ptr<RemoteNotices> notices_;
+  std::mutex mutex_;
+  bool clock_told_ = false;
+  std::optional<SshConnection> connection_;
+};
+
+inline HostSpec with_limits(HostSpec host, const HostSpec& limits) {
+  if (host.slots == 0 && host.cpus == 0) host.slots = limits.slots;
+  if (host.cpus == 0 && host.slots == 0) host.cpus = limits.cpus;
+  if (host.gpus < 0) host.gpus = limits.gpus;
+  if (host.memory == 0) host.memory = limits.memory;
+  for (const auto& [name, amount] : limits.custom) host.custom.emplace(name, amount);
+  return host;
+}
+
+}  // namespace detail
+
+HYPERTUNE_SSH_INLINE std::string agent_limits_text(const HostSpec& host) {
+  std::string text = "host";
+  if (host.slots > 0) text += fmt::format(" slots={}", host.slots);
+  if (host.cpus > 0) text += fmt::format(" cpus={}", host.cpus);
+  if (host.gpus >= 0) text += fmt::format(" gpus={}", host.gpus);
+  if (host.memory > 0) text += fmt::format(" memory={}", host.memory);
+  for (const auto& [name, amount] : host.custom) text += fmt::format(" custom.{}={}", name, amount);
+  return text;
+}
+
+HYPERTUNE_SSH_INLINE local::ProcessOptions agent_limits(const std::string& text) {
+  const auto hosts = parse_host_lines(text, "--hypertune-agent");
+  if (hosts.size() != 1) fail(Errc::usage, "--hypertune-agent takes what may be used of the host, not '{}'", text);
+  const auto& host = hosts.front();
+  local::ProcessOptions options;
+  options.workers = host.slots;
+  options.cpus = host.cpus;
+  options.gpus = host.gpus;
+  options.memory = host.memory;
+  options.custom = host.custom;
+  return options;
+}
+
+/// The pool follows the list on a thread of its own, where the list can change.
+class RemoteExecutor::State {
+ public:
+  explicit State(RemoteSetup setup)
+      : setup_(std::make_shared<RemoteSetup>(std::move(setup))), executor_(pool_, setup_->remote) {
+    setup_->ssh.validate();
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { stop_following(); }
+
+  SshExecutor& executor() { return executor_; }
+  detail::RemoteNotices& notices() { return *notices_; }
+
+  /// The first look at the list; throws what is wrong with it.
+  void begin() {
+    const std::lock_guard hold(begin_mutex_);
+    if (begun_) return;
+    follow_once();
+    if (setup_->hosts.hosts().empty() && setup_->hosts.interval() == 0)
+      fail(Errc::usage, "there are no hosts to run trials on: {} is empty", setup_->hosts.what());
+    begun_ = true;
+    if (setup_->hosts.interval() > 0) thread_ = std::thread([this] { follow(); });
+  }
+
+  void stop_following() {
+    {
+      const std::lock_guard hold(mutex_);
+      stopping_ = true;
+    }
+    stop_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  void follow_once() {
+    const auto change = setup_->hosts.poll();
+    if (change.trouble && change.trouble != trouble_)
+      notices_->say(fmt::format("{} cannot be read, the last ones hold: {}", setup_->hosts.what(), *change.trouble));
+    trouble_ = change.trouble;
+    for (const auto& name : change.left) {
+      const bool again =
+          std::any_of(change.joined.begin(), change.joined.end(), [&](const auto& host) { return host.name == name; });
+      if (!again) pool_.remove(name);
+    }
+    for (const auto& host : change.joined) {
+      const auto launcher =
+          std::make_shared<detail::RemoteLauncher>(detail::with_limits(host, setup_->limits), setup_, notices_);
+      pool_.add({.name = host.name, .launch = [launcher] { return launcher->launch(); }});
+    }
+  }
+
+  void follow() {
+    std::unique_lock hold(mutex_);
+    while (!stop_.wait_for(hold, std::chrono::duration<double>(setup_->hosts.interval()), [&] { return stopping_; })) {
+      hold.unlock();
+      follow_once();
+      hold.lock();
+    }
+  }
+
+  std::shared_ptr<RemoteSetup> setup_;
+  std::shared_ptr<detail::RemoteNotices> notices_ = std::make_shared<detail::RemoteNotices>();
+  HostPool pool_;
+  SshExecutor executor_;
+  std::mutex begin_mutex_, mutex_;
+  std::condition_variable stop_;
+  bool begun_ = false, stopping_ = false;
+  std::optional<std::string> trouble_;
+  std::thread thread_;
+};
+
+HYPERTUNE_SSH_INLINE RemoteExecutor::RemoteExecutor(RemoteSetup setup)
+    : self_(std::make_shared<State>(std::move(setup))) {}
+HYPERTUNE_SSH_INLINE RemoteExecutor::RemoteExecutor(RemoteExecutor&&) noexcept = default;
+HYPERTUNE_SSH_INLINE RemoteExecutor& RemoteExecutor::operator=(RemoteExecutor&&) noexcept = default;
+HYPERTUNE_SSH_INLINE RemoteExecutor::~RemoteExecutor() = default;
+
+HYPERTUNE_SSH_INLINE std::vector<Host> RemoteExecutor::hosts() const {
+  self_->begin();
+  return self_->executor().hosts();
+}
+HYPERTUNE_SSH_INLINE Seconds RemoteExecutor::now() const { return self_->executor().now(); }
+HYPERTUNE_SSH_INLINE void RemoteExecutor::start(ExecutorStart start) {
+  self_->begin();
+  self_->notices().to(start.sink);
+  self_->executor().start(std::move(start));
+}
+HYPERTUNE_SSH_INLINE void RemoteExecutor::perform(Command command) {
+  self_->notices().begin();
+  self_->executor().perform(std::move(command));
+}
+HYPERTUNE_SSH_INLINE void RemoteExecutor::wait(Seconds deadline) {
+  self_->notices().flush();
+  self_->executor().wait(deadline);
+}
+HYPERTUNE_SSH_INLINE void RemoteExecutor::notify() { self_->executor().notify(); }
+HYPERTUNE_SSH_INLINE void RemoteExecutor::shutdown() {
+  self_->stop_following();
+  self_->notices().end();
+  self_->executor().shutdown();
+}
+HYPERTUNE_SSH_INLINE std::vector<HostAccount> RemoteExecutor::accounts() const { return self_->executor().accounts(); }
+
+}  // namespace hypertune::ssh

@@ -1,0 +1,2 @@
+#include <hypertune/ssh/impl/remote.hpp>
+#include <hypertune/ssh/impl/runtime.hpp>

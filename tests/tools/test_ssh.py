@@ -1,0 +1,208 @@
+"""Sweeps over ssh: real hosts, each with its own network, processes and home, that are listed, lost and replaced."""
+from support import *
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+TESTHOSTS = REPOSITORY / "tests/support/hosts/testhosts"
+
+TRAINER = r'''
+import json, os, sys, time
+trial, rate = int(os.environ["HYPERTUNE_TRIAL"]), float(sys.argv[1])
+print("on", os.uname().nodename, "in", os.getcwd(), flush=True)
+restore, done = os.environ.get("HYPERTUNE_RESTORE"), 0
+if restore:
+    done = int(open(os.path.join(restore, "done")).read())
+for step in range(done, int(os.environ.get("STEPS", "4"))):
+    time.sleep(float(os.environ.get("PAUSE", "0")))
+    folder = os.path.join(os.environ["HYPERTUNE_CHECKPOINT"], f"step-{step}")
+    os.makedirs(folder)
+    open(os.path.join(folder, "done"), "w").write(str(step + 1))
+    print(json.dumps({"step": step, "loss": (rate - 0.3) ** 2 + 1 / (step + 1), "checkpoint": f"step-{step}"}), flush=True)
+'''
+
+SWEEP = """\
+name: away
+trial:
+  command: [python3, train.py, "{{rate}}"]
+  environment: {{STEPS: "{steps}", PAUSE: "{pause}"}}
+space: {{rate: {{uniform: [0, 1]}}}}
+metric: loss
+mode: min
+samples: {samples}
+seed: 1
+failures: {{max: 3}}
+executor:
+  type: ssh
+  hosts: {hosts}
+  ssh_config: {config}
+  file_mounts: {{train.py: train.py}}
+output: runs/away
+"""
+
+
+class Hosts(Case):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "train.py").write_text(TRAINER)
+        self.state = self.folder / "hosts"
+
+    def hosts(self, *words, code=0):
+        done = subprocess.run([str(TESTHOSTS), str(self.state), *map(str, words)], capture_output=True, text=True)
+        if done.returncode == 3:
+            self.skipTest(done.stderr.strip())
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stdout
+
+    def up(self, count, *line):
+        self.addCleanup(lambda: self.hosts("down"))
+        self.hosts("up", count, "--owner", os.getpid(), *line)
+
+    def sweep(self, hosts="[host1, host2]", samples=8, steps=4, pause=0, more=""):
+        text = SWEEP.format(hosts=hosts, config=self.state / "ssh_config", samples=samples, steps=steps, pause=pause)
+        return self.write(text + more)
+
+    def on_host(self, host, text):
+        """Processes of a host whose command line has `text` in it."""
+        script = ("for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done 2>/dev/null | "
+                  f"grep -F -- '{text}' | grep -vF 'grep -F' ; true")
+        return [line for line in self.hosts("exec", host, "--", "sh", "-c", script).splitlines() if "/proc/[0-9]" not in line]
+
+    def connections(self):
+        """ssh processes of this test on this machine."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if entry.name.isdigit() and line.startswith("ssh ") and str(self.state) in line:
+                found.append(line)
+        return found
+
+    def hosts_used(self):
+        used = set()
+        for log in (self.folder / "runs/away/trials").glob("*/log"):
+            used |= {line.split()[1] for line in log.read_text().splitlines() if line.startswith("on ")}
+        return used
+
+    def assert_nothing_on(self, *numbers):
+        self.assertEqual(self.connections(), [])
+        for number in numbers:
+            for text in ("train.py", "--hypertune-agent"):
+                wait_until(lambda: not self.on_host(number, text), f"the end of '{text}' on host{number}", 15)
+
+    def test_a_sweep_on_several_hosts_leaves_nothing_behind(self):
+        self.up(3)
+        self.sweep("[host1, {name: host2, slots: 1}, host3]", samples=12, pause=0.05)
+        _, err = self.run_command("run", "sweep.yaml", "--plain")
+        self.assertIn("executor ssh", err)
+        results = self.results("runs/away")
+        self.assertEqual([trial["state"] for trial in results], ["completed"] * 12)
+        self.assertEqual({trial["steps"] for trial in results}, {4})
+        self.assert_each_report_once("runs/away")
+        self.assertEqual(self.hosts_used(), {"host1", "host2", "host3"})
+        self.assert_nothing_on(1, 2, 3)
+        # The same file elsewhere, by one word.
+        self.run_command("run", "sweep.yaml", "--executor", "local", "--output", "runs/here", "--set", "samples=2")
+        self.assertEqual(len(self.results("runs/here")), 2)
+        # And back, with hosts from the command line.
+        self.write("\n".join(line for line in (self.folder / "sweep.yaml").read_text().splitlines()
+                             if not line.startswith(("executor", "  type", "  hosts", "  ssh_config", "  file_mounts"))),
+                   "local.yaml")
+        self.run_command("run", "local.yaml", "--executor", "ssh", "--set", "executor.hosts=[host3]", "--set",
+                         f"executor.ssh_config={self.state}/ssh_config", "--set", "executor.file_mounts={train.py: train.py}",
+                         "--output", "runs/away2", "--set", "samples=2")
+        self.assertEqual(len(self.results("runs/away2")), 2)
+
+    def test_a_killed_driver_leaves_nothing_and_is_resumed(self):
+        self.up(2)
+        self.sweep(samples=4, steps=40, pause=0.1)
+        driver = self.start("run", "sweep.yaml", "--quiet")
+        wait_until(lambda: self.on_host(1, "train.py") and self.on_host(2, "train.py"), "trials on both hosts")
+        database = self.folder / "runs/away/experiment.db"
+        wait_until(lambda: database.exists() and any(t["steps"] > 2 for t in self.results("runs/away")), "reports")
+        self.assertNotEqual(self.connections(), [])
+        driver.kill()
+        driver.communicate()
+        wait_until(lambda: not self.connections(), "the end of the connections", 10)
+        self.assert_nothing_on(1, 2)
+        self.run_command("run", "sweep.yaml", "--resume", "--quiet", "--set", "trial.environment.PAUSE='0'")
+        results = self.results("runs/away")
+        self.assertEqual([trial["state"] for trial in results], ["completed"] * 4)
+        self.assertEqual({trial["steps"] for trial in results}, {40})
+        self.assert_each_report_once("runs/away")
+
+    def test_a_lost_host_costs_no_trial_and_new_ones_join(self):
+        self.up(3)
+        (self.folder / "hosts.txt").write_text("host1  # the first\nhost2\n")
+        self.sweep("{file: hosts.txt, interval: 0.2s}", samples=6, steps=12, pause=0.25)
+        driver = self.start("run", "sweep.yaml", "--plain")
+        wait_until(lambda: self.on_host(1, "train.py") and self.on_host(2, "train.py"), "trials on both hosts")
+        self.hosts("kill", 1)
+        (self.folder / "hosts.txt").write_text("host2\nhost3\n")
+        wait_until(lambda: self.on_host(3, "train.py"), "a trial on the host that joined")
+        out, err = driver.communicate(timeout=120)
+        self.assertEqual(driver.returncode, 0, out + err)
+        results = self.results("runs/away")
+        self.assertEqual([trial["state"] for trial in results], ["completed"] * 6)
+        self.assertEqual([trial["failures"] for trial in results], [0] * 6)  # the host's doing, not theirs
+        self.assert_each_report_once("runs/away")
+        self.assert_nothing_on(2, 3)
+
+    def test_programs_are_brought_along_and_checked(self):
+        self.up(1)
+        program = self.folder / "bin/train"
+        program.parent.mkdir()
+        program.write_text("#!/bin/sh\necho \"{\\\"loss\\\": $1}\"\n")
+        program.chmod(0o755)
+        self.sweep("[host1]", samples=2)
+        self.run_command("run", "sweep.yaml", "--quiet", "--set", "trial.command=[./bin/train, '{rate}']")
+        self.assertEqual([trial["state"] for trial in self.results("runs/away")], ["completed"] * 2)
+        _, err = self.run_command("run", "sweep.yaml", "--quiet", "--output", "runs/none", "--set",
+                                  "trial.command=[./absent, '{rate}']", code=2)
+        self.assertIn("./absent", err)
+        self.assertIn("file_mounts", err)
+        self.assertEqual(len(err.strip().splitlines()), 1, err)
+        _, err = self.run_command("run", "sweep.yaml", "--quiet", "--output", "runs/none", "--set",
+                                  "trial.command=[no-such-program]", code=2)
+        self.assertIn("install it there", err)
+        _, err = self.run_command("run", "sweep.yaml", "--quiet", "--output", "runs/none2", "--set",
+                                  "executor.file_mounts={x: nothing}", code=2)
+        self.assertIn("there is no 'nothing'", err)
+
+    def test_hosts_that_cannot_be_used_are_named_with_the_reason(self):
+        self.up(1)
+        self.sweep("[host1, no-such-host.invalid]", samples=2)
+        self.run_command("run", "sweep.yaml", "--quiet")  # one is enough
+        self.assertEqual(self.hosts_used(), {"host1"})
+
+        def refused(output, *set):
+            words = [word for each in set for word in ("--set", each)]
+            _, err = self.run_command("run", "sweep.yaml", "--quiet", "--output", output, *words, code=2)
+            self.assertEqual(len(err.strip().splitlines()), 1, err)
+            return err
+
+        self.assertIn("spelling", refused("runs/a", "executor.hosts=[no-such-host.invalid]"))
+        self.assertIn("missing.ssh", refused("runs/b", "executor.hosts=[host1]", "executor.ssh_config=missing.ssh"))
+        (self.state / "known_hosts").write_text("")
+        self.assertIn("host key", refused("runs/c", "executor.hosts=[host1]"))
+        self.assertIn("hosts.txt", refused("runs/d", "executor.hosts={file: hosts.txt}"))
+        self.assertIn("SLURM_JOB_NODELIST", refused("runs/e", "executor.hosts=slurm"))
+        self.assertFalse((self.folder / "runs/a").exists())
+
+    def test_a_cpp_program_is_its_own_worker(self):
+        example = pathlib.Path(os.environ.get("EXAMPLES", "")) / "ssh_hosts"
+        if not example.exists():
+            self.skipTest("the examples are not built")
+        self.up(2)
+        done = subprocess.run([str(example), "--ssh-config", str(self.state / "ssh_config"), "host1", "host2"],
+                              cwd=self.folder, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"trial \d+ +height=.* momentum=")
+        self.assertEqual(len(self.results("runs/ssh_hosts")), 60)
+        shipped = self.hosts("exec", 1, "--", "sh", "-c", "ls ~/.cache/hypertune/bin/*/").split()
+        self.assertEqual(shipped, ["ssh_hosts"])
+        self.assert_nothing_on(1, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,147 @@
+#include "remote_trials.hpp"
+
+#include "local_trials.hpp"
+
+#include <hypertune/config/override.hpp>
+#include <hypertune/config/sweep.hpp>
+#include <hypertune/ssh/remote.hpp>
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune::command {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// "~/x" is below the home folder; what is not where the command is called is looked for beside the file.
+fs::path found(const fs::path& path, const Sweep& sweep) {
+  if (path.empty()) return path;
+  const std::string text = path.string();
+  if (text.starts_with("~/"))
+    if (const char* home = std::getenv("HOME")) return fs::path(home) / text.substr(2);
+  std::error_code ignored;
+  const auto beside = sweep.file.parent_path() / path;
+  return path.is_relative() && !fs::exists(path, ignored) && fs::exists(beside, ignored) ? beside : path;
+}
+
+std::string file_text(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+ssh::HostSource hosts_of(const Sweep& sweep) {
+  const SshText& text = *sweep.executor.ssh;
+  if (text.slurm) return ssh::HostSource::slurm();
+  if (!text.host_file.empty()) return ssh::HostSource::file(found(text.host_file, sweep), text.interval);
+  if (!text.host_command.empty()) {
+    auto command = text.host_command;
+    if (command.front().find('/') != std::string::npos) command.front() = found(command.front(), sweep).string();
+    return ssh::HostSource::command(std::move(command), text.interval);
+  }
+  ssh::HostList hosts;
+  for (const auto& host : text.hosts)
+    hosts.push_back({.name = host.name,
+                     .slots = host.slots,
+                     .cpus = host.cpus,
+                     .gpus = host.gpus,
+                     .memory = host.memory,
+                     .custom = host.custom,
+                     .labels = host.labels});
+  return hosts;
+}
+
+// A program that the command names by its place here, and that no file mount brings along, goes to the same place below
+// the working folder.
+void bring_program(const Sweep& sweep, ssh::RemoteSetup& setup) {
+  const std::string& word = sweep.trial->command.front();
+  std::error_code ignored;
+  const auto place = fs::path(word).lexically_normal();
+  if (word.find('/') == std::string::npos || word.find('{') != std::string::npos || place.is_absolute() ||
+      place.string().starts_with(".."))
+    return;
+  for (const auto& mount : setup.mounts) {
+    if (mount.remote.starts_with('/') || mount.remote.starts_with('~')) continue;
+    const auto covered = place.lexically_relative(fs::path(mount.remote).lexically_normal());
+    if (!covered.empty() && !covered.string().starts_with("..")) return;
+  }
+  const auto local = found(place, sweep);
+  if (!fs::is_regular_file(local, ignored) || ::access(local.c_str(), X_OK) != 0) return;
+  setup.mounts.push_back({.remote = place.string(), .local = local, .exclude = {}});
+  setup.programs.push_back(local);
+}
+
+}  // namespace
+
+AnyExecutor remote_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set) {
+  const SshText& text = *sweep.executor.ssh;
+  ssh::RemoteSetup setup;
+  setup.hosts = hosts_of(sweep);
+  setup.ssh.config = found(text.ssh_config, sweep);
+  setup.ssh.user = text.user;
+  setup.ssh.port = text.port;
+  setup.ssh.identity = found(text.identity_file, sweep);
+  setup.ssh.options = text.options;
+  setup.ssh.connect_timeout = text.connect_timeout;
+  for (const auto& mount : text.file_mounts) {
+    auto local = found(mount.local, sweep);
+    std::error_code ignored;
+    if (!fs::exists(local, ignored))
+      fail(Errc::usage, "{}: 'executor.file_mounts': there is no '{}' to bring to '{}'", sweep.file.string(),
+           local.string(), mount.remote);
+    setup.mounts.push_back({.remote = mount.remote, .local = std::move(local), .exclude = mount.exclude});
+  }
+  bring_program(sweep, setup);
+  if (const auto& program = sweep.trial->command.front();
+      program.find('{') == std::string::npos && !sweep.trial->environment.contains("PATH"))
+    setup.needs.push_back(program);
+  setup.directory = text.workdir.empty() ? "hypertune/" + sweep.options.name : text.workdir;
+  if (!text.cache.empty()) setup.ship.directory = text.cache;
+  setup.limits = {.name = {},
+                  .cpus = sweep.executor.cpus,
+                  .gpus = sweep.executor.gpus,
+                  .memory = sweep.executor.memory,
+                  .custom = sweep.executor.custom};
+  setup.remote.notice_command = text.notice_command;
+  setup.remote.notice_url = text.notice_url;
+  boost::json::object description;
+  description["file"] = file;
+  description["text"] = file_text(file);
+  description["set"] = boost::json::value_from(set);
+  setup.remote.program = boost::json::serialize(description);
+  return remote(std::move(setup));
+}
+
+std::shared_ptr<const Program> program_from_description(const std::string& description) {
+  boost::system::error_code error;
+  const auto value = boost::json::parse(description, error);
+  if (error || !value.is_object()) fail(Errc::protocol, "the driver's description of the sweep cannot be read");
+  const auto text_of = [](const boost::json::value* each) {
+    return each != nullptr && each->is_string() ? std::string(each->as_string()) : std::string();
+  };
+  const auto& object = value.as_object();
+  Node root = load_yaml_text(text_of(object.if_contains("text")), text_of(object.if_contains("file")));
+  if (const auto* set = object.if_contains("set"); set != nullptr && set->is_array())
+    for (const auto& each : set->as_array()) root = with_override(root, text_of(&each));
+  Sweep sweep = sweep_from_yaml(root, false);
+  sweep.executor.workers = "processes";
+  try {
+    return program_of(sweep);
+  } catch (const Error& problem) {
+    fail(problem.code(), "{}; the trials run in '{}' there: bring it with executor.file_mounts", problem.what(),
+         fs::current_path().string());
+  }
+}
+
+}  // namespace hypertune::command

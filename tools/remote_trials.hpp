@@ -1,0 +1,19 @@
+// A sweep's trials on other machines: how they get there, and how the command serves them there.
+#pragma once
+
+#include <hypertune/config/sweep_text.hpp>
+#include <hypertune/execute/executor.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace hypertune::command {
+
+/// `file` and `set` are what the sweep was read from: the agents read it again.
+AnyExecutor remote_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);
+
+/// On a host: the program of such a sweep.
+std::shared_ptr<const Program> program_from_description(const std::string& description);
+
+}  // namespace hypertune::command
