@@ -28,6 +28,10 @@ struct Cloud {
   int made = 0;
   bool lose_answer = false;
 
+  std::size_t count() {
+    const std::lock_guard lock(mutex);
+    return machines.size();
+  }
   template <class F>
   bool await(F condition) {
     std::unique_lock lock(mutex);
@@ -120,11 +124,13 @@ TEST_CASE("the scaler grows with the queue, offers its hosts, and shrinks when t
     REQUIRE(cloud->await([&] { return cloud->machines.size() == 3; }));
     auto source = scaler.host_source(0.01);
     std::vector<std::string> names;
-    for (int round = 0; round < 2000 && names.size() < 3; ++round) {
+    for (const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+         names.size() < 3 && std::chrono::steady_clock::now() < end;) {
       source.poll();
       names.clear();
       for (const auto& host : source.hosts()) names.push_back(host.name);
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      std::unique_lock lock(cloud->mutex);
+      cloud->changed.wait_for(lock, std::chrono::milliseconds(5));
     }
     REQUIRE(names.size() == 3);
     CHECK(source.hosts()[0].cpus == 2);
@@ -135,22 +141,22 @@ TEST_CASE("the scaler grows with the queue, offers its hosts, and shrinks when t
     CHECK_THROWS_AS(scaler.require_possible({.cpus = 3}), ht::Error);
     // One stays busy: it is never ended.
     queue.set({{}, {{names[1], {{.cpus = 1}}}}});
-    for (int round = 0; round < 2000; ++round) {
-      source.poll();
-      const std::lock_guard lock(cloud->mutex);
-      if (cloud->machines.size() == 1) break;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
+    const auto until = [&](std::size_t left) {  // the executor goes on asking for its hosts
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+      while (cloud->count() != left && std::chrono::steady_clock::now() < end) {
+        source.poll();
+        std::unique_lock lock(cloud->mutex);
+        cloud->changed.wait_for(lock, std::chrono::milliseconds(5));
+      }
+    };
+    until(1);
     {
       const std::lock_guard lock(cloud->mutex);
       REQUIRE(cloud->machines.size() == 1);
       CHECK(names[1] == "hypertune-test-" + cloud->machines.begin()->first);
     }
     queue.set({});
-    for (int round = 0; round < 2000 && !cloud->machines.empty(); ++round) {
-      source.poll();
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
+    until(0);
     REQUIRE(cloud->await([&] { return cloud->machines.empty(); }));
     CHECK(scaler.cost().machines() == 3);
     CHECK(scaler.cost().saved() > 0);
@@ -204,7 +210,7 @@ TEST_CASE("an answer that is lost loses no machine, and down ends what the journ
   }
   Cluster cluster(c, CloudProvider{cloud}, state);
   CHECK(cluster.down() == 2);
-  CHECK(cloud->machines.empty());
+  CHECK(cloud->count() == 0);
   CHECK(cluster.down() == 0);
   for (const auto& entry : cluster.journal().ledger().entries) CHECK_FALSE(entry.open());
 }

@@ -76,12 +76,4 @@ class AnyProvider {
   std::shared_ptr<Base> self_;
 };
 
-/// The provider that the file names. `state`: the cluster's folder for what must be remembered. Error of kind `input`
-/// for one that there is not.
-AnyProvider make_provider(const ClusterConfig& config, const std::filesystem::path& state);
-
 }  // namespace hypertune::cluster
-
-#ifndef HYPERTUNE_CLUSTER_COMPILED
-#include <hypertune/cluster/impl/provider.hpp>
-#endif

@@ -87,6 +87,10 @@ class AwsProvider {
   std::filesystem::path lock_;
 };
 
+/// The provider that the file names. `state`: the cluster's folder for what must be remembered. Error of kind `input`
+/// for one that there is not.
+AnyProvider make_provider(const ClusterConfig& config, const std::filesystem::path& state);
+
 namespace detail {
 /// The lock that a provider's programs hold while they run.
 inline std::filesystem::path calls_lock(const std::filesystem::path& state) { return state / "provider.lock"; }
@@ -100,4 +104,5 @@ ProviderFailure aws_failure(const std::string& errors);
 #include <hypertune/cluster/impl/aws_provider.hpp>
 #include <hypertune/cluster/impl/command_provider.hpp>
 #include <hypertune/cluster/impl/local_provider.hpp>
+#include <hypertune/cluster/impl/provider.hpp>
 #endif

@@ -1,8 +1,7 @@
-// Definitions for provider.hpp.
+// make_provider().
 #pragma once
 
 #include <hypertune/cluster/linkage.hpp>
-#include <hypertune/cluster/provider.hpp>
 #include <hypertune/cluster/providers.hpp>
 
 namespace hypertune::cluster {

@@ -1,0 +1,109 @@
+// DemandTracker: what an experiment asks for, seen from the commands and events that pass its executor.
+#pragma once
+
+#include <hypertune/cluster/scaler.hpp>
+#include <hypertune/execute/executor.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hypertune::cluster {
+
+/// Counts for an experiment whose trials all ask for the same. Trials that were never launched, and those that failed
+/// and were not launched again, wait; paused ones do not, as they may never go on. Thread-safe.
+class DemandTracker {
+ public:
+  /// `trials`: how many the experiment has in all (its samples). `concurrency`: how many run at once at most; 0: any.
+  DemandTracker(Resources needs, int trials, int concurrency = 0)
+      : needs_(std::move(needs)), trials_(trials), concurrency_(concurrency) {}
+
+  void performed(const Command& command) {
+    const auto* launch = std::get_if<Launch>(&command);
+    if (launch == nullptr) return;
+    const std::lock_guard lock(mutex_);
+    seen_.insert(launch->trial);
+    failed_.erase(launch->trial);
+    running_[launch->trial] = {launch->slot.host_name, launch->slot.resources};
+  }
+  void happened(const Event& event) {
+    const std::lock_guard lock(mutex_);
+    if (const auto* paused = std::get_if<Paused>(&event)) running_.erase(paused->trial);
+    if (const auto* finished = std::get_if<Finished>(&event)) running_.erase(finished->trial);
+    if (const auto* stopped = std::get_if<Stopped>(&event)) running_.erase(stopped->trial);
+    if (const auto* failed = std::get_if<Failed>(&event)) {
+      running_.erase(failed->trial);
+      failed_.insert(failed->trial);
+    }
+  }
+  /// The experiment has ended: nothing waits any more.
+  void ended() {
+    const std::lock_guard lock(mutex_);
+    trials_ = 0;
+    failed_.clear();
+    running_.clear();
+  }
+  HostDemand demand() const {
+    const std::lock_guard lock(mutex_);
+    HostDemand demand;
+    for (const auto& [trial, where] : running_) demand.running[where.first].push_back(where.second);
+    int waiting = std::max(0, trials_ - static_cast<int>(seen_.size())) + static_cast<int>(failed_.size());
+    if (concurrency_ > 0) waiting = std::min(waiting, std::max(0, concurrency_ - static_cast<int>(running_.size())));
+    if (waiting > 0) demand.pending.push_back({needs_, waiting});
+    return demand;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Resources needs_;
+  int trials_, concurrency_;
+  std::set<TrialId> seen_, failed_;
+  std::map<TrialId, std::pair<std::string, Resources>> running_;
+};
+
+/// Any executor with a tracker that sees all that passes it.
+template <Executor E>
+class TrackedExecutor {
+ public:
+  TrackedExecutor(E executor, std::shared_ptr<DemandTracker> tracker)
+      : executor_(std::move(executor)), tracker_(std::move(tracker)) {}
+
+  std::vector<Host> hosts() const { return executor_.hosts(); }
+  Seconds now() const { return executor_.now(); }
+  void start(ExecutorStart start) {
+    start.sink = [tracker = tracker_, sink = std::move(start.sink)](Event event) {
+      tracker->happened(event);
+      sink(std::move(event));
+    };
+    executor_.start(std::move(start));
+  }
+  void perform(Command command) {
+    tracker_->performed(command);
+    executor_.perform(std::move(command));
+  }
+  void wait(Seconds deadline) { executor_.wait(deadline); }
+  void notify() { executor_.notify(); }
+  void shutdown() {
+    executor_.shutdown();
+    tracker_->ended();
+  }
+  std::string name() const
+    requires requires(const E& e) { e.name(); }
+  {
+    return executor_.name();
+  }
+
+ private:
+  E executor_;
+  std::shared_ptr<DemandTracker> tracker_;
+};
+
+}  // namespace hypertune::cluster

@@ -1,0 +1,50 @@
+#include "support/temporary_directory.hpp"
+#include "support/test.hpp"
+
+#include <hypertune/cluster/demand_tracker.hpp>
+#include <hypertune/execute/inline.hpp>
+#include <hypertune/execute/threads.hpp>
+
+namespace ht = hypertune;
+using namespace hypertune::cluster;
+
+static_assert(ht::Executor<TrackedExecutor<ht::ThreadExecutor>>);
+
+namespace {
+ht::Launch launch(std::int64_t trial, const std::string& host) {
+  ht::Launch command;
+  command.trial = static_cast<ht::TrialId>(trial);
+  command.slot.host_name = host;
+  command.slot.resources = {.cpus = 2};
+  return command;
+}
+}  // namespace
+
+TEST_CASE("demand from what passes an executor") {
+  DemandTracker tracker({.cpus = 2}, 5);
+  CHECK(tracker.demand().pending.at(0).count == 5);
+  tracker.performed(launch(0, "a"));
+  tracker.performed(launch(1, "a"));
+  tracker.performed(launch(2, "b"));
+  CHECK(tracker.demand().pending.at(0).count == 2);
+  CHECK(tracker.demand().running.at("a").size() == 2);
+  tracker.happened(ht::Failed{static_cast<ht::TrialId>(0), {}, {}});  // waits again
+  CHECK(tracker.demand().pending.at(0).count == 3);
+  tracker.performed(launch(0, "b"));
+  CHECK(tracker.demand().pending.at(0).count == 2);
+  CHECK(tracker.demand().running.at("b").size() == 2);
+  tracker.happened(ht::Paused{static_cast<ht::TrialId>(1), {}, true});
+  tracker.happened(ht::Finished{static_cast<ht::TrialId>(2), {}});
+  tracker.happened(ht::Stopped{static_cast<ht::TrialId>(0), {}});
+  CHECK(tracker.demand().running.empty());
+  CHECK(tracker.demand().pending.at(0).count == 2);
+  tracker.ended();
+  CHECK(tracker.demand().pending.empty());
+}
+
+TEST_CASE("no more is asked for than may run at once") {
+  DemandTracker tracker({.cpus = 1}, 100, 3);
+  CHECK(tracker.demand().pending.at(0).count == 3);
+  tracker.performed(launch(0, "a"));
+  CHECK(tracker.demand().pending.at(0).count == 2);
+}
