@@ -5,6 +5,10 @@
 #include <hypertune/hypertune.hpp>
 #include <hypertune/record/journal_reader.hpp>
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <map>
@@ -158,5 +162,34 @@ TEST_CASE("an ASHA sweep and a population end as they would undisturbed while ho
   }
   CHECK(lost > 0);
   CHECK(war.failures(ht::Blame::infrastructure) + war.failures(ht::Blame::preemption) > 0);
+  CHECK(eventually([&] { return hosts.all().empty(); }));
+}
+
+TEST_CASE("a driver that was killed goes on over the same hosts, and counts nothing twice") {
+  const Hosts hosts(4);
+  TemporaryDirectory directory;
+  const auto output = directory.path() / "run";
+  const pid_t driver = ::fork();
+  REQUIRE(driver >= 0);
+  if (driver == 0) {
+    run(asha(output, ht::SshExecutor(hosts.pool(2), quick())));
+    ::_exit(0);
+  }
+  const auto reports = [&]() -> std::int64_t {
+    try {
+      return ht::Results::read(output).experiment().reports;
+    } catch (const ht::Error&) { return 0; }  // it has just begun
+  };
+  CHECK(eventually([&] { return reports() >= 40; }, 60));
+  REQUIRE(::kill(driver, SIGKILL) == 0);
+  REQUIRE(::waitpid(driver, nullptr, 0) == driver);
+  auto options = asha(output, ht::SshExecutor(hosts.pool(2), quick()));
+  options.resume = true;
+  const auto results = run(std::move(options));
+  CHECK(results.size() == 40);
+  CHECK(results.experiment().starts == 2);
+  CHECK(results.count(ht::TrialState::completed) + results.count(ht::TrialState::stopped) == 40);
+  CHECK(results.failures(ht::Blame::user) + results.failures(ht::Blame::infrastructure) == 0);
+  check_reports(results);
   CHECK(eventually([&] { return hosts.all().empty(); }));
 }

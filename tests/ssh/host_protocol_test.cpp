@@ -1,0 +1,120 @@
+#include "support/test.hpp"
+
+#include <hypertune/ssh/host_protocol.hpp>
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace wire = hypertune::ssh::wire;
+using hypertune::Blame;
+using hypertune::Cause;
+using hypertune::CheckpointInfo;
+using hypertune::Errc;
+using hypertune::Error;
+using hypertune::Failed;
+using hypertune::Frame;
+using hypertune::frame_header_size;
+using hypertune::FrameDecoder;
+using hypertune::Launch;
+using hypertune::Notice;
+using hypertune::Pause;
+
+namespace {
+
+template <class F>
+std::string protocol_error(const F& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    CHECK(e.code() == Errc::protocol);
+    return e.what();
+  }
+  FAIL("no Error was thrown");
+  return {};
+}
+
+std::vector<wire::Message> examples() {
+  const CheckpointInfo info{7, 3, "step-3", 12, "abc"};
+  return {
+      wire::Hello{.pid = 12, .machine = "x86_64", .host = {"node", {.cpus = 4, .gpus = 2, .memory = 1}}, .clock = 5},
+      wire::Welcome{.host_name = "a"},
+      wire::Begin{.experiment = "ab", .incarnation = 1, .program = std::string("x\0y", 3), .notice_url = "http://x"},
+      wire::Heartbeat{3},
+      wire::Credit{1U << 20U},
+      Pause{1, 2, true},
+      Notice{"text"},
+      wire::LogPiece{1, 2, "line\n"},
+      wire::Usage{.cpu = 1.5, .memory = 1, .memory_total = 2, .gpus = {0.5}, .gpu_memory = {3}},
+      wire::Draining{"notice", 30},
+      wire::Offer{1, 2, info, "step-1", {{"a", 5}, {"b/c", 7}}},
+      wire::Piece{1, std::string(1000, 'x')},
+      wire::Taken{1, "full"},
+      wire::Want{1, 7, info},
+      wire::Unavailable{1, "gone"},
+      wire::Refusal{"no"},
+      wire::Shutdown{false},
+      Failed{1, 2, Cause{.blame = Blame::preemption, .text = "x"}},
+      Launch{.trial = 7, .attempt = 2, .point = {0.5, std::nan("")}, .params = {}, .restore = {info}, .slot = {}}};
+}
+
+}  // namespace
+
+TEST_CASE("every message of the host protocol reads back as it was") {
+  for (const auto& message : examples()) {
+    std::string bytes;
+    wire::append(bytes, message);
+    FrameDecoder decoder(wire::message_types);
+    for (const char byte : bytes) decoder.feed(std::string_view(&byte, 1));
+    const auto frame = decoder.next();
+    REQUIRE(frame);
+    const auto read = wire::decode(*frame);
+    CHECK(read.index() == message.index());
+    std::string again;
+    wire::append(again, read);
+    CHECK(again == bytes);
+  }
+}
+
+TEST_CASE("a message that is cut short or damaged anywhere is one, or an Error of kind protocol") {
+  std::mt19937 rng(3);
+  for (const auto& message : examples()) {
+    std::string bytes;
+    wire::append(bytes, message);
+    const Frame whole{static_cast<std::uint8_t>(bytes[4]), bytes.substr(frame_header_size)};
+    for (int i = 0; i < 300; ++i) {
+      Frame frame = whole;
+      if (i % 3 == 0) frame.payload.resize(rng() % (frame.payload.size() + 1));
+      if (i % 3 == 1 && !frame.payload.empty()) frame.payload[rng() % frame.payload.size()] = static_cast<char>(rng());
+      if (i % 3 == 2) frame.type = static_cast<std::uint8_t>(rng());
+      try {
+        static_cast<void>(wire::decode(frame));
+      } catch (const Error& e) { CHECK(e.code() == Errc::protocol); }
+    }
+  }
+  CHECK_THAT(protocol_error([] { wire::require_version(9, "agent"); }), ContainsSubstring("version 9"));
+  std::string hostile;
+  wire::append(hostile, wire::Piece{1, std::string(wire::piece_size + 1, 'x')});
+  FrameDecoder decoder(wire::message_types);
+  decoder.feed(hostile);
+  CHECK_THAT(protocol_error([&] { static_cast<void>(wire::decode(*decoder.next())); }), ContainsSubstring("too long"));
+}
+
+TEST_CASE("what a login shell prints before the agent's banner is told apart from frames, however it is cut") {
+  std::string stream = "Last login: today\nhypertune-agen\n";
+  stream += wire::banner;
+  stream += "frames";
+  for (std::size_t cut = 1; cut < stream.size(); ++cut) {
+    wire::BannerFilter filter;
+    std::string passed(filter.pass(std::string_view(stream).substr(0, cut)));
+    passed += filter.pass(std::string_view(stream).substr(cut));
+    CHECK(passed == "frames");
+    CHECK(filter.preamble() == "Last login: today\nhypertune-agen\n");
+  }
+  wire::BannerFilter filter;
+  CHECK_THAT(protocol_error([&] {
+               for (int i = 0; i < 100000; ++i) filter.pass("garbage");
+             }),
+             ContainsSubstring("garbage"));
+}
