@@ -3,6 +3,7 @@
 
 #include <hypertune/cluster/job.hpp>
 #include <hypertune/cluster/reach.hpp>
+#include <hypertune/config/yaml.hpp>
 
 #include <fmt/format.h>
 
@@ -28,6 +29,19 @@ std::vector<std::string> words_of(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return words;
+}
+
+// What makes a sweep use all machines: unless it says itself where its trials run. Paths are from the job's working
+// folder, so that they are the same on every cluster.
+std::vector<std::string> cluster_executor(const std::filesystem::path& sweep) {
+  const Node root = load_yaml_file(sweep);
+  if (!root.is_map()) return {};
+  const auto executor = root.find("executor");
+  if (!executor || executor->is_null())
+    return {"executor={type: ssh, hosts: {file: ../../../hosts}, ssh_config: ../../../ssh_config}"};
+  const auto type = executor->is_map() ? executor->find("type") : std::nullopt;
+  if (!type || !type->is_scalar() || type->as<std::string>() != "ssh" || executor->has("hosts")) return {};
+  return {"executor.hosts={file: ../../../hosts}", "executor.ssh_config=../../../ssh_config"};
 }
 
 // Connects again and again: a network that comes and goes must not end a run of hours.
@@ -92,6 +106,8 @@ int submit(const ClusterArguments& arguments) {
   if (spec.program.extension() == ".yaml" || spec.program.extension() == ".yml") {  // a sweep: hypertune itself runs it
     spec.files.push_back(spec.program);
     spec.arguments.insert(spec.arguments.begin(), {"run", title});
+    for (auto& setting : cluster_executor(spec.program))
+      spec.arguments.insert(spec.arguments.end(), {"--set", setting});
     title = spec.program.stem().string();
     spec.program = std::filesystem::read_symlink("/proc/self/exe");
   }

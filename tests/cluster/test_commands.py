@@ -90,6 +90,26 @@ worker_setup_commands: ["echo w >>~/{self.name}-phases"]
         self.assertIn("arguments", (results / "submit.log").read_text())
         self.assertEqual(self.status()["machines"], [])
 
+    def test_a_sweep_uses_all_machines(self):
+        self.write("train.sh", "#!/bin/sh\nhostname >&2\nsleep 0.5\necho '{\"step\": 0, \"loss\": 1}'\n", 0o755)
+        self.write("sweep.yaml", """
+name: s
+trial: {command: [sh, ./train.sh]}
+space: {x: {uniform: [0, 1]}}
+metric: loss
+mode: min
+samples: 6
+executor: {type: ssh, file_mounts: {train.sh: train.sh}}
+output: runs/s
+""")
+        out, _ = self.run_command("submit", "--start", "--stop", "c.yaml", "sweep.yaml", "--sync", "train.sh", "-o", "out",
+                                  timeout=200)
+        trials = json.loads(self.run_command("results", "out/runs/s", "--format", "json")[0])
+        self.assertEqual([t["state"] for t in trials], ["completed"] * 6)
+        said = "".join(f.read_text(errors="replace") for f in (self.folder / "out/runs/s/trials").rglob("*") if f.is_file())
+        hosts = {f"host{i}" for i in (1, 2, 3) if f"host{i}\n" in said}
+        self.assertGreater(len(hosts), 1, said)
+
     def test_detached_then_followed(self):
         self.write("program.sh", PROGRAM.replace("mkdir", "sleep 1; mkdir"), 0o755)
         self.run_command("submit", "--start", "--detach", "c.yaml", "./program.sh")
