@@ -123,6 +123,8 @@ void Arrivals::Writer::write(std::uint64_t offset, const char* data, std::size_t
     if (here == file.size) {  // all of it is at hand
       if (ContentHash::of({data, here}) != file.checksum) arrivals_.refuse(index);
       arrivals_.verified_[index] = true;
+    } else if (once_) {
+      arrivals_.check_along(index, offset - layout.begin(index), data, here);
     }
     offset += here;
     data += here;
@@ -157,15 +159,25 @@ void Arrivals::arrived(ByteRange range) {
   }
 }
 
+std::shared_ptr<Arrivals::Check> Arrivals::check_of(std::size_t index) {
+  const std::lock_guard lock(mutex_);
+  auto& slot = checks_[index];
+  if (!slot) slot = std::make_shared<Check>();
+  return slot;
+}
+
+/// Spares inspect() to read again what comes just where the check of the file has got to.
+void Arrivals::check_along(std::size_t index, std::uint64_t at, const char* data, std::size_t size) {
+  const auto check = check_of(index);
+  const std::unique_lock lock(check->mutex, std::try_to_lock);
+  if (!lock || check->next != at) return;
+  check->hash.add(data, size);
+  check->next += size;
+}
+
 /// Whoever has just added to a file checks what can be checked of it; if somebody is at it, that one goes on.
 void Arrivals::check(std::size_t index, bool wait) {
-  std::shared_ptr<Check> check;
-  {
-    const std::lock_guard lock(mutex_);
-    auto& slot = checks_[index];
-    if (!slot) slot = std::make_shared<Check>();
-    check = slot;
-  }
+  const std::shared_ptr<Check> check = check_of(index);
   check->more = true;
   while (check->more) {
     std::unique_lock lock(check->mutex, std::defer_lock);

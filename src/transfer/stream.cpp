@@ -23,7 +23,7 @@ class Stream {
   Stream(FetchShared& shared, std::unique_ptr<Peer> peer)
       : shared_(shared),
         peer_(std::move(peer)),
-        writer_(shared.arrivals),
+        writer_(shared.arrivals, shared.chunks == nullptr),
         block_(std::make_unique_for_overwrite<char[]>(block)) {}
 
   void run();

@@ -148,6 +148,18 @@ TEST_CASE("thousands of small files do not crawl") {
   CHECK(server.counters().requests - before < 10);
 }
 
+TEST_CASE("what arrives is forced to the disk where its store does that, few files or many") {
+  TwoNodes nodes;
+  CheckpointServer server(nodes.options());
+  LocalCheckpointStore target(nodes.directory.path() / "synced");
+  Files many{{"deep/er/model.bin", random_bytes(1, 300'000)}};
+  for (int i = 0; i < 100; ++i) many[fmt::format("many/{}", i)] = std::to_string(i);
+  for (const Files& files : {mixed_files(), many}) {
+    const auto info = save(nodes.source, 0, 1, files);
+    require_files(target, fetch_checkpoint(server.endpoint(), info, target).checkpoint, files);
+  }
+}
+
 TEST_CASE("many fetches at once, of the same and of others") {
   TwoNodes nodes;
   CheckpointServer server(nodes.options());

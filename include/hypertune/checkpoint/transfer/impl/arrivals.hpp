@@ -54,13 +54,15 @@ class Arrivals {
   /// Writes files, one thread each.
   class Writer {
    public:
-    explicit Writer(Arrivals& arrivals) : arrivals_(arrivals) {}
+    /// `once`: no byte is ever written twice, so that what comes in order is checked out of the buffer it comes in.
+    explicit Writer(Arrivals& arrivals, bool once = false) : arrivals_(arrivals), once_(once) {}
     /// At `offset` of the content. Error of kind `io` if the disk does not take it, `corrupt` if a file turns out
     /// wrong.
     void write(std::uint64_t offset, const char* data, std::size_t size);
 
    private:
     Arrivals& arrivals_;
+    bool once_;
     std::size_t index_ = 0;
     Descriptor file_;
   };
@@ -91,6 +93,8 @@ class Arrivals {
   struct Check;
 
   [[noreturn]] void refuse(std::size_t index);
+  std::shared_ptr<Check> check_of(std::size_t index);
+  void check_along(std::size_t index, std::uint64_t at, const char* data, std::size_t size);
   void check(std::size_t index, bool wait);
   void inspect(std::size_t index, Check& check);
   void note(ByteRange range);
