@@ -1,2 +1,6 @@
 // Part of hypertune::compiled: see detail/linkage.hpp.
 #include <hypertune/execute/impl/threads.hpp>
+
+namespace hypertune {
+template class BasicThreadExecutor<void>;
+}

@@ -3,3 +3,10 @@
 #include <hypertune/tune/impl/suggestions.hpp>
 #include <hypertune/tune/impl/tune.hpp>
 #include <hypertune/tune/impl/tuner.hpp>
+
+namespace hypertune {
+template class BasicSuggestions<void>;
+template class BasicTuner<void>;
+template Options resumed_options<>(const std::filesystem::path&, const SearchSpace&, Options);
+template class BasicErasedStudy<void>;
+}  // namespace hypertune

@@ -25,6 +25,10 @@
 
 namespace hypertune {
 
+template <class>
+class BasicLocalCheckpointStore;
+using LocalCheckpointStore = BasicLocalCheckpointStore<void>;
+
 /// The checkpoints of one experiment, below its folder:
 ///
 ///     trials/<id>/checkpoints/step-27/              sealed: the trial's files and manifest.json
@@ -35,15 +39,16 @@ namespace hypertune {
 /// A sealed one appears by one rename after all of it is on the disk, and disappears by one rename before any of it is
 /// deleted: whatever dies when, list() gives only whole ones. Meets CheckpointStore. Safe to use from several threads;
 /// copies share one state. Making one touches no file.
-class LocalCheckpointStore {
+template <class Lazy>
+class BasicLocalCheckpointStore {
  public:
   struct Options {
     bool sync = true;  ///< force to the disk what is sealed; without it a power cut may take the newest ones
   };
 
-  explicit LocalCheckpointStore(std::filesystem::path experiment_directory)
-      : LocalCheckpointStore(std::move(experiment_directory), Options()) {}
-  LocalCheckpointStore(std::filesystem::path experiment_directory, Options options)
+  explicit BasicLocalCheckpointStore(std::filesystem::path experiment_directory)
+      : BasicLocalCheckpointStore(std::move(experiment_directory), Options()) {}
+  BasicLocalCheckpointStore(std::filesystem::path experiment_directory, Options options)
       : state_(std::make_shared<State>(std::move(experiment_directory), options)) {}
 
   /// The folder to write the checkpoint of `trial` after `steps` steps into. `parent`: the name of the one that
@@ -116,6 +121,10 @@ static_assert(CheckpointStore<LocalCheckpointStore>);
 
 }  // namespace hypertune
 
-#ifndef HYPERTUNE_COMPILED
+#ifdef HYPERTUNE_COMPILED
+namespace hypertune {
+extern template class BasicLocalCheckpointStore<void>;
+}
+#else
 #include <hypertune/checkpoint/impl/local_store.hpp>
 #endif

@@ -21,6 +21,10 @@
 
 namespace hypertune {
 
+template <class>
+class BasicRetention;
+using Retention = BasicRetention<void>;
+
 /// Decides, and does no I/O: it is told of every sealed checkpoint of the experiment, and take_dropped() says which to
 /// delete. Of each trial it keeps the newest `keep` and the `keep_best` with the lowest loss; while all together have
 /// more than `max_bytes`, it drops more: first those of ended trials, worst loss first, then those of the others,
@@ -32,12 +36,13 @@ namespace hypertune {
 ///
 /// Its state is a function of the calls, so that a replay of the record gives the same decisions. Each call is
 /// O(log n), and trial_ended() that for each checkpoint the trial has. Not thread-safe.
-class Retention {
+template <class Lazy>
+class BasicRetention {
  public:
   /// Error of kind `usage` if the policy makes no sense.
-  explicit Retention(CheckpointPolicy policy) : policy_(policy) { policy_.validate(); }
-  Retention(Retention&&) = default;
-  Retention& operator=(Retention&&) = default;
+  explicit BasicRetention(CheckpointPolicy policy) : policy_(policy) { policy_.validate(); }
+  BasicRetention(BasicRetention&&) = default;
+  BasicRetention& operator=(BasicRetention&&) = default;
 
   /// A checkpoint was sealed. `loss`: of the last report before it, lower is better; NaN counts as the worst.
   void add(const CheckpointInfo& checkpoint, double loss);
@@ -130,21 +135,24 @@ class Retention {
   std::uint64_t sequence_ = 0;
 };
 
-inline Retention::Entry* Retention::best_of(std::optional<TrialId> trial) const {
+template <class Lazy>
+typename BasicRetention<Lazy>::Entry* BasicRetention<Lazy>::best_of(std::optional<TrialId> trial) const {
   if (!trial) return by_loss_.empty() ? nullptr : *by_loss_.begin();
   const auto found = trials_.find(*trial);
   return found == trials_.end() ? nullptr : found->second.best.first();
 }
 
 /// Whether it may not be dropped whatever the limits.
-inline bool Retention::needed(Entry* e) const {
+template <class Lazy>
+bool BasicRetention<Lazy>::needed(Entry* e) const {
   return e->pins > 0 || (!e->trial->ended && e->trial->newest.first() == e) || best_of(std::nullopt) == e ||
          (best_trial_ == e->info.trial && e->trial->best.first() == e);
 }
 
 /// Takes the consequences of a change that may have made `e` needed, or not needed any more. Dropping one that is not
 /// needed changes nothing for the others, so that no review asks for another.
-inline void Retention::review(Entry* e) {
+template <class Lazy>
+void BasicRetention<Lazy>::review(Entry* e) {
   if (e == nullptr) return;
   if (needed(e))
     expendable_.erase(e);
@@ -154,7 +162,8 @@ inline void Retention::review(Entry* e) {
     drop(e);
 }
 
-inline void Retention::remove(Entry* e) {
+template <class Lazy>
+void BasicRetention<Lazy>::remove(Entry* e) {
   Trial& trial = *e->trial;
   expendable_.erase(e);
   by_loss_.erase(e);
@@ -165,16 +174,19 @@ inline void Retention::remove(Entry* e) {
   entries_.erase(key(e->info));
 }
 
-inline void Retention::drop(Entry* e) {
+template <class Lazy>
+void BasicRetention<Lazy>::drop(Entry* e) {
   dropped_.insert_or_assign(key(e->info), std::pair(++sequence_, e->info));
   remove(e);
 }
 
-inline void Retention::fit_budget() {
+template <class Lazy>
+void BasicRetention<Lazy>::fit_budget() {
   while (over_budget() && !expendable_.empty()) drop(*expendable_.begin());
 }
 
-inline void Retention::add(const CheckpointInfo& checkpoint, double loss) {
+template <class Lazy>
+void BasicRetention<Lazy>::add(const CheckpointInfo& checkpoint, double loss) {
   forget(checkpoint);  // if a replay tells it twice
   Trial& trial = trials_.try_emplace(checkpoint.trial, policy_).first->second;
   Entry entry{.info = checkpoint,
@@ -198,7 +210,8 @@ inline void Retention::add(const CheckpointInfo& checkpoint, double loss) {
   fit_budget();
 }
 
-inline void Retention::forget(const CheckpointInfo& checkpoint) {
+template <class Lazy>
+void BasicRetention<Lazy>::forget(const CheckpointInfo& checkpoint) {
   dropped_.erase(key(checkpoint));
   const auto found = entries_.find(key(checkpoint));
   if (found == entries_.end()) return;
@@ -211,7 +224,8 @@ inline void Retention::forget(const CheckpointInfo& checkpoint) {
   if (best_trial_ == checkpoint.trial) review(trial->second.best.first());
 }
 
-inline bool Retention::pin(const CheckpointInfo& checkpoint) {
+template <class Lazy>
+bool BasicRetention<Lazy>::pin(const CheckpointInfo& checkpoint) {
   const auto found = entries_.find(key(checkpoint));
   if (found == entries_.end()) return false;
   ++found->second.pins;
@@ -219,7 +233,8 @@ inline bool Retention::pin(const CheckpointInfo& checkpoint) {
   return true;
 }
 
-inline void Retention::unpin(const CheckpointInfo& checkpoint) {
+template <class Lazy>
+void BasicRetention<Lazy>::unpin(const CheckpointInfo& checkpoint) {
   const auto found = entries_.find(key(checkpoint));
   if (found == entries_.end() || found->second.pins == 0) return;
   --found->second.pins;
@@ -227,7 +242,8 @@ inline void Retention::unpin(const CheckpointInfo& checkpoint) {
   fit_budget();
 }
 
-inline void Retention::supersede(const CheckpointInfo& checkpoint) {
+template <class Lazy>
+void BasicRetention<Lazy>::supersede(const CheckpointInfo& checkpoint) {
   const auto found = entries_.find(key(checkpoint));
   if (found == entries_.end() || found->second.superseded) return;
   Entry* const e = &found->second;
@@ -240,7 +256,8 @@ inline void Retention::supersede(const CheckpointInfo& checkpoint) {
   fit_budget();
 }
 
-inline void Retention::trial_ended(TrialId id) {
+template <class Lazy>
+void BasicRetention<Lazy>::trial_ended(TrialId id) {
   const auto found = trials_.find(id);
   if (found == trials_.end() || found->second.ended) return;
   const std::vector<Entry*> all(found->second.best.begin(), found->second.best.end());
@@ -250,7 +267,8 @@ inline void Retention::trial_ended(TrialId id) {
   fit_budget();
 }
 
-inline void Retention::trial_reopened(TrialId id) {
+template <class Lazy>
+void BasicRetention<Lazy>::trial_reopened(TrialId id) {
   const auto found = trials_.find(id);
   if (found == trials_.end() || !found->second.ended) return;
   const std::vector<Entry*> all(found->second.best.begin(), found->second.best.end());
@@ -259,7 +277,8 @@ inline void Retention::trial_reopened(TrialId id) {
   for (Entry* const e : all) review(e);
 }
 
-inline void Retention::set_best_trial(TrialId trial) {
+template <class Lazy>
+void BasicRetention<Lazy>::set_best_trial(TrialId trial) {
   if (best_trial_ == trial) return;
   Entry* const before = best_trial_ ? best_of(best_trial_) : nullptr;
   best_trial_ = trial;
@@ -268,7 +287,8 @@ inline void Retention::set_best_trial(TrialId trial) {
   fit_budget();
 }
 
-inline std::vector<CheckpointInfo> Retention::take_dropped() {
+template <class Lazy>
+std::vector<CheckpointInfo> BasicRetention<Lazy>::take_dropped() {
   std::vector<std::pair<std::uint64_t, CheckpointInfo>> ordered;
   for (auto& [_, dropped] : dropped_) ordered.push_back(std::move(dropped));
   dropped_.clear();

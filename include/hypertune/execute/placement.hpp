@@ -19,14 +19,19 @@
 
 namespace hypertune {
 
+template <class>
+class BasicPlacement;
+using Placement = BasicPlacement<void>;
+
 /// Accounts for what hosts have and trials hold. Amounts are kept in millionths, so that a fraction given and taken
 /// back a million times leaves nothing behind. Hosts fill up in their order. Placing and releasing cost O(log hosts) as
 /// long as successive requests are alike. No I/O, not thread-safe.
-class Placement {
+template <class Lazy>
+class BasicPlacement {
  public:
   using Excluded = std::set<std::string>;
 
-  explicit Placement(const std::vector<Host>& hosts) {
+  explicit BasicPlacement(const std::vector<Host>& hosts) {
     for (const auto& host : hosts) add_host(host);
   }
 

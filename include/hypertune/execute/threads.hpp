@@ -32,17 +32,22 @@ inline Seconds wall_clock() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+template <class>
+class BasicThreadExecutor;
+using ThreadExecutor = BasicThreadExecutor<void>;
+
 /// Runs each trial on a thread of its own while it holds a slot. A report's answer usually comes from within the sink's
 /// call, and the same thread goes on with the next step; a thread whose trial has ended takes the next launch the same
 /// way. A paused trial is a suspended coroutine (or an object at rest): it holds memory but no thread. Threads cannot
 /// be killed: a step that never returns keeps shutdown() waiting (processes do not have this limit). A step that hangs
 /// past the limit fails if it heeds Context::stop_requested(), as an external command does.
-class ThreadExecutor {
+template <class Lazy>
+class BasicThreadExecutor {
  public:
-  explicit ThreadExecutor(ThreadOptions options = {});
-  ThreadExecutor(ThreadExecutor&&) noexcept;
-  ThreadExecutor& operator=(ThreadExecutor&&) noexcept;
-  ~ThreadExecutor();
+  explicit BasicThreadExecutor(ThreadOptions options = {});
+  BasicThreadExecutor(BasicThreadExecutor&&) noexcept;
+  BasicThreadExecutor& operator=(BasicThreadExecutor&&) noexcept;
+  ~BasicThreadExecutor();
 
   std::vector<Host> hosts() const;
   Seconds now() const { return wall_clock(); }
@@ -59,11 +64,21 @@ class ThreadExecutor {
 };
 
 /// Trials on `cpus` threads' worth of this machine; 0: all its cores.
-inline ThreadExecutor threads(double cpus = 0) { return ThreadExecutor(ThreadOptions{.cpus = cpus}); }
-inline ThreadExecutor threads(ThreadOptions options) { return ThreadExecutor(std::move(options)); }
+template <class = void>
+ThreadExecutor threads(double cpus = 0) {
+  return ThreadExecutor(ThreadOptions{.cpus = cpus});
+}
+template <class = void>
+ThreadExecutor threads(ThreadOptions options) {
+  return ThreadExecutor(std::move(options));
+}
 
 }  // namespace hypertune
 
-#ifndef HYPERTUNE_COMPILED
+#ifdef HYPERTUNE_COMPILED
+namespace hypertune {
+extern template class BasicThreadExecutor<void>;
+}
+#else
 #include <hypertune/execute/impl/threads.hpp>
 #endif

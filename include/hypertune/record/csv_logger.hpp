@@ -74,6 +74,10 @@ inline std::size_t csv_rows_end(std::string_view text, std::size_t begin, int st
 
 }  // namespace detail
 
+template <class>
+class BasicCsvLogger;
+using CsvLogger = BasicCsvLogger<void>;
+
 /// A Callback that writes `trials/<id>/progress.csv`: a line per report with `step` (from 0), `time` (seconds, of the
 /// executor's clock) and the metrics in the order of their first appearance. A metric that appears later gets a new
 /// column (the file is rewritten, once); one that a report lacks is an empty field. NaN and infinity are `nan`, `inf`
@@ -82,7 +86,8 @@ inline std::size_t csv_rows_end(std::string_view text, std::size_t begin, int st
 /// After a resume the files go on where they ended, whatever a kill had left: half-written lines are cut off, reports
 /// that were committed but not yet written are added, none is repeated. Files are written at the end of each batch;
 /// none is kept open. Memory: some 100 bytes per trial that has not ended.
-class CsvLogger {
+template <class Lazy>
+class BasicCsvLogger {
  public:
   void on_open(const std::filesystem::path& directory) { logs_.open(directory); }
   void on_record(const Record& record) {

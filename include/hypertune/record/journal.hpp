@@ -44,6 +44,10 @@ struct JournalOptions {
   std::optional<std::int64_t> crash_after = std::nullopt;
 };
 
+template <class>
+class BasicJournal;
+using Journal = BasicJournal<void>;
+
 /// The append-only history of an experiment: DIR/experiment.db, an SQLite database in WAL mode.
 ///
 /// append() moves a record into a buffer. A thread of the Journal's own commits what has gathered, in one transaction,
@@ -59,7 +63,8 @@ struct JournalOptions {
 /// the next.)
 ///
 /// Thread-safe, except for moving and destroying it. The destructor commits what is left.
-class Journal {
+template <class Lazy>
+class BasicJournal {
  public:
   using Options = JournalOptions;
   using Committed = std::function<void(std::span<const Record>)>;
@@ -69,10 +74,10 @@ class Journal {
   /// no journal, or damaged: it is left untouched), `input` (written by a newer version; nothing there to resume),
   /// `io`.
   static Journal open(const std::filesystem::path& directory, Options options = {}) {
-    return Journal(std::make_unique<State>(directory, options));
+    return BasicJournal(std::make_unique<State>(directory, options));
   }
-  Journal(Journal&&) noexcept = default;
-  Journal& operator=(Journal&&) noexcept = default;
+  BasicJournal(BasicJournal&&) noexcept = default;
+  BasicJournal& operator=(BasicJournal&&) noexcept = default;
 
   /// Adds a record; returns its number: 1, 2, 3, … Well under a microsecond, except when `max_waiting` records wait
   /// already. Throws once the Journal has failed; then the record was not taken.
@@ -309,7 +314,7 @@ class Journal {
     std::thread thread_;
   };
 
-  explicit Journal(std::unique_ptr<State> state) : state_(std::move(state)) {}
+  explicit BasicJournal(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
   std::unique_ptr<State> state_;
 };

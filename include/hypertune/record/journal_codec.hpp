@@ -35,9 +35,14 @@ enum class Kind : std::uint8_t {
   trial_mutated = 15,  // since version 2
 };
 
-class Encoder {
+template <class>
+class BasicEncoder;
+using Encoder = BasicEncoder<void>;
+
+template <class Lazy>
+class BasicEncoder {
  public:
-  explicit Encoder(std::string& out) : out_(out) { out_.clear(); }
+  explicit BasicEncoder(std::string& out) : out_(out) { out_.clear(); }
 
   void put(std::uint64_t value) {
     while (value >= 0x80) {
@@ -101,10 +106,15 @@ class Encoder {
   std::string& out_;
 };
 
+template <class>
+class BasicDecoder;
+using Decoder = BasicDecoder<void>;
+
 /// Reads what Encoder wrote. The bytes may be anything: whatever does not fit is an Error of kind `corrupt`.
-class Decoder {
+template <class Lazy>
+class BasicDecoder {
  public:
-  explicit Decoder(std::string_view bytes) : bytes_(bytes) {}
+  explicit BasicDecoder(std::string_view bytes) : bytes_(bytes) {}
 
   std::uint64_t number() {
     std::uint64_t value = 0;

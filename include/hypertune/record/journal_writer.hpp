@@ -22,11 +22,16 @@
 
 namespace hypertune::detail {
 
+template <class>
+class BasicJournalWriter;
+using JournalWriter = BasicJournalWriter<void>;
+
 /// Appends batches to the table. Used by one thread at a time.
-class JournalWriter {
+template <class Lazy>
+class BasicJournalWriter {
  public:
   /// Opens or creates the file. One that is no journal is left untouched.
-  JournalWriter(const std::filesystem::path& directory, bool full_sync, int checkpoint_pages)
+  BasicJournalWriter(const std::filesystem::path& directory, bool full_sync, int checkpoint_pages)
       : db_(open(directory)), checkpoint_pages_(checkpoint_pages) {
     Statement mode(db_, "PRAGMA journal_mode=WAL", "write");
     if (!mode.step() || mode.bytes(0) != "wal")
@@ -49,7 +54,7 @@ class JournalWriter {
     Statement names(db_, "SELECT id, name FROM names", "read");
     while (names.step()) names_.emplace(std::string(names.bytes(1)), names.integer(0));
   }
-  JournalWriter(const JournalWriter&) = delete;
+  BasicJournalWriter(const JournalWriter&) = delete;
   JournalWriter& operator=(const JournalWriter&) = delete;
 
   std::int64_t last() const { return last_; }  ///< sequence of the last committed record; 0: none

@@ -30,6 +30,10 @@ struct TableOptions {
   std::size_t width = 0;  ///< of the terminal: long cells are cut, then columns left out at the right; 0: unlimited
 };
 
+template <class>
+class BasicResults;
+using Results = BasicResults<void>;
+
 /// What an experiment has found: a few hundred bytes per trial and nothing per report. A value; not thread-safe.
 ///
 /// These rules hold wherever a trial is judged: a report that is NaN or infinite is never the best one, a trial that
@@ -37,11 +41,12 @@ struct TableOptions {
 /// (Options::constraints), a report or trial that breaks one is never better than one that keeps them all; among those
 /// that break them, the one that does so least is best. A bounded metric that a report lacks has its last value, or,
 /// before there is one, its first.
-class Results {
+template <class Lazy>
+class BasicResults {
  public:
-  Results() = default;
+  BasicResults() = default;
   /// Empty; add() fills it, history() reads from `directory`.
-  explicit Results(std::filesystem::path directory) : directory_(std::move(directory)) {}
+  explicit BasicResults(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
   /// Reads the experiment in `directory`, also while it runs. Errors as JournalReader's.
   static Results read(const std::filesystem::path& directory);
@@ -163,7 +168,8 @@ class Results {
 /// `{"from_step": 0, "trial": 3, "params": {"lr": 0.1}}`.
 std::string schedule_json(std::span<const ScheduleEntry> schedule);
 
-class Results::Trials {
+template <class Lazy>
+class BasicResults<Lazy>::Trials {
  public:
   class Iterator {
    public:
@@ -199,10 +205,17 @@ class Results::Trials {
  private:
   const Results* results_;
 };
-inline Results::Trials Results::trials() const { return Trials(this); }
+template <class Lazy>
+auto BasicResults<Lazy>::trials() const -> Trials {
+  return Trials(this);
+}
 
 }  // namespace hypertune
 
-#ifndef HYPERTUNE_COMPILED
+#ifdef HYPERTUNE_COMPILED
+namespace hypertune {
+extern template class BasicResults<void>;
+}
+#else
 #include <hypertune/record/impl/results.hpp>
 #endif

@@ -79,7 +79,8 @@ class ExperimentProgress {
   double gpus_used() const { return used(&Running::gpus); }
 
  private:
-  friend class ProgressTracker;
+  template <class>
+  friend class BasicProgressTracker;
   struct Sample {
     double time;
     std::int64_t ended, reports;
@@ -104,12 +105,17 @@ class ExperimentProgress {
   std::deque<Sample> samples_of_time_;
 };
 
+template <class>
+class BasicProgressTracker;
+using ProgressTracker = BasicProgressTracker<void>;
+
 /// Makes ExperimentProgress from records and times that are passed in: no clock, no I/O. Memory: one byte per trial,
 /// and the text of its parameters (at most 300 bytes) until it has ended.
-class ProgressTracker {
+template <class Lazy>
+class BasicProgressTracker {
  public:
-  ProgressTracker() = default;
-  explicit ProgressTracker(Capacity capacity) { p_.capacity_ = std::move(capacity); }
+  BasicProgressTracker() = default;
+  explicit BasicProgressTracker(Capacity capacity) { p_.capacity_ = std::move(capacity); }
 
   /// Takes in a record. `live`: it happens now (false: it is replayed before going on, and makes no pace).
   void add(const Record& record, bool live = true);
@@ -136,7 +142,8 @@ class ProgressTracker {
   bool ticked_ = false;
 };
 
-inline void ProgressTracker::set_state(TrialId trial, TrialState state) {
+template <class Lazy>
+void BasicProgressTracker<Lazy>::set_state(TrialId trial, TrialState state) {
   if (trial < 0) return;
   const auto at = static_cast<std::size_t>(trial);
   while (states_.size() <= at) {
@@ -156,7 +163,8 @@ inline void ProgressTracker::set_state(TrialId trial, TrialState state) {
   excesses_.erase(trial);
 }
 
-inline void ProgressTracker::take(const record::ExperimentStarted& e) {
+template <class Lazy>
+void BasicProgressTracker<Lazy>::take(const record::ExperimentStarted& e) {
   // What ran when an earlier driver died waits to go on.
   while (!p_.running_.empty()) set_state(p_.running_.begin()->first, TrialState::pending);
   if (p_.started_.objectives != e.objectives || p_.started_.constraints != e.constraints)
@@ -166,12 +174,14 @@ inline void ProgressTracker::take(const record::ExperimentStarted& e) {
   p_.finished_.reset();
 }
 
-inline void ProgressTracker::take(const record::TrialCreated& e) {
+template <class Lazy>
+void BasicProgressTracker<Lazy>::take(const record::TrialCreated& e) {
   set_state(e.trial, TrialState::pending);
   describe(e.trial, e.params);
 }
 
-inline void ProgressTracker::describe(TrialId trial, const Params& params) {
+template <class Lazy>
+void BasicProgressTracker<Lazy>::describe(TrialId trial, const Params& params) {
   std::string text;
   for (const auto& [name, value] : params) {
     if (text.size() > 300) break;  // wider than any terminal
@@ -180,9 +190,13 @@ inline void ProgressTracker::describe(TrialId trial, const Params& params) {
   waiting_[trial] = detail::terminal::printable(text);
 }
 
-inline void ProgressTracker::take(const record::TrialMutated& e) { describe(e.trial, e.params); }
+template <class Lazy>
+void BasicProgressTracker<Lazy>::take(const record::TrialMutated& e) {
+  describe(e.trial, e.params);
+}
 
-inline void ProgressTracker::take(const record::TrialStarted& e) {
+template <class Lazy>
+void BasicProgressTracker<Lazy>::take(const record::TrialStarted& e) {
   set_state(e.trial, TrialState::running);
   const auto params = waiting_.extract(e.trial);
   const Resources& each = p_.capacity_.per_trial;
@@ -194,7 +208,8 @@ inline void ProgressTracker::take(const record::TrialStarted& e) {
 }
 
 // By how much the trial breaks the constraints.
-inline double ProgressTracker::violation_of(const record::TrialReported& e) {
+template <class Lazy>
+double BasicProgressTracker<Lazy>::violation_of(const record::TrialReported& e) {
   const auto& bounds = p_.started_.constraints;
   if (bounds.empty()) return 0;
   auto& excesses = excesses_[e.trial];
@@ -205,7 +220,8 @@ inline double ProgressTracker::violation_of(const record::TrialReported& e) {
   return violation;
 }
 
-inline void ProgressTracker::take(const record::TrialReported& e) {
+template <class Lazy>
+void BasicProgressTracker<Lazy>::take(const record::TrialReported& e) {
   const double violation = violation_of(e);
   ++p_.reports_;
   const auto run = p_.running_.find(e.trial);
@@ -232,7 +248,8 @@ inline void ProgressTracker::take(const record::TrialReported& e) {
   }
 }
 
-inline void ProgressTracker::take(const record::AttemptFailed& e) {
+template <class Lazy>
+void BasicProgressTracker<Lazy>::take(const record::AttemptFailed& e) {
   if (e.cause.blame == Blame::preemption && e.retry) return set_state(e.trial, TrialState::pending);  // no failure
   ++p_.failures_;
   p_.last_failure_ = detail::format("trial {}: {}{}", e.trial, detail::terminal::printable(e.cause.text),
@@ -240,7 +257,8 @@ inline void ProgressTracker::take(const record::AttemptFailed& e) {
   if (e.retry) set_state(e.trial, TrialState::pending);
 }
 
-inline void ProgressTracker::add(const Record& record, bool live) {
+template <class Lazy>
+void BasicProgressTracker<Lazy>::add(const Record& record, bool live) {
   const auto visitor = [&](const auto& e) {
     using E = std::decay_t<decltype(e)>;
     if constexpr (requires { this->take(e); }) {
@@ -258,7 +276,8 @@ inline void ProgressTracker::add(const Record& record, bool live) {
   std::visit(visitor, record.what);
 }
 
-inline void ProgressTracker::tick(double now) {
+template <class Lazy>
+void BasicProgressTracker<Lazy>::tick(double now) {
   if (!ticked_) p_.start_ = p_.now_ = now;
   ticked_ = true;
   p_.now_ = std::max(p_.now_, now);

@@ -50,11 +50,16 @@ struct ControlRules {
   bool manual = false;                 ///< trials start by ask() alone (ask/tell), never by themselves
 };
 
+template <class>
+class BasicController;
+using Controller = BasicController<void>;
+
 /// Decides what runs where and when. The order of calls is its only notion of time beside the `now` it is given. Calls
 /// come one at a time (the Tuner's strand).
-class Controller {
+template <class Lazy>
+class BasicController {
  public:
-  Controller(ExperimentState state, ControlRules rules, Placement placement)
+  BasicController(ExperimentState state, ControlRules rules, Placement placement)
       : state_(std::move(state)),
         rules_(std::move(rules)),
         placement_(std::move(placement)),

@@ -37,13 +37,18 @@ struct ExecutorFacts {
   bool manual = false;     ///< ask/tell: the caller runs the trials
 };
 
+template <class>
+class BasicExperiment;
+using Experiment = BasicExperiment<void>;
+
 /// Everything about an experiment except who runs the trials. Not thread-safe: calls come one at a time.
-class Experiment {
+template <class Lazy>
+class BasicExperiment {
  public:
   /// Opens `directory`: replays what is there (only with options.resume) and records a new start. Errors: `busy`,
   /// `usage` (there is an experiment already, or options that contradict each other), `resources`, `io`, `corrupt`.
-  Experiment(SearchSpace space, const Options& options, const std::filesystem::path& directory,
-             const ExecutorFacts& facts)
+  BasicExperiment(SearchSpace space, const Options& options, const std::filesystem::path& directory,
+                  const ExecutorFacts& facts)
       : directory_(directory),
         space_(std::move(space)),
         objectives_(objectives_of(options)),

@@ -28,8 +28,13 @@ enum class Display : std::uint8_t {
   quiet,      ///< nothing
 };
 
+template <class>
+struct BasicOptions;
+using Options = BasicOptions<void>;
+
 /// Meant for designated initialisers; every default is a sound choice.
-struct Options {
+template <class Lazy>
+struct BasicOptions {
   std::string name = "experiment";
   std::string metric = "value";  ///< the metric to tune; a bare number that a trial returns becomes it
   Mode mode = Mode::minimize;

@@ -17,17 +17,22 @@
 
 namespace hypertune {
 
+template <class>
+class BasicErasedStudy;
+using ErasedStudy = BasicErasedStudy<void>;
+
 /// An experiment whose trials the caller runs. ask() gives a trial, report() asks whether it should go on, tell() ends
 /// it; all are recorded like any other experiment, and what was told is durable when tell() returns. A Study opened
 /// with
 /// `.resume = true` knows all earlier results; trials that were asked for and never told are given out again.
 /// Thread-safe. ErasedStudy is the part that does not know the user's Config (the HTTP server uses it).
-class ErasedStudy {
+template <class Lazy>
+class BasicErasedStudy {
  public:
-  ErasedStudy(SearchSpace space, Options options);
-  ErasedStudy(const ErasedStudy&) = delete;
+  BasicErasedStudy(SearchSpace space, Options options);
+  BasicErasedStudy(const ErasedStudy&) = delete;
   ErasedStudy& operator=(const ErasedStudy&) = delete;
-  ~ErasedStudy();
+  ~BasicErasedStudy();
 
   /// One trial to run.
   struct Ask {
@@ -110,6 +115,10 @@ class Study {
 
 }  // namespace hypertune
 
-#ifndef HYPERTUNE_COMPILED
+#ifdef HYPERTUNE_COMPILED
+namespace hypertune {
+extern template class BasicErasedStudy<void>;
+}
+#else
 #include <hypertune/tune/impl/study.hpp>
 #endif

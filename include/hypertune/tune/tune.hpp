@@ -28,6 +28,7 @@ inline std::string first_metric(const Options& options) { return objectives_of(o
 }  // namespace detail
 
 /// `options` for going on with the experiment in `directory`; see resume().
+template <class = void>
 Options resumed_options(const std::filesystem::path& directory, const SearchSpace& space, Options options);
 
 /// Runs an experiment: `train` is a coroutine (`Training train(Config, Context&)`) or a function that returns the
@@ -46,7 +47,8 @@ Results tune(const Space<Config>& space, Options options) {
 }
 
 /// The same for a Program made elsewhere (an external command, a user's own).
-inline Results tune(const SearchSpace& space, std::shared_ptr<const Program> program, Options options) {
+template <class = void>
+Results tune(const SearchSpace& space, std::shared_ptr<const Program> program, Options options) {
   return Tuner(space, std::move(program), std::move(options)).run();
 }
 
@@ -65,6 +67,10 @@ Results resume(const std::filesystem::path& directory, const Space<Config>& spac
 
 }  // namespace hypertune
 
-#ifndef HYPERTUNE_COMPILED
+#ifdef HYPERTUNE_COMPILED
+namespace hypertune {
+extern template Options resumed_options<>(const std::filesystem::path&, const SearchSpace&, Options);
+}
+#else
 #include <hypertune/tune/impl/tune.hpp>
 #endif

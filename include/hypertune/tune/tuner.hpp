@@ -13,14 +13,19 @@
 
 namespace hypertune {
 
+template <class>
+class BasicTuner;
+using Tuner = BasicTuner<void>;
+
 /// One experiment, from start (or resumption) to end. Its events come from any thread; the decisions are made one at a
 /// time.
-class Tuner {
+template <class Lazy>
+class BasicTuner {
  public:
-  Tuner(SearchSpace space, std::shared_ptr<const Program> program, Options options);
-  Tuner(const Tuner&) = delete;
+  BasicTuner(SearchSpace space, std::shared_ptr<const Program> program, Options options);
+  BasicTuner(const Tuner&) = delete;
   Tuner& operator=(const Tuner&) = delete;
-  ~Tuner();
+  ~BasicTuner();
 
   /// Runs until nothing is left to do, a stop condition is met or the user interrupts; returns what came of it. Throws
   /// Error when the experiment cannot start, the disk fails, or an algorithm throws; what was recorded stays.
@@ -42,6 +47,10 @@ class Tuner {
 
 }  // namespace hypertune
 
-#ifndef HYPERTUNE_COMPILED
+#ifdef HYPERTUNE_COMPILED
+namespace hypertune {
+extern template class BasicTuner<void>;
+}
+#else
 #include <hypertune/tune/impl/tuner.hpp>
 #endif

@@ -11,7 +11,8 @@ namespace hypertune {
 namespace detail {
 
 /// What another process cannot choose at the same time, even in another container on the same disk.
-HYPERTUNE_INLINE std::string unique_suffix() {
+template <class = void>
+std::string unique_suffix() {
   static const std::uint64_t process = [] {
     std::uint64_t bits = 0;
     if (::getentropy(&bits, sizeof bits) != 0) bits = static_cast<std::uint64_t>(::getpid());
@@ -24,7 +25,8 @@ HYPERTUNE_INLINE std::string unique_suffix() {
 }
 
 /// The manifest's text. Error of kind `corrupt` if there is none.
-HYPERTUNE_INLINE std::string read_manifest_text(const std::filesystem::path& folder) {
+template <class = void>
+std::string read_manifest_text(const std::filesystem::path& folder) {
   const auto path = folder / Manifest::file_name;
   const Descriptor file = open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   struct stat status{};
@@ -54,7 +56,8 @@ HYPERTUNE_INLINE std::string read_manifest_text(const std::filesystem::path& fol
   return text;
 }
 
-HYPERTUNE_INLINE CheckpointInfo info_of(const Manifest& manifest, std::string name, std::string_view text) {
+template <class = void>
+CheckpointInfo info_of(const Manifest& manifest, std::string name, std::string_view text) {
   CheckpointInfo info{.trial = manifest.trial,
                       .steps = manifest.steps,
                       .name = std::move(name),
@@ -66,14 +69,16 @@ HYPERTUNE_INLINE CheckpointInfo info_of(const Manifest& manifest, std::string na
 
 }  // namespace detail
 
-HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::folder(const CheckpointInfo& info) const {
+template <class Lazy>
+std::filesystem::path BasicLocalCheckpointStore<Lazy>::folder(const CheckpointInfo& info) const {
   const bool named = !info.name.empty() && info.name.front() != '.' && info.name.find('/') == std::string::npos &&
                      info.name.find('\0') == std::string::npos;
   if (!named) fail(Errc::usage, "'{}' is not the name of a checkpoint", info.name);
   return folder(info.trial) / info.name;
 }
 
-HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::new_staging(TrialId trial) {
+template <class Lazy>
+std::filesystem::path BasicLocalCheckpointStore<Lazy>::new_staging(TrialId trial) {
   const auto parent = folder(trial);
   auto staging = parent / (".staging-" + detail::unique_suffix());
   {
@@ -89,7 +94,8 @@ HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::new_staging(TrialId
   return staging;
 }
 
-HYPERTUNE_INLINE CheckpointWriter LocalCheckpointStore::begin(TrialId trial, int steps, std::string parent) {
+template <class Lazy>
+CheckpointWriter BasicLocalCheckpointStore<Lazy>::begin(TrialId trial, int steps, std::string parent) {
   if (trial < 0 || steps < 0)
     fail(Errc::usage, "a checkpoint of trial {} after {} steps cannot be: neither is negative", trial, steps);
   CheckpointWriter writer(trial, steps, new_staging(trial), std::move(parent));
@@ -101,14 +107,16 @@ HYPERTUNE_INLINE CheckpointWriter LocalCheckpointStore::begin(TrialId trial, int
   return writer;
 }
 
-HYPERTUNE_INLINE void LocalCheckpointStore::discard(const CheckpointWriter& writer) {
+template <class Lazy>
+void BasicLocalCheckpointStore<Lazy>::discard(const CheckpointWriter& writer) {
   std::error_code ignored;  // recover() removes what cannot be removed now
   std::filesystem::remove_all(writer.directory(), ignored);
   const std::lock_guard lock(state_->mutex);
   state_->in_use.erase(writer.directory());
 }
 
-HYPERTUNE_INLINE void LocalCheckpointStore::sync_new_folders(TrialId trial) {
+template <class Lazy>
+void BasicLocalCheckpointStore<Lazy>::sync_new_folders(TrialId trial) {
   {
     const std::lock_guard lock(state_->mutex);
     if (state_->fresh.erase(trial) == 0) return;
@@ -116,7 +124,8 @@ HYPERTUNE_INLINE void LocalCheckpointStore::sync_new_folders(TrialId trial) {
   for (const auto& path : {trial_directory(trial), state_->root / "trials", state_->root}) detail::sync_directory(path);
 }
 
-HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::seal(CheckpointWriter writer) {
+template <class Lazy>
+CheckpointInfo BasicLocalCheckpointStore<Lazy>::seal(CheckpointWriter writer) {
   try {
     return seal_staging(writer);
   } catch (const Error& e) {
@@ -128,7 +137,8 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::seal(CheckpointWriter writ
   }
 }
 
-HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::seal_staging(const CheckpointWriter& writer) {
+template <class Lazy>
+CheckpointInfo BasicLocalCheckpointStore<Lazy>::seal_staging(const CheckpointWriter& writer) {
   const auto& staging = writer.directory();
   const bool sync = state_->options.sync;
   Manifest manifest{.trial = writer.trial(), .steps = writer.steps(), .parent = writer.parent(), .files = {}};
@@ -155,7 +165,8 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::seal_staging(const Checkpo
 }
 
 /// Renames the finished staging folder to the first free name, which it returns.
-HYPERTUNE_INLINE std::string LocalCheckpointStore::publish(TrialId trial, const std::filesystem::path& staging,
+template <class Lazy>
+std::string BasicLocalCheckpointStore<Lazy>::publish(TrialId trial, const std::filesystem::path& staging,
                                                            const std::string& wanted) {
   const auto parent = folder(trial);
   for (int n = 1;; ++n) {
@@ -166,7 +177,8 @@ HYPERTUNE_INLINE std::string LocalCheckpointStore::publish(TrialId trial, const 
   }
 }
 
-HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::admit(const std::filesystem::path& folder, std::string_view text,
+template <class Lazy>
+CheckpointInfo BasicLocalCheckpointStore<Lazy>::admit(const std::filesystem::path& folder, std::string_view text,
                                                             const std::string& name) {
   const Manifest manifest = parse_manifest(text);
   CheckpointInfo info = detail::info_of(manifest, name, text);
@@ -187,7 +199,8 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::admit(const std::filesyste
   return info;
 }
 
-HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::adopt(TrialId trial, int steps,
+template <class Lazy>
+CheckpointInfo BasicLocalCheckpointStore<Lazy>::adopt(TrialId trial, int steps,
                                                             const std::filesystem::path& source, std::string parent) {
   const auto status = std::filesystem::symlink_status(source);
   if (!std::filesystem::is_directory(status))
@@ -218,7 +231,8 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::adopt(TrialId trial, int s
   }
 }
 
-HYPERTUNE_INLINE Checkpoint LocalCheckpointStore::open(const CheckpointInfo& info) {
+template <class Lazy>
+Checkpoint BasicLocalCheckpointStore<Lazy>::open(const CheckpointInfo& info) {
   const auto directory = folder(info);
   try {
     const std::string text = detail::read_manifest_text(directory);
@@ -235,8 +249,9 @@ HYPERTUNE_INLINE Checkpoint LocalCheckpointStore::open(const CheckpointInfo& inf
 }
 
 /// Renames `folder` to a free name beside it that starts with `name`; nullopt if it is not there.
-HYPERTUNE_INLINE std::optional<std::filesystem::path> LocalCheckpointStore::move_aside(
-    const std::filesystem::path& folder, const std::string& name) {
+template <class Lazy>
+std::optional<std::filesystem::path> BasicLocalCheckpointStore<Lazy>::move_aside(const std::filesystem::path& folder,
+                                                                                 const std::string& name) {
   for (int n = 1;; ++n) {
     auto target = folder.parent_path() / (n == 1 ? name : detail::format("{}-{}", name, n));
     struct stat status{};
@@ -247,13 +262,15 @@ HYPERTUNE_INLINE std::optional<std::filesystem::path> LocalCheckpointStore::move
   }
 }
 
-HYPERTUNE_INLINE void LocalCheckpointStore::set_aside(const CheckpointInfo& info) {
+template <class Lazy>
+void BasicLocalCheckpointStore<Lazy>::set_aside(const CheckpointInfo& info) {
   const auto directory = folder(info);
   if (move_aside(directory, ".corrupt-" + info.name) && state_->options.sync)
     detail::sync_directory(directory.parent_path());
 }
 
-HYPERTUNE_INLINE void LocalCheckpointStore::drop(const CheckpointInfo& info) {
+template <class Lazy>
+void BasicLocalCheckpointStore<Lazy>::drop(const CheckpointInfo& info) {
   const auto directory = folder(info);
   try {
     const std::string text = detail::read_manifest_text(directory);
@@ -274,7 +291,8 @@ HYPERTUNE_INLINE void LocalCheckpointStore::drop(const CheckpointInfo& info) {
   if (error && error != std::errc::no_such_file_or_directory) detail::fail_io(error.value(), "delete", *trash);
 }
 
-HYPERTUNE_INLINE std::vector<CheckpointInfo> LocalCheckpointStore::list(TrialId trial) {
+template <class Lazy>
+std::vector<CheckpointInfo> BasicLocalCheckpointStore<Lazy>::list(TrialId trial) {
   std::vector<CheckpointInfo> found;
   const auto parent = folder(trial);
   std::error_code error;
@@ -300,7 +318,8 @@ HYPERTUNE_INLINE std::vector<CheckpointInfo> LocalCheckpointStore::list(TrialId 
   return found;
 }
 
-HYPERTUNE_INLINE void LocalCheckpointStore::sweep(const std::filesystem::path& parent) {
+template <class Lazy>
+void BasicLocalCheckpointStore<Lazy>::sweep(const std::filesystem::path& parent) {
   std::error_code error;
   for (std::filesystem::directory_iterator entries(parent, error), end; !error && entries != end;
        entries.increment(error)) {
@@ -315,9 +334,13 @@ HYPERTUNE_INLINE void LocalCheckpointStore::sweep(const std::filesystem::path& p
   }
 }
 
-HYPERTUNE_INLINE void LocalCheckpointStore::recover(TrialId trial) { sweep(folder(trial)); }
+template <class Lazy>
+void BasicLocalCheckpointStore<Lazy>::recover(TrialId trial) {
+  sweep(folder(trial));
+}
 
-HYPERTUNE_INLINE void LocalCheckpointStore::recover() {
+template <class Lazy>
+void BasicLocalCheckpointStore<Lazy>::recover() {
   std::error_code error;
   for (std::filesystem::directory_iterator trials(state_->root / "trials", error), end; !error && trials != end;
        trials.increment(error))

@@ -18,13 +18,15 @@
 
 namespace hypertune {
 
-HYPERTUNE_INLINE Results Results::read(const std::filesystem::path& directory) {
+template <class Lazy>
+Results BasicResults<Lazy>::read(const std::filesystem::path& directory) {
   Results results(directory);
   results.update();
   return results;
 }
 
-HYPERTUNE_INLINE void Results::update() {
+template <class Lazy>
+void BasicResults<Lazy>::update() {
   JournalReader reader(directory());
   reader.read([this](const Record& record) { add(record); }, info_.records + 1);
   if (stale_) {  // the constraints have changed: earlier reports are judged by them, too
@@ -37,20 +39,23 @@ HYPERTUNE_INLINE void Results::update() {
   if (!driver_of(directory())) nothing_runs();
 }
 
-HYPERTUNE_INLINE TrialResult Results::trial(TrialId id) const {
+template <class Lazy>
+TrialResult BasicResults<Lazy>::trial(TrialId id) const {
   const auto* data = find(id);
   if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", id, trials_.size());
   return result(*data, first_objective());
 }
 
-HYPERTUNE_INLINE TrialResult Results::best() const {
+template <class Lazy>
+TrialResult BasicResults<Lazy>::best() const {
   const Objective objective = first_objective();
   if (auto found = find_best(objective)) return std::move(*found);
   fail(Errc::experiment, "no trial has a result: none reported a finite '{}' ({}){}", objective.metric, counts_text(),
        last_cause());
 }
 
-HYPERTUNE_INLINE TrialResult Results::best(std::string_view metric, std::optional<Mode> mode) const {
+template <class Lazy>
+TrialResult BasicResults<Lazy>::best(std::string_view metric, std::optional<Mode> mode) const {
   for (const auto& objective : info_.objectives)
     if (objective.metric == metric && !mode) mode = objective.mode;
   if (!name_of(metric))
@@ -60,36 +65,42 @@ HYPERTUNE_INLINE TrialResult Results::best(std::string_view metric, std::optiona
   fail(Errc::experiment, "no trial reported a finite '{}' ({})", metric, counts_text());
 }
 
-HYPERTUNE_INLINE void Results::history(TrialId trial, const std::function<void(const Record&)>& visitor) const {
+template <class Lazy>
+void BasicResults<Lazy>::history(TrialId trial, const std::function<void(const Record&)>& visitor) const {
   const auto* data = find(trial);
   if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", trial, trials_.size());
   JournalReader(directory()).history(trial, visitor, data->first_record, data->last_record);
 }
 
-HYPERTUNE_INLINE const std::filesystem::path& Results::directory() const {
+template <class Lazy>
+const std::filesystem::path& BasicResults<Lazy>::directory() const {
   if (directory_.empty()) fail(Errc::usage, "these results were not read from a folder: use Results::read(directory)");
   return directory_;
 }
 
-HYPERTUNE_INLINE std::optional<BestReport> Results::best_of(const TrialData& data, const Objective& objective) const {
+template <class Lazy>
+std::optional<BestReport> BasicResults<Lazy>::best_of(const TrialData& data, const Objective& objective) const {
   const auto name = name_of(objective.metric);
   const auto* metric = name ? data.metric(*name) : nullptr;
   if (metric == nullptr || !metric->has_best()) return std::nullopt;
   return BestReport{objective.metric, metric->best_step(objective.mode), metric->best(objective.mode)};
 }
-HYPERTUNE_INLINE std::optional<std::uint32_t> Results::name_of(std::string_view name) const {
+template <class Lazy>
+std::optional<std::uint32_t> BasicResults<Lazy>::name_of(std::string_view name) const {
   for (std::size_t i = 0; i < names_.size(); ++i)
     if (names_[i] == name) return static_cast<std::uint32_t>(i);
   return std::nullopt;
 }
-HYPERTUNE_INLINE std::uint32_t Results::intern(const std::string& name) {
+template <class Lazy>
+std::uint32_t BasicResults<Lazy>::intern(const std::string& name) {
   if (const auto found = name_of(name)) return *found;
   names_.push_back(name);
   return static_cast<std::uint32_t>(names_.size() - 1);
 }
 
 // Trials are numbered 0, 1, 2, …, so that the number is nearly always the index.
-HYPERTUNE_INLINE const Results::TrialData* Results::find(TrialId id) const {
+template <class Lazy>
+auto BasicResults<Lazy>::find(TrialId id) const -> const TrialData* {
   if (id >= 0 && static_cast<std::size_t>(id) < trials_.size() && trials_[static_cast<std::size_t>(id)].id == id)
     return &trials_[static_cast<std::size_t>(id)];
   const auto at = std::lower_bound(trials_.begin(), trials_.end(), id,
@@ -97,18 +108,21 @@ HYPERTUNE_INLINE const Results::TrialData* Results::find(TrialId id) const {
   return at != trials_.end() && at->id == id ? &*at : nullptr;
 }
 
-HYPERTUNE_INLINE void Results::set_state(TrialData& trial, TrialState state) {
+template <class Lazy>
+void BasicResults<Lazy>::set_state(TrialData& trial, TrialState state) {
   --counts_[static_cast<std::size_t>(trial.state)];
   ++counts_[static_cast<std::size_t>(state)];
   trial.state = state;
 }
-HYPERTUNE_INLINE void Results::nothing_runs() {
+template <class Lazy>
+void BasicResults<Lazy>::nothing_runs() {
   if (count(TrialState::running) == 0) return;
   for (auto& trial : trials_)
     if (trial.state == TrialState::running) set_state(trial, TrialState::pending);
 }
 
-HYPERTUNE_INLINE void Results::add(const Record& record) {
+template <class Lazy>
+void BasicResults<Lazy>::add(const Record& record) {
   info_.records = record.sequence;
   info_.updated = record.time;
   ledger_.add(record);
@@ -126,7 +140,8 @@ HYPERTUNE_INLINE void Results::add(const Record& record) {
       record.what);
 }
 
-HYPERTUNE_INLINE void Results::take(const record::ExperimentStarted& event, Seconds time) {
+template <class Lazy>
+void BasicResults<Lazy>::take(const record::ExperimentStarted& event, Seconds time) {
   if (info_.starts == 0) {
     info_.name = event.name;
     info_.seed = event.seed;
@@ -148,13 +163,15 @@ HYPERTUNE_INLINE void Results::take(const record::ExperimentStarted& event, Seco
   info_.why.clear();
   nothing_runs();
 }
-HYPERTUNE_INLINE void Results::take(const record::ExperimentEnded& event, Seconds time) {
+template <class Lazy>
+void BasicResults<Lazy>::take(const record::ExperimentEnded& event, Seconds time) {
   info_.ended = time;
   info_.interrupted = event.interrupted;
   info_.why = event.why;
   nothing_runs();
 }
-HYPERTUNE_INLINE void Results::take(const record::TrialCreated& event, Seconds time) {
+template <class Lazy>
+void BasicResults<Lazy>::take(const record::TrialCreated& event, Seconds time) {
   if (find(event.trial) != nullptr) return;
   TrialData trial;
   trial.id = event.trial;
@@ -168,12 +185,14 @@ HYPERTUNE_INLINE void Results::take(const record::TrialCreated& event, Seconds t
                                    [](TrialId id, const TrialData& other) { return id < other.id; });
   trials_.insert(at, std::move(trial));
 }
-HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialStarted&, Seconds time) {
+template <class Lazy>
+void BasicResults<Lazy>::take(TrialData& trial, const record::TrialStarted&, Seconds time) {
   set_state(trial, TrialState::running);
   ++trial.attempts;
   if (std::isnan(trial.started)) trial.started = time;
 }
-HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialReported& event, Seconds) {
+template <class Lazy>
+void BasicResults<Lazy>::take(TrialData& trial, const record::TrialReported& event, Seconds) {
   ++info_.reports;
   if (trial.state == TrialState::pending && !trial.known) set_state(trial, TrialState::running);
   double violation = 0;
@@ -187,20 +206,24 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialReporte
   for (const auto& [name, value] : event.metrics) trial.report(event.step, intern(name), value, violation);
   trial.steps = event.step + 1;
 }
-HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialCheckpointed& event, Seconds) {
+template <class Lazy>
+void BasicResults<Lazy>::take(TrialData& trial, const record::TrialCheckpointed& event, Seconds) {
   auto kept = trial.kept();
   kept.push_back(event.checkpoint);
   trial.keep(kept);
 }
-HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::CheckpointDropped& event, Seconds) {
+template <class Lazy>
+void BasicResults<Lazy>::take(TrialData& trial, const record::CheckpointDropped& event, Seconds) {
   auto kept = trial.kept();
   std::erase_if(kept, [&](const CheckpointInfo& info) { return info.name == event.checkpoint.name; });
   trial.keep(kept);
 }
-HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialPaused&, Seconds) {
+template <class Lazy>
+void BasicResults<Lazy>::take(TrialData& trial, const record::TrialPaused&, Seconds) {
   set_state(trial, TrialState::paused);
 }
-HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialMutated& event, Seconds) {
+template <class Lazy>
+void BasicResults<Lazy>::take(TrialData& trial, const record::TrialMutated& event, Seconds) {
   const auto line_of = [](const TrialData& data) {
     return data.line ? data.line : std::make_shared<const detail::LineNode>(0, data.id, data.configuration, nullptr);
   };
@@ -212,7 +235,8 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialMutated
   trial.line =
       std::make_shared<const detail::LineNode>(event.checkpoint.steps, trial.id, trial.configuration, donor->line);
 }
-HYPERTUNE_INLINE std::vector<ScheduleEntry> Results::schedule(TrialId id) const {
+template <class Lazy>
+std::vector<ScheduleEntry> BasicResults<Lazy>::schedule(TrialId id) const {
   const auto* data = find(id);
   if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", id, trials_.size());
   std::vector<ScheduleEntry> entries;
@@ -227,13 +251,15 @@ HYPERTUNE_INLINE std::vector<ScheduleEntry> Results::schedule(TrialId id) const 
   std::reverse(entries.begin(), entries.end());
   return entries;
 }
-HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::AttemptFailed& event, Seconds) {
+template <class Lazy>
+void BasicResults<Lazy>::take(TrialData& trial, const record::AttemptFailed& event, Seconds) {
   ++trial.failures[static_cast<std::size_t>(event.cause.blame)];
   ++failures_[static_cast<std::size_t>(event.cause.blame)];
   trial.cause = std::make_shared<const Cause>(event.cause);
   set_state(trial, TrialState::pending);  // or its end follows
 }
-HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialEnded& event, Seconds time) {
+template <class Lazy>
+void BasicResults<Lazy>::take(TrialData& trial, const record::TrialEnded& event, Seconds time) {
   set_state(trial, event.state);
   trial.ended = time;
   if (event.cause)
@@ -242,7 +268,8 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialEnded& 
     trial.cause.reset();  // what made it restart is over
 }
 
-HYPERTUNE_INLINE TrialResult Results::result(const TrialData& data, const Objective& objective) const {
+template <class Lazy>
+TrialResult BasicResults<Lazy>::result(const TrialData& data, const Objective& objective) const {
   TrialResult result;
   result.trial = data.id;
   result.state = data.state;
@@ -267,7 +294,8 @@ HYPERTUNE_INLINE TrialResult Results::result(const TrialData& data, const Object
   return result;
 }
 
-HYPERTUNE_INLINE std::optional<TrialResult> Results::find_best(const Objective& objective) const {
+template <class Lazy>
+std::optional<TrialResult> BasicResults<Lazy>::find_best(const Objective& objective) const {
   const auto name = name_of(objective.metric);
   if (!name) return std::nullopt;
   const TrialData* best = nullptr;
@@ -286,7 +314,8 @@ HYPERTUNE_INLINE std::optional<TrialResult> Results::find_best(const Objective& 
   return result(*best, objective);
 }
 
-HYPERTUNE_INLINE std::vector<TrialId> Results::ranked(std::size_t limit) const {
+template <class Lazy>
+std::vector<TrialId> BasicResults<Lazy>::ranked(std::size_t limit) const {
   struct Entry {
     bool ranks;
     double violation, loss;
@@ -316,7 +345,8 @@ HYPERTUNE_INLINE std::vector<TrialId> Results::ranked(std::size_t limit) const {
   return ids;
 }
 
-HYPERTUNE_INLINE std::vector<std::string> Results::param_names() const {
+template <class Lazy>
+std::vector<std::string> BasicResults<Lazy>::param_names() const {
   std::vector<std::string> names;
   for (const auto& data : trials_) {
     std::size_t at = 0;  // keeps the order of the space where trials differ in what is active
@@ -331,14 +361,16 @@ HYPERTUNE_INLINE std::vector<std::string> Results::param_names() const {
   return names;
 }
 
-HYPERTUNE_INLINE std::string Results::counts_text() const {
+template <class Lazy>
+std::string BasicResults<Lazy>::counts_text() const {
   std::string text;
   for (int i = 0; i <= static_cast<int>(TrialState::failed); ++i)
     if (const auto state = static_cast<TrialState>(i); count(state) > 0)
       text += detail::format("{}{} {}", text.empty() ? "" : ", ", count(state), to_string(state));
   return text.empty() ? "no trials" : text;
 }
-HYPERTUNE_INLINE std::string Results::last_cause() const {
+template <class Lazy>
+std::string BasicResults<Lazy>::last_cause() const {
   const TrialData* last = nullptr;
   for (const auto& trial : trials_)
     if (trial.cause && trial.state == TrialState::failed && (last == nullptr || trial.last_record > last->last_record))

@@ -74,7 +74,8 @@ inline void append_report_json(std::string& out, const record::TrialReported& re
 
 }  // namespace detail
 
-HYPERTUNE_INLINE std::string Results::csv() const {
+template <class Lazy>
+std::string BasicResults<Lazy>::csv() const {
   std::string out = "trial,state,steps,best_step";
   const auto field = [&](std::string_view prefix, std::string_view name) {
     out += ',';
@@ -110,20 +111,23 @@ HYPERTUNE_INLINE std::string Results::csv() const {
   return out;
 }
 
-HYPERTUNE_INLINE std::string Results::json(const TrialResult& result) const {
+template <class Lazy>
+std::string BasicResults<Lazy>::json(const TrialResult& result) const {
   std::string out;
   detail::append_trial_json(out, result);
   out += '}';
   return out;
 }
 
-HYPERTUNE_INLINE std::string Results::json(bool history) const {
+template <class Lazy>
+std::string BasicResults<Lazy>::json(bool history) const {
   std::string out;
   write_json([&](std::string_view text) { out += text; }, history);
   return out;
 }
 
-HYPERTUNE_INLINE void Results::write_json(const std::function<void(std::string_view)>& sink, bool history) const {
+template <class Lazy>
+void BasicResults<Lazy>::write_json(const std::function<void(std::string_view)>& sink, bool history) const {
   std::string text = "[";
   std::size_t next = 0;  // trial that is written next
   std::string reports;

@@ -115,7 +115,8 @@ class TextTable {
 
 }  // namespace detail
 
-HYPERTUNE_INLINE std::string Results::table(const TableOptions& options) const {
+template <class Lazy>
+std::string BasicResults<Lazy>::table(const TableOptions& options) const {
   const auto params = param_names();
   const bool any_failure = failures_ != std::array<std::int64_t, 3>{};
   const bool any_cause =

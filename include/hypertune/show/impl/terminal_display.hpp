@@ -6,7 +6,8 @@
 
 namespace hypertune {
 
-inline TerminalDisplay::Self::Self(TerminalOptions o)
+template <class Lazy>
+BasicTerminalDisplay<Lazy>::Self::Self(TerminalOptions o)
     : options(std::move(o)),
       live(!options.quiet && !options.plain && detail::terminal::LiveRegion::possible(::fileno(options.stream))),
       tracker(options.capacity),
@@ -16,7 +17,8 @@ inline TerminalDisplay::Self::Self(TerminalOptions o)
   color = no_color == nullptr || *no_color == '\0';
 }
 
-inline void TerminalDisplay::Self::on_record(const Record& record) {
+template <class Lazy>
+void BasicTerminalDisplay<Lazy>::Self::on_record(const Record& record) {
   const bool starts = std::holds_alternative<record::ExperimentStarted>(record.what);
   const bool ends = std::holds_alternative<record::ExperimentEnded>(record.what);
   {
@@ -33,7 +35,8 @@ inline void TerminalDisplay::Self::on_record(const Record& record) {
   }
 }
 
-inline void TerminalDisplay::Self::close() {
+template <class Lazy>
+void BasicTerminalDisplay<Lazy>::Self::close() {
   {
     const std::lock_guard lock(mutex);
     closing = true;
@@ -42,7 +45,8 @@ inline void TerminalDisplay::Self::close() {
   if (thread.joinable()) thread.join();
 }
 
-inline void TerminalDisplay::Self::run() {
+template <class Lazy>
+void BasicTerminalDisplay<Lazy>::Self::run() {
   const auto every = std::chrono::duration<double>(live ? options.refresh : std::min(1.0, options.summary_every));
   std::unique_lock lock(mutex);
   for (;;) {
@@ -58,7 +62,8 @@ inline void TerminalDisplay::Self::run() {
   }
 }
 
-inline void TerminalDisplay::Self::print(std::string_view line) {
+template <class Lazy>
+void BasicTerminalDisplay<Lazy>::Self::print(std::string_view line) {
   if (options.quiet) return;
   const std::string text = detail::terminal::printable(line);
   const std::lock_guard lock(output);
@@ -68,7 +73,8 @@ inline void TerminalDisplay::Self::print(std::string_view line) {
     region.append(text);
 }
 
-inline void TerminalDisplay::Self::show(const ExperimentProgress& p, bool last) {
+template <class Lazy>
+void BasicTerminalDisplay<Lazy>::Self::show(const ExperimentProgress& p, bool last) {
   const std::lock_guard lock(output);
   std::fflush(options.stream);
   if (!live) return show_plain(p, last);
@@ -78,7 +84,8 @@ inline void TerminalDisplay::Self::show(const ExperimentProgress& p, bool last) 
   if (last) region.flush(500);
 }
 
-inline void TerminalDisplay::Self::show_plain(const ExperimentProgress& p, bool last) {
+template <class Lazy>
+void BasicTerminalDisplay<Lazy>::Self::show_plain(const ExperimentProgress& p, bool last) {
   if (!announced) {
     region.append(start_text(p));
     announced = true;

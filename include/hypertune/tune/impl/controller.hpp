@@ -6,7 +6,8 @@
 
 namespace hypertune {
 
-inline void Controller::track(const record::Any& what) {
+template <class Lazy>
+void BasicController<Lazy>::track(const record::Any& what) {
   if (const auto* started = std::get_if<record::TrialStarted>(&what))
     host_of_[started->trial] = started->host;
   else if (const auto* ended = std::get_if<record::TrialEnded>(&what))
@@ -36,12 +37,14 @@ inline void Controller::track(const record::Any& what) {
 
 // What a trial took over stays until it has saved by itself, or is over: whatever happens to it before that, it can go
 // on from there.
-inline void Controller::release_base(TrialId trial) {
+template <class Lazy>
+void BasicController<Lazy>::release_base(TrialId trial) {
   if (const auto node = bases_.extract(trial)) retention_.unpin(node.mapped());
 }
 
 // It has saved: what it had saved before it took over another one's state leads nowhere.
-inline void Controller::settle_takeover(TrialId trial) {
+template <class Lazy>
+void BasicController<Lazy>::settle_takeover(TrialId trial) {
   release_base(trial);
   const auto* names = state_.superseded(trial);
   if (names == nullptr) return;
@@ -51,7 +54,8 @@ inline void Controller::settle_takeover(TrialId trial) {
 }
 
 // Replay: the order in which the earlier run would have started what was pending.
-inline void Controller::follow_queue(const record::Any& what) {
+template <class Lazy>
+void BasicController<Lazy>::follow_queue(const record::Any& what) {
   const auto leave_queue = [&](TrialId trial) {
     if (const auto node = place_.extract(trial)) queue_.erase(node.mapped());
   };
@@ -86,7 +90,8 @@ inline void Controller::follow_queue(const record::Any& what) {
 // ---- After a replay
 // ----------------------------------------------------------------------------------------------------
 
-inline void Controller::settle(Seconds now, bool survivors, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::settle(Seconds now, bool survivors, Outcome& out) {
   now_ = now;
   newest_possible_ = state_.trials().size() - 1;
   drop_superfluous(out);
@@ -149,7 +154,8 @@ inline void Controller::settle(Seconds now, bool survivors, Outcome& out) {
 
 // A trial whose worker has outlived the driver: the executor is told where it stands, and gets the answer to the last
 // report again, as it may have been lost with the driver.
-inline void Controller::take_over(TrialId trial, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::take_over(TrialId trial, Outcome& out) {
   const auto& entry = state_.trials()[trial];
   auto slot = placement_.place_on(host_of_[trial], needs(trial));
   if (!slot) slot = placement_.place(needs(trial));
@@ -174,7 +180,8 @@ inline void Controller::take_over(TrialId trial, Outcome& out) {
   out.commands.push_back(std::move(go));
 }
 
-inline void Controller::add_known(std::span<const KnownResult> known, Seconds now, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::add_known(std::span<const KnownResult> known, Seconds now, Outcome& out) {
   now_ = now;
   std::int64_t index = 0, half = -1;  // a driver may have died within one
   for (TrialId trial = 0; trial < state_.trials().size() && half < 0; ++trial)
@@ -198,7 +205,8 @@ inline void Controller::add_known(std::span<const KnownResult> known, Seconds no
 // ---- Filling slots
 // -----------------------------------------------------------------------------------------------------
 
-inline void Controller::fill(Seconds now, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::fill(Seconds now, Outcome& out) {
   now_ = now;
   if (!ending_ && state_.ending()) end_experiment(*state_.ending(), out);
   // Pending trials that no slot fits now may be passed by a few smaller ones, no more: a big one must not starve.
@@ -212,7 +220,8 @@ inline void Controller::fill(Seconds now, Outcome& out) {
   if ((ending_ || interrupted_) && live_.empty()) done_ = true;
 }
 
-inline bool Controller::start_pending(Outcome& out) {
+template <class Lazy>
+bool BasicController<Lazy>::start_pending(Outcome& out) {
   for (auto it = pending_.begin(); it != pending_.end(); ++it) {
     const TrialId trial = *it;
     const Resources need = needs(trial);
@@ -235,7 +244,8 @@ inline bool Controller::start_pending(Outcome& out) {
 
 // A trial that no host can ever hold fails alone. Without a number of samples, a resources() that asks the impossible
 // of every configuration would bring such trials for ever.
-inline void Controller::refuse(TrialId trial, const std::string& why, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::refuse(TrialId trial, const std::string& why, Outcome& out) {
   constexpr int limit = 1000;
   end_trial(trial, TrialState::failed, Cause{.blame = Blame::infrastructure, .text = why, .retry = false}, out);
   if (!ending_ && rules_.samples == 0 && trial - newest_possible_ >= limit)
@@ -243,7 +253,8 @@ inline void Controller::refuse(TrialId trial, const std::string& why, Outcome& o
                    out);
 }
 
-inline bool Controller::start_chosen(Outcome& out) {
+template <class Lazy>
+bool BasicController<Lazy>::start_chosen(Outcome& out) {
   std::optional<Slot> slot;
   if (rules_.uniform_resources) {
     const Resources need = rules_.resources({});
@@ -310,7 +321,8 @@ inline bool Controller::start_chosen(Outcome& out) {
 
 // Nothing can be started. Where nothing runs either, no event will ever change that: the paused trials end, and with
 // them the experiment. Returns whether to look again.
-inline bool Controller::drain(Outcome& out) {
+template <class Lazy>
+bool BasicController<Lazy>::drain(Outcome& out) {
   if (!live_.empty() || !pending_.empty()) return false;
   if (state_.trials().counts()[TrialState::paused] == 0) {
     done_ = true;
@@ -322,7 +334,8 @@ inline bool Controller::drain(Outcome& out) {
   return true;
 }
 
-inline Controller::Created Controller::create(Outcome& out) {
+template <class Lazy>
+auto BasicController<Lazy>::create(Outcome& out) -> Created {
   const TrialId trial = state_.trials().size();
   const auto first = static_cast<std::size_t>(trial - state_.known());
   Point point;
@@ -346,7 +359,8 @@ inline Controller::Created Controller::create(Outcome& out) {
 
 // Where the donor has nothing to give, the trial goes on as it was: a checkpoint that could not be written must not end
 // an experiment.
-inline void Controller::exploit(const Choice& choice, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::exploit(const Choice& choice, Outcome& out) {
   const auto& entry = state_.trials()[choice.trial];
   if (!state_.trials().contains(choice.donor) || choice.point.size() != state_.space().size())
     fail(Errc::usage, "the scheduler let trial {} take over trial {} with a point of {} coordinates in a space of {}",
@@ -365,7 +379,8 @@ inline void Controller::exploit(const Choice& choice, Outcome& out) {
   drop_superfluous(out);
 }
 
-inline void Controller::launch(TrialId trial, Slot slot, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::launch(TrialId trial, Slot slot, Outcome& out) {
   const auto& entry = state_.trials()[trial];
   LiveTrial run;
   Launch go;
@@ -392,7 +407,8 @@ inline void Controller::launch(TrialId trial, Slot slot, Outcome& out) {
   out.commands.push_back(std::move(go));
 }
 
-inline std::optional<TrialId> Controller::ask(Seconds now, Outcome& out) {
+template <class Lazy>
+std::optional<TrialId> BasicController<Lazy>::ask(Seconds now, Outcome& out) {
   now_ = now;
   const std::size_t before = out.commands.size();
   while (!ending_ && !interrupted_) {
@@ -406,7 +422,8 @@ inline std::optional<TrialId> Controller::ask(Seconds now, Outcome& out) {
 // ---- Events
 // ------------------------------------------------------------------------------------------------------------
 
-inline void Controller::on(const Started& e, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::on(const Started& e, Outcome& out) {
   if (auto* run = live(e.trial, e.attempt)) {
     run->next_step = e.next_step;
     unpin(*run);
@@ -414,7 +431,8 @@ inline void Controller::on(const Started& e, Outcome& out) {
   }
 }
 
-inline void Controller::on(Reported& e, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::on(Reported& e, Outcome& out) {
   auto* run = live(e.trial, e.attempt);
   if (run == nullptr) return;
   const int step = e.report.step.value_or(run->next_step);
@@ -428,7 +446,8 @@ inline void Controller::on(Reported& e, Outcome& out) {
   answer(e.trial, *run, step, out);
 }
 
-inline void Controller::answer(TrialId trial, LiveTrial& run, int step, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::answer(TrialId trial, LiveTrial& run, int step, Outcome& out) {
   if (run.phase != Phase::running) return;  // it has been told to stop already
   const auto& entry = state_.trials()[trial];
   const Attempt attempt = entry.attempts - 1;
@@ -460,8 +479,9 @@ inline void Controller::answer(TrialId trial, LiveTrial& run, int step, Outcome&
   }
 }
 
-inline void Controller::stop_run(TrialId trial, LiveTrial& run, Phase phase, TrialState end, std::string reason,
-                                 bool save, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::stop_run(TrialId trial, LiveTrial& run, Phase phase, TrialState end, std::string reason,
+                                     bool save, Outcome& out) {
   run.phase = phase;
   run.end = end;
   run.at_limit = run.at_limit && end == TrialState::completed;
@@ -469,18 +489,21 @@ inline void Controller::stop_run(TrialId trial, LiveTrial& run, Phase phase, Tri
   out.commands.push_back(Stop{trial, state_.trials()[trial].attempts - 1, save});
 }
 
-inline void Controller::on(const Checkpointed& e, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::on(const Checkpointed& e, Outcome& out) {
   if (state_.trials().contains(e.trial) && state_.trials()[e.trial].attempts == e.attempt + 1) keep(e.checkpoint, out);
 }
 
-inline void Controller::on(const CheckpointLost& e, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::on(const CheckpointLost& e, Outcome& out) {
   if (!state_.trials().contains(e.trial)) return;
   out.notices.push_back(detail::format("trial {}: checkpoint {} cannot be used ({}); trying the one before it", e.trial,
                                        e.checkpoint.name, e.why));
   drop(e.checkpoint, e.why, out);
 }
 
-inline void Controller::on(const Paused& e, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::on(const Paused& e, Outcome& out) {
   if (live(e.trial, e.attempt) == nullptr) return;
   const LiveTrial run = leave(e.trial);
   if (run.phase == Phase::stopping) {  // the Stop came too late for the run, which may be held
@@ -492,7 +515,8 @@ inline void Controller::on(const Paused& e, Outcome& out) {
   state_.set_parked(e.trial, e.parked);
 }
 
-inline void Controller::on(const Finished& e, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::on(const Finished& e, Outcome& out) {
   if (live(e.trial, e.attempt) == nullptr) return;
   leave(e.trial);
   if (state_.trials()[e.trial].judged) {
@@ -505,7 +529,8 @@ inline void Controller::on(const Finished& e, Outcome& out) {
   }
 }
 
-inline void Controller::on(const Stopped& e, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::on(const Stopped& e, Outcome& out) {
   if (live(e.trial, e.attempt) == nullptr) return;
   const LiveTrial run = leave(e.trial);
   if (run.phase == Phase::stopping) {
@@ -518,7 +543,8 @@ inline void Controller::on(const Stopped& e, Outcome& out) {
   if (!interrupted_) pending_.push_front(e.trial);
 }
 
-inline void Controller::on(const Failed& e, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::on(const Failed& e, Outcome& out) {
   if (live(e.trial, e.attempt) == nullptr) return;
   const LiveTrial run = leave(e.trial);
   if (e.cause.exclude_host && !run.slot.host_name.empty()) {
@@ -541,7 +567,8 @@ inline void Controller::on(const Failed& e, Outcome& out) {
 }
 
 // What the record says already (an executor that tells it again after a restart) is not said twice.
-inline void Controller::on(const HostGained& e, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::on(const HostGained& e, Outcome& out) {
   const auto host = static_cast<std::size_t>(e.host);
   const bool joins = e.what && host == placement_.size();
   if (joins) placement_.add_host(*e.what);
@@ -553,7 +580,8 @@ inline void Controller::on(const HostGained& e, Outcome& out) {
   if (news) commit(record::HostGained{placement_.host_name(e.host)}, out);
 }
 
-inline void Controller::on(const HostLost& e, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::on(const HostLost& e, Outcome& out) {
   if (e.host < 0 || static_cast<std::size_t>(e.host) >= placement_.size()) return;
   const bool known = placement_.gone(e.host);
   placement_.remove_host(e.host, e.for_good, e.why);
@@ -564,15 +592,17 @@ inline void Controller::on(const HostLost& e, Outcome& out) {
 // --------------------------------------------------------------------------------------------------------------
 
 // The end that a run was told to come to.
-inline void Controller::end_stopped(TrialId trial, const LiveTrial& run, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::end_stopped(TrialId trial, const LiveTrial& run, Outcome& out) {
   const bool completed = run.end == TrialState::completed;
   std::optional<Cause> cause;
   if (!completed) cause = Cause{.text = run.reason, .retry = false};
   end_trial(trial, run.end, std::move(cause), out, completed && run.at_limit);
 }
 
-inline void Controller::end_trial(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out,
-                                  bool at_limit) {
+template <class Lazy>
+void BasicController<Lazy>::end_trial(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out,
+                                      bool at_limit) {
   const auto& entry = state_.trials()[trial];
   if (entry.state == TrialState::paused && entry.parked)
     out.commands.push_back(Stop{trial, entry.attempts - 1, false});  // the executor need not keep the run
@@ -583,7 +613,8 @@ inline void Controller::end_trial(TrialId trial, TrialState state, std::optional
     end_experiment(detail::format("more than {} trials failed", limit), out);
 }
 
-inline void Controller::end_experiment(const std::string& why, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::end_experiment(const std::string& why, Outcome& out) {
   ending_ = why;
   for (const TrialId trial : live_ids()) {
     auto& run = live_.at(trial);
@@ -598,7 +629,8 @@ inline void Controller::end_experiment(const std::string& why, Outcome& out) {
   pending_.clear();
 }
 
-inline void Controller::interrupt_now(Seconds now, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::interrupt_now(Seconds now, Outcome& out) {
   now_ = now;
   interrupted_ = true;
   for (const TrialId trial : live_ids()) {
@@ -609,19 +641,22 @@ inline void Controller::interrupt_now(Seconds now, Outcome& out) {
   fill(now, out);
 }
 
-inline void Controller::abandon(Seconds now, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::abandon(Seconds now, Outcome& out) {
   now_ = now;
   interrupted_ = true;
   for (const TrialId trial : live_ids()) on(Stopped{trial, attempt(trial)}, out);
   fill(now, out);
 }
 
-inline bool Controller::is_leaving(TrialId trial) const {
+template <class Lazy>
+bool BasicController<Lazy>::is_leaving(TrialId trial) const {
   const auto found = live_.find(trial);
   return found != live_.end() && found->second.phase != Phase::running;
 }
 
-inline LiveTrial Controller::leave(TrialId trial) {
+template <class Lazy>
+LiveTrial BasicController<Lazy>::leave(TrialId trial) {
   auto node = live_.extract(trial);
   LiveTrial run = std::move(node.mapped());
   placement_.release(run.slot);
@@ -629,7 +664,8 @@ inline LiveTrial Controller::leave(TrialId trial) {
   return run;
 }
 
-inline std::vector<TrialId> Controller::live_ids() const {
+template <class Lazy>
+std::vector<TrialId> BasicController<Lazy>::live_ids() const {
   std::vector<TrialId> ids;
   for (const auto& [trial, run] : live_) ids.push_back(trial);
   std::sort(ids.begin(), ids.end());
@@ -639,13 +675,15 @@ inline std::vector<TrialId> Controller::live_ids() const {
 // ---- Checkpoints
 // -------------------------------------------------------------------------------------------------------
 
-inline void Controller::keep(const CheckpointInfo& checkpoint, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::keep(const CheckpointInfo& checkpoint, Outcome& out) {
   commit(record::TrialCheckpointed{checkpoint.trial, checkpoint}, out);
   drop_superfluous(out);
 }
 
 // What the retention lets go is recorded now and deleted when the record is durable.
-inline void Controller::drop_superfluous(Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::drop_superfluous(Outcome& out) {
   for (const auto& checkpoint : retention_.take_dropped()) {
     const auto held = state_.checkpoints(checkpoint.trial);
     if (std::any_of(held.begin(), held.end(), [&](const auto& c) { return c.name == checkpoint.name; }))
@@ -653,16 +691,19 @@ inline void Controller::drop_superfluous(Outcome& out) {
   }
 }
 
-inline void Controller::drop(const CheckpointInfo& checkpoint, const std::string& why, Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::drop(const CheckpointInfo& checkpoint, const std::string& why, Outcome& out) {
   commit(record::CheckpointDropped{checkpoint.trial, checkpoint, why}, out);
 }
 
-inline void Controller::unpin(LiveTrial& run) {
+template <class Lazy>
+void BasicController<Lazy>::unpin(LiveTrial& run) {
   for (const auto& checkpoint : run.restoring) retention_.unpin(checkpoint);
   run.restoring.clear();
 }
 
-inline std::string Controller::why_pending(TrialId trial) const {
+template <class Lazy>
+std::string BasicController<Lazy>::why_pending(TrialId trial) const {
   const auto& entry = state_.trials()[trial];
   if (entry.state == TrialState::paused) return "paused by the scheduler: it waits to be chosen";
   if (entry.state != TrialState::pending) return "";

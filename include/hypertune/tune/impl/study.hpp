@@ -10,7 +10,8 @@
 
 namespace hypertune {
 
-class ErasedStudy::State {
+template <class Lazy>
+class BasicErasedStudy<Lazy>::State {
  public:
   State(SearchSpace space, Options options)
       : options_(std::move(options)), experiment_(std::move(space), options_, experiment_directory(options_), facts()) {
@@ -166,24 +167,50 @@ class ErasedStudy::State {
   Experiment experiment_;
 };
 
-HYPERTUNE_INLINE ErasedStudy::ErasedStudy(SearchSpace space, Options options)
+template <class Lazy>
+BasicErasedStudy<Lazy>::BasicErasedStudy(SearchSpace space, Options options)
     : self_(std::make_unique<State>(std::move(space), std::move(options))) {}
-HYPERTUNE_INLINE ErasedStudy::~ErasedStudy() = default;
-HYPERTUNE_INLINE std::optional<ErasedStudy::Ask> ErasedStudy::ask() { return self_->ask(); }
-HYPERTUNE_INLINE bool ErasedStudy::exhausted() const { return self_->exhausted(); }
-HYPERTUNE_INLINE Decision ErasedStudy::report(TrialId trial, Metrics metrics, std::optional<int> step) {
+template <class Lazy>
+BasicErasedStudy<Lazy>::~BasicErasedStudy() = default;
+template <class Lazy>
+auto BasicErasedStudy<Lazy>::ask() -> std::optional<Ask> {
+  return self_->ask();
+}
+template <class Lazy>
+bool BasicErasedStudy<Lazy>::exhausted() const {
+  return self_->exhausted();
+}
+template <class Lazy>
+Decision BasicErasedStudy<Lazy>::report(TrialId trial, Metrics metrics, std::optional<int> step) {
   return self_->report(trial, std::move(metrics), step);
 }
-HYPERTUNE_INLINE void ErasedStudy::tell(TrialId trial, Metrics metrics) { self_->tell(trial, std::move(metrics)); }
-HYPERTUNE_INLINE void ErasedStudy::tell(TrialId trial, double value) { self_->tell(trial, value); }
-HYPERTUNE_INLINE void ErasedStudy::tell(TrialId trial, const std::vector<double>& values) {
+template <class Lazy>
+void BasicErasedStudy<Lazy>::tell(TrialId trial, Metrics metrics) {
+  self_->tell(trial, std::move(metrics));
+}
+template <class Lazy>
+void BasicErasedStudy<Lazy>::tell(TrialId trial, double value) {
+  self_->tell(trial, value);
+}
+template <class Lazy>
+void BasicErasedStudy<Lazy>::tell(TrialId trial, const std::vector<double>& values) {
   self_->tell(trial, values);
 }
-HYPERTUNE_INLINE void ErasedStudy::tell_failed(TrialId trial, std::string why) {
+template <class Lazy>
+void BasicErasedStudy<Lazy>::tell_failed(TrialId trial, std::string why) {
   self_->tell_failed(trial, std::move(why));
 }
-HYPERTUNE_INLINE Results ErasedStudy::results() { return self_->results(); }
-HYPERTUNE_INLINE std::string ErasedStudy::objective() const { return self_->objective(); }
-HYPERTUNE_INLINE const std::filesystem::path& ErasedStudy::directory() const { return self_->directory(); }
+template <class Lazy>
+Results BasicErasedStudy<Lazy>::results() {
+  return self_->results();
+}
+template <class Lazy>
+std::string BasicErasedStudy<Lazy>::objective() const {
+  return self_->objective();
+}
+template <class Lazy>
+const std::filesystem::path& BasicErasedStudy<Lazy>::directory() const {
+  return self_->directory();
+}
 
 }  // namespace hypertune

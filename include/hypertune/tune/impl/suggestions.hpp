@@ -11,17 +11,20 @@
 
 namespace hypertune {
 
-HYPERTUNE_INLINE void Suggestions::prepare(const SearchSpace& space, const SearchGoal& goal) {
+template <class Lazy>
+void BasicSuggestions<Lazy>::prepare(const SearchSpace& space, const SearchGoal& goal) {
   searcher_.prepare(space, goal);
   name_ = searcher_.name();
 }
 
-HYPERTUNE_INLINE bool Suggestions::defer() {
+template <class Lazy>
+bool BasicSuggestions<Lazy>::defer() {
   deferred_ = !searcher_.cheap();
   return deferred_;
 }
 
-HYPERTUNE_INLINE void Suggestions::rethrow_named() const {
+template <class Lazy>
+void BasicSuggestions<Lazy>::rethrow_named() const {
   try {
     throw;
   } catch (const Error&) { throw; } catch (const std::exception& e) {
@@ -29,12 +32,14 @@ HYPERTUNE_INLINE void Suggestions::rethrow_named() const {
   } catch (...) { fail(Errc::experiment, "the searcher '{}' failed: it threw what is no std::exception", name_); }
 }
 
-HYPERTUNE_INLINE Suggestion Suggestions::compute(TrialId trial, std::uint64_t seed) {
+template <class Lazy>
+Suggestion BasicSuggestions<Lazy>::compute(TrialId trial, std::uint64_t seed) {
   Rng rng = derived_rng(seed, {static_cast<std::uint64_t>(trial), 1});
   return searcher_.suggest({.trial = trial, .rng = rng, .cancel = &closed_});
 }
 
-HYPERTUNE_INLINE void Suggestions::observe(const Observation& o) {
+template <class Lazy>
+void BasicSuggestions<Lazy>::observe(const Observation& o) {
   if (!deferred_) {
     try {
       return searcher_.observe(o);
@@ -49,7 +54,8 @@ HYPERTUNE_INLINE void Suggestions::observe(const Observation& o) {
 
 // A point may be behind by what came while it was computed: the slot that waits for it would gain nothing by waiting
 // once more. That there is none must not be: nobody would ask again.
-HYPERTUNE_INLINE bool Suggestions::fresh(const Answer& answer) const {
+template <class Lazy>
+bool BasicSuggestions<Lazy>::fresh(const Answer& answer) const {
   switch (answer.suggestion.kind) {
     case Suggestion::Kind::point: return !answer.offered || answer.told == told_;
     case Suggestion::Kind::wait: return answer.told == told_;
@@ -58,7 +64,8 @@ HYPERTUNE_INLINE bool Suggestions::fresh(const Answer& answer) const {
   return true;
 }
 
-HYPERTUNE_INLINE std::optional<Suggestion> Suggestions::suggest(TrialId trial, std::uint64_t seed) {
+template <class Lazy>
+std::optional<Suggestion> BasicSuggestions<Lazy>::suggest(TrialId trial, std::uint64_t seed) {
   if (!deferred_) {
     try {
       return compute(trial, seed);
@@ -76,18 +83,21 @@ HYPERTUNE_INLINE std::optional<Suggestion> Suggestions::suggest(TrialId trial, s
   return std::nullopt;
 }
 
-HYPERTUNE_INLINE bool Suggestions::wanted() {
+template <class Lazy>
+bool BasicSuggestions<Lazy>::wanted() {
   const std::lock_guard guard(mutex_);
   return wanted_.has_value();
 }
 
-HYPERTUNE_INLINE bool Suggestions::wait() {
+template <class Lazy>
+bool BasicSuggestions<Lazy>::wait() {
   std::unique_lock guard(mutex_);
   work_.wait(guard, [this] { return closed_ || ((wanted_ || news_.size() >= enough) && !lost_); });
   return !closed_;
 }
 
-HYPERTUNE_INLINE void Suggestions::tell_news(std::unique_lock<std::mutex>& guard, bool closed_too) {
+template <class Lazy>
+void BasicSuggestions<Lazy>::tell_news(std::unique_lock<std::mutex>& guard, bool closed_too) {
   while (!news_.empty() && (closed_too || !closed_)) {
     const Told one = std::move(news_.front());
     news_.pop_front();
@@ -97,7 +107,8 @@ HYPERTUNE_INLINE void Suggestions::tell_news(std::unique_lock<std::mutex>& guard
   }
 }
 
-HYPERTUNE_INLINE void Suggestions::tell_rest() {
+template <class Lazy>
+void BasicSuggestions<Lazy>::tell_rest() {
   std::unique_lock guard(mutex_);
   if (lost_) std::rethrow_exception(lost_);
   try {
@@ -105,7 +116,8 @@ HYPERTUNE_INLINE void Suggestions::tell_rest() {
   } catch (...) { rethrow_named(); }
 }
 
-HYPERTUNE_INLINE bool Suggestions::work() {
+template <class Lazy>
+bool BasicSuggestions<Lazy>::work() {
   std::unique_lock guard(mutex_);
   working_ = true;
   std::optional<Suggestion> suggestion;
@@ -137,18 +149,21 @@ HYPERTUNE_INLINE bool Suggestions::work() {
   return asked || error;
 }
 
-HYPERTUNE_INLINE void Suggestions::not_wanted() {
+template <class Lazy>
+void BasicSuggestions<Lazy>::not_wanted() {
   const std::lock_guard guard(mutex_);
   if (answer_) answer_->offered = true;
 }
 
-HYPERTUNE_INLINE void Suggestions::close() {
+template <class Lazy>
+void BasicSuggestions<Lazy>::close() {
   const std::lock_guard guard(mutex_);
   closed_ = true;
   work_.notify_all();
 }
 
-HYPERTUNE_INLINE bool Suggestions::at_rest(double seconds) {
+template <class Lazy>
+bool BasicSuggestions<Lazy>::at_rest(double seconds) {
   std::unique_lock guard(mutex_);
   return rest_.wait_for(guard, std::chrono::duration<double>(seconds), [this] { return !working_; });
 }

@@ -23,7 +23,8 @@ namespace hypertune {
 /// The executor's events enter the strand, a mutex, on whatever thread they come; the Controller decides; the records
 /// go to the Journal; the commands go back to the executor before the event's call returns. So a worker that reports
 /// usually has its answer without waiting for any other thread.
-class Tuner::State {
+template <class Lazy>
+class BasicTuner<Lazy>::State {
  public:
   State(SearchSpace space, std::shared_ptr<const Program> program, Options options)
       : options_(std::move(options)), program_(std::move(program)), space_(std::move(space)) {}
@@ -87,8 +88,9 @@ class Tuner::State {
 };
 
 // Decides, then takes the events that came of it. Nothing is decided once the experiment is over.
+template <class Lazy>
 template <class Decide>
-void Tuner::State::on_strand(Decide&& decide) {
+void BasicTuner<Lazy>::State::on_strand(Decide&& decide) {
   const std::lock_guard guard(strand_);
   if (over_.load(std::memory_order_relaxed)) return;
   holder_.store(std::this_thread::get_id(), std::memory_order_relaxed);
@@ -112,14 +114,16 @@ void Tuner::State::on_strand(Decide&& decide) {
   options_.executor.notify();
 }
 
-inline void Tuner::State::post(Event event) {
+template <class Lazy>
+void BasicTuner<Lazy>::State::post(Event event) {
   if (holder_.load(std::memory_order_relaxed) == std::this_thread::get_id())
     inbox_.push_back(std::move(event));
   else
     on_strand([&] { process(std::move(event)); });
 }
 
-inline void Tuner::State::process(Event event) {
+template <class Lazy>
+void BasicTuner<Lazy>::State::process(Event event) {
   const Seconds now = options_.executor.now();
   if (interrupts_.level() > 0) experiment_->controller().interrupt();  // before the next decision, not after it
   if (!gate_) {
@@ -135,7 +139,8 @@ inline void Tuner::State::process(Event event) {
 }
 
 // `now` is the time at which the decisions were made: a replay must find the same one.
-inline void Tuner::State::carry_out(Outcome& out, Seconds now) {
+template <class Lazy>
+void BasicTuner<Lazy>::State::carry_out(Outcome& out, Seconds now) {
   experiment_->write(out, now);
   // Moved out first: a command may raise events at once, which wait in the inbox, but never change this list.
   for (auto& command : out.commands) {
@@ -151,7 +156,8 @@ inline void Tuner::State::carry_out(Outcome& out, Seconds now) {
 }
 
 // Called between waits, on the thread of run().
-inline void Tuner::State::attend(Seconds now) {
+template <class Lazy>
+void BasicTuner<Lazy>::State::attend(Seconds now) {
   on_strand([&] {
     auto& controller = experiment_->controller();
     const int level = interrupts_.level();
@@ -176,7 +182,8 @@ inline void Tuner::State::attend(Seconds now) {
 }
 
 // Reports are answered while the searcher computes: its answer comes back to the strand like an event.
-inline void Tuner::State::start_asking() {
+template <class Lazy>
+void BasicTuner<Lazy>::State::start_asking() {
   if (options_.ordered || options_.executor.synchronous()) return;
   auto& suggestions = experiment_->controller().suggestions();
   if (!suggestions.defer()) return;
@@ -195,7 +202,8 @@ inline void Tuner::State::start_asking() {
 }
 
 // All is decided and recorded by now; a searcher that takes long keeps nothing but this thread.
-inline void Tuner::State::stop_asking() {
+template <class Lazy>
+void BasicTuner<Lazy>::State::stop_asking() {
   if (!asker_.joinable()) return;
   over_.store(true, std::memory_order_release);
   auto& suggestions = experiment_->controller().suggestions();
@@ -206,7 +214,8 @@ inline void Tuner::State::stop_asking() {
 }
 
 // When attend() has something to do though no event comes.
-inline Seconds Tuner::State::next_wake(Seconds now) {
+template <class Lazy>
+Seconds BasicTuner<Lazy>::State::next_wake(Seconds now) {
   Seconds wake = now + 3600;
   const std::lock_guard guard(strand_);
   if (const auto limit = experiment_->controller().state().next_time_limit()) wake = std::min(wake, *limit);
@@ -215,7 +224,8 @@ inline Seconds Tuner::State::next_wake(Seconds now) {
   return wake;
 }
 
-inline Results Tuner::State::run() {
+template <class Lazy>
+Results BasicTuner<Lazy>::State::run() {
   if (const auto& instead = detail::stand_in()) instead(options_.name, program_);
   directory_ = experiment_directory(options_);
   auto& executor = options_.executor;
@@ -280,13 +290,30 @@ inline Results Tuner::State::run() {
   return experiment_->results();
 }
 
-HYPERTUNE_INLINE Tuner::Tuner(SearchSpace space, std::shared_ptr<const Program> program, Options options)
+template <class Lazy>
+BasicTuner<Lazy>::BasicTuner(SearchSpace space, std::shared_ptr<const Program> program, Options options)
     : self_(std::make_unique<State>(std::move(space), std::move(program), std::move(options))) {}
-HYPERTUNE_INLINE Tuner::~Tuner() = default;
-HYPERTUNE_INLINE Results Tuner::run() { return self_->run(); }
-HYPERTUNE_INLINE void Tuner::stop() { self_->stop(); }
-HYPERTUNE_INLINE void Tuner::stop_now() { self_->stop_now(); }
-HYPERTUNE_INLINE const std::filesystem::path& Tuner::directory() const { return self_->directory(); }
-HYPERTUNE_INLINE std::string Tuner::why_pending(TrialId trial) { return self_->why_pending(trial); }
+template <class Lazy>
+BasicTuner<Lazy>::~BasicTuner() = default;
+template <class Lazy>
+Results BasicTuner<Lazy>::run() {
+  return self_->run();
+}
+template <class Lazy>
+void BasicTuner<Lazy>::stop() {
+  self_->stop();
+}
+template <class Lazy>
+void BasicTuner<Lazy>::stop_now() {
+  self_->stop_now();
+}
+template <class Lazy>
+const std::filesystem::path& BasicTuner<Lazy>::directory() const {
+  return self_->directory();
+}
+template <class Lazy>
+std::string BasicTuner<Lazy>::why_pending(TrialId trial) {
+  return self_->why_pending(trial);
+}
 
 }  // namespace hypertune
