@@ -1,6 +1,9 @@
 // What one suggestion costs, observations included, by how many trials the searcher knows.
 #include "support/test.hpp"
 
+#include <hypertune/search/auto.hpp>
+#include <hypertune/search/cma_es.hpp>
+#include <hypertune/search/gaussian_process.hpp>
 #include <hypertune/search/tpe.hpp>
 #include <hypertune/space/space.hpp>
 
@@ -62,4 +65,7 @@ void measure(const std::string& name, AnySearcher searcher, std::size_t objectiv
 TEST_CASE("a suggestion in 10 dimensions") {
   for (const int trials : {100, 1'000, 10'000}) measure("tpe", Tpe{}, 1, trials);
   measure("tpe, two objectives", Tpe{}, 2, 10'000);
+  for (const int trials : {100, 1'000}) measure("gp", GaussianProcess{}, 1, trials);
+  for (const int trials : {100, 1'000}) measure("auto", Auto{}, 1, trials);
+  for (const int trials : {1'000, 10'000}) measure("cma_es", CmaEs{}, 1, trials);
 }

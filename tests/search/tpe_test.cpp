@@ -364,6 +364,32 @@ TEST_CASE("a small space is gone through without repetition") {
   CHECK(seen.size() == 24);
 }
 
+TEST_CASE("tpe does not stay at an integer next to the right one") {
+  std::vector<Dim<>> dims;
+  const auto top = [](std::size_t i) { return static_cast<double>(8U << (i % 4)); };
+  for (std::size_t i = 0; i < 8; ++i)
+    dims.push_back(dim("n" + std::to_string(i), integer(1, static_cast<std::int64_t>(top(i)))));
+  const auto space = Space<>(std::move(dims)).search_space();
+  const auto value = [&](const Point& p) {
+    double sum = 0, before = 0;
+    for (std::size_t i = 0; i < 8; ++i) {
+      const double z = (p[i] - std::round(top(i) * (0.2 + 0.08 * static_cast<double>(i)))) / top(i);
+      sum += z * z * (1 + 3 * static_cast<double>(i % 3)) + 0.5 * z * before;
+      before = z;
+    }
+    return sum;
+  };
+  std::vector<double> best;
+  for (std::uint64_t seed = 0; seed < 9; ++seed) {
+    double least = infinity;
+    for (const auto& p : run(Tpe{}, space, 200, seed, {}, [&](const Point& x) { return Finished{.loss = value(x)}; }))
+      least = std::min(least, value(p));
+    best.push_back(least);
+  }
+  std::sort(best.begin(), best.end());
+  CHECK(best[4] < 0.016);  // one step away in one of the dimensions of 8 values
+}
+
 TEST_CASE("nothing throws tpe off") {
   const auto check = [](const SearchSpace& space, const std::function<Finished(const Point&)>& f, int trials = 40) {
     for (const auto& p : run(Tpe{}, space, trials, 1, {}, f)) {
