@@ -46,7 +46,7 @@ inline AutoChoice auto_choice(const SearchSpace& space, const SearchGoal& goal) 
 /// choices, conditions or several objectives. What was chosen stands in name().
 ///
 /// The rules rest on benchmarks/quality: with up to 200 trials the Gaussian process was the best or among the best on
-/// nearly all problems, by orders of magnitude where they are smooth. Where it was not, its model did not fit what is
+/// most problems, by orders of magnitude where they are smooth. Where it was not, its model did not fit what is
 /// near the best (kinks, valleys at a bound, many small basins) or had written off a branch, and it brought nothing new
 /// for many trials in a row. So while GaussianProcess::settled() says so, every other trial is TPE's, which assumes
 /// less and has seen all results, too; as soon as either finds something better it is the model's turn again.
