@@ -134,11 +134,12 @@ head_node_type: head
         self.assertEqual({m["InstanceId"] for m in self.instances()}, before)
 
     def test_what_aws_refuses_is_said_in_a_line(self):
-        self.write("c.yaml", (self.folder / "c.yaml").read_text().replace(self.image, "ami-0000000000000000f"))
+        text = (self.folder / "c.yaml").read_text()
+        self.write("c.yaml", text.replace("m5.large,", "m5.large, SubnetId: subnet-0000000000000000f,"))
         _, err = self.run_command("up", "c.yaml", "-y", code=2)
-        self.assertIn("InvalidAMIID", err)
+        self.assertIn("InvalidSubnetID.NotFound", err)
         self.assertEqual(self.instances(), [])
-        self.write("c.yaml", (self.folder / "c.yaml").read_text().replace(", ImageId: ami-0000000000000000f", ""))
+        self.write("c.yaml", text.replace(f"m5.large, ImageId: {self.image}", "m5.large"))
         self.assertIn("ImageId must name an image", self.run_command("up", "c.yaml", "-y", code=2)[1])
         self.environment["PATH"] = "/nowhere"
         self.assertIn("needs the AWS command line", self.run_command("up", "c.yaml", "-y", code=2)[1])
