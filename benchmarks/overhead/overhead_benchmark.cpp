@@ -109,8 +109,10 @@ void print(const char* name, const Figures& f) {
   std::fflush(stdout);
 }
 
-long long trials_by_threads(const std::filesystem::path& folder, long long trials) {
+long long trials_by_threads(const std::filesystem::path& folder, long long trials,
+                            ht::AnySearcher search = ht::Random{}) {
   auto o = options(folder);
+  o.search = std::move(search);
   o.samples = trials;
   const auto results = ht::tune(space(), [](Config config) { return config.x; }, o);
   return static_cast<long long>(results.size());
@@ -119,6 +121,7 @@ long long trials_by_threads(const std::filesystem::path& folder, long long trial
 long long asha(const std::filesystem::path& folder, long long trials, ht::AnyExecutor executor, int max) {
   auto o = options(folder);
   o.samples = trials;
+  o.search = ht::Random{};
   o.schedule = ht::Asha{.grace = 1, .max = max, .reduction = 3};
   o.executor = std::move(executor);
   const auto results = max > 27 ? ht::tune(space(), reports_1000, o) : ht::tune(space(), reports_27, o);
@@ -132,6 +135,12 @@ long long asha(const std::filesystem::path& folder, long long trials, ht::AnyExe
 TEST_CASE("no-op trials a second, by threads, journal on", "[overhead][trials]") {
   const auto f = in_child([](const auto& folder) { return trials_by_threads(folder, 20000); });
   print("no-op trials by threads", f);
+  CHECK(f.count == 20000);
+}
+
+TEST_CASE("no-op trials a second with a model: suggestions come from a thread of their own", "[overhead][model]") {
+  const auto f = in_child([](const auto& folder) { return trials_by_threads(folder, 20000, ht::CmaEs{}); });
+  print("no-op trials by threads, cma_es", f);
   CHECK(f.count == 20000);
 }
 

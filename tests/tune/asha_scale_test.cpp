@@ -23,6 +23,7 @@ TEST_CASE("asha with up to 500 simulated workers scales near linearly") {
   for (const int workers : {1, 10, 100, 500}) {
     TemporaryDirectory directory(TemporaryDirectory::memory());
     ht::Options o;
+    o.search = ht::Random{};
     o.samples = 6000;
     o.schedule = ht::Asha{.max = 9};
     // Steps last as differently as in the paper's simulations: by configuration, and by chance.

@@ -42,6 +42,7 @@ struct Listener {
 
 ht::Options options(const TemporaryDirectory& directory) {
   ht::Options o;
+  o.search = ht::Random{};
   o.samples = 8;
   o.output = directory.path() / "study";
   o.display = ht::Display::quiet;
@@ -168,6 +169,7 @@ TEST_CASE("the live display prefers what keeps the constraints") {
 TEST_CASE("checkpoints of what breaks a constraint are not the best ones") {
   TemporaryDirectory directory;
   ht::Options o;
+  o.search = ht::Random{};
   o.samples = 40;
   o.seed = 3;
   o.metric = "value";

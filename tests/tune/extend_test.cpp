@@ -26,6 +26,7 @@ const auto half_line = ht::space<Config>(ht::dim("x", &Config::x, ht::uniform(0.
 
 ht::Options options(const TemporaryDirectory& directory) {
   ht::Options o;
+  o.search = ht::Random{};
   o.name = "extended";
   o.samples = 12;
   o.output = directory.path() / "run";

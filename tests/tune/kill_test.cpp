@@ -64,6 +64,7 @@ class Log {
 
 ht::Options options(const std::filesystem::path& directory) {
   ht::Options o;
+  o.search = ht::Random{};
   o.name = "kill";
   o.samples = 24;
   o.executor = ht::threads(4);

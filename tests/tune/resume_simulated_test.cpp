@@ -73,6 +73,7 @@ ht::Options options(const Case& c, const std::filesystem::path& output) {
   ht::Options o;
   o.name = "simulated";
   o.samples = c.samples;
+  o.search = ht::Random{};
   o.schedule = c.schedule;
   o.executor = ht::simulated(c.machines);
   o.max_failures = 2;

@@ -27,7 +27,11 @@ const auto space = ht::space<Config>(ht::dim("x", &Config::x, ht::uniform(-1.0, 
                                      ht::dim("layers", &Config::layers, ht::integer(1, 4)));
 
 ht::Options options(const TemporaryDirectory& directory) {
-  return {.name = "test", .samples = 20, .output = directory.path() / "run", .display = ht::Display::quiet};
+  return {.name = "test",
+          .samples = 20,
+          .search = ht::Random{},
+          .output = directory.path() / "run",
+          .display = ht::Display::quiet};
 }
 
 double square(const Config& c) { return c.x * c.x; }

@@ -8,7 +8,7 @@
 #include <hypertune/record/record.hpp>
 #include <hypertune/schedule/fifo.hpp>
 #include <hypertune/schedule/scheduler.hpp>
-#include <hypertune/search/random.hpp>
+#include <hypertune/search/default_searcher.hpp>
 #include <hypertune/search/searcher.hpp>
 #include <hypertune/tune/policies.hpp>
 #include <hypertune/tune/stop.hpp>
@@ -46,7 +46,7 @@ struct BasicOptions {
   std::vector<MetricBound> constraints = {};
 
   std::int64_t samples = 0;  ///< trials to run (times the grid's size); 0: what the searcher has (a grid)
-  AnySearcher search = Random{};
+  AnySearcher search = default_searcher();  ///< who proposes configurations: Auto, which chooses what fits
   AnyScheduler schedule = Fifo{};
   Resources resources = {};                                    ///< of each trial
   std::function<Resources(const Params&)> resources_for = {};  ///< … or as a function of its parameters

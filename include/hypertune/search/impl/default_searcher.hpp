@@ -1,0 +1,11 @@
+// Which searcher is the default.
+#pragma once
+
+#include <hypertune/search/auto.hpp>
+#include <hypertune/search/default_searcher.hpp>
+
+namespace hypertune {
+
+HYPERTUNE_INLINE AnySearcher default_searcher() { return Auto{}; }
+
+}  // namespace hypertune
