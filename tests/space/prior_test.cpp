@@ -1,6 +1,7 @@
 // The user's beliefs about where the best values lie.
 #include "support/test.hpp"
 
+#include <hypertune/search/random.hpp>
 #include <hypertune/space/space.hpp>
 
 #include <cmath>
@@ -55,6 +56,22 @@ TEST_CASE("a prior is a density over the unit cube: its mean over uniform draws 
     sum += std::exp(log_density);
   }
   CHECK(sum / n == Approx(1).margin(0.03));
+}
+
+TEST_CASE("random search draws by the prior, and evenly without one") {
+  const SearchSpace sure = space(dim("x", uniform(0, 1)).prior(0.2, 0.01)), even = space(dim("x", uniform(0, 1)));
+  Random searcher;
+  const auto near = [&](const SearchSpace& searched) {
+    searcher.prepare(searched, {});
+    int count = 0;
+    for (TrialId trial = 0; trial < 1000; ++trial) {
+      Rng rng = derived_rng(1, {static_cast<std::uint64_t>(trial)});
+      count += std::fabs(searcher.suggest({.trial = trial, .rng = rng}).point[0] - 0.2) < 0.05;
+    }
+    return count;
+  };
+  CHECK(near(sure) > 990);
+  CHECK(near(even) == Approx(100).margin(40));
 }
 
 TEST_CASE("draws of the prior follow its density") {

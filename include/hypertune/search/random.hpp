@@ -8,12 +8,15 @@
 
 namespace hypertune {
 
-/// Draws every configuration from the space's prior, independently of all others. Never exhausted.
+/// Draws every configuration independently of all others: evenly over the space, or by the user's priors over the
+/// optimum where there are any. Never exhausted.
 struct Random {
   std::optional<SearchSpace> space_{};
 
   void prepare(const SearchSpace& space, const SearchGoal&) { space_ = space; }
-  Suggestion suggest(const Ask& ask) { return space_->sample(ask.rng); }
+  Suggestion suggest(const Ask& ask) {
+    return space_->has_prior() ? space_->sample_prior(ask.rng) : space_->sample(ask.rng);
+  }
   void observe(const Observation&) {}
   std::string name() const { return "random"; }
   static constexpr bool cheap = true;
