@@ -8,10 +8,13 @@
 #include <hypertune/schedule/median_stopping.hpp>
 #include <hypertune/schedule/mo_asha.hpp>
 #include <hypertune/schedule/patience.hpp>
+#include <hypertune/schedule/pb2.hpp>
 #include <hypertune/schedule/pbt.hpp>
 #include <hypertune/schedule/percentile.hpp>
 #include <hypertune/schedule/racing.hpp>
+#include <hypertune/schedule/replay.hpp>
 #include <hypertune/schedule/successive_halving.hpp>
+#include <hypertune/space/space.hpp>
 
 using namespace hypertune;
 using hypertune_test::check_scheduler;
@@ -67,8 +70,25 @@ TEST_CASE("pbt keeps the laws of a scheduler") {
                   {.measure_cost = false});
   check_scheduler([] { return Pbt{.max = 1}; }, {.measure_cost = false});
 }
+TEST_CASE("pb2 keeps the laws of a scheduler") {
+  check_scheduler([] { return Pb2{.interval = 25}; }, {.measure_cost = false});
+  check_scheduler([] { return Pb2{.interval = 10, .max = 40, .quantile = 0.5, .history = 20, .population = 8}; },
+                  {.never_idle = false, .measure_cost = false});
+}
+TEST_CASE("replay keeps the laws of a scheduler") {
+  const auto searched = space(dim("x", uniform(0.0, 1.0))).search_space();
+  const auto replay = [&](std::vector<int> starts, int max) {
+    Replay made{.schedule = {}, .max = max};
+    for (const int from : starts) made.schedule.push_back({from, {{"x", 0.01 * from}}});
+    made.prepare(searched, std::uint64_t{1});
+    return made;
+  };
+  check_scheduler([&] { return replay({0}, 0); }, {.measure_cost = false});
+  check_scheduler([&] { return replay({0, 7, 20, 21}, 50); }, {.measure_cost = false});
+}
 TEST_CASE("mo_asha keeps the laws of a scheduler") {
   check_scheduler([] { return MoAsha{.history = 30}; });
+  check_scheduler([] { return MoAsha{}; }, {.measure_cost = false});
   check_scheduler([] { return MoAsha{.grace = 2, .max = 50, .reduction = 4, .history = 50}; }, {.measure_cost = false});
 }
 TEST_CASE("synchronous successive halving keeps the laws of a scheduler and ends by itself") {

@@ -171,7 +171,12 @@ TEST_CASE("hyper_sched explores while there is time, then trains the best ones, 
 }
 
 TEST_CASE("the epsilon net ranks front after front, and spreads over each") {
-  using detail::epsilon_net_rank;
+  const auto epsilon_net_rank = [](const std::vector<detail::LossVector>& all, std::size_t target) {
+    std::size_t quota = 1;
+    while (!detail::among_first(all, target, quota)) ++quota;
+    for (std::size_t more = quota; more < all.size() + 2; ++more) CHECK(detail::among_first(all, target, more));
+    return quota - 1;
+  };
   const std::vector<detail::LossVector> points{{0, 10}, {10, 0}, {5, 5}, {1, 9}, {6, 6}, {11, 11}};
   CHECK(epsilon_net_rank(points, 0) == 0);  // the smallest first loss
   CHECK(epsilon_net_rank(points, 1) == 1);  // the farthest from it
@@ -182,6 +187,66 @@ TEST_CASE("the epsilon net ranks front after front, and spreads over each") {
   const double nan = std::numeric_limits<double>::infinity();
   CHECK(epsilon_net_rank({{1, nan}, {2, 2}, {nan, nan}}, 0) == 1);
   CHECK(epsilon_net_rank({{1, nan}, {2, 2}, {nan, nan}}, 2) == 2);
+}
+
+TEST_CASE("who is among the first is as by sorting all fronts out") {
+  // The definition, word for word: fronts one after the other, each as its net grows.
+  const auto ranked = [](const std::vector<detail::LossVector>& points) {
+    std::vector<std::size_t> left, order;
+    for (std::size_t i = 0; i < points.size(); ++i) left.push_back(i);
+    while (!left.empty()) {
+      std::vector<std::size_t> front, rest;
+      for (const auto i : left) {
+        const bool beaten =
+            std::any_of(left.begin(), left.end(), [&](auto j) { return detail::dominates(points[j], points[i]); });
+        (beaten ? rest : front).push_back(i);
+      }
+      std::vector<double> low(points[0].size(), 1e9), high(points[0].size(), -1e9);
+      for (const auto i : front)
+        for (std::size_t k = 0; k < low.size(); ++k) {
+          low[k] = std::min(low[k], points[i][k]);
+          high[k] = std::max(high[k], points[i][k]);
+        }
+      std::vector<std::size_t> net;
+      while (net.size() < front.size()) {
+        std::size_t next = points.size();
+        double farthest = -1;
+        for (const auto i : front) {
+          if (std::find(net.begin(), net.end(), i) != net.end()) continue;
+          double nearest = net.empty() ? -points[i][0] : 1e18;
+          for (const auto j : net) {
+            double sum = 0;
+            for (std::size_t k = 0; k < low.size(); ++k)
+              if (high[k] > low[k]) sum += std::pow((points[i][k] - points[j][k]) / (high[k] - low[k]), 2);
+            nearest = std::min(nearest, sum);
+          }
+          if (next == points.size() || nearest > farthest) {
+            farthest = nearest;
+            next = i;
+          }
+        }
+        net.push_back(next);
+      }
+      order.insert(order.end(), net.begin(), net.end());
+      left = std::move(rest);
+    }
+    return order;
+  };
+  Rng rng(11);
+  for (int round = 0; round < 300; ++round) {
+    const std::size_t n = 1 + static_cast<std::size_t>(uniform01(rng) * 40),
+                      m = 1 + static_cast<std::size_t>(round % 3);
+    std::vector<detail::LossVector> points(n, detail::LossVector(m));
+    // Values that are exact in binary, so that both ways to write a distance say the same; some of them equal.
+    for (auto& point : points)
+      for (double& loss : point) loss = std::floor(uniform01(rng) * (round % 2 == 0 ? 1024 : 4));
+    const auto order = ranked(points);
+    for (std::size_t place = 0; place < n; ++place) {
+      INFO("round " << round << ", place " << place);
+      if (place > 0) CHECK_FALSE(detail::among_first(points, order[place], place));
+      CHECK(detail::among_first(points, order[place], place + 1));
+    }
+  }
 }
 
 TEST_CASE("mo_asha keeps both ends of the front, asha by the first loss only one") {

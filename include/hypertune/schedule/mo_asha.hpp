@@ -32,65 +32,80 @@ inline bool dominates(const LossVector& a, const LossVector& b) {
 /// The order of `points` from the best on: by fronts of nondominated ones (Deb et al. 2002), and within a front as an
 /// epsilon net grows (Salinas et al. 2021): the one with the smallest first loss, then always the one farthest from all
 /// chosen before, so that every part of the front is near to one that ranks high. Losses are scaled to the front's
-/// ranges. Points with an infinite loss come last. Stops once `target` is placed and returns its place, from 0.
-inline std::size_t epsilon_net_rank(const std::vector<LossVector>& points, std::size_t target) {
-  std::vector<std::size_t> left;
+/// ranges. Points with an infinite loss come last. Whether `target` is among the first `quota`: O(n log n) and one
+/// comparison with each other point for most, as those that stand behind are soon found to.
+inline bool among_first(const std::vector<LossVector>& points, std::size_t target, std::size_t quota) {
   const auto finite = [&](std::size_t i) {
     return std::all_of(points[i].begin(), points[i].end(), [](double v) { return std::isfinite(v); });
   };
-  std::size_t placed = 0;
+  std::vector<std::size_t> order;
   for (std::size_t i = 0; i < points.size(); ++i)
-    if (finite(i)) left.push_back(i);
+    if (finite(i)) order.push_back(i);
   if (!finite(target)) {  // after all that are finite, in the order of arrival
-    placed = left.size();
-    for (std::size_t i = 0; i < target; ++i) placed += !finite(i);
-    return placed;
+    std::size_t place = order.size();
+    for (std::size_t i = 0; i < target; ++i) place += !finite(i);
+    return place < quota;
   }
-  for (;;) {
-    std::vector<std::size_t> front, rest;
-    for (const std::size_t i : left) {
-      const bool beaten =
-          std::any_of(left.begin(), left.end(), [&](std::size_t j) { return dominates(points[j], points[i]); });
-      (beaten ? rest : front).push_back(i);
-    }
-    if (std::find(front.begin(), front.end(), target) == front.end()) {
-      placed += front.size();
-      left = std::move(rest);
-      continue;
-    }
-    const std::size_t dimensions = points[target].size();
-    LossVector low(dimensions, std::numeric_limits<double>::infinity()), high(dimensions, -low.front());
-    for (const std::size_t i : front)
-      for (std::size_t k = 0; k < dimensions; ++k) {
-        low[k] = std::min(low[k], points[i][k]);
-        high[k] = std::max(high[k], points[i][k]);
-      }
-    const auto distance = [&](std::size_t i, std::size_t j) {
-      double sum = 0;
-      for (std::size_t k = 0; k < dimensions; ++k) {
-        const double width = high[k] / 2 - low[k] / 2;
-        const double d = width > 0 ? (points[i][k] / 2 - points[j][k] / 2) / width : 0;
-        sum += d * d;
-      }
-      return sum;
+  // Whoever beats it stands before it.
+  std::size_t beaten_by = 0;
+  for (const std::size_t i : order)
+    if (dominates(points[i], points[target]) && ++beaten_by >= quota) return false;
+  // In lexicographic order nobody is beaten by one that comes later: each goes to the first front where nobody beats it
+  // (Zhang et al., "An Efficient Approach to Nondominated Sorting", 2015).
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t i, std::size_t j) { return points[i] != points[j] ? points[i] < points[j] : i < j; });
+  std::vector<std::vector<std::size_t>> fronts;
+  std::size_t home = 0;
+  for (const std::size_t i : order) {
+    const auto beaten_in = [&](const std::vector<std::size_t>& front) {
+      return std::any_of(front.rbegin(), front.rend(), [&](std::size_t j) { return dominates(points[j], points[i]); });
     };
-    std::vector<double> nearest(front.size(), std::numeric_limits<double>::infinity());
-    std::vector<bool> chosen(front.size(), false);
-    std::size_t next = 0;
-    for (std::size_t i = 1; i < front.size(); ++i)
-      if (points[front[i]].front() < points[front[next]].front()) next = i;
-    for (;; ++placed) {
-      if (front[next] == target) return placed;
-      chosen[next] = true;
-      std::size_t farthest = front.size();
-      for (std::size_t i = 0; i < front.size(); ++i) {
-        if (chosen[i]) continue;
-        nearest[i] = std::min(nearest[i], distance(front[i], front[next]));
-        if (farthest == front.size() || nearest[i] > nearest[farthest]) farthest = i;
-      }
-      next = farthest;
-    }
+    // All that beats a member of a front is in the fronts before it: the first free one is found by halving.
+    const auto free = std::partition_point(fronts.begin(), fronts.end(), beaten_in);
+    const auto place = static_cast<std::size_t>(free - fronts.begin());
+    if (place == fronts.size()) fronts.emplace_back();
+    fronts[place].push_back(i);
+    if (i == target) home = place;
   }
+  std::size_t placed = 0;
+  for (std::size_t f = 0; f < home; ++f) placed += fronts[f].size();
+  std::vector<std::size_t>& front = fronts[home];
+  if (placed >= quota) return false;
+  if (placed + front.size() <= quota) return true;
+  std::sort(front.begin(), front.end());
+  const std::size_t dimensions = points[target].size();
+  LossVector low(dimensions, std::numeric_limits<double>::infinity()), high(dimensions, -low.front());
+  for (const std::size_t i : front)
+    for (std::size_t k = 0; k < dimensions; ++k) {
+      low[k] = std::min(low[k], points[i][k]);
+      high[k] = std::max(high[k], points[i][k]);
+    }
+  const auto distance = [&](std::size_t i, std::size_t j) {
+    double sum = 0;
+    for (std::size_t k = 0; k < dimensions; ++k) {
+      const double width = high[k] / 2 - low[k] / 2;
+      const double d = width > 0 ? (points[i][k] / 2 - points[j][k] / 2) / width : 0;
+      sum += d * d;
+    }
+    return sum;
+  };
+  std::vector<double> nearest(front.size(), std::numeric_limits<double>::infinity());
+  std::vector<bool> chosen(front.size(), false);
+  std::size_t next = 0;
+  for (std::size_t i = 1; i < front.size(); ++i)
+    if (points[front[i]].front() < points[front[next]].front()) next = i;
+  for (; placed < quota; ++placed) {
+    if (front[next] == target) return true;
+    chosen[next] = true;
+    std::size_t farthest = front.size();
+    for (std::size_t i = 0; i < front.size(); ++i) {
+      if (chosen[i]) continue;
+      nearest[i] = std::min(nearest[i], distance(front[i], front[next]));
+      if (farthest == front.size() || nearest[i] > nearest[farthest]) farthest = i;
+    }
+    next = farthest;
+  }
+  return false;
 }
 
 }  // namespace detail
@@ -100,8 +115,8 @@ inline std::size_t epsilon_net_rank(const std::vector<LossVector>& points, std::
 /// rung if it is among the best 1/reduction of those that came there so far when these are ordered by nondominated
 /// sorting and, within a front, by an epsilon-net, which keeps every part of the front. With one objective it is Asha.
 ///
-/// A trial with a NaN or infinite loss never goes past a rung where there is one without. A report at a rung costs
-/// O(n^2) in the number of trials that count there: the last `history` of them.
+/// A trial with a NaN or infinite loss never goes past a rung where there is one without. A report at a rung costs some
+/// microseconds for the `history` trials that count there, the last ones.
 struct MoAsha {
   int grace = 1;      ///< steps that every trial gets, at least
   int max = 81;       ///< steps after which a trial is complete
@@ -159,7 +174,7 @@ struct MoAsha {
     if (!finite(losses)) return std::none_of(rung.losses.begin(), rung.losses.end(), finite);
     // Equals are not told apart: all stand where the first of them does.
     const auto first = std::find(rung.losses.begin(), rung.losses.end(), losses);
-    return detail::epsilon_net_rank(rung.losses, static_cast<std::size_t>(first - rung.losses.begin())) < quota;
+    return detail::among_first(rung.losses, static_cast<std::size_t>(first - rung.losses.begin()), quota);
   }
 };
 
