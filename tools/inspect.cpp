@@ -149,7 +149,6 @@ int export_results(const ExportArguments& arguments) {
     return exit_done;
   }
   const Results results = Results::read(arguments.directory);
-  const TrialId scheduled = arguments.schedule && arguments.trial < 0 ? results.best().trial : arguments.trial;
   std::ofstream file;
   if (!arguments.output.empty()) {
     file.open(arguments.output);
@@ -162,7 +161,7 @@ int export_results(const ExportArguments& arguments) {
       fmt::print("{}", piece);
   };
   if (arguments.schedule)
-    out(schedule_json(results.schedule(scheduled)));
+    out(schedule_json(arguments.trial < 0 ? results.schedule(results.best()) : results.schedule(arguments.trial)));
   else if (arguments.format == "json")
     results.write_json(out, true);
   else

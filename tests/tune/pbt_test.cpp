@@ -46,6 +46,7 @@ struct Toy {
 
 ht::Options options(const std::filesystem::path& output) {
   ht::Options o;
+  o.search = ht::Random{};
   o.name = "pbt";
   o.metric = "q";
   o.mode = ht::Mode::maximize;
@@ -153,6 +154,40 @@ TEST_CASE("a trial's schedule is the line of configurations that led to its stat
     CHECK(replayed.trial(0).params == trial.params);
     CHECK(replayed.schedule(0).size() == schedule.size());
   }
+}
+
+TEST_CASE("the schedule of the best is the line that led to its best report, not to what became of it") {
+  // The best report of trial 0 is its first: it takes over a state of trial 1, which is worse by then in any case.
+  TemporaryDirectory directory(TemporaryDirectory::memory());
+  ht::Results results(directory.path());
+  std::int64_t number = 0;
+  const auto add = [&](ht::record::Any what) {
+    results.add({.sequence = ++number, .time = 1.0 * number, .what = std::move(what)});
+  };
+  ht::record::ExperimentStarted started;
+  started.objectives = {ht::maximize("q")};
+  add(started);
+  const ht::Params first{{"h0", 0.1}, {"h1", 0.2}}, second{{"h0", 0.3}, {"h1", 0.4}}, third{{"h0", 0.5}, {"h1", 0.6}};
+  add(ht::record::TrialCreated{0, {0.1, 0.2}, first, false});
+  add(ht::record::TrialCreated{1, {0.3, 0.4}, second, false});
+  for (int step = 0; step < 4; ++step) {
+    add(ht::record::TrialReported{0, 0, step, {{"q", 9.0 - step}}});
+    add(ht::record::TrialReported{1, 0, step, {{"q", 1.0 + step}}});
+  }
+  add(ht::record::TrialMutated{
+      0, 1, ht::CheckpointInfo{.trial = 1, .steps = 4, .name = "4", .bytes = 1, .digest = "d"}, {0.5, 0.6}, third});
+  for (int step = 4; step < 6; ++step) add(ht::record::TrialReported{0, 1, step, {{"q", 2.0}}});
+  const auto best = results.best();
+  REQUIRE(best.trial == 0);
+  CHECK(best.best->step == 0);
+  CHECK(results.schedule(best) == std::vector<ht::ScheduleEntry>{{0, first, 0}});
+  CHECK(results.schedule(0) == std::vector<ht::ScheduleEntry>{{0, second, 1}, {4, third, 0}});
+  // A better one since then: the line of now, as far as it had come.
+  add(ht::record::TrialReported{0, 1, 6, {{"q", 20.0}}});
+  CHECK(results.schedule(results.best()) == results.schedule(0));
+  add(ht::record::TrialMutated{
+      0, 1, ht::CheckpointInfo{.trial = 1, .steps = 7, .name = "7", .bytes = 1, .digest = "d"}, {0.1, 0.2}, first});
+  CHECK(results.schedule(results.best()) == std::vector<ht::ScheduleEntry>{{0, second, 1}, {4, third, 0}});
 }
 
 TEST_CASE("a donor's checkpoint never vanishes before it is not needed any more, however little is kept") {

@@ -8,6 +8,7 @@
 #include <hypertune/record/results.hpp>
 #include <hypertune/record/sqlite.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <ctime>
@@ -193,6 +194,7 @@ class Export {
       append_json(json, value);
       attribute(id, name, json);
     }
+    write_constraints(trial.trial);
     attribute(id, "hypertune:state", detail::format("\"{}\"", to_string(trial.state)));
     attribute(id, "hypertune:steps", std::to_string(trial.steps));
     if (trial.failure_count() > 0) attribute(id, "hypertune:failures", std::to_string(trial.failure_count()));
@@ -201,6 +203,20 @@ class Export {
       append_json(json, trial.cause->text);
       attribute(id, "hypertune:cause", json);
     }
+  }
+
+  // As Optuna keeps them: above 0 is violated. A trial without them counts as infeasible, so one that is not known
+  // whole has none.
+  void write_constraints(TrialId trial) {
+    std::string json;
+    for (const double excess : results_.excesses(trial)) {
+      if (std::isnan(excess)) return;
+      append_json(json += json.empty() ? "[" : ", ", std::clamp(excess, -1e308, 1e308));
+    }
+    if (json.empty()) return;
+    constraints_.bind(1, trial + 1);
+    constraints_.bind_text(2, json += "]");
+    constraints_.run();
   }
 
   void attribute(std::int64_t trial, std::string_view key, std::string_view json) {
@@ -262,6 +278,8 @@ class Export {
       db_, "INSERT INTO trial_params (trial_id, param_name, param_value, distribution_json) VALUES (?1, ?2, ?3, ?4)"};
   Lazy value_{db_, "INSERT INTO trial_values (trial_id, objective, value, value_type) VALUES (?1, ?2, ?3, ?4)"};
   Lazy attribute_{db_, "INSERT OR REPLACE INTO trial_user_attributes (trial_id, key, value_json) VALUES (?1, ?2, ?3)"};
+  Lazy constraints_{db_,
+                    "INSERT INTO trial_system_attributes (trial_id, key, value_json) VALUES (?1, 'constraints', ?2)"};
   Lazy report_{db_,
                "INSERT OR REPLACE INTO trial_intermediate_values "
                "(trial_id, step, intermediate_value, intermediate_value_type) VALUES (?1, ?2, ?3, ?4)"};
@@ -275,8 +293,9 @@ class Export {
 ///
 /// Completed trials are COMPLETE with their best value (with several objectives: those of the last report), stopped
 /// ones PRUNED, failed ones and those without a value FAIL; reports are intermediate values, the other metrics of the
-/// last report user attributes. Distributions come from the space as recorded, or from the recorded values where Optuna
-/// has no such domain (normal, derived). Errors: `usage` (`file` exists already), `input` (no experiment there), `io`.
+/// last report user attributes, what is known of constraints Optuna's own. Distributions come from the space as
+/// recorded, or from the recorded values where Optuna has no such domain (normal, derived). Errors: `usage` (`file`
+/// exists already), `input` (no experiment there), `io`.
 inline void export_optuna(const std::filesystem::path& directory, const std::filesystem::path& file,
                           std::string_view study = {}) {
   if (std::filesystem::exists(file))

@@ -107,6 +107,12 @@ class BasicResults {
   /// of others (population based training); then theirs before it. Replay trains by it again. Error of kind `usage` if
   /// there is no such trial.
   std::vector<ScheduleEntry> schedule(TrialId trial) const;
+  /// The same for the state that a trial had at its best report, `schedule(best())`: it may have taken over another's
+  /// since.
+  std::vector<ScheduleEntry> schedule(const TrialResult& trial) const;
+
+  /// By how much a trial breaks each constraint on metrics, by the last value of each: above 0 it does, NaN: not known.
+  std::vector<double> excesses(TrialId trial) const;
 
   /// The trials as an aligned table, best first.
   std::string table(const TableOptions& options = {}) const;
@@ -133,6 +139,7 @@ class BasicResults {
   std::string counts_text() const;
   std::string last_cause() const;
   TrialResult result(const TrialData& data, const Objective& objective) const;
+  std::vector<ScheduleEntry> schedule(const TrialData& data, const detail::LineNode* line) const;
   std::optional<BestReport> best_of(const TrialData& data, const Objective& objective) const;
   std::optional<std::uint32_t> name_of(std::string_view name) const;
   std::uint32_t intern(const std::string& name);

@@ -67,6 +67,14 @@ struct LineNode {
   std::shared_ptr<const LineNode> parent;
 };
 
+/// The line by which a trial came to its best report, where it has taken over another's state since.
+struct BestLine {
+  BestLine(std::shared_ptr<const LineNode> by, double best, int at) : line(std::move(by)), value(best), step(at) {}
+  std::shared_ptr<const LineNode> line;
+  double value;
+  int step;
+};
+
 struct TrialData {
   TrialId id = -1;
   std::int64_t first_record = 0, last_record = 0;
@@ -80,6 +88,7 @@ struct TrialData {
   std::string checkpoints;    // Encoder::put(CheckpointInfo), one after the other
   std::shared_ptr<const Cause> cause;
   std::shared_ptr<const LineNode> line;  // none until it takes over another's state, or another its
+  std::shared_ptr<const BestLine> best_line;
   std::vector<MetricData> metrics;
   std::vector<double> excesses;  // of the constraints, as last known; empty without any
 

@@ -18,7 +18,7 @@ namespace hypertune {
 /// configuration and no other, and the scheduler:
 /// ```cpp
 /// const auto found = ht::Results::read("runs/pbt");
-/// const ht::Replay replay{.schedule = found.schedule(found.best().trial), .max = 200};
+/// const ht::Replay replay{.schedule = found.schedule(found.best()), .max = 200};
 /// options.search = replay; options.schedule = replay;   // options.samples: how often
 /// ```
 /// With `samples` above 1 the same is trained so often, each with a seed of its own. A trial must save its state.

@@ -230,6 +230,9 @@ void BasicResults<Lazy>::take(TrialData& trial, const record::TrialMutated& even
   TrialData* donor = find(event.donor);
   if (donor == nullptr) return;                     // not this program's
   if (!donor->line) donor->line = line_of(*donor);  // shared by all who take over from it
+  if (const auto best = info_.objectives.empty() ? std::nullopt : best_of(trial, info_.objectives.front());
+      best && !(trial.best_line && trial.best_line->value == best->value && trial.best_line->step == best->step))
+    trial.best_line = std::make_shared<const detail::BestLine>(line_of(trial), best->value, best->step);
   detail::Encoder(trial.configuration).put(event.point, event.params);
   trial.configuration.shrink_to_fit();
   trial.line =
@@ -239,14 +242,35 @@ template <class Lazy>
 std::vector<ScheduleEntry> BasicResults<Lazy>::schedule(TrialId id) const {
   const auto* data = find(id);
   if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", id, trials_.size());
+  return schedule(*data, data->line.get());
+}
+HYPERTUNE_INLINE std::vector<ScheduleEntry> Results::schedule(const TrialResult& trial) const {
+  if (!trial.best) return schedule(trial.trial);
+  const auto* data = find(trial.trial);
+  if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", trial.trial, trials_.size());
+  const auto& before = data->best_line;
+  const bool since = before && before->value == trial.best->value && before->step == trial.best->step;
+  auto entries = schedule(*data, since ? before->line.get() : data->line.get());
+  std::erase_if(entries, [&](const ScheduleEntry& entry) { return entry.from_step > trial.best->step; });
+  return entries;
+}
+HYPERTUNE_INLINE std::vector<double> Results::excesses(TrialId id) const {
+  const auto* data = find(id);
+  if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", id, trials_.size());
+  auto excesses = data->excesses;
+  excesses.resize(info_.constraints.size(), detail::unknown_excess);
+  return excesses;
+}
+HYPERTUNE_INLINE std::vector<ScheduleEntry> Results::schedule(const TrialData& data,
+                                                              const detail::LineNode* line) const {
   std::vector<ScheduleEntry> entries;
   const auto add = [&](int from, TrialId trial, const std::string& configuration) {
     entries.push_back({from, detail::Decoder(configuration).configuration().second, trial});
   };
-  if (!data->line) add(0, id, data->configuration);
+  if (line == nullptr) add(0, data.id, data.configuration);
   // Back in time: of each ancestor only what came before its state was taken over counts.
   int before = std::numeric_limits<int>::max();
-  for (const auto* node = data->line.get(); node != nullptr; node = node->parent.get())
+  for (const auto* node = line; node != nullptr; node = node->parent.get())
     if (node->from < before) add(before = node->from, node->trial, node->configuration);
   std::reverse(entries.begin(), entries.end());
   return entries;
