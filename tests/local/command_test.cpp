@@ -43,6 +43,15 @@ TEST_CASE("report lines: JSON as programs print it, and what is none") {
   CHECK(std::isnan(line->metrics[1].second));
   CHECK(std::isinf(line->metrics[2].second));
   CHECK(line->metrics[4].second == 1);
+  // null is what JSON makes of NaN; no step and no checkpoint are none.
+  const auto nothing = local::parse_report_line(R"({"step": null, "acc": null, "checkpoint": null})");
+  REQUIRE(nothing);
+  CHECK_FALSE(nothing->step);
+  CHECK_FALSE(nothing->checkpoint);
+  REQUIRE(nothing->metrics.size() == 1);
+  CHECK(nothing->metrics[0].first == "acc");
+  CHECK(std::isnan(nothing->metrics[0].second));
+  CHECK_FALSE(local::parse_report_line(R"({"step": null})"));
   for (const char* other :
        {"", "acc 3", "{", "{}", "[1]", R"({"a": })", R"({"a": 1} x)", R"({"step": -1, "a": 1})", R"({"a": "b"})",
         R"({"step": 1.5, "a": 2})", R"({"a": 1)", R"({"a": 0x1})", R"({"a\u12": 1})"})

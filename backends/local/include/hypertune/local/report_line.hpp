@@ -63,9 +63,11 @@ class ReportParser {
     const auto end = std::min(text_.find_first_of(",}] \t\r\n"), text_.size());
     const std::string_view token = text_.substr(0, end);
     text_.remove_prefix(end);
-    if (token == "null") return true;
+    if (token == "null" && (name == "step" || name == "checkpoint")) return true;
     std::optional<double> value;
-    if (token == "true" || token == "false")
+    if (token == "null")
+      value = std::numeric_limits<double>::quiet_NaN();  // what JSON makes of NaN
+    else if (token == "true" || token == "false")
       value = token == "true" ? 1 : 0;
     else
       value = number(token);
