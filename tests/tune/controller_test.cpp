@@ -55,6 +55,25 @@ class Bench {
     controller_.open_session(record::ExperimentStarted{}, 0, out_);
   }
 
+  /// Takes up an earlier one's history.
+  Bench(ht::ControlRules rules, const std::vector<ht::Host>& hosts, const std::vector<record::Any>& history)
+      : controller_(state(), with_resources(std::move(rules)), ht::Placement(hosts)) {
+    for (const auto& what : history) controller_.replay({.sequence = 1, .time = 0, .what = what});
+    controller_.open_session(record::ExperimentStarted{}, 0, out_);
+  }
+  Bench& settle() {
+    out_.clear();
+    controller_.settle(now_, false, out_);
+    return *this;
+  }
+  /// What has been said so far, and where trials are started.
+  std::pair<std::vector<std::string>, std::vector<std::string>> fill_on() {
+    controller_.fill(now_, out_);
+    std::vector<std::string> launched;
+    for (const auto& go : commands<ht::Launch>()) launched.push_back(go.slot.host_name);
+    return {out_.notices, launched};
+  }
+
   Bench& fill() {
     out_.clear();
     controller_.fill(now_, out_);
@@ -194,6 +213,37 @@ TEST_CASE("a host that a rule rules out gets no trial any more, and without any 
   CHECK(bench.trial(0).state == TrialState::failed);
   CHECK(bench->finished());
   CHECK(bench->why_ended() == "no trial can run any more: every host is lost or excluded");
+}
+
+TEST_CASE("hosts that a rule ruled out stay so over a restart, unless none would be left") {
+  const std::vector<ht::Host> hosts{host("a"), host("b")};
+  std::vector<record::Any> history;
+  Bench before({.samples = 9, .failures = {.max = 5}}, hosts);
+  const auto keep = [&] {
+    for (const auto& one : before.records<record::TrialCreated>()) history.emplace_back(one);
+    for (const auto& one : before.records<record::TrialStarted>()) history.emplace_back(one);
+    for (const auto& one : before.records<record::AttemptFailed>()) history.emplace_back(one);
+  };
+  before.fill();
+  keep();
+  before.fail(0, 0, ht::Blame::user, true, true);
+  keep();
+  const auto resumed = [&] {
+    Bench after({.samples = 9, .failures = {.max = 5}}, hosts, history);
+    return after.settle().fill_on();
+  };
+  {
+    const auto [notices, launched] = resumed();
+    REQUIRE(notices.size() == 1);
+    CHECK(notices.front() == "not used, as a failure there has excluded them: a");
+    CHECK(launched == std::vector<std::string>{"b"});
+  }
+  before.fail(1, 0, ht::Blame::user, true, true);
+  keep();
+  const auto [notices, launched] = resumed();
+  REQUIRE(notices.size() == 1);
+  CHECK(notices.front() == "used again, as no host would be left: a, b");
+  CHECK(launched == std::vector<std::string>{"a", "b"});
 }
 
 TEST_CASE("more failed trials than allowed end the experiment, and what runs is stopped first") {

@@ -178,6 +178,7 @@ class BasicController {
   void on(const HostLost& e, Outcome& out);
 
   void answer(TrialId trial, LiveTrial& run, int step, Outcome& out);
+  void settle_exclusions(Outcome& out);
   void take_over(TrialId trial, Outcome& out);
   void stop_run(TrialId trial, LiveTrial& run, Phase phase, TrialState end, std::string reason, bool save,
                 Outcome& out);

@@ -21,6 +21,9 @@ void BasicController<Lazy>::track(const record::Any& what) {
   } else if (const auto* mutated = std::get_if<record::TrialMutated>(&what)) {
     release_base(mutated->trial);
     if (retention_.pin(mutated->checkpoint)) bases_.emplace(mutated->trial, mutated->checkpoint);
+  } else if (const auto* failed = std::get_if<record::AttemptFailed>(&what)) {
+    if (const auto host = host_of_.find(failed->trial); failed->cause.exclude_host && host != host_of_.end())
+      excluded_.insert(host->second);
   } else if (const auto* dropped = std::get_if<record::CheckpointDropped>(&what))
     retention_.forget(dropped->checkpoint);
   else if (std::holds_alternative<record::TrialReported>(what) && state_.best() != best_) {
@@ -105,6 +108,7 @@ void BasicController<Lazy>::settle(Seconds now, bool survivors, Outcome& out) {
     for (const auto& name : lost_)
       if (const auto host = placement_.find_host(name)) placement_.remove_host(*host);
   lost_.clear();
+  settle_exclusions(out);
   const auto doomed_ones = std::exchange(doomed_, {});
   std::vector<TrialId> again;
   for (TrialId trial = 0; trial < state_.trials().size(); ++trial) {
@@ -150,6 +154,20 @@ void BasicController<Lazy>::settle(Seconds now, bool survivors, Outcome& out) {
   for (const TrialId trial : live_ids())
     if (const auto& entry = state_.trials()[trial]; entry.reported)
       answer(trial, live_.at(trial), entry.steps - 1, out);
+}
+
+// Who goes on with an experiment whose every host was excluded has seen to them.
+inline void Controller::settle_exclusions(Outcome& out) {
+  if (excluded_.empty()) return;
+  std::string names;
+  for (const auto& name : excluded_) names += (names.empty() ? "" : ", ") + name;
+  const Resources need = rules_.uniform_resources ? rules_.resources({}) : Resources{};
+  if (placement_.possible(need) && !placement_.possible(need, excluded_)) {
+    excluded_.clear();
+    out.notices.push_back("used again, as no host would be left: " + names);
+  } else {
+    out.notices.push_back("not used, as a failure there has excluded them: " + names);
+  }
 }
 
 // A trial whose worker has outlived the driver: the executor is told where it stands, and gets the answer to the last
