@@ -1,9 +1,13 @@
 // What a sweep says beside its space.
+#include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
 #include <hypertune/config/sweep.hpp>
+#include <hypertune/record/results.hpp>
 
+#include <fstream>
 #include <string>
+#include <vector>
 
 using namespace hypertune;
 
@@ -45,6 +49,56 @@ TEST_CASE("tpe by name, with its options") {
   CHECK(complaint("search: {type: tpe, candiates: 3}").find("did you mean 'candidates'") != std::string::npos);
   CHECK(complaint("search: {type: tpe, share: 2}") == "s.yaml:6: tpe: share is 2: it must be between 0 and 1");
   CHECK(complaint("search: {type: tpe, candidates: 0}").find("candidates 0") != std::string::npos);
+}
+
+TEST_CASE("without a searcher it is Auto") {
+  CHECK(read("").options.search.name() == "auto");
+  CHECK(read("search: auto\n").options.search.name() == "auto");
+  CHECK(Options{}.search.name() == "auto");
+  CHECK(Options{}.search.multi_objective());
+}
+
+TEST_CASE("bohb and dehb bring their scheduler, unless the file names one") {
+  for (const char* name : {"bohb", "dehb"}) {
+    INFO(name);
+    const auto sweep = read("search: {type: " + std::string(name) + ", max: 27, reduction: 3}\n");
+    CHECK(sweep.options.schedule.name() == "hyperband");
+    CHECK(sweep.options.schedule.max_steps() == 27);
+    CHECK(sweep.options.search.name() == (std::string(name) == "bohb" ? "tpe" : "dehb"));
+    CHECK(read("search: " + std::string(name) + "\n").options.schedule.max_steps() == 81);
+    CHECK(read("search: " + std::string(name) + "\nschedule: asha\n").options.schedule.name() == "asha");
+    CHECK(complaint("search: {type: " + std::string(name) + ", reduction: 1}\n").find("reduction") !=
+          std::string::npos);
+  }
+  CHECK(read("search: tpe\n").options.schedule.name() == "fifo");
+}
+
+TEST_CASE("replay trains by a file that export --schedule wrote, and is the searcher too") {
+  TemporaryDirectory directory;
+  const auto file = directory.path() / "best.json";
+  std::ofstream(file) << schedule_json(std::vector<ScheduleEntry>{{0, {{"x", 0.25}}, 3}, {8, {{"x", 0.5}}, 1}});
+  const std::string from = "from: " + file.string();
+  const auto sweep = read("schedule: {type: replay, " + from + ", max: 20}\n");
+  CHECK(sweep.options.schedule.name() == "replay");
+  CHECK(sweep.options.schedule.max_steps() == 20);
+  CHECK(sweep.options.search.name() == "replay");
+  CHECK(complaint("schedule: replay\n").find("needs what to train by") != std::string::npos);
+  CHECK(complaint("search: tpe\nschedule: {type: replay, " + from + "}\n").find("leave out 'search'") !=
+        std::string::npos);
+  CHECK(complaint("schedule: {type: replay, " + from + ", trial: 2}\n").find("is a file") != std::string::npos);
+  CHECK(complaint("schedule: {type: replay, from: /nowhere/at/all}\n").find("/nowhere/at/all") != std::string::npos);
+  std::ofstream(file) << schedule_json(std::vector<ScheduleEntry>{{0, {{"y", 0.25}}, 3}});
+  CHECK(complaint("schedule: {type: replay, " + from + "}\n") != "no error");  // not a configuration of this space
+  std::ofstream(file) << "[]";
+  CHECK(complaint("schedule: {type: replay, " + from + "}\n").find("the schedule is empty") != std::string::npos);
+}
+
+TEST_CASE("the grace after Ctrl-C, and executors that a command cannot have") {
+  CHECK(read("").options.interrupt_grace == 10);
+  CHECK(read("interrupt_grace: 2m\n").options.interrupt_grace == 120);
+  CHECK(complaint("interrupt_grace: soon\n").starts_with("s.yaml:6:"));
+  for (const char* text : {"executor: simulated\n", "executor: {type: simulated, workers: 8, seed: 1}\n"})
+    CHECK(complaint(text).find("a command takes its own time") != std::string::npos);
 }
 
 TEST_CASE("every scheduler can be named, with its options, and unknown options are refused") {

@@ -82,6 +82,31 @@ class Run(Case):
         self.run_command("run", "sweep.yaml", "--resume", "--samples", "+1")
         self.assertEqual(len(self.results()), 6)
 
+    def test_the_schedule_of_a_population_is_exported_and_replayed(self):
+        text = SWEEP.replace("{type: asha, grace: 1, max: 9, reduction: 3}", "{type: pbt, interval: 2, max: 8, quantile: 0.5}")
+        self.run_command("run", self.write(text))
+        best = json.loads(self.run_command("best", "runs/digits", "--format", "json")[0])
+        schedule = json.loads(self.run_command("export", "runs/digits", "--schedule")[0])
+        self.assertEqual(schedule[0]["from_step"], 0)
+        starts = [entry["from_step"] for entry in schedule]
+        self.assertEqual(starts, sorted(set(starts)))
+        for entry in schedule:
+            self.assertEqual(set(entry["params"]), {"lr", "hidden"})
+        last = json.loads(self.run_command("export", "runs/digits", "--schedule", "--trial", str(best["trial"]))[0])
+        self.assertEqual(last[: len(schedule)], schedule)
+        self.run_command("export", "runs/digits", "--schedule", "--output", "best.json")
+        self.assertEqual(json.loads((self.folder / "best.json").read_text()), schedule)
+        self.run_command("export", "runs/digits", "--schedule", "--trial", "99", code=2)
+
+        again = SWEEP.replace("{type: asha, grace: 1, max: 9, reduction: 3}", "{type: replay, from: best.json, max: 8}")
+        self.run_command("run", self.write(again.replace("samples: 6\n", ""), "again.yaml"), "--output", "runs/again")
+        (trial,) = self.results("runs/again")
+        self.assertEqual((trial["state"], trial["steps"]), ("completed", 8))
+        self.assertEqual(trial["params"], schedule[-1]["params"])
+        folder = again.replace("from: best.json", "from: runs/digits")
+        self.run_command("run", self.write(folder, "folder.yaml"), "--output", "runs/folder", "--set", "samples=2")
+        self.assertEqual([t["params"] for t in self.results("runs/folder")], [schedule[-1]["params"]] * 2)
+
     def test_several_objectives(self):
         self.write("import json, os\nx = json.loads(os.environ['HYPERTUNE_PARAMS'])['lr']\n"
                    "print(json.dumps({'cost': x, 'gain': x, 'loss': 1 - x if x < 0.05 else 2}))\n", "both.py")

@@ -14,6 +14,7 @@
 #include <hypertune/schedule/pbt.hpp>
 #include <hypertune/schedule/percentile.hpp>
 #include <hypertune/schedule/racing.hpp>
+#include <hypertune/schedule/replay.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/schedule/successive_halving.hpp>
 #include <hypertune/search/adaptors.hpp>
@@ -32,6 +33,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -78,9 +80,9 @@ auto checked(const Node& node, Make&& make) {
 
 }  // namespace detail
 
-/// search: auto | random | grid | sobol | tpe | cma_es | nsga2 | nsga3 | differential_evolution | dehb | gp, with
-/// `repeat: N` (each configuration N times), `limit: N` (open suggestions) and `warm_start: [FOLDER, …]` (what earlier
-/// experiments found).
+/// search: auto | random | grid | sobol | tpe | cma_es | nsga2 | nsga3 | differential_evolution | dehb | bohb | gp,
+/// with `repeat: N` (each configuration N times), `limit: N` (open suggestions) and `warm_start: [FOLDER, …]` (what
+/// earlier experiments found).
 inline AnySearcher searcher_from_yaml(const Node& node) {
   const std::string type = detail::algorithm_type(node);
   const auto get = [&]<class T>(std::string_view key, T fallback) {
@@ -145,6 +147,10 @@ inline AnySearcher searcher_from_yaml(const Node& node) {
         return de;
       });
     }
+    if (type == "bohb") {
+      only({"max", "reduction"});
+      return Tpe{};
+    }
     if (type == "dehb") {
       only({"max", "reduction", "weight", "crossover"});
       Dehb dehb{.max = get("max", 81),
@@ -171,9 +177,9 @@ inline AnySearcher searcher_from_yaml(const Node& node) {
       };
       return type == "nsga2" ? fill(Nsga2{}) : fill(Nsga3{});
     }
-    detail::unknown_algorithm(
-        node, type,
-        {"auto", "random", "grid", "sobol", "tpe", "cma_es", "nsga2", "nsga3", "differential_evolution", "dehb", "gp"});
+    detail::unknown_algorithm(node, type,
+                              {"auto", "random", "grid", "sobol", "tpe", "cma_es", "nsga2", "nsga3",
+                               "differential_evolution", "dehb", "bohb", "gp"});
   };
   AnySearcher searcher = base();
   if (node.is_map() && node.has("warm_start")) {
@@ -193,8 +199,48 @@ inline AnySearcher searcher_from_yaml(const Node& node) {
   return searcher;
 }
 
+/// The scheduler that belongs to a searcher (bohb, dehb) and is taken where the file names none.
+inline std::optional<AnyScheduler> scheduler_of_searcher_from_yaml(const Node& node) {
+  const std::string type = detail::algorithm_type(node);
+  if (type != "bohb" && type != "dehb") return std::nullopt;
+  return detail::checked(node, [&]() -> AnyScheduler {
+    const HyperBand band{.max = node.is_map() ? node.get("max", 81) : 81,
+                         .reduction = node.is_map() ? node.get("reduction", 3) : 3};
+    hyperband_brackets(band.max, band.reduction);
+    return band;
+  });
+}
+
+/// schedule: {type: replay, from: …, trial: …, max: …}, which is the searcher too: what a population found, from the
+/// folder of its experiment (the best trial, or `trial`) or a file by `hypertune export --schedule`. nullopt: it is
+/// another scheduler.
+inline std::optional<Replay> replay_from_yaml(const Node& node) {
+  if (detail::algorithm_type(node) != "replay") return std::nullopt;
+  if (!node.is_map()) node.fail("'replay' needs what to train by: {{type: replay, from: the experiment's folder}}");
+  node.only({"type", "from", "trial", "max"});
+  return detail::checked(node, [&] {
+    Replay replay{.schedule = {}, .max = node.get("max", 0)};
+    const std::filesystem::path from = node["from"].as<std::string>();
+    if (std::filesystem::is_directory(from)) {
+      const Results found = Results::read(from);
+      replay.schedule =
+          node.has("trial") ? found.schedule(node["trial"].as<std::int64_t>()) : found.schedule(found.best());
+    } else {
+      if (node.has("trial"))
+        node["trial"].fail("'trial' names one of a folder's trials, but '{}' is a file", from.string());
+      for (const Node& entry : load_yaml_file(from).items()) {
+        ScheduleEntry read{.from_step = entry["from_step"].as<int>(), .params = {}};
+        for (const auto& [name, value] : entry["params"].entries()) read.params.set(name, value.scalar());
+        replay.schedule.push_back(std::move(read));
+      }
+    }
+    replay.check();
+    return replay;
+  });
+}
+
 /// schedule: fifo | asha | hyperband | median | percentile | patience | race | successive_halving | mo_asha |
-/// learning_curve | hyper_sched | pbt | pb2.
+/// learning_curve | hyper_sched | pbt | pb2 | replay.
 inline AnyScheduler scheduler_from_yaml(const Node& node) {
   const std::string type = detail::algorithm_type(node);
   const auto get = [&]<class T>(std::string_view key, T fallback) {
@@ -304,9 +350,11 @@ inline AnyScheduler scheduler_from_yaml(const Node& node) {
                  .population = get("population", 0),
                  .mutate = mutate()};
     }
-    detail::unknown_algorithm(node, type,
-                              {"fifo", "asha", "hyperband", "median", "percentile", "patience", "race",
-                               "successive_halving", "mo_asha", "learning_curve", "hyper_sched", "pbt", "pb2"});
+    if (auto replay = replay_from_yaml(node)) return std::move(*replay);
+    detail::unknown_algorithm(
+        node, type,
+        {"fifo", "asha", "hyperband", "median", "percentile", "patience", "race", "successive_halving", "mo_asha",
+         "learning_curve", "hyper_sched", "pbt", "pb2", "replay"});
   });
 }
 

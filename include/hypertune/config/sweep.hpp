@@ -176,12 +176,20 @@ inline TrialText trial_from_yaml(const Node& node) {
   return trial;
 }
 
+inline void refuse_simulated(const Node& node, const std::string& type) {
+  if (type == "simulated")
+    node.fail(
+        "executor 'simulated' is for C++ programs, whose steps it runs one after the other in virtual time: a command "
+        "takes its own time. For runs that decide the same each time write 'ordered: true'");
+}
+
 inline ExecutorText executor_from_yaml(const Node& node) {
   ExecutorText executor;
   if (!node.is_map()) {
     executor.type = node.as<std::string>();
   } else {
     executor.type = node.get("type", executor.type);
+    refuse_simulated(node, executor.type);
     std::vector<std::string_view> keys{"type", "cpus", "gpus", "memory", "custom"};
     if (executor.type == "ssh")
       keys.insert(keys.end(), std::begin(ssh_keys), std::end(ssh_keys));
@@ -195,6 +203,7 @@ inline ExecutorText executor_from_yaml(const Node& node) {
     if (const auto custom = node.find("custom"))
       for (const auto& [name, value] : custom->entries()) executor.custom[name] = amount(value);
   }
+  refuse_simulated(node, executor.type);
   if (executor.type == "kubernetes") node.fail("executor '{}' is not built into this command", executor.type);
   if (executor.type == "ssh") {
     executor.ssh = ssh_from_yaml(node);
@@ -218,10 +227,10 @@ inline Params params_from_yaml(const Node& node) {
 /// Reads a sweep (or a study: the same without `trial`) and validates every key. Errors are of kind `input` and start
 /// with file and line. `text_only_study`: whether `trial` must be absent.
 inline Sweep sweep_from_yaml(const Node& root, bool study) {
-  std::vector<std::string_view> keys{"name",       "space",    "metric",    "mode",      "objectives",  "samples",
-                                     "seed",       "search",   "schedule",  "resources", "concurrency", "stop",
-                                     "checkpoint", "failures", "executor",  "output",    "constraints", "ordered",
-                                     "start_with", "known",    "hang_limit"};
+  std::vector<std::string_view> keys{"name",       "space",    "metric",     "mode",           "objectives",  "samples",
+                                     "seed",       "search",   "schedule",   "resources",      "concurrency", "stop",
+                                     "checkpoint", "failures", "executor",   "output",         "constraints", "ordered",
+                                     "start_with", "known",    "hang_limit", "interrupt_grace"};
   if (!study) keys.emplace_back("trial");
   root.only(keys);
   Sweep sweep{.space = space_from_yaml(root["space"]), .options = {}, .trial = {}, .executor = {}, .file = root.file()};
@@ -241,8 +250,19 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
   }
   if (const auto samples = root.find("samples")) options.samples = detail::at_least(*samples, 1);
   if (const auto seed = root.find("seed")) options.seed = seed->as<std::uint64_t>();
-  if (const auto search = root.find("search")) options.search = searcher_from_yaml(*search);
-  if (const auto schedule = root.find("schedule")) options.schedule = scheduler_from_yaml(*schedule);
+  if (const auto search = root.find("search")) {
+    options.search = searcher_from_yaml(*search);
+    if (auto own = scheduler_of_searcher_from_yaml(*search)) options.schedule = std::move(*own);
+  }
+  if (const auto schedule = root.find("schedule")) {
+    options.schedule = scheduler_from_yaml(*schedule);
+    if (auto replay = replay_from_yaml(*schedule)) {
+      if (root.has("search")) root["search"].fail("'schedule: replay' brings its configurations: leave out 'search'");
+      detail::checked(*schedule, [&] { return Replay(*replay).prepare(sweep.space, std::uint64_t{0}), 0; });
+      options.search = std::move(*replay);
+      if (options.samples == 0) options.samples = 1;
+    }
+  }
   if (const auto resources = root.find("resources")) options.resources = detail::resources_from_yaml(*resources);
   if (const auto concurrency = root.find("concurrency")) options.concurrency = detail::at_least(*concurrency, 1);
   // Who says how many trials run at once, and nothing of what each takes, means just that number.
@@ -253,6 +273,7 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
     options.constraints = detail::constraints_from_yaml(*constraints);
   if (const auto checkpoint = root.find("checkpoint")) options.checkpoint = detail::checkpoint_from_yaml(*checkpoint);
   if (const auto hang = root.find("hang_limit")) options.hang_limit = hang->duration();
+  if (const auto grace = root.find("interrupt_grace")) options.interrupt_grace = grace->duration();
   options.ordered = root.get("ordered", false);
   if (!study) sweep.trial = detail::trial_from_yaml(root["trial"]);
   if (const auto failures = root.find("failures")) {
