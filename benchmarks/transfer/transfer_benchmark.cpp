@@ -309,9 +309,9 @@ int main(int argc, char** argv) {
   try {
     fs::remove_all(bench.folder);
     fs::create_directories(bench.folder);
-    bench.concurrent();  // first: the process that is forked has no threads yet
-    fmt::print("| {:<58} | {:>8} | {:>7} | {:>7} |\n|{:-<60}|---------:|--------:|--------:|---\n", "figure", "s",
-               "MB/s", "of raw", "");
+    fmt::print("| {:<58} | {:>8} | {:>6} | {:>7} | {:>6} | |\n|{:-<60}|---------:|-------:|--------:|-------:|---|\n",
+               "figure", "s", "CPU s", "MB/s", "of raw", "");
+    bench.concurrent();  // the process that is forked has no threads yet
     bench.throughput();
     bench.second();
     bench.small_files();
