@@ -244,7 +244,8 @@ std::vector<ScheduleEntry> BasicResults<Lazy>::schedule(TrialId id) const {
   if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", id, trials_.size());
   return schedule(*data, data->line.get());
 }
-HYPERTUNE_INLINE std::vector<ScheduleEntry> Results::schedule(const TrialResult& trial) const {
+template <class Lazy>
+std::vector<ScheduleEntry> BasicResults<Lazy>::schedule(const TrialResult& trial) const {
   if (!trial.best) return schedule(trial.trial);
   const auto* data = find(trial.trial);
   if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", trial.trial, trials_.size());
@@ -254,15 +255,16 @@ HYPERTUNE_INLINE std::vector<ScheduleEntry> Results::schedule(const TrialResult&
   std::erase_if(entries, [&](const ScheduleEntry& entry) { return entry.from_step > trial.best->step; });
   return entries;
 }
-HYPERTUNE_INLINE std::vector<double> Results::excesses(TrialId id) const {
+template <class Lazy>
+std::vector<double> BasicResults<Lazy>::excesses(TrialId id) const {
   const auto* data = find(id);
   if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", id, trials_.size());
   auto excesses = data->excesses;
   excesses.resize(info_.constraints.size(), detail::unknown_excess);
   return excesses;
 }
-HYPERTUNE_INLINE std::vector<ScheduleEntry> Results::schedule(const TrialData& data,
-                                                              const detail::LineNode* line) const {
+template <class Lazy>
+std::vector<ScheduleEntry> BasicResults<Lazy>::schedule(const TrialData& data, const detail::LineNode* line) const {
   std::vector<ScheduleEntry> entries;
   const auto add = [&](int from, TrialId trial, const std::string& configuration) {
     entries.push_back({from, detail::Decoder(configuration).configuration().second, trial});

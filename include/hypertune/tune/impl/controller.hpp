@@ -157,7 +157,8 @@ void BasicController<Lazy>::settle(Seconds now, bool survivors, Outcome& out) {
 }
 
 // Who goes on with an experiment whose every host was excluded has seen to them.
-inline void Controller::settle_exclusions(Outcome& out) {
+template <class Lazy>
+void BasicController<Lazy>::settle_exclusions(Outcome& out) {
   if (excluded_.empty()) return;
   std::string names;
   for (const auto& name : excluded_) names += (names.empty() ? "" : ", ") + name;
