@@ -16,11 +16,16 @@ namespace hypertune {
 
 namespace detail {
 
+template <class>
+class BasicStoppingLadder;
+using StoppingLadder = BasicStoppingLadder<void>;
+
 /// One successive-halving ladder in the stopping form: a trial that is not among the best of those that reached a rung
 /// before it ends there.
-class StoppingLadder {
+template <class Lazy>
+class BasicStoppingLadder {
  public:
-  explicit StoppingLadder(std::vector<int> steps) : steps_(std::move(steps)), rungs_(steps_.size()) {}
+  explicit BasicStoppingLadder(std::vector<int> steps) : steps_(std::move(steps)), rungs_(steps_.size()) {}
 
   /// Judges a report at every rung between `next` (the first the trial has not passed) and its steps.
   bool survives(std::size_t& next, int steps, double loss, std::size_t reduction) {
@@ -44,10 +49,15 @@ class StoppingLadder {
   std::vector<Rung> rungs_;
 };
 
+template <class>
+class BasicPromotionLadder;
+using PromotionLadder = BasicPromotionLadder<void>;
+
 /// One ladder in the promotion form: every trial pauses at every rung; the best of a rung may be resumed.
-class PromotionLadder {
+template <class Lazy>
+class BasicPromotionLadder {
  public:
-  explicit PromotionLadder(std::vector<int> steps) : steps_(std::move(steps)), rungs_(steps_.size()) {}
+  explicit BasicPromotionLadder(std::vector<int> steps) : steps_(std::move(steps)), rungs_(steps_.size()) {}
 
   const std::vector<int>& steps() const { return steps_; }
 
@@ -127,7 +137,12 @@ class PromotionLadder {
   std::unordered_map<TrialId, Place> places_;
 };
 
-struct AshaState {
+template <class>
+struct BasicAshaState;
+using AshaState = BasicAshaState<void>;
+
+template <class Lazy>
+struct BasicAshaState {
   bool ready = false;
   std::vector<double> shares;  // cumulative: which part of the trials each bracket gets
   std::vector<StoppingLadder> stopping;
@@ -136,6 +151,10 @@ struct AshaState {
 };
 
 }  // namespace detail
+
+template <class>
+struct BasicAsha;
+using Asha = BasicAsha<void>;
 
 /// Asynchronous successive halving (Li et al., "A System for Massively Parallel Hyperparameter Tuning", MLSys 2020).
 /// Trials are compared at rungs of grace, grace * reduction, grace * reduction^2, … steps; about one in `reduction`
@@ -152,7 +171,8 @@ struct AshaState {
 /// ignored.
 ///
 /// A report costs O(log n) for n trials at the rung; 8 bytes (promotion: up to 48) are kept per trial and rung.
-struct Asha {
+template <class Lazy>
+struct BasicAsha {
   int grace = 1;           ///< steps that every trial gets, at least
   int max = 81;            ///< steps after which a trial is complete
   int reduction = 3;       ///< one in this many goes past a rung; 2 or more

@@ -10,9 +10,14 @@
 
 namespace hypertune::detail {
 
+template <class>
+class BasicByStep;
+using ByStep = BasicByStep<void>;
+
 /// Keeps the best floor(fraction * n + 1/2) of the n numbers of each step at hand; 8 bytes a number, O(log n) to add
 /// one.
-class ByStep {
+template <class Lazy>
+class BasicByStep {
  public:
   /// The trials seen at a step.
   std::size_t trials(int step) const {

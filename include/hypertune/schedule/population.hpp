@@ -30,9 +30,14 @@ struct PopulationMember {
   std::vector<double> recent = {};  // losses of its last reports, the newest last
 };
 
+template <class>
+class BasicPopulation;
+using Population = BasicPopulation<void>;
+
 /// Members pause at every multiple of the interval. The one with the fewest steps goes on first, so that with fewer
 /// slots than members all advance in turn.
-class Population {
+template <class Lazy>
+class BasicPopulation {
  public:
   using Members = std::map<TrialId, PopulationMember>;
 

@@ -19,8 +19,13 @@
 
 namespace hypertune {
 
+template <class>
+struct BasicMixedGrid;
+using MixedGrid = BasicMixedGrid<void>;
+
 /// See mixed_grid().
-struct MixedGrid {
+template <class Lazy>
+struct BasicMixedGrid {
   AnySearcher inner;
 
   struct State {
@@ -68,15 +73,21 @@ inline MixedGrid mixed_grid(AnySearcher searcher) { return {std::move(searcher)}
 
 /// How many trials a sample of Options::samples stands for: one for each combination of the grid dimensions, unless
 /// `search` goes through them itself. Error of kind `space` if no combination can be met.
-inline std::int64_t trials_per_sample(const SearchSpace& space, const AnySearcher& search) {
+template <class = void>
+std::int64_t trials_per_sample(const SearchSpace& space, const AnySearcher& search) {
   if (search.covers_grid() || space.grid_size() <= 1) return 1;
   const auto combinations = static_cast<std::int64_t>(GridCombinations(space).size());
   if (combinations == 0) fail(Errc::space, "no combination of the grid dimensions meets the constraints: loosen them");
   return combinations;
 }
 
+template <class>
+struct BasicRepeat;
+using Repeat = BasicRepeat<void>;
+
 /// See repeat().
-struct Repeat {
+template <class Lazy>
+struct BasicRepeat {
   AnySearcher inner;
   int times = 1;
 
@@ -176,8 +187,13 @@ struct Repeat {
 /// intermediate reports. Configurations from elsewhere (to try first, already known) are repeated as well.
 inline Repeat repeat(AnySearcher searcher, int times) { return {std::move(searcher), times}; }
 
+template <class>
+struct BasicLimit;
+using Limit = BasicLimit<void>;
+
 /// See limit().
-struct Limit {
+template <class Lazy>
+struct BasicLimit {
   AnySearcher inner;
   int most = 1;
 
@@ -209,8 +225,13 @@ struct Limit {
 /// (promotion, HyperBand) the limit must be larger than what they hold.
 inline Limit limit(AnySearcher searcher, int most) { return {std::move(searcher), most}; }
 
+template <class>
+struct BasicStartWith;
+using StartWith = BasicStartWith<void>;
+
 /// See start_with().
-struct StartWith {
+template <class Lazy>
+struct BasicStartWith {
   AnySearcher inner;
   std::vector<Params> first;
 
@@ -244,7 +265,8 @@ struct StartWith {
 /// Suggests these configurations first, in this order, then what `searcher` suggests, which learns from them too. An
 /// Error of kind `space` names a value outside of its domain. The same as Options::start_with, for a searcher used by
 /// itself or inside another adaptor.
-inline StartWith start_with(AnySearcher searcher, std::vector<Params> configurations) {
+template <class = void>
+StartWith start_with(AnySearcher searcher, std::vector<Params> configurations) {
   return {std::move(searcher), std::move(configurations)};
 }
 

@@ -20,7 +20,8 @@ namespace detail {
 enum class AutoChoice : std::uint8_t { random, gp, tpe, cma_es };
 
 /// What fits a problem, by what is known before it begins.
-inline AutoChoice auto_choice(const SearchSpace& space, const SearchGoal& goal) {
+template <class = void>
+AutoChoice auto_choice(const SearchSpace& space, const SearchGoal& goal) {
   std::size_t numeric = 0, discrete = 0;
   bool conditional = false;
   for (std::size_t d = 0; d < space.size(); ++d) {
@@ -41,6 +42,10 @@ inline AutoChoice auto_choice(const SearchSpace& space, const SearchGoal& goal) 
 
 }  // namespace detail
 
+template <class>
+struct BasicAuto;
+using Auto = BasicAuto<void>;
+
 /// Chooses by dimensions, types, budget and objectives, once, before the first trial: a Gaussian process for the usual
 /// case (up to 60 dimensions and 2,000 trials); CMA-ES for larger problems of numbers alone; TPE for larger ones with
 /// choices, conditions or several objectives. What was chosen stands in name().
@@ -50,7 +55,8 @@ inline AutoChoice auto_choice(const SearchSpace& space, const SearchGoal& goal) 
 /// near the best (kinks, valleys at a bound, many small basins) or had written off a branch, and it brought nothing new
 /// for many trials in a row. So while GaussianProcess::settled() says so, every other trial is TPE's, which assumes
 /// less and has seen all results, too; as soon as either finds something better it is the model's turn again.
-struct Auto {
+template <class Lazy>
+struct BasicAuto {
   std::optional<AnySearcher> chosen_{};
   std::optional<GaussianProcess> gp_{};  // instead of chosen_: this and …
   std::optional<Tpe> tpe_{};             // … this

@@ -7,10 +7,15 @@
 namespace hypertune {
 
 /// Auto, which need not be included for it.
+template <class = void>
 AnySearcher default_searcher();
 
 }  // namespace hypertune
 
-#ifndef HYPERTUNE_COMPILED
+#ifdef HYPERTUNE_COMPILED
+namespace hypertune {
+extern template AnySearcher default_searcher<>();
+}
+#else
 #include <hypertune/search/impl/default_searcher.hpp>
 #endif

@@ -32,7 +32,12 @@ struct Region {  // as in Eriksson et al., "TuRBO", NeurIPS 2019
   int successes = 0, failures = 0;
 };
 
-struct GaussianProcessState {
+template <class>
+struct BasicGaussianProcessState;
+using GaussianProcessState = BasicGaussianProcessState<void>;
+
+template <class Lazy>
+struct BasicGaussianProcessState {
   std::optional<SearchSpace> space;
   SearchGoal goal;
   Encoding encoding;
@@ -47,6 +52,10 @@ struct GaussianProcessState {
 
 }  // namespace detail::gp
 
+template <class>
+struct BasicGaussianProcess;
+using GaussianProcess = BasicGaussianProcess<void>;
+
 /// Bayesian optimisation with a Gaussian process: the next configuration is the one of the greatest expected
 /// improvement under a model of the losses. The searcher of choice for few (10 to 500), expensive trials. It reads:
 /// mixed and conditional spaces, constraints between parameters, learnt constraints, the user's priors, trials stopped
@@ -59,7 +68,8 @@ struct GaussianProcessState {
 /// 2022); log expected improvement (Ament et al. 2023). With more than `local` observations it becomes a search in a
 /// trust region (Eriksson et al., "TuRBO", 2019), modelled by the `local` most telling of them, so that a suggestion
 /// costs the same after 10,000 trials as after 300: some 10 ms in 10 dimensions.
-struct GaussianProcess {
+template <class Lazy>
+struct BasicGaussianProcess {
   int startup = 0;  ///< trials spread evenly before the model is asked; 0: by the number of dimensions
   int local = 250;  ///< observations that the model sees at most
   double prior_confidence =

@@ -45,6 +45,10 @@ struct TpeBranch {
 
 }  // namespace detail
 
+template <class>
+struct BasicTpe;
+using Tpe = BasicTpe<void>;
+
 /// Multivariate TPE: the trials are split into the good ones and the others, each set gets a density over the space,
 /// and of many draws from the good ones' density the one is suggested that is most typical of them rather than of the
 /// others. It copes with everything a space can be (conditions, choices, integers, constraints), with noise, with many
@@ -65,7 +69,8 @@ struct TpeBranch {
 /// - Priors of the user (Dim::prior) weigh the choice, and are sampled from, less with each result: as in piBO
 ///   (Hvarfner et al., ICLR 2022).
 /// Nothing is tried twice as long as a finite space has something else.
-struct Tpe {
+template <class Lazy>
+struct BasicTpe {
   int startup = 0;      ///< trials of a scrambled Sobol sequence before the model is asked; 0: 10, fewer of few samples
   double share = 0.1;   ///< of the trials that are good: the best share, …
   int most_good = 25;   ///< … but never more than this
@@ -96,6 +101,10 @@ struct Tpe {
 
 }  // namespace hypertune
 
-#ifndef HYPERTUNE_COMPILED
+#ifdef HYPERTUNE_COMPILED
+namespace hypertune {
+extern template struct BasicTpe<void>;
+}
+#else
 #include <hypertune/search/impl/tpe.hpp>
 #endif

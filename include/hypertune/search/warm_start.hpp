@@ -16,8 +16,13 @@
 
 namespace hypertune {
 
+template <class>
+struct BasicWarmStart;
+using WarmStart = BasicWarmStart<void>;
+
 /// See warm_start().
-struct WarmStart {
+template <class Lazy>
+struct BasicWarmStart {
   AnySearcher inner;
   std::vector<std::filesystem::path> experiments;
 
@@ -79,7 +84,8 @@ struct WarmStart {
 /// its last report. Trials that do not fit the space (a parameter lies outside, or is new) are left out; when none
 /// fits, or a folder holds no experiment, it is an Error. The folders are read again at each start of this experiment:
 /// keep them.
-inline WarmStart warm_start(AnySearcher inner, std::vector<std::filesystem::path> experiments) {
+template <class = void>
+WarmStart warm_start(AnySearcher inner, std::vector<std::filesystem::path> experiments) {
   return {std::move(inner), std::move(experiments)};
 }
 

@@ -40,10 +40,15 @@ struct CmaOptions {
   CmaShape shape = CmaShape::automatic;
 };
 
-class CmaState {
+template <class>
+class BasicCmaState;
+using CmaState = BasicCmaState<void>;
+
+template <class Lazy>
+class BasicCmaState {
  public:
-  CmaState() = default;
-  CmaState(const SearchSpace& space, const SearchGoal& goal, const CmaOptions& options)
+  BasicCmaState() = default;
+  BasicCmaState(const SearchSpace& space, const SearchGoal& goal, const CmaOptions& options)
       : genes_(space), design_(genes_, goal.seed), goal_(goal), options_(options) {
     for (std::size_t i = 0; i < genes_.size(); ++i)
       (genes_[i].kind == Gene::Kind::category ? categories_ : axes_).push_back(i);

@@ -22,10 +22,15 @@ struct DehbOptions {
   double weight = 0.5, crossover = 0.5;
 };
 
-class DehbState {
+template <class>
+class BasicDehbState;
+using DehbState = BasicDehbState<void>;
+
+template <class Lazy>
+class BasicDehbState {
  public:
-  DehbState() = default;
-  DehbState(const SearchSpace& space, const SearchGoal& goal, const DehbOptions& options)
+  BasicDehbState() = default;
+  BasicDehbState(const SearchSpace& space, const SearchGoal& goal, const DehbOptions& options)
       : genes_(space), design_(genes_, goal.seed), options_(options) {
     for (const auto& bracket : hyperband_brackets(options.max, options.reduction)) {
       starts_.push_back({bracket.front().trials, bracket.front().steps});

@@ -27,12 +27,17 @@ struct Gene {
   std::vector<double> edges{};  // of a discrete gene: between its options, in the unit interval, rising
 };
 
+template <class>
+class BasicGenes;
+using Genes = BasicGenes<void>;
+
 /// The dimensions of a space that can vary, and the map from and to their quantiles. A genome is one number per
 /// dimension of the space; those of dimensions that cannot vary are 0.5.
-class Genes {
+template <class Lazy>
+class BasicGenes {
  public:
-  Genes() = default;
-  explicit Genes(const SearchSpace& space) : space_(space), constrained_(!space.model().constraints.empty()) {
+  BasicGenes() = default;
+  explicit BasicGenes(const SearchSpace& space) : space_(space), constrained_(!space.model().constraints.empty()) {
     for (std::size_t d = 0; d < space.size(); ++d) {
       const DomainInfo& info = space.domain(d);
       if (info.kind == DomainKind::constant || info.kind == DomainKind::derived) continue;
@@ -104,8 +109,13 @@ class Genes {
   bool countable_ = true;
 };
 
+template <class>
+class BasicSeenPoints;
+using SeenPoints = BasicSeenPoints<void>;
+
 /// The points that a space with finitely many has had already.
-class SeenPoints {
+template <class Lazy>
+class BasicSeenPoints {
  public:
   void add(const Point& point) { seen_.insert(key(point)); }
   bool contains(const Point& point) const { return seen_.contains(key(point)); }

@@ -24,10 +24,15 @@ struct NsgaOptions {
   bool by_directions = false;
 };
 
-class NsgaState {
+template <class>
+class BasicNsgaState;
+using NsgaState = BasicNsgaState<void>;
+
+template <class Lazy>
+class BasicNsgaState {
  public:
-  NsgaState() = default;
-  NsgaState(const SearchSpace& space, const SearchGoal& goal, const NsgaOptions& options)
+  BasicNsgaState() = default;
+  BasicNsgaState(const SearchSpace& space, const SearchGoal& goal, const NsgaOptions& options)
       : genes_(space), design_(genes_, goal.seed), options_(options) {
     // With few trials a small population: evolution takes generations.
     std::size_t size = options.population > 0 ? static_cast<std::size_t>(options.population)

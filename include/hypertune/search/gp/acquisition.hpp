@@ -22,7 +22,8 @@ inline double log_normal_density(double z) { return -z * z / 2 - log_root_two_pi
 
 /// The continued fraction 1 / (t + 2 / (t + 3 / (t + …))) for t >= 5: Mills' ratio (1 - Phi(t)) / phi(t) is
 /// 1 / (t + that), and 1 - t * Mills' ratio is that / (t + that), without cancellation.
-inline double mills_tail(double t) {
+template <class = void>
+double mills_tail(double t) {
   if (t > 1e8) return 1 / t;
   double c = 0;
   for (int k = 60; k >= 1; --k) c = (k + 1 > 60 ? 0 : (k + 1) * 1.0) / (t + c);
@@ -68,9 +69,14 @@ struct LogCdf {
   }
 };
 
+template <class>
+struct BasicAcquisition;
+using Acquisition = BasicAcquisition<void>;
+
 /// The logarithm of the expected improvement over `best`, times the probability that every learnt constraint is met,
 /// times the user's prior to the power of `prior_weight` (Hvarfner et al., "piBO", ICLR 2022).
-struct Acquisition {
+template <class Lazy>
+struct BasicAcquisition {
   const Encoding* encoding = nullptr;
   const Model* objective = nullptr;  ///< null: there is nothing to improve on yet, feasibility alone counts
   double best = 0;

@@ -17,8 +17,8 @@ namespace hypertune::detail::gp {
 /// The losses of several objectives as one: the augmented Chebyshev norm under random weights, over their ranges
 /// (Knowles, "ParEGO: A Hybrid Algorithm With On-Line Landscape Approximation for Expensive Multiobjective Optimization
 /// Problems", IEEE Transactions on Evolutionary Computation 2006).
-inline std::vector<double> scalarised(const std::vector<std::vector<double>>& losses, std::size_t objectives,
-                                      Rng& rng) {
+template <class = void>
+std::vector<double> scalarised(const std::vector<std::vector<double>>& losses, std::size_t objectives, Rng& rng) {
   std::vector<double> weights(objectives), result(losses.size());
   double sum = 0;
   for (double& w : weights) sum += w = -std::log(std::max(1e-12, uniform01(rng)));  // uniform on the simplex
@@ -48,7 +48,12 @@ inline std::vector<double> scalarised(const std::vector<std::vector<double>>& lo
   return result;
 }
 
-struct Data {
+template <class>
+struct BasicData;
+using Data = BasicData<void>;
+
+template <class Lazy>
+struct BasicData {
   Inputs inputs;
   std::vector<double> losses;   // one objective, or several made one
   std::vector<std::size_t> of;  // the ended trial
@@ -154,10 +159,15 @@ struct Learnt {
   Hyper hyper;
 };
 
+template <class>
+class BasicLearner;
+using Learner = BasicLearner<void>;
+
 /// Hyperparameters of one output, whatever was computed before: fits are made at fixed numbers of trials only, each
 /// from the one before, and now and then from scratch, so that a searcher that is told everything at once arrives at
 /// the same ones.
-class Learner {
+template <class Lazy>
+class BasicLearner {
  public:
   void clear() { learnt_.clear(); }
 

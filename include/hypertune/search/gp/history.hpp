@@ -35,7 +35,12 @@ struct Record {
   }
 };
 
-class History {
+template <class>
+class BasicHistory;
+using History = BasicHistory<void>;
+
+template <class Lazy>
+class BasicHistory {
  public:
   void clear() { *this = {}; }
 
@@ -82,7 +87,8 @@ class History {
 };
 
 /// How far a trial came, from 0 to 1 = all the way: steps on a logarithmic scale.
-inline double progress(int steps, int longest) {
+template <class = void>
+double progress(int steps, int longest) {
   return longest <= 0 ? 1 : std::min(1.0, std::log1p(std::max(0, steps)) / std::log1p(longest));
 }
 

@@ -16,13 +16,19 @@
 
 namespace hypertune::detail::gp {
 
+template <class>
+struct BasicInputs;
+using Inputs = BasicInputs<void>;
+
 /// The inputs of a model, one column per feature, so that distances are summed over contiguous memory. A numeric
 /// feature lies in [0, 1] or thereabouts; a categorical one is a label, equal or not.
-struct Inputs {
+template <class Lazy>
+struct BasicInputs {
   std::vector<std::uint8_t> categorical;     // by feature
   std::vector<std::vector<double>> columns;  // by feature, then point
 
-  explicit Inputs(std::vector<std::uint8_t> kinds = {}) : categorical(std::move(kinds)), columns(categorical.size()) {}
+  explicit BasicInputs(std::vector<std::uint8_t> kinds = {})
+      : categorical(std::move(kinds)), columns(categorical.size()) {}
   std::size_t features() const { return columns.size(); }
   std::size_t size() const { return points_; }
   void add(std::span<const double> point) {
@@ -145,11 +151,16 @@ struct Posterior {
   std::vector<double> mean_slope, variance_slope;
 };
 
+template <class>
+class BasicModel;
+using Model = BasicModel<void>;
+
 /// A Gaussian process with a constant mean (of prior N(0, 1), integrated by its best value), a Matern 5/2 kernel with a
 /// lengthscale per feature, and Gaussian noise, conditioned on data.
-class Model {
+template <class Lazy>
+class BasicModel {
  public:
-  Model() = default;
+  BasicModel() = default;
 
   /// nullopt if the covariance cannot be factored, which takes values that are not finite.
   static std::optional<Model> of(Inputs inputs, std::vector<double> outputs, Hyper hyper) {
@@ -349,8 +360,9 @@ struct Fit {
   Hyper hyper;
   double loss = std::numeric_limits<double>::infinity();
 };
-inline Fit fit_hyper(const Inputs& inputs, const std::vector<double>& outputs, const std::vector<Hyper>& starts,
-                     int evaluations) {
+template <class = void>
+Fit fit_hyper(const Inputs& inputs, const std::vector<double>& outputs, const std::vector<Hyper>& starts,
+              int evaluations) {
   const HyperPrior prior(inputs.features());
   std::vector<double> lower, upper;
   prior.bounds(inputs.features(), lower, upper);

@@ -6,6 +6,9 @@
 
 namespace hypertune {
 
-HYPERTUNE_INLINE AnySearcher default_searcher() { return Auto{}; }
+template <class>
+AnySearcher default_searcher() {
+  return Auto{};
+}
 
 }  // namespace hypertune

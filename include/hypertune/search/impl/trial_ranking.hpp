@@ -11,7 +11,8 @@
 
 namespace hypertune::detail {
 
-HYPERTUNE_INLINE bool TrialRanking::before(std::size_t a, std::size_t b) const {
+template <class Lazy>
+bool BasicTrialRanking<Lazy>::before(std::size_t a, std::size_t b) const {
   const Entry& x = entries_[a];
   const Entry& y = entries_[b];
   if ((x.steps == failed) != (y.steps == failed)) return y.steps == failed;
@@ -21,12 +22,14 @@ HYPERTUNE_INLINE bool TrialRanking::before(std::size_t a, std::size_t b) const {
   return a < b;
 }
 
-HYPERTUNE_INLINE bool TrialRanking::is_useful(const Entry& entry) const {
+template <class Lazy>
+bool BasicTrialRanking<Lazy>::is_useful(const Entry& entry) const {
   if (entry.steps == failed || !std::isfinite(entry.loss)) return false;
   return std::all_of(entry.losses.begin(), entry.losses.end(), [](double x) { return std::isfinite(x); });
 }
 
-HYPERTUNE_INLINE void TrialRanking::enter(std::uint32_t slot) {
+template <class Lazy>
+void BasicTrialRanking<Lazy>::enter(std::uint32_t slot) {
   const auto order = [this](std::uint32_t a, std::uint32_t b) { return before(a, b); };
   order_.insert(std::lower_bound(order_.begin(), order_.end(), slot, order), slot);
   useful_ += is_useful(entries_[slot]);
@@ -36,14 +39,16 @@ HYPERTUNE_INLINE void TrialRanking::enter(std::uint32_t slot) {
   elite_ = best_of(std::move(elite_), elite_size, false);
 }
 
-HYPERTUNE_INLINE void TrialRanking::forget(std::uint32_t slot) {
+template <class Lazy>
+void BasicTrialRanking<Lazy>::forget(std::uint32_t slot) {
   const auto order = [this](std::uint32_t a, std::uint32_t b) { return before(a, b); };
   order_.erase(std::lower_bound(order_.begin(), order_.end(), slot, order));
   useful_ -= is_useful(entries_[slot]);
   std::erase(elite_, slot);
 }
 
-HYPERTUNE_INLINE std::pair<std::size_t, bool> TrialRanking::observe(const Observation& o) {
+template <class Lazy>
+std::pair<std::size_t, bool> BasicTrialRanking<Lazy>::observe(const Observation& o) {
   const auto [at, is_new] = slots_.try_emplace(o.trial, static_cast<std::uint32_t>(entries_.size()));
   const std::uint32_t slot = at->second;
   if (is_new) {
@@ -85,7 +90,8 @@ HYPERTUNE_INLINE std::pair<std::size_t, bool> TrialRanking::observe(const Observ
   return {slot, is_new};
 }
 
-HYPERTUNE_INLINE std::vector<std::uint32_t> TrialRanking::best(std::size_t count) const {
+template <class Lazy>
+std::vector<std::uint32_t> BasicTrialRanking<Lazy>::best(std::size_t count) const {
   if (objectives_ >= 2) {
     auto slots = best_of(elite_, count, true);
     if (slots.size() < count)  // there are hardly any useful ones
@@ -98,8 +104,9 @@ HYPERTUNE_INLINE std::vector<std::uint32_t> TrialRanking::best(std::size_t count
 
 // Group by group of those that can be compared, front by front. The last front that does not fit as a whole: by the
 // hypervolume that each adds to those chosen, or (too many objectives, or `by_volume` false) as it comes.
-HYPERTUNE_INLINE std::vector<std::uint32_t> TrialRanking::best_of(std::vector<std::uint32_t> slots, std::size_t count,
-                                                                  bool by_volume) const {
+template <class Lazy>
+std::vector<std::uint32_t> BasicTrialRanking<Lazy>::best_of(std::vector<std::uint32_t> slots, std::size_t count,
+                                                            bool by_volume) const {
   std::sort(slots.begin(), slots.end(), [this](std::uint32_t a, std::uint32_t b) { return before(a, b); });
   std::vector<std::uint32_t> chosen;
   for (std::size_t begin = 0; begin < slots.size() && chosen.size() < count;) {
