@@ -1,9 +1,8 @@
 // Hosts are killed, silenced and added at random while an experiment runs: it finds what it would have found in peace.
-#include "agent/test_programs.hpp"
 #include "agents.hpp"
+#include "experiments.hpp"
 
 #include <hypertune/hypertune.hpp>
-#include <hypertune/record/journal_reader.hpp>
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -28,61 +27,6 @@ ht::ssh::RemoteOptions quick() {
   options.patience = {.silence = 1.5, .connect = 20, .first_delay = 0.1, .longest_delay = 0.5, .stable = 60};
   options.gather = 5;
   return options;
-}
-
-ht::Options experiment(const std::filesystem::path& output, ht::AnyExecutor executor) {
-  ht::Options o;
-  o.metric = "accuracy";
-  o.mode = ht::Mode::maximize;
-  o.executor = std::move(executor);
-  o.ordered = true;
-  o.concurrency = 4;  // each host has room for all of them
-  o.checkpoint = {.every = 5, .keep = 2};
-  o.output = output;
-  o.display = ht::Display::quiet;
-  o.handle_signals = false;
-  o.seed = 5;
-  return o;
-}
-ht::Options asha(const std::filesystem::path& output, ht::AnyExecutor executor) {
-  auto o = experiment(output, std::move(executor));
-  o.samples = 40;
-  o.schedule = ht::Asha{.grace = 3, .max = 81, .reduction = 3};
-  return o;
-}
-ht::Options pbt(const std::filesystem::path& output, ht::AnyExecutor executor) {
-  auto o = experiment(output, std::move(executor));
-  o.samples = 4;
-  o.schedule = ht::Pbt{.interval = 4, .max = 24, .quantile = 0.5};
-  return o;
-}
-
-ht::Results run(ht::Options options) {
-  return ht::tune(Learner::search_space(), learner_program(), std::move(options));
-}
-
-/// Everything about the trials that does not depend on where and when they ran.
-std::string fingerprint(const ht::Results& results) {
-  std::string text;
-  for (const auto& trial : results.trials()) {
-    text += fmt::format("{} {} {}", trial.trial, static_cast<int>(trial.state), trial.steps);
-    for (const auto& [name, value] : trial.metrics) text += fmt::format(" {}={}", name, value);
-    text += fmt::format(" x={}\n", trial.params.get<double>("x"));
-  }
-  return text;
-}
-
-/// No step was recorded twice; one that took over another one's state goes on from there.
-void check_reports(const ht::Results& results) {
-  std::map<ht::TrialId, int> expected;
-  ht::read_journal(results.directory(), [&](const ht::Record& record) {
-    if (const auto* mutated = std::get_if<ht::record::TrialMutated>(&record.what))
-      expected[mutated->trial] = mutated->checkpoint.steps;
-    if (const auto* reported = std::get_if<ht::record::TrialReported>(&record.what)) {
-      CHECK(reported->step == expected[reported->trial]);
-      expected[reported->trial] = reported->step + 1;
-    }
-  });
 }
 
 /// Does something to some host every few tenths of a second.

@@ -39,6 +39,52 @@ TEST_CASE("a silent host is doubted, then lost, and tried again after growing de
   CHECK_THAT(host.reason(), ContainsSubstring("after 6 failures in a row"));
 }
 
+TEST_CASE("a host whose trouble does not pass by itself is refused, until it is seen to work") {
+  HostMachine host({.silence = 3, .first_delay = 1, .longest_delay = 300, .stable = 60, .refusals = 3});
+  double now = 0;
+  const auto attempt = [&](Trouble trouble, bool greets = false) {
+    host.state() == HostState::gone ? host.start(now) : host.tick(now);
+    if (greets) host.greeted(now);
+    host.ended("no such program", now, trouble);
+    now = host.deadline();
+  };
+  attempt(Trouble::lasting);
+  attempt(Trouble::lasting);
+  attempt(Trouble::passing);  // the network: it may be another machine by now
+  attempt(Trouble::lasting, true);
+  attempt(Trouble::lasting, true);
+  CHECK_FALSE(host.refused());
+  const double before = now;
+  attempt(Trouble::lasting, true);
+  CHECK(host.refused());
+  CHECK(now == before + 300);
+  CHECK_THAT(host.reason(), ContainsSubstring("no such program; set aside for 300 s, as this does not pass by itself"));
+  CHECK(host.trouble() == "no such program");
+  host.tick(now);
+  CHECK(host.refused());  // while it is tried once more
+  host.greeted(now);
+  host.proved();
+  CHECK_FALSE(host.refused());
+
+  // What is not known to last has to come more often.
+  HostMachine other({.refusals = 2});
+  other.start(0);
+  int attempts = 0;
+  for (; !other.refused() && attempts < 100; ++attempts) {
+    other.ended("ended without a word", other.deadline(), Trouble::unknown);
+    other.tick(other.deadline());
+  }
+  CHECK(attempts == 6);
+  HostMachine third({});
+  third.start(0);
+  for (int i = 0; i < 100; ++i) {
+    third.ended("no route to host", third.deadline());
+    third.tick(third.deadline());
+  }
+  CHECK_FALSE(third.refused());
+  CHECK_THROWS_AS(HostMachine({.refusals = 0}), Error);
+}
+
 TEST_CASE("a host that was well for long enough is as good as new") {
   HostMachine host({.silence = 3, .first_delay = 1, .stable = 60});
   host.start(0);

@@ -53,7 +53,7 @@ std::vector<wire::Message> examples() {
       wire::Taken{1, "full"},
       wire::Want{1, 7, info},
       wire::Unavailable{1, "gone"},
-      wire::Refusal{"no"},
+      wire::Refusal{"no", false},
       wire::Shutdown{false},
       Failed{1, 2, Cause{.blame = Blame::preemption, .text = "x"}},
       Launch{.trial = 7, .attempt = 2, .point = {0.5, std::nan("")}, .params = {}, .restore = {info}, .slot = {}}};

@@ -1,4 +1,5 @@
 // Hosts that fall silent, go away with notice, refuse, or come back; what is left of them.
+#include "agent/test_programs.hpp"
 #include "agents.hpp"
 #include "support/executor_trials.hpp"
 #include "support/scripted_tuner.hpp"
@@ -201,6 +202,67 @@ TEST_CASE("an agent that a program of it cannot begin says so, and is set aside"
     return why.find("there is no test program 'no such program'") != std::string::npos;
   }));
   executor.shutdown();
+}
+
+TEST_CASE("a host that is refused for good is set aside while others work; where all are, the run ends and says why") {
+  const auto run = [](const ssh::HostPool& pool, ssh::RemoteOptions options, const std::filesystem::path& output) {
+    Options o;
+    o.metric = "accuracy";
+    o.mode = Mode::maximize;
+    options.patience.first_delay = 0.05;
+    o.executor = SshExecutor(pool, std::move(options));
+    o.samples = 3;
+    o.schedule = Asha{.grace = 10, .max = 10};
+    o.output = output;
+    o.display = Display::quiet;
+    o.handle_signals = false;
+    return tune(Learner::search_space(), learner_program(), std::move(o));
+  };
+  TemporaryDirectory directory;
+  const Hosts hosts;
+  auto options = quick();
+  options.program = "learner";
+  // The agents of these are there, and cannot work: their folder is a file.
+  const auto broken = [&](const std::string& name) {
+    std::ofstream(hosts.folder() / name) << "in the way";
+    return hosts.host(name);
+  };
+  SECTION("every one") {
+    ssh::HostPool pool({broken("x")});
+    std::string said;
+    try {
+      run(pool, options, directory.path() / "run");
+    } catch (const Error& e) {
+      CHECK(e.code() == Errc::resources);
+      said = e.what();
+    }
+    CHECK_THAT(said, ContainsSubstring("no host can be used") &&
+                         ContainsSubstring("host 'x': cannot make the folder") && ContainsSubstring("resume"));
+    CHECK(said.find('\n') == std::string::npos);
+    // What is mended goes on.
+    std::filesystem::remove(hosts.folder() / "x");
+    CHECK(run(pool, options, directory.path() / "run2").count(TrialState::completed) == 3);
+  }
+  SECTION("one of two") {
+    auto pool = hosts.pool(1);
+    pool.add(broken("x"));
+    const auto results = run(pool, options, directory.path() / "run");
+    CHECK(results.count(TrialState::completed) == 3);
+    CHECK(results.failures(Blame::user) == 0);
+  }
+  SECTION("a list that may change is given some time") {
+    options.all_refused = 30;
+    ssh::HostPool pool({broken("x")});
+    std::atomic<int> failures{0};
+    auto x = hosts.host("x");
+    x.launch = [&pool, &hosts, &failures, launch = x.launch] {
+      if (++failures == 4) pool.add(hosts.host("a"));
+      return launch();
+    };
+    options.patience.longest_delay = 0.1;
+    pool.add(x);
+    CHECK(run(pool, options, directory.path() / "run").count(TrialState::completed) == 3);
+  }
 }
 
 TEST_CASE("when the driver is killed, its agents and all their processes end") {

@@ -267,7 +267,11 @@ Results BasicTuner<Lazy>::State::run() {
     carry_out(out_, now);
   });
   while (!over_.load(std::memory_order_acquire)) {
-    executor.wait(next_wake(executor.now()));
+    try {
+      executor.wait(next_wake(executor.now()));
+    } catch (...) {  // it cannot go on
+      on_strand([error = std::current_exception()] { std::rethrow_exception(error); });
+    }
     attend(executor.now());
   }
   running_.store(false, std::memory_order_release);

@@ -41,6 +41,12 @@ constexpr bool is_transient(Problem problem) {
   return problem == Problem::unreachable || problem == Problem::lost || problem == Problem::timeout;
 }
 
+/// Whether trying again is of no use before somebody has mended something. Neither this nor transient: it may, or may
+/// not.
+constexpr bool is_lasting(Problem problem) {
+  return !is_transient(problem) && problem != Problem::disk_full && problem != Problem::other;
+}
+
 /// An Error about a host; `what()` is one line with the host, what happened, and how to mend it.
 class SshError : public Error {
  public:

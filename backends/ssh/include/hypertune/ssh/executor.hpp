@@ -16,7 +16,10 @@ namespace hypertune::ssh {
 
 struct RemoteOptions {
   HostPatience patience = {};
-  double gather = 20;        ///< seconds at the start for hosts to be reached, once one is; the others may join later
+  double gather = 20;  ///< seconds at the start for hosts to be reached, once one is; the others may join later
+  /// Seconds to wait for other hosts when every one is refused (see HostPatience); then wait() throws an Error of kind
+  /// `resources` with the reason of each, and the experiment can be resumed when that is mended.
+  double all_refused = 0;
   std::string program = {};  ///< what the agents make their Program of: see ProgramMaker
   /// How a host learns that it will be taken away, beside SIGTERM to its agent: a shell command that succeeds then, or
   /// an http:// address that answers 200 then (as clouds have on 169.254.169.254); looked at every so many seconds.
@@ -43,7 +46,9 @@ struct HostAccount {
 /// leave while it runs. One that is silent is lost: its trials fail by the infrastructure's doing, which does not count
 /// against them, and go on elsewhere from their last checkpoint that the driver has; nothing that a lost connection
 /// still brings is looked at. Hosts that fail are tried again after growing delays. A checkpoint is reported only when
-/// a copy lies in the experiment's own folder. All carried by one thread, begun by the first hosts() or start().
+/// a copy lies in the experiment's own folder. A host whose trouble will not pass by itself (its login is refused, the
+/// program cannot run there) is set aside while others work; where that is so of all, the run ends with an error. All
+/// carried by one thread, begun by the first hosts() or start().
 class SshExecutor {
  public:
   explicit SshExecutor(HostPool pool, RemoteOptions options = {});

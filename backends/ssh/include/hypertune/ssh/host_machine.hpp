@@ -23,6 +23,7 @@ struct HostPatience {
   double first_delay = 1;      ///< before the second attempt to connect; each further one waits twice as long
   double longest_delay = 300;  ///< at most
   double stable = 60;          ///< after so long without a failure the host is as good as new
+  int refusals = 3;            ///< so many failures in a row that will not pass by themselves, and it is refused
 
   void validate() const {
     const auto positive = [](double value, const char* name) {
@@ -33,11 +34,19 @@ struct HostPatience {
     positive(first_delay, "first_delay");
     positive(longest_delay, "longest_delay");
     positive(stable, "stable");
+    if (refusals < 1) fail(Errc::usage, "'refusals' is {}, but must be 1 or more", refusals);
   }
   /// Seconds between signs of life.
   double heartbeat() const { return silence / 6; }
   /// After so much silence the agent ends its trials: before the driver starts them elsewhere.
   static double agent_silence(double silence) { return silence * 0.8; }
+};
+
+/// What is known of why a host cannot be used.
+enum class Trouble : std::uint8_t {
+  passing,  ///< it may well do another time: the network's troubles
+  unknown,  ///< taken for lasting when it has come many times in a row
+  lasting,  ///< somebody has to mend it: a refused login, a program that cannot run there
 };
 
 enum class HostState : std::uint8_t {
@@ -82,8 +91,13 @@ class HostMachine {
   bool draining() const { return state_ == HostState::draining; }
   /// Why it is not usable, for people.
   const std::string& reason() const { return reason_; }
+  /// The same, without what follows from it.
+  const std::string& trouble() const { return trouble_; }
   /// Failures in a row.
   int failures() const { return failures_; }
+  /// It has failed for a reason that does not pass by itself, again and again: it is tried seldom, and no run should
+  /// wait for it.
+  bool refused() const { return refusals_ >= patience_.refusals * weight; }
 
   HostActions start(Seconds now) {
     state_ = HostState::connecting;
@@ -107,10 +121,13 @@ class HostMachine {
     if (state_ == HostState::suspect) state_ = HostState::ready;
   }
 
+  /// A trial runs there: it can be used after all.
+  void proved() { refusals_ = 0; }
+
   /// The connection has ended, or could not be made.
-  HostActions ended(const std::string& why, Seconds now) {
+  HostActions ended(const std::string& why, Seconds now, Trouble trouble = Trouble::passing) {
     if (state_ == HostState::gone || state_ == HostState::backing_off) return {};
-    return give_up(why, now);
+    return give_up(why, now, trouble);
   }
 
   /// The host has said that it will go away (`for_good`: or it has been taken from the list).
@@ -144,6 +161,7 @@ class HostMachine {
   /// It is on the list again.
   HostActions restored(Seconds now) {
     leaving_ = false;
+    if (state_ == HostState::gone) refusals_ = 0;
     return state_ == HostState::gone ? start(now) : HostActions{};
   }
 
@@ -190,8 +208,11 @@ class HostMachine {
   }
 
  private:
-  HostActions give_up(const std::string& why, Seconds now) {
+  HostActions give_up(const std::string& why, Seconds now, Trouble trouble = Trouble::passing) {
     HostActions out{.lost = up()};
+    // One kind of trouble counts as long as no other comes between.
+    refusals_ =
+        trouble == Trouble::passing ? 0 : std::min(refusals_ + (trouble == Trouble::lasting ? weight : 1), 1 << 20);
     if (leaving_) {
       state_ = HostState::gone;
       reason_ = why;
@@ -204,20 +225,24 @@ class HostMachine {
   }
   void back_off(const std::string& why, Seconds now) {
     const double delay =
-        std::min(patience_.longest_delay, patience_.first_delay * std::pow(2.0, std::min(failures_, 40)));
+        refused() ? patience_.longest_delay
+                  : std::min(patience_.longest_delay, patience_.first_delay * std::pow(2.0, std::min(failures_, 40)));
     ++failures_;
     state_ = HostState::backing_off;
     retry_at_ = now + delay;
+    trouble_ = why;
     reason_ = hypertune::detail::format("{}; set aside for {:g} s", why, delay);
+    if (refused()) reason_ += ", as this does not pass by itself,";
     if (failures_ > 1) reason_ += hypertune::detail::format(" after {} failures in a row", failures_);
   }
 
   HostPatience patience_;
   HostState state_ = HostState::gone;
   Seconds since_ = 0, heard_ = 0, retry_at_ = 0;
-  int failures_ = 0;
+  static constexpr int weight = 3;  // of a lasting trouble, against an unknown one
+  int failures_ = 0, refusals_ = 0;
   bool leaving_ = false;
-  std::string reason_ = "was never connected to";
+  std::string reason_ = "was never connected to", trouble_ = reason_;
 };
 
 }  // namespace hypertune::ssh

@@ -41,7 +41,7 @@ namespace hypertune::ssh {
 /// wait behind more than that. Doubles travel bit by bit.
 namespace wire {
 
-inline constexpr std::uint32_t version = 1;
+inline constexpr std::uint32_t version = 2;
 
 /// Stands before the agent's first frame, so that what a login shell prints before is told apart.
 inline constexpr std::string_view banner = "\nhypertune-agent\n";
@@ -130,6 +130,7 @@ struct Unavailable {
 };
 struct Refusal {
   std::string why = {};
+  bool lasting = true;  ///< another attempt would end alike
 };
 /// The agent ends. `clean`: what it has on its disk is not needed any more.
 struct Shutdown {
@@ -229,7 +230,10 @@ class HostWriter : public hypertune::detail::WireWriter {
     put(m.transfer);
     put(std::string_view(m.why));
   }
-  void put(const wire::Refusal& m) { put(std::string_view(m.why)); }
+  void put(const wire::Refusal& m) {
+    put(std::string_view(m.why));
+    put(m.lasting);
+  }
   void put(const wire::Shutdown& m) { put(m.clean); }
 };
 
@@ -324,7 +328,10 @@ class HostReader : public hypertune::detail::WireReader {
     m.transfer = number();
     m.why = text();
   }
-  void get(wire::Refusal& m) { m.why = text(); }
+  void get(wire::Refusal& m) {
+    m.why = text();
+    m.lasting = flag();
+  }
   void get(wire::Shutdown& m) { m.clean = flag(); }
 
  private:

@@ -134,7 +134,7 @@ class Agent {
     constexpr double patience = 20;
     const Seconds until = steady_now() + patience;
     while (try_lock() == Locking::again) {
-      if (steady_now() > until) refuse("processes of an earlier connection to this host do not end");
+      if (steady_now() > until) refuse("processes of an earlier connection to this host do not end", false);
       if (left_) co_return;
       co_await locking_.wait(0.02);
     }
@@ -149,7 +149,9 @@ class Agent {
         folder_.emplace(base, begin_->experiment, host_name_);
       }
       return folder_->try_lock(begin_->incarnation) ? Locking::done : Locking::again;
-    } catch (const std::exception& e) { refuse(e.what()); }
+    } catch (const Error& e) { refuse(e.what(), e.code() != Errc::busy); } catch (const std::exception& e) {
+      refuse(e.what());
+    }
     return Locking::refused;
   }
   void begin_locally() {
@@ -179,11 +181,11 @@ class Agent {
     }
   }
 
-  void refuse(const std::string& why) {
+  void refuse(const std::string& why, bool lasting = true) {
     if (left_) return;
     left_ = true;
     code_ = 1;
-    channel_->send(wire::Refusal{why});
+    channel_->send(wire::Refusal{why, lasting});
     channel_->close_when_sent();
     asio::co_spawn(io_, stop_soon(), asio::detached);
   }

@@ -8,6 +8,7 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 
@@ -63,6 +64,8 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   void ask_to_leave(const LinkPointer& link, TrialId trial, Route& route);
   void leave_if_empty(const LinkPointer& link);
   void settle(Link& link);
+  std::string hopeless() const;
+  void judge();
   detail::asio::awaitable<void> say_goodbye();
 
   // ---- commands and events (executor_routes.hpp) ----
@@ -103,6 +106,7 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   std::string experiment_;
   std::uint64_t epoch_ = 0, serial_ = 0;
   bool log_failed_ = false;
+  std::optional<detail::asio::steady_timer> hope_;  // runs while every host is refused
 
   // Of any thread.
   mutable std::mutex mutex_;  // of what follows
@@ -111,6 +115,7 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   std::vector<std::string> troubles_;  // why hosts are not usable
   bool any_usable_ = false, all_settled_ = false;
   std::vector<HostAccount> accounts_;
+  std::string hopeless_;  // why the run cannot go on
   std::vector<Command> queue_;
   bool woken_ = false;
   std::atomic<bool> closing_{false};

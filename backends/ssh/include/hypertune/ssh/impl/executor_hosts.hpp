@@ -1,6 +1,7 @@
 // SshExecutor: connections, made, watched and given up.
 #pragma once
 
+#include <hypertune/ssh/error.hpp>
 #include <hypertune/ssh/impl/executor.hpp>
 
 #include <random>
@@ -15,6 +16,30 @@ inline std::string last_line_of(std::string_view text) {
   const auto newline = text.find_last_of("\r\n");
   if (newline != std::string_view::npos) text.remove_prefix(newline + 1);
   return std::string(text.substr(0, 300));
+}
+
+/// What became of an attempt to connect, by what was said.
+inline Trouble trouble_of(const std::string& host, const std::string& said) {
+  const auto of = [](Problem problem) {
+    return is_transient(problem) ? Trouble::passing : is_lasting(problem) ? Trouble::lasting : Trouble::unknown;
+  };
+  if (said.empty()) return Trouble::unknown;
+  if (said.find("Temporary failure in name resolution") != std::string::npos) return Trouble::passing;
+  if (said.find("error while loading shared libraries") != std::string::npos) return Trouble::lasting;
+  const auto client = of(classify_client(host, said, false).problem());
+  if (client != Trouble::unknown) return client;
+  const auto remote = classify_remote(said);
+  return remote ? of(*remote) : Trouble::unknown;
+}
+inline Trouble trouble_of(const std::exception& error) {
+  if (const auto* known = dynamic_cast<const SshError*>(&error)) {
+    if (known->problem() == Problem::name_not_found) return trouble_of(known->host(), error.what());
+    return is_transient(known->problem()) ? Trouble::passing
+           : is_lasting(known->problem()) ? Trouble::lasting
+                                          : Trouble::unknown;
+  }
+  const auto* plain = dynamic_cast<const Error*>(&error);
+  return plain != nullptr && plain->code() == Errc::usage ? Trouble::lasting : Trouble::unknown;
 }
 
 /// What names this experiment on its hosts, and how often it has been taken up; kept beside its record.
@@ -96,6 +121,7 @@ void SshExecutor::State::step(const LinkPointer& link, const F& change) {
   }
   if (actions.gained || actions.unusable) {
     settle(*link);
+    judge();
     announce(link);
   }
   if (actions.lost) fail_all(link, was_draining);
@@ -130,6 +156,7 @@ inline detail::asio::awaitable<void> SshExecutor::State::connect(LinkPointer lin
   struct Result {
     std::vector<std::string> command;
     std::string error;
+    Trouble trouble = Trouble::unknown;
   };
   const auto result = std::make_shared<Result>();
   const auto done = std::make_shared<detail::Signal>(io_);
@@ -137,7 +164,10 @@ inline detail::asio::awaitable<void> SshExecutor::State::connect(LinkPointer lin
   const auto job = [this, self, result, done, launch = link->spec.launch] {
     try {
       result->command = launch();
-    } catch (const std::exception& e) { result->error = e.what(); }
+    } catch (const std::exception& e) {
+      result->error = e.what();
+      result->trouble = detail::trouble_of(e);
+    }
     if (result->error.empty() && result->command.empty()) result->error = "there is no command that reaches it";
     detail::asio::post(io_, [done] { done->raise(); });
   };
@@ -146,15 +176,19 @@ inline detail::asio::awaitable<void> SshExecutor::State::connect(LinkPointer lin
   if (closing_ || link->generation != generation || link->machine.state() != HostState::connecting) co_return;
   detail::RemoteProcess process;
   std::string error = result->error;
+  Trouble trouble = result->trouble;
   if (error.empty()) {
     try {
       process = detail::start_remote(result->command, link->spec.environment);
-    } catch (const std::exception& e) { error = e.what(); }
+    } catch (const std::exception& e) {
+      error = e.what();
+      trouble = detail::trouble_of(link->spec.name, error);
+    }
   }
   if (error.empty())
     open(link, std::move(process));
   else
-    step(link, [&](HostMachine& m) { return m.ended(error, detail::steady_now()); });
+    step(link, [&](HostMachine& m) { return m.ended(error, detail::steady_now(), trouble); });
 }
 
 inline void SshExecutor::State::open(const LinkPointer& link, detail::RemoteProcess process) {
@@ -209,15 +243,18 @@ inline detail::asio::awaitable<void> SshExecutor::State::bury(LinkPointer link, 
   if (!connection->greeted && connection->refusal.empty() && !connection->err_over)
     co_await connection->err_ended.wait(0.3);
   if (connection->over || closing_) co_return;
+  Trouble trouble = connection->greeted ? Trouble::passing : Trouble::unknown;
   if (!connection->refusal.empty()) {
     why = connection->refusal;
+    trouble = connection->trouble;
   } else if (!connection->greeted) {
     std::string said = detail::last_line_of(connection->errors);
     if (said.empty() && why == detail::Channel::closed_by_peer)
       said = detail::last_line_of(connection->channel->preamble());
     if (!said.empty()) why = said;
+    trouble = detail::trouble_of(link->spec.name, connection->errors);
   }
-  step(link, [&](HostMachine& m) { return m.ended(why, detail::steady_now()); });
+  step(link, [&](HostMachine& m) { return m.ended(why, detail::steady_now(), trouble); });
   close(link, 0);
 }
 
@@ -269,7 +306,11 @@ inline void SshExecutor::State::announce(const LinkPointer& link) {
     emit(HostGained{link->index, link->host});
   } else if (link->index >= 0) {
     link->told = false;
-    emit(HostLost{link->index, link->machine.reason(), link->machine.state() == HostState::gone});
+    // A refused one is not waited for, unless there is no other: then that is the run's end, and no trial's.
+    const bool refused = link->machine.refused() && std::any_of(links_.begin(), links_.end(), [](const auto& other) {
+                           return other->machine.usable();
+                         });
+    emit(HostLost{link->index, link->machine.reason(), refused || link->machine.state() == HostState::gone});
     emit(Notice{hypertune::detail::format("host '{}' is not used: {}", link->spec.name, link->machine.reason())});
   }
 }
@@ -345,7 +386,9 @@ inline void SshExecutor::State::settle(Link& link) {
     any_usable_ = any_usable_ || other->machine.usable();
     all_settled_ = all_settled_ && other->settled;
     if (!other->machine.reason().empty())
-      troubles_.push_back(hypertune::detail::format("host '{}': {}", other->spec.name, other->machine.reason()));
+      troubles_.push_back(other->machine.reason().starts_with("host '")  // what comes from the connection begins so
+                              ? other->machine.reason()
+                              : hypertune::detail::format("host '{}': {}", other->spec.name, other->machine.reason()));
     HostAccount account = other->account;
     account.state = other->machine.state();
     account.reason = other->machine.reason();
@@ -353,6 +396,45 @@ inline void SshExecutor::State::settle(Link& link) {
     accounts_.push_back(std::move(account));
   }
   settled_.notify_all();
+}
+
+// Why no host will be of use, if that is so.
+inline std::string SshExecutor::State::hopeless() const {
+  std::string why;
+  if (!started_ || closing_) return why;
+  for (const auto& link : links_) {
+    if (link->machine.state() == HostState::gone) continue;
+    if (link->machine.up() || !link->machine.refused()) return {};
+    why += why.empty() ? "" : "; ";
+    // What comes from the connection begins with the host.
+    if (!link->machine.trouble().starts_with("host '"))
+      why += hypertune::detail::format("host '{}': ", link->spec.name);
+    why += link->machine.trouble();
+  }
+  return why;
+}
+
+// Where every host is refused, the run ends, unless the list is given some time to change.
+inline void SshExecutor::State::judge() {
+  if (hopeless().empty()) {
+    hope_.reset();
+    return;
+  }
+  if (hope_) return;
+  hope_.emplace(io_, std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                         std::chrono::duration<double>(std::clamp(options_.all_refused, 0.0, 1e8))));
+  hope_->async_wait([this](boost::system::error_code error) {
+    if (error || closing_) return;
+    const auto why = hopeless();
+    hope_.reset();
+    if (why.empty()) return;
+    {
+      const std::lock_guard guard(mutex_);
+      hopeless_ = "no host can be used, and that does not pass by itself: " + why +
+                  " (once this is mended, resume the experiment: what it has done is kept)";
+    }
+    bell_.ring();
+  });
 }
 
 inline std::vector<HostAccount> SshExecutor::State::accounts() {
@@ -386,11 +468,13 @@ inline void SshExecutor::State::shutdown() {
   disk_.reset();
   pool_threads_.reset();
   by_trial_.clear();
+  hope_.reset();
   links_.clear();
   start_ = {};
   started_ = active_ = start_called_ = false;
   const std::lock_guard guard(mutex_);
   queue_.clear();
+  hopeless_.clear();
   woken_ = false;
 }
 
@@ -398,6 +482,7 @@ inline detail::asio::awaitable<void> SshExecutor::State::say_goodbye() {
   std::vector<std::shared_ptr<detail::Channel>> channels;
   for (const auto& link : links_) {
     link->timer.cancel();
+    hope_.reset();
     if (!link->connection) continue;
     channels.push_back(link->connection->channel);
     close(link, 10);

@@ -35,6 +35,10 @@ inline void SshExecutor::State::wait(Seconds deadline) {
     const std::lock_guard guard(mutex_);
     if (!std::exchange(woken_, true)) detail::asio::post(io_, [this] { drain_queue(); });
   }
+  {
+    const std::lock_guard guard(mutex_);
+    if (!hopeless_.empty()) fail(Errc::resources, "{}", hopeless_);
+  }
   bell_.wait_for(deadline - std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
 }
 
@@ -160,7 +164,9 @@ void SshExecutor::State::on(const LinkPointer& link, const ConnectionPointer& co
     step(link, [](HostMachine& machine) { return machine.greeted(detail::steady_now()); });
   } else if constexpr (std::same_as<M, wire::Refusal>) {
     connection->refusal = m.why.empty() ? std::string("its agent refused") : m.why;
+    connection->trouble = m.lasting ? Trouble::lasting : Trouble::passing;
   } else if constexpr (std::same_as<M, Started>) {
+    link->machine.proved();
     if (route_for(m) != nullptr) emit(m);
   } else if constexpr (std::same_as<M, Reported>) {
     Route* route = route_for(m);

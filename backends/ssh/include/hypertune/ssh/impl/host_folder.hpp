@@ -55,7 +55,10 @@ class HostFolder {
       : experiment_(base / folder_name(experiment)), path_(experiment_ / folder_name(host)) {
     std::error_code error;
     std::filesystem::create_directories(path_, error);
-    if (error) fail(Errc::io, "cannot make the folder '{}': {}", path_.string(), error.message());
+    if (error)
+      fail(Errc::io,
+           "cannot make the folder '{}': {} (agents keep checkpoints there; XDG_CACHE_HOME can name another place)",
+           path_.string(), error.message());
     const auto name = path_ / "lock";
     lock_ = hypertune::detail::open_at(AT_FDCWD, name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
     if (!lock_) hypertune::detail::fail_io(errno, "open", name);

@@ -29,8 +29,9 @@ struct Connection {
   asio::posix::stream_descriptor err;
   Signal err_ended;
   bool err_over = false;
-  std::string errors;   // the end of what came on standard error
-  std::string refusal;  // what the agent itself said
+  std::string errors;                  // the end of what came on standard error
+  std::string refusal;                 // what the agent itself said
+  Trouble trouble = Trouble::unknown;  // that of the refusal
   bool greeted = false, begun = false;
   bool over = false;  // given up: nothing of it counts
   std::map<std::uint64_t, std::shared_ptr<IncomingCopy>> arriving;

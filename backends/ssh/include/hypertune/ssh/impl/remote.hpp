@@ -172,7 +172,7 @@ HYPERTUNE_SSH_INLINE local::ProcessOptions agent_limits(const std::string& text)
 class RemoteExecutor::State {
  public:
   explicit State(RemoteSetup setup)
-      : setup_(std::make_shared<RemoteSetup>(std::move(setup))), executor_(pool_, setup_->remote) {
+      : setup_(std::make_shared<RemoteSetup>(std::move(setup))), executor_(pool_, patient(*setup_)) {
     setup_->ssh.validate();
   }
   State(const State&) = delete;
@@ -203,6 +203,14 @@ class RemoteExecutor::State {
   }
 
  private:
+  // A list that can change may be the one that is mended.
+  static RemoteOptions patient(const RemoteSetup& setup) {
+    auto options = setup.remote;
+    if (setup.hosts.interval() > 0)
+      options.all_refused = std::max(options.all_refused, std::max(60.0, 3 * setup.hosts.interval()));
+    return options;
+  }
+
   void follow_once() {
     const auto change = setup_->hosts.poll();
     if (change.trouble && change.trouble != trouble_)

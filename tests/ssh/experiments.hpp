@@ -1,0 +1,71 @@
+// Experiments of the tests that disturb hosts, and what has to be true of their results however disturbed they were.
+#pragma once
+
+#include "agent/test_programs.hpp"
+#include "support/test.hpp"
+
+#include <hypertune/hypertune.hpp>
+#include <hypertune/record/journal_reader.hpp>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace hypertune::test {
+
+inline Options experiment(const std::filesystem::path& output, AnyExecutor executor) {
+  Options o;
+  o.metric = "accuracy";
+  o.mode = Mode::maximize;
+  o.executor = std::move(executor);
+  o.ordered = true;
+  o.concurrency = 4;  // each host has room for all of them
+  o.checkpoint = {.every = 5, .keep = 2};
+  o.output = output;
+  o.display = Display::quiet;
+  o.handle_signals = false;
+  o.seed = 5;
+  return o;
+}
+inline Options asha(const std::filesystem::path& output, AnyExecutor executor) {
+  auto o = experiment(output, std::move(executor));
+  o.samples = 40;
+  o.schedule = Asha{.grace = 3, .max = 81, .reduction = 3};
+  return o;
+}
+inline Options pbt(const std::filesystem::path& output, AnyExecutor executor) {
+  auto o = experiment(output, std::move(executor));
+  o.samples = 4;
+  o.schedule = Pbt{.interval = 4, .max = 24, .quantile = 0.5};
+  return o;
+}
+
+inline Results run(Options options) { return tune(Learner::search_space(), learner_program(), std::move(options)); }
+
+/// Everything about the trials that does not depend on where and when they ran.
+inline std::string fingerprint(const Results& results) {
+  std::string text;
+  for (const auto& trial : results.trials()) {
+    text += fmt::format("{} {} {}", trial.trial, static_cast<int>(trial.state), trial.steps);
+    for (const auto& [name, value] : trial.metrics) text += fmt::format(" {}={}", name, value);
+    text += fmt::format(" x={}\n", trial.params.get<double>("x"));
+  }
+  return text;
+}
+
+/// No step was recorded twice; one that took over another one's state goes on from there.
+inline void check_reports(const Results& results) {
+  std::map<TrialId, int> expected;
+  read_journal(results.directory(), [&](const Record& record) {
+    if (const auto* mutated = std::get_if<record::TrialMutated>(&record.what))
+      expected[mutated->trial] = mutated->checkpoint.steps;
+    if (const auto* reported = std::get_if<record::TrialReported>(&record.what)) {
+      CHECK(reported->step == expected[reported->trial]);
+      expected[reported->trial] = reported->step + 1;
+    }
+  });
+}
+
+}  // namespace hypertune::test
