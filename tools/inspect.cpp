@@ -1,5 +1,6 @@
 // status, results, best, export: what is in an experiment's folder. They read it while it runs, too.
 #include "commands.hpp"
+#include "cost_file.hpp"
 
 #include <hypertune/record/analysis.hpp>
 #include <hypertune/record/journal_lock.hpp>
@@ -91,6 +92,7 @@ int status(const std::string& directory, const std::string& format) {
                                {"samples", info.samples},
                                {"reports", info.reports}};
     object["best"] = best ? boost::json::parse(results.json(*best)) : boost::json::value();
+    object["cost"] = boost::json::parse(cost_json(directory, results));
     print(boost::json::serialize(object));
     return exit_done;
   }
@@ -103,6 +105,7 @@ int status(const std::string& directory, const std::string& format) {
       fmt::print(", {} {}", n, to_string(static_cast<TrialState>(s)));
   fmt::print("; {} reports in {:.1f} s\n", info.reports, info.updated - info.started);
   if (best) fmt::print("best: {}\n", *best);
+  if (const auto cost = cost_line(directory, results); !cost.empty()) fmt::print("{}\n", cost);
   print_waiting(results, driver && !ended);
   if (!ended && !driver) fmt::print("its driver was killed: go on with --resume\n");
   return exit_done;
@@ -126,6 +129,7 @@ int results(const ResultsArguments& arguments) {
     print(results.csv());
   } else {
     print(results.table({.rows = arguments.rows, .width = terminal_width()}));
+    if (const auto cost = cost_line(arguments.directory, results); !cost.empty()) fmt::print("{}\n", cost);
   }
   return exit_done;
 }

@@ -25,16 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "~/x" is below the home folder; what is not where the command is called is looked for beside the file.
-fs::path found(const fs::path& path, const Sweep& sweep) {
-  if (path.empty()) return path;
-  const std::string text = path.string();
-  if (text.starts_with("~/"))
-    if (const char* home = std::getenv("HOME")) return fs::path(home) / text.substr(2);
-  std::error_code ignored;
-  const auto beside = sweep.file.parent_path() / path;
-  return path.is_relative() && !fs::exists(path, ignored) && fs::exists(beside, ignored) ? beside : path;
-}
+fs::path found(const fs::path& path, const Sweep& sweep) { return found_from(sweep, path); }
 
 std::string file_text(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
@@ -84,10 +75,19 @@ void bring_program(const Sweep& sweep, ssh::RemoteSetup& setup) {
 
 }  // namespace
 
-AnyExecutor remote_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set) {
+fs::path found_from(const Sweep& sweep, const fs::path& path) {
+  if (path.empty()) return path;
+  const std::string text = path.string();
+  if (text.starts_with("~/"))
+    if (const char* home = std::getenv("HOME")) return fs::path(home) / text.substr(2);
+  std::error_code ignored;
+  const auto beside = sweep.file.parent_path() / path;
+  return path.is_relative() && !fs::exists(path, ignored) && fs::exists(beside, ignored) ? beside : path;
+}
+
+ssh::RemoteSetup remote_setup_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set) {
   const SshText& text = *sweep.executor.ssh;
   ssh::RemoteSetup setup;
-  setup.hosts = hosts_of(sweep);
   setup.ssh.config = found(text.ssh_config, sweep);
   setup.ssh.user = text.user;
   setup.ssh.port = text.port;
@@ -120,6 +120,12 @@ AnyExecutor remote_executor_of(const Sweep& sweep, const std::string& file, cons
   description["text"] = file_text(file);
   description["set"] = boost::json::value_from(set);
   setup.remote.program = boost::json::serialize(description);
+  return setup;
+}
+
+AnyExecutor remote_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set) {
+  auto setup = remote_setup_of(sweep, file, set);
+  setup.hosts = hosts_of(sweep);
   return remote(std::move(setup));
 }
 

@@ -3,12 +3,21 @@
 
 #include <hypertune/config/sweep_text.hpp>
 #include <hypertune/execute/executor.hpp>
+#include <hypertune/ssh/remote.hpp>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace hypertune::command {
+
+/// A path of the file: "~/x" is below the home folder; what is not where the command is called is looked for beside the
+/// file.
+std::filesystem::path found_from(const Sweep& sweep, const std::filesystem::path& path);
+
+/// How trials get to hosts, without the hosts. `file` and `set` as below.
+ssh::RemoteSetup remote_setup_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);
 
 /// `file` and `set` are what the sweep was read from: the agents read it again.
 AnyExecutor remote_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);

@@ -40,7 +40,9 @@ std::vector<std::string> cluster_executor(const std::filesystem::path& sweep) {
   if (!executor || executor->is_null())
     return {"executor={type: ssh, hosts: {file: ../../../hosts}, ssh_config: ../../../ssh_config}"};
   const auto type = executor->is_map() ? executor->find("type") : std::nullopt;
-  if (!type || !type->is_scalar() || type->as<std::string>() != "ssh" || executor->has("hosts")) return {};
+  if (!type || !type->is_scalar() || type->as<std::string>() != "ssh" || executor->has("hosts") ||
+      executor->has("cluster"))
+    return {};
   return {"executor.hosts={file: ../../../hosts}", "executor.ssh_config=../../../ssh_config"};
 }
 

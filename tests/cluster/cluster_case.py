@@ -81,5 +81,5 @@ class HostsCase(Case):
         subprocess.run([HOSTS, self.state, *map(str, arguments)], check=True, capture_output=True, timeout=60)
 
 
-__all__ = ["Case", "HostsCase", "HYPERTUNE", "MACHINES", "ROOT", "json", "os", "pathlib", "shutil", "signal", "subprocess",
+__all__ = ["Case", "HostsCase", "HOSTS", "HYPERTUNE", "MACHINES", "ROOT", "json", "os", "pathlib", "shutil", "signal", "subprocess",
            "tempfile", "time", "unittest", "wait_until"]

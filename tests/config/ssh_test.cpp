@@ -76,7 +76,8 @@ TEST_CASE("file mounts, folders and ssh's own options") {
 TEST_CASE("what is wrong with an ssh executor is said with its line") {
   const std::string with = "executor:\n  type: ssh\n  hosts: [a]\n  ";
   CHECK(complaint("executor: ssh") ==
-        "s.yaml:6: executor ssh needs 'hosts': [host1, host2], {file: FILE}, {command: […]} or slurm");
+        "s.yaml:6: executor ssh needs 'hosts': [host1, host2], {file: FILE}, {command: […]} or slurm, or 'cluster': "
+        "CLUSTER.yaml");
   CHECK(complaint("executor: {type: ssh}").starts_with("s.yaml:6: executor ssh needs 'hosts'"));
   CHECK(complaint("executor: {type: ssh, hosts: []}").starts_with("s.yaml:6: 'executor.hosts' is empty"));
   CHECK(complaint("executor: {type: ssh, hosts: 7}").starts_with("s.yaml:6: 'executor.hosts' must be a list of hosts"));
@@ -98,4 +99,19 @@ TEST_CASE("what is wrong with an ssh executor is said with its line") {
   CHECK(complaint(with + "file_mounts: {a: x, a/b: y}").find("lies within the file mount 'a'") != std::string::npos);
   CHECK(complaint("executor: {type: shs, hosts: [a]}").find("unknown key 'hosts'") != std::string::npos);
   CHECK(complaint("executor: {type: shs}").find("did you mean 'ssh'") != std::string::npos);
+}
+
+TEST_CASE("an executor over a cluster's machines") {
+  const auto cluster = read("concurrency: 5\nexecutor: {type: ssh, cluster: c.yaml, file_mounts: {t.py: t.py}}\n");
+  CHECK(cluster.ssh->cluster == "c.yaml");
+  CHECK(cluster.ssh->hosts.empty());
+  CHECK(cluster.ssh->file_mounts.size() == 1);
+  const std::string with = "executor:\n  type: ssh\n  cluster: c.yaml\n  ";
+  CHECK(complaint(with + "hosts: [a]") ==
+        "s.yaml:8: give 'hosts' or 'cluster', not both: the machines of a cluster are those of its file");
+  CHECK(complaint(with + "user: me").starts_with("s.yaml:9: 'executor.user' contradicts 'cluster': 'auth' of"));
+  CHECK(complaint(with + "ssh_config: f").starts_with("s.yaml:9: 'executor.ssh_config' contradicts 'cluster'"));
+  CHECK(complaint(with + "cpus: 4").starts_with("s.yaml:9: 'executor.cpus' contradicts 'cluster': 'available_node"));
+  CHECK(complaint("executor: {type: ssh, cluster: ''}").starts_with("s.yaml:6: 'executor.cluster' is empty"));
+  CHECK(complaint("executor: {type: local, cluster: c.yaml}").find("unknown key 'cluster'") != std::string::npos);
 }

@@ -19,7 +19,8 @@
 namespace hypertune::cluster {
 
 /// Counts for an experiment whose trials all ask for the same. Trials that were never launched, and those that failed
-/// and were not launched again, wait; paused ones do not, as they may never go on. Thread-safe.
+/// and were not launched again, wait, unless settled() says that they have ended. Paused ones do not, as they may never
+/// go on; where there is nothing else, they ask for one place, so that what chooses among them has a host. Thread-safe.
 class DemandTracker {
  public:
   /// `trials`: how many the experiment has in all (its samples). `concurrency`: how many run at once at most; 0: any.
@@ -32,23 +33,36 @@ class DemandTracker {
     const std::lock_guard lock(mutex_);
     seen_.insert(launch->trial);
     failed_.erase(launch->trial);
+    paused_.erase(launch->trial);
     running_[launch->trial] = {launch->slot.host_name, launch->slot.resources};
   }
   void happened(const Event& event) {
     const std::lock_guard lock(mutex_);
-    if (const auto* paused = std::get_if<Paused>(&event)) running_.erase(paused->trial);
+    if (const auto* paused = std::get_if<Paused>(&event)) {
+      running_.erase(paused->trial);
+      paused_.insert(paused->trial);
+    }
     if (const auto* finished = std::get_if<Finished>(&event)) running_.erase(finished->trial);
     if (const auto* stopped = std::get_if<Stopped>(&event)) running_.erase(stopped->trial);
     if (const auto* failed = std::get_if<Failed>(&event)) {
       running_.erase(failed->trial);
-      failed_.insert(failed->trial);
+      if (!settled_.contains(failed->trial)) failed_.insert(failed->trial);
     }
+  }
+  /// The trial has ended for good, however it did (record::TrialEnded).
+  void settled(TrialId trial) {
+    const std::lock_guard lock(mutex_);
+    seen_.insert(trial);
+    settled_.insert(trial);
+    failed_.erase(trial);
+    paused_.erase(trial);
   }
   /// The experiment has ended: nothing waits any more.
   void ended() {
     const std::lock_guard lock(mutex_);
     trials_ = 0;
     failed_.clear();
+    paused_.clear();
     running_.clear();
   }
   HostDemand demand() const {
@@ -57,6 +71,7 @@ class DemandTracker {
     for (const auto& [trial, where] : running_) demand.running[where.first].push_back(where.second);
     int waiting = std::max(0, trials_ - static_cast<int>(seen_.size())) + static_cast<int>(failed_.size());
     if (concurrency_ > 0) waiting = std::min(waiting, std::max(0, concurrency_ - static_cast<int>(running_.size())));
+    if (waiting == 0 && running_.empty() && !paused_.empty()) waiting = 1;
     if (waiting > 0) demand.pending.push_back({needs_, waiting});
     return demand;
   }
@@ -65,22 +80,63 @@ class DemandTracker {
   mutable std::mutex mutex_;
   Resources needs_;
   int trials_, concurrency_;
-  std::set<TrialId> seen_, failed_;
+  std::set<TrialId> seen_, failed_, paused_, settled_;
   std::map<TrialId, std::pair<std::string, Resources>> running_;
 };
 
-/// Any executor with a tracker that sees all that passes it.
+/// What is to be told to the user goes through the experiment, as soon as that takes events and as long as it does;
+/// else to `otherwise`. Thread-safe.
+class ExecutorNotices {
+ public:
+  explicit ExecutorNotices(std::function<void(const std::string&)> otherwise) : otherwise_(std::move(otherwise)) {}
+  void say(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    if (sink_ && taking_)
+      sink_(Notice{text});
+    else if (sink_)
+      waiting_.push_back(text);
+    else
+      otherwise_(text);
+  }
+  void begin(EventSink sink) {
+    const std::lock_guard lock(mutex_);
+    sink_ = std::move(sink);
+    taking_ = false;
+  }
+  void take() {
+    const std::lock_guard lock(mutex_);
+    if (!sink_ || std::exchange(taking_, true)) return;
+    for (const auto& text : std::exchange(waiting_, {})) sink_(Notice{text});
+  }
+  void end() {
+    const std::lock_guard lock(mutex_);
+    sink_ = nullptr;
+    for (const auto& text : std::exchange(waiting_, {})) otherwise_(text);
+  }
+
+ private:
+  std::mutex mutex_;  // held while the experiment takes a notice, which asks for nothing here
+  std::function<void(const std::string&)> otherwise_;
+  EventSink sink_;
+  bool taking_ = false;
+  std::vector<std::string> waiting_;
+};
+
+/// Any executor with a tracker that sees all that passes it. A host that is lost is never lost for good here: the
+/// cluster can make another like it.
 template <Executor E>
 class TrackedExecutor {
  public:
-  TrackedExecutor(E executor, std::shared_ptr<DemandTracker> tracker)
-      : executor_(std::move(executor)), tracker_(std::move(tracker)) {}
+  TrackedExecutor(E executor, std::shared_ptr<DemandTracker> tracker, std::shared_ptr<ExecutorNotices> notices = {})
+      : executor_(std::move(executor)), tracker_(std::move(tracker)), notices_(std::move(notices)) {}
 
   std::vector<Host> hosts() const { return executor_.hosts(); }
   Seconds now() const { return executor_.now(); }
   void start(ExecutorStart start) {
+    if (notices_) notices_->begin(start.sink);
     start.sink = [tracker = tracker_, sink = std::move(start.sink)](Event event) {
       tracker->happened(event);
+      if (auto* lost = std::get_if<HostLost>(&event)) lost->for_good = false;
       sink(std::move(event));
     };
     executor_.start(std::move(start));
@@ -89,9 +145,13 @@ class TrackedExecutor {
     tracker_->performed(command);
     executor_.perform(std::move(command));
   }
-  void wait(Seconds deadline) { executor_.wait(deadline); }
+  void wait(Seconds deadline) {
+    if (notices_) notices_->take();
+    executor_.wait(deadline);
+  }
   void notify() { executor_.notify(); }
   void shutdown() {
+    if (notices_) notices_->end();
     executor_.shutdown();
     tracker_->ended();
   }
@@ -104,6 +164,7 @@ class TrackedExecutor {
  private:
   E executor_;
   std::shared_ptr<DemandTracker> tracker_;
+  std::shared_ptr<ExecutorNotices> notices_;
 };
 
 }  // namespace hypertune::cluster

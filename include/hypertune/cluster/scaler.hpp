@@ -54,6 +54,9 @@ class ClusterScaler {
   void require_possible(const Resources& needs) const;
   /// The shapes that were asked for and can never be placed.
   std::vector<Resources> impossible() const;
+  /// Why it is no use to wait for the first machine: none has come up, several launches have failed one after the other
+  /// for other reasons than that there was none to be had, and no other is under way. The last reason.
+  std::optional<std::string> hopeless() const;
   CostReport cost() const;
   /// Decides now rather than at the next tick: the queue has changed.
   void wake();

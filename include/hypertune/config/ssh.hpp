@@ -14,9 +14,9 @@
 
 namespace hypertune::detail {
 
-inline constexpr std::string_view ssh_keys[] = {"hosts", "ssh_config",      "identity_file",  "user",
-                                                "port",  "options",         "file_mounts",    "workdir",
-                                                "cache", "connect_timeout", "notice_command", "notice_url"};
+inline constexpr std::string_view ssh_keys[] = {
+    "hosts",   "ssh_config", "identity_file",   "user",           "port",       "options", "file_mounts",
+    "workdir", "cache",      "connect_timeout", "notice_command", "notice_url", "cluster"};
 
 inline std::string ssh_host_name(const Node& node) {
   const auto name = node.as<std::string>();
@@ -115,11 +115,33 @@ inline std::vector<FileMountText> file_mounts_from_yaml(const Node& node) {
   return mounts;
 }
 
+/// cluster: CLUSTER.yaml says what there is and how it is reached: nothing else may say so too.
+inline void ssh_cluster_from_yaml(const Node& node, SshText& ssh) {
+  const Node cluster = node["cluster"];
+  if (node.has("hosts"))
+    cluster.fail("give 'hosts' or 'cluster', not both: the machines of a cluster are those of its file");
+  for (const std::string_view key : {"ssh_config", "identity_file", "user", "port"})
+    if (const auto given = node.find(key))
+      given->fail("'{}' contradicts 'cluster': 'auth' of the cluster's file says how its machines are reached",
+                  given->path());
+  for (const std::string_view key : {"cpus", "gpus", "memory", "custom"})
+    if (const auto given = node.find(key))
+      given->fail("'{}' contradicts 'cluster': 'available_node_types' of the cluster's file say what a machine has",
+                  given->path());
+  ssh.cluster = cluster.as<std::string>();
+  if (ssh.cluster.empty()) cluster.fail("'{}' is empty: name the cluster's YAML file", cluster.path());
+}
+
 inline SshText ssh_from_yaml(const Node& node) {
   SshText ssh;
-  if (!node.is_map() || !node.has("hosts"))
-    node.fail("executor ssh needs 'hosts': [host1, host2], {{file: FILE}}, {{command: […]}} or slurm");
-  ssh_hosts_from_yaml(node["hosts"], ssh);
+  if (!node.is_map() || (!node.has("hosts") && !node.has("cluster")))
+    node.fail(
+        "executor ssh needs 'hosts': [host1, host2], {{file: FILE}}, {{command: […]}} or slurm, or 'cluster': "
+        "CLUSTER.yaml");
+  if (node.has("cluster"))
+    ssh_cluster_from_yaml(node, ssh);
+  else
+    ssh_hosts_from_yaml(node["hosts"], ssh);
   if (const auto config = node.find("ssh_config")) ssh.ssh_config = config->as<std::string>();
   if (const auto identity = node.find("identity_file")) ssh.identity_file = identity->as<std::string>();
   if (const auto user = node.find("user")) ssh.user = ssh_host_name(*user);

@@ -284,6 +284,8 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
       sweep.trial->log_rules = detail::log_rules_from_yaml(*log);
   }
   if (const auto executor = root.find("executor")) sweep.executor = detail::executor_from_yaml(*executor);
+  // On machines that come with the queue, it takes cpus to tell how many machines that number of trials fills.
+  if (sweep.executor.ssh && !sweep.executor.ssh->cluster.empty() && !cpus_given) options.resources.cpus = 1;
   if (const auto output = root.find("output")) options.output = output->as<std::string>();
   if (const auto start = root.find("start_with"))
     for (const auto& item : start->items()) {

@@ -25,6 +25,7 @@ struct ClusterScaler::Impl {
     Machine machine;
     std::size_t type = 0;
     bool head = false, ready = false, draining = false;
+    bool reachable = false;      // the ssh_config has it
     mutable bool heard = false;  // the executor has asked for the hosts since it is draining
     Seconds draining_since = 0;
     std::optional<Resources> has;
@@ -57,7 +58,9 @@ struct ClusterScaler::Impl {
   std::deque<Work> work;
   std::vector<News> news;
   std::vector<Resources> cannot;
-  bool woken = false, stopping = false;
+  bool woken = false, stopping = false, any_ready = false;
+  int failures = 0;  // of launches, since one last came up, but for want of machines
+  std::string last_failure;
   std::vector<std::jthread> workers;
   std::jthread decider;
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
@@ -146,7 +149,8 @@ struct ClusterScaler::Impl {
       if (found == units.end()) continue;
       if (told.machine) found->second.machine = *told.machine;
       if (told.ready) {
-        found->second.ready = true;
+        found->second.ready = any_ready = true;
+        failures = 0;
         found->second.has = told.has;
         scaler.ready(told.token, told.has, now());
         lines.push_back(fmt::format("{} is ready", name_of(found->second.machine)));
@@ -159,6 +163,10 @@ struct ClusterScaler::Impl {
           task.why = "could not be set up";
           work.push_back(std::move(task));
           work_there.notify_one();
+        }
+        if (told.kind != ProviderFailure::capacity) {
+          failures += told.kind == ProviderFailure::invalid ? 2 : 1;
+          last_failure = told.error;
         }
         scaler.launch_failed(told.token, told.kind, told.error, now());
         units.erase(found);
@@ -288,7 +296,7 @@ struct ClusterScaler::Impl {
     ssh::HostList list;
     for (const auto& [token, unit] : units) {
       if (unit.draining) unit.heard = true;
-      if (!unit.ready || unit.draining) continue;
+      if (!unit.ready || !unit.reachable || unit.draining) continue;
       const auto& type = cluster.config().types[unit.type];
       ssh::HostSpec host;
       host.name = name_of(unit.machine);
@@ -308,10 +316,12 @@ struct ClusterScaler::Impl {
   std::string written;
   void write_config() {
     std::string text;
+    std::vector<std::string> tokens;
     {
       const std::lock_guard lock(mutex);
       for (const auto& [token, unit] : units) {
         if (!unit.ready) continue;
+        tokens.push_back(token);
         const auto given = ssh_options(cluster.config(), unit.machine, cluster.state());
         const auto name = name_of(unit.machine);
         text += fmt::format("Host {}\n", name);
@@ -332,9 +342,13 @@ struct ClusterScaler::Impl {
     } else if (const char* home = std::getenv("HOME"); home != nullptr) {
       text += fmt::format("  Include \"{}/.ssh/config\"\n  Include /etc/ssh/ssh_config\n", home);
     }
-    if (text == written) return;
-    detail::replace_file(config_path(), text);
-    written = text;
+    if (text != written) {
+      detail::replace_file(config_path(), text);
+      written = text;
+    }
+    const std::lock_guard lock(mutex);
+    for (const auto& token : tokens)
+      if (const auto found = units.find(token); found != units.end()) found->second.reachable = true;
   }
 };
 
@@ -372,6 +386,11 @@ HYPERTUNE_CLUSTER_INLINE void ClusterScaler::require_possible(const Resources& n
 HYPERTUNE_CLUSTER_INLINE std::vector<Resources> ClusterScaler::impossible() const {
   const std::lock_guard lock(impl_->mutex);
   return impl_->cannot;
+}
+HYPERTUNE_CLUSTER_INLINE std::optional<std::string> ClusterScaler::hopeless() const {
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->any_ready || impl_->failures < 3 || !impl_->units.empty()) return std::nullopt;
+  return impl_->last_failure;
 }
 HYPERTUNE_CLUSTER_INLINE CostReport ClusterScaler::cost() const {
   return impl_->cluster.journal().ledger().cost(wall_now(), impl_->cluster.config().currency);

@@ -1,0 +1,191 @@
+"""Sweeps whose machines come and go with their queue: real hosts, made and ended by a provider's program."""
+from cluster_case import *
+
+PROVIDER = pathlib.Path(__file__).resolve().parent / "host_machines.py"
+TRAINER = r'''
+import json, os, time
+trial, checkpoint = int(os.environ["HYPERTUNE_TRIAL"]), os.environ["HYPERTUNE_CHECKPOINT"]
+restore, done = os.environ.get("HYPERTUNE_RESTORE"), 0
+if restore:
+    done = int(open(os.path.join(restore, "done")).read())
+for step in range(done, 3):
+    time.sleep(float(os.environ["LAST"] if trial == 19 else os.environ["PAUSE"]))
+    folder = os.path.join(checkpoint, f"step-{step}")
+    os.makedirs(folder)
+    open(os.path.join(folder, "done"), "w").write(str(step + 1))
+    print(json.dumps({"step": step, "loss": 1 / (step + 1), "checkpoint": f"step-{step}"}), flush=True)
+'''
+
+
+class Scale(Case):
+    def setUp(self):
+        super().setUp()
+        self.cloud = self.folder / "cloud"
+        self.cloud.mkdir()
+        up = subprocess.run([HOSTS, self.cloud / "hosts", "up", "1", "--owner", str(os.getpid())], text=True, capture_output=True,
+                            timeout=120)
+        if up.returncode != 0:
+            raise unittest.SkipTest(f"no hosts can be made here: {up.stderr or up.stdout}")
+        self.addCleanup(subprocess.run, [HOSTS, self.cloud / "hosts", "down"], capture_output=True, timeout=60)
+        self.write("train.py", TRAINER)
+        self.cluster()
+        self.sweep()
+
+    def cluster(self, spot=2, more="", minutes=0.03):
+        self.write("c.yaml", f"""
+cluster_name: scale{os.getpid()}
+max_workers: 3
+idle_timeout_minutes: {minutes}
+provider: {{type: command, command: ["{PROVIDER}", "{self.cloud}"], settings: {{spot: {spot}}}, start_timeout: 60s}}
+auth: {{ssh_user: root, ssh_private_key: {self.cloud}/hosts/id}}
+available_node_types:
+  head: {{resources: {{CPU: 1}}, max_workers: 0, price: 1}}
+  worker: {{resources: {{CPU: 2}}, spot: true, price: {{on_demand: 360, spot: 90}}}}
+head_node_type: head
+{more}
+""")
+
+    def sweep(self, pause=0.1, last=4, more=""):
+        self.write("sweep.yaml", f"""
+name: grown
+trial: {{command: [python3, train.py], environment: {{PAUSE: "{pause}", LAST: "{last}"}}}}
+space: {{rate: {{uniform: [0, 1]}}}}
+metric: loss
+mode: min
+samples: 20
+executor: {{type: ssh, cluster: c.yaml, file_mounts: {{train.py: train.py}}}}
+output: runs/grown
+{more}
+""")
+
+    def start(self, *arguments, **options):
+        process = super().start(*arguments, **options)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)  # a test that fails leaves none behind
+        return process
+
+    def machines(self):
+        file = self.cloud / "machines.json"
+        return json.loads(file.read_text()) if file.exists() else {}
+
+    def events(self):
+        file = self.cloud / "events.jsonl"
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    def results(self):
+        return json.loads(self.run_command("results", "runs/grown", "--format", "json")[0])
+
+    def reports(self):
+        """Steps so far; 0 while nothing is recorded."""
+        process = self.start("results", "runs/grown", "--format", "json")
+        out, _ = self.finish(process)
+        return sum(trial["steps"] for trial in json.loads(out)) if process.returncode == 0 else 0
+
+    def assert_all_ended(self):
+        self.assertEqual(self.machines(), {})
+        events = self.events()
+        made = {event["id"] for event in events if event["event"] == "create"}
+        self.assertEqual(made, {event["id"] for event in events if event["event"] == "terminate"})
+        self.assertEqual(self.status()["machines"], [])
+
+    def test_grows_with_the_queue_and_shrinks_when_it_is_empty(self):
+        process = self.start("run", "sweep.yaml", "--plain")
+        out, err = self.finish(process, 180)
+        end = time.time()
+        self.assertEqual(process.returncode, 0, out + err)
+        trials = self.results()
+        self.assertEqual([trial["state"] for trial in trials], ["completed"] * 20)
+        self.assertEqual({trial["steps"] for trial in trials}, {3})
+        events = self.events()
+        self.assertEqual(max(event["there"] for event in events), 3, events)
+        # Spot first, and on-demand where there is no more of it.
+        self.assertEqual(sorted(event["spot"] for event in events if event["event"] == "create")[:3], [False, True, True])
+        # While the last trial ran, the others went for want of work.
+        early = [event for event in events if event["event"] == "terminate" and event["time"] < end - 3]
+        self.assertGreaterEqual(len(early), 1, (events, end, err))
+        self.assert_all_ended()
+        self.assertIn("cost: ", out)
+        self.assertIn("saved by spot machines", out)
+        cost = json.loads(self.run_command("status", "runs/grown", "--format", "json")[0])["cost"]
+        self.assertEqual(cost["machines"], len([event for event in events if event["event"] == "create"]))
+        self.assertAlmostEqual(cost["total"], sum(line["hours"] * line["price"] for line in cost["lines"]), places=6)
+        self.assertAlmostEqual(cost["saved"], sum(line["hours"] * 270 for line in cost["lines"] if line["spot"]), places=6)
+        for command in ("status", "results"):
+            self.assertIn(out[out.index("cost: "):].splitlines()[0], self.run_command(command, "runs/grown")[0])
+
+    def test_interrupted_killed_and_resumed_no_machine_is_forgotten(self):
+        self.sweep(pause=0.4, last=0.4)
+        process = self.start("run", "sweep.yaml", "--plain")
+        wait_until(lambda: self.reports() >= 5, "some reports")
+        process.send_signal(signal.SIGINT)
+        out, err = self.finish(process)
+        self.assertEqual(process.returncode, 130, out + err)
+        self.assert_all_ended()
+        first = json.loads((self.folder / "runs/grown/cost.json").read_text())
+        self.assertFalse(first["open"])
+        before = self.reports()
+        process = self.start("run", "sweep.yaml", "--plain", "--resume")
+        wait_until(lambda: self.reports() >= before + 5, "more reports")
+        process.kill()
+        process.communicate()
+        left = self.machines()
+        self.assertGreater(len(left), 0)
+        self.assertEqual({machine["id"] for machine in self.status()["machines"]}, set(left))
+        out, _ = self.run_command("run", "sweep.yaml", "--plain", "--resume", timeout=180)
+        trials = self.results()
+        self.assertEqual([trial["state"] for trial in trials], ["completed"] * 20)
+        self.assert_all_ended()
+        # All three runs are counted, and what the machines did while no driver was there.
+        cost = json.loads(self.run_command("status", "runs/grown", "--format", "json")[0])["cost"]
+        self.assertEqual(cost["machines"], len([event for event in self.events() if event["event"] == "create"]))
+        begun, hours = {}, 0
+        for event in self.events():
+            if event["event"] == "create":
+                begun[event["id"]] = event["time"]
+            else:
+                hours += (event["time"] - begun[event["id"]]) / 3600
+        self.assertAlmostEqual(cost["hours"] * 3600, hours * 3600, delta=15)
+
+    def test_down_ends_what_a_killed_run_has_left(self):
+        self.sweep(pause=1)
+        process = self.start("run", "sweep.yaml", "--plain")
+        wait_until(lambda: len(self.machines()) >= 2, "machines")
+        _, err = self.run_command("down", "c.yaml", "-y", code=2)  # not under a run that goes on
+        self.assertIn(f"process {process.pid}", err)
+        process.kill()
+        process.communicate()
+        self.run_command("down", "c.yaml", "-y")
+        self.assert_all_ended()
+
+    def test_ctrl_c_before_the_first_machine_is_up(self):
+        self.cluster(more='setup_commands: ["sleep 60"]')
+        process = self.start("run", "sweep.yaml", "--plain")
+        wait_until(lambda: self.machines(), "a machine")
+        process.send_signal(signal.SIGINT)
+        _, err = self.finish(process)
+        self.assertEqual(process.returncode, 130, err)
+        self.assert_all_ended()
+
+    def test_what_can_never_be_is_said_before_a_machine_is_made(self):
+        self.sweep(more="resources: {cpus: 3}")
+        _, err = self.run_command("run", "sweep.yaml", code=2)
+        self.assertIn("a trial asks for 3 cpus, which no machine of available_node_types has (the largest, 'worker'", err)
+        self.sweep(more="resources: {gpus: 1}")
+        self.assertIn("1 gpus", self.run_command("run", "sweep.yaml", code=2)[1])
+        self.sweep()
+        self.write("c.yaml", "cluster_name: x\nprovder: {}\n")
+        self.assertIn("c.yaml:2", self.run_command("run", "sweep.yaml", code=2)[1])
+        (self.folder / "c.yaml").unlink()
+        self.assertIn("c.yaml", self.run_command("run", "sweep.yaml", code=2)[1])
+        self.assertEqual(self.events(), [])
+
+    def test_machines_that_cannot_be_set_up_end_the_run(self):
+        self.cluster(more='setup_commands: ["echo no such disk >&2; exit 1"]')
+        _, err = self.run_command("run", "sweep.yaml", "--plain", code=1, timeout=180)
+        self.assertIn("no machine comes up", err)
+        self.assertIn("no such disk", err)
+        self.assert_all_ended()
+
+
+if __name__ == "__main__":
+    unittest.main()
