@@ -46,6 +46,18 @@ std::vector<std::string> cluster_executor(const std::filesystem::path& sweep) {
   return {"executor.hosts={file: ../../../hosts}", "executor.ssh_config=../../../ssh_config"};
 }
 
+// The CLUSTER.yaml by which the sweep grows from the head; empty where it does not.
+std::filesystem::path own_cluster(const std::filesystem::path& sweep) {
+  const Node root = load_yaml_file(sweep);
+  const auto executor = root.is_map() ? root.find("executor") : std::nullopt;
+  const auto cluster = executor && executor->is_map() ? executor->find("cluster") : std::nullopt;
+  if (!cluster) return {};
+  const std::filesystem::path path = cluster->as<std::string>();
+  std::error_code ignored;
+  const auto beside = sweep.parent_path() / path;
+  return path.is_relative() && !std::filesystem::exists(path, ignored) ? beside : path;
+}
+
 // Connects again and again: a network that comes and goes must not end a run of hours.
 ssh::SshConnection patient_connection(const hc::ClusterConfig& config, const hc::Machine& head, double patience) {
   const auto begin = std::chrono::steady_clock::now();
@@ -110,6 +122,10 @@ int submit(const ClusterArguments& arguments) {
     spec.arguments.insert(spec.arguments.begin(), {"run", title});
     for (auto& setting : cluster_executor(spec.program))
       spec.arguments.insert(spec.arguments.end(), {"--set", setting});
+    if (const auto own = own_cluster(spec.program); !own.empty()) {
+      spec.files.push_back(own);
+      spec.arguments.insert(spec.arguments.end(), {"--set", "executor.cluster=" + own.filename().string()});
+    }
     title = spec.program.stem().string();
     spec.program = std::filesystem::read_symlink("/proc/self/exe");
   }

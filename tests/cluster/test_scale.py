@@ -1,4 +1,6 @@
 """Sweeps whose machines come and go with their queue: real hosts, made and ended by a provider's program."""
+import shlex
+
 from cluster_case import *
 
 PROVIDER = pathlib.Path(__file__).resolve().parent / "host_machines.py"
@@ -185,6 +187,43 @@ output: runs/grown
         self.assertIn("no machine comes up", err)
         self.assertIn("no such disk", err)
         self.assert_all_ended()
+
+
+class Submitted(HostsCase):
+    def test_a_submitted_sweep_grows_from_the_head(self):
+        self.write("train.sh", "#!/bin/sh\nhostname >&2\nsleep 0.5\necho '{\"step\": 0, \"loss\": 1}'\n", 0o755)
+        self.write("sub/c.yaml", f"""
+cluster_name: submitted{os.getpid()}
+provider: {{type: local, head_ip: host1, worker_ips: [host2, host3]}}
+auth: {{ssh_config: {self.config}}}
+min_workers: 0
+max_workers: 2
+idle_timeout_minutes: 0.05
+""")
+        self.write("sweep.yaml", """
+name: s
+trial: {command: [sh, ./train.sh]}
+space: {x: {uniform: [0, 1]}}
+metric: loss
+mode: min
+samples: 16
+executor: {type: ssh, cluster: sub/c.yaml, file_mounts: {train.sh: train.sh}}
+output: runs/s
+""")
+        # What the head needs to log in to the workers by that file.
+        for name in ("ssh_config", "id", "known_hosts"):
+            text = (pathlib.Path(self.state) / name).read_text()
+            self.ssh("host1", f"umask 077; mkdir -p {self.state}; printf %s {shlex.quote(text)} >{self.state}/{name}")
+        out, err = self.run_command("submit", "--start", "--stop", "--min-workers", "0", "sub/c.yaml", "sweep.yaml", "--sync",
+                                    "train.sh", "-o", "out", timeout=200)
+        trials = json.loads(self.run_command("results", "out/runs/s", "--format", "json")[0])
+        self.assertEqual([trial["state"] for trial in trials], ["completed"] * 16, out + err)
+        said = "".join(f.read_text(errors="replace") for f in (self.folder / "out/runs/s/trials").rglob("*") if f.is_file())
+        self.assertIn("host2\n", said, out)
+        self.assertIn("cost: ", out)
+        self.assertEqual(self.status("sub/c.yaml")["machines"], [])
+        for host in ("host1", "host2", "host3"):
+            self.assertEqual(self.ssh(host, "ls -A .hypertune/clusters 2>/dev/null"), "")
 
 
 if __name__ == "__main__":
