@@ -76,3 +76,46 @@ TEST_CASE("Auto gives every other trial to TPE while its model brings nothing ne
     }
   }
 }
+
+TEST_CASE("Auto leaves all to TPE where most trials are cut short, as a scheduler does") {
+  const SearchSpace space = numbers(3);
+  const SearchGoal goal{.samples = 100, .parallelism = 2, .seed = 4};
+  for (const bool stops : {false, true}) {
+    Auto searcher;
+    Tpe tpe;
+    searcher.prepare(space, goal);
+    tpe.prepare(space, goal);
+    const auto tell = [&](const Observation& o) {
+      searcher.observe(o);
+      tpe.observe(o);
+    };
+    const auto suggested = [](auto& by, TrialId trial) {
+      Rng rng = derived_rng(9, {static_cast<std::uint64_t>(trial)});
+      return by.suggest({.trial = trial, .rng = rng}).point;
+    };
+    Rng rng(1);
+    for (TrialId trial = 0; trial < 20; ++trial) {
+      const Point point = space.sample(rng);
+      if (trial > 12) {
+        INFO("trial " << trial << (stops ? ", most were stopped" : ", few were stopped"));
+        CHECK((suggested(searcher, trial) == suggested(tpe, trial)) == stops);
+      }
+      const bool stopped = stops == (trial % 4 != 0);
+      const double loss[] = {100.0 - static_cast<double>(trial)};
+      tell({.kind = Observation::Kind::started, .trial = trial, .point = point});
+      for (int steps = 1; steps <= (stopped ? 3 : 27); ++steps)
+        tell({.kind = Observation::Kind::report,
+              .trial = trial,
+              .point = point,
+              .steps = steps,
+              .losses = loss,
+              .state = TrialState::running});
+      tell({.kind = Observation::Kind::ended,
+            .trial = trial,
+            .point = point,
+            .steps = stopped ? 3 : 27,
+            .losses = loss,
+            .state = stopped ? TrialState::stopped : TrialState::completed});
+    }
+  }
+}

@@ -7,8 +7,10 @@
 #include <hypertune/search/searcher.hpp>
 #include <hypertune/search/tpe.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -55,15 +57,21 @@ using Auto = BasicAuto<void>;
 /// near the best (kinks, valleys at a bound, many small basins) or had written off a branch, and it brought nothing new
 /// for many trials in a row. So while GaussianProcess::settled() says so, every other trial is TPE's, which assumes
 /// less and has seen all results, too; as soon as either finds something better it is the model's turn again.
+///
+/// Where most trials are cut short (by ASHA, say), what the model would have to learn from is what they were after a
+/// few steps, which may order them quite otherwise than the end does: then all is left to TPE, which ranks a trial by
+/// how far it came, as in BOHB.
 template <class Lazy>
 struct BasicAuto {
   std::optional<AnySearcher> chosen_{};
   std::optional<GaussianProcess> gp_{};  // instead of chosen_: this and …
   std::optional<Tpe> tpe_{};             // … this
-  std::size_t started_ = 0;
+  std::size_t started_ = 0, parallelism_ = 1;
+  std::map<TrialId, int> steps_{};  // that each trial has done, by what it reported
 
   void prepare(const SearchSpace& space, const SearchGoal& goal) {
     *this = {};
+    parallelism_ = static_cast<std::size_t>(std::max(1, goal.parallelism));
     switch (detail::auto_choice(space, goal)) {
       case detail::AutoChoice::random: chosen_ = Random{}; break;
       case detail::AutoChoice::gp:
@@ -79,17 +87,32 @@ struct BasicAuto {
   }
   Suggestion suggest(const Ask& ask) {
     if (!gp_) return chosen_->suggest(ask);
-    return started_ % 2 == 1 && gp_->settled() ? tpe_->suggest(ask) : gp_->suggest(ask);
+    const bool tpe = cut_short() || (started_ % 2 == 1 && gp_->settled());
+    return tpe ? tpe_->suggest(ask) : gp_->suggest(ask);
   }
   void observe(const Observation& o) {
     if (!gp_) return chosen_->observe(o);
     if (o.kind == Observation::Kind::started) ++started_;
+    if (o.steps > 0) steps_[o.trial] = std::max(steps_[o.trial], o.steps);
     gp_->observe(o);
     tpe_->observe(o);
   }
   std::string name() const { return gp_ ? "auto: gp" : chosen_ ? "auto: " + chosen_->name() : "auto"; }
   bool cheap() const { return chosen_ && chosen_->cheap(); }
   static constexpr bool multi_objective = true;
+
+  /// Whether most trials did not come half as far as the one that came farthest. The newest ones do not count: they may
+  /// be on their way.
+  bool cut_short() const {
+    if (steps_.size() < parallelism_ + 4) return false;
+    int longest = 0;
+    for (const auto& [trial, steps] : steps_) longest = std::max(longest, steps);
+    std::size_t cut = 0;
+    const std::size_t older = steps_.size() - parallelism_;
+    auto at = steps_.begin();
+    for (std::size_t i = 0; i < older; ++i, ++at) cut += 2 * at->second <= longest;
+    return 2 * cut > older;
+  }
 };
 
 }  // namespace hypertune
