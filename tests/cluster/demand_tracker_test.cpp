@@ -48,3 +48,36 @@ TEST_CASE("no more is asked for than may run at once") {
   tracker.performed(launch(0, "a"));
   CHECK(tracker.demand().pending.at(0).count == 2);
 }
+
+TEST_CASE("trials that have ended for good wait no more, and paused ones ask for one place when nothing else does") {
+  DemandTracker tracker({.cpus = 1}, 2);
+  tracker.performed(launch(0, "a"));
+  tracker.performed(launch(1, "a"));
+  tracker.happened(ht::Failed{static_cast<ht::TrialId>(0), {}, {}});
+  CHECK(tracker.demand().pending.at(0).count == 1);
+  tracker.settled(static_cast<ht::TrialId>(0));
+  CHECK(tracker.demand().pending.empty());
+  tracker.happened(ht::Paused{static_cast<ht::TrialId>(1), {}, true});
+  CHECK(tracker.demand().running.empty());
+  CHECK(tracker.demand().pending.at(0).count == 1);  // the scheduler may go on with it
+  tracker.performed(launch(1, "b"));
+  CHECK(tracker.demand().pending.empty());
+  tracker.happened(ht::Stopped{static_cast<ht::TrialId>(1), {}});
+  tracker.settled(static_cast<ht::TrialId>(1));
+  CHECK(tracker.demand().pending.empty());
+}
+
+TEST_CASE("notices go to the experiment while it takes events, else elsewhere, in their order") {
+  std::vector<std::string> elsewhere, taken;
+  ExecutorNotices notices([&](const std::string& text) { elsewhere.push_back(text); });
+  notices.say("a");
+  notices.begin([&](ht::Event event) { taken.push_back(std::get<ht::Notice>(event).text); });
+  notices.say("b");
+  CHECK(taken.empty());
+  notices.take();
+  notices.say("c");
+  notices.end();
+  notices.say("d");
+  CHECK(taken == std::vector<std::string>{"b", "c"});
+  CHECK(elsewhere == std::vector<std::string>{"a", "d"});
+}

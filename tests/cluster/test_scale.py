@@ -148,6 +148,40 @@ output: runs/grown
                 hours += (event["time"] - begun[event["id"]]) / 3600
         self.assertAlmostEqual(cost["hours"] * 3600, hours * 3600, delta=15)
 
+    def test_a_terminal_that_is_closed_ends_the_run_in_order(self):
+        self.sweep(pause=0.5)
+        process = self.start("run", "sweep.yaml", "--plain")
+        wait_until(lambda: self.reports() >= 3, "some reports")
+        process.send_signal(signal.SIGHUP)
+        out, err = self.finish(process)
+        self.assertEqual(process.returncode, 130, out + err)
+        self.assert_all_ended()
+
+    def take_away(self):
+        """All machines at once, as a provider does it that wants its spot machines back."""
+        import fcntl
+        with open(self.cloud / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            gone = self.machines()
+            (self.cloud / "machines.json").write_text("{}")
+            for name in gone:
+                subprocess.run([HOSTS, self.cloud / "hosts", "kill", name.removeprefix("host"), "--wipe"], check=True,
+                               capture_output=True, timeout=60)
+        return gone
+
+    def test_machines_that_are_taken_away_are_replaced(self):
+        self.sweep(pause=0.5, last=0.5, more="failures: {max: 3}")
+        process = self.start("run", "sweep.yaml", "--plain")
+        wait_until(lambda: self.reports() >= 10, "some reports")
+        gone = self.take_away()
+        self.assertGreater(len(gone), 0)
+        out, err = self.finish(process, 180)
+        self.assertEqual(process.returncode, 0, out + err)
+        self.assertEqual([(trial["state"], trial["steps"]) for trial in self.results()], [("completed", 3)] * 20)
+        self.assertTrue({event["id"] for event in self.events() if event["event"] == "create"} - set(gone))
+        self.assertEqual(self.machines(), {})
+        self.assertIn("done twice", out)
+
     def test_down_ends_what_a_killed_run_has_left(self):
         self.sweep(pause=1)
         process = self.start("run", "sweep.yaml", "--plain")
