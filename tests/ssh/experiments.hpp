@@ -55,6 +55,26 @@ inline std::string fingerprint(const Results& results) {
   return text;
 }
 
+/// What happened to the trials beside their steps, for who looks for the reason of a difference.
+inline std::string story(const Results& results) {
+  std::string text;
+  read_journal(results.directory(), [&](const Record& record) {
+    if (const auto* e = std::get_if<record::TrialMutated>(&record.what))
+      text += fmt::format("{} takes over {} after {} steps\n", e->trial, e->checkpoint.trial, e->checkpoint.steps);
+    if (const auto* e = std::get_if<record::TrialStarted>(&record.what))
+      text += fmt::format("{}.{} starts on {} at {}\n", e->trial, e->attempt, e->host, e->next_step);
+    if (const auto* e = std::get_if<record::AttemptFailed>(&record.what))
+      text += fmt::format("{}.{} fails: {}\n", e->trial, e->attempt, e->cause.text);
+    if (const auto* e = std::get_if<record::TrialEnded>(&record.what))
+      text += fmt::format("{} ends{}\n", e->trial, e->cause ? ": " + e->cause->text : "");
+    if (const auto* e = std::get_if<record::TrialPaused>(&record.what)) text += fmt::format("{} is paused\n", e->trial);
+    if (const auto* e = std::get_if<record::HostLost>(&record.what))
+      text += fmt::format("{} is lost: {}\n", e->host, e->why);
+    if (const auto* e = std::get_if<record::HostGained>(&record.what)) text += fmt::format("{} is there\n", e->host);
+  });
+  return text;
+}
+
 /// No step was recorded twice; one that took over another one's state goes on from there.
 inline void check_reports(const Results& results) {
   std::map<TrialId, int> expected;

@@ -18,7 +18,7 @@ namespace hypertune::ssh {
 
 /// How patient the driver is with a host. Seconds.
 struct HostPatience {
-  double silence = 3;          ///< without any sign of life until the host is lost
+  double silence = 2.5;        ///< without any sign of life until the host is lost
   double connect = 60;         ///< for a connection until the agent says hello
   double first_delay = 1;      ///< before the second attempt to connect; each further one waits twice as long
   double longest_delay = 300;  ///< at most
