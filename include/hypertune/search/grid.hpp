@@ -129,8 +129,7 @@ class BasicGridWalk {
   Rng rng_{1};
 };
 
-template <class = void>
-bool same_coordinate(double a, double b) {
+inline bool same_coordinate(double a, double b) {
   if (!is_active(a) || !is_active(b)) return is_active(a) == is_active(b);
   return a == b || std::fabs(a - b) <= 1e-12 * std::max(std::fabs(a), std::fabs(b));
 }

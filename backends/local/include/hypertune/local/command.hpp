@@ -25,6 +25,7 @@
 #include <regex>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -153,9 +154,11 @@ class CommandRun final : public TrialRun {
     log_ = hypertune::detail::open_at(AT_FDCWD, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     if (!log_) hypertune::detail::fail_io(errno, "open", log);
     // The command's own, anew for each attempt: what an earlier one had begun when it died is in nobody's way. (Sealed
-    // checkpoints have been moved out by then.)
+    // checkpoints have been moved out by then.) One that was paused and is not needed any more may still be on its way
+    // out and write there; what it leaves is for the next attempt to remove.
     const auto saved = std::filesystem::absolute(context_->directory()) / "saved";
-    std::filesystem::remove_all(saved);
+    std::error_code ignored;
+    std::filesystem::remove_all(saved, ignored);
     folder_ = saved / std::to_string(context_->attempt());
     std::filesystem::create_directories(folder_);
     CommandLine::Values values;
