@@ -34,7 +34,7 @@ struct SshText {
   std::vector<std::string> host_command;
   bool slurm = false;
   std::filesystem::path cluster;  ///< a CLUSTER.yaml, whose machines come and go with the queue
-  double interval = 10;  ///< seconds between looks at the file or command
+  double interval = 10;           ///< seconds between looks at the file or command
 
   std::filesystem::path ssh_config, identity_file;
   std::string user;

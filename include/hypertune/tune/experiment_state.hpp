@@ -68,7 +68,7 @@ class BasicExperimentState {
 
   void apply(const record::Any& what, Seconds time) {
     now_ = std::max(now_, time);
-    std::visit([this](const auto& r) { on(r); }, what);
+    std::visit([this](const auto& r) { this->on(r); }, what);
     last_event_ = now_;
   }
 

@@ -167,7 +167,7 @@ CheckpointInfo BasicLocalCheckpointStore<Lazy>::seal_staging(const CheckpointWri
 /// Renames the finished staging folder to the first free name, which it returns.
 template <class Lazy>
 std::string BasicLocalCheckpointStore<Lazy>::publish(TrialId trial, const std::filesystem::path& staging,
-                                                           const std::string& wanted) {
+                                                     const std::string& wanted) {
   const auto parent = folder(trial);
   for (int n = 1;; ++n) {
     std::string name = n == 1 ? wanted : detail::format("{}-{}", wanted, n);
@@ -179,7 +179,7 @@ std::string BasicLocalCheckpointStore<Lazy>::publish(TrialId trial, const std::f
 
 template <class Lazy>
 CheckpointInfo BasicLocalCheckpointStore<Lazy>::admit(const std::filesystem::path& folder, std::string_view text,
-                                                            const std::string& name) {
+                                                      const std::string& name) {
   const Manifest manifest = parse_manifest(text);
   CheckpointInfo info = detail::info_of(manifest, name, text);
   static_cast<void>(this->folder(info));  // the name is one, or an Error
@@ -200,8 +200,8 @@ CheckpointInfo BasicLocalCheckpointStore<Lazy>::admit(const std::filesystem::pat
 }
 
 template <class Lazy>
-CheckpointInfo BasicLocalCheckpointStore<Lazy>::adopt(TrialId trial, int steps,
-                                                            const std::filesystem::path& source, std::string parent) {
+CheckpointInfo BasicLocalCheckpointStore<Lazy>::adopt(TrialId trial, int steps, const std::filesystem::path& source,
+                                                      std::string parent) {
   const auto status = std::filesystem::symlink_status(source);
   if (!std::filesystem::is_directory(status))
     fail(Errc::usage, "trial {} named '{}' as its checkpoint, but that is {}: name a folder that is complete", trial,
