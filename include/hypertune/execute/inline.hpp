@@ -39,7 +39,7 @@ class BasicInlineExecutor {
   void perform(Command command) { commands_->push(std::move(command)); }
 
   void wait(Seconds) {
-    if (auto command = commands_->pop()) std::visit([this](auto& c) { carry_out(c); }, *command);
+    if (auto command = commands_->pop()) std::visit([this](auto& c) { this->carry_out(c); }, *command);
   }
   void notify() {}
   void shutdown() {

@@ -95,7 +95,7 @@ class BasicSimulatedExecutor {
   }
 
   void perform(Command command) {
-    std::visit([this](auto& c) { on(c); }, command);
+    std::visit([this](auto& c) { this->on(c); }, command);
   }
 
   void wait(Seconds deadline) {
