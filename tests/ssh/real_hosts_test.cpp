@@ -331,14 +331,18 @@ TEST_CASE("an experiment goes well over slow, long and lossy lines") {
   auto setup = setup_for(*hosts, names(2));
   const bool lossy = line.options.front() == "--delay";
   ht::AnyExecutor executor = ht::remote(setup);
-  if (lossy) {  // two megabytes of program would take a minute of the test there
+  // Two megabytes of program would take a minute of the test there. The hosts see this machine's disk, but for /tmp.
+  const TemporaryDirectory brought("/var/tmp");
+  const std::string agent = brought.path() / "agent";
+  if (lossy) {
+    std::filesystem::copy_file(HYPERTUNE_TEST_AGENT, agent);
     ht::ssh::HostPool pool;
     for (int i = 1; i <= 2; ++i) {
       const auto connection = std::make_shared<std::optional<ht::ssh::SshConnection>>();
-      pool.add({.name = TestHosts::name(i), .launch = [connection, &hosts, i] {
+      pool.add({.name = TestHosts::name(i), .launch = [connection, &hosts, &agent, i] {
                   connection->reset();
                   connection->emplace(hosts->open(i));
-                  return (*connection)->command({HYPERTUNE_TEST_AGENT, "agents", "4"});
+                  return (*connection)->command({agent, "agents", "4"});
                 }});
     }
     executor = ht::SshExecutor(pool, setup.remote);
