@@ -3,7 +3,7 @@
 
 #include <hypertune/error.hpp>
 #include <hypertune/execute/executor.hpp>
-#include <hypertune/execute/frame.hpp>
+#include <hypertune/execute/frame_codec.hpp>
 #include <hypertune/record/journal_codec.hpp>
 
 #include <cstddef>
@@ -12,7 +12,6 @@
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -276,6 +275,9 @@ class WireReader : public Decoder {
   void get(wire::LogLine& m) { m.text = text(); }
   void get(wire::Alive& m) { m.beats = number(); }
 
+ protected:
+  [[noreturn]] static void bad(const char* what) { fail(Errc::corrupt, "{}", what); }
+
  private:
   template <class T>
   T small() {
@@ -288,30 +290,16 @@ class WireReader : public Decoder {
     if (value < 0 || value == std::numeric_limits<int>::max()) bad("a step's number makes no sense");
     return value;
   }
-  [[noreturn]] static void bad(const char* what) { fail(Errc::corrupt, "{}", what); }
 };
 
-template <std::size_t... I>
-wire::Message read_message(std::uint8_t type, WireReader& in, std::index_sequence<I...>) {
-  wire::Message message;
-  const auto read = [&]<std::size_t N>(std::integral_constant<std::size_t, N>) {
-    if (type == N + 1) in.get(message.emplace<N>());
-  };
-  (read(std::integral_constant<std::size_t, I>{}), ...);
-  return message;
-}
+using WireCodec = FrameCodec<wire::Message, WireWriter, WireReader>;
 
 }  // namespace detail
 
 namespace wire {
 
 /// Appends the message as a frame.
-inline void append(std::string& out, const Message& message) {
-  std::string payload;
-  detail::WireWriter writer(payload);
-  std::visit([&](const auto& m) { writer.put(m); }, message);
-  append_frame(out, static_cast<std::uint8_t>(message.index() + 1), payload);
-}
+inline void append(std::string& out, const Message& message) { detail::WireCodec::append(out, message); }
 
 inline std::string encode(const Message& message) {
   std::string out;
@@ -320,23 +308,11 @@ inline std::string encode(const Message& message) {
 }
 
 /// The message of a frame. Error of kind `protocol` if the bytes are not one.
-inline Message decode(const Frame& frame) {
-  if (frame.type == 0 || frame.type > message_types)
-    fail(Errc::protocol, "a frame of the unknown type {}: the peer speaks another protocol", frame.type);
-  try {
-    detail::WireReader reader(frame.payload);
-    Message message = detail::read_message(frame.type, reader, std::make_index_sequence<message_types>());
-    reader.end();
-    return message;
-  } catch (const Error& e) { fail(Errc::protocol, "a message of type {} is malformed: {}", frame.type, e.what()); }
-}
+inline Message decode(const Frame& frame) { return detail::WireCodec::decode(frame); }
 
 /// Error of kind `protocol` if the peer speaks another version.
 inline void require_version(std::uint32_t theirs, std::string_view peer) {
-  if (theirs != version)
-    fail(Errc::protocol,
-         "the {} speaks version {} of the worker protocol, this program version {}: build both from one hypertune",
-         peer, theirs, version);
+  detail::require_same_version(theirs, version, peer, "worker");
 }
 
 }  // namespace wire

@@ -3,14 +3,13 @@
 
 #include <hypertune/error.hpp>
 #include <hypertune/execute/executor.hpp>
-#include <hypertune/execute/frame.hpp>
+#include <hypertune/execute/frame_codec.hpp>
 #include <hypertune/execute/worker_protocol.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -353,49 +352,23 @@ class HostReader : public hypertune::detail::WireReader {
     if (info.trial < 0 || info.steps < 0) bad("a checkpoint's trial or steps make no sense");
     return info;
   }
-  [[noreturn]] static void bad(const char* what) { fail(Errc::corrupt, "{}", what); }
 };
 
-template <std::size_t... I>
-wire::Message read_host_message(std::uint8_t type, HostReader& in, std::index_sequence<I...>) {
-  wire::Message message;
-  const auto read = [&]<std::size_t N>(std::integral_constant<std::size_t, N>) {
-    if (type == N + 1) in.get(message.emplace<N>());
-  };
-  (read(std::integral_constant<std::size_t, I>{}), ...);
-  return message;
-}
+using HostCodec = hypertune::detail::FrameCodec<wire::Message, HostWriter, HostReader>;
 
 }  // namespace detail
 
 namespace wire {
 
 /// Appends the message as a frame.
-inline void append(std::string& out, const Message& message) {
-  std::string payload;
-  detail::HostWriter writer(payload);
-  std::visit([&](const auto& m) { writer.put(m); }, message);
-  append_frame(out, static_cast<std::uint8_t>(message.index() + 1), payload);
-}
+inline void append(std::string& out, const Message& message) { detail::HostCodec::append(out, message); }
 
 /// The message of a frame. Error of kind `protocol` if the bytes are not one.
-inline Message decode(const Frame& frame) {
-  if (frame.type == 0 || frame.type > message_types)
-    fail(Errc::protocol, "a frame of the unknown type {}: the peer speaks another protocol", frame.type);
-  try {
-    detail::HostReader reader(frame.payload);
-    Message message = detail::read_host_message(frame.type, reader, std::make_index_sequence<message_types>());
-    reader.end();
-    return message;
-  } catch (const Error& e) { fail(Errc::protocol, "a message of type {} is malformed: {}", frame.type, e.what()); }
-}
+inline Message decode(const Frame& frame) { return detail::HostCodec::decode(frame); }
 
 /// Error of kind `protocol` if the peer speaks another version.
 inline void require_version(std::uint32_t theirs, std::string_view peer) {
-  if (theirs != version)
-    fail(Errc::protocol,
-         "the {} speaks version {} of the host protocol, this program version {}: build both from one hypertune", peer,
-         theirs, version);
+  hypertune::detail::require_same_version(theirs, version, peer, "host");
 }
 
 /// Finds the banner in what an agent's host prints before it; the rest are frames.
