@@ -256,7 +256,7 @@ TEST_CASE("recovery removes what was left half done, and nothing else") {
   store.recover(99);  // has no folder
 }
 
-TEST_CASE("a checkpoint is dropped though another process clears it away at the same time") {
+TEST_CASE("checkpoints are written and dropped though another process clears away at the same time") {
   const TemporaryDirectory directory;
   LocalCheckpointStore store(directory, unsynced);
   std::vector<CheckpointInfo> all;
@@ -269,7 +269,7 @@ TEST_CASE("a checkpoint is dropped though another process clears it away at the 
   REQUIRE(pipe(ready) == 0);
   const pid_t child = fork();
   if (child == 0) {
-    // As a worker that comes to a resumed trial, but all the time.
+    // As a worker that comes to a resumed trial, but all the time, while its agent receives, or drops, checkpoints.
     try {
       LocalCheckpointStore other(directory, unsynced);
       for (bool told = false;; told = told || write(ready[1], "x", 1) == 1) other.recover(0);
@@ -280,6 +280,11 @@ TEST_CASE("a checkpoint is dropped though another process clears it away at the 
   REQUIRE(read(ready[0], &c, 1) == 1);
   close(ready[0]);
   close(ready[1]);
+  for (int steps = 1; steps <= 60; ++steps) {
+    auto writer = store.begin(0, 1000 + steps);
+    for (int file = 0; file < 10; ++file) write_file(writer.file(fmt::format("{}", file)), "w");
+    CHECK_NOTHROW(all.push_back(store.seal(std::move(writer))));
+  }
   for (const auto& info : all) CHECK_NOTHROW(store.drop(info));
   kill(child, SIGKILL);
   int status = 0;

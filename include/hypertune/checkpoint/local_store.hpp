@@ -83,10 +83,10 @@ class BasicLocalCheckpointStore {
   /// The sealed ones of a trial, newest (most steps) first. Checks their manifests only; open() checks the rest.
   std::vector<CheckpointInfo> list(TrialId trial);
 
-  /// Removes what a process that was killed left half written or half deleted. Only when no other process writes
-  /// checkpoints of this trial; those begun through this store (or a copy of it) and not yet sealed are left alone.
+  /// Removes what a process that was killed left half written or half deleted. What a living one is at work on is left
+  /// alone; so is, for a day, what a process of another machine has left on a shared disk.
   void recover(TrialId trial);
-  /// The same for all trials: for the driver, when it has locked the experiment's folder.
+  /// The same for all trials.
   void recover();
 
   /// Whether what is sealed is forced to the disk.
@@ -102,8 +102,7 @@ class BasicLocalCheckpointStore {
     const std::filesystem::path root;
     const Options options;
     std::mutex mutex;
-    std::set<std::filesystem::path> in_use;  // staging folders between begin and seal
-    std::set<TrialId> fresh;                 // trials whose folders were made and not yet synced
+    std::set<TrialId> fresh;  // trials whose folders were made and not yet synced
   };
 
   std::filesystem::path trial_directory(TrialId trial) const { return state_->root / "trials" / std::to_string(trial); }

@@ -4,24 +4,67 @@
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/detail/format.hpp>
 
+#include <signal.h>
 #include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
 
 namespace hypertune {
 
 namespace detail {
 
-/// What another process cannot choose at the same time, even in another container on the same disk.
+/// Who makes a folder aside: no other process has the same, even in another container on the same disk.
+struct FolderOwner {
+  std::uint32_t process = 0;  ///< random
+  std::uint32_t machine = 0;  ///< where `pid` means something
+  pid_t pid = 0;
+  friend bool operator==(const FolderOwner&, const FolderOwner&) = default;
+};
+
+template <class = void>
+FolderOwner this_process() {
+  static const FolderOwner self = [] {
+    FolderOwner owner;
+    if (::getentropy(&owner.process, sizeof owner.process) != 0) owner.process = 0;
+    std::array<char, 256> host{}, space{};
+    static_cast<void>(::gethostname(host.data(), host.size() - 1));
+    static_cast<void>(!::readlink("/proc/self/ns/pid", space.data(), space.size() - 1));
+    const std::string digest = ContentHash::of(std::string(host.data()) + '/' + space.data());
+    owner.machine = static_cast<std::uint32_t>(std::stoul(digest.substr(0, 8), nullptr, 16));
+    return owner;
+  }();
+  FolderOwner owner = self;
+  owner.pid = ::getpid();  // a fork() copies the rest
+  return owner;
+}
+
+/// The end of the name of a folder aside.
 template <class = void>
 std::string unique_suffix() {
-  static const std::uint64_t process = [] {
-    std::uint64_t bits = 0;
-    if (::getentropy(&bits, sizeof bits) != 0) bits = static_cast<std::uint64_t>(::getpid());
-    return bits;
-  }();
   static std::atomic<std::uint64_t> count{0};
-  // The process's number too: a fork() copies the random bits and the count.
-  return detail::format("{:08x}-{}-{}", process & 0xFFFFFFFFU, ::getpid(),
+  const FolderOwner self = this_process();
+  return detail::format("{:08x}-{:08x}-{}-{}", self.process, self.machine, self.pid,
                         count.fetch_add(1, std::memory_order_relaxed));
+}
+
+/// Whether what is named so may be at work on that folder. Of processes elsewhere, which may share the disk, nothing is
+/// known but when they last wrote.
+template <class = void>
+bool has_living_owner(const std::filesystem::path& folder) {
+  const std::string name = folder.filename();
+  FolderOwner owner;
+  int pid = 0;
+  if (std::sscanf(name.c_str(), ".%*[a-z]-%8x-%8x-%d-", &owner.process, &owner.machine, &pid) != 3) return false;
+  owner.pid = pid;
+  const FolderOwner self = this_process();
+  if (owner.machine == self.machine)
+    return owner.pid == self.pid ? owner == self : owner.pid > 0 && (::kill(owner.pid, 0) == 0 || errno == EPERM);
+  std::error_code error;
+  const auto written = std::filesystem::last_write_time(folder, error);
+  return !error && std::filesystem::file_time_type::clock::now() - written < std::chrono::hours(24);
 }
 
 /// The manifest's text. Error of kind `corrupt` if there is none.
@@ -80,11 +123,7 @@ std::filesystem::path BasicLocalCheckpointStore<Lazy>::folder(const CheckpointIn
 template <class Lazy>
 std::filesystem::path BasicLocalCheckpointStore<Lazy>::new_staging(TrialId trial) {
   const auto parent = folder(trial);
-  auto staging = parent / (".staging-" + detail::unique_suffix());
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->in_use.insert(staging);  // before it exists, so that a recover() at the same time leaves it
-  }
+  const auto staging = parent / (".staging-" + detail::unique_suffix());
   std::error_code error;
   const bool made = std::filesystem::create_directories(parent, error);
   if (made) {
@@ -111,8 +150,6 @@ template <class Lazy>
 void BasicLocalCheckpointStore<Lazy>::discard(const CheckpointWriter& writer) {
   std::error_code ignored;  // recover() removes what cannot be removed now
   std::filesystem::remove_all(writer.directory(), ignored);
-  const std::lock_guard lock(state_->mutex);
-  state_->in_use.erase(writer.directory());
 }
 
 template <class Lazy>
@@ -150,10 +187,6 @@ CheckpointInfo BasicLocalCheckpointStore<Lazy>::seal_staging(const CheckpointWri
   if (sync) detail::sync_directory(staging);
   CheckpointInfo info =
       detail::info_of(manifest, publish(writer.trial(), staging, detail::format("step-{}", writer.steps())), text);
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->in_use.erase(staging);
-  }
   if (sync) try {
       detail::sync_directory(folder(writer.trial()));
       sync_new_folders(writer.trial());
@@ -283,12 +316,9 @@ void BasicLocalCheckpointStore<Lazy>::drop(const CheckpointInfo& info) {
   }
   const auto trash = move_aside(directory, ".trash-" + detail::unique_suffix());
   if (!trash) return;
-  // A worker's recover() at the same time may take files away from under this: what is gone already is no error.
   std::error_code error;
-  int tries = 0;
-  do std::filesystem::remove_all(*trash, error);
-  while (error == std::errc::no_such_file_or_directory && std::filesystem::exists(*trash) && ++tries < 10);
-  if (error && error != std::errc::no_such_file_or_directory) detail::fail_io(error.value(), "delete", *trash);
+  std::filesystem::remove_all(*trash, error);
+  if (error) detail::fail_io(error.value(), "delete", *trash);
 }
 
 template <class Lazy>
@@ -325,11 +355,8 @@ void BasicLocalCheckpointStore<Lazy>::sweep(const std::filesystem::path& parent)
        entries.increment(error)) {
     const std::string name = entries->path().filename().string();
     if (!name.starts_with(".staging-") && !name.starts_with(".trash-")) continue;
-    {
-      const std::lock_guard lock(state_->mutex);
-      if (state_->in_use.contains(entries->path())) continue;
-    }
-    std::error_code ignored;  // a drop() at the same time may be faster
+    if (detail::has_living_owner(entries->path())) continue;
+    std::error_code ignored;
     std::filesystem::remove_all(entries->path(), ignored);
   }
 }
