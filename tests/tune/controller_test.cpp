@@ -40,6 +40,7 @@ struct Script {
   std::function<Choice(const ht::Pool&)> choose_next = [](const ht::Pool&) { return Choice::start_new(); };
 };
 struct Scripted {
+  static constexpr bool takes_over = true;
   std::shared_ptr<Script> script;
   Decision on_report(const ht::Progress& progress) { return script->on_report(progress); }
   Choice choose_next(const ht::Pool& pool) { return script->choose_next(pool); }
@@ -594,10 +595,18 @@ TEST_CASE("a trial that takes over a state of fewer steps keeps what it saves fr
   CHECK(next.restore.at(0) == Bench::sealed(1, 2));
   CHECK(next.restore.at(1) == Bench::sealed(0, 1));
   // A name of the past that it has left is given again, as its checkpoint is gone.
-  CHECK(save(3, 5) == std::set<std::string>{"step-2"});
-  CHECK(bench.send(ht::Paused{1, 5, false}).command<ht::Launch>().restore.front() == Bench::sealed(1, 3));
-  CHECK(save(4, 6) == std::set<std::string>{"step-3"});
-  CHECK(bench.send(ht::Paused{1, 6, false}).command<ht::Launch>().restore.front() == Bench::sealed(1, 4));
+  const auto pause = [&](ht::Attempt attempt) {
+    bench.send(ht::Paused{1, attempt, false});
+    std::set<std::string> dropped;
+    for (const auto& drop : bench.records<record::CheckpointDropped>()) dropped.insert(drop.checkpoint.name);
+    return dropped;
+  };
+  CHECK(save(3, 5).empty());  // what it saved at its last pause may be taken over until the next
+  CHECK(pause(5) == std::set<std::string>{"step-2"});
+  CHECK(bench.command<ht::Launch>().restore.front() == Bench::sealed(1, 3));
+  CHECK(save(4, 6).empty());
+  CHECK(pause(6) == std::set<std::string>{"step-3"});
+  CHECK(bench.command<ht::Launch>().restore.front() == Bench::sealed(1, 4));
 }
 
 TEST_CASE("what a donor is still saving is waited for") {
@@ -612,6 +621,86 @@ TEST_CASE("what a donor is still saving is waited for") {
   bench.checkpoint(0, 1);
   CHECK(bench.commands<ht::Launch>().empty());
   CHECK(bench.send(ht::Paused{0, 0, false}).commands<ht::Launch>().at(0).restore.front() == Bench::sealed(0, 1));
+}
+
+TEST_CASE("a donor gives the state that it is judged by, whatever it has saved since") {
+  Bench bench({.samples = 2, .checkpoint = {.every = 1, .keep = 1}}, {host("a", 2)});
+  bench.script().on_report = [](const ht::Progress& p) { return p.steps == 1 ? Decision::pause : Decision::go_on; };
+  bench.script().choose_next = [](const ht::Pool& pool) {
+    return pool.more_trials ? Choice::start_new() : pool.paused > 0 ? Choice::resume(0) : Choice::wait();
+  };
+  bench.fill().report(0, 1);
+  bench.checkpoint(0, 1);
+  bench.send(ht::Paused{0, 0, false});
+  bench.send(ht::Started{0, 1, 1}).report(0, 1, 1);
+  const auto exploit = [](const ht::Pool& pool) {
+    return pool.paused > 0 ? Choice::exploit(1, 0, ht::Point{7.0}) : Choice::wait();
+  };
+  SECTION("it is kept for that") {
+    CHECK(bench.checkpoint(0, 2, 1).records<record::CheckpointDropped>().empty());
+    bench.report(0, 1, 1);
+    CHECK(bench.checkpoint(0, 3, 1).records<record::CheckpointDropped>().at(0).checkpoint == Bench::sealed(0, 2));
+    bench.report(1, 9);
+    bench.checkpoint(1, 1);
+    bench.script().choose_next = exploit;
+    CHECK(bench.send(ht::Paused{1, 0, false}).command<ht::Launch>().restore.front() == Bench::sealed(0, 1));
+  }
+  SECTION("unless it is lost") {
+    bench.checkpoint(0, 2, 1);
+    bench.send(ht::CheckpointLost{0, Bench::sealed(0, 1), "its checksum is wrong"});
+    bench.report(1, 9);
+    bench.checkpoint(1, 1);
+    bench.script().choose_next = exploit;
+    CHECK(bench.send(ht::Paused{1, 0, false}).command<ht::Launch>().restore.front() == Bench::sealed(0, 2));
+  }
+  SECTION("until it has ended") {
+    bench.checkpoint(0, 2, 1);
+    CHECK(bench.send(ht::Finished{0, 1}).records<record::CheckpointDropped>().at(0).checkpoint == Bench::sealed(0, 1));
+  }
+}
+
+TEST_CASE("a parked run goes on where it is held, or leaves it for another host with its checkpoint") {
+  Bench bench({.samples = 3, .checkpoint = {.every = 1}}, {host("a"), host("b")});
+  bool resumes = false;
+  bench.script().on_report = [](const ht::Progress& p) { return p.trial == 0 ? Decision::pause : Decision::go_on; };
+  bench.script().choose_next = [&](const ht::Pool& pool) {
+    return pool.more_trials ? Choice::start_new() : resumes && pool.paused > 0 ? Choice::resume(0) : Choice::wait();
+  };
+  bench.fill().report(0, 1);
+  const bool saved = GENERATE(false, true);
+  if (saved) bench.checkpoint(0, 1);
+  bench.send(ht::Paused{0, 0, true});  // trial 2 takes its place
+  resumes = true;
+  SECTION("there is room on its host, if on another as well") {
+    resumes = false;
+    bench.send(ht::Finished{1, 0});
+    resumes = true;
+    const auto go = bench.send(ht::Finished{2, 0}).commands<ht::Launch>().at(0);
+    CHECK(go.slot.host_name == "a");
+    CHECK(go.parked);
+    CHECK(go.attempt == 0);
+  }
+  SECTION("there is none") {
+    bench.report(1, 1).send(ht::Finished{1, 0});
+    if (saved) {
+      CHECK(bench.commands<ht::Stop>().at(0).attempt == 0);  // its process is let go
+      const auto go = bench.commands<ht::Launch>().at(0);
+      CHECK(go.slot.host_name == "b");
+      CHECK_FALSE(go.parked);
+      CHECK(go.attempt == 1);
+      CHECK(go.restore.front() == Bench::sealed(0, 1));
+    } else {
+      CHECK(bench.commands<ht::Launch>().empty());
+      CHECK(bench.report(2, 1).send(ht::Finished{2, 0}).commands<ht::Launch>().at(0).parked);
+    }
+  }
+  SECTION("its host is lost") {
+    bench.send(ht::HostLost{0, "it was unplugged", true});
+    const auto go = bench.report(1, 1).send(ht::Finished{1, 0}).commands<ht::Launch>().at(0);
+    CHECK(go.slot.host_name == "b");
+    CHECK_FALSE(go.parked);
+    CHECK(go.restore.size() == (saved ? 1 : 0));
+  }
 }
 
 TEST_CASE("a checkpoint that is lost is offered no more") {

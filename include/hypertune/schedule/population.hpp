@@ -18,7 +18,8 @@ namespace hypertune::detail {
 /// One trial of a population. `loss`, `recent` and `mark` are of its last pause, where its state was saved.
 struct PopulationMember {
   Point point;
-  int steps = 0;         // about: what it took over may be a little newer
+  int steps = 0;
+  int saved = 0;         // steps done at its last pause: who takes it over goes on from there
   int mark = 0;          // whole intervals done
   bool rebased = false;  // has not reported since it took over another one's state
   bool paused = false;
@@ -61,6 +62,7 @@ class BasicPopulation {
     member.mark = steps / interval;
     member.before = member.loss;
     member.loss = loss;
+    member.saved = steps;
     member.scored = false;
     member.decided = false;
     ++member.pauses;
@@ -78,7 +80,7 @@ class BasicPopulation {
     const auto found = members_.find(donor);
     if (member.paused) waiting_.erase({member.steps, trial});
     if (found != members_.end()) {
-      member.steps = found->second.steps;
+      member.steps = member.saved = found->second.saved;
       member.loss = found->second.loss;
     }
     member.point = point;

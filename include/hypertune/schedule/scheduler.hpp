@@ -61,8 +61,9 @@ struct Choice {
   static Choice start_new() { return {}; }                       ///< ask the searcher for a new trial
   static Choice resume(TrialId t) { return {Kind::resume, t}; }  ///< let a paused trial go on
   static Choice stop(TrialId t) { return {Kind::stop, t}; }      ///< end a paused trial; asked again afterwards
-  /// Let a paused trial go on from the newest checkpoint of `donor` (another trial, or itself) with the configuration
-  /// `point`. Where the donor has no checkpoint the trial is resumed as it was.
+  /// Let a paused trial go on with the configuration `point` from what `donor` (another trial, or itself) saved at its
+  /// last pause, or where that is gone from its newest checkpoint. Where the donor has none the trial is resumed as it
+  /// was.
   static Choice exploit(TrialId t, TrialId donor, Point point) { return {Kind::exploit, t, donor, std::move(point)}; }
   static Choice wait() { return {Kind::wait, -1}; }  ///< leave the slot empty until the next event
 };

@@ -191,7 +191,9 @@ class BasicController {
   void drop(const CheckpointInfo& checkpoint, const std::string& why, Outcome& out);
   void drop_superfluous(Outcome& out);
   void unpin(LiveTrial& run);
-  void release_base(TrialId trial);
+  using Pins = std::unordered_map<TrialId, CheckpointInfo>;
+  void release(Pins& pins, TrialId trial);
+  void offer(TrialId trial);
   void settle_takeover(TrialId trial);
   std::vector<TrialId> live_ids() const;
 
@@ -205,6 +207,7 @@ class BasicController {
   bool start_pending(Outcome& out);
   void refuse(TrialId trial, const std::string& why, Outcome& out);
   bool start_chosen(Outcome& out);
+  bool settle_parked(TrialId trial, Slot& slot, Outcome& out);
   bool drain(Outcome& out);
   Resources needs(TrialId trial) const { return needs(trial, state_.trials()[trial].point); }
   Resources needs(TrialId, const Point& point) const { return rules_.resources(state_.space().params(point)); }
@@ -214,7 +217,10 @@ class BasicController {
   ControlRules rules_;
   Placement placement_;
   Retention retention_;
-  std::unordered_map<TrialId, CheckpointInfo> bases_;  // what trials took over and have not saved by themselves: pinned
+  // Pinned: what trials took over, until they have saved by themselves: whatever happens before, they can go on from
+  // it.
+  Pins bases_;
+  Pins offers_;  // pinned: what trials may take over, of each that can be a donor its state at its last pause
   std::unordered_map<TrialId, LiveTrial> live_;
   std::deque<TrialId> pending_;                      // created or to be tried again, in this order
   std::map<std::int64_t, TrialId> queue_;            // the same while the record is replayed, by place
@@ -222,11 +228,10 @@ class BasicController {
   std::set<std::string> lost_;                       // hosts that were lost when the record ends
   std::unordered_map<TrialId, Cause> doomed_;        // failed for good, by a record whose last word is missing
   bool replaying_ = true;
-  std::unordered_map<TrialId, std::string> host_of_;  // of trials that run, for workers that outlive the driver
-  std::set<std::string> excluded_;                    // hosts that a rule ruled out
-  std::set<int> gained_;                              // hosts that were said to be there
-  std::optional<TrialId> best_;                       // as the retention knows it
-  TrialId newest_possible_ = -1;                      // the last one created that some host can hold
+  std::set<std::string> excluded_;  // hosts that a rule ruled out
+  std::set<int> gained_;            // hosts that were said to be there
+  std::optional<TrialId> best_;     // as the retention knows it
+  TrialId newest_possible_ = -1;    // the last one created that some host can hold
   Seconds now_ = 0;
   std::optional<std::string> ending_;
   bool interrupted_ = false, exhausted_ = false, done_ = false;

@@ -149,8 +149,14 @@ class BasicExperimentState {
 
   /// Whether the host that the trial was started on was lost since then, and has not come back.
   bool on_lost_host(TrialId trial) const {
+    const auto* host = host_of(trial);
+    return host != nullptr && lost_hosts_.contains(*host);
+  }
+
+  /// Where the trial was started last; nullptr: it has not been, or it has ended.
+  const std::string* host_of(TrialId trial) const {
     const auto host = hosts_of_.find(trial);
-    return host != hosts_of_.end() && lost_hosts_.contains(host->second);
+    return host == hosts_of_.end() ? nullptr : &host->second;
   }
 
   bool is_known(TrialId trial) const { return known_trials_.contains(trial); }

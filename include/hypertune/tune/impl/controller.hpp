@@ -8,22 +8,19 @@ namespace hypertune {
 
 template <class Lazy>
 void BasicController<Lazy>::track(const record::Any& what) {
-  if (const auto* started = std::get_if<record::TrialStarted>(&what))
-    host_of_[started->trial] = started->host;
-  else if (const auto* ended = std::get_if<record::TrialEnded>(&what))
-    host_of_.erase(ended->trial);
-  else if (const auto* paused = std::get_if<record::TrialPaused>(&what))
-    host_of_.erase(paused->trial);
+  if (const auto* paused = std::get_if<record::TrialPaused>(&what))
+    offer(paused->trial);
   else if (const auto* sealed = std::get_if<record::TrialCheckpointed>(&what)) {
     // First: one of a longer past that leads nowhere must not pass for newer than this.
     if (bases_.contains(sealed->trial)) settle_takeover(sealed->trial);
     retention_.add(sealed->checkpoint, state_.last_loss(sealed->trial));
   } else if (const auto* mutated = std::get_if<record::TrialMutated>(&what)) {
-    release_base(mutated->trial);
+    release(bases_, mutated->trial);
     if (retention_.pin(mutated->checkpoint)) bases_.emplace(mutated->trial, mutated->checkpoint);
+    release(offers_, mutated->trial);
   } else if (const auto* failed = std::get_if<record::AttemptFailed>(&what)) {
-    if (const auto host = host_of_.find(failed->trial); failed->cause.exclude_host && host != host_of_.end())
-      excluded_.insert(host->second);
+    if (const auto* host = state_.host_of(failed->trial); failed->cause.exclude_host && host != nullptr)
+      excluded_.insert(*host);
   } else if (const auto* dropped = std::get_if<record::CheckpointDropped>(&what))
     retention_.forget(dropped->checkpoint);
   else if (std::holds_alternative<record::TrialReported>(what) && state_.best() != best_) {
@@ -32,23 +29,33 @@ void BasicController<Lazy>::track(const record::Any& what) {
   }
   if (const auto* ended = std::get_if<record::TrialEnded>(&what);
       ended && is_final(state_.trials()[ended->trial].state)) {
-    release_base(ended->trial);
+    release(bases_, ended->trial);
+    release(offers_, ended->trial);
     retention_.trial_ended(ended->trial);
   }
   if (replaying_) follow_queue(what);
 }
 
-// What a trial took over stays until it has saved by itself, or is over: whatever happens to it before that, it can go
-// on from there.
 template <class Lazy>
-void BasicController<Lazy>::release_base(TrialId trial) {
-  if (const auto node = bases_.extract(trial)) retention_.unpin(node.mapped());
+void BasicController<Lazy>::release(Pins& pins, TrialId trial) {
+  if (const auto node = pins.extract(trial)) retention_.unpin(node.mapped());
+}
+
+// A trial that has paused is judged by what it saved there, and gives that to who takes it over: neither what it saves
+// later on, with nothing to judge it by yet, nor what it happens to have saved when its host went away.
+template <class Lazy>
+void BasicController<Lazy>::offer(TrialId trial) {
+  release(offers_, trial);
+  if (!state_.takes_over()) return;
+  const auto saved = state_.restorable(trial);
+  if (!saved.empty() && saved.front().steps == state_.trials()[trial].steps && retention_.pin(saved.front()))
+    offers_.emplace(trial, saved.front());
 }
 
 // It has saved: what it had saved before it took over another one's state leads nowhere.
 template <class Lazy>
 void BasicController<Lazy>::settle_takeover(TrialId trial) {
-  release_base(trial);
+  release(bases_, trial);
   const auto* names = state_.superseded(trial);
   if (names == nullptr) return;
   const auto held = state_.checkpoints(trial);
@@ -176,7 +183,8 @@ void BasicController<Lazy>::settle_exclusions(Outcome& out) {
 template <class Lazy>
 void BasicController<Lazy>::take_over(TrialId trial, Outcome& out) {
   const auto& entry = state_.trials()[trial];
-  auto slot = placement_.place_on(host_of_[trial], needs(trial));
+  const auto* host = state_.host_of(trial);
+  auto slot = host == nullptr ? std::nullopt : placement_.place_on(*host, needs(trial));
   if (!slot) slot = placement_.place(needs(trial));
   if (!slot) fail(Errc::resources, "there is no room for trial {}, which was running", trial);
   Launch go;
@@ -312,7 +320,7 @@ bool BasicController<Lazy>::start_chosen(Outcome& out) {
       [[fallthrough]];
     case Choice::Kind::resume:
       if (!slot) slot = placement_.place(needs(choice.trial), excluded_);
-      if (!slot) return false;
+      if (!slot || !settle_parked(choice.trial, *slot, out)) return false;
       launch(choice.trial, std::move(*slot), out);
       return true;
     case Choice::Kind::stop:
@@ -336,6 +344,31 @@ bool BasicController<Lazy>::start_chosen(Outcome& out) {
   }
   give_back();
   return drain(out);
+}
+
+// A parked run goes on where it is held. Where that host has no room, or no trust any more, the run is given up and the
+// trial goes on elsewhere from its checkpoint; where it has none, its slot there is waited for. False: it waits, and
+// the slot is given back.
+template <class Lazy>
+bool BasicController<Lazy>::settle_parked(TrialId trial, Slot& slot, Outcome& out) {
+  const auto& entry = state_.trials()[trial];
+  const auto* home = state_.host_of(trial);
+  if (!entry.parked || home == nullptr || *home == slot.host_name) return true;
+  placement_.release(slot);
+  const auto host = placement_.find_host(*home);
+  const bool there = host && !placement_.gone(*host) && !excluded_.contains(*home);
+  if (auto own = there ? placement_.place_on(*home, needs(trial)) : std::nullopt) {
+    slot = std::move(*own);
+    return true;
+  }
+  const auto saved = state_.restorable(trial);
+  if (there && (saved.empty() || saved.front().steps != entry.steps)) return false;
+  auto elsewhere = placement_.place(needs(trial), excluded_);
+  if (!elsewhere) return false;
+  slot = std::move(*elsewhere);
+  out.commands.push_back(Stop{trial, entry.attempts - 1, false});
+  state_.set_parked(trial, false);
+  return true;
 }
 
 // Nothing can be started. Where nothing runs either, no event will ever change that: the paused trials end, and with
@@ -384,7 +417,9 @@ void BasicController<Lazy>::exploit(const Choice& choice, Outcome& out) {
   if (!state_.trials().contains(choice.donor) || choice.point.size() != state_.space().size())
     fail(Errc::usage, "the scheduler let trial {} take over trial {} with a point of {} coordinates in a space of {}",
          choice.trial, choice.donor, choice.point.size(), state_.space().size());
-  const auto donated = state_.restorable(choice.donor);
+  auto donated = state_.restorable(choice.donor);
+  if (const auto offer = offers_.find(choice.donor); offer != offers_.end())
+    donated.insert(donated.begin(), offer->second);
   const auto held = std::find_if(donated.begin(), donated.end(), [&](const auto& c) { return retention_.contains(c); });
   if (held == donated.end()) {
     out.notices.push_back(detail::format(
@@ -531,6 +566,7 @@ void BasicController<Lazy>::on(const Paused& e, Outcome& out) {
     return;
   }
   commit(record::TrialPaused{e.trial}, out);
+  drop_superfluous(out);  // what was held back for its last pause
   state_.set_parked(e.trial, e.parked);
 }
 
