@@ -29,43 +29,53 @@ ht::ssh::RemoteOptions quick() {
   return options;
 }
 
-/// Does something to some host every few tenths of a second.
+/// Does something to some host after every dozen reports: an experiment is disturbed as often however fast it goes.
 class Chaos {
  public:
   Chaos(const Hosts& hosts, ht::ssh::HostPool pool, unsigned seed)
       : hosts_(hosts), pool_(std::move(pool)), rng_(seed), thread_([this] { run(); }) {}
-  ~Chaos() { stop(); }
-  void stop() {
+  ~Chaos() {
     {
       const std::lock_guard guard(mutex_);
       over_ = true;
     }
     changed_.notify_all();
-    if (thread_.joinable()) thread_.join();
+    thread_.join();
+  }
+  void report() {
+    {
+      const std::lock_guard guard(mutex_);
+      due_ += ++reports_ % 12 == 0 ? 1 : 0;
+    }
+    changed_.notify_all();
   }
   int done() const { return done_; }
 
  private:
   void run() {
     std::unique_lock lock(mutex_);
-    while (!over_) {
-      changed_.wait_for(lock, std::chrono::milliseconds(100 + rng_() % 300), [this] { return over_; });
-      if (over_) break;
-      // Host d stays, and holds all trials if need be.
-      const std::string victim = Hosts::name(static_cast<int>(rng_() % 3));
-      switch (rng_() % 4) {
-        case 0: done_ += hosts_.kill(victim, SIGKILL) ? 1 : 0; break;
-        case 1: done_ += hosts_.kill(victim, SIGSTOP) ? 1 : 0; break;
-        case 2: done_ += hosts_.kill(victim, SIGTERM) ? 1 : 0; break;
-        default:
-          if (removed_.erase(victim) > 0) {
-            pool_.add(hosts_.host(victim));
-          } else {
-            pool_.remove(victim);
-            removed_.insert(victim);
-          }
-          ++done_;
-      }
+    for (;;) {
+      changed_.wait(lock, [this] { return over_ || due_ > 0; });
+      if (over_) return;
+      --due_;
+      disturb();
+    }
+  }
+  void disturb() {
+    // Host d stays, and holds all trials if need be.
+    const std::string victim = Hosts::name(static_cast<int>(rng_() % 3));
+    switch (rng_() % 4) {
+      case 0: done_ += hosts_.kill(victim, SIGKILL) ? 1 : 0; break;
+      case 1: done_ += hosts_.kill(victim, SIGSTOP) ? 1 : 0; break;
+      case 2: done_ += hosts_.kill(victim, SIGTERM) ? 1 : 0; break;
+      default:
+        if (removed_.erase(victim) > 0) {
+          pool_.add(hosts_.host(victim));
+        } else {
+          pool_.remove(victim);
+          removed_.insert(victim);
+        }
+        ++done_;
     }
   }
   const Hosts& hosts_;
@@ -74,9 +84,15 @@ class Chaos {
   std::set<std::string> removed_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  int reports_ = 0, due_ = 0;
   bool over_ = false;
   std::atomic<int> done_{0};
   std::thread thread_;
+};
+
+struct Disturb {
+  Chaos* chaos;
+  void on_trial_report(const ht::record::TrialReported&, ht::Seconds) const { chaos->report(); }
 };
 
 }  // namespace
@@ -90,11 +106,14 @@ TEST_CASE("an ASHA sweep and a population end as they would undisturbed while ho
   CHECK(fingerprint(peace) == fingerprint(local));
 
   const auto pool = hosts.pool(4);
-  std::optional<Chaos> chaos(std::in_place, hosts, pool, 7);
-  const auto war = run(make(directory.path() / "war", ht::SshExecutor(pool, quick())));
+  std::optional<Chaos> chaos(std::in_place, hosts, pool, 7 + Catch::rngSeed());
+  auto options = make(directory.path() / "war", ht::SshExecutor(pool, quick()));
+  options.callbacks.emplace_back(Disturb{&*chaos});
+  const auto war = run(std::move(options));
   const int disturbed = chaos->done();
   chaos.reset();
   CHECK(disturbed > 3);
+  INFO(story(war));
   CHECK(fingerprint(war) == fingerprint(peace));
   check_reports(war);
   CHECK(peace.repeated_steps() == 0);

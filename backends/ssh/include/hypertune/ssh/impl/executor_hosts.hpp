@@ -113,12 +113,13 @@ template <class F>
 void SshExecutor::State::step(const LinkPointer& link, const F& change) {
   const bool was_draining = link->machine.draining();
   const HostActions actions = change(link->machine);
-  if (actions.close || actions.lost) close(link, was_draining && !actions.lost ? 5 : 0);
-  if (actions.gained) link->up_since = detail::steady_now();
-  if (actions.lost) {
-    ++link->account.losses;
-    link->last_loss = link->machine.reason();
+  if (actions.close || actions.lost) {
+    close(link, was_draining && !actions.lost ? 5 : 0);
+    for (auto& [trial, route] : link->routes)
+      if (route.parked && route.lost.empty()) route.lost = link->machine.reason();
   }
+  if (actions.gained) link->up_since = detail::steady_now();
+  if (actions.lost) ++link->account.losses;
   if (actions.gained || actions.unusable) {
     settle(*link);
     judge();
@@ -318,13 +319,13 @@ inline void SshExecutor::State::announce(const LinkPointer& link) {
 inline void SshExecutor::State::fail_all(const LinkPointer& link, bool preempted) {
   const auto routes = std::exchange(link->routes, {});
   for (const auto& [trial, route] : routes) {
-    if (route.parked) {  // told when it is to go on
+    if (route.parked) {
       link->routes[trial] = route;
       continue;
     }
     by_trial_.erase(trial);
     Cause cause{.blame = preempted ? Blame::preemption : Blame::infrastructure,
-                .text = hypertune::detail::format("host '{}' was lost: {}", link->spec.name, link->last_loss)};
+                .text = hypertune::detail::format("host '{}' was lost: {}", link->spec.name, link->machine.reason())};
     emit(Failed{trial, route.attempt, std::move(cause)});
   }
   link->save_by = std::numeric_limits<double>::infinity();
@@ -341,14 +342,10 @@ inline void SshExecutor::State::drain(const LinkPointer& link, const std::string
   const bool at_once = started_ && start_.program->grace() > 0;
   const double patience = seconds > 0 ? std::min(options_.notice_patience, seconds / 2) : options_.notice_patience;
   link->save_by = detail::steady_now() + (at_once ? 0 : patience);
-  for (auto it = link->routes.begin(); it != link->routes.end();) {
-    if (!it->second.parked) {
-      ++it;
-      continue;
-    }
-    link->connection->channel->send(Stop{it->first, it->second.attempt, false});
-    link->last_loss = why;
-    ++it;
+  for (auto& [trial, route] : link->routes) {
+    if (!route.parked) continue;
+    link->connection->channel->send(Stop{trial, route.attempt, false});
+    route.lost = why;
   }
   leave_if_empty(link);
   arm(link);

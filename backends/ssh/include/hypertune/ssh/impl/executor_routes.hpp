@@ -87,10 +87,14 @@ inline void SshExecutor::State::carry_out(Launch& m) {
     const auto link = link_of(m.trial);
     Route* route = route_of(link, m.trial, m.attempt);
     if (route == nullptr) return refuse(nullptr, "while it was paused: its process is gone");
-    if (!link->machine.usable() || !route->parked) {
+    if (!route->parked || !route->lost.empty()) {
+      // Its host's end is not its own failure, nor that of the host where it is to go on.
+      Cause cause{.blame = Blame::preemption,
+                  .text = hypertune::detail::format("while it was paused: host '{}' was lost: {}", link->spec.name,
+                                                    route->lost)};
       erase(link, m.trial);
-      return refuse(link, hypertune::detail::format("while it was paused: host '{}' was lost: {}", link->spec.name,
-                                                    link->last_loss));
+      emit(Failed{m.trial, m.attempt, std::move(cause)});
+      return;
     }
     route->parked = route->waiting = false;
     if (m.slot.host != link->index) m.slot.cpus.clear();  // the numbers of another host's cores
@@ -123,7 +127,9 @@ inline void SshExecutor::State::carry_out(const Pause& m) {
   Route* route = route_of(link, m.trial, m.attempt);
   if (route == nullptr || route->parked || route->leaving) return;
   route->waiting = false;
-  link->connection->channel->send(m);
+  Pause pause = m;
+  pause.save |= link->machine.draining();  // it will not be there to go on
+  link->connection->channel->send(pause);
 }
 
 inline void SshExecutor::State::carry_out(const Stop& m) {
@@ -176,10 +182,13 @@ void SshExecutor::State::on(const LinkPointer& link, const ConnectionPointer& co
   } else if constexpr (std::same_as<M, Paused>) {
     Route* route = route_for(m);
     if (route == nullptr) return;
+    if (m.parked && link->machine.draining()) {
+      connection->channel->send(Stop{m.trial, m.attempt, false});
+      m.parked = false;
+    }
     if (m.parked) {
       route->parked = true;
       emit(m);
-      if (link->machine.draining()) leave_if_empty(link);
     } else {
       end(link, m);
     }

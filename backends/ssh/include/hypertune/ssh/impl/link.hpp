@@ -42,6 +42,7 @@ struct Connection {
 struct Route {
   Attempt attempt = 0;
   bool parked = false;
+  std::string lost = {};  // parked: why it is there no more; told when it is to go on
   bool waiting = false;   // its report was told, the answer is awaited
   bool stopping = false;  // the Tuner has said Stop
   bool leaving = false;   // told to stop because its host goes away
@@ -61,7 +62,6 @@ struct Link {
   asio::steady_timer timer;
   Seconds save_by = std::numeric_limits<double>::infinity();  // draining: then trials are not let to their step's end
   std::map<TrialId, Route> routes;
-  std::string last_loss;  // why what was parked here is gone
   HostAccount account;
   Seconds up_since = 0;
 };
