@@ -120,9 +120,48 @@ def optuna(directory):
     study.optimize(lambda t: t.suggest_float("lr", 0.0001, 0.1, log=True), n_trials=1)
     assert study.trials[4].state == TrialState.COMPLETE and close(study.trials[4].value, study.trials[4].params["lr"])
     package.importance.get_param_importances(study, params=["lr", "hidden"])
+    tradeoff = package.load_study(study_name="tradeoff", storage=f"sqlite:///{directory}/tradeoff/optuna.db")
+    assert [d.name for d in tradeoff.directions] == ["MAXIMIZE", "MINIMIZE"]
+    assert tradeoff.metric_names == ["accuracy", "latency"]
+    expected = [TrialState.COMPLETE, TrialState.COMPLETE, TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL]
+    assert [t.state for t in tradeoff.trials] == expected
+    assert sorted(t.number for t in tradeoff.best_trials) == [0, 1, 2]  # 2, which a stop condition ended, is among them
+    assert tradeoff.trials[2].values == [0.95, 30]
 
 
 def dashboard(directory):
+    def single(get):
+        detail = show(get, "digits")
+        assert [t["state"] for t in detail["trials"]] == ["Complete", "Pruned", "Complete", "Fail", "Waiting", "Waiting"]
+        assert detail["objective_names"] == ["accuracy"] and detail["directions"] == ["maximize"]
+        # What its plots are made of: history, intermediate values, parallel coordinates, importance.
+        assert close(float(detail["trials"][0]["values"][0]), 0.3) and [t["number"] for t in detail["best_trials"]] == [2]
+        assert [v["step"] for v in detail["trials"][0]["intermediate_values"]] == [0, 1, 2, 3]
+        common = {p["name"]: p["distribution"]["type"] for p in detail["intersection_search_space"]}
+        assert common["lr"] == "FloatDistribution" and common["optimizer"] == "CategoricalDistribution", common
+        importances = json.loads(get("/api/studies/1/param_importances"))["param_importances"]
+        assert {i["name"] for i in importances[0]} >= {"lr", "hidden"}, importances
+
+    def several(get):
+        detail = show(get, "tradeoff")
+        assert detail["directions"] == ["maximize", "minimize"] and detail["objective_names"] == ["accuracy", "latency"]
+        assert sorted(t["number"] for t in detail["best_trials"]) == [0, 1, 2], detail["best_trials"]
+        importances = json.loads(get("/api/studies/1/param_importances"))["param_importances"]
+        assert len(importances) == 2, importances
+
+    def show(get, name):
+        studies = json.loads(get("/api/studies"))
+        summary = (studies.get("study_summaries") or studies)[0]
+        assert summary["study_name"] == name, studies
+        assert "<html" in get("/dashboard/").lower()
+        return json.loads(get(f"/api/studies/{summary['study_id']}"))
+
+    serve_dashboard(f"{directory}/optuna.db", single)
+    serve_dashboard(f"{directory}/tradeoff/optuna.db", several)
+
+
+def serve_dashboard(file, check):
+    """Calls check(get) while the dashboard shows the storage; get(path) is what the page in a browser asks for."""
     import threading
     import urllib.request
     from wsgiref.simple_server import WSGIRequestHandler, make_server
@@ -134,8 +173,7 @@ def dashboard(directory):
         def log_message(self, *_):
             pass
 
-    app = wsgi(RDBStorage(f"sqlite:///{directory}/optuna.db"))
-    with make_server("127.0.0.1", 0, app, handler_class=Quiet) as server:
+    with make_server("127.0.0.1", 0, wsgi(RDBStorage(f"sqlite:///{file}")), handler_class=Quiet) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
@@ -143,13 +181,7 @@ def dashboard(directory):
                 with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}{path}", timeout=60) as answer:
                     return answer.read().decode()
 
-            studies = json.loads(get("/api/studies"))
-            summary = (studies.get("study_summaries") or studies)[0]
-            assert summary["study_name"] == "digits", studies
-            detail = json.loads(get(f"/api/studies/{summary['study_id']}"))
-            assert len(detail["trials"]) == 6
-            assert [t["state"] for t in detail["trials"]][:4] == ["Complete", "Pruned", "Complete", "Fail"]
-            assert "<html" in get("/dashboard/").lower()
+            check(get)
         finally:
             server.shutdown()
             thread.join()

@@ -11,6 +11,7 @@
 #include <exception>
 #include <filesystem>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace ht = hypertune;
@@ -73,12 +74,47 @@ void write(const std::filesystem::path& directory) {
   ht::export_optuna(directory, directory / "optuna.db");
 }
 
+// Two objectives; trial 2 was ended by a stop condition, 3 by the scheduler.
+void write_tradeoff(const std::filesystem::path& directory) {
+  std::filesystem::create_directories(directory);
+  {
+    auto journal = ht::Journal::open(directory);
+    ht::Seconds time = 1'700'000'000;
+    const auto add = [&](const ht::record::Any& what) { journal.append(time += 0.25, what); };
+    add(ht::record::ExperimentStarted{"tradeoff",
+                                      {ht::maximize("accuracy"), ht::minimize("latency")},
+                                      "width: {log_int: [16, 512]}\nkind: {choice: [a, b]}\n",
+                                      "random",
+                                      "asha",
+                                      "threads",
+                                      5,
+                                      1,
+                                      false});
+    const std::pair<double, double> values[] = {{0.9, 20}, {0.8, 5}, {0.95, 30}, {0.1, 50}, {0.2, 60}};
+    for (ht::TrialId t = 0; t < 5; ++t) {
+      add(ht::record::TrialCreated{
+          t, {}, ht::Params{{"width", std::int64_t{16} << t}, {"kind", std::string(t % 2 == 0 ? "a" : "b")}}, false});
+      add(ht::record::TrialStarted{t, 0, 0, "here", {0}, {}});
+      add(ht::record::TrialReported{t, 0, 0,
+                                    ht::Metrics{{"accuracy", values[t].first}, {"latency", values[t].second}}});
+    }
+    add(ht::record::TrialEnded{0, ht::TrialState::completed, std::nullopt});
+    add(ht::record::TrialEnded{1, ht::TrialState::completed, std::nullopt});
+    add(ht::record::TrialEnded{2, ht::TrialState::stopped, ht::Cause{ht::Blame::user, "accuracy reached 0.95"}});
+    add(ht::record::TrialEnded{3, ht::TrialState::stopped, ht::Cause{ht::Blame::user, "scheduler"}});
+    add(ht::record::TrialEnded{4, ht::TrialState::failed, ht::Cause{ht::Blame::user, "boom"}});
+    journal.flush();
+  }
+  ht::export_optuna(directory, directory / "optuna.db");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
     if (argc != 2) ht::fail(ht::Errc::usage, "usage: {} DIRECTORY", argv[0]);
     write(argv[1]);
+    write_tradeoff(std::filesystem::path(argv[1]) / "tradeoff");
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

@@ -153,12 +153,18 @@ class Export {
     return out;
   }
 
+  // Whether the scheduler (or a changed space) gave it up. One that a stop condition ended did what it was there for,
+  // and may be the best: of the pruned ones Optuna lets none be that.
+  static bool cut(const TrialResult& trial) {
+    return !trial.cause || trial.cause->text == "scheduler" || trial.cause->text == "the search space has changed";
+  }
+
   void write(const TrialResult& trial) {
     const std::vector<double> found = values(trial);
     // Optuna has no completed trial without a value.
     const char* state = "WAITING";
     if (trial.state == TrialState::completed) state = found.empty() ? "FAIL" : "COMPLETE";
-    if (trial.state == TrialState::stopped) state = "PRUNED";
+    if (trial.state == TrialState::stopped) state = found.empty() || cut(trial) ? "PRUNED" : "COMPLETE";
     if (trial.state == TrialState::failed) state = "FAIL";
     if (trial.state == TrialState::running || trial.state == TrialState::paused) state = "RUNNING";
     const std::int64_t id = trial.trial + 1;
@@ -291,11 +297,11 @@ class Export {
 /// `optuna-dashboard sqlite:///FILE` opens and `optuna.load_study(study_name=NAME, storage="sqlite:///FILE")` reads
 /// (Optuna 3.2 or newer). The study is called `study`, by default as the experiment.
 ///
-/// Completed trials are COMPLETE with their best value (with several objectives: those of the last report), stopped
-/// ones PRUNED, failed ones and those without a value FAIL; reports are intermediate values, the other metrics of the
-/// last report user attributes, what is known of constraints Optuna's own. Distributions come from the space as
-/// recorded, or from the recorded values where Optuna has no such domain (normal, derived). Errors: `usage` (`file`
-/// exists already), `input` (no experiment there), `io`.
+/// Completed trials, and those that a stop condition ended, are COMPLETE with their best value (with several
+/// objectives: those of the last report), ones that the scheduler stopped PRUNED, failed ones and those without a value
+/// FAIL; reports are intermediate values, the other metrics of the last report user attributes, what is known of
+/// constraints Optuna's own. Distributions come from the space as recorded, or from the recorded values where Optuna
+/// has no such domain (normal, derived). Errors: `usage` (`file` exists already), `input` (no experiment there), `io`.
 inline void export_optuna(const std::filesystem::path& directory, const std::filesystem::path& file,
                           std::string_view study = {}) {
   if (std::filesystem::exists(file))
