@@ -2,8 +2,9 @@
 //
 //     ssh_hosts [--ssh-config FILE] host1 host2 …
 //
-// Each host needs an account that your ssh logs into without a question (a key or an agent), and the shared libraries
-// that this program is linked with; nothing else is installed. Without hosts the trials run on this machine.
+// or by the environment: HYPERTUNE_HOSTS=host1,host2 (or @FILE) and HYPERTUNE_SSH_CONFIG. Each host needs an account
+// that your ssh logs into without a question (a key or an agent), and the shared libraries that this program is linked
+// with; nothing else is installed. Without hosts the trials run on this machine.
 #include <hypertune/hypertune.hpp>
 #include <hypertune/local/processes.hpp>
 #include <hypertune/ssh/runtime.hpp>
@@ -56,8 +57,8 @@ int main(int argc, char** argv) {
     else
       hosts.emplace_back(argv[i]);
   }
-  const bool local = hosts.empty();
-  setup.hosts = std::move(hosts);
+  const bool local = hosts.empty() && !ht::ssh::HostSource::environment();
+  if (!hosts.empty()) setup.hosts = std::move(hosts);
 
   const auto space = ht::space<Config>(ht::dim("step_size", &Config::step_size, ht::log_uniform(1e-4, 1.0)),
                                        ht::dim("momentum", &Config::momentum, ht::uniform(0.0, 0.99)));

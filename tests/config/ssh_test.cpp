@@ -4,6 +4,7 @@
 #include <hypertune/config/override.hpp>
 #include <hypertune/config/sweep.hpp>
 
+#include <cstdlib>
 #include <string>
 
 using namespace hypertune;
@@ -73,11 +74,24 @@ TEST_CASE("file mounts, folders and ssh's own options") {
   CHECK(ssh.file_mounts[1].exclude == std::vector<std::string>{"*.tmp", ".git"});
 }
 
+TEST_CASE("where the environment names hosts, a file need not") {
+  ::setenv("HYPERTUNE_HOSTS", "a,b", 1);
+  const auto mounts = read("executor: {type: ssh, file_mounts: {x: y}}\n");
+  const auto bare = read("executor: ssh\n");
+  const auto named = read("executor: {type: ssh, hosts: [c]}\n");
+  ::unsetenv("HYPERTUNE_HOSTS");
+  REQUIRE(mounts.ssh);
+  CHECK(mounts.ssh->hosts.empty());
+  CHECK(mounts.ssh->file_mounts.size() == 1);
+  CHECK(bare.ssh);
+  CHECK(named.ssh->hosts.size() == 1);
+}
+
 TEST_CASE("what is wrong with an ssh executor is said with its line") {
   const std::string with = "executor:\n  type: ssh\n  hosts: [a]\n  ";
   CHECK(complaint("executor: ssh") ==
         "s.yaml:6: executor ssh needs 'hosts': [host1, host2], {file: FILE}, {command: […]} or slurm, or 'cluster': "
-        "CLUSTER.yaml");
+        "CLUSTER.yaml, or HYPERTUNE_HOSTS in the environment");
   CHECK(complaint("executor: {type: ssh}").starts_with("s.yaml:6: executor ssh needs 'hosts'"));
   CHECK(complaint("executor: {type: ssh, hosts: []}").starts_with("s.yaml:6: 'executor.hosts' is empty"));
   CHECK(complaint("executor: {type: ssh, hosts: 7}").starts_with("s.yaml:6: 'executor.hosts' must be a list of hosts"));

@@ -202,6 +202,37 @@ TEST_CASE("sources tell who joins and who leaves") {
   CHECK(callback.poll().left == Names{"n1"});
 }
 
+TEST_CASE("the environment names hosts where nothing else does") {
+  const TemporaryDirectory folder;
+  const auto file = folder.path() / "hosts.txt";
+  write_file(file, "x\ny slots=2\n");
+  const auto from = [](const std::string& text) {
+    const Variable set("HYPERTUNE_HOSTS", text);
+    auto source = HostSource::environment();
+    REQUIRE(source);
+    CHECK(source->given());
+    source->poll();
+    return *source;
+  };
+  CHECK_FALSE(HostSource().given());
+  CHECK(HostSource(Names{}).given());
+  const Variable empty("HYPERTUNE_HOSTS", "");
+  CHECK_FALSE(HostSource::environment());
+  CHECK(names_of(from("a").hosts()) == Names{"a"});
+  const auto list = from("me@a, b slots=2 ,c,");
+  CHECK(names_of(list.hosts()) == Names{"me@a", "b", "c"});
+  CHECK(list.hosts()[1].slots == 2);
+  CHECK(list.interval() == 0);
+  for (const auto& text : {"@" + file.string(), file.string()}) {
+    auto source = from(text);
+    CHECK(names_of(source.hosts()) == Names{"x", "y"});
+    CHECK(source.interval() > 0);  // what joins the file joins the run
+  }
+  CHECK_THROWS_WITH(from("a,b,a"), ContainsSubstring("HYPERTUNE_HOSTS") && ContainsSubstring("'a' is listed twice"));
+  CHECK_THROWS_WITH(from("a,-oProxyCommand=x"), ContainsSubstring("HYPERTUNE_HOSTS:2"));
+  CHECK_THROWS_WITH(from("@/no/such/file"), ContainsSubstring("no such file"));
+}
+
 TEST_CASE("a program that prints hosts is asked, within bounds") {
   auto source = HostSource::command({"sh", "-c", "printf 'a\\nb gpus=1\\n'"});
   CHECK(names_of(source.poll().joined) == Names{"a", "b"});

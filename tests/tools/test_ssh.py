@@ -189,6 +189,30 @@ class Hosts(Case):
         self.assertIn("SLURM_JOB_NODELIST", refused("runs/e", "executor.hosts=slurm"))
         self.assertFalse((self.folder / "runs/a").exists())
 
+    def test_hosts_from_the_environment(self):
+        self.up(2)
+        self.sweep(samples=4, pause=0.05)
+        text = "\n".join(line for line in (self.folder / "sweep.yaml").read_text().splitlines()
+                         if not line.startswith(("  hosts", "  ssh_config")))
+        self.write(text + "\n")
+        self.assertIn("HYPERTUNE_HOSTS", self.run_command("run", "sweep.yaml", "--quiet", code=2)[1])
+        self.environment.update(HYPERTUNE_HOSTS="host1,host2", HYPERTUNE_SSH_CONFIG=str(self.state / "ssh_config"))
+        self.run_command("run", "sweep.yaml", "--quiet")
+        self.assertEqual(self.hosts_used(), {"host1", "host2"})
+        (self.folder / "hosts.txt").write_text("host2 slots=1\n")
+        self.environment["HYPERTUNE_HOSTS"] = "@hosts.txt"
+        shutil.rmtree(self.folder / "runs/away")
+        self.run_command("run", "sweep.yaml", "--quiet", "--set", "samples=2")
+        self.assertEqual(self.hosts_used(), {"host2"})
+        self.environment["HYPERTUNE_HOSTS"] = "@absent.txt"
+        self.assertIn("'absent.txt' cannot be read", self.run_command("run", "sweep.yaml", "--quiet", "--output", "runs/x",
+                                                                      code=2)[1])
+        self.environment["HYPERTUNE_HOSTS"] = "elsewhere"  # what the file says comes first
+        shutil.rmtree(self.folder / "runs/away")
+        self.run_command("run", "sweep.yaml", "--quiet", "--set", "executor.hosts=[host1]", "--set",
+                         f"executor.ssh_config={self.state}/ssh_config")
+        self.assertEqual(self.hosts_used(), {"host1"})
+
     def test_a_cpp_program_is_its_own_worker(self):
         example = pathlib.Path(os.environ.get("EXAMPLES", "")) / "ssh_hosts"
         if not example.exists():

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -134,13 +135,16 @@ inline void ssh_cluster_from_yaml(const Node& node, SshText& ssh) {
 
 inline SshText ssh_from_yaml(const Node& node) {
   SshText ssh;
-  if (!node.is_map() || (!node.has("hosts") && !node.has("cluster")))
+  const char* environment = std::getenv("HYPERTUNE_HOSTS");
+  const bool given = node.is_map() && (node.has("hosts") || node.has("cluster"));
+  if (!given && (environment == nullptr || *environment == '\0'))
     node.fail(
         "executor ssh needs 'hosts': [host1, host2], {{file: FILE}}, {{command: […]}} or slurm, or 'cluster': "
-        "CLUSTER.yaml");
+        "CLUSTER.yaml, or HYPERTUNE_HOSTS in the environment");
+  if (!node.is_map()) return ssh;
   if (node.has("cluster"))
     ssh_cluster_from_yaml(node, ssh);
-  else
+  else if (given)
     ssh_hosts_from_yaml(node["hosts"], ssh);
   if (const auto config = node.find("ssh_config")) ssh.ssh_config = config->as<std::string>();
   if (const auto identity = node.find("identity_file")) ssh.identity_file = identity->as<std::string>();

@@ -28,7 +28,7 @@ struct FileMountText {
 
 /// Paths of this machine are as written: relative to where the command is called, or else to the file's folder.
 struct SshText {
-  // Where the hosts come from: exactly one of these.
+  // Where the hosts come from: exactly one of these, or else the environment (HYPERTUNE_HOSTS).
   std::vector<SshHostText> hosts;
   std::filesystem::path host_file;
   std::vector<std::string> host_command;

@@ -38,6 +38,12 @@ class HostSource {
   static HostSource callback(std::function<HostList()> hosts, Seconds interval = 5);
   /// The Slurm allocation that this program runs in.
   static HostSource slurm();
+  /// What HYPERTUNE_HOSTS says: names separated by commas, or the place of a file as of file(), as @FILE or with a '/'
+  /// in it. Nullopt where it is not set. A RemoteSetup without hosts has these.
+  static std::optional<HostSource> environment();
+
+  /// Whether it was made of anything: not a HostSource().
+  bool given() const { return read_ != nullptr; }
 
   /// Looks now. The first call throws what goes wrong; a later one puts it into `trouble`.
   HostChange poll();

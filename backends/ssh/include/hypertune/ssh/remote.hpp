@@ -19,6 +19,8 @@ namespace hypertune::ssh {
 
 /// Meant for designated initialisers: `{.hosts = {"host1", "host2"}}`.
 struct RemoteSetup {
+  /// Not given: those of HostSource::environment(), reached by the ssh_config that HYPERTUNE_SSH_CONFIG names unless
+  /// `ssh.config` does.
   HostSource hosts = {};
   SshOptions ssh = {};
   /// What runs on the hosts: a program that becomes an agent when it is called with the arguments below and then
@@ -75,7 +77,7 @@ using ssh::RemoteExecutor;
 using ssh::RemoteSetup;
 
 /// `ht::remote({.hosts = {"host1", "host2"}})`: trials as processes on these hosts.
-inline RemoteExecutor remote(RemoteSetup setup) { return RemoteExecutor(std::move(setup)); }
+inline RemoteExecutor remote(RemoteSetup setup = {}) { return RemoteExecutor(std::move(setup)); }
 }  // namespace hypertune
 
 #ifndef HYPERTUNE_SSH_COMPILED

@@ -33,8 +33,10 @@ class Runtime {
   /// Whether this process serves trials on behalf of another one.
   bool is_agent() const { return agent_; }
 
-  /// ht::remote() for this program, called there as it was called here.
-  RemoteExecutor remote(RemoteSetup setup) const;
+  /// A setup whose agents are this program, called there as it was called here.
+  RemoteSetup setup(RemoteSetup setup = {}) const;
+  /// ht::remote() for this program, called there as it was called here. Without hosts: those of the environment.
+  RemoteExecutor remote(RemoteSetup setup = {}) const;
 
  private:
   bool agent_ = false;

@@ -131,6 +131,16 @@ HYPERTUNE_SSH_INLINE HostSource HostSource::slurm() {
   return {[] { return slurm_hosts(); }, 0, "the hosts of the Slurm allocation"};
 }
 
+HYPERTUNE_SSH_INLINE std::optional<HostSource> HostSource::environment() {
+  const char* value = std::getenv("HYPERTUNE_HOSTS");
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  std::string text = value;
+  if (text.front() == '@') return file(text.substr(1));
+  if (text.find('/') != std::string::npos) return file(text);
+  std::replace(text.begin(), text.end(), ',', '\n');
+  return HostSource([text] { return parse_host_lines(text, "HYPERTUNE_HOSTS"); }, 0, "HYPERTUNE_HOSTS");
+}
+
 HYPERTUNE_SSH_INLINE HostChange HostSource::poll() {
   HostChange change;
   HostList now;

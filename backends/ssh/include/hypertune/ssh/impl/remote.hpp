@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -134,6 +135,17 @@ done
   std::optional<SshConnection> connection_;
 };
 
+// Where nothing else says which hosts.
+inline RemoteSetup with_environment(RemoteSetup setup) {
+  if (setup.hosts.given()) return setup;
+  auto hosts = HostSource::environment();
+  if (!hosts) return setup;
+  setup.hosts = std::move(*hosts);
+  const char* config = std::getenv("HYPERTUNE_SSH_CONFIG");
+  if (setup.ssh.config.empty() && config != nullptr) setup.ssh.config = config;
+  return setup;
+}
+
 inline HostSpec with_limits(HostSpec host, const HostSpec& limits) {
   if (host.slots == 0 && host.cpus == 0) host.slots = limits.slots;
   if (host.cpus == 0 && host.slots == 0) host.cpus = limits.cpus;
@@ -172,7 +184,8 @@ HYPERTUNE_SSH_INLINE local::ProcessOptions agent_limits(const std::string& text)
 class RemoteExecutor::State {
  public:
   explicit State(RemoteSetup setup)
-      : setup_(std::make_shared<RemoteSetup>(std::move(setup))), executor_(pool_, patient(*setup_)) {
+      : setup_(std::make_shared<RemoteSetup>(detail::with_environment(std::move(setup)))),
+        executor_(pool_, patient(*setup_)) {
     setup_->ssh.validate();
   }
   State(const State&) = delete;
@@ -186,6 +199,11 @@ class RemoteExecutor::State {
   void begin() {
     const std::lock_guard hold(begin_mutex_);
     if (begun_) return;
+    if (!setup_->hosts.given())
+      fail(Errc::usage,
+           "there are no hosts to run trials on: name them (.hosts), or set HYPERTUNE_HOSTS to their names, separated "
+           "by "
+           "commas, or to @FILE");
     follow_once();
     if (setup_->hosts.hosts().empty() && setup_->hosts.interval() == 0)
       fail(Errc::usage, "there are no hosts to run trials on: {} is empty", setup_->hosts.what());

@@ -66,9 +66,12 @@ HYPERTUNE_SSH_INLINE Runtime::~Runtime() {
   if (agent_) detail::stand_in() = nullptr;
 }
 
-HYPERTUNE_SSH_INLINE RemoteExecutor Runtime::remote(RemoteSetup setup) const {
+HYPERTUNE_SSH_INLINE RemoteSetup Runtime::setup(RemoteSetup setup) const {
   if (setup.arguments.empty()) setup.arguments = arguments_;
-  return RemoteExecutor(std::move(setup));
+  return setup;
+}
+HYPERTUNE_SSH_INLINE RemoteExecutor Runtime::remote(RemoteSetup given) const {
+  return RemoteExecutor(setup(std::move(given)));
 }
 
 }  // namespace hypertune
