@@ -256,7 +256,7 @@ TEST_CASE("a real host that vanishes is noticed in time, and its trials go on el
 }
 
 TEST_CASE("a real host that is told to go away drains: its trials save at once and lose no step") {
-  const std::string way = GENERATE("SIGTERM", "command", "URL");
+  const std::string way = GENERATE("SIGTERM", "command", "URL", "URL with a token");
   INFO(way);
   const auto hosts = test_hosts(2);
   if (!hosts) return;
@@ -265,6 +265,26 @@ TEST_CASE("a real host that is told to go away drains: its trials save at once a
   setup.remote.notice_interval = 0.1;
   // A notice that stays; host1 alone has it.
   if (way == "command") setup.remote.notice_command = "test -e /tmp/notice && echo reclaimed by the cloud";
+  if (way == "URL with a token") {  // as EC2 has it
+    setup.remote.notice_url = "http://127.0.0.1:8169/latest/meta-data/spot/instance-action";
+    for (int i = 1; i <= 2; ++i)
+      hosts->exec(i, R"sh(cat >/tmp/metadata.py <<'END'
+import http.server, os
+class Metadata(http.server.BaseHTTPRequestHandler):
+    def say(self, status, text=""):
+        self.send_response(status), self.end_headers(), self.wfile.write(text.encode())
+    def do_PUT(self):
+        wanted = self.path == "/latest/api/token" and self.headers["X-aws-ec2-metadata-token-ttl-seconds"]
+        self.say(200 if wanted else 400, "t0ken==")
+    def do_GET(self):
+        if self.headers["X-aws-ec2-metadata-token"] != "t0ken==": self.say(401)
+        elif os.path.exists("/tmp/notice"): self.say(200, '{"action": "terminate"}: reclaimed by the cloud')
+        else: self.say(404)
+http.server.HTTPServer(("127.0.0.1", 8169), Metadata).serve_forever()
+END
+setsid python3 /tmp/metadata.py >/dev/null 2>&1 </dev/null &
+)sh");
+  }
   if (way == "URL") {
     setup.remote.notice_url = "http://127.0.0.1:8169/latest/spot";
     for (int i = 1; i <= 2; ++i)

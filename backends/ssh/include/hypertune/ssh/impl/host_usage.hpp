@@ -41,14 +41,14 @@ inline std::optional<std::string> output_of(const std::string& command, int seco
   return text;
 }
 
-/// The body of http://host[:port]/path where the answer's status is 200, cut after 1 KiB; blocks for seconds at most.
-inline std::optional<std::string> http_get(const std::string& url) {
-  std::string_view rest = url;
-  if (!rest.starts_with("http://")) return std::nullopt;
-  rest.remove_prefix(7);
-  const auto slash = rest.find('/');
-  const std::string authority(rest.substr(0, slash));
-  const std::string path = slash == std::string_view::npos ? "/" : std::string(rest.substr(slash));
+struct HttpAnswer {
+  std::string status;  // three digits
+  std::string body;    // cut after 1 KiB
+};
+
+/// Blocks for seconds at most; nullopt: there was no answer.
+inline std::optional<HttpAnswer> http_ask(const std::string& method, const std::string& authority,
+                                          const std::string& path, const std::string& header) {
   const auto colon = authority.rfind(':');
   const std::string host = authority.substr(0, colon);
   const std::string port = colon == std::string::npos ? "80" : authority.substr(colon + 1);
@@ -64,7 +64,8 @@ inline std::optional<std::string> http_get(const std::string& url) {
       ::connect(socket.get(), found->ai_addr, found->ai_addrlen) != 0)
     return std::nullopt;
   const std::string request =
-      fmt::format("GET {} HTTP/1.0\r\nHost: {}\r\nUser-Agent: hypertune\r\nConnection: close\r\n\r\n", path, authority);
+      fmt::format("{} {} HTTP/1.0\r\nHost: {}\r\nUser-Agent: hypertune\r\nConnection: close\r\n{}{}\r\n", method, path,
+                  authority, header, method == "GET" ? "" : "Content-Length: 0\r\n");
   if (::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size()))
     return std::nullopt;
   std::string answer;
@@ -74,9 +75,28 @@ inline std::optional<std::string> http_get(const std::string& url) {
     if (n <= 0) break;
     answer.append(buffer.data(), static_cast<std::size_t>(n));
   }
-  if (!answer.starts_with("HTTP/1.") || answer.size() < 12 || answer.substr(9, 3) != "200") return std::nullopt;
+  if (!answer.starts_with("HTTP/1.") || answer.size() < 12) return std::nullopt;
   const auto body = answer.find("\r\n\r\n");
-  return body == std::string::npos ? std::string() : answer.substr(body + 4, 1024);
+  return HttpAnswer{answer.substr(9, 3), body == std::string::npos ? std::string() : answer.substr(body + 4, 1024)};
+}
+
+/// The body of http://host[:port]/path where the answer's status is 200. Where it is 401, a token is asked for first,
+/// as EC2's metadata want it (IMDSv2).
+inline std::optional<std::string> http_get(const std::string& url) {
+  std::string_view rest = url;
+  if (!rest.starts_with("http://")) return std::nullopt;
+  rest.remove_prefix(7);
+  const auto slash = rest.find('/');
+  const std::string authority(rest.substr(0, slash));
+  const std::string path = slash == std::string_view::npos ? "/" : std::string(rest.substr(slash));
+  auto answer = http_ask("GET", authority, path, "");
+  if (answer && answer->status == "401") {
+    const auto token = http_ask("PUT", authority, "/latest/api/token", "X-aws-ec2-metadata-token-ttl-seconds: 60\r\n");
+    if (!token || token->status != "200" || token->body.find_first_of("\r\n") != std::string::npos) return std::nullopt;
+    answer = http_ask("GET", authority, path, "X-aws-ec2-metadata-token: " + token->body + "\r\n");
+  }
+  if (!answer || answer->status != "200") return std::nullopt;
+  return std::move(answer->body);
 }
 
 /// One line of what a notice said.
