@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,10 +66,12 @@ int run_foreground(const std::vector<std::string>& arguments) {
   argv.push_back(nullptr);
   std::fflush(nullptr);
   interruptions();  // Ctrl-C is the program's; this only waits
-  const pid_t pid = ::fork();
+  const pid_t self = ::getpid(), pid = ::fork();
   if (pid < 0) fail(Errc::io, "cannot fork: {}", std::strerror(errno));
   if (pid == 0) {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_DFL);
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // it must not go on without us, whatever ends us
+    if (::getppid() != self) ::_exit(127);
     ::execvp(argv[0], argv.data());
     fmt::print(stderr, "hypertune: cannot run '{}': {}\n", argv[0], std::strerror(errno));
     ::_exit(127);

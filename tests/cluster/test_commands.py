@@ -1,4 +1,13 @@
 """up, exec, rsync, submit and down on real hosts with the local provider."""
+import fcntl
+import http.client
+import pty
+import select
+import socket
+import struct
+import termios
+import urllib.request
+
 from cluster_case import *
 
 PROGRAM = r'''#!/bin/sh
@@ -79,6 +88,104 @@ worker_setup_commands: ["echo w >>~/{self.name}-phases"]
         self.assertEqual((self.folder / "one.txt").read_text(), "one")
         self.assertIn("no file or folder", self.run_command("rsync-down", "c.yaml", "~/nowhere", "x", code=2)[1])
 
+    def at_a_terminal(self, *arguments):
+        """A command of hypertune on a terminal of its own; the process, and the terminal's other end."""
+        ours, its = pty.openpty()
+
+        def take_it():
+            os.setsid()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 101, 0, 0))
+        process = subprocess.Popen([HYPERTUNE, *arguments], cwd=self.folder, env=self.environment, stdin=its, stdout=its,
+                                   stderr=its, preexec_fn=take_it)
+        os.close(its)
+        self.addCleanup(os.close, ours)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process, ours
+
+    def read_until(self, terminal, text, seconds=60):
+        seen, end = "", time.monotonic() + seconds
+        while text not in seen:
+            self.assertTrue(select.select([terminal], [], [], max(0, end - time.monotonic()))[0], f"no {text!r} in {seen!r}")
+            try:
+                seen += os.read(terminal, 4096).decode(errors="replace")
+            except OSError:
+                self.fail(f"the terminal was closed before {text!r}: {seen!r}")
+        return seen
+
+    def free_port(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return probe.getsockname()[1]
+
+    def listening(self, port):
+        """Addresses of this machine at which somebody listens on a port."""
+        lines = pathlib.Path("/proc/net/tcp").read_text().splitlines() + pathlib.Path("/proc/net/tcp6").read_text().splitlines()
+        fields = [line.split() for line in lines]
+        return {line[1].split(":")[0] for line in fields if line[3] == "0A" and line[1].endswith(f":{port:04X}")}
+
+    def fetched(self, port):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as answer:
+                return answer.read().decode()
+        except (OSError, http.client.HTTPException):
+            return ""
+
+    # Says its host's name to whoever asks on a port of the host's own loopback.
+    SERVER = ("import http.server, os, sys\nclass H(http.server.BaseHTTPRequestHandler):\n def do_GET(s):\n"
+              "  s.send_response(200); s.end_headers(); s.wfile.write(os.uname().nodename.encode())\n"
+              "http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), H).serve_forever()\n")
+
+    def test_attach_exec_and_forward_at_a_terminal(self):
+        self.write("data/serve.py", self.SERVER)
+        self.run_command("up", "c.yaml", "-y")
+        port = self.free_port()
+        process, terminal = self.at_a_terminal("attach", "c.yaml", "-p", f"{port}:8123")
+        os.write(terminal, b"stty -echo; echo it is $((40 + 2)) on $(hostname), $(stty size), $(tty)\n")
+        self.assertIn("it is 42 on host1, 33 101, /dev/pts/", self.read_until(terminal, "/dev/pts/"))
+        self.assertEqual(self.listening(port), {"0100007F"})  # loopback alone
+        os.write(terminal, f"python3 {self.name}-data/serve.py 8123 2>/dev/null & echo begun $((1 + 1))\n".encode())
+        self.read_until(terminal, "begun 2")
+        wait_until(lambda: self.fetched(port) == "host1", "the server through attach")
+        os.write(terminal, b"echo waits $((2 + 2)); sleep 1000\n")
+        self.read_until(terminal, "waits 4")
+        os.write(terminal, b"\x03")  # Ctrl-C is the shell's
+        os.write(terminal, b"kill %1; wait; exit 7\n")
+        self.assertEqual(process.wait(60), 7)
+        self.assertEqual(self.listening(port), set())
+        process, terminal = self.at_a_terminal("attach", "c.yaml", "--worker", "1")
+        os.write(terminal, b"echo this is $(hostname)\n")
+        self.read_until(terminal, "this is host3")
+        os.write(terminal, b"exit\n")
+        self.assertEqual(process.wait(60), 0)
+        process, terminal = self.at_a_terminal("exec", "c.yaml", "tty; cat")
+        self.read_until(terminal, "/dev/pts/")
+        os.write(terminal, b"\x03")  # reaches the program there
+        self.assertIn(process.wait(60), (130, 255))  # ssh has no other number for a program that a signal has ended
+        self.assertIn("no worker number 2", self.run_command("attach", "c.yaml", "--worker", "2", code=2)[1])
+        # exec with a port; then forward, whose ssh must not outlive it.
+        process = self.start("exec", "c.yaml", "-p", f"{port}:8124", f"exec python3 {self.name}-data/serve.py 8124")
+        wait_until(lambda: self.fetched(port) == "host1", "the server through exec")
+        busy = self.run_command("forward", "c.yaml", f"{port}:8123", code=255)[1]
+        self.assertIn(str(port), busy)  # the port is taken: no forward that does nothing
+        process.send_signal(signal.SIGTERM)
+        self.finish(process)
+        self.assertEqual(self.listening(port), set())
+        for worker, ending in ((0, signal.SIGINT), (1, signal.SIGKILL)):
+            self.ssh(f"host{worker + 2}", f"nohup python3 {self.name}-data/serve.py 8125 </dev/null >/dev/null 2>&1 &")
+            process = self.start("forward", "c.yaml", f"{port}:8125", "--worker", str(worker))
+            self.assertIn(f"http://127.0.0.1:{port} is port 8125 of host{worker + 2}", process.stdout.readline())
+            wait_until(lambda: self.fetched(port) == f"host{worker + 2}", "the server through forward")
+            self.assertEqual(self.listening(port), {"0100007F"})
+            process.send_signal(ending)
+            self.finish(process)
+            self.assertEqual(process.returncode, 0 if ending == signal.SIGINT else -9)
+            wait_until(lambda: not self.listening(port), "the end of the forward", 10)
+        for wrong in ("0:1", "x", "1:2:3", "70000", "-oProxyCommand=x"):
+            self.assertIn("no port to forward", self.run_command("forward", "c.yaml", "-p", wrong, code=2)[1])
+        self.assertIn("no port to forward", self.run_command("forward", "c.yaml", code=2)[1])
+
     def test_submit_is_the_whole_round_trip(self):
         self.write("program.sh", PROGRAM, 0o755)
         out, _ = self.run_command("submit", "--start", "--stop", "c.yaml", "./program.sh", "--", "5", "--lr", "a b", code=5)
@@ -109,6 +216,16 @@ output: runs/s
         said = "".join(f.read_text(errors="replace") for f in (self.folder / "out/runs/s/trials").rglob("*") if f.is_file())
         hosts = {f"host{i}" for i in (1, 2, 3) if f"host{i}\n" in said}
         self.assertGreater(len(hosts), 1, said)
+
+    def test_a_cpp_program_finds_all_machines(self):
+        example = pathlib.Path(os.environ.get("EXAMPLES", "")) / "ssh_hosts"
+        if not example.exists():
+            self.skipTest("the examples are not built")
+        self.run_command("submit", "--start", "--stop", "c.yaml", example, "-o", "out", timeout=200)
+        trials = json.loads(self.run_command("results", "out/runs/ssh_hosts", "--format", "json", "--history")[0])
+        self.assertEqual(len(trials), 60)
+        shipped = [self.ssh(f"host{i}", "ls ~/.cache/hypertune/bin/*/").split() for i in (2, 3)]
+        self.assertEqual(shipped, [["ssh_hosts"]] * 2)
 
     def test_detached_then_followed(self):
         self.write("program.sh", PROGRAM.replace("mkdir", "sleep 1; mkdir"), 0o755)
