@@ -36,7 +36,7 @@ int status(const std::string& directory, const std::string& format);
 struct ResultsArguments {
   std::string directory;
   std::string format = "table";
-  bool history = false, pareto = false, importance = false;
+  bool history = false, cost = false, pareto = false, importance = false;
   std::size_t rows = 0;
 };
 int results(const ResultsArguments& arguments);

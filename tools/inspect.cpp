@@ -1,6 +1,6 @@
 // status, results, best, export: what is in an experiment's folder. They read it while it runs, too.
 #include "commands.hpp"
-#include "cost_file.hpp"
+#include "cost.hpp"
 
 #include <hypertune/record/analysis.hpp>
 #include <hypertune/record/journal_lock.hpp>
@@ -122,9 +122,12 @@ int results(const ResultsArguments& arguments) {
     print_front(results, arguments.format);
     return exit_done;
   }
+  if (arguments.cost && arguments.format != "json")
+    fail(Errc::usage, "--cost goes with --format json: the table ends with it anyway");
   if (arguments.format == "json") {
+    if (arguments.cost) fmt::print("{{\"cost\":{},\"trials\":", cost_json(arguments.directory, results));
     results.write_json([](std::string_view piece) { fmt::print("{}", piece); }, arguments.history);
-    fmt::print("\n");
+    fmt::print("{}\n", arguments.cost ? "}" : "");
   } else if (arguments.format == "csv") {
     print(results.csv());
   } else {

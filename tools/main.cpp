@@ -79,6 +79,8 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"table", "json", "csv"}))
       ->capture_default_str();
   results_command->add_flag("--history", results.history, "with json: each report too");
+  results_command->add_flag("--cost", results.cost,
+                            "with json: an object of `trials` and `cost`, what the cluster's machines have cost");
   results_command->add_flag("--pareto", results.pareto, "only the trials that no other beats in every objective");
   results_command->add_flag("--importance", results.importance,
                             "how much of the variation each parameter explains, in place of the trials");

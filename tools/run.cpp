@@ -1,6 +1,6 @@
 #include "cluster_trials.hpp"
 #include "commands.hpp"
-#include "cost_file.hpp"
+#include "cost.hpp"
 #include "local_trials.hpp"
 #include "remote_trials.hpp"
 #include "sweep_file.hpp"
@@ -59,19 +59,6 @@ std::vector<std::string> with_executor(const RunArguments& arguments) {
   return set;
 }
 
-// How many trials are still to be done; nullopt: none is; 0: nobody can say.
-std::optional<std::int64_t> trials_left(const Sweep& sweep, bool resume, const std::filesystem::path& directory) {
-  const Options& options = sweep.options;
-  const auto per_sample = trials_per_sample(sweep.space, options.search);
-  if (options.samples == 0 && per_sample == 1) return 0;
-  std::int64_t left = std::max<std::int64_t>(1, options.samples) * per_sample;
-  if (resume) {
-    const Results results = Results::read(directory);
-    for (const auto& trial : results.trials()) left -= !trial.known && is_final(trial.state) ? 1 : 0;
-  }
-  return left > 0 ? std::optional(left) : std::nullopt;
-}
-
 std::size_t terminal_width() {
   winsize size{};
   if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
@@ -107,42 +94,28 @@ int run(const RunArguments& arguments) {
   options.output = directory;
   options.progress_csv = true;
   const auto program = program_of(sweep, !remote);
-  std::unique_ptr<ClusterTrials> cluster;
+  std::optional<ClusterExecutor> cluster;
   if (remote && !sweep.executor.ssh->cluster.empty()) {
-    if (!arguments.resume && has_journal(directory))  // before a machine is paid for
-      fail(Errc::usage, "'{}' holds an experiment already: resume it (--resume), choose another output, or delete it",
-           directory.string());
-    if (const auto left = trials_left(sweep, arguments.resume, directory)) {
-      cluster = std::make_unique<ClusterTrials>(sweep, *left, directory);
-      options.executor = cluster->executor(sweep, arguments.file, set);
-      options.callbacks.push_back(cluster->follower());
-      if (!cluster->await_machine()) {
-        cluster->finish();
-        fmt::print(stderr, "hypertune: interrupted before a machine was up; nothing is left of it\n");
-        return exit_interrupted;
-      }
-    } else {
-      options.executor = executor_of(sweep);
-    }
+    cluster.emplace(cluster_executor_of(sweep, arguments.file, set));
+    options.executor = *cluster;
   } else {
     options.executor = remote ? remote_executor_of(sweep, arguments.file, set) : executor_of(sweep);
   }
 
   const int allowed_failures = options.max_failed_trials;
-  const Results results = Tuner(sweep.space, program, options).run();
-  std::string machines_left;
-  if (cluster) {
-    try {
-      cluster->finish();
-    } catch (const std::exception& error) { machines_left = error.what(); }
+  std::optional<Results> ended;
+  try {
+    ended = Tuner(sweep.space, program, options).run();
+  } catch (const Error& error) {
+    if (!cluster || !cluster->interrupted_early()) throw;
+    fmt::print(stderr, "hypertune: {}\n", error.what());
+    return exit_interrupted;
   }
+  const Results& results = *ended;
 
   fmt::print("{}", results.table({.rows = 20, .width = terminal_width()}));
   if (const auto cost = cost_line(directory, results); !cost.empty()) fmt::print("{}\n", cost);
   std::fflush(stdout);
-  if (!machines_left.empty())
-    fmt::print(stderr, "hypertune: machines may be left ({}): run `hypertune down {}`\n", machines_left,
-               sweep.executor.ssh->cluster.string());
   if (results.experiment().interrupted) {
     fmt::print(stderr,
                "hypertune: interrupted, all is saved in {}; go on with: hypertune run {} --resume --output {}\n",

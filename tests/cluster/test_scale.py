@@ -112,6 +112,13 @@ output: runs/grown
         self.assertEqual(cost["machines"], len([event for event in events if event["event"] == "create"]))
         self.assertAlmostEqual(cost["total"], sum(line["hours"] * line["price"] for line in cost["lines"]), places=6)
         self.assertAlmostEqual(cost["saved"], sum(line["hours"] * 270 for line in cost["lines"] if line["spot"]), places=6)
+        both = json.loads(self.run_command("results", "runs/grown", "--format", "json", "--cost")[0])
+        self.assertEqual(both["trials"], trials)
+        self.assertEqual(set(both["cost"]), set(cost))
+        for key in ("hours", "total", "saved", "trial_hours"):
+            self.assertAlmostEqual(both["cost"][key], cost[key], places=6)
+        self.assertEqual(cost["repeated_steps"], 0)
+        self.assertIn("--format json", self.run_command("results", "runs/grown", "--cost", code=2)[1])
         for command in ("status", "results"):
             self.assertIn(out[out.index("cost: "):].splitlines()[0], self.run_command(command, "runs/grown")[0])
 
@@ -181,6 +188,48 @@ output: runs/grown
         self.assertTrue({event["id"] for event in self.events() if event["event"] == "create"} - set(gone))
         self.assertEqual(self.machines(), {})
         self.assertIn("done twice", out)
+
+    def test_a_cpp_program_grows_by_one_line(self):
+        example = pathlib.Path(os.environ.get("EXAMPLES", "")) / "cluster_machines"
+        if not example.exists():
+            self.skipTest("the examples are not built")
+
+        def program():
+            process = subprocess.Popen([example, "c.yaml"], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(process.communicate)
+            self.addCleanup(process.kill)
+            return process
+
+        def ended():
+            out, _ = self.finish(process := super(Scale, self).start("results", "runs/cluster_machines", "--format", "json"))
+            return sum(trial["state"] == "completed" for trial in json.loads(out)) if process.returncode == 0 else 0
+        process = program()
+        wait_until(lambda: self.machines(), "a machine")
+        process.send_signal(signal.SIGINT)  # before it is up, or just after
+        _, err = self.finish(process)
+        self.assertIn("interrupted", err)
+        self.assert_all_ended()
+        process = program()
+        wait_until(ended, "a trial")
+        process.kill()
+        process.communicate()
+        self.assertGreater(len(self.machines()), 0)
+        process = program()
+        out, err = self.finish(process, 180)
+        self.assertEqual(process.returncode, 0, out + err)
+        self.assertIn("error=", out)
+        self.assertEqual(ended(), 24)
+        self.assertEqual(max(event["there"] for event in self.events()), 3)
+        self.assert_all_ended()
+        cost = json.loads((self.folder / "runs/cluster_machines/cost.json").read_text())
+        self.assertFalse(cost["open"])
+        self.assertIn("cost: ", self.run_command("results", "runs/cluster_machines")[0])
+        events = len(self.events())
+        process = program()  # nothing is left to do: no machine is asked for
+        out, err = self.finish(process)
+        self.assertEqual(process.returncode, 0, out + err)
+        self.assertEqual(len(self.events()), events)
 
     def test_down_ends_what_a_killed_run_has_left(self):
         self.sweep(pause=1)

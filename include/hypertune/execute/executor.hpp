@@ -146,6 +146,16 @@ struct ExecutorStart {
   double hang_limit = 0;  ///< seconds without report or alive() after which an attempt is taken for hung; 0: none
 };
 
+/// What an experiment is about to ask for.
+struct Outlook {
+  std::optional<std::int64_t> trials;  ///< that are still to be done; nullopt: nobody can say
+  Resources each;                      ///< what a trial needs
+  std::int64_t concurrency = 0;        ///< trials that run at once at most; 0: any number
+  std::filesystem::path directory;     ///< the experiment's folder, which need not be there yet
+  bool quiet = false;                  ///< say nothing that is no error
+  bool handle_signals = false;         ///< Ctrl-C is hypertune's
+};
+
 /// An Executor carries commands out. It keeps these laws (the conformance suite checks them):
 /// - perform() never blocks; it may be called from any thread, one call at a time.
 /// - Events of one attempt come in order and one at a time: Started, then Reported and its answer in turn, then exactly
@@ -203,6 +213,12 @@ class AnyExecutor {
   /// meanwhile. So it is where time is virtual; others say `static constexpr bool is_synchronous = true;`.
   bool synchronous() const { return self_->synchronous(); }
   std::string name() const { return self_->name(); }
+  /// For executors whose hosts are there for the experiment (they have all three members): `expect` comes before
+  /// hosts(), `settled` when a trial has ended for good, on the strand, and `release` last, however the run ends.
+  bool elastic() const { return self_->elastic(); }
+  void expect(const Outlook& outlook) { self_->expect(outlook); }
+  void settled(TrialId trial) { self_->settled(trial); }
+  void release() { self_->release(); }
 
  private:
   struct Interface {
@@ -218,6 +234,10 @@ class AnyExecutor {
     virtual bool simulated() const = 0;
     virtual bool synchronous() const = 0;
     virtual std::string name() const = 0;
+    virtual bool elastic() const = 0;
+    virtual void expect(const Outlook&) = 0;
+    virtual void settled(TrialId) = 0;
+    virtual void release() = 0;
     std::atomic<bool> busy{false};
   };
   template <class E>
@@ -252,6 +272,21 @@ class AnyExecutor {
         return executor.name();
       else
         return "custom";
+    }
+    static constexpr bool is_elastic = requires(E& e, const Outlook& outlook, TrialId trial) {
+      e.expect(outlook);
+      e.settled(trial);
+      e.release();
+    };
+    bool elastic() const override { return is_elastic; }
+    void expect([[maybe_unused]] const Outlook& outlook) override {
+      if constexpr (is_elastic) executor.expect(outlook);
+    }
+    void settled([[maybe_unused]] TrialId trial) override {
+      if constexpr (is_elastic) executor.settled(trial);
+    }
+    void release() override {
+      if constexpr (is_elastic) executor.release();
     }
     E executor;
   };

@@ -57,6 +57,7 @@ class BasicTuner<Lazy>::State {
   void carry_out(Outcome& out, Seconds now);
   void attend(Seconds now);
   Seconds next_wake(Seconds now);
+  Outlook outlook() const;
   void wake() {
     if (running_.load(std::memory_order_acquire)) options_.executor.notify();
   }
@@ -141,6 +142,9 @@ void BasicTuner<Lazy>::State::process(Event event) {
 // `now` is the time at which the decisions were made: a replay must find the same one.
 template <class Lazy>
 void BasicTuner<Lazy>::State::carry_out(Outcome& out, Seconds now) {
+  if (options_.executor.elastic())
+    for (const auto& what : out.records)
+      if (const auto* ended = std::get_if<record::TrialEnded>(&what)) options_.executor.settled(ended->trial);
   experiment_->write(out, now);
   // Moved out first: a command may raise events at once, which wait in the inbox, but never change this list.
   for (auto& command : out.commands) {
@@ -225,10 +229,39 @@ Seconds BasicTuner<Lazy>::State::next_wake(Seconds now) {
 }
 
 template <class Lazy>
+Outlook BasicTuner<Lazy>::State::outlook() const {
+  Outlook outlook;
+  outlook.each = options_.resources;
+  outlook.concurrency = options_.concurrency;
+  outlook.directory = directory_;
+  outlook.quiet = options_.display == Display::quiet;
+  outlook.handle_signals = options_.handle_signals;
+  const auto per_sample = trials_per_sample(space_, options_.search);
+  if (options_.samples == 0 && per_sample == 1) return outlook;
+  outlook.trials = std::max<std::int64_t>(1, options_.samples) * per_sample;
+  if (options_.resume && has_journal(directory_)) {
+    const Results before = Results::read(directory_);
+    for (const auto& trial : before.trials()) *outlook.trials -= !trial.known && is_final(trial.state) ? 1 : 0;
+    outlook.trials = std::max<std::int64_t>(0, *outlook.trials);
+  }
+  return outlook;
+}
+
+template <class Lazy>
 Results BasicTuner<Lazy>::State::run() {
   if (const auto& instead = detail::stand_in()) instead(options_.name, program_);
   directory_ = experiment_directory(options_);
   auto& executor = options_.executor;
+  struct Release {
+    AnyExecutor& executor;
+    ~Release() { executor.release(); }
+  };
+  std::optional<Release> release;
+  if (executor.elastic()) {
+    if (!options_.resume && has_journal(directory_)) Experiment::refuse_to_overwrite(directory_);
+    executor.expect(outlook());
+    release.emplace(executor);
+  }
   ExecutorFacts facts;
   facts.hosts = executor.hosts();
   facts.name = executor.name();

@@ -1,0 +1,2 @@
+// Part of hypertune::cluster.
+#include <hypertune/cluster/impl/cost_file.hpp>

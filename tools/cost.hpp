@@ -1,0 +1,16 @@
+// What an experiment has cost on a cluster, for people and programs.
+#pragma once
+
+#include <hypertune/record/results.hpp>
+
+#include <filesystem>
+#include <string>
+
+namespace hypertune::command {
+
+/// One line: host hours, money, what was saved, steps done twice. Empty where the experiment never ran on a cluster.
+std::string cost_line(const std::filesystem::path& directory, const Results& results);
+/// The same as JSON; "null" where there is nothing.
+std::string cost_json(const std::filesystem::path& directory, const Results& results);
+
+}  // namespace hypertune::command
