@@ -22,6 +22,7 @@
 #include <optional>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <variant>
 
 extern "C" void omp_set_num_threads(int) __attribute__((weak));  // OpenMP's, where the program is linked with it
@@ -88,6 +89,7 @@ class BasicThreadExecutor<Lazy>::State {
     } else {
       run = std::make_shared<Run>(std::move(launch));
       runs_[run->launch.trial] = run;
+      if (dying_.contains(run->launch.trial)) return;  // set ready when that is gone: a trial never runs twice at once
     }
     make_ready(std::move(run));
   }
@@ -100,6 +102,7 @@ class BasicThreadExecutor<Lazy>::State {
     switch (found->state) {
       case Run::State::parked:
         --parked_;
+        dying_.insert(c.trial);
         graveyard_.push_back(found);  // destroyed by a worker: it is the user's code
         runs_.erase(c.trial);
         wake_one();
@@ -216,8 +219,15 @@ class BasicThreadExecutor<Lazy>::State {
         graveyard_.pop_back();
         if (!graveyard_.empty()) wake_one();
         guard.unlock();
+        const TrialId trial = dead->launch.trial;
+        dead->attempt.reset();  // now, though the thread that parked it may still hold the rest
         dead.reset();
         guard.lock();
+        if (const auto died = dying_.find(trial); died != dying_.end()) {
+          dying_.erase(died);
+          const auto next = runs_.find(trial);
+          if (next != runs_.end() && !closing_) make_ready(next->second);
+        }
         continue;
       }
       if (closing_) return;
@@ -408,7 +418,8 @@ class BasicThreadExecutor<Lazy>::State {
   detail::Doorbell bell_;  // wakes the thread that waits for the experiment
   std::deque<RunPtr> ready_;
   std::unordered_map<TrialId, RunPtr> runs_;
-  std::vector<RunPtr> graveyard_;  // dropped at rest; destroyed by a worker
+  std::vector<RunPtr> graveyard_;      // dropped at rest; destroyed by a worker
+  std::unordered_set<TrialId> dying_;  // trials with a run in there, or being destroyed, while the executor goes on
   std::size_t parked_ = 0;
   std::vector<std::thread> threads_;
   std::size_t idle_ = 0;

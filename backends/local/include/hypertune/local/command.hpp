@@ -154,8 +154,7 @@ class CommandRun final : public TrialRun {
     log_ = hypertune::detail::open_at(AT_FDCWD, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     if (!log_) hypertune::detail::fail_io(errno, "open", log);
     // The command's own, anew for each attempt: what an earlier one had begun when it died is in nobody's way. (Sealed
-    // checkpoints have been moved out by then.) One that was paused and is not needed any more may still be on its way
-    // out and write there; what it leaves is for the next attempt to remove.
+    // checkpoints have been moved out by then.)
     const auto saved = std::filesystem::absolute(context_->directory()) / "saved";
     std::error_code ignored;
     std::filesystem::remove_all(saved, ignored);
@@ -383,6 +382,7 @@ class CommandProgram final : public Program {
     return std::make_unique<detail::CommandRun>(plan_, context);
   }
   bool reusable() const override { return true; }
+  bool external() const override { return true; }
   double grace() const override { return plan_.options.grace; }
 
  private:

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -27,6 +28,7 @@
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace hypertune::local::detail {
 
@@ -51,8 +53,8 @@ using WorkerMain = std::function<int(int socket)>;
 /// What runs in the guardian's process. It has one thread, so that what it forks is sound.
 class GuardianProcess {
  public:
-  GuardianProcess(int control, pid_t driver, const WorkerMain& worker_main)
-      : supervisor_(control, driver), worker_main_(worker_main) {}
+  GuardianProcess(int control, pid_t driver, const WorkerMain& worker_main, const std::function<void()>& at_end)
+      : supervisor_(control, driver), worker_main_(worker_main), at_end_(at_end) {}
 
   [[noreturn]] void run() {
     supervisor_.begin("ht-guardian");
@@ -62,6 +64,7 @@ class GuardianProcess {
     };
     supervisor_.watch(reap_all, [this] { return serve(); });
     end_everything();
+    if (at_end_) at_end_();
     ::_exit(0);
   }
 
@@ -144,7 +147,6 @@ class GuardianProcess {
   }
 
   void reap() {
-    bool any = false;
     for (int status = 0;;) {
       // Look before reaping: while the process is a zombie its number, and its group's, cannot be anybody else's.
       siginfo_t info{};
@@ -152,24 +154,31 @@ class GuardianProcess {
       ::kill(-info.si_pid, SIGKILL);
       const pid_t pid = ::waitpid(info.si_pid, &status, 0);
       if (pid <= 0) break;
-      any = true;
       const auto found = std::find_if(workers_.begin(), workers_.end(), [&](const auto& w) { return w.second == pid; });
       if (found == workers_.end()) continue;
-      const std::uint64_t id = found->first;
+      if (ended_.empty()) ended_since_ = Clock::now();
+      ended_.push_back({GuardianReply::What::exited, found->first, pid, status});
       workers_.erase(found);
-      end_orphans();
-      reply({GuardianReply::What::exited, id, pid, status});
     }
-    if (any) end_orphans();
+    // A worker's end is told when what it left behind is gone, too: a command that is killed with its worker may hold
+    // memory, files and devices for a moment longer, and the trial's next attempt wants them. What the kernel cannot
+    // end is not waited for.
+    constexpr auto patience = std::chrono::seconds(5);
+    if (end_orphans() && Clock::now() < ended_since_ + patience) return;
+    for (const auto& ended : ended_) reply(ended);
+    ended_.clear();
   }
 
-  // What dead workers left behind is our child now.
-  void end_orphans() {
+  // What dead workers left behind is our child now. Whether there was any.
+  bool end_orphans() {
+    bool any = false;
     for (const pid_t child : children_of(::getpid())) {
       const bool worker =
           std::any_of(workers_.begin(), workers_.end(), [&](const auto& w) { return w.second == child; });
       if (!worker) end_group(child);
+      any = any || !worker;
     }
+    return any;
   }
 
   void end_everything() {
@@ -184,7 +193,11 @@ class GuardianProcess {
 
   Supervisor supervisor_;
   const WorkerMain& worker_main_;
+  const std::function<void()>& at_end_;
   std::map<std::uint64_t, pid_t> workers_;
+  std::vector<GuardianReply> ended_;  // workers whose end is still to be told
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point ended_since_;
 };
 
 /// The driver's handle on its guardian. Made by forking: whatever memory the program has by then, workers share it
@@ -192,7 +205,8 @@ class GuardianProcess {
 /// so a lock that one holds at that moment stays locked there for ever (those of malloc and stdio excepted).
 class Guardian {
  public:
-  explicit Guardian(const WorkerMain& worker_main) {
+  /// `at_end`: what the guardian does last, when all that it guarded is gone.
+  explicit Guardian(const WorkerMain& worker_main, const std::function<void()>& at_end = {}) {
     std::array<int, 2> ends{-1, -1};
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
       fail(Errc::io, "cannot make a socket for worker processes: {}", std::generic_category().message(errno));
@@ -204,7 +218,7 @@ class Guardian {
     if (pid_ < 0) fail(Errc::io, "cannot fork the workers' guardian: {}", std::generic_category().message(errno));
     if (pid_ == 0) {
       ::close(ends[0]);
-      GuardianProcess(ends[1], driver, worker_main).run();
+      GuardianProcess(ends[1], driver, worker_main, at_end).run();
     }
     control_ = std::move(mine);
     ::fcntl(control_.get(), F_SETFL, O_NONBLOCK);

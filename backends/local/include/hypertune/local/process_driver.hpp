@@ -6,6 +6,8 @@
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/execute/worker.hpp>
 #include <hypertune/execute/worker_link.hpp>
+#include <hypertune/local/cgroup.hpp>
+#include <hypertune/local/gpu_watch.hpp>
 #include <hypertune/local/guardian.hpp>
 #include <hypertune/local/process_end.hpp>
 #include <hypertune/local/process_options.hpp>
@@ -88,6 +90,10 @@ class ProcessDriver {
     sigset_t all, before;  // signals are for the program's own threads
     sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (!gpus_.empty() && options_.gpu_wait > 0) {
+      gate_.emplace(gpus_.size(), options_.gpu_wait, steady_clock());
+      gpu_watch_ = std::make_unique<GpuWatch>(gpus_, steady_clock, [this] { wake(); });
+    }
     thread_ = std::thread([this] { run(); });
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
@@ -117,7 +123,11 @@ class ProcessDriver {
       wake();
       thread_.join();
     }
+    gpu_watch_.reset();
+    gate_.reset();
     guardian_.reset();
+    cgroups_.remove();
+    held_.clear();
     workers_.clear();
     by_trial_.clear();
     queue_.clear();
@@ -142,6 +152,13 @@ class ProcessDriver {
     std::uint64_t baseline = 0;   // memory that it shared with this program when it began
     std::uint64_t log_begin = 0;  // where the attempt's part of its log begins
     std::optional<std::string> devices;
+    std::vector<int> gpus;         // where it may hold memory
+    std::optional<TrialId> drops;  // a paused trial that is not needed any more, while it is on its way out
+  };
+  struct Held {  // a launch that waits for something to be gone
+    Launch launch;
+    Seconds since;
+    bool told = false;
   };
   static constexpr std::uint64_t control_key = 0, wake_key = 1;
 
@@ -149,10 +166,13 @@ class ProcessDriver {
     const SlotBinding binding(cores_, gpus_, options_.pin && options_.cpus <= static_cast<double>(cores_.size()));
     const auto worker_main = [this, binding](int socket) {
       WorkerOptions options;
-      options.settle = binding;
+      options.settle = [this, binding](const Slot& slot) {
+        binding(slot);
+        cgroups_.enter(slot.resources.memory);
+      };
       return run_worker(socket, *start_.program, std::move(options));
     };
-    guardian_ = std::make_unique<Guardian>(worker_main);
+    guardian_ = std::make_unique<Guardian>(worker_main, [this] { cgroups_.remove(); });
   }
 
   // ---- the thread ----
@@ -162,6 +182,7 @@ class ProcessDriver {
     std::array<epoll_event, 64> ready;
     while (!closing_) {
       carry_out();
+      launch_held();
       if (closing_) break;
       const int n = ::epoll_wait(poll_.get(), ready.data(), static_cast<int>(ready.size()), timeout());
       for (int i = 0; i < n && !closing_; ++i) {
@@ -191,6 +212,7 @@ class ProcessDriver {
       limited = limited || has_limit(*worker);
     }
     if (limited) at = std::min(at, look_at_);
+    if (gate_ && !held_.empty()) at = std::min(at, steady_clock() + 0.25);
     if (std::isinf(at)) return -1;
     return static_cast<int>(std::clamp((at - steady_clock()) * 1000 + 1, 0.0, 60000.0));
   }
@@ -229,6 +251,65 @@ class ProcessDriver {
       apply(found->second, found->second->link.start(std::move(launch), now));
       return;
     }
+    if (Held held{std::move(launch), now}; must_wait(held))
+      held_.push_back(std::move(held));
+    else
+      begin(std::move(held.launch));
+  }
+
+  // ---- launches that wait ----
+  bool must_wait(Held& held) {
+    const Launch& launch = held.launch;
+    // There are never two processes of one trial.
+    for (const auto& [id, worker] : workers_)
+      if (worker->drops == launch.trial) return true;
+    if (!gate_ || launch.slot.gpus.empty()) return false;
+    if (!start_.program->external())  // a process that goes on there has its memory already
+      for (const auto& [id, worker] : workers_)
+        if (worker->link.free() && worker->devices == devices(launch.slot)) return false;
+    if (auto reading = gpu_watch_->take()) gate_->observe(std::move(*reading));
+    const Seconds now = steady_clock();
+    const auto answer = gate_->ask(launch.slot.gpus, launch.slot.resources.gpus, now);
+    if (!answer.given_up.empty())
+      emit(Notice{fmt::format("trial {} begins all the same: {}", launch.trial, answer.given_up)});
+    if (answer.go) return false;
+    if (now >= held.since + 1 && !std::exchange(held.told, true))
+      emit(Notice{fmt::format("trial {} waits for {}", launch.trial, answer.waits)});
+    gpu_watch_->look();
+    return true;
+  }
+  void launch_held() {
+    for (std::size_t i = 0; i < held_.size() && !closing_;) {
+      if (must_wait(held_[i])) {
+        ++i;
+        continue;
+      }
+      Launch launch = std::move(held_[i].launch);
+      held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
+      begin(std::move(launch));
+    }
+  }
+  bool stop_held(TrialId trial, Attempt attempt) {
+    const auto held = std::find_if(held_.begin(), held_.end(), [&](const Held& h) {
+      return h.launch.trial == trial && h.launch.attempt == attempt;
+    });
+    if (held == held_.end()) return false;
+    held_.erase(held);
+    emit(Stopped{trial, attempt});
+    return true;
+  }
+  void occupy(Worker& worker, const std::vector<int>& gpus) {
+    if (!gate_ || !worker.gpus.empty()) return;
+    worker.gpus = gpus;
+    gate_->enter(worker.gpus);
+  }
+  void vacate(Worker& worker) {
+    if (gate_ && !worker.gpus.empty()) gate_->leave(worker.gpus, steady_clock());
+    worker.gpus.clear();
+  }
+
+  void begin(Launch launch) {
+    const Seconds now = steady_clock();
     const auto worker = free_worker(launch);
     if (worker == nullptr) {
       emit(Failed{launch.trial, launch.attempt,
@@ -236,6 +317,8 @@ class ProcessDriver {
       return;
     }
     worker->devices = devices(launch.slot);
+    occupy(*worker, launch.slot.gpus);
+    if (launch.slot.resources.memory > 0) cgroups_.prepare();
     std::error_code none;
     const auto size = std::filesystem::file_size(log_of(launch.trial), none);
     worker->log_begin = none ? 0 : size;
@@ -306,6 +389,7 @@ class ProcessDriver {
 
   void answer(const Command& command) {
     const auto [trial, attempt] = std::visit([](const auto& c) { return std::pair(c.trial, c.attempt); }, command);
+    if (!held_.empty() && std::holds_alternative<Stop>(command) && stop_held(trial, attempt)) return;
     const auto found = by_trial_.find(trial);
     if (found == by_trial_.end()) return;  // it ended meanwhile
     const auto worker = found->second;
@@ -314,6 +398,7 @@ class ProcessDriver {
     if (worker->link.state() == WorkerLink::State::parked && std::holds_alternative<Stop>(command)) {
       --parked_;
       by_trial_.erase(found);
+      worker->drops = trial;
     }
     apply(worker, worker->link.perform(command, parked_ < options_.max_parked, steady_clock()));
   }
@@ -389,6 +474,13 @@ class ProcessDriver {
     workers_.erase(worker->id);
     const bool was_parked = worker->link.state() == WorkerLink::State::parked;
     if (was_parked) --parked_;
+    vacate(*worker);
+    worker->drops.reset();
+    if (const Launch* launch = worker->link.launch(); launch != nullptr && cgroups_.killed(worker->pid))
+      cause = Cause{.blame = Blame::user,
+                    .text = fmt::format("memory limit of {:.0f} MiB exceeded: the kernel ended the trial's processes",
+                                        static_cast<double>(launch->slot.resources.memory) / (1024.0 * 1024.0))};
+    cgroups_.drop(worker->pid);
     if (const Launch* launch = worker->link.launch()) {
       const std::string line = last_line(log_of(launch->trial), worker->log_begin);
       if (!line.empty()) cause.text += "; the last line of its log: " + line;
@@ -412,7 +504,7 @@ class ProcessDriver {
       if (now >= worker->link.deadline() || (look && has_limit(*worker))) due.push_back(worker);
     for (const auto& worker : due) {
       apply(worker, worker->link.tick(now));
-      if (look && has_limit(*worker)) look_at_memory(worker);
+      if (look && has_limit(*worker) && !cgroups_.holds(worker->pid)) look_at_memory(worker);
     }
   }
 
@@ -431,6 +523,10 @@ class ProcessDriver {
     for (const auto& message : actions.send) wire::append(worker->out, message);
     if (!actions.send.empty()) flush(*worker);
     if (actions.kill && !guardian_lost_) guardian_->kill(worker->id);
+    if (worker->link.free()) {
+      worker->drops.reset();
+      if (start_.program->external()) vacate(*worker);
+    }
     for (auto& event : actions.events) {
       std::visit([&](const auto& e) { follow(e); }, event);
       emit(std::move(event));
@@ -502,9 +598,13 @@ class ProcessDriver {
   std::map<std::uint64_t, std::shared_ptr<Worker>> workers_;
   std::unordered_map<TrialId, std::shared_ptr<Worker>> by_trial_;  // under way, or parked
   std::size_t parked_ = 0;
+  std::vector<Held> held_;
+  std::optional<GpuGate> gate_;
+  CgroupTree cgroups_;
   std::uint64_t next_id_ = 2;
   Seconds look_at_ = 0;
   std::thread thread_;
+  std::unique_ptr<GpuWatch> gpu_watch_;  // has a thread that wakes this one
 
   hypertune::detail::Doorbell bell_;  // wakes the thread that waits for the experiment
   mutable std::mutex mutex_;          // of the queue

@@ -18,9 +18,14 @@ struct ProcessOptions {
   std::uint64_t memory = 0;                   ///< bytes that trials may ask for in all; 0: what this machine has
   std::map<std::string, double> custom = {};  ///< further resources by name
   bool pin = true;                            ///< bind each trial to the cores of its slot
-  double grace = 5;              ///< seconds that a trial has to heed a Stop (or SIGTERM) before it is ended by force
-  std::size_t max_parked = 64;   ///< paused trials that stay in memory; further ones that can save are ended instead
-  double memory_interval = 0.1;  ///< seconds between looks at the memory of trials that have a limit
+  double grace = 5;             ///< seconds that a trial has to heed a Stop (or SIGTERM) before it is ended by force
+  std::size_t max_parked = 64;  ///< paused trials that stay in memory; further ones that can save are ended instead
+  /// Memory limits are kept by the kernel where this program may make cgroups (v2) of its own; else the trials that
+  /// have one are looked at every so many seconds.
+  double memory_interval = 0.1;
+  /// Seconds that a trial waits at most, after another one has left its GPU, for the memory there to be free again; 0:
+  /// not.
+  double gpu_wait = 30;
 
   void validate() const {
     if (workers < 0) fail(Errc::usage, "process option 'workers' is {}, but must be 0 or more", workers);
@@ -28,6 +33,8 @@ struct ProcessOptions {
     if (!(grace >= 0 && grace < 1e6)) fail(Errc::usage, "process option 'grace' is {}, but must be 0 or more", grace);
     if (!(memory_interval > 0))
       fail(Errc::usage, "process option 'memory_interval' is {}, but must be more than 0", memory_interval);
+    if (!(gpu_wait >= 0 && gpu_wait < 1e6))
+      fail(Errc::usage, "process option 'gpu_wait' is {}, but must be 0 or more", gpu_wait);
   }
 };
 

@@ -36,8 +36,8 @@ class Supervisor {
     ::prctl(PR_SET_PDEATHSIG, SIGCHLD, 0, 0, 0);
   }
 
-  /// Calls `reap` when children have ended and `serve` when the owner has said something or closed its end, until one
-  /// of them returns false or the owner is gone.
+  /// Calls `reap` when children have ended (and once a second) and `serve` when the owner has said something or closed
+  /// its end, until one of them returns false or the owner is gone.
   template <class Reap, class Serve>
   void watch(const Reap& reap, const Serve& serve) {
     while (::getppid() == owner_) {
@@ -45,6 +45,7 @@ class Supervisor {
                                    pollfd{.fd = signals_, .events = POLLIN, .revents = 0}};
       const int ready = ::poll(polled.data(), polled.size(), 1000);
       if (ready < 0 && errno != EINTR) return;
+      if (ready == 0 && !reap()) return;
       if (ready <= 0) continue;
       if (polled[1].revents != 0) {
         signalfd_siginfo info;
