@@ -1,4 +1,4 @@
-# The library's targets. Each but hypertune::compiled is headers only; what it links is what its headers include, no more.
+# The library's targets. Those without sources are headers only; what it links is what its headers include, no more.
 include(GNUInstallDirs)
 
 # What is found here is linked by targets that a parent project uses: its imported targets must be visible there too.
@@ -59,6 +59,14 @@ if(yaml-cpp_FOUND)
   add_library(hypertune::yaml ALIAS hypertune_yaml)
   set_target_properties(hypertune_yaml PROPERTIES EXPORT_NAME yaml)
   target_link_libraries(hypertune_yaml INTERFACE hypertune_local yaml-cpp::yaml-cpp)
+
+  # What brings every algorithm, compiled once.
+  file(GLOB hypertune_yaml_sources CONFIGURE_DEPENDS ${hypertune_root}/src/yaml/*.cpp)
+  add_library(hypertune_yaml_compiled STATIC EXCLUDE_FROM_ALL ${hypertune_yaml_sources})
+  add_library(hypertune::yaml_compiled ALIAS hypertune_yaml_compiled)
+  set_target_properties(hypertune_yaml_compiled PROPERTIES EXPORT_NAME yaml_compiled POSITION_INDEPENDENT_CODE ON)
+  target_compile_definitions(hypertune_yaml_compiled PUBLIC HYPERTUNE_YAML_COMPILED)
+  target_link_libraries(hypertune_yaml_compiled PUBLIC hypertune_yaml hypertune_compiled)
 endif()
 
 # CLUSTER.yaml, providers of machines, the launcher and the autoscaler. Compiled like hypertune::ssh.
@@ -68,7 +76,7 @@ if(yaml-cpp_FOUND)
   add_library(hypertune::cluster ALIAS hypertune_cluster)
   set_target_properties(hypertune_cluster PROPERTIES EXPORT_NAME cluster POSITION_INDEPENDENT_CODE ON)
   target_compile_definitions(hypertune_cluster PUBLIC HYPERTUNE_CLUSTER_COMPILED)
-  target_link_libraries(hypertune_cluster PUBLIC hypertune_yaml hypertune_ssh)
+  target_link_libraries(hypertune_cluster PUBLIC hypertune_yaml_compiled hypertune_ssh)
 endif()
 
 # Checkpoints between nodes over HTTP. Compiled, so that Beast, OpenSSL and zstd stay out of whoever uses it.
@@ -99,6 +107,7 @@ target_compile_options(hypertune_warnings INTERFACE -Wall -Wextra -Wpedantic
 target_link_libraries(hypertune_compiled PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 target_link_libraries(hypertune_ssh PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 if(TARGET hypertune_cluster)
+  target_link_libraries(hypertune_yaml_compiled PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
   target_link_libraries(hypertune_cluster PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 endif()
 if(TARGET hypertune_transfer)

@@ -6,6 +6,7 @@
 
 #include <hypertune/hypertune.hpp>
 #include <hypertune/local/processes.hpp>
+#include <hypertune/record/journal_schema.hpp>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -231,6 +231,20 @@ Node load_yaml_text(std::string_view text, std::string name = "yaml");
 /// Reads a file; Error of kind `input` also when it cannot be read.
 Node load_yaml_file(const std::filesystem::path& file);
 
+namespace detail {
+
+template <class Make>
+auto checked(const Node& node, Make&& make) {
+  try {
+    return make();
+  } catch (const Error& e) {
+    if (e.code() == Errc::input) throw;
+    node.fail("{}", e.what());
+  }
+}
+
+}  // namespace detail
+
 }  // namespace hypertune
 
 #include <hypertune/config/detail/yaml_reader.hpp>  // the definitions
