@@ -133,6 +133,7 @@ void fidelity(const std::filesystem::path& folder, int seeds) {
                                {"BOHB", bohb.search, bohb.schedule, fifth},
                                {"DEHB", dehb.search, dehb.schedule, fifth},
                                {"TPE with ASHA", ht::Tpe{}, asha, fifth},
+                               {"GP with ASHA", ht::GaussianProcess{}, asha, fifth},
                                {"TPE", ht::Tpe{}, ht::Fifo{.max = epochs}, fifth},
                                {"Auto with ASHA", ht::Auto{}, asha, fifth}};
   };

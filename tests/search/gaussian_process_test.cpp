@@ -255,9 +255,16 @@ TEST_CASE("the slopes of the acquisition are those of finite differences") {
   const auto constraint = Model::of(sample.inputs, other, sample.hyper);
   REQUIRE((objective && constraint));
   Rng rng(9);
+  const Chain one(*objective);
+  Chain levels(*constraint);
+  levels.add(0.7, *objective, 0.1);
+  levels.add(1.3, *constraint, -0.4);
   for (const double target : {2.0, 0.0, -30.0}) {
-    const Acquisition a{.encoding = &encoding, .objective = &*objective, .best = target, .constraints = {&*constraint}};
-    for (int i = 0; i < 10; ++i) {
+    for (int i = 0; i < 20; ++i) {
+      const Acquisition a{.encoding = &encoding,
+                          .objective = i % 2 == 0 ? &one : &levels,
+                          .best = target,
+                          .constraints = {&*constraint}};
       Candidate c;
       c.unit = {0.1 + 0.8 * uniform01(rng), 0.1 + 0.8 * uniform01(rng), uniform01(rng)};
       REQUIRE(encoding.settle(c, rng));

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <hypertune/search/gp/acquisition.hpp>
+#include <hypertune/search/gp/chain.hpp>
 #include <hypertune/search/gp/data.hpp>
 #include <hypertune/search/gp/encoding.hpp>
 #include <hypertune/search/gp/history.hpp>
+#include <hypertune/search/gp/levels.hpp>
 #include <hypertune/search/gp/maximise.hpp>
 #include <hypertune/search/gp/model.hpp>
 #include <hypertune/search/gp/transform.hpp>
@@ -47,7 +49,8 @@ struct BasicGaussianProcessState {
   std::size_t epoch = 0;  // the observation at which the search began anew
   double best = worst_loss;
   std::optional<std::size_t> center;  // the best of the ended trials, and the region's middle
-  Learner learner;                    // a cache
+  Learner learner;                    // a cache, …
+  LevelLearner level_learner;         // … and another one
 };
 
 }  // namespace detail::gp
@@ -59,9 +62,12 @@ using GaussianProcess = BasicGaussianProcess<void>;
 /// Bayesian optimisation with a Gaussian process: the next configuration is the one of the greatest expected
 /// improvement under a model of the losses. The searcher of choice for few (10 to 500), expensive trials. It reads:
 /// mixed and conditional spaces, constraints between parameters, learnt constraints, the user's priors, trials stopped
-/// early (the steps are an input of the model, which is asked for what a full run would give), pending trials (believed
-/// to return what the model expects), several objectives (a random scalarisation for each suggestion: Knowles,
-/// "ParEGO", 2006).
+/// early and paused ones, pending trials (believed to return what the model expects), several objectives (a random
+/// scalarisation for each suggestion: Knowles, "ParEGO", 2006).
+///
+/// Under a scheduler that stops or pauses trials, the model is a chain of levels of steps (detail::gp::Chain): what a
+/// trial's loss is further on is learnt as what it was before, and a difference. A suggestion is worth the improvement
+/// at the highest level that enough trials came to, times the probability that the scheduler lets it come so far.
 ///
 /// The model: Matern 5/2 with a lengthscale per dimension under a prior that scales with the dimension (Hvarfner et al.
 /// 2024), learnt noise, losses bent by the power transform of the greatest evidence (after HEBO, Cowen-Rivers et al.
@@ -105,11 +111,7 @@ struct BasicGaussianProcess {
   Suggestion suggest(const Ask& ask) {
     auto& s = state_;
     if (s.encoding.dimensions().empty()) return s.space->sample(ask.rng);
-    const std::size_t wanted = startup_trials();
-    const std::size_t usable = s.history.ended.size() - s.epoch;
-    if (usable < wanted && (s.history.started - s.epoch < wanted || usable < std::max<std::size_t>(2, wanted / 2)))
-      return initial(ask.rng);
-    if (s.history.useful == 0) return initial(ask.rng);
+    if (staged() ? starts_by_levels() : starts()) return initial(ask.rng);
     return model_based(ask.rng);
   }
 
@@ -140,6 +142,7 @@ struct BasicGaussianProcess {
  private:
   using Record = detail::gp::Record;
   using Model = detail::gp::Model;
+  using Chain = detail::gp::Chain;
   using Hyper = detail::gp::Hyper;
   using Candidate = detail::gp::Candidate;
   using Bend = detail::gp::Bend;
@@ -149,6 +152,28 @@ struct BasicGaussianProcess {
     const std::size_t own = std::clamp<std::size_t>(state_.encoding.dimensions().size() + 2, 6, 16);
     if (state_.goal.samples <= 0) return own;
     return std::clamp<std::size_t>(static_cast<std::size_t>(state_.goal.samples) / 4, 2, own);
+  }
+
+  bool starts() const {
+    const auto& h = state_.history;
+    const std::size_t wanted = startup_trials(), usable = h.ended.size() - state_.epoch;
+    if (usable < wanted && (h.started - state_.epoch < wanted || usable < std::max<std::size_t>(2, wanted / 2)))
+      return true;
+    return h.useful == 0;
+  }
+
+  // As many steps as that many full runs have: trials that are stopped soon are cheap, tell little each, and a bar that
+  // is set by few of them would keep out what begins slowly.
+  bool starts_by_levels() const {
+    const auto& h = state_.history;
+    if (state_.goal.samples > 0 && 4 * h.started >= static_cast<std::size_t>(state_.goal.samples)) return false;
+    int longest = 1;
+    for (const auto& subject : h.subjects)
+      if (subject.reached != detail::gp::Arrival::whole) longest = std::max(longest, subject.reached);
+    double runs = 0;
+    for (const auto& subject : h.subjects)
+      runs += std::min(1.0, static_cast<double>(subject.reached) / static_cast<double>(longest));
+    return runs < static_cast<double>(startup_trials());
   }
 
   // Evenly over the space, or over what the user believes.
@@ -180,7 +205,8 @@ struct BasicGaussianProcess {
       s.best = std::min(s.best, loss);
       s.center = s.history.ended.size() - 1;
     }
-    if (s.history.ended.size() - s.epoch <= static_cast<std::size_t>(local) || s.goal.objectives > 1) return;
+    if (s.history.ended.size() - s.epoch <= static_cast<std::size_t>(local) || s.goal.objectives > 1 || staged())
+      return;
     if (!better && !inside) return;  // from elsewhere: it does not speak against the region
     s.region.successes = better ? s.region.successes + 1 : 0;
     s.region.failures = better ? 0 : s.region.failures + 1;
@@ -216,71 +242,122 @@ struct BasicGaussianProcess {
             std::max<std::size_t>(1, state_.goal.objectives)};
   }
 
-  // The model would take a duplicate only for noise.
-  static void believe(Model& model, const std::vector<double>& features) {
-    detail::gp::Posterior p;
-    model.posterior(features, p, false);
-    model.append(features, p.mean);
+  /// What the model knows: itself, and the trials that it rests on.
+  struct Knowledge {
+    struct Trial {
+      const Point* point;
+      double mean;
+      bool complete, met;  // went as far as the model looks; met the constraints
+    };
+    Chain objective;
+    std::vector<Trial> trials;
+  };
+
+  bool met(const std::vector<double>& constraints) const {
+    return std::none_of(constraints.begin(), constraints.end(), [](double c) { return c > 0; });
+  }
+
+  /// Of the trials that have ended, all of which are complete.
+  std::optional<Knowledge> of_ends(const detail::gp::Data& all, std::size_t count) {
+    auto& s = state_;
+    const std::size_t features = all.inputs.features();
+    std::optional<Model> model;
+    if (s.goal.objectives > 1) {  // a new objective each time, so nothing to go on from
+      auto bent = transform(all.losses, Bend::linear);
+      const auto start = detail::gp::Learner::starts(features, count);
+      auto fitted = detail::gp::fit_hyper(all.inputs, bent.values, {start.front()}, 20);
+      model = Model::of(all.inputs, std::move(bent.values), std::move(fitted.hyper));
+    } else {
+      const auto& learnt = s.learner.at(source(), 0, count);
+      Hyper hyper =
+          learnt.hyper.log.size() == features + 2 ? learnt.hyper : detail::gp::Learner::starts(features, count).front();
+      model = Model::of(all.inputs, transform(all.losses, learnt.bend).values, std::move(hyper));
+    }
+    if (!model) return std::nullopt;
+    Knowledge result;
+    const auto means = model->fitted();
+    for (std::size_t i = 0; i < all.of.size(); ++i) {
+      const Record& r = s.history.ended[all.of[i]];
+      result.trials.push_back({&r.point, means[i], true, met(r.constraints)});
+    }
+    result.objective = Chain(std::move(*model));
+    return result;
+  }
+
+  /// Of all trials with a report, where some did not go all the way.
+  std::optional<Knowledge> of_levels(Rng& rng) {
+    auto& s = state_;
+    const detail::gp::Levels levels(s.history, s.encoding, s.history.arrivals.size(), static_cast<std::size_t>(local));
+    std::vector<detail::gp::Stage> stages =
+        s.goal.objectives > 1 ? detail::gp::LevelLearner::fit(levels, {}, s.goal.objectives, &rng)
+                              : s.level_learner.at(s.history, s.encoding, static_cast<std::size_t>(local));
+    Knowledge result;
+    std::map<std::size_t, bool> subjects;  // whether complete
+    for (std::size_t l = 0; l < stages.size(); ++l) {
+      const bool top = l + 1 == stages.size();
+      const int next = top ? detail::gp::Arrival::whole : stages[l + 1].steps;
+      const auto level = levels.level(stages[l].steps, next, s.goal.objectives, &rng);
+      if (level.of.empty() || !add_level(result.objective, level, stages[l], [](const auto&, const auto&) {})) break;
+      for (const std::size_t subject : level.of) subjects[subject] = top;
+    }
+    uniform01(rng);  // the weights of several objectives are drawn
+    if (result.objective.levels() == 0) return std::nullopt;
+    Matrix points(subjects.size(), s.encoding.features());
+    std::size_t row = 0;
+    for (const auto& [subject, complete] : subjects) {
+      const auto& known = s.history.subjects[subject];
+      std::copy(known.features.begin(), known.features.end(), points.row(row++));
+      result.trials.push_back({&known.point, 0, complete, met(known.constraints)});
+    }
+    std::vector<double> means, variances;
+    result.objective.posterior(points, row, means, variances);
+    for (std::size_t i = 0; i < row; ++i) result.trials[i].mean = means[i];
+    // Pending trials: those without a report, and of the others the latest, as the rest may wait for ever.
+    int believed = 0;
+    int running = s.goal.parallelism;
+    for (auto p = s.history.pending.rbegin(); p != s.history.pending.rend() && believed < 64; ++p) {
+      const int reached = levels.reached(p->second.subject);
+      if (reached > 0 && --running < 0) continue;
+      ++believed;
+      std::size_t level = 0;
+      while (level < stages.size() && stages[level].steps <= reached) ++level;
+      result.objective.believe(p->second.features, level);
+    }
+    return result;
+  }
+
+  /// Some trials were stopped before their end, or wait on the way to it, so that it matters how far each came.
+  bool staged() const {
+    const auto& h = state_.history;
+    return h.cut > 0 || h.reporting > static_cast<std::size_t>(std::max(1, state_.goal.parallelism));
   }
 
   Suggestion model_based(Rng& rng) {
     auto& s = state_;
     const std::size_t count = s.history.ended.size() - s.epoch;
-    const auto source = this->source();
-    const bool with_steps = source.staged(count);
-    const bool several = s.goal.objectives > 1;
-    detail::gp::Data all = source.data(count, several ? &rng : nullptr);
-    const std::size_t features = all.inputs.features();
-
-    std::optional<Model> objective;
-    if (several) {  // a new objective each time, so nothing to go on from
-      auto bent = transform(all.losses, Bend::linear);
-      const auto start = detail::gp::Learner::starts(features, count);
-      auto fitted = detail::gp::fit_hyper(all.inputs, bent.values, {start.front()}, 20);
-      objective = Model::of(all.inputs, std::move(bent.values), std::move(fitted.hyper));
-    } else {
-      const auto& learnt = s.learner.at(source, 0, count);
-      Hyper hyper =
-          learnt.hyper.log.size() == features + 2 ? learnt.hyper : detail::gp::Learner::starts(features, count).front();
-      objective = Model::of(all.inputs, transform(all.losses, learnt.bend).values, std::move(hyper));
-    }
-    if (!objective) return initial(rng);
+    const bool by_levels = staged();
+    detail::gp::Data all = source().data(count, s.goal.objectives > 1 && !by_levels ? &rng : nullptr);
+    auto knowledge = by_levels ? of_levels(rng) : of_ends(all, count);
+    if (!knowledge) return initial(rng);
 
     std::vector<Model> constraints;
     constraints.reserve(s.goal.constraints);
-    std::vector<bool> met(all.of.size(), true);
     for (std::size_t c = 0; c < s.goal.constraints; ++c) {
-      auto [inputs, values] = source.constraint(all, c);
+      auto [inputs, values] = source().constraint(all, c);
       if (values.empty()) continue;
-      if (auto model = Model::of(std::move(inputs), std::move(values), s.learner.at(source, c + 1, count).hyper))
+      if (auto model = Model::of(std::move(inputs), std::move(values), s.learner.at(source(), c + 1, count).hyper))
         constraints.push_back(std::move(*model));
-      for (std::size_t i = 0; i < all.of.size(); ++i) {
-        const auto& known = s.history.ended[all.of[i]].constraints;
-        if (c < known.size() && !(known[c] <= 0)) met[i] = false;
-      }
     }
 
     detail::gp::Acquisition acquisition{.encoding = &s.encoding};
-    if (with_steps) acquisition.appended = {1.0};
-    std::vector<double> means = objective->fitted();
-    if (with_steps) {  // what they would have come to
-      Matrix points(all.of.size(), features);
-      for (std::size_t i = 0; i < points.rows(); ++i) {
-        for (std::size_t k = 0; k + 1 < features; ++k) points(i, k) = all.inputs.columns[k][i];
-        points(i, features - 1) = 1;
-      }
-      std::vector<double> variances;
-      objective->posterior(points, points.rows(), means, variances);
-    }
-    std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < means.size(); ++i)
-      if (met[i]) order.push_back(i);
-    if (!order.empty()) {
-      std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return means[a] < means[b]; });
-      acquisition.best = means[order.front()];
-      acquisition.objective = &*objective;
-    } else {
-      for (std::size_t i = 0; i < means.size(); ++i) order.push_back(i);
+    auto& trials = knowledge->trials;
+    const bool any_met = std::any_of(trials.begin(), trials.end(), [](const auto& t) { return t.met; });
+    if (any_met) std::erase_if(trials, [](const auto& t) { return !t.met; });
+    std::stable_sort(trials.begin(), trials.end(), [](const auto& a, const auto& b) { return a.mean < b.mean; });
+    if (any_met) {
+      auto best = std::find_if(trials.begin(), trials.end(), [](const auto& t) { return t.complete; });
+      acquisition.best = best != trials.end() ? best->mean : trials.front().mean;
+      acquisition.objective = &knowledge->objective;
     }
     for (const Model& m : constraints) acquisition.constraints.push_back(&m);
     if (s.space->has_prior()) {
@@ -290,25 +367,31 @@ struct BasicGaussianProcess {
     }
 
     std::vector<Candidate> known;
-    for (const std::size_t i : order) {
-      if (known.size() == 6) break;
-      known.push_back(s.encoding.at(s.history.ended[all.of[i]].point));
+    if (s.center) known.push_back(s.encoding.at(s.history.ended[*s.center].point));
+    for (const auto& trial : trials) {
+      if (known.size() >= 7) break;
+      known.push_back(s.encoding.at(*trial.point));
     }
-    if (s.center) known.insert(known.begin(), s.encoding.at(s.history.ended[*s.center].point));
-    const detail::gp::Box box = this->box(count, objective->hyper());
+    const Hyper& hyper = knowledge->objective[knowledge->objective.levels() - 1].hyper();
+    const detail::gp::Box box = this->box(by_levels ? 0 : count, hyper);
     // Pending trials, the latest first: those that never return must not make every suggestion slower.
     int believed = 0;
     for (auto p = s.history.pending.rbegin(); p != s.history.pending.rend() && believed < 64; ++p, ++believed) {
-      std::vector<double> x = p->second.features;
-      for (Model& m : constraints) believe(m, x);
-      if (with_steps) x.push_back(1);
-      believe(*objective, x);
+      for (Model& m : constraints) believe(m, p->second.features);
+      if (!by_levels) knowledge->objective.believe(p->second.features);
     }
     detail::gp::Maximiser maximiser(s.encoding, s.sequence, acquisition, box, rng);
     auto found = maximiser.run(known, {});
     for (const Candidate& c : found)
       if (!tried(c.point)) return c.point;
     return found.empty() ? initial(rng) : Suggestion(found.front().point);
+  }
+
+  // The model would take a duplicate only for noise.
+  static void believe(Model& model, const std::vector<double>& features) {
+    detail::gp::Posterior p;
+    model.posterior(features, p, false);
+    model.append(features, p.mean);
   }
 
   detail::gp::Box box(std::size_t count, const Hyper& hyper) const {

@@ -57,7 +57,6 @@ struct BasicData {
   Inputs inputs;
   std::vector<double> losses;   // one objective, or several made one
   std::vector<std::size_t> of;  // the ended trial
-  std::size_t trials = 0;       // rows from here on are what trials had reported on the way
 };
 
 /// Where data come from: the trials that have ended since the search began (anew), at most `local` of them at once.
@@ -68,44 +67,14 @@ struct Source {
 
   const Record& record(std::size_t i) const { return history.ended[epoch + i]; }
 
-  /// Some of the first `count` trials were stopped before their end, so that it matters how far each came.
-  bool staged(std::size_t count) const {
-    for (std::size_t i = 0; i < count; ++i)
-      if (record(i).cut) return true;
-    return false;
-  }
-
   /// Of the first `count` trials. Several objectives are made one by `rng`.
   Data data(std::size_t count, Rng* rng) const {
-    const std::vector<std::size_t> chosen = choose(count);
-    const bool with_steps = staged(count);
-    int longest = 0;
-    for (std::size_t i = 0; i < count; ++i) longest = std::max(longest, record(i).last.steps);
-    auto kinds = encoding.categorical();
-    if (with_steps) kinds.push_back(0);
-    Data result{Inputs(std::move(kinds)), {}, {}, 0};
+    Data result{Inputs(encoding.categorical()), {}, {}};
     std::vector<std::vector<double>> losses;
-    const auto add = [&](std::size_t i, const Result& outcome, double reached) {
-      std::vector<double> x = record(i).features;
-      if (with_steps) x.push_back(reached);
-      result.inputs.add(x);
-      losses.push_back(outcome.losses);
+    for (const std::size_t i : choose(count)) {
+      result.inputs.add(record(i).features);
+      losses.push_back(record(i).losses);
       result.of.push_back(epoch + i);
-    };
-    for (const std::size_t i : chosen)
-      add(i, record(i).last, record(i).cut ? progress(record(i).last.steps, longest) : 1);
-    result.trials = result.of.size();
-    if (with_steps) {  // what full runs looked like on the way, so that the model learns what the way means
-      std::size_t room = std::min(local > chosen.size() ? local - chosen.size() : 0, chosen.size());
-      for (const std::size_t i : chosen) {
-        const Record& r = record(i);
-        if (room == 0) break;
-        if (r.cut || r.reports.size() < 2) continue;
-        const Result& half = r.reports[(r.reports.size() - 1) / 2];
-        if (half.steps >= r.last.steps) continue;
-        add(i, half, progress(half.steps, longest));
-        --room;
-      }
     }
     if (objectives > 1 && rng != nullptr)
       result.losses = scalarised(losses, objectives, *rng);
@@ -117,8 +86,8 @@ struct Source {
   /// What is known of a learnt constraint, of the trials in `all`. No values where nothing is.
   std::pair<Inputs, std::vector<double>> constraint(const Data& all, std::size_t constraint) const {
     std::pair<Inputs, std::vector<double>> result{Inputs(encoding.categorical()), {}};
-    for (std::size_t i = 0; i < all.trials; ++i) {
-      const Record& r = history.ended[all.of[i]];
+    for (const std::size_t i : all.of) {
+      const Record& r = history.ended[i];
       if (constraint >= r.constraints.size() || !(r.constraints[constraint] == r.constraints[constraint])) continue;
       result.first.add(r.features);
       result.second.push_back(r.constraints[constraint]);

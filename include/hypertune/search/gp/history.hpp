@@ -15,24 +15,36 @@
 
 namespace hypertune::detail::gp {
 
-struct Result {
-  int steps = 0;
-  std::vector<double> losses;  // finite, or worst_loss
-};
-
 struct Record {
   Point point;
   std::vector<double> features;
-  std::vector<Result> reports{};      // thinned out: steps grow by a quarter at least
-  Result last{};                      // what it ended with, or the latest report
+  std::vector<double> losses{};       // what it ended with, or the latest report; finite, or worst_loss
   std::vector<double> constraints{};  // NaN: unknown
   bool cut = false;                   // stopped before its end
+  std::size_t subject = 0;
 
   /// Its first loss if it went all the way and met the constraints, else the worst.
   double standing() const {
     const bool met = std::none_of(constraints.begin(), constraints.end(), [](double c) { return c > 0; });
-    return cut || !met || last.losses.empty() ? worst_loss : last.losses.front();
+    return cut || !met || losses.empty() ? worst_loss : losses.front();
   }
+};
+
+/// A trial, ended or not, in the order of the starts.
+struct Subject {
+  TrialId trial = 0;
+  Point point;
+  std::vector<double> features;
+  std::vector<double> constraints{};
+  int reached = 0;  // steps of its latest arrival
+};
+
+/// What a trial had come to after some steps.
+struct Arrival {
+  static constexpr int whole = std::numeric_limits<int>::max();  // steps: all it can be trained for, or it failed
+  std::size_t subject = 0;
+  int steps = 0;
+  std::vector<double> losses;
 };
 
 template <class>
@@ -46,35 +58,48 @@ class BasicHistory {
 
   void observe(const Observation& o, const Encoding& encoding, std::size_t objectives) {
     if (o.kind == Observation::Kind::started) {
-      pending.insert_or_assign(o.trial, Record{o.point, encoding.features(o.point)});
+      Record record{o.point, encoding.features(o.point)};
+      record.subject = subjects.size();
+      subjects.push_back({o.trial, o.point, record.features});
+      pending.insert_or_assign(o.trial, std::move(record));
       ++started;
       return;
     }
     const auto found = pending.find(o.trial);
     if (found == pending.end()) return;
     Record& record = found->second;
+    Subject& subject = subjects[record.subject];
     if (!o.losses.empty()) {
-      record.last.steps = o.steps;
-      record.last.losses.assign(objectives, worst_loss);
+      record.losses.assign(objectives, worst_loss);
       for (std::size_t i = 0; i < std::min(objectives, o.losses.size()); ++i)
-        if (o.losses[i] < worst_loss) record.last.losses[i] = o.losses[i];
+        if (o.losses[i] < worst_loss) record.losses[i] = o.losses[i];
     }
-    if (!o.constraints.empty()) record.constraints.assign(o.constraints.begin(), o.constraints.end());
-    longest = std::max(longest, o.steps);
-    if (o.kind == Observation::Kind::report) {
-      if (!o.losses.empty() &&
-          (record.reports.empty() || o.steps >= record.reports.back().steps + record.reports.back().steps / 4))
-        record.reports.push_back(record.last);
+    if (!o.constraints.empty()) {
+      record.constraints.assign(o.constraints.begin(), o.constraints.end());
+      subject.constraints = record.constraints;
+    }
+    const auto arrive = [&](int steps) {
+      subject.reached = steps;
+      arrivals.push_back({record.subject, steps, record.losses});
+    };
+    if (o.kind == Observation::Kind::report) {  // thinned out: steps grow by a quarter at least
+      if (o.losses.empty() || o.steps <= subject.reached + subject.reached / 4) return;
+      reporting += subject.reached == 0 ? 1 : 0;
+      arrive(o.steps);
       return;
     }
-    if (o.state == TrialState::failed || record.last.losses.empty()) {
-      record.last.losses.assign(objectives, worst_loss);  // so that it is not tried again nearby
+    reporting -= subject.reached > 0 ? 1 : 0;
+    if (o.state == TrialState::failed || record.losses.empty()) {
+      record.losses.assign(objectives, worst_loss);  // so that it is not tried again nearby
     } else {
       record.cut = o.state == TrialState::stopped;
+      cut += record.cut ? 1 : 0;
       const bool finite =
-          std::all_of(record.last.losses.begin(), record.last.losses.end(), [](double y) { return std::isfinite(y); });
+          std::all_of(record.losses.begin(), record.losses.end(), [](double y) { return std::isfinite(y); });
       useful += finite ? 1 : 0;
     }
+    const int steps = record.cut ? std::max(1, o.steps) : Arrival::whole;
+    if (steps > subject.reached) arrive(steps);
     ended.push_back(std::move(record));
     pending.erase(found);
   }
@@ -82,14 +107,11 @@ class BasicHistory {
   std::vector<Record> ended;          // in the order of their ends
   std::map<TrialId, Record> pending;  // started, not ended
   std::size_t started = 0;
-  std::size_t useful = 0;  // ended with finite losses
-  int longest = 0;         // steps, of any trial
+  std::size_t useful = 0;     // ended with finite losses
+  std::size_t cut = 0;        // ended before their end
+  std::size_t reporting = 0;  // pending, with a report
+  std::vector<Subject> subjects;
+  std::vector<Arrival> arrivals;
 };
-
-/// How far a trial came, from 0 to 1 = all the way: steps on a logarithmic scale.
-template <class = void>
-double progress(int steps, int longest) {
-  return longest <= 0 ? 1 : std::min(1.0, std::log1p(std::max(0, steps)) / std::log1p(longest));
-}
 
 }  // namespace hypertune::detail::gp

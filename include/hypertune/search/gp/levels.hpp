@@ -1,0 +1,262 @@
+// Trials that were stopped, or that wait on the way: levels of steps, and what is learnt of each.
+#pragma once
+
+#include <hypertune/search/gp/chain.hpp>
+#include <hypertune/search/gp/data.hpp>
+#include <hypertune/search/gp/history.hpp>
+#include <hypertune/search/gp/transform.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace hypertune::detail::gp {
+
+/// The steps of the levels, ascending, from how far each trial came. The highest is the most that `least` trials have
+/// come to (as in BOHB: Falkner et al. 2018); each below has a third more than the one above it, so that there are few,
+/// and they are where a scheduler's rungs are.
+template <class = void>
+std::vector<int> level_steps(std::vector<int> reached, std::size_t least) {
+  std::vector<int> result;
+  if (reached.empty()) return result;
+  std::sort(reached.begin(), reached.end(), std::greater<>());
+  for (std::size_t wanted = std::max<std::size_t>(1, least);;) {
+    result.push_back(reached[std::min(wanted, reached.size()) - 1]);
+    const auto there = static_cast<std::size_t>(
+        std::upper_bound(reached.begin(), reached.end(), result.back(), std::greater<>()) - reached.begin());
+    if (there == reached.size()) break;
+    wanted = std::max(there + 3, there + there / 3);
+  }
+  std::reverse(result.begin(), result.end());
+  return result;
+}
+
+struct Level {
+  int steps = 0;
+  Inputs inputs;
+  std::vector<double> losses;   // one objective, or several made one
+  std::vector<std::size_t> of;  // subjects
+  std::size_t passed = 0;       // of them, came to the next level
+};
+
+/// What was learnt of a level.
+struct Stage {
+  int steps = 0;
+  Bend bend = Bend::linear;
+  Hyper hyper;
+  double slope = 0;  // from the level below
+};
+
+template <class>
+class BasicLevels;
+using Levels = BasicLevels<void>;
+
+/// What the first `count` arrivals tell, at most `local` trials a level.
+template <class Lazy>
+class BasicLevels {
+ public:
+  BasicLevels(const History& history, const Encoding& encoding, std::size_t count, std::size_t local)
+      : history_(history), encoding_(encoding), local_(local) {
+    by_subject_.resize(history.subjects.size());
+    for (std::size_t i = 0; i < count; ++i) by_subject_[history.arrivals[i].subject].push_back(i);
+  }
+
+  /// How many steps' level the trial has come to; 0: none.
+  int reached(std::size_t subject) const { return by_subject_[subject].empty() ? 0 : last(subject).steps; }
+
+  std::vector<int> steps() const {
+    std::vector<int> reached;
+    for (std::size_t s = 0; s < by_subject_.size(); ++s)
+      if (useful(s)) reached.push_back(last(s).steps);
+    constexpr std::size_t least = 5;
+    return level_steps(std::move(reached), least);
+  }
+
+  /// Several objectives are made one, by the same weights as long as `rng` is where it is.
+  Level level(int steps, int next, std::size_t objectives, const Rng* rng) const {
+    Level result{steps, Inputs(encoding_.categorical()), {}, {}};
+    std::vector<const Arrival*> there;
+    for (std::size_t s = 0; s < by_subject_.size(); ++s) {
+      if (reached(s) < steps) continue;
+      const Arrival* at = nullptr;
+      for (const std::size_t i : by_subject_[s])
+        if (history_.arrivals[i].steps <= steps) at = &history_.arrivals[i];
+      if (at != nullptr) there.push_back(at);
+    }
+    thin_out(there);
+    std::vector<std::vector<double>> losses;
+    for (const Arrival* at : there) {
+      result.inputs.add(history_.subjects[at->subject].features);
+      result.of.push_back(at->subject);
+      result.passed += reached(at->subject) >= next ? 1 : 0;
+      if (objectives > 1)
+        losses.push_back(at->losses);
+      else
+        result.losses.push_back(at->losses.front());
+    }
+    if (objectives > 1) {
+      Rng same = *rng;
+      result.losses = scalarised(losses, objectives, same);
+    }
+    return result;
+  }
+
+ private:
+  const Arrival& last(std::size_t subject) const { return history_.arrivals[by_subject_[subject].back()]; }
+  bool useful(std::size_t s) const { return !by_subject_[s].empty() && last(s).losses.front() < worst_loss; }
+
+  // The best half (who came farther is better), and of the others some from everywhere.
+  void thin_out(std::vector<const Arrival*>& there) const {
+    if (there.size() <= local_) return;
+    std::vector<std::size_t> order(there.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    const auto far = [&](std::size_t i) { return useful(there[i]->subject) ? last(there[i]->subject).steps : 0; };
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      const int x = far(a), y = far(b);
+      return x != y ? x > y : last(there[a]->subject).losses.front() < last(there[b]->subject).losses.front();
+    });
+    const std::size_t best = local_ / 2, others = order.size() - best;
+    for (std::size_t i = 0; i < local_ - best; ++i) order[best + i] = order[best + i * others / (local_ - best)];
+    order.resize(local_);
+    std::sort(order.begin(), order.end());
+    std::vector<const Arrival*> kept;
+    for (const std::size_t i : order) kept.push_back(there[i]);
+    there = std::move(kept);
+  }
+
+  const History& history_;
+  const Encoding& encoding_;
+  std::size_t local_;
+  std::vector<std::vector<std::size_t>> by_subject_;  // arrivals
+};
+
+/// How steeply a level's outputs (standardised) rise with what the level below says of the same trials: least squares,
+/// drawn towards a correlation of 0.7, as those that were let through differ less below than all did and so seem to
+/// have less in common than they have. Never falling: what is bad below was stopped there, and would be believed good
+/// above.
+template <class = void>
+double slope_between(const std::vector<double>& below, const std::vector<double>& outputs) {
+  constexpr double expected = 0.7, trust = 4, least = 0.03;
+  double mean_x = 0, mean_y = 0;
+  const double n = static_cast<double>(below.size());
+  for (std::size_t i = 0; i < below.size(); ++i) {
+    mean_x += below[i] / n;
+    mean_y += outputs[i] / n;
+  }
+  double xy = 0, xx = 0;
+  for (std::size_t i = 0; i < below.size(); ++i) {
+    xy += (below[i] - mean_x) * (outputs[i] - mean_y);
+    xx += (below[i] - mean_x) * (below[i] - mean_x);
+  }
+  const double spread = std::max(least, std::sqrt(xx / n));
+  return std::clamp((xy / spread + trust * expected) / (n + trust), 0.0, 1.0) / spread;
+}
+
+/// Puts `level` on top of `chain` by `stage`; `learn` changes the stage before, given outputs for a bend. False if it
+/// cannot be.
+template <class Learn>
+bool add_level(Chain& chain, const Level& level, Stage& stage, Learn&& learn) {
+  std::vector<double> below, variances;
+  if (chain.levels() > 0) {
+    Matrix points(level.of.size(), level.inputs.features());
+    for (std::size_t i = 0; i < points.rows(); ++i)
+      for (std::size_t k = 0; k < points.cols(); ++k) points(i, k) = level.inputs.columns[k][i];
+    chain.posterior(points, points.rows(), below, variances);
+  }
+  const auto outputs = [&](Bend bend, double slope) {
+    auto bent = transform(level.losses, bend);
+    for (std::size_t i = 0; i < below.size(); ++i) bent.values[i] -= slope * below[i];
+    return bent;
+  };
+  const auto slope = [&](Bend bend) {
+    return below.empty() ? 0.0 : slope_between(below, transform(level.losses, bend).values);
+  };
+  learn(outputs, slope);
+  std::vector<double> sorted = transform(level.losses, stage.bend).values;
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t next = std::clamp<std::size_t>(level.passed, 1, sorted.size() - 1 + (sorted.size() == 1));
+  const double bar = sorted.size() == 1 ? sorted.front() : (sorted[next - 1] + sorted[next]) / 2;
+  auto model = Model::of(level.inputs, outputs(stage.bend, stage.slope).values, stage.hyper);
+  if (!model) return false;
+  chain.add(stage.slope, std::move(*model), bar);
+  return true;
+}
+
+template <class>
+class BasicLevelLearner;
+using LevelLearner = BasicLevelLearner<void>;
+
+/// As Learner, of all levels: fits are made at fixed numbers of arrivals, each from the one before.
+template <class Lazy>
+class BasicLevelLearner {
+ public:
+  const std::vector<Stage>& at(const History& history, const Encoding& encoding, std::size_t local) {
+    std::size_t count = history.arrivals.size();
+    while (count > 1 && !fitted_at(count)) --count;
+    if (count == count_) return stages_;
+    std::size_t begin = count;
+    while (begin > 1 && !afresh_at(begin) && begin != count_) --begin;
+    if (begin != count_) stages_.clear();
+    for (std::size_t c = count_ == begin ? begin + 1 : begin; c <= count; ++c)
+      if (fitted_at(c))
+        stages_ = fit(Levels(history, encoding, c, local), afresh_at(c) ? std::vector<Stage>() : stages_);
+    count_ = count;
+    return stages_;
+  }
+
+  /// Hyperparameters and bends of all levels, from what was learnt `before`. With `rng`, of several objectives.
+  static std::vector<Stage> fit(const Levels& levels, const std::vector<Stage>& before, std::size_t objectives = 1,
+                                const Rng* rng = nullptr) {
+    std::vector<Stage> result;
+    Chain chain;
+    for (const int steps : levels.steps()) {
+      const Level level = levels.level(steps, Arrival::whole, objectives, rng);
+      const std::size_t features = level.inputs.features(), size = level.of.size();
+      const auto known = std::find_if(before.begin(), before.end(), [&](const Stage& s) {
+        return s.steps == steps && s.hyper.log.size() == features + 2;
+      });
+      Stage stage{steps, Bend::linear, {}, 0};
+      const bool added = add_level(chain, level, stage, [&](const auto& outputs, const auto& slope) {
+        if (known != before.end()) {
+          stage = *known;
+          stage.slope = slope(stage.bend);
+          stage.hyper = fit_hyper(level.inputs, outputs(stage.bend, stage.slope).values, {known->hyper}, 8).hyper;
+          return;
+        }
+        double best = std::numeric_limits<double>::infinity();
+        for (const Bend bend : all_bends) {
+          if (objectives > 1 && bend != Bend::linear) continue;
+          const double own = slope(bend);
+          const auto bent = outputs(bend, own);
+          const auto fitted = fit_hyper(level.inputs, bent.values, Learner::starts(features, size), size < 50 ? 20 : 8);
+          const double loss = fitted.loss - bent.log_jacobian;
+          if (!stage.hyper.log.empty() && !(loss < best)) continue;
+          best = loss;
+          stage = {steps, bend, fitted.hyper, own};
+        }
+      });
+      if (!added) break;
+      result.push_back(std::move(stage));
+    }
+    return result;
+  }
+
+ private:
+  static bool fitted_at(std::size_t count) {
+    return (count < 32 && count % 4 == 0) || (count < 128 && count % 8 == 0) || (count < 512 && count % 16 == 0) ||
+           count % 64 == 0;
+  }
+  static bool afresh_at(std::size_t count) {
+    return count == 4 || count == 8 || count == 16 || count == 32 || count == 64 || count % 256 == 0;
+  }
+
+  std::size_t count_ = 0;
+  std::vector<Stage> stages_;
+};
+
+}  // namespace hypertune::detail::gp
