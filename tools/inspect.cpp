@@ -6,6 +6,7 @@
 #include <hypertune/record/journal_lock.hpp>
 #include <hypertune/record/optuna_export.hpp>
 #include <hypertune/record/results.hpp>
+#include <hypertune/show/text_width.hpp>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -21,6 +22,8 @@
 namespace hypertune::command {
 
 namespace {
+
+using detail::terminal::printable;
 
 void print(std::string_view text) {
   fmt::print("{}", text);
@@ -48,8 +51,8 @@ void print_front(const Results& results, const std::string& format) {
     fmt::print("trial {} ", id);
     for (const auto& objective : results.experiment().objectives)
       if (const double* value = find_metric(trial.metrics, objective.metric))
-        fmt::print(" {}={:.6g}", objective.metric, *value);
-    fmt::print("  {}\n", trial.params);
+        fmt::print(" {}={:.6g}", printable(objective.metric), *value);
+    fmt::print("  {}\n", printable(fmt::to_string(trial.params)));
   }
 }
 
@@ -67,7 +70,7 @@ void print_waiting(const Results& results, bool running) {
       fmt::print("no driver runs: go on with --resume");
     else
       fmt::print("it waits for room among the trials that run");
-    if (trial.cause) fmt::print(" (its last attempt: {})", trial.cause->text);
+    if (trial.cause) fmt::print(" (its last attempt: {})", printable(trial.cause->text));
     fmt::print("\n");
   }
   if (shown > most) fmt::print("… and {} more that wait\n", shown - most);
@@ -96,9 +99,9 @@ int status(const std::string& directory, const std::string& format) {
     print(boost::json::serialize(object));
     return exit_done;
   }
-  fmt::print("{}: {}", info.name, state);
+  fmt::print("{}: {}", printable(info.name), state);
   if (driver && !ended) fmt::print(" (process {})", driver->pid);
-  if (!info.why.empty()) fmt::print(": {}", info.why);
+  if (!info.why.empty()) fmt::print(": {}", printable(info.why));
   fmt::print("\n{} trials", results.size());
   for (int s = 0; s <= static_cast<int>(TrialState::failed); ++s)
     if (const auto n = results.count(static_cast<TrialState>(s)); n > 0)
@@ -115,7 +118,7 @@ int results(const ResultsArguments& arguments) {
   const Results results = Results::read(arguments.directory);
   if (arguments.importance) {
     for (const auto& parameter : importance(results))
-      fmt::print("{:>6.1f} %  {}\n", 100 * parameter.share, parameter.name);
+      fmt::print("{:>6.1f} %  {}\n", 100 * parameter.share, printable(parameter.name));
     return exit_done;
   }
   if (arguments.pareto) {

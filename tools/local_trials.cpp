@@ -51,9 +51,28 @@ void require_program(const Sweep& sweep) {
        ::access(program.c_str(), F_OK) == 0 ? " that may be run: chmod +x it, or name its interpreter before it" : "");
 }
 
+// What the program finds wrong with placeholders and expressions, with the line where they stand.
+void require_sound_texts(const Sweep& sweep) {
+  const TrialText& trial = *sweep.trial;
+  const auto at = [](const std::string& where, const auto& check) {
+    try {
+      check();
+    } catch (const Error& e) { fail(Errc::input, "{}: {}", where, e.what()); }
+  };
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < sweep.space.size(); ++i) names.push_back(sweep.space.name(i));
+  for (std::size_t i = 0; i < trial.command_places.size() && i < trial.command.size(); ++i)
+    at(trial.command_places[i], [&] { local::CommandLine({"program", trial.command[i]}, names); });
+  for (const auto& [name, where] : trial.metric_places)
+    at(where, [&] { local::detail::compile(trial.metrics.at(name), fmt::format("'trial.metrics.{}'", name), 1); });
+  for (const auto& rule : trial.log_rules)
+    at(rule.where, [&] { local::detail::compile(rule.match, "'failures.log'", 0); });
+}
+
 }  // namespace
 
 std::shared_ptr<const Program> program_of(const Sweep& sweep, bool here) {
+  require_sound_texts(sweep);
   if (here) require_program(sweep);
   local::CommandOptions options;
   options.command = sweep.trial->command;

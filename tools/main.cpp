@@ -4,16 +4,20 @@
 #include "remote_trials.hpp"
 
 #include <hypertune/error.hpp>
+#include <hypertune/show/text_width.hpp>
 #include <hypertune/ssh/runtime.hpp>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <system_error>
 
 namespace ht = hypertune;
 namespace command = hypertune::command;
@@ -30,6 +34,22 @@ int exit_code(ht::Errc code) {
     case ht::Errc::busy: return command::exit_usage;
     default: return command::exit_failed;
   }
+}
+
+// One line: what it quotes of a file may hold anything.
+void complain(const char* what) { fmt::print(stderr, "hypertune: {}\n", ht::detail::terminal::printable(what)); }
+
+bool nobody_reads() {
+  pollfd out{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
+  return ::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
+// The exit code of a command whose output has arrived, or whose reader has gone away.
+int written(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  if (nobody_reads()) return code;
+  complain("the results could not be written to the standard output: is the disk full?");
+  return command::exit_failed;
 }
 
 }  // namespace
@@ -119,14 +139,18 @@ int main(int argc, char** argv) {
 
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) { return app.exit(e) == 0 ? command::exit_done : command::exit_usage; }
+  } catch (const CLI::ParseError& e) { return app.exit(e) == 0 ? written(command::exit_done) : command::exit_usage; }
   try {
-    return chosen();
+    return written(chosen());
   } catch (const ht::Error& e) {
-    fmt::print(stderr, "hypertune: {}\n", e.what());
+    complain(e.what());
     return exit_code(e.code());
+  } catch (const std::system_error& e) {
+    if (nobody_reads()) return command::exit_done;  // a write to the standard output failed
+    complain(e.what());
+    return command::exit_failed;
   } catch (const std::exception& e) {
-    fmt::print(stderr, "hypertune: {}\n", e.what());
+    complain(e.what());
     return command::exit_failed;
   }
 }

@@ -201,6 +201,63 @@ class Mistakes(Case):
         self.complain(SWEEP.replace("[python3, train.py]", "[./train.py]"), "train.py", "chmod")
         self.complain(SWEEP.replace("[python3, train.py]", "python3 train.py"), "[python3, train.py]")
 
+    def test_mistakes_in_entries_and_expressions_name_their_line(self):
+        known = SWEEP + "known:\n  - {params: {lr: 0.01, hidden: 20}, metrics: {accuracy: 0.5}}\n  - "
+        self.complain(known + "{params: {lr: 7, hidden: 20}, metrics: {accuracy: 0.5}}\n", "sweep.yaml:17", "lr")
+        self.complain(known + "{params: {lr: 0.01, hidden: 20}, metrics: {accuracie: 0.5}}\n", "sweep.yaml:17", "accuracy")
+        self.complain(known + "{params: {lr: 0.01, hidden: 20}, metrics: {accuracy: 0.5}, steps: 0}\n", "sweep.yaml:17", "steps")
+        self.complain(SWEEP + "failures:\n  log:\n  - {match: fine, do: no_retry}\n  - {match: 'a(', do: no_retry}\n",
+                      "sweep.yaml:18", "a(")
+        self.complain(SWEEP.replace("train.py]", 'train.py]\n  metrics:\n    accuracy: "acc=[0-9]+"'), "sweep.yaml:5", "group")
+        for word in ("{learning_rate}", "{lr", "lr}"):
+            self.complain(SWEEP.replace("[python3, train.py]", f'\n  - python3\n  - train.py\n  - "{word}"'), "sweep.yaml:6", "lr")
+
+    def test_nothing_of_a_trial_or_a_file_controls_the_terminal(self):
+        sweep = SWEEP.replace("space:\n", 'space:\n  kind: {choice: ["\\e[31mred\\u202e", "\\e[32mgreen"]}\n')
+        sweep = sweep.replace("[python3, train.py]", "[python3, rude.py]").replace("samples: 6", "samples: 4")
+        self.write("import os, sys\n"
+                   "print('\\x1b]0;title\\x07', file=sys.stderr)\n"
+                   "if os.environ['HYPERTUNE_TRIAL'] == '1': sys.exit('\\x1b[2Jgone')\n"
+                   "print('{\"accuracy\": 0.5}')\n", "rude.py")
+        shown = "".join(self.run_command("run", self.write(sweep + "failures: {max: 0}\n")))
+        for command in ("status", "best", "results"):
+            shown += "".join(self.run_command(command, "runs/digits"))
+        shown += "".join(self.run_command("run", self.write('"\\e[31mnonsense": 1\n', "bad.yaml"), code=2))
+        self.assertIn("?[31mred", shown)
+        self.assertIn("?[2Jgone", shown)
+        for character in "\x1b\x07\u202e":
+            self.assertNotIn(character, shown)
+
+    def test_results_that_cannot_be_written_are_a_failure(self):
+        self.run_command("run", self.write(SWEEP.replace("samples: 6", "samples: 2")))
+        with open("/dev/full", "wb") as full:
+            for arguments in (["results", "runs/digits"], ["best", "runs/digits"], ["status", "runs/digits"], ["--help"],
+                              ["results", "runs/digits", "--format", "json"], ["export", "runs/digits"]):
+                done = subprocess.run([HYPERTUNE, *arguments], cwd=self.folder, stdout=full, stderr=subprocess.PIPE, text=True)
+                self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), (arguments, done.stderr))
+                self.assertIn("could not be written", done.stderr)
+        reader = subprocess.Popen([HYPERTUNE, "results", "runs/digits"], cwd=self.folder, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True)
+        reader.stdout.close()  # who has read enough is not told that the rest did not arrive
+        self.assertEqual((reader.stderr.read(), reader.wait(60)), ("", 0))
+        reader.stderr.close()
+
+    def test_nonsense_is_one_clear_error(self):
+        (self.folder / "binary.yaml").write_bytes(bytes(range(256)) * 8)
+        self.write("[" * 100_000, "deep.yaml")
+        self.write("a: " + "{a: " * 100_000, "deeper.yaml")
+        self.write("- " * 100_000, "deepest.yaml")
+        for name in ("binary.yaml", "deep.yaml", "deeper.yaml", "deepest.yaml", ".", "/dev/null", "/dev/zero", "absent.yaml"):
+            out, err = self.run_command("run", name, code=2)
+            self.assertEqual((out, err.count("\n")), ("", 1), (name, err))
+            self.assertIn(name, err)
+        self.write(SWEEP)
+        for value in ("samples=99999999999999999999", "seed=1e400", "concurrency=-1", "space.lr={uniform: [0, 1e999]}",
+                      "resources={cpus: 1e30}", "resources={memory: 99999999999TB}", "stop={time: 1e300h}", "output=/dev/null/x"):
+            _, err = self.run_command("run", "sweep.yaml", "--set", value, code=2)
+            self.assertEqual(err.count("\n"), 1, (value, err))
+            self.assertIn("hypertune: ", err)
+
     def test_bad_usage(self):
         for arguments in (["run"], ["run", "absent.yaml"], ["frobnicate"], ["results", "absent"], ["best", "absent"],
                           ["run", self.write(SWEEP), "--resume"], ["run", "sweep.yaml", "--samples", "0"]):

@@ -36,7 +36,7 @@ inline int at_least(const Node& node, int least) {
 
 inline double amount(const Node& node) {
   const double value = node.as<double>();
-  if (!(value >= 0) || value > 1e9) node.fail("'{}' must be 0 or more, not {}", node.path(), value);
+  if (!(value >= 0 && value <= 1e9)) node.fail("'{}' must be from 0 to 1e9, not {}", node.path(), value);
   return value;
 }
 
@@ -141,7 +141,7 @@ inline std::vector<LogRuleText> log_rules_from_yaml(const Node& node) {
   std::vector<LogRuleText> rules;
   for (const auto& item : node.items()) {
     item.only({"match", "do"});
-    LogRuleText rule{.match = item["match"].as<std::string>()};
+    LogRuleText rule{.match = item["match"].as<std::string>(), .where = item["match"].where()};
     for (const auto& what : item["do"].texts()) {
       if (what == "exclude_host")
         rule.exclude_host = true;
@@ -165,11 +165,16 @@ inline TrialText trial_from_yaml(const Node& node) {
     trial.command = node["command"].texts();
     if (trial.command.empty() || trial.command.front().empty())
       node["command"].fail("'trial.command' is empty: it must name a program");
+    if (node["command"].is_list())
+      for (const auto& word : node["command"].items()) trial.command_places.push_back(word.where());
   } else {
     trial.command = {node["binary"].as<std::string>()};
   }
   if (const auto metrics = node.find("metrics"))
-    for (const auto& [name, pattern] : metrics->entries()) trial.metrics[name] = pattern.as<std::string>();
+    for (const auto& [name, pattern] : metrics->entries()) {
+      trial.metrics[name] = pattern.as<std::string>();
+      trial.metric_places[name] = pattern.where();
+    }
   if (const auto environment = node.find("environment"))
     for (const auto& [name, value] : environment->entries()) trial.environment[name] = to_string(value.scalar());
   if (const auto grace = node.find("grace")) trial.grace = grace->duration();
@@ -300,7 +305,11 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
       detail::checked(item, [&] { return sweep.space.point(result.params); });
       for (const auto& [metric, value] : item["metrics"].entries())
         result.metrics.emplace_back(metric, value.as<double>());
+      for (const auto& objective : objectives_of(options))
+        if (!objective.metric.empty() && find_metric(result.metrics, objective.metric) == nullptr)
+          item["metrics"].fail("'{}.metrics' lacks the metric that is tuned: add {}", item.path(), objective.metric);
       result.steps = item.get("steps", 1);
+      if (result.steps < 1) item["steps"].fail("'{}.steps' must be 1 or more, not {}", item.path(), result.steps);
       options.known.push_back(std::move(result));
     }
   return sweep;

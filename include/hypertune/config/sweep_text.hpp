@@ -19,6 +19,7 @@ struct LogRuleText {
   std::string match;  ///< a regular expression
   bool exclude_host = false;
   bool no_retry = false;
+  std::string where = {};  ///< file:line, for complaints
 };
 
 /// trial: how to run one.
@@ -28,6 +29,10 @@ struct TrialText {
   std::map<std::string, std::string> environment;
   double grace = 10;  ///< seconds from SIGTERM to SIGKILL
   std::vector<LogRuleText> log_rules;
+  /// file:line of what stands above, for the complaints of those who compile it: of each word of the command, and of
+  /// each metric's expression.
+  std::vector<std::string> command_places;
+  std::map<std::string, std::string> metric_places;
 };
 
 /// executor: where the trials run.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/record/record.hpp>
+#include <hypertune/show/text_width.hpp>
 
 #include <fmt/format.h>
 
@@ -81,16 +82,18 @@ struct ExperimentInfo {
 
 }  // namespace hypertune
 
-/// "trial 7  accuracy=0.985 at step 20  lr=0.01 hidden=64"
+/// "trial 7  accuracy=0.985 at step 20  lr=0.01 hidden=64"; what could harm a terminal is shown as '?'.
 template <>
 struct fmt::formatter<hypertune::TrialResult> : fmt::formatter<std::string_view> {
   template <class Context>
   auto format(const hypertune::TrialResult& result, Context& context) const {
     auto out = fmt::format_to(context.out(), "trial {}  ", result.trial);
+    using hypertune::detail::terminal::printable;
     if (result.best)
-      out = fmt::format_to(out, "{}={:.6g} at step {}", result.best->metric, result.best->value, result.best->step);
+      out = fmt::format_to(out, "{}={:.6g} at step {}", printable(result.best->metric), result.best->value,
+                           result.best->step);
     else
       out = fmt::format_to(out, "{}, no result", hypertune::to_string(result.state));
-    return result.params.empty() ? out : fmt::format_to(out, "  {}", result.params);
+    return result.params.empty() ? out : fmt::format_to(out, "  {}", printable(fmt::format("{}", result.params)));
   }
 };

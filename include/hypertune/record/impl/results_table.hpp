@@ -4,6 +4,7 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/record/results.hpp>
+#include <hypertune/show/text_width.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -16,8 +17,8 @@ namespace hypertune {
 
 namespace detail {
 
-/// Columns of text, aligned. A terminal shows one place per character (wide ones aside); control characters and bytes
-/// that are no UTF-8 are shown as '?', so that no cell can break the table or the terminal.
+/// Columns of text, aligned. A terminal shows one place per character (wide ones aside); what is not printable() is
+/// shown as '?', so that no cell can break the table or the terminal.
 class TextTable {
  public:
   struct Column {
@@ -33,7 +34,7 @@ class TextTable {
   }
 
   void add(std::vector<std::string> cells) {
-    for (auto& cell : cells) cell = printable(cell);
+    for (auto& cell : cells) cell = terminal::printable(cell);
     rows_.push_back(std::move(cells));
   }
 
@@ -62,17 +63,6 @@ class TextTable {
  private:
   static std::size_t places(std::string_view text) {
     return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-  }
-  static std::string printable(std::string_view text) {
-    std::string out;
-    while (!text.empty()) {
-      const std::size_t length = utf8_length(text);
-      const auto c = static_cast<unsigned char>(text.front());
-      const bool c1 = length == 2 && c == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0;
-      out += length == 0 || c < 0x20 || c == 0x7F || c1 ? std::string_view("?") : text.substr(0, length);
-      text.remove_prefix(std::max<std::size_t>(length, 1));
-    }
-    return out;
   }
   static std::string cut(const std::string& text, std::size_t width) {
     if (places(text) <= width) return text;
