@@ -122,6 +122,7 @@ class Agent {
     wire::require_version(m.version, "driver");
     host_name_ = m.host_name;
     silence_ = HostPatience::agent_silence(m.silence);
+    silence_check_.raise();  // it waits for as long as was right before the driver said
     channel_->beat(m.heartbeat);
   }
   void on(const wire::Begin& m) {
