@@ -37,7 +37,8 @@ std::vector<std::string> known_host_keys(const ClusterConfig& config, const Mach
 /// Forgets the host key of a machine that is gone.
 void forget_host_key(const ClusterConfig& config, const Machine& machine, const std::filesystem::path& state);
 
-/// A login shell at the other end that runs a script which no process list shows: it comes by standard input.
+/// A login shell at the other end that runs a script which no process list shows: it comes by standard input, up to a
+/// line of its own, and ends when that input does.
 std::vector<std::string> hidden_script_command();
 
 /// Runs commands of CLUSTER.yaml on a machine, one after the other, until one fails: an Error that names it with its

@@ -14,6 +14,7 @@ namespace hypertune::cluster {
 struct ProgramCall {
   std::vector<std::string> arguments;                   ///< the program first; looked up in PATH
   std::string input = {};                               ///< its standard input
+  bool hold_input = false;                              ///< its standard input does not end before it does
   std::filesystem::path input_file = {};                ///< in place of `input`
   std::map<std::string, std::string> environment = {};  ///< added to this process's own
   double timeout = 300;                                 ///< seconds; then its process group is killed

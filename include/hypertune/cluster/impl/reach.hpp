@@ -156,12 +156,33 @@ HYPERTUNE_CLUSTER_INLINE void forget_host_key(const ClusterConfig& config, const
   if (kept != *text) detail::replace_file(file, kept);
 }
 
+namespace detail {
+inline constexpr std::string_view hidden_script_end = ": the end of this command";
+}  // namespace detail
+
 HYPERTUNE_CLUSTER_INLINE std::vector<std::string> hidden_script_command() {
-  return {"sh", "-c",
-          "hypertune_script=$(cat); exec </dev/null; export hypertune_script\n"
-          "if command -v bash >/dev/null 2>&1; then exec bash -lc 's=$hypertune_script; unset hypertune_script; eval "
-          "\"$s\"'; fi\n"
-          "exec sh -lc 's=$hypertune_script; unset hypertune_script; eval \"$s\"'"};
+  // What was cut short is not run. sshd made this process the leader of a group: when its standard input ends before
+  // the script does, nobody is there any more who asked for it, and the group ends.
+  return {"sh", "-c", R"sh(hypertune_script= hypertune_line=
+while IFS= read -r hypertune_line && [ "$hypertune_line" != "$0" ]; do
+  hypertune_script="$hypertune_script$hypertune_line
+"
+done
+[ "$hypertune_line" = "$0" ] || exit 1
+exec 3<&0 </dev/null
+( while read -r hypertune_line; do :; done
+  trap '' TERM
+  kill -s TERM -- "-$$"; sleep 5; kill -s KILL -- "-$$" ) <&3 >/dev/null 2>&1 &
+hypertune_watch=$!
+exec 3<&-
+export hypertune_script
+if command -v bash >/dev/null 2>&1; then hypertune_shell=bash; else hypertune_shell=sh; fi
+$hypertune_shell -lc 's=$hypertune_script; unset hypertune_script; eval "$s"'
+hypertune_code=$?
+exec 2>/dev/null
+kill "$hypertune_watch"
+exit "$hypertune_code")sh",
+          std::string(detail::hidden_script_end)};
 }
 
 HYPERTUNE_CLUSTER_INLINE void run_commands(const ssh::SshConnection& connection, const std::string& title,
@@ -171,7 +192,8 @@ HYPERTUNE_CLUSTER_INLINE void run_commands(const ssh::SshConnection& connection,
   for (std::size_t i = 0; i < commands.size(); ++i) {
     ProgramCall call;
     call.arguments = connection.command(hidden_script_command());
-    call.input = commands[i] + "\n";
+    call.input = fmt::format("{}\n{}\n", commands[i], detail::hidden_script_end);
+    call.hold_input = true;
     call.timeout = timeout;
     call.cancelled = cancelled;
     call.on_output = log;

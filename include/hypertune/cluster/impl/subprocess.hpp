@@ -170,7 +170,7 @@ HYPERTUNE_CLUSTER_INLINE ProgramResult run_program(const ProgramCall& call) {
   const auto begin = detail::SteadyClock::now();
   std::string_view rest = call.input;
   ::fcntl(child.in.get(), F_SETFL, O_NONBLOCK);
-  if (rest.empty()) child.in = {};
+  if (rest.empty() && !call.hold_input) child.in = {};
   std::array<char, 65536> buffer{};
   int status = 0;
   bool exited = false;
@@ -198,14 +198,14 @@ HYPERTUNE_CLUSTER_INLINE ProgramResult run_program(const ProgramCall& call) {
     std::array<pollfd, 3> polled{};
     polled[0] = {child.out.get(), POLLIN, 0};
     polled[1] = {child.err.get(), POLLIN, 0};
-    polled[2] = {child.in.get(), POLLOUT, 0};
+    polled[2] = {rest.empty() ? -1 : child.in.get(), POLLOUT, 0};
     ::poll(polled.data(), polled.size(), exited ? 20 : 50);
     if (child.out && polled[0].revents != 0) drain(child.out, result.output);
     if (child.err && polled[1].revents != 0) drain(child.err, result.errors);
     if (child.in && polled[2].revents != 0) {
       const ssize_t sent = ::write(child.in.get(), rest.data(), rest.size());
       if (sent > 0) rest.remove_prefix(static_cast<std::size_t>(sent));
-      if (rest.empty() || (sent < 0 && errno != EINTR && errno != EAGAIN)) child.in = {};
+      if ((rest.empty() && !call.hold_input) || (sent < 0 && errno != EINTR && errno != EAGAIN)) child.in = {};
     }
     if (!exited && reaper.ended(status)) {
       exited = true;
