@@ -148,9 +148,10 @@ worker_setup_commands: ["echo w >>~/{self.name}-phases"]
         os.write(terminal, f"python3 {self.name}-data/serve.py 8123 2>/dev/null & echo begun $((1 + 1))\n".encode())
         self.read_until(terminal, "begun 2")
         wait_until(lambda: self.fetched(port) == "host1", "the server through attach")
-        os.write(terminal, b"echo waits $((2 + 2)); sleep 1000\n")
-        self.read_until(terminal, "waits 4")
+        os.write(terminal, b"PS1='sto''pped> '; sleep 1000\n")
+        wait_until(lambda: self.ssh("host1", "pgrep -fx 'sleep 1000'"), "a program in the foreground")
         os.write(terminal, b"\x03")  # Ctrl-C is the shell's
+        self.read_until(terminal, "stopped> ")
         os.write(terminal, b"kill %1; wait; exit 7\n")
         self.assertEqual(process.wait(60), 7)
         self.assertEqual(self.listening(port), set())
