@@ -5,7 +5,7 @@ import threading
 
 from cluster_case import *
 
-SECRETS = (b"s3cr3t-setup", b"s3cr3t-trial")
+SECRETS = (b"s3cr3t-setup-%d" % os.getpid(), b"s3cr3t-trial-%d" % os.getpid())  # no other test's
 
 
 class Watch:
@@ -60,16 +60,16 @@ class Hygiene(HostsCase):
 cluster_name: {self.name}
 provider: {{type: local, head_ip: host1, worker_ips: [host2, host3]}}
 auth: {{ssh_config: {self.config}}}
-setup_commands: ["export TOKEN=s3cr3t-setup; sleep 0.5; echo $((41 + 1)) >~/made"]
+setup_commands: ["export TOKEN={SECRETS[0].decode()}; sleep 0.5; echo $((41 + 1)) >~/made"]
 """)
-        self.write("train.sh", '#!/bin/sh\n[ ${#API_KEY} = 12 ] || exit 1\nsleep 1\necho \'{"step": 0, "loss": 1}\'\n', 0o755)
+        self.write("train.sh", '#!/bin/sh\n[ -n "$API_KEY" ] || exit 1\nsleep 1\necho \'{"step": 0, "loss": 1}\'\n', 0o755)
         self.sweep(hosts="")
         self.addCleanup(lambda: self.finish(self.start("down", "c.yaml", "-y")))
 
     def sweep(self, hosts, samples=6, name="sweep.yaml"):
         return self.write(name, f"""
 name: s
-trial: {{command: [sh, ./train.sh], environment: {{API_KEY: s3cr3t-trial}}}}
+trial: {{command: [sh, ./train.sh], environment: {{API_KEY: {SECRETS[1].decode()}}}}}
 space: {{x: {{uniform: [0, 1]}}}}
 metric: loss
 mode: min
@@ -78,19 +78,30 @@ executor: {{type: ssh, {hosts} file_mounts: {{train.sh: train.sh}}}}
 output: runs/s
 """, 0o600)
 
-    def processes(self, text):
-        """Command lines, on this machine and its hosts, with `text` in them."""
+    def processes(self, text, host=None):
+        """Command lines with `text` in them, of a host or of all."""
+        found = []
+        for number in (1, 2, 3) if host is None else (host,):
+            done = subprocess.run([HOSTS, self.state, "exec", str(number), "--", "sh", "-c",
+                                   "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; echo; done 2>/dev/null; true"],
+                                  capture_output=True, text=True, timeout=60)
+            found += [line for line in done.stdout.splitlines() if text in line and "/proc/[0-9]" not in line]
+        return found
+
+    def connections(self):
+        """The ssh of this machine that goes to the test's hosts."""
         found = []
         for process in pathlib.Path("/proc").glob("[0-9]*"):
             try:
-                line = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                line = (process / "cmdline").read_bytes().decode(errors="replace")
             except OSError:
                 continue
-            if text in line and "testhosts" not in line:
+            if line.startswith("ssh\0") and self.config in line:
                 found.append(line)
         return found
 
     def assert_nothing_runs(self, *texts):
+        wait_until(lambda: not self.connections(), f"the end of {self.connections()}", 30)
         for text in texts:
             wait_until(lambda: not self.processes(text), f"the end of '{text}': {self.processes(text)}", 30)
 
@@ -141,7 +152,7 @@ output: runs/s
         wait_until(lambda: len(self.processes("sleep 4321")) >= 3, "set-up on all three")
         process.kill()
         process.communicate()
-        self.assert_nothing_runs("sleep 4321", f"clusters/{self.name}")
+        self.assert_nothing_runs("sleep 4321")
 
     def test_nothing_goes_on_when_the_head_is_killed(self):
         self.write("train.sh", "#!/bin/sh\nexec sleep 5432\n", 0o755)
