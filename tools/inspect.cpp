@@ -102,7 +102,7 @@ int status(const std::string& directory, const std::string& format) {
   fmt::print("{}: {}", printable(info.name), state);
   if (driver && !ended) fmt::print(" (process {})", driver->pid);
   if (!info.why.empty()) fmt::print(": {}", printable(info.why));
-  fmt::print("\n{} trials", results.size());
+  fmt::print("\n{} trial{}", results.size(), results.size() == 1 ? "" : "s");
   for (int s = 0; s <= static_cast<int>(TrialState::failed); ++s)
     if (const auto n = results.count(static_cast<TrialState>(s)); n > 0)
       fmt::print(", {} {}", n, to_string(static_cast<TrialState>(s)));

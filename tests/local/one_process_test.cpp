@@ -1,16 +1,21 @@
 // At no moment are there two processes of one trial: the trainer takes a lock, and tells if somebody holds it.
 #include "local_support.hpp"
 
+#include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/execute/threads.hpp>
 #include <hypertune/local/command.hpp>
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 
 #include <atomic>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
+#include <variant>
 #include <vector>
 
 using namespace hypertune;
@@ -21,6 +26,7 @@ namespace {
 // It keeps the lock until its process is gone, and needs a while to leave when it is asked to.
 std::string trainer(bool heeds) {
   return std::string(R"(import fcntl, json, os, signal, sys, time
+ballast = b"x" * (int(os.environ.get("BALLAST", "0")) << 20)  # a process with memory takes a while to be gone
 lock = open(os.environ["HYPERTUNE_DIRECTORY"] + "/lock", "w")
 try:
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -48,6 +54,7 @@ while True:
 struct AnyExperiment {
   AnyExperiment(AnyExecutor e, std::shared_ptr<const Program> program) : executor(std::move(e)) {
     executor.start({.program = std::move(program), .directory = directory.path(), .sink = [this](Event event) {
+                      if (std::holds_alternative<Failed>(event) && held(0)) held_at_end = true;
                       events(std::move(event));
                     }});
     waiter = std::thread([this] {
@@ -71,6 +78,13 @@ struct AnyExperiment {
   bool overlapped(TrialId trial) const {
     return std::filesystem::exists(directory.path() / "trials" / std::to_string(trial) / "overlap");
   }
+  // Whether a process of the trial has its lock.
+  bool held(TrialId trial) const {
+    const auto file = directory.path() / "trials" / std::to_string(trial) / "lock";
+    const hypertune::detail::Descriptor lock(::open(file.c_str(), O_RDWR | O_CLOEXEC));
+    return lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0;
+  }
+  std::atomic<bool> held_at_end{false};
   TemporaryDirectory directory;
   Events events;
   AnyExecutor executor;
@@ -78,13 +92,14 @@ struct AnyExperiment {
   std::thread waiter;
 };
 
-std::shared_ptr<const Program> program_of_trainer(bool heeds) {
+std::shared_ptr<const Program> program_of_trainer(bool heeds, int ballast = 0) {
   local::CommandOptions options;
   options.command = {"python3", "-c", "{mode}"};
   options.grace = 0.8;
   // As a parameter, so that its braces are nobody's placeholders.
   options.command.back() = "import os; exec(os.environ['TRAINER'])";
   options.environment["TRAINER"] = trainer(heeds);
+  options.environment["BALLAST"] = std::to_string(ballast);
   return std::make_shared<local::CommandProgram>(std::vector<std::string>{"mode"}, std::move(options));
 }
 
@@ -117,15 +132,17 @@ TEST_CASE("an attempt begins when the command of a dropped one is gone") {
 }
 
 TEST_CASE("a trial whose worker process was killed is over when its command is gone, too") {
-  AnyExperiment bench(processes({.workers = 2}), program_of_trainer(false));
+  AnyExperiment bench(processes({.workers = 2}), program_of_trainer(false, 128));
   for (Attempt attempt = 0; attempt < 5; ++attempt) {
     bench.launch(0, attempt);
     const auto reported = bench.events.next<Reported>();
     const auto command = static_cast<pid_t>(*find_metric(reported.report.metrics, "pid"));
     const pid_t worker = local::detail::parent_of(command);
     REQUIRE(worker > 1);
+    CHECK(bench.held(0));
     ::kill(worker, SIGKILL);
     CHECK_THAT(bench.events.next<Failed>().cause.text, ContainsSubstring("signal 9"));
   }
+  CHECK_FALSE(bench.held_at_end);
   CHECK_FALSE(bench.overlapped(0));
 }

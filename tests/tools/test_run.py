@@ -135,6 +135,16 @@ class Run(Case):
             self.run_command(command, "runs/digits", code=2)
         self.run_command("run", self.write(SWEEP), "--resume", code=2)
 
+    def test_what_is_no_file_in_the_place_of_a_journal_is_bad_input(self):
+        journal = self.folder / "runs/digits/experiment.db"
+        journal.mkdir(parents=True)
+        for make in (lambda: None, lambda: (journal.rmdir(), os.mkfifo(journal))):
+            make()
+            for arguments in (["status", "runs/digits"], ["results", "runs/digits"], ["run", self.write(SWEEP)]):
+                _, err = self.run_command(*arguments, code=2)
+                self.assertEqual(err.count("\n"), 1, (arguments, err))
+                self.assertIn("experiment.db' is a", err)
+
     def test_status_says_why_trials_wait(self):
         self.environment.update(PAUSE="0.05")
         process = self.start("run", self.write(SWEEP))

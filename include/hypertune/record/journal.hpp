@@ -176,6 +176,7 @@ class BasicJournal {
 
    private:
     static const std::filesystem::path& prepare(const std::filesystem::path& dir, const Options& options) {
+      detail::require_journal_file(dir);
       if (!options.create && !std::filesystem::exists(journal_path(dir)))
         fail(Errc::input, "there is no experiment in '{}' to go on with ('{}' does not exist)", dir.string(),
              journal_path(dir).string());

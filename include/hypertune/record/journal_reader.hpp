@@ -157,6 +157,7 @@ class BasicJournalReader {
       fail(Errc::input, "cannot look into '{}': {}", directory.string(), refused.message());
     if (!std::filesystem::exists(path, refused))
       fail(Errc::input, "there is no experiment in '{}' ('{}' does not exist)", directory.string(), path);
+    detail::require_journal_file(directory);
     const auto attempt = [&](const std::string& location, int flags) {
       detail::Database db(location, path, flags | SQLITE_OPEN_READONLY);
       bool empty = true;

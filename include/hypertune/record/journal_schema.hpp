@@ -1,6 +1,7 @@
 // The Journal's file: its place, its tables, and the views for those who open it with sqlite3.
 #pragma once
 
+#include <hypertune/error.hpp>
 #include <hypertune/record/sqlite.hpp>
 
 #include <cstdint>
@@ -23,6 +24,16 @@ inline bool has_journal(const std::filesystem::path& directory) {
 }
 
 namespace detail {
+
+/// Error of kind `input` if something else than a file stands in the Journal's place (to open a pipe waits for ever).
+inline void require_journal_file(const std::filesystem::path& directory) {
+  std::error_code none;
+  const auto path = journal_path(directory);
+  const auto status = std::filesystem::status(path, none);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    fail(Errc::input, "'{}' is {}, not a file: it was left as it is", path.string(),
+         std::filesystem::is_directory(status) ? "a folder" : "a pipe, a socket or a device");
+}
 
 inline constexpr std::int64_t journal_application = 0x48547465;  // "HTte", in the file's header
 // A file is of the oldest version that can tell what is in it, so that older programs read what they understand:
