@@ -146,7 +146,7 @@ void fidelity(const std::filesystem::path& folder, int seeds) {
     std::vector<double> reached, early, needed;
     for (int seed = 0; seed < seeds; ++seed) {
       auto o = of_network(folder, seed);
-      o.samples = 100'000;
+      o.samples = proto.budget;  // a trial has one step at least
       o.search = proto.search;
       o.schedule = proto.schedule;
       o.stop = ht::total_steps(proto.budget);

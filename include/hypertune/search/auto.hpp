@@ -58,9 +58,8 @@ using Auto = BasicAuto<void>;
 /// for many trials in a row. So while GaussianProcess::settled() says so, every other trial is TPE's, which assumes
 /// less and has seen all results, too; as soon as either finds something better it is the model's turn again.
 ///
-/// Where most trials are cut short (by ASHA, say), what the model would have to learn from is what they were after a
-/// few steps, which may order them quite otherwise than the end does: then all is left to TPE, which ranks a trial by
-/// how far it came, as in BOHB.
+/// Where most trials are cut short (by ASHA, say), every other trial is TPE's from the start, which ranks a trial by
+/// how far it came, as in BOHB: what the model makes of the first steps may be far from the end.
 template <class Lazy>
 struct BasicAuto {
   std::optional<AnySearcher> chosen_{};
@@ -87,7 +86,7 @@ struct BasicAuto {
   }
   Suggestion suggest(const Ask& ask) {
     if (!gp_) return chosen_->suggest(ask);
-    const bool tpe = cut_short() || (started_ % 2 == 1 && gp_->settled());
+    const bool tpe = started_ % 2 == 1 && (cut_short() || gp_->settled());
     return tpe ? tpe_->suggest(ask) : gp_->suggest(ask);
   }
   void observe(const Observation& o) {
