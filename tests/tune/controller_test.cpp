@@ -502,6 +502,18 @@ TEST_CASE("hosts that come and go are recorded once each time, and only those th
   CHECK(bench.send(ht::HostGained{0}).quiet());
 }
 
+TEST_CASE("what a lost host took is no failure of its trials, also if it is back before they are heard of") {
+  Bench bench({.samples = 2, .failures = {.max = 0}}, {host("a"), host("b")});
+  bench.fill();
+  bench.send(ht::HostLost{0, "no heartbeat"});
+  bench.send(ht::HostGained{0});
+  CHECK(bench.fail(0, 0, ht::Blame::infrastructure).command<ht::Launch>().attempt == 1);
+  CHECK(bench.trial(0).failures == 0);
+  bench.send(ht::Started{0, 1, 0});
+  bench.fail(0, 1, ht::Blame::infrastructure);  // this time it is that of its process alone
+  CHECK(bench.trial(0).state == TrialState::failed);
+}
+
 TEST_CASE("an experiment waits for a host that may come back, and ends when the last one is lost for good") {
   Bench bench({.samples = 9, .failures = {.max = 1}});
   bench.fill();

@@ -147,10 +147,11 @@ class BasicExperimentState {
   Seconds elapsed_at(Seconds now) const { return earlier_sessions_ + (std::max(now, now_) - session_start_); }
   void set_parked(TrialId trial, bool parked) { trials_[trial].parked = parked; }
 
-  /// Whether the host that the trial was started on was lost since then, and has not come back.
+  /// Whether the host that the trial was started on was lost since then, or is lost now. That it has come back since
+  /// changes nothing: what ran there is gone.
   bool on_lost_host(TrialId trial) const {
     const auto* host = host_of(trial);
-    return host != nullptr && lost_hosts_.contains(*host);
+    return host != nullptr && (displaced_.contains(trial) || lost_hosts_.contains(*host));
   }
 
   /// Where the trial was started last; nullptr: it has not been, or it has ended.
@@ -197,6 +198,7 @@ class BasicExperimentState {
     auto& entry = trials_[r.trial];
     if (entry.state == TrialState::paused && !entry.foreign) scheduler_.on_resume(r.trial);
     hosts_of_[r.trial] = r.host;
+    displaced_.erase(r.trial);
     entry.attempts = r.attempt + 1;
     entry.since = now_;
     entry.started_at = r.next_step;
@@ -337,10 +339,15 @@ class BasicExperimentState {
     last_losses_.erase(r.trial);
     excesses_.erase(r.trial);
     hosts_of_.erase(r.trial);
+    displaced_.erase(r.trial);
     judge(r);
   }
   void on(const record::HostGained& r) { lost_hosts_.erase(r.host); }
-  void on(const record::HostLost& r) { lost_hosts_.insert(r.host); }
+  void on(const record::HostLost& r) {
+    lost_hosts_.insert(r.host);
+    for (const auto& [trial, host] : hosts_of_)
+      if (host == r.host) displaced_.insert(trial);
+  }
   void on(const record::ExperimentEnded&) { ended_in_order_ = true; }
 
   bool fits(const Point& point, const Params& params) const {
@@ -402,6 +409,7 @@ class BasicExperimentState {
   std::set<TrialId> known_trials_;
   std::unordered_map<TrialId, std::string> hosts_of_;  // of trials that have not ended
   std::set<std::string> lost_hosts_;
+  std::set<TrialId> displaced_;  // whose host was lost since they were started there
   std::optional<TrialId> best_;
   double best_loss_ = worst_loss, best_violation_ = worst_loss;
   int best_steps_ = 0;
