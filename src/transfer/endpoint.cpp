@@ -29,6 +29,7 @@ std::string Endpoint::to_string() const {
   if (const auto* socket = std::get_if<UnixSocket>(&address))
     return (pin.empty() ? "unix:" : "https+unix:") + socket->path.string() + pin;
   if (const auto* shared = std::get_if<SharedDirectory>(&address)) return "file:" + shared->path.string();
+  if (const auto* own = std::get_if<Connector>(&address)) return own->name + pin;
   const auto& tcp = std::get<Tcp>(address);
   const bool bracket = tcp.address.find(':') != std::string::npos;
   return detail::format("{}://{}{}{}:{}{}", pin.empty() ? "http" : "https", bracket ? "[" : "", tcp.address,

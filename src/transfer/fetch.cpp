@@ -80,6 +80,7 @@ bool Fetch::is_here() {
   auto found = find_checkpoint(store_, info_);
   if (!found) return false;
   report_.checkpoint = std::move(*found);
+  report_.was_here = true;
   return true;
 }
 

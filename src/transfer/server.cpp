@@ -5,6 +5,7 @@
 #include <hypertune/checkpoint/transfer/server.hpp>
 #include <hypertune/error.hpp>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -44,12 +45,11 @@ class CheckpointServer::Impl {
     if (const auto* local = std::get_if<UnixSocket>(&o.listen)) {
       listener_.emplace(*local);
       endpoint_.address = *local;
-    } else {
-      const auto& tcp = std::get<Tcp>(o.listen);
-      listener_.emplace(tcp);
+    } else if (const auto* tcp = std::get_if<Tcp>(&o.listen)) {
+      listener_.emplace(*tcp);
       if (!listener_->loopback() && o.token.empty())
-        fail(Errc::usage, "listening at '{}', beyond this machine, needs a token", tcp.address);
-      endpoint_.address = Tcp{.address = tcp.address, .port = listener_->port()};
+        fail(Errc::usage, "listening at '{}', beyond this machine, needs a token", tcp->address);
+      endpoint_.address = Tcp{.address = tcp->address, .port = listener_->port()};
     }
     if (o.tls) endpoint_.certificate = o.tls->fingerprint();
     endpoint_.token = o.token;
@@ -59,6 +59,7 @@ class CheckpointServer::Impl {
   ~Impl() { stop(); }
 
   void stop();
+  void serve(detail::Descriptor socket);
   const Endpoint& endpoint() const { return endpoint_; }
   detail::ServerShared& shared() { return shared_; }
   Counters counters() {
@@ -95,6 +96,7 @@ class CheckpointServer::Impl {
   std::size_t ended_ = 0;              // of these, told to end or ended
   std::vector<Connection*> finished_;  // whose threads are about to return
   std::uint64_t accepted_ = 0;
+  bool over_ = false;  // no connection begins any more
   std::mutex stop_mutex_;
   detail::Alarm wake_;  // somebody ended: cleared by the acceptor
   std::thread acceptor_;
@@ -103,7 +105,7 @@ class CheckpointServer::Impl {
 void CheckpointServer::Impl::accept() {
   const detail::NoSigpipe no_signal;
   for (;;) {
-    pollfd fds[3] = {{.fd = listener_->descriptor(), .events = POLLIN, .revents = 0},
+    pollfd fds[3] = {{.fd = listener_ ? listener_->descriptor() : -1, .events = POLLIN, .revents = 0},
                      {.fd = shared_.stop.descriptor(), .events = POLLIN, .revents = 0},
                      {.fd = wake_.descriptor(), .events = POLLIN, .revents = 0}};
     ::poll(fds, 3, -1);
@@ -145,6 +147,7 @@ void CheckpointServer::Impl::make_room() {
 
 void CheckpointServer::Impl::begin(detail::Descriptor socket) {
   const std::lock_guard lock(mutex_);
+  if (over_) return;
   const auto& o = shared_.options;
   const auto strangers = std::count_if(connections_.begin(), connections_.end(),
                                        [](const Connection& each) { return !each.ended && !each.proven; });
@@ -201,6 +204,11 @@ void CheckpointServer::Impl::run(Connection& connection) {
   wake_.raise();
 }
 
+void CheckpointServer::Impl::serve(detail::Descriptor socket) {
+  if (!socket || ::fcntl(socket.get(), F_SETFL, O_NONBLOCK) != 0) fail(Errc::usage, "this is no socket to serve");
+  begin(std::move(socket));
+}
+
 /// Joins the threads that have ended.
 void CheckpointServer::Impl::reap(bool all) {
   std::unique_lock lock(mutex_);
@@ -225,6 +233,7 @@ void CheckpointServer::Impl::stop() {
   listener_.reset();
   {
     std::unique_lock lock(mutex_);
+    over_ = true;
     changed_.wait_for(lock, shared_.options.stop_grace, [&] { return finished_.size() == connections_.size(); });
   }
   shared_.cut.raise();
@@ -241,6 +250,7 @@ void CheckpointServer::set_rate_limit(std::uint64_t bytes_per_second) {
   impl_->shared().rate.set_rate(bytes_per_second);
 }
 CheckpointServer::Counters CheckpointServer::counters() const { return impl_->counters(); }
+void CheckpointServer::serve(int socket) { impl_->serve(detail::Descriptor(socket)); }
 void CheckpointServer::stop() { impl_->stop(); }
 
 void CheckpointServer::prepare(const CheckpointInfo& info) {

@@ -4,6 +4,7 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -166,6 +167,11 @@ Descriptor connect_to(const Endpoint& where, Clock::time_point deadline, int can
     if (const int error = finish_connect(socket.get(), address.get(), sizeof address.address, deadline, cancel);
         error != 0)
       refuse(error);
+    return socket;
+  }
+  if (const auto* own = std::get_if<Connector>(&where.address)) {
+    Descriptor socket(own->connect());
+    if (!socket || ::fcntl(socket.get(), F_SETFL, O_NONBLOCK) != 0) refuse(errno);
     return socket;
   }
   const auto* tcp = std::get_if<Tcp>(&where.address);

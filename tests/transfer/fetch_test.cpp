@@ -2,6 +2,7 @@
 #include "transfer_support.hpp"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <mutex>
@@ -32,6 +33,40 @@ std::string weights(int version, std::size_t size) {
 }
 
 }  // namespace
+
+TEST_CASE("a checkpoint arrives over sockets that its two sides are given") {
+  TwoNodes nodes;
+  const Files files = mixed_files();
+  const auto info = save(nodes.source, 3, 27, files);
+  auto options = nodes.options();
+  options.listen = Unlistened{};
+  options.token = Secret::generate();
+  CheckpointServer server(options);
+  std::atomic<int> connections{0};
+  Endpoint from;
+  from.token = options.token;
+  from.address = Connector{.connect =
+                               [&] {
+                                 if (connections++ == 0) fail(Errc::io, "the first one is lost");
+                                 int ends[2];
+                                 REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+                                 server.serve(ends[0]);
+                                 return ends[1];
+                               },
+                           .name = "the other side"};
+  const auto report = fetch_checkpoint(from, info, nodes.target);
+  CHECK(report.reconnects == 1);
+  CHECK(report.bytes_moved == info.bytes);
+  require_files(nodes.target, report.checkpoint, files);
+  CHECK(fetch_checkpoint(from, info, nodes.target).was_here);
+  server.stop();
+  nodes.target.drop(report.checkpoint);
+  FetchOptions once;
+  once.retries = 1;
+  const auto [kind, text] = error_of([&] { fetch_checkpoint(from, info, nodes.target, once); });
+  CHECK(kind == Errc::io);
+  CHECK_THAT(text, ContainsSubstring("the other side: "));
+}
 
 TEST_CASE("a checkpoint arrives whole, by every carrier") {
   TwoNodes nodes;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -29,13 +30,21 @@ struct SharedDirectory {
   friend bool operator==(const SharedDirectory&, const SharedDirectory&) = default;
 };
 
+/// Connections that the caller makes: through a tunnel of its own, for instance. For who fetches only.
+struct Connector {
+  /// A connected stream socket, which is then owned by who asked; or an Error (of kind `io`: it is tried again). Called
+  /// by any thread, several at once.
+  std::function<int()> connect;
+  std::string name;  ///< of what is at the other end, for messages
+};
+
 struct Endpoint {
-  std::variant<UnixSocket, Tcp, SharedDirectory> address;
+  std::variant<UnixSocket, Tcp, SharedDirectory, Connector> address;
   std::string certificate = {};  ///< the fingerprint of the server's TlsIdentity; empty: no TLS
   Secret token = {};             ///< the experiment's; empty: none
 
   /// "unix:/run/x.sock", "http://127.0.0.1:4711", "https://10.0.0.7:4711#<fingerprint>", "https+unix:/run/x.sock#…",
-  /// "file:/shared/digits". Never shows the token.
+  /// "file:/shared/digits", or the name of a Connector. Never shows the token.
   std::string to_string() const;
   /// The inverse; the token is set apart. Error of kind `input` if the text is none of these.
   static Endpoint parse(std::string_view text);

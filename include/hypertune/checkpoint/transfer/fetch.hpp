@@ -50,6 +50,7 @@ struct FetchReport {
   std::uint64_t bytes_reused = 0;    ///< taken from checkpoints that were here
   std::uint64_t bytes_resumed = 0;   ///< had arrived in an earlier, interrupted fetch
   std::uint64_t bytes_overhead = 0;  ///< manifest and chunk index
+  bool was_here = false;             ///< the store had it already: nothing was done
   int reconnects = 0;                ///< connections that were lost on the way
   double seconds = 0;
 };

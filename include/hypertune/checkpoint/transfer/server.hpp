@@ -17,10 +17,13 @@
 
 namespace hypertune {
 
+/// No address: peers come by CheckpointServer::serve() alone.
+struct Unlistened {};
+
 struct CheckpointServerOptions {
   std::vector<LocalCheckpointStore> stores;  ///< of one experiment; the first that has a checkpoint gives it
   /// A unix socket is made for its owner alone. An address beyond loopback is refused without a token.
-  std::variant<UnixSocket, Tcp> listen = Tcp{};
+  std::variant<UnixSocket, Tcp, Unlistened> listen = Tcp{};
   Secret token = {};                    ///< what peers must show; empty: none
   std::optional<TlsIdentity> tls = {};  ///< nullopt: no TLS
   std::uint64_t rate_limit = 0;         ///< bytes per second, of all connections together; 0: none
@@ -53,7 +56,12 @@ class CheckpointServer {
   CheckpointServer& operator=(const CheckpointServer&) = delete;
   ~CheckpointServer();  ///< stop()
 
-  /// Where it listens, with the port that was chosen, the certificate's fingerprint and the token.
+  /// Serves whoever is at the other end of a connected stream socket, which it owns from here on, as if they had
+  /// connected by themselves.
+  void serve(int socket);
+
+  /// Where it listens (Unlistened: nowhere), with the port that was chosen, the certificate's fingerprint and the
+  /// token.
   const Endpoint& endpoint() const;
 
   void set_rate_limit(std::uint64_t bytes_per_second);
