@@ -10,8 +10,14 @@ foreach(backend ${backends})
     FILES_MATCHING PATTERN "*.hpp")
 endforeach()
 
+set(libraries hypertune hypertune_compiled hypertune_local hypertune_ssh)
+if(TARGET hypertune_transfer)   # hypertune_ssh needs it then
+  list(APPEND libraries hypertune_transfer)
+  set_target_properties(hypertune_transfer PROPERTIES EXCLUDE_FROM_ALL OFF)
+  set(HYPERTUNE_HAS_TRANSFER ON)
+endif()
 set_target_properties(hypertune_compiled hypertune_ssh PROPERTIES EXCLUDE_FROM_ALL OFF)
-install(TARGETS hypertune hypertune_compiled hypertune_local hypertune_ssh EXPORT hypertune
+install(TARGETS ${libraries} EXPORT hypertune
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 install(EXPORT hypertune NAMESPACE hypertune:: FILE hypertuneTargets.cmake DESTINATION ${package_dir}
   COMPONENT development)
@@ -20,12 +26,6 @@ if(TARGET hypertune_yaml)   # in a file of its own: a consumer without yaml-cpp 
   install(TARGETS hypertune_yaml hypertune_yaml_compiled hypertune_cluster EXPORT hypertune_yaml
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
   install(EXPORT hypertune_yaml NAMESPACE hypertune:: FILE hypertuneYamlTargets.cmake DESTINATION ${package_dir}
-    COMPONENT development)
-endif()
-if(TARGET hypertune_transfer)
-  set_target_properties(hypertune_transfer PROPERTIES EXCLUDE_FROM_ALL OFF)
-  install(TARGETS hypertune_transfer EXPORT hypertune_transfer ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
-  install(EXPORT hypertune_transfer NAMESPACE hypertune:: FILE hypertuneTransferTargets.cmake DESTINATION ${package_dir}
     COMPONENT development)
 endif()
 

@@ -112,4 +112,7 @@ if(TARGET hypertune_cluster)
 endif()
 if(TARGET hypertune_transfer)
   target_link_libraries(hypertune_transfer PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+  # Copies of checkpoints go by content; without it they go whole.
+  target_link_libraries(hypertune_ssh PRIVATE hypertune_transfer)
+  target_compile_definitions(hypertune_ssh PRIVATE HYPERTUNE_SSH_TRANSFER)
 endif()

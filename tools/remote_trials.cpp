@@ -116,6 +116,11 @@ ssh::RemoteSetup remote_setup_of(const Sweep& sweep, const std::string& file, co
                   .custom = sweep.executor.custom};
   setup.remote.notice_command = text.notice_command;
   setup.remote.notice_url = text.notice_url;
+  setup.remote.transfer.by_content = text.transfer.by_content;
+  setup.remote.transfer.direct = text.transfer.direct;
+  setup.remote.transfer.network = text.transfer.network;
+  setup.remote.transfer.port = static_cast<std::uint16_t>(text.transfer.port);
+  setup.remote.transfer.rate_limit = text.transfer.rate_limit;
   boost::json::object description;
   description["file"] = file;
   description["text"] = file_text(file);

@@ -129,3 +129,27 @@ TEST_CASE("an executor over a cluster's machines") {
   CHECK(complaint("executor: {type: ssh, cluster: ''}").starts_with("s.yaml:6: 'executor.cluster' is empty"));
   CHECK(complaint("executor: {type: local, cluster: c.yaml}").find("unknown key 'cluster'") != std::string::npos);
 }
+
+TEST_CASE("how checkpoints travel between hosts") {
+  const auto plain = read("executor: {type: ssh, hosts: [a]}\n").ssh->transfer;
+  CHECK(plain.by_content);
+  CHECK_FALSE(plain.direct);
+  CHECK(plain.rate_limit == 0);
+  const auto direct =
+      read(
+          "executor: {type: ssh, hosts: [a], transfer: {direct: true, network: 10.1.0.0/16, port: 7070, "
+          "rate_limit: 50MB}}\n")
+          .ssh->transfer;
+  CHECK(direct.direct);
+  CHECK(direct.network == "10.1.0.0/16");
+  CHECK(direct.port == 7070);
+  CHECK(direct.rate_limit == 50'000'000);
+  const auto wrong = [](const std::string& transfer) {
+    return complaint("executor: {type: ssh, hosts: [a], transfer: " + transfer + "}\n");
+  };
+  CHECK_THAT(wrong("{port: 7070}"), ContainsSubstring("only 'direct: true' uses"));
+  CHECK_THAT(wrong("{direct: true, port: 70000}"), ContainsSubstring("must be 1 to 65535"));
+  CHECK_THAT(wrong("{direct: true, network: here}"), ContainsSubstring("write it as 10.1.0.0/16"));
+  CHECK_THAT(wrong("{direct: true, by_content: false}"), ContainsSubstring("needs 'by_content'"));
+  CHECK_THAT(wrong("{directly: true}"), ContainsSubstring("directly"));
+}

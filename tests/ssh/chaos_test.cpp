@@ -107,7 +107,9 @@ TEST_CASE("an ASHA sweep and a population end as they would undisturbed while ho
 
   const auto pool = hosts.pool(4);
   std::optional<Chaos> chaos(std::in_place, hosts, pool, 7 + Catch::rngSeed());
-  auto options = make(directory.path() / "war", ht::SshExecutor(pool, quick()));
+  auto remote = quick();
+  remote.transfer = {.whole = 0, .direct = make == &pbt};  // by content, though they are small
+  auto options = make(directory.path() / "war", ht::SshExecutor(pool, std::move(remote)));
   options.callbacks.emplace_back(Disturb{&*chaos});
   const auto war = run(std::move(options));
   const int disturbed = chaos->done();

@@ -162,6 +162,7 @@ TEST_CASE("real hosts are killed, cut off, healed and added: an experiment ends 
   Names list(4);
   auto setup = setup_for(*hosts, ht::ssh::HostSource::callback([&list] { return list.list(); }, 0.2));
   setup.remote.patience = {.silence = 1.5, .connect = 20, .first_delay = 0.1, .longest_delay = 0.5, .stable = 60};
+  setup.remote.transfer = {.whole = 0, .direct = make == &pbt};  // by content, though they are small
   setup.ssh.connect_timeout = 2;
   RealChaos chaos(*hosts, list, 4, 11);
   const double begin = clock_now();

@@ -17,7 +17,7 @@ namespace hypertune::detail {
 
 inline constexpr std::string_view ssh_keys[] = {
     "hosts",   "ssh_config", "identity_file",   "user",           "port",       "options", "file_mounts",
-    "workdir", "cache",      "connect_timeout", "notice_command", "notice_url", "cluster"};
+    "workdir", "cache",      "connect_timeout", "notice_command", "notice_url", "cluster", "transfer"};
 
 inline std::string ssh_host_name(const Node& node) {
   const auto name = node.as<std::string>();
@@ -133,6 +133,31 @@ inline void ssh_cluster_from_yaml(const Node& node, SshText& ssh) {
   if (ssh.cluster.empty()) cluster.fail("'{}' is empty: name the cluster's YAML file", cluster.path());
 }
 
+/// transfer: {direct: true, network: 10.1.0.0/16, port: 7070, rate_limit: 50MB}
+inline SshTransferText ssh_transfer_from_yaml(const Node& node) {
+  node.only({"by_content", "direct", "network", "port", "rate_limit"});
+  SshTransferText transfer;
+  if (const auto by_content = node.find("by_content")) transfer.by_content = by_content->as<bool>();
+  if (const auto direct = node.find("direct")) transfer.direct = direct->as<bool>();
+  if (const auto network = node.find("network")) {
+    transfer.network = network->as<std::string>();
+    const auto slash = transfer.network.find('/');
+    if (slash == 0 || slash == std::string::npos || slash + 1 == transfer.network.size() ||
+        transfer.network.find_first_not_of("0123456789abcdefABCDEF.:/") != std::string::npos)
+      network->fail("'{}' is no network: write it as 10.1.0.0/16", transfer.network);
+  }
+  if (const auto port = node.find("port")) {
+    transfer.port = port->as<int>();
+    if (transfer.port < 1 || transfer.port > 65535)
+      port->fail("'{}' must be 1 to 65535, not {}", port->path(), transfer.port);
+  }
+  if (const auto limit = node.find("rate_limit")) transfer.rate_limit = limit->bytes();
+  if (!transfer.direct && (node.has("network") || node.has("port")))
+    node.fail("'{}' has a network or a port, which only 'direct: true' uses", node.path());
+  if (transfer.direct && !transfer.by_content) node.fail("'{}': 'direct' needs 'by_content'", node.path());
+  return transfer;
+}
+
 inline SshText ssh_from_yaml(const Node& node) {
   SshText ssh;
   const char* environment = std::getenv("HYPERTUNE_HOSTS");
@@ -169,6 +194,7 @@ inline SshText ssh_from_yaml(const Node& node) {
   if (const auto cache = node.find("cache")) ssh.cache = cache->as<std::string>();
   if (const auto command = node.find("notice_command")) ssh.notice_command = command->as<std::string>();
   if (const auto url = node.find("notice_url")) ssh.notice_url = url->as<std::string>();
+  if (const auto transfer = node.find("transfer")) ssh.transfer = ssh_transfer_from_yaml(*transfer);
   return ssh;
 }
 

@@ -26,6 +26,14 @@ struct FileMountText {
   std::vector<std::string> exclude;
 };
 
+/// transfer: how checkpoints travel between hosts.
+struct SshTransferText {
+  bool by_content = true, direct = false;
+  std::string network;
+  int port = 0;
+  std::uint64_t rate_limit = 0;  ///< bytes per second of each sender; 0: none
+};
+
 /// Paths of this machine are as written: relative to where the command is called, or else to the file's folder.
 struct SshText {
   // Where the hosts come from: exactly one of these, or else the environment (HYPERTUNE_HOSTS).
@@ -45,6 +53,7 @@ struct SshText {
   std::string workdir;                     ///< on the hosts; empty: ~/hypertune/<name of the experiment>
   std::string cache;                       ///< on the hosts; empty: ~/.cache/hypertune
   std::string notice_command, notice_url;  ///< how a host learns that it will be taken away
+  SshTransferText transfer;
 };
 
 }  // namespace hypertune

@@ -1,5 +1,6 @@
 // An agent that runs the tests' programs: ssh_test_agent DIRECTORY WORKERS
 #include "test_programs.hpp"
+#include "weighty_program.hpp"
 
 #include <hypertune/ssh/agent.hpp>
 
@@ -13,5 +14,10 @@ int main(int argc, char** argv) {
   options.directory = argv[1];
   options.processes.workers = std::atoi(argv[2]);
   options.processes.pin = false;
-  return hypertune::ssh::agent_main(&hypertune::test::program_named, options);
+  return hypertune::ssh::agent_main(
+      [](const std::string& name) {
+        return name.starts_with("weighty ") ? hypertune::test::weighty_program(name)
+                                            : hypertune::test::program_named(name);
+      },
+      options);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/execute/executor.hpp>
+#include <hypertune/ssh/checkpoint_transfer.hpp>
 #include <hypertune/ssh/host_machine.hpp>
 #include <hypertune/ssh/host_pool.hpp>
 
@@ -27,19 +28,24 @@ struct RemoteOptions {
   double notice_interval = 5;
   /// Seconds after a notice for which a trial may go on to the end of its step, to save there.
   double notice_patience = 10;
+  CheckpointTransfer transfer = {};  ///< how checkpoints travel
 };
 
 /// What one host has done so far.
 struct HostAccount {
   std::string name;
   HostState state = HostState::connecting;
-  std::string reason;        ///< why it is not used, if so
-  double seconds = 0;        ///< for which it was there
-  int incarnations = 0;      ///< connections
-  int losses = 0;            ///< of those, how many were lost
-  double cpu = 0;            ///< cores in use when it last said so
-  std::uint64_t memory = 0;  ///< bytes in use, likewise
-  std::vector<double> gpus;  ///< use of each device, likewise: 1 is all of it
+  std::string reason;          ///< why it is not used, if so
+  double seconds = 0;          ///< for which it was there
+  int incarnations = 0;        ///< connections
+  int losses = 0;              ///< of those, how many were lost
+  double cpu = 0;              ///< cores in use when it last said so
+  std::uint64_t memory = 0;    ///< bytes in use, likewise
+  std::vector<double> gpus;    ///< use of each device, likewise: 1 is all of it
+  std::uint64_t sent = 0;      ///< bytes of checkpoints that it sent to the driver
+  std::uint64_t received = 0;  ///< that it got from the driver
+  std::uint64_t direct = 0;    ///< that it got from other hosts
+  std::uint64_t reused = 0;    ///< bytes of these that did not have to move, as they were there in earlier ones
 };
 
 /// Runs each trial as a process on one of the hosts of a pool, by an agent there: see agent_main(). Hosts join and

@@ -24,10 +24,13 @@ namespace hypertune::ssh {
 ///                                              <-  Launch, Continue, Pause, Stop
 ///     Started, Reported, Paused, Finished, …   ->
 ///     LogPiece, Usage, Draining                ->
+///     Serving                                  ->                (other hosts can fetch checkpoints there)
 ///     Offer, Piece…                            ->                (a checkpoint was sealed: a copy for the driver)
 ///                                              <-  Taken         (it is safe, or why not)
 ///     Want                                     ->                (a trial is to go on from a checkpoint not here)
-///                                              <-  Offer, Piece… | Unavailable
+///                                              <-  Offer, Piece… | Source | Unavailable
+///     Fetched                                  ->                (it has come from there)
+///     StreamOpen, StreamPiece…, StreamEnd      <-> StreamOpen, StreamPiece…, StreamEnd
 ///     Heartbeat, Credit                        <-> Heartbeat, Credit
 ///     Refusal                                  ->                (the agent cannot go on, and why)
 ///                                              <-  Shutdown
@@ -36,17 +39,22 @@ namespace hypertune::ssh {
 /// of a stream that it has given up. Before Begin is obeyed the agent holds a lock that every process of an earlier
 /// incarnation would hold as well, so that none of those is left.
 ///
-/// Pieces of checkpoints go when nothing else waits to be sent, and at most `window` bytes are under way: reports never
-/// wait behind more than that. Doubles travel bit by bit.
+/// A checkpoint that is not small does not come in Pieces: an Offer with `by_content` is fetched from who offers it,
+/// and a Source names where a wanted one is fetched, by the protocol of hypertune::transfer. Its connections are the
+/// streams, each of which leads to the CheckpointServer of the other side: nothing listens anywhere for them.
+///
+/// Pieces of checkpoints and of streams go when nothing else waits to be sent, and at most `window` bytes are under
+/// way: reports never wait behind more than that. Doubles travel bit by bit.
 namespace wire {
 
-inline constexpr std::uint32_t version = 2;
+inline constexpr std::uint32_t version = 3;
 
 /// Stands before the agent's first frame, so that what a login shell prints before is told apart.
 inline constexpr std::string_view banner = "\nhypertune-agent\n";
 inline constexpr std::size_t longest_preamble = std::size_t{64} << 10U;
-inline constexpr std::size_t window = std::size_t{1} << 20U;       ///< bytes of Pieces sent and not yet credited
-inline constexpr std::size_t piece_size = std::size_t{64} << 10U;  ///< the longest Piece
+inline constexpr std::size_t window = std::size_t{1} << 20U;       ///< bytes of pieces sent and not yet credited
+inline constexpr std::size_t piece_size = std::size_t{64} << 10U;  ///< the longest piece
+inline constexpr std::size_t most_streams = 256;                   ///< at once, of those that one side has opened
 
 struct Hello {
   std::uint32_t version = wire::version;
@@ -54,6 +62,7 @@ struct Hello {
   std::string machine = {};  ///< architecture, as uname says
   Host host = {};            ///< its name for itself, and what it has
   double clock = 0;          ///< its time, for a hint where clocks are apart; nothing is decided by it
+  bool by_content = false;   ///< it can give and fetch checkpoints by content
 };
 struct Welcome {
   std::uint32_t version = wire::version;
@@ -69,11 +78,18 @@ struct Begin {
   std::string notice_command = {};  ///< polled for a termination notice: exit code 0 is one
   std::string notice_url = {};      ///< polled by HTTP: status 200 is one
   double notice_interval = 5;
+  bool by_content = false;          ///< checkpoints go by content, where they are longer than
+  std::uint64_t whole = 0;          ///< so many bytes
+  std::string token = {};           ///< what proves that a peer belongs to the experiment: a secret
+  std::uint64_t rate_limit = 0;     ///< bytes per second that it may send; 0: none
+  bool direct = false;              ///< other hosts may fetch from it
+  std::string direct_network = {};  ///< the network of the address for that, as "10.1.0.0/16"; empty: that of ssh
+  std::uint64_t direct_port = 0;    ///< 0: any
 };
 struct Heartbeat {
   std::uint64_t number = 0;
 };
-/// The receiver has consumed so many bytes of Pieces.
+/// The receiver has consumed so many bytes of pieces.
 struct Credit {
   std::uint64_t bytes = 0;
 };
@@ -99,13 +115,15 @@ struct CopyFile {
   std::uint64_t size = 0;
   friend bool operator==(const CopyFile&, const CopyFile&) = default;
 };
-/// A sealed checkpoint's content follows in Pieces, file after file. `attempt`: that made it, where an agent offers.
+/// A sealed checkpoint's content follows in Pieces, file after file; or, `by_content`, can be fetched. `attempt`: that
+/// made it, where an agent offers.
 struct Offer {
   std::uint64_t transfer = 0;
   Attempt attempt = 0;
   CheckpointInfo info = {};
   std::string parent = {};
   std::vector<CopyFile> files = {};
+  bool by_content = false;
 };
 struct Piece {
   std::uint64_t transfer = 0;
@@ -121,6 +139,7 @@ struct Want {
   std::uint64_t transfer = 0;
   TrialId trial = 0;
   CheckpointInfo info = {};
+  bool from_driver = false;  ///< other hosts could not give it
 };
 /// Of a wanted one, or one that was offered: it does not come, or not to its end.
 struct Unavailable {
@@ -135,11 +154,40 @@ struct Refusal {
 struct Shutdown {
   bool clean = true;
 };
+/// Where other hosts can fetch checkpoints from this one: an Endpoint's text.
+struct Serving {
+  std::string endpoint = {};
+};
+/// Where a wanted checkpoint is fetched: from one of these hosts, or, where there are none, from the driver.
+struct Source {
+  std::uint64_t transfer = 0;
+  std::string content_id = {};          ///< names its content, where the driver knows; empty otherwise
+  std::vector<std::string> peers = {};  ///< endpoints
+};
+/// A wanted one is here: what it took.
+struct Fetched {
+  std::uint64_t transfer = 0;
+  std::uint64_t moved = 0, reused = 0;  ///< bytes
+  bool direct = false;                  ///< from another host
+};
+/// The agent opens streams of odd numbers, the driver those of even ones.
+struct StreamOpen {
+  std::uint64_t stream = 0;
+};
+struct StreamPiece {
+  std::uint64_t stream = 0;
+  std::string bytes = {};
+};
+/// Nothing more comes, and nothing more is taken.
+struct StreamEnd {
+  std::uint64_t stream = 0;
+};
 
 /// A message's place in this list (from 1) is its type on the wire: append only.
-using Message = std::variant<Hello, Welcome, Begin, Heartbeat, Credit, Launch, Continue, Pause, Stop, Started, Reported,
-                             Paused, Finished, Stopped, Failed, Notice, LogPiece, Usage, Draining, Offer, Piece, Taken,
-                             Want, Unavailable, Refusal, Shutdown>;
+using Message =
+    std::variant<Hello, Welcome, Begin, Heartbeat, Credit, Launch, Continue, Pause, Stop, Started, Reported, Paused,
+                 Finished, Stopped, Failed, Notice, LogPiece, Usage, Draining, Offer, Piece, Taken, Want, Unavailable,
+                 Refusal, Shutdown, Serving, Source, Fetched, StreamOpen, StreamPiece, StreamEnd>;
 
 inline constexpr auto message_types = static_cast<std::uint8_t>(std::variant_size_v<Message>);
 
@@ -161,6 +209,7 @@ class HostWriter : public hypertune::detail::WireWriter {
     put(std::string_view(m.machine));
     put(m.host);
     put(m.clock);
+    put(m.by_content);
   }
   void put(const wire::Welcome& m) {
     put(std::uint64_t{m.version});
@@ -176,6 +225,13 @@ class HostWriter : public hypertune::detail::WireWriter {
     put(std::string_view(m.notice_command));
     put(std::string_view(m.notice_url));
     put(m.notice_interval);
+    put(m.by_content);
+    put(m.whole);
+    put(std::string_view(m.token));
+    put(m.rate_limit);
+    put(m.direct);
+    put(std::string_view(m.direct_network));
+    put(m.direct_port);
   }
   void put(const wire::Heartbeat& m) { put(m.number); }
   void put(const wire::Credit& m) { put(m.bytes); }
@@ -211,6 +267,7 @@ class HostWriter : public hypertune::detail::WireWriter {
       put(std::string_view(file.name));
       put(file.size);
     }
+    put(m.by_content);
   }
   void put(const wire::Piece& m) {
     put(m.transfer);
@@ -224,6 +281,7 @@ class HostWriter : public hypertune::detail::WireWriter {
     put(m.transfer);
     put_signed(m.trial);
     put(m.info);
+    put(m.from_driver);
   }
   void put(const wire::Unavailable& m) {
     put(m.transfer);
@@ -234,6 +292,25 @@ class HostWriter : public hypertune::detail::WireWriter {
     put(m.lasting);
   }
   void put(const wire::Shutdown& m) { put(m.clean); }
+  void put(const wire::Serving& m) { put(std::string_view(m.endpoint)); }
+  void put(const wire::Source& m) {
+    put(m.transfer);
+    put(std::string_view(m.content_id));
+    put(std::uint64_t{m.peers.size()});
+    for (const auto& peer : m.peers) put(std::string_view(peer));
+  }
+  void put(const wire::Fetched& m) {
+    put(m.transfer);
+    put(m.moved);
+    put(m.reused);
+    put(m.direct);
+  }
+  void put(const wire::StreamOpen& m) { put(m.stream); }
+  void put(const wire::StreamPiece& m) {
+    put(m.stream);
+    put(std::string_view(m.bytes));
+  }
+  void put(const wire::StreamEnd& m) { put(m.stream); }
 };
 
 /// Reads what HostWriter wrote; anything else is an Error.
@@ -254,6 +331,7 @@ class HostReader : public hypertune::detail::WireReader {
     m.machine = text();
     get(m.host);
     m.clock = real();
+    m.by_content = flag();
   }
   void get(wire::Welcome& m) {
     m.version = version();
@@ -270,6 +348,14 @@ class HostReader : public hypertune::detail::WireReader {
     m.notice_command = text();
     m.notice_url = text();
     m.notice_interval = interval();
+    m.by_content = flag();
+    m.whole = number();
+    m.token = text();
+    m.rate_limit = number();
+    m.direct = flag();
+    m.direct_network = text();
+    m.direct_port = number();
+    if (m.direct_port > 65535) bad("a port makes no sense");
   }
   void get(wire::Heartbeat& m) { m.number = number(); }
   void get(wire::Credit& m) { m.bytes = number(); }
@@ -308,6 +394,8 @@ class HostReader : public hypertune::detail::WireReader {
       file.name = text();
       file.size = number();
     }
+    m.by_content = flag();
+    if (m.by_content && !m.files.empty()) bad("an offer by content with files");
   }
   void get(wire::Piece& m) {
     m.transfer = number();
@@ -322,6 +410,7 @@ class HostReader : public hypertune::detail::WireReader {
     m.transfer = number();
     m.trial = signed_number();
     m.info = checkpoint_of_trial();
+    m.from_driver = flag();
   }
   void get(wire::Unavailable& m) {
     m.transfer = number();
@@ -332,6 +421,26 @@ class HostReader : public hypertune::detail::WireReader {
     m.lasting = flag();
   }
   void get(wire::Shutdown& m) { m.clean = flag(); }
+  void get(wire::Serving& m) { m.endpoint = text(); }
+  void get(wire::Source& m) {
+    m.transfer = number();
+    m.content_id = text();
+    m.peers.resize(count(1));
+    for (auto& peer : m.peers) peer = text();
+  }
+  void get(wire::Fetched& m) {
+    m.transfer = number();
+    m.moved = number();
+    m.reused = number();
+    m.direct = flag();
+  }
+  void get(wire::StreamOpen& m) { m.stream = number(); }
+  void get(wire::StreamPiece& m) {
+    m.stream = number();
+    m.bytes = text();
+    if (m.bytes.size() > wire::piece_size) bad("a piece of a stream is too long");
+  }
+  void get(wire::StreamEnd& m) { m.stream = number(); }
 
  private:
   std::uint32_t version() {

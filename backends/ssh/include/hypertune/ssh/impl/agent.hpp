@@ -7,6 +7,7 @@
 #include <hypertune/ssh/agent.hpp>
 #include <hypertune/ssh/host_machine.hpp>
 #include <hypertune/ssh/impl/channel.hpp>
+#include <hypertune/ssh/impl/checkpoint_exchange.hpp>
 #include <hypertune/ssh/impl/copies.hpp>
 #include <hypertune/ssh/impl/host_folder.hpp>
 #include <hypertune/ssh/impl/host_usage.hpp>
@@ -23,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <variant>
@@ -56,6 +58,7 @@ class Agent {
     wait_for_notice();
     channel_ = std::make_shared<Channel>(io_, std::move(in), std::move(out), false);
     channel_->send_banner();
+    tunnel_ = std::make_shared<Tunnel>(io_, channel_, false);
     channel_->open({.message = [this](wire::Message message) { receive(std::move(message)); },
                     .heard = [this] { heard_ = steady_now(); },
                     .piece = [this] { return next_piece(); },
@@ -65,8 +68,12 @@ class Agent {
     asio::co_spawn(io_, check_silence(), asio::detached);
     io_.run();
     stopping_ = true;
+    stop_fetches_.request_stop();
     executor_.shutdown();
+    tunnel_->close();
     channel_->close();
+    fetches_.join();
+    if (exchange_) exchange_->stop();
     if (disk_) disk_->join();
     if (helper_) helper_->join();
     if (clean_ && folder_) folder_->remove();
@@ -100,6 +107,7 @@ class Agent {
     hello.host = executor_.hosts().front();
     hello.host.name = system.nodename;
     hello.clock = local::detail::wall_clock();
+    hello.by_content = can_exchange;
     channel_->send(hello);
   }
 
@@ -170,10 +178,19 @@ class Agent {
         asio::post(io_, [this, shared] { tell(std::move(*shared)); });
       };
       executor_.start(std::move(start));
+      if (begin_->by_content) exchange_.emplace(*store_, begin_->token, begin_->rate_limit);
     } catch (const std::exception& e) { return refuse(e.what()); }
     disk_.emplace(1);
     helper_.emplace(1);
     begun_ = true;
+    if (exchange_) tunnel_->accept([this](int socket) { exchange_->serve(socket); });
+    if (exchange_ && begin_->direct) try {
+        channel_->send(
+            wire::Serving{exchange_->listen(begin_->direct_network, static_cast<std::uint16_t>(begin_->direct_port))});
+      } catch (const std::exception& e) {
+        channel_->send(Notice{hypertune::detail::format(
+            "host '{}' gives no checkpoints to other hosts, they go through the driver: {}", host_name_, e.what())});
+      }
     asio::co_spawn(io_, follow_logs(), asio::detached);
     asio::post(*helper_, [this] { look_around(steady_now()); });
     for (auto& message : std::exchange(early_, {})) {
@@ -322,10 +339,61 @@ class Agent {
         [this, run, wanted](std::optional<CheckpointInfo> held, const std::string&) {
           if (run->over) return;
           if (held) return begin(run, std::move(held));
-          const std::uint64_t transfer = next_transfer_++;
-          wanted_[transfer] = run;
-          channel_->send(wire::Want{transfer, run->launch.trial, wanted});
+          want(run, false);
         });
+  }
+  void want(const RunPointer& run, bool from_driver) {
+    const std::uint64_t transfer = next_transfer_++;
+    wanted_[transfer] = run;
+    channel_->send(wire::Want{transfer, run->launch.trial, run->launch.restore[run->candidate], from_driver});
+  }
+  // From another host that has it, or else from the driver.
+  void on(const wire::Source& m) {
+    const auto found = wanted_.find(m.transfer);
+    if (found == wanted_.end()) return;
+    if (!exchange_) fail(Errc::protocol, "a source of checkpoints, without the means to fetch them");
+    struct Outcome {
+      std::optional<FetchReport> report;
+      std::string error;
+    };
+    const auto outcome = std::make_shared<Outcome>();
+    const auto done = [this, outcome, transfer = m.transfer, direct = !m.peers.empty()] {
+      fetched(transfer, direct, outcome->report, outcome->error);
+    };
+    try {
+      fetches_.run([this, outcome, done, m, wanted = found->second->launch.restore[found->second->candidate]] {
+        const auto stop = stop_fetches_.get_token();
+        const auto attempt = [&](const auto& fetch) {
+          try {
+            outcome->report = fetch();
+          } catch (const std::exception& e) { outcome->error = e.what(); }
+        };
+        if (m.peers.empty())
+          attempt([&] { return exchange_->fetch(tunnel_, "the driver", wanted, stop); });
+        else
+          for (const auto& peer : m.peers)
+            if (!outcome->report) attempt([&] { return exchange_->fetch(peer, m.content_id, wanted, stop); });
+        asio::post(io_, done);
+      });
+    } catch (const std::exception& e) { give_up_copy(m.transfer, e.what()); }
+  }
+  void fetched(std::uint64_t transfer, bool direct, const std::optional<FetchReport>& report,
+               const std::string& error) {
+    const auto node = wanted_.extract(transfer);
+    if (!node || left_) return;
+    const auto run = node.mapped();
+    if (report) {
+      if (!report->was_here) cache_->add(report->checkpoint, true);
+      channel_->send(wire::Fetched{transfer, report->bytes_moved, report->bytes_reused, direct});
+      if (!run->over) begin(run, report->checkpoint);
+    } else if (run->over) {
+    } else if (direct) {
+      channel_->send(Notice{hypertune::detail::format("a checkpoint that host '{}' needs comes through the driver: {}",
+                                                      host_name_, error)});
+      want(run, true);
+    } else {
+      refuse_start(run, error);
+    }
   }
   void begin(const RunPointer& run, std::optional<CheckpointInfo> from) {
     Launch launch = run->launch;
@@ -367,6 +435,7 @@ class Agent {
             [this, transfer](std::optional<CheckpointInfo> sealed, const std::string& error) {
               if (!sealed) return give_up_copy(transfer, error);
               cache_->add(*sealed, true);
+              channel_->send(wire::Fetched{transfer, sealed->bytes, 0, false});
               const auto node = wanted_.extract(transfer);
               if (node && !node.mapped()->over) begin(node.mapped(), std::move(sealed));
             });
@@ -375,8 +444,9 @@ class Agent {
   void give_up_copy(std::uint64_t transfer, const std::string& why) {
     arriving_.erase(transfer);
     const auto node = wanted_.extract(transfer);
-    if (!node || node.mapped()->over) return;
-    const auto run = node.mapped();
+    if (node && !node.mapped()->over) refuse_start(node.mapped(), why);
+  }
+  void refuse_start(const RunPointer& run, const std::string& why) {
     Cause cause{
         .blame = Blame::infrastructure,
         .text = hypertune::detail::format("its checkpoint could not be copied to host '{}': {}", host_name_, why)};
@@ -440,7 +510,9 @@ class Agent {
     const bool over = std::holds_alternative<Finished>(message) || std::holds_alternative<Stopped>(message);
     run->log.remove();
     forget(run);
-    if (over) cache_->forget(trial);
+    if (!over) return;
+    cache_->forget(trial);
+    if (exchange_) asio::post(*disk_, [this, trial] { exchange_->drop_partial(trial); });
   }
   void forget(const RunPointer& run) {
     run->over = true;
@@ -456,6 +528,14 @@ class Agent {
 
   void offer(const RunPointer& run, const CheckpointInfo& made) {
     const std::uint64_t transfer = next_transfer_++;
+    if (exchange_ && made.bytes > begin_->whole) {  // the driver fetches it
+      cache_->add(made, false);
+      channel_->send(
+          wire::Offer{.transfer = transfer, .attempt = run->launch.attempt, .info = made, .by_content = true});
+      ++run->copies;
+      offered_[transfer] = {made, run};
+      return;
+    }
     try {
       Sending sending{std::make_unique<OutgoingCopy>(*store_, made, transfer, run->launch.attempt), run};
       cache_->add(made, false);
@@ -466,8 +546,19 @@ class Agent {
       channel_->poke();
     } catch (const std::exception& e) { complain(made, e.what()); }
   }
+  std::optional<wire::Message> next_piece() {
+    streams_next_ = !streams_next_;
+    for (int i = 0; i < 2; ++i, streams_next_ = !streams_next_) {
+      if (streams_next_) {
+        if (auto piece = tunnel_->next_piece()) return std::move(*piece);
+      } else if (auto piece = next_whole()) {
+        return std::move(*piece);
+      }
+    }
+    return std::nullopt;
+  }
   // Copies take turns, so that a large one does not keep the others waiting.
-  std::optional<wire::Piece> next_piece() {
+  std::optional<wire::Piece> next_whole() {
     while (!sending_.empty()) {
       Sending sending = std::move(sending_.front());
       sending_.pop_front();
@@ -502,6 +593,9 @@ class Agent {
                                                     made.trial, made.steps, why)});
   }
 
+  void on(const wire::StreamOpen& m) { tunnel_->on(m); }
+  void on(wire::StreamPiece& m) { tunnel_->on(m); }
+  void on(const wire::StreamEnd& m) { tunnel_->on(m); }
   template <class M>
   void on(const M&) {
     fail(Errc::protocol, "the driver sent a message that only an agent sends");
@@ -572,6 +666,11 @@ class Agent {
   std::map<std::uint64_t, std::shared_ptr<IncomingCopy>> arriving_;
   std::map<std::uint64_t, std::pair<CheckpointInfo, RunPointer>> offered_;
   std::deque<Sending> sending_;
+  std::shared_ptr<Tunnel> tunnel_;
+  std::optional<CheckpointExchange> exchange_;
+  std::stop_source stop_fetches_;
+  JobThreads fetches_;
+  bool streams_next_ = false;
   HostUsage usage_;  // of the helper's thread
   std::atomic<bool> stopping_{false};
   std::optional<asio::thread_pool> disk_, helper_;

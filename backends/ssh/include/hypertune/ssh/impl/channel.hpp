@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -75,8 +76,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
     /// May throw an Error: the channel ends with it.
     std::function<void(wire::Message)> message;
     std::function<void()> heard = [] {};
-    /// The next Piece to send, where there is one.
-    std::function<std::optional<wire::Piece>()> piece = [] { return std::nullopt; };
+    /// The next Piece or StreamPiece to send, where there is one. Of a StreamPiece that comes, who takes it says when
+    /// it is consumed().
+    std::function<std::optional<wire::Message>()> piece = [] { return std::nullopt; };
     /// The stream has ended, and why; once, and not after close().
     std::function<void(const std::string& why)> ended;
   };
@@ -104,6 +106,15 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void send_banner() { waiting_ += wire::banner; }
   /// There may be a Piece to send.
   void poke() { wake_.raise(); }
+  /// So many bytes of pieces are not held any more: the peer may send as many again.
+  void consumed(std::size_t bytes) {
+    consumed_ += bytes;
+    held_ -= std::min(bytes, held_);
+    if (consumed_ >= wire::window / 4 || (consumed_ > 0 && held_ == 0 && !decoder_.partial())) {
+      send(wire::Credit{consumed_});
+      consumed_ = 0;
+    }
+  }
   /// Bytes that the stream has not taken yet.
   std::size_t backlog() const { return waiting_.size() + sending_.size(); }
   bool closed() const { return closed_; }
@@ -170,12 +181,13 @@ class Channel : public std::enable_shared_from_this<Channel> {
           under_way_ -= static_cast<std::size_t>(credit->bytes);
           wake_.raise();
         } else if (auto* piece = std::get_if<wire::Piece>(&message)) {
-          consumed_ += piece->bytes.size();
+          const std::size_t size = piece->bytes.size();
+          hold(size);
           handlers->message(std::move(message));
-          if (consumed_ >= wire::window / 4 || (consumed_ > 0 && !decoder_.partial())) {
-            send(wire::Credit{consumed_});
-            consumed_ = 0;
-          }
+          consumed(size);
+        } else if (const auto* part = std::get_if<wire::StreamPiece>(&message)) {
+          hold(part->bytes.size());
+          handlers->message(std::move(message));
         } else if (!std::holds_alternative<wire::Heartbeat>(message)) {
           handlers->message(std::move(message));
         }
@@ -214,9 +226,15 @@ class Channel : public std::enable_shared_from_this<Channel> {
     const auto handlers = handlers_;
     auto piece = handlers->piece();
     if (!piece) return !waiting_.empty();
-    under_way_ += piece->bytes.size();
-    wire::append(waiting_, std::move(*piece));
+    if (const auto* part = std::get_if<wire::Piece>(&*piece)) under_way_ += part->bytes.size();
+    if (const auto* part = std::get_if<wire::StreamPiece>(&*piece)) under_way_ += part->bytes.size();
+    wire::append(waiting_, *piece);
     return true;
+  }
+  // Whatever the peer does, no more than a window of it is held here.
+  void hold(std::size_t bytes) {
+    held_ += bytes;
+    if (held_ > wire::window) fail(Errc::protocol, "more bytes of checkpoints than were credited");
   }
 
   static asio::awaitable<void> beat_loop(std::shared_ptr<Channel> self) {
@@ -235,7 +253,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   FrameDecoder decoder_{wire::message_types};
   std::shared_ptr<const Handlers> handlers_;
   std::string waiting_, sending_;
-  std::size_t under_way_ = 0, consumed_ = 0;
+  std::size_t under_way_ = 0, consumed_ = 0, held_ = 0;
   double interval_ = 1;
   bool beating_ = false, closing_ = false, closed_ = false;
 };

@@ -155,6 +155,14 @@ class IncomingCopy {
   std::uint64_t left_ = 0;
 };
 
+/// Another checkpoint of the same content, with files of its own.
+inline CheckpointInfo duplicate(LocalCheckpointStore& store, const CheckpointInfo& info) {
+  OutgoingCopy from(store, info, 0, 0);
+  IncomingCopy to(store, from.offer());
+  while (const auto piece = from.next()) to.add(piece->bytes);
+  return to.seal();
+}
+
 /// The sealed checkpoint of this content that `store` has, whatever its name there.
 inline std::optional<CheckpointInfo> find_copy(LocalCheckpointStore& store, const CheckpointInfo& wanted) {
   for (auto& held : store.list(wanted.trial))

@@ -17,6 +17,7 @@
 #include <condition_variable>
 #include <fstream>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <unordered_map>
 #include <variant>
@@ -45,6 +46,9 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   std::vector<HostAccount> accounts();
 
  private:
+  static constexpr int fetches_at_once = 8;      // of one host
+  static constexpr std::size_t most_held = 256;  // checkpoints of a host that are known to be there
+
   // ---- hosts (executor_hosts.hpp) ----
   void begin();
   void look_at_pool();
@@ -82,8 +86,16 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   void on(const LinkPointer&, const ConnectionPointer&, M&);
   template <class E>
   void end(const LinkPointer& link, E& event);
-  std::optional<wire::Piece> next_piece(const ConnectionPointer& connection);
+  std::optional<wire::Message> next_piece(const ConnectionPointer& connection);
+  std::optional<wire::Piece> next_whole(const ConnectionPointer& connection);
   void complete(const LinkPointer& link, const ConnectionPointer& connection, std::uint64_t transfer);
+  void take(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer,
+            const std::optional<CheckpointInfo>& sealed, const std::string& error);
+  void fetch_all();
+  void fetch_next(const LinkPointer& link, const ConnectionPointer& connection);
+  void fetched(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer,
+               const std::optional<FetchReport>& report, const std::string& error);
+  wire::Source source_of(const LinkPointer& link, const wire::Want& wanted) const;
   void send_copy(const LinkPointer& link, const ConnectionPointer& connection, const wire::Want& wanted);
   void emit(Event event);
   void append_log(const wire::LogPiece& piece);
@@ -106,6 +118,10 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   std::string experiment_;
   std::uint64_t epoch_ = 0, serial_ = 0;
   bool log_failed_ = false;
+  std::optional<detail::CheckpointExchange> exchange_;
+  std::string token_;
+  detail::JobThreads fetches_;
+  std::set<TrialId> fetching_;  // of which a checkpoint arrives by content, or is being dropped: one at a time
   std::optional<detail::asio::steady_timer> hope_;  // runs while every host is refused
 
   // Of any thread.

@@ -197,6 +197,7 @@ inline void SshExecutor::State::open(const LinkPointer& link, detail::RemoteProc
   connection->pid = process.pid;
   connection->err.assign(::fcntl(process.err.get(), F_DUPFD_CLOEXEC, 0));
   connection->channel = std::make_shared<detail::Channel>(io_, std::move(process.out), std::move(process.in), true);
+  connection->tunnel = std::make_shared<detail::Tunnel>(io_, connection->channel, true);
   link->connection = connection;
   ++link->account.incarnations;
   const std::weak_ptr<Connection> weak = connection;  // the connection has the channel, which has these
@@ -210,7 +211,7 @@ inline void SshExecutor::State::open(const LinkPointer& link, detail::RemoteProc
                                    const auto here = weak.lock();
                                    if (here && !here->over) link->machine.heard(detail::steady_now());
                                  },
-                             .piece = [this, weak]() -> std::optional<wire::Piece> {
+                             .piece = [this, weak]() -> std::optional<wire::Message> {
                                const auto here = weak.lock();
                                return here && !here->over ? next_piece(here) : std::nullopt;
                              },
@@ -275,6 +276,9 @@ inline void SshExecutor::State::close(const LinkPointer& link, double grace) {
   connection->err.close(ignored);
   connection->arriving.clear();
   connection->sending.clear();
+  connection->offered.clear();
+  connection->stop.request_stop();
+  connection->tunnel->close();
   if (connection->greeted) link->account.seconds += detail::steady_now() - link->up_since;
   detail::asio::post(*pool_threads_, [pid = connection->pid, grace] { detail::end_remote(pid, grace); });
 }
@@ -290,6 +294,15 @@ inline void SshExecutor::State::send_begin(const LinkPointer& link) {
   begin.notice_command = options_.notice_command;
   begin.notice_url = options_.notice_url;
   begin.notice_interval = options_.notice_interval;
+  connection->by_content = connection->by_content && exchange_;
+  begin.by_content = connection->by_content;
+  begin.whole = options_.transfer.whole;
+  if (begin.by_content) begin.token = token_;
+  begin.rate_limit = options_.transfer.rate_limit;
+  begin.direct = options_.transfer.direct && begin.by_content;
+  begin.direct_network = options_.transfer.network;
+  begin.direct_port = options_.transfer.port;
+  if (begin.by_content) connection->tunnel->accept([this](int socket) { exchange_->serve(socket); });
   connection->channel->send(begin);
 }
 
@@ -459,11 +472,17 @@ inline void SshExecutor::State::shutdown() {
   closing_ = true;
   detail::asio::post(io_, [this] { detail::asio::co_spawn(io_, say_goodbye(), detail::asio::detached); });
   thread_.join();
+  for (const auto& link : links_)
+    if (link->connection) link->connection->stop.request_stop();
+  fetches_.join();
+  if (exchange_) exchange_->stop();
   pool_threads_->join();
   io_.restart();
   io_.poll();  // what still waited to be told, and what coroutines hold
   disk_.reset();
   pool_threads_.reset();
+  exchange_.reset();
+  fetching_.clear();
   by_trial_.clear();
   hope_.reset();
   links_.clear();

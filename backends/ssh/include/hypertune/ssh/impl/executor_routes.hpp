@@ -16,6 +16,12 @@ inline void SshExecutor::State::start(ExecutorStart start) {
     store_.emplace(start_.directory);
     experiment_ = id;
     epoch_ = epoch;
+    if (detail::can_exchange && options_.transfer.by_content) try {
+        token_ = detail::CheckpointExchange::new_token();
+        exchange_.emplace(*store_, token_, options_.transfer.rate_limit);
+      } catch (const std::exception& e) {
+        emit(Notice{hypertune::detail::format("checkpoints go whole between hosts: {}", e.what())});
+      }
     for (const auto& link : links_) send_begin(link);
   });
 }
@@ -159,6 +165,7 @@ void SshExecutor::State::on(const LinkPointer& link, const ConnectionPointer& co
     if (connection->greeted) fail(Errc::protocol, "a second Hello");
     wire::require_version(m.version, "agent");
     connection->greeted = true;
+    connection->by_content = m.by_content;
     link->host.total = m.host.total;
     wire::Welcome welcome;
     welcome.host_name = link->spec.name;
@@ -210,6 +217,12 @@ void SshExecutor::State::on(const LinkPointer& link, const ConnectionPointer& co
       connection->channel->send(wire::Taken{m.transfer, "its attempt is over"});
       return;
     }
+    if (m.by_content) {
+      if (!connection->by_content) fail(Errc::protocol, "an offer by content, which was not agreed on");
+      connection->offered.push_back(std::move(m));
+      fetch_next(link, connection);
+      return;
+    }
     const std::uint64_t transfer = m.transfer;
     try {
       auto copy = std::make_shared<detail::IncomingCopy>(*store_, std::move(m));
@@ -236,6 +249,15 @@ void SshExecutor::State::on(const LinkPointer& link, const ConnectionPointer& co
     connection->arriving.erase(m.transfer);
   } else if constexpr (std::same_as<M, wire::Want>) {
     send_copy(link, connection, m);
+  } else if constexpr (std::same_as<M, wire::Serving>) {
+    if (options_.transfer.direct) connection->endpoint = m.endpoint;
+  } else if constexpr (std::same_as<M, wire::Fetched>) {
+    (m.direct ? link->account.direct : link->account.received) += m.moved;
+    link->account.reused += m.reused;
+    settle(*link);
+  } else if constexpr (std::same_as<M, wire::StreamOpen> || std::same_as<M, wire::StreamPiece> ||
+                       std::same_as<M, wire::StreamEnd>) {
+    connection->tunnel->on(m);
   } else {
     fail(Errc::protocol, "the agent sent a message that only a driver sends");
   }
@@ -264,11 +286,28 @@ void SshExecutor::State::end(const LinkPointer& link, E& event) {
     emit(event);
   }
   leave_if_empty(link);
+  if constexpr (!std::same_as<E, Failed>) {
+    if (exchange_ && !std::same_as<E, Paused>)
+      detail::asio::post(*disk_, [this, trial] { exchange_->drop_partial(trial); });
+  }
 }
 
 // ---- Checkpoints ----
 
-inline std::optional<wire::Piece> SshExecutor::State::next_piece(const ConnectionPointer& connection) {
+inline std::optional<wire::Message> SshExecutor::State::next_piece(const ConnectionPointer& connection) {
+  bool& streams = connection->streams_next;
+  streams = !streams;
+  for (int i = 0; i < 2; ++i, streams = !streams) {
+    if (streams) {
+      if (auto piece = connection->tunnel->next_piece()) return std::move(*piece);
+    } else if (auto piece = next_whole(connection)) {
+      return std::move(*piece);
+    }
+  }
+  return std::nullopt;
+}
+
+inline std::optional<wire::Piece> SshExecutor::State::next_whole(const ConnectionPointer& connection) {
   while (!connection->sending.empty()) {
     auto copy = std::move(connection->sending.front());
     connection->sending.pop_front();
@@ -298,30 +337,140 @@ inline void SshExecutor::State::complete(const LinkPointer& link, const Connecti
     } catch (const std::exception& e) { error = e.what(); }
     detail::asio::post(io_, [this, link, connection, copy, sealed, error] {
       if (closing_) return;  // a resumed experiment finds it
-      const auto& offer = copy->offer();
-      const bool counts = !connection->over && route_of(link, offer.info.trial, offer.attempt) != nullptr;
-      if (sealed && !counts) {
-        detail::asio::post(*disk_, [store = *store_, info = *sealed]() mutable {
-          try {
-            store.drop(info);
-          } catch (const std::exception&) {}
-        });
-        return;
+      if (sealed) {
+        link->account.sent += sealed->bytes;
+        settle(*link);
       }
-      if (!counts) return;
-      if (sealed)
-        emit(Checkpointed{offer.info.trial, offer.attempt, *sealed});
-      else
-        emit(Notice{hypertune::detail::format("trial {}: the checkpoint after {} steps is lost: {}", offer.info.trial,
-                                              offer.info.steps, error)});
-      connection->channel->send(wire::Taken{offer.transfer, error});
+      take(link, connection, copy->offer(), sealed, error);
     });
   });
 }
 
+inline void SshExecutor::State::take(const LinkPointer& link, const ConnectionPointer& connection,
+                                     const wire::Offer& offer, const std::optional<CheckpointInfo>& sealed,
+                                     const std::string& error) {
+  const bool counts = !connection->over && route_of(link, offer.info.trial, offer.attempt) != nullptr;
+  if (sealed && !counts) {
+    const bool mine = fetching_.insert(sealed->trial).second;  // its like would be found here before it is gone
+    detail::asio::post(*disk_, [this, store = *store_, info = *sealed, mine]() mutable {
+      try {
+        store.drop(info);
+      } catch (const std::exception&) {}
+      if (mine)
+        detail::asio::post(io_, [this, trial = info.trial] {
+          fetching_.erase(trial);
+          fetch_all();
+        });
+    });
+    return;
+  }
+  if (!counts) return;
+  if (sealed) {
+    connection->holds.push_back({sealed->digest, {}});
+    if (connection->holds.size() > most_held) connection->holds.pop_front();
+    emit(Checkpointed{offer.info.trial, offer.attempt, *sealed});
+  } else {
+    emit(Notice{hypertune::detail::format("trial {}: the checkpoint after {} steps is lost: {}", offer.info.trial,
+                                          offer.info.steps, error)});
+  }
+  connection->channel->send(wire::Taken{offer.transfer, error});
+}
+
+// Begins what can begin of what a host offers by content: a few at once of each, so that none waits for the links of
+// others; of a trial one after the other, as each has much in common with the one before.
+inline void SshExecutor::State::fetch_next(const LinkPointer& link, const ConnectionPointer& connection) {
+  auto& offered = connection->offered;
+  if (closing_) return;
+  for (auto next = offered.begin(); next != offered.end() && connection->fetching < fetches_at_once;) {
+    if (!fetching_.insert(next->info.trial).second) {
+      ++next;
+      continue;
+    }
+    const wire::Offer offer = std::move(*next);
+    next = offered.erase(next);
+    ++connection->fetching;
+    struct Outcome {
+      std::optional<FetchReport> report;
+      std::string error;
+    };
+    const auto outcome = std::make_shared<Outcome>();
+    auto done = [this, link, connection, offer, outcome] {
+      fetched(link, connection, offer, outcome->report, outcome->error);
+    };
+    auto job = [this, offer, outcome, done, name = "host '" + link->spec.name + "'", tunnel = connection->tunnel,
+                stop = connection->stop.get_token(), store = *store_,
+                whose = std::weak_ptr<Connection>(connection)]() mutable {
+      std::optional<CheckpointInfo> here;
+      try {
+        auto report = exchange_->fetch(tunnel, name, offer.info, stop);
+        // Another checkpoint of the same content is a checkpoint of its own: each is dropped by itself.
+        if (report.was_here) report.checkpoint = detail::duplicate(store, report.checkpoint);
+        here = report.checkpoint;
+        outcome->report = std::move(report);
+      } catch (const std::exception& e) { outcome->error = e.what(); }
+      detail::asio::post(io_, std::move(done));  // what it holds goes where it is used
+      // Other hosts need not trust the one that they get it from.
+      if (here && options_.transfer.direct) try {
+          const std::string id = exchange_->content_id(*here, stop);
+          detail::asio::post(io_, [whose = std::move(whose), digest = here->digest, id] {
+            if (const auto holder = whose.lock())
+              for (auto& held : holder->holds)
+                if (held.digest == digest) held.content_id = id;
+          });
+        } catch (const std::exception&) {}  // it has been dropped since, or the run ends
+    };
+    try {
+      fetches_.run(std::move(job));
+    } catch (const std::exception& e) {
+      outcome->error = e.what();
+      detail::asio::post(io_, done);
+    }
+  }
+}
+
+inline void SshExecutor::State::fetch_all() {
+  for (const auto& link : links_)
+    if (link->connection) fetch_next(link, link->connection);
+}
+
+inline void SshExecutor::State::fetched(const LinkPointer& link, const ConnectionPointer& connection,
+                                        const wire::Offer& offer, const std::optional<FetchReport>& report,
+                                        const std::string& error) {
+  --connection->fetching;
+  fetching_.erase(offer.info.trial);
+  if (closing_) return;  // a resumed experiment finds it
+  if (report) {
+    link->account.sent += report->bytes_moved + report->bytes_overhead;
+    link->account.reused += report->bytes_reused;
+    settle(*link);
+  }
+  take(link, connection, offer, report ? std::optional(report->checkpoint) : std::nullopt, error);
+  fetch_all();
+}
+
+// Other hosts that have it, where these may be asked.
+inline wire::Source SshExecutor::State::source_of(const LinkPointer& link, const wire::Want& wanted) const {
+  wire::Source source{.transfer = wanted.transfer};
+  for (const auto& other : links_) {
+    if (other == link || !other->connection || !other->machine.up() || other->connection->endpoint.empty()) continue;
+    for (const auto& held : other->connection->holds) {
+      if (held.digest != wanted.info.digest) continue;
+      source.peers.push_back(other->connection->endpoint);
+      if (!held.content_id.empty()) source.content_id = held.content_id;
+      break;
+    }
+  }
+  return source;
+}
+
 inline void SshExecutor::State::send_copy(const LinkPointer& link, const ConnectionPointer& connection,
                                           const wire::Want& wanted) {
-  detail::asio::post(*disk_, [this, link, connection, wanted] {
+  const bool by_content = connection->by_content && wanted.info.bytes > options_.transfer.whole;
+  if (by_content && !wanted.from_driver) {
+    const auto source = source_of(link, wanted);
+    if (!source.peers.empty()) return connection->channel->send(source);
+  }
+  detail::asio::post(*disk_, [this, link, connection, wanted, by_content] {
     std::string error;
     bool corrupt = false;
     try {
@@ -335,9 +484,10 @@ inline void SshExecutor::State::send_copy(const LinkPointer& link, const Connect
         } catch (const std::exception&) {}
       }
     } catch (const std::exception& e) { error = e.what(); }
-    detail::asio::post(io_, [this, link, connection, wanted, error, corrupt] {
+    detail::asio::post(io_, [this, link, connection, wanted, by_content, error, corrupt] {
       if (connection->over || closing_) return;
       std::string why = error;
+      if (why.empty() && by_content) return connection->channel->send(wire::Source{.transfer = wanted.transfer});
       if (why.empty()) {
         try {
           auto copy = std::make_unique<detail::OutgoingCopy>(*store_, wanted.info, wanted.transfer, 0);

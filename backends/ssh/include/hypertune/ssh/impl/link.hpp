@@ -4,6 +4,7 @@
 #include <hypertune/checkpoint/checkpoint.hpp>
 #include <hypertune/ssh/executor.hpp>
 #include <hypertune/ssh/impl/channel.hpp>
+#include <hypertune/ssh/impl/checkpoint_exchange.hpp>
 #include <hypertune/ssh/impl/copies.hpp>
 #include <hypertune/ssh/impl/remote_process.hpp>
 
@@ -36,6 +37,17 @@ struct Connection {
   bool over = false;  // given up: nothing of it counts
   std::map<std::uint64_t, std::shared_ptr<IncomingCopy>> arriving;
   std::deque<std::unique_ptr<OutgoingCopy>> sending;
+  bool by_content = false;  // both sides can
+  std::shared_ptr<Tunnel> tunnel;
+  std::stop_source stop;            // of its fetches
+  std::deque<wire::Offer> offered;  // what is to be fetched from it
+  int fetching = 0;
+  std::string endpoint;  // where other hosts can fetch from it
+  struct Holding {
+    std::string digest, content_id;  // the second only where it has been computed
+  };
+  std::deque<Holding> holds;  // the latest checkpoints that it made
+  bool streams_next = false;  // whose turn it is to send a piece
 };
 
 /// An attempt on a host.

@@ -1,0 +1,222 @@
+// Checkpoints between hosts and driver by content: what moves, what is cut off, what is damaged, and from host to host.
+#include "agent/weighty_program.hpp"
+#include "agents.hpp"
+#include "shared_executor.hpp"
+#include "support/executor_conformance.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <thread>
+
+using namespace hypertune;
+using namespace hypertune::test;
+
+namespace {
+
+ssh::RemoteOptions options_for(std::uint64_t bytes) {
+  ssh::RemoteOptions options;
+  options.program = fmt::format("weighty {}", bytes);
+  options.patience = {.silence = 2.5, .connect = 20, .first_delay = 0.1, .longest_delay = 0.5, .stable = 60};
+  return options;
+}
+
+ssh::HostAccount total(const SshExecutor& executor) {
+  ssh::HostAccount sum;
+  for (const auto& host : executor.accounts()) {
+    sum.sent += host.sent;
+    sum.received += host.received;
+    sum.direct += host.direct;
+    sum.reused += host.reused;
+  }
+  return sum;
+}
+
+/// A plan that lasts, and one that may fail.
+Plan lingering(int at) {
+  Plan plan{.steps = 1000};
+  plan.linger_at = at;
+  return plan;
+}
+Plan failing(int steps) {
+  Plan plan{.steps = steps};
+  plan.throw_at = 100000;  // never, but not "ordinary": its host may be lost
+  return plan;
+}
+
+/// The folders of checkpoints that are arriving below `root`.
+std::vector<std::filesystem::path> arriving(const std::filesystem::path& root) {
+  std::vector<std::filesystem::path> found;
+  std::error_code error;
+  for (std::filesystem::recursive_directory_iterator at(root, error), end; !error && at != end; at.increment(error))
+    if (at->path().filename().string().starts_with(".incoming-")) found.push_back(at->path());
+  return found;
+}
+/// Whether a part of one has arrived below `root`.
+bool part_arrived(const std::filesystem::path& root) {
+  for (const auto& folder : arriving(root)) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(folder / "progress", error);
+    if (!error && size > 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("trials whose checkpoints all travel by content keep the laws of executors") {
+  const Hosts hosts;
+  ExecutorTraits traits{.many = 60, .shutdowns = 3};
+  traits.damage_copies = [&](const CheckpointInfo& info) {
+    for (const auto& folder : hosts.stores()) {
+      LocalCheckpointStore store(folder);
+      for (const auto& held : store.list(info.trial))
+        if (held.digest == info.digest) test::detail::damage(store, held);
+    }
+  };
+  const bool direct = GENERATE(false, true);
+  const auto make = [&](Form form) {
+    ssh::RemoteOptions options;
+    options.program = form == Form::coroutine ? "coroutine" : form == Form::object ? "object" : "reusable";
+    options.transfer.whole = 0;
+    options.transfer.direct = direct;
+    return SshExecutor(hosts.pool(2), options);
+  };
+  executor_conformance(make, traits);
+}
+
+TEST_CASE("of a checkpoint of which a tenth has changed, about a tenth moves") {
+  constexpr std::uint64_t size = 8'000'000;
+  const Hosts hosts(1);
+  SharedExecutor<SshExecutor> executor(hosts.pool(1), options_for(size));
+  const auto ssh = executor.get();
+  ScriptedTuner tuner(executor, planned_program(Form::object));
+  tuner.decide = [&](const ScriptedTrial&) { return Answer{.save = true}; };
+  tuner.add({.steps = 6});
+  tuner.run();
+  REQUIRE(tuner[0].sealed.size() >= 5);
+  const auto sum = total(*ssh);
+  const auto copies = tuner[0].sealed.size();
+  INFO(copies << " copies of " << size << " bytes: " << sum.sent << " moved, " << sum.reused << " reused");
+  CHECK(sum.sent >= size);
+  CHECK(sum.sent < size + (copies - 1) * size / 4);
+  CHECK(sum.sent + sum.reused >= copies * size);
+  for (const auto& info : tuner[0].sealed) CHECK_NOTHROW(tuner.store().open(info));
+  CHECK(arriving(tuner.directory()).empty());
+  tuner.shutdown();
+  tuner.check();
+}
+
+TEST_CASE("a copy to a host that is cut off goes on where it ended") {
+  constexpr std::uint64_t size = 4'000'000;
+  const Hosts hosts(1);
+  auto pool = hosts.pool(1);
+  auto options = options_for(size);
+  options.transfer.rate_limit = 800'000;  // the driver needs five seconds
+  SharedExecutor<SshExecutor> executor(pool, options);
+  const auto ssh = executor.get();
+  ScriptedTuner tuner(executor, planned_program(Form::object));
+  tuner.attempts = 5;
+  tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.steps == 1 && t.sealed.empty()}; };
+  tuner.add(failing(1000000));
+  tuner.run([&] { return !tuner[0].sealed.empty(); });
+  // What its agent has is gone, and then it is killed in the middle of the copy that it fetches.
+  const auto host = hosts.folder() / "a";
+  for (const auto& folder : hosts.stores()) {
+    LocalCheckpointStore store(folder);
+    for (const auto& held : store.list(0)) store.drop(held);
+    for (const auto& entry : std::filesystem::directory_iterator(folder / "trials/0/checkpoints"))
+      if (entry.path().filename() == ".chunks") std::filesystem::remove_all(entry.path());
+  }
+  std::jthread killer([&] {
+    REQUIRE(hosts.kill("a"));
+    REQUIRE(eventually([&] { return part_arrived(host); }, 60));
+    REQUIRE(hosts.kill("a"));
+  });
+  tuner.run([&] { return tuner[0].causes.size() >= 2 && tuner[0].starts.size() >= 2 && !tuner[0].reports.empty(); });
+  killer.join();
+  tuner.run([&] { return total(*ssh).received > 0; });
+  const auto sum = total(*ssh);
+  INFO(sum.received << " of " << size << " bytes moved by the second attempt");
+  CHECK(sum.received < size);
+  CHECK(tuner[0].starts.back() == tuner[0].sealed.front().steps);
+  tuner.stop(0);
+  tuner.run();
+}
+
+TEST_CASE("a copy from a host that is killed in the middle of it does not count, and nothing of it stays") {
+  constexpr std::uint64_t size = 4'000'000;
+  const Hosts hosts(1);
+  auto options = options_for(size);
+  options.transfer.rate_limit = 800'000;
+  SharedExecutor<SshExecutor> executor(hosts.pool(2), options);
+  ScriptedTuner tuner(executor, planned_program(Form::object));
+  tuner.attempts = 5;
+  tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.steps == 1}; };
+  tuner.add(failing(3));
+  std::jthread killer([&] {
+    REQUIRE(eventually([&] { return part_arrived(tuner.directory()); }, 60));
+    REQUIRE(hosts.kill("a"));
+  });
+  tuner.run([&] { return tuner[0].causes.size() == 1; });
+  killer.join();
+  CHECK(tuner[0].sealed.empty());
+  tuner.run();
+  CHECK(tuner[0].finished == 1);
+  REQUIRE(tuner[0].starts.size() == 2);
+  CHECK(tuner[0].starts[1] == 0);
+  REQUIRE(tuner[0].sealed.size() == 1);
+  CHECK_NOTHROW(tuner.store().open(tuner[0].sealed.front()));
+  CHECK(eventually([&] { return arriving(tuner.directory()).empty(); }));
+}
+
+TEST_CASE("a checkpoint that another host has comes from there, and through the driver where it is damaged") {
+  constexpr std::uint64_t size = 4'000'000;
+  const bool damaged = GENERATE(false, true);
+  const bool direct = GENERATE(true, false);
+  INFO("damaged " << damaged << ", direct " << direct);
+  const Hosts hosts(1);
+  auto options = options_for(size);
+  options.transfer.direct = direct;
+  SharedExecutor<SshExecutor> executor(hosts.pool(2), options);
+  const auto ssh = executor.get();
+  ScriptedTuner tuner(executor, planned_program(Form::object));
+  tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.id == 0 && t.steps == 2}; };
+  std::vector<CheckpointInfo> taken;
+  tuner.before_launch = [&](ScriptedTrial& t) {
+    if (t.id == 1) t.sealed = taken;
+  };
+  tuner.add(lingering(3));
+  tuner.run([&] { return tuner[0].reports.size() == 3 && !tuner[0].sealed.empty(); });
+  taken = tuner[0].sealed;
+  if (damaged)
+    for (const auto& folder : hosts.stores()) {
+      LocalCheckpointStore store(folder);
+      for (const auto& held : store.list(0)) {
+        std::fstream file(store.folder(held) / "weights", std::ios::in | std::ios::out | std::ios::binary);
+        file.seekp(size / 2);
+        file << "damaged";
+      }
+    }
+  tuner.add({.steps = 5});
+  tuner.run([&] { return tuner[1].finished == 1; });
+  CHECK(tuner[1].starts == std::vector<int>{2});
+  const auto sum = total(*ssh);
+  INFO(sum.direct << " bytes direct, " << sum.received << " from the driver");
+  if (direct && !damaged) {
+    CHECK(sum.direct >= size);
+    CHECK(sum.received == 0);
+  } else {
+    CHECK(sum.direct == 0);
+    CHECK(sum.received > 0);
+    if (!direct) CHECK(sum.received >= size);
+  }
+  tuner.stop(0);
+  tuner.run();
+  tuner.shutdown();
+  // No secret is in an argument, no port is left open.
+  CHECK(eventually([&] { return hosts.all().empty(); }));
+}
