@@ -715,6 +715,25 @@ TEST_CASE("a parked run goes on where it is held, or leaves it for another host 
   }
 }
 
+TEST_CASE("a host that is lost while a trial pauses there: the trial has paused if its state was saved") {
+  Bench bench({.samples = 1, .checkpoint = {.every = 1}}, {host("a"), host("b")});
+  bench.script().on_report = [](const ht::Progress& p) { return p.steps == 2 ? Decision::pause : Decision::go_on; };
+  bench.script().choose_next = [](const ht::Pool& pool) {
+    return pool.more_trials ? Choice::start_new() : Choice::wait();
+  };
+  bench.fill().report(0, 1);
+  bench.checkpoint(0, 1);
+  bench.report(0, 1);
+  const bool saved = GENERATE(false, true);
+  if (saved) bench.checkpoint(0, 2);
+  bench.send(ht::HostLost{0, "it was unplugged", false});
+  bench.fail(0, 0, ht::Blame::infrastructure);
+  CHECK(bench.records<record::TrialPaused>().size() == (saved ? 1 : 0));
+  CHECK(bench.records<record::AttemptFailed>().size() == (saved ? 0 : 1));
+  CHECK(bench.commands<ht::Launch>().size() == (saved ? 0 : 1));
+  if (!saved) CHECK(bench.send(ht::Started{0, 1, 1}).report(0, 1, 1).commands<ht::Pause>().size() == 1);
+}
+
 TEST_CASE("a checkpoint that is lost is offered no more") {
   Bench bench({.samples = 1, .failures = {.max = 5}, .checkpoint = {.every = 1}});
   bench.fill().report(0);

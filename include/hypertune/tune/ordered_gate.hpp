@@ -34,6 +34,13 @@ class OrderedGate {
     order_.insert({round_ + 1, trial});
   }
 
+  /// What has just become of the trial counts as its pause, which was due: it takes no other turn.
+  void paused(TrialId trial) {
+    if (away_ != trial) return;
+    away_.reset();
+    leave(trial);
+  }
+
   void offer(Event event) {
     const auto found = turns_.find(trial_of(event));
     if (found == turns_.end()) {

@@ -610,6 +610,15 @@ void BasicController<Lazy>::on(const Failed& e, Outcome& out) {
     end_stopped(e.trial, run, out);
     return;
   }
+  // All that its pause asked for was done when its host went: only the word of it is lost.
+  if (run.phase == Phase::pausing && e.cause.blame != Blame::user && e.cause.retry) {
+    const auto saved = state_.restorable(e.trial);
+    if (!saved.empty() && saved.front().steps == state_.trials()[e.trial].steps) {
+      commit(record::TrialPaused{e.trial}, out);
+      drop_superfluous(out);
+      return;
+    }
+  }
   // What a lost host takes with it is not the trial's doing, and cannot be its end.
   const bool counts =
       e.cause.blame == Blame::user || (e.cause.blame == Blame::infrastructure && !state_.on_lost_host(e.trial));

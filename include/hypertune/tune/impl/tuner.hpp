@@ -145,6 +145,9 @@ void BasicTuner<Lazy>::State::carry_out(Outcome& out, Seconds now) {
   if (options_.executor.elastic())
     for (const auto& what : out.records)
       if (const auto* ended = std::get_if<record::TrialEnded>(&what)) options_.executor.settled(ended->trial);
+  if (gate_)
+    for (const auto& what : out.records)
+      if (const auto* paused = std::get_if<record::TrialPaused>(&what)) gate_->paused(paused->trial);
   experiment_->write(out, now);
   // Moved out first: a command may raise events at once, which wait in the inbox, but never change this list.
   for (auto& command : out.commands) {
