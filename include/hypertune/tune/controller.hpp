@@ -240,3 +240,5 @@ class BasicController {
 }  // namespace hypertune
 
 #include <hypertune/tune/impl/controller.hpp>
+#include <hypertune/tune/impl/controller_events.hpp>
+#include <hypertune/tune/impl/controller_slots.hpp>

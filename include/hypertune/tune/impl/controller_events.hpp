@@ -1,0 +1,310 @@
+// Controller: how events become records and commands, and how trials and the experiment end.
+#pragma once
+
+#include <hypertune/detail/format.hpp>
+#include <hypertune/tune/controller.hpp>
+
+namespace hypertune {
+
+template <class Lazy>
+void BasicController<Lazy>::on(const Started& e, Outcome& out) {
+  if (auto* run = live(e.trial, e.attempt)) {
+    run->next_step = e.next_step;
+    unpin(*run);
+    drop_superfluous(out);  // what was held back for the restore alone
+  }
+}
+
+template <class Lazy>
+void BasicController<Lazy>::on(Reported& e, Outcome& out) {
+  auto* run = live(e.trial, e.attempt);
+  if (run == nullptr) return;
+  const int step = e.report.step.value_or(run->next_step);
+  run->next_step = step + 1;
+  run->since = now_;
+  unpin(*run);
+  if (step >= state_.trials()[e.trial].steps && run->phase != Phase::stopping)
+    commit(record::TrialReported{e.trial, e.attempt, step, std::move(e.report.metrics)}, out);
+  if (e.checkpoint) keep(*e.checkpoint, out);
+  if (!ending_ && state_.ending()) end_experiment(*state_.ending(), out);
+  answer(e.trial, *run, step, out);
+}
+
+template <class Lazy>
+void BasicController<Lazy>::answer(TrialId trial, LiveTrial& run, int step, Outcome& out) {
+  if (run.phase != Phase::running) return;  // it has been told to stop already
+  const auto& entry = state_.trials()[trial];
+  const Attempt attempt = entry.attempts - 1;
+  if (interrupted_) {
+    stop_run(trial, run, Phase::suspending, TrialState::stopped, "interrupted", true, out);
+    return;
+  }
+  // A repeated report of the last step gets the answer that was owed; of an earlier one, the answer was to go on.
+  const Decision decision = step + 1 == entry.steps ? entry.owed : Decision::go_on;
+  const bool best_so_far = state_.best() == trial && state_.best_steps() == step + 1;
+  switch (decision) {
+    case Decision::go_on: {
+      const bool save = rules_.checkpoint.every > 0 && (rules_.checkpoint.due(step + 1) || best_so_far);
+      out.commands.push_back(Continue{trial, attempt, save});
+      break;
+    }
+    case Decision::pause:
+      run.phase = Phase::pausing;
+      out.commands.push_back(Pause{trial, attempt, rules_.checkpoint.every > 0 || state_.takes_over()});
+      break;
+    case Decision::stop:
+      stop_run(trial, run, Phase::stopping, TrialState::stopped,
+               state_.last_reason().empty() ? "scheduler" : state_.last_reason(), save_at_end(), out);
+      break;
+    case Decision::complete:
+      run.at_limit = true;
+      stop_run(trial, run, Phase::stopping, TrialState::completed, "", save_at_end(), out);
+      break;
+  }
+}
+
+template <class Lazy>
+void BasicController<Lazy>::stop_run(TrialId trial, LiveTrial& run, Phase phase, TrialState end, std::string reason,
+                                     bool save, Outcome& out) {
+  run.phase = phase;
+  run.end = end;
+  run.at_limit = run.at_limit && end == TrialState::completed;
+  run.reason = std::move(reason);
+  out.commands.push_back(Stop{trial, state_.trials()[trial].attempts - 1, save});
+}
+
+template <class Lazy>
+void BasicController<Lazy>::on(const Checkpointed& e, Outcome& out) {
+  if (state_.trials().contains(e.trial) && state_.trials()[e.trial].attempts == e.attempt + 1) keep(e.checkpoint, out);
+}
+
+template <class Lazy>
+void BasicController<Lazy>::on(const CheckpointLost& e, Outcome& out) {
+  if (!state_.trials().contains(e.trial)) return;
+  out.notices.push_back(detail::format("trial {}: checkpoint {} cannot be used ({}); trying the one before it", e.trial,
+                                       e.checkpoint.name, e.why));
+  drop(e.checkpoint, e.why, out);
+}
+
+template <class Lazy>
+void BasicController<Lazy>::on(const Paused& e, Outcome& out) {
+  if (live(e.trial, e.attempt) == nullptr) return;
+  const LiveTrial run = leave(e.trial);
+  if (run.phase == Phase::stopping) {  // the Stop came too late for the run, which may be held
+    if (e.parked) out.commands.push_back(Stop{e.trial, e.attempt, false});
+    end_stopped(e.trial, run, out);
+    return;
+  }
+  commit(record::TrialPaused{e.trial}, out);
+  drop_superfluous(out);  // what was held back for its last pause
+  state_.set_parked(e.trial, e.parked);
+}
+
+template <class Lazy>
+void BasicController<Lazy>::on(const Finished& e, Outcome& out) {
+  if (live(e.trial, e.attempt) == nullptr) return;
+  leave(e.trial);
+  if (state_.trials()[e.trial].judged) {
+    end_trial(e.trial, TrialState::completed, std::nullopt, out);
+  } else {
+    std::string names;
+    for (const auto& objective : state_.objectives()) names += (names.empty() ? "'" : "', '") + objective.metric;
+    end_trial(e.trial, TrialState::failed, Cause{.text = "ended without a report of " + names + "'", .retry = false},
+              out);
+  }
+}
+
+template <class Lazy>
+void BasicController<Lazy>::on(const Stopped& e, Outcome& out) {
+  if (live(e.trial, e.attempt) == nullptr) return;
+  const LiveTrial run = leave(e.trial);
+  if (run.phase == Phase::stopping) {
+    end_stopped(e.trial, run, out);
+    return;
+  }
+  // Interrupted, or taken away by the executor: it goes on from its last checkpoint when there is room again.
+  commit(record::AttemptFailed{e.trial, e.attempt, Cause{.blame = Blame::preemption, .text = "interrupted"}, true},
+         out);
+  if (!interrupted_) pending_.push_front(e.trial);
+}
+
+template <class Lazy>
+void BasicController<Lazy>::on(const Failed& e, Outcome& out) {
+  if (live(e.trial, e.attempt) == nullptr) return;
+  const LiveTrial run = leave(e.trial);
+  if (e.cause.exclude_host && !run.slot.host_name.empty()) {
+    excluded_.insert(run.slot.host_name);
+    out.notices.push_back(detail::format("host {} is not used any more: {}", run.slot.host_name, e.cause.text));
+  }
+  if (run.phase == Phase::stopping) {  // it was to end anyway
+    end_stopped(e.trial, run, out);
+    return;
+  }
+  // All that its pause asked for was done when its host went: only the word of it is lost.
+  if (run.phase == Phase::pausing && e.cause.blame != Blame::user && e.cause.retry) {
+    const auto saved = state_.restorable(e.trial);
+    if (!saved.empty() && saved.front().steps == state_.trials()[e.trial].steps) {
+      commit(record::TrialPaused{e.trial}, out);
+      drop_superfluous(out);
+      return;
+    }
+  }
+  // What a lost host takes with it is not the trial's doing, and cannot be its end.
+  const bool counts =
+      e.cause.blame == Blame::user || (e.cause.blame == Blame::infrastructure && !state_.on_lost_host(e.trial));
+  const bool retry = e.cause.retry && (!counts || state_.trials()[e.trial].failures < rules_.failures.max);
+  commit(record::AttemptFailed{e.trial, e.attempt, e.cause, retry}, out);
+  if (!retry)
+    end_trial(e.trial, TrialState::failed, e.cause, out);
+  else if (!interrupted_)
+    pending_.push_front(e.trial);
+}
+
+// What the record says already (an executor that tells it again after a restart) is not said twice.
+template <class Lazy>
+void BasicController<Lazy>::on(const HostGained& e, Outcome& out) {
+  const auto host = static_cast<std::size_t>(e.host);
+  const bool joins = e.what && host == placement_.size();
+  if (joins) placement_.add_host(*e.what);
+  if (e.host < 0 || host >= placement_.size()) return;
+  const bool news = joins || placement_.gone(e.host) || (e.what && !gained_.contains(e.host));
+  if (e.what && !joins) placement_.describe_host(e.host, e.what->total);
+  if (placement_.gone(e.host)) placement_.restore_host(e.host);
+  if (e.what) gained_.insert(e.host);
+  if (news) commit(record::HostGained{placement_.host_name(e.host)}, out);
+}
+
+template <class Lazy>
+void BasicController<Lazy>::on(const HostLost& e, Outcome& out) {
+  if (e.host < 0 || static_cast<std::size_t>(e.host) >= placement_.size()) return;
+  const bool known = placement_.gone(e.host);
+  placement_.remove_host(e.host, e.for_good, e.why);
+  if (!known) commit(record::HostLost{placement_.host_name(e.host), e.why}, out);
+}
+
+// ---- Ends
+// --------------------------------------------------------------------------------------------------------------
+
+// The end that a run was told to come to.
+template <class Lazy>
+void BasicController<Lazy>::end_stopped(TrialId trial, const LiveTrial& run, Outcome& out) {
+  const bool completed = run.end == TrialState::completed;
+  std::optional<Cause> cause;
+  if (!completed) cause = Cause{.text = run.reason, .retry = false};
+  end_trial(trial, run.end, std::move(cause), out, completed && run.at_limit);
+}
+
+template <class Lazy>
+void BasicController<Lazy>::end_trial(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out,
+                                      bool at_limit) {
+  const auto& entry = state_.trials()[trial];
+  if (entry.state == TrialState::paused && entry.parked)
+    out.commands.push_back(Stop{trial, entry.attempts - 1, false});  // the executor need not keep the run
+  commit(record::TrialEnded{trial, state, std::move(cause), at_limit}, out);
+  drop_superfluous(out);
+  const int limit = rules_.failures.max_trials;
+  if (!ending_ && state == TrialState::failed && limit > 0 && state_.trials().counts()[TrialState::failed] > limit)
+    end_experiment(detail::format("more than {} trials failed", limit), out);
+}
+
+template <class Lazy>
+void BasicController<Lazy>::end_experiment(const std::string& why, Outcome& out) {
+  ending_ = why;
+  for (const TrialId trial : live_ids()) {
+    auto& run = live_.at(trial);
+    if (run.phase == Phase::stopping) continue;
+    stop_run(trial, run, Phase::stopping, TrialState::stopped, why, save_at_end(), out);
+  }
+  for (TrialId trial = 0; trial < state_.trials().size(); ++trial) {
+    const TrialState state = state_.trials()[trial].state;
+    if (state == TrialState::paused || state == TrialState::pending)
+      end_trial(trial, TrialState::stopped, Cause{.text = why, .retry = false}, out);
+  }
+  pending_.clear();
+}
+
+template <class Lazy>
+void BasicController<Lazy>::interrupt_now(Seconds now, Outcome& out) {
+  now_ = now;
+  interrupted_ = true;
+  for (const TrialId trial : live_ids()) {
+    auto& run = live_.at(trial);
+    if (run.phase == Phase::running || run.phase == Phase::pausing)
+      stop_run(trial, run, Phase::suspending, TrialState::stopped, "interrupted", true, out);
+  }
+  fill(now, out);
+}
+
+template <class Lazy>
+void BasicController<Lazy>::abandon(Seconds now, Outcome& out) {
+  now_ = now;
+  interrupted_ = true;
+  for (const TrialId trial : live_ids()) on(Stopped{trial, attempt(trial)}, out);
+  fill(now, out);
+}
+
+template <class Lazy>
+bool BasicController<Lazy>::is_leaving(TrialId trial) const {
+  const auto found = live_.find(trial);
+  return found != live_.end() && found->second.phase != Phase::running;
+}
+
+template <class Lazy>
+LiveTrial BasicController<Lazy>::leave(TrialId trial) {
+  auto node = live_.extract(trial);
+  LiveTrial run = std::move(node.mapped());
+  placement_.release(run.slot);
+  unpin(run);
+  return run;
+}
+
+template <class Lazy>
+std::vector<TrialId> BasicController<Lazy>::live_ids() const {
+  std::vector<TrialId> ids;
+  for (const auto& [trial, run] : live_) ids.push_back(trial);
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+// ---- Checkpoints
+// -------------------------------------------------------------------------------------------------------
+
+template <class Lazy>
+void BasicController<Lazy>::keep(const CheckpointInfo& checkpoint, Outcome& out) {
+  commit(record::TrialCheckpointed{checkpoint.trial, checkpoint}, out);
+  drop_superfluous(out);
+}
+
+// What the retention lets go is recorded now and deleted when the record is durable.
+template <class Lazy>
+void BasicController<Lazy>::drop_superfluous(Outcome& out) {
+  for (const auto& checkpoint : retention_.take_dropped()) {
+    const auto held = state_.checkpoints(checkpoint.trial);
+    if (std::any_of(held.begin(), held.end(), [&](const auto& c) { return c.name == checkpoint.name; }))
+      drop(checkpoint, "retention", out);
+  }
+}
+
+template <class Lazy>
+void BasicController<Lazy>::drop(const CheckpointInfo& checkpoint, const std::string& why, Outcome& out) {
+  commit(record::CheckpointDropped{checkpoint.trial, checkpoint, why}, out);
+}
+
+template <class Lazy>
+void BasicController<Lazy>::unpin(LiveTrial& run) {
+  for (const auto& checkpoint : run.restoring) retention_.unpin(checkpoint);
+  run.restoring.clear();
+}
+
+template <class Lazy>
+std::string BasicController<Lazy>::why_pending(TrialId trial) const {
+  const auto& entry = state_.trials()[trial];
+  if (entry.state == TrialState::paused) return "paused by the scheduler: it waits to be chosen";
+  if (entry.state != TrialState::pending) return "";
+  if (interrupted_) return "the experiment was interrupted: resume it";
+  if (rules_.concurrency > 0 && live_.size() >= static_cast<std::size_t>(rules_.concurrency))
+    return detail::format("waits for a running trial to leave: concurrency is {}", rules_.concurrency);
+  return placement_.why_not(needs(trial), excluded_);
+}
+
+}  // namespace hypertune

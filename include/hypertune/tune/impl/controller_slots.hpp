@@ -1,0 +1,250 @@
+// Controller: which trial gets a free slot.
+#pragma once
+
+#include <hypertune/detail/format.hpp>
+#include <hypertune/tune/controller.hpp>
+
+namespace hypertune {
+
+template <class Lazy>
+void BasicController<Lazy>::fill(Seconds now, Outcome& out) {
+  now_ = now;
+  if (!ending_ && state_.ending()) end_experiment(*state_.ending(), out);
+  // Pending trials that no slot fits now may be passed by a few smaller ones, no more: a big one must not starve.
+  constexpr std::size_t lookahead = 16;
+  while (!ending_ && !interrupted_ && !done_ && !rules_.manual) {
+    if (rules_.concurrency > 0 && live_.size() >= static_cast<std::size_t>(rules_.concurrency)) break;
+    if (start_pending(out)) continue;
+    if (!pending_.empty() && (rules_.uniform_resources || pending_.size() >= lookahead)) break;
+    if (!start_chosen(out)) break;
+  }
+  if ((ending_ || interrupted_) && live_.empty()) done_ = true;
+}
+
+template <class Lazy>
+bool BasicController<Lazy>::start_pending(Outcome& out) {
+  for (auto it = pending_.begin(); it != pending_.end(); ++it) {
+    const TrialId trial = *it;
+    const Resources need = needs(trial);
+    auto slot = placement_.place(need, excluded_);
+    if (!slot && !placement_.possible(need, excluded_)) {
+      pending_.erase(it);
+      refuse(trial, placement_.why_not(need, excluded_), out);
+      return true;
+    }
+    newest_possible_ = std::max(newest_possible_, trial);
+    if (slot) {
+      pending_.erase(it);
+      launch(trial, std::move(*slot), out);
+      return true;
+    }
+    if (rules_.uniform_resources) return false;  // the others need the same
+  }
+  return false;
+}
+
+// A trial that no host can ever hold fails alone. Without a number of samples, a resources() that asks the impossible
+// of every configuration would bring such trials for ever.
+template <class Lazy>
+void BasicController<Lazy>::refuse(TrialId trial, const std::string& why, Outcome& out) {
+  constexpr int limit = 1000;
+  end_trial(trial, TrialState::failed, Cause{.blame = Blame::infrastructure, .text = why, .retry = false}, out);
+  if (!ending_ && rules_.samples == 0 && trial - newest_possible_ >= limit)
+    end_experiment(detail::format("no trial can run: the last {} asked for what no host has, this one {}", limit, why),
+                   out);
+}
+
+template <class Lazy>
+bool BasicController<Lazy>::start_chosen(Outcome& out) {
+  std::optional<Slot> slot;
+  if (rules_.uniform_resources) {
+    const Resources need = rules_.resources({});
+    slot = placement_.place(need, excluded_);
+    if (!slot && live_.empty() && !placement_.possible(need, excluded_))  // no event will ever change that
+      end_experiment("no trial can run any more: " + placement_.why_not(need, excluded_), out);
+    if (!slot) return false;
+  }
+  const auto give_back = [&] {
+    if (slot) placement_.release(*slot);
+  };
+  const auto paused = static_cast<std::size_t>(state_.trials().counts()[TrialState::paused]);
+  const Choice choice = state_.choose_next(
+      {.running = live_.size(), .paused = paused, .more_trials = more_trials(), .now = state_.elapsed_at(now_)});
+  const bool of_paused =
+      choice.kind == Choice::Kind::resume || choice.kind == Choice::Kind::stop || choice.kind == Choice::Kind::exploit;
+  if (of_paused) {
+    const bool exists = state_.trials().contains(choice.trial);
+    if (!exists || is_final(state_.trials()[choice.trial].state))
+      fail(Errc::usage, "the scheduler chose trial {}, which {}", choice.trial,
+           exists ? "has ended" : "does not exist");
+    // A scheduler takes a trial for paused once it has said so, but the run may still be leaving its slot; and a donor
+    // may still be saving the state that it is to give. The slot here waits for it: the event that frees the other one
+    // asks again.
+    const bool leaves = state_.trials()[choice.trial].state != TrialState::paused;
+    if (leaves || (choice.kind == Choice::Kind::exploit && is_leaving(choice.donor))) {
+      give_back();
+      return false;
+    }
+  }
+  switch (choice.kind) {
+    case Choice::Kind::exploit:
+      if (!rules_.uniform_resources && !(slot = placement_.place(needs(choice.trial, choice.point), excluded_)))
+        return false;
+      exploit(choice, out);
+      [[fallthrough]];
+    case Choice::Kind::resume:
+      if (!slot) slot = placement_.place(needs(choice.trial), excluded_);
+      if (!slot || !settle_parked(choice.trial, *slot, out)) return false;
+      launch(choice.trial, std::move(*slot), out);
+      return true;
+    case Choice::Kind::stop:
+      give_back();
+      end_trial(choice.trial, TrialState::stopped, Cause{.text = "scheduler", .retry = false}, out);
+      return true;
+    case Choice::Kind::start_new:
+      switch (more_trials() ? create(out) : Created::none) {
+        case Created::one:
+          if (slot) {
+            const TrialId trial = pending_.back();
+            pending_.pop_back();
+            launch(trial, std::move(*slot), out);
+          }
+          return true;
+        case Created::later: give_back(); return false;
+        case Created::none: break;
+      }
+      break;
+    case Choice::Kind::wait: break;
+  }
+  give_back();
+  return drain(out);
+}
+
+// A parked run goes on where it is held. Where that host has no room, or no trust any more, the run is given up and the
+// trial goes on elsewhere from its checkpoint; where it has none, its slot there is waited for. False: it waits, and
+// the slot is given back.
+template <class Lazy>
+bool BasicController<Lazy>::settle_parked(TrialId trial, Slot& slot, Outcome& out) {
+  const auto& entry = state_.trials()[trial];
+  const auto* home = state_.host_of(trial);
+  if (!entry.parked || home == nullptr || *home == slot.host_name) return true;
+  placement_.release(slot);
+  const auto host = placement_.find_host(*home);
+  const bool there = host && !placement_.gone(*host) && !excluded_.contains(*home);
+  if (auto own = there ? placement_.place_on(*home, needs(trial)) : std::nullopt) {
+    slot = std::move(*own);
+    return true;
+  }
+  const auto saved = state_.restorable(trial);
+  if (there && (saved.empty() || saved.front().steps != entry.steps)) return false;
+  auto elsewhere = placement_.place(needs(trial), excluded_);
+  if (!elsewhere) return false;
+  slot = std::move(*elsewhere);
+  out.commands.push_back(Stop{trial, entry.attempts - 1, false});
+  state_.set_parked(trial, false);
+  return true;
+}
+
+// Nothing can be started. Where nothing runs either, no event will ever change that: the paused trials end, and with
+// them the experiment. Returns whether to look again.
+template <class Lazy>
+bool BasicController<Lazy>::drain(Outcome& out) {
+  if (!live_.empty() || !pending_.empty()) return false;
+  if (state_.trials().counts()[TrialState::paused] == 0) {
+    done_ = true;
+    return false;
+  }
+  for (TrialId trial = 0; trial < state_.trials().size(); ++trial)
+    if (state_.trials()[trial].state == TrialState::paused)
+      end_trial(trial, TrialState::stopped, Cause{.text = "scheduler", .retry = false}, out);
+  return true;
+}
+
+template <class Lazy>
+auto BasicController<Lazy>::create(Outcome& out) -> Created {
+  const TrialId trial = state_.trials().size();
+  const auto first = static_cast<std::size_t>(trial - state_.known());
+  Point point;
+  if (first < rules_.start_with.size()) {
+    point = rules_.start_with[first];
+  } else {
+    auto suggestion = state_.suggest(trial, rules_.seed);
+    if (!suggestion) return Created::later;
+    if (suggestion->kind == Suggestion::Kind::exhausted) exhausted_ = true;
+    if (suggestion->kind != Suggestion::Kind::point) return Created::none;
+    point = std::move(suggestion->point);
+    if (point.size() != state_.space().size())
+      fail(Errc::usage, "the searcher suggested a point of {} coordinates in a space of {}", point.size(),
+           state_.space().size());
+  }
+  Params params = state_.space().params(point);
+  commit(record::TrialCreated{trial, std::move(point), std::move(params), false}, out);
+  pending_.push_back(trial);
+  return Created::one;
+}
+
+// Where the donor has nothing to give, the trial goes on as it was: a checkpoint that could not be written must not end
+// an experiment.
+template <class Lazy>
+void BasicController<Lazy>::exploit(const Choice& choice, Outcome& out) {
+  const auto& entry = state_.trials()[choice.trial];
+  if (!state_.trials().contains(choice.donor) || choice.point.size() != state_.space().size())
+    fail(Errc::usage, "the scheduler let trial {} take over trial {} with a point of {} coordinates in a space of {}",
+         choice.trial, choice.donor, choice.point.size(), state_.space().size());
+  auto donated = state_.restorable(choice.donor);
+  if (const auto offer = offers_.find(choice.donor); offer != offers_.end())
+    donated.insert(donated.begin(), offer->second);
+  const auto held = std::find_if(donated.begin(), donated.end(), [&](const auto& c) { return retention_.contains(c); });
+  if (held == donated.end()) {
+    out.notices.push_back(detail::format(
+        "trial {} goes on as it was: trial {} has no checkpoint to take over (a trial must save its state for that)",
+        choice.trial, choice.donor));
+    return;
+  }
+  if (entry.parked) out.commands.push_back(Stop{choice.trial, entry.attempts - 1, false});
+  commit(record::TrialMutated{choice.trial, choice.donor, *held, choice.point, state_.space().params(choice.point)},
+         out);
+  drop_superfluous(out);
+}
+
+template <class Lazy>
+void BasicController<Lazy>::launch(TrialId trial, Slot slot, Outcome& out) {
+  const auto& entry = state_.trials()[trial];
+  LiveTrial run;
+  Launch go;
+  go.trial = trial;
+  go.parked = entry.state == TrialState::paused && entry.parked;
+  go.attempt = go.parked ? entry.attempts - 1 : entry.attempts;
+  go.point = entry.point;
+  go.params = state_.space().params(entry.point);
+  if (!go.parked || state_.mutated(trial)) {  // a parked one may have to be made again from there
+    go.restore = state_.restorable(trial);
+    std::erase_if(go.restore, [&](const auto& checkpoint) { return !retention_.contains(checkpoint); });
+    run.restoring = go.restore;
+    for (const auto& checkpoint : run.restoring) retention_.pin(checkpoint);
+  }
+  go.next_step = go.parked ? entry.steps : go.restore.empty() ? 0 : go.restore.front().steps;
+  go.slot = slot;
+  go.seed = trial_seed(trial);
+  run.next_step = go.next_step;
+  run.since = now_;
+  commit(record::TrialStarted{trial, go.attempt, go.next_step, slot.host_name, slot.cpus, slot.gpus}, out);
+  state_.set_parked(trial, false);
+  run.slot = std::move(slot);
+  live_.insert_or_assign(trial, std::move(run));
+  out.commands.push_back(std::move(go));
+}
+
+template <class Lazy>
+std::optional<TrialId> BasicController<Lazy>::ask(Seconds now, Outcome& out) {
+  now_ = now;
+  const std::size_t before = out.commands.size();
+  while (!ending_ && !interrupted_) {
+    if (!start_pending(out) && !start_chosen(out)) break;
+    for (std::size_t i = before; i < out.commands.size(); ++i)
+      if (const auto* go = std::get_if<Launch>(&out.commands[i])) return go->trial;
+  }
+  return std::nullopt;
+}
+
+}  // namespace hypertune
