@@ -160,8 +160,9 @@ worker_setup_commands: ["echo w >>~/{self.name}-phases"]
         self.read_until(terminal, "this is host3")
         os.write(terminal, b"exit\n")
         self.assertEqual(process.wait(60), 0)
-        process, terminal = self.at_a_terminal("exec", "c.yaml", "tty; cat")
+        process, terminal = self.at_a_terminal("exec", "c.yaml", "tty; sleep 1001")
         self.read_until(terminal, "/dev/pts/")
+        wait_until(lambda: self.ssh("host1", "pgrep -fx 'sleep 1001'"), "the program there")
         os.write(terminal, b"\x03")  # reaches the program there
         self.assertIn(process.wait(60), (130, 255))  # ssh has no other number for a program that a signal has ended
         self.assertIn("no worker number 2", self.run_command("attach", "c.yaml", "--worker", "2", code=2)[1])
