@@ -18,6 +18,7 @@
 #include <fstream>
 #include <iterator>
 #include <mutex>
+#include <sstream>
 #include <thread>
 
 using namespace hypertune;
@@ -28,9 +29,11 @@ using hypertune::test::test_hosts;
 
 namespace {
 
+// Empty if it cannot be read, as that of a process which ends meanwhile.
 std::string read_file(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
 }
 
 // What the call throws; a failed check if it does not.
