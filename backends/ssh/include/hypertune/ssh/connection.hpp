@@ -2,7 +2,9 @@
 #pragma once
 
 #include <hypertune/ssh/error.hpp>
+#include <hypertune/ssh/host_facts.hpp>
 #include <hypertune/ssh/options.hpp>
+#include <hypertune/ssh/run_result.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <cstddef>
@@ -16,28 +18,6 @@
 #include <vector>
 
 namespace hypertune::ssh {
-
-/// What a host said of itself when the connection was opened.
-struct HostFacts {
-  std::string system;        ///< "Linux"
-  std::string architecture;  ///< "x86_64", of `uname -m`
-  std::string name;          ///< of `uname -n`
-  std::string user;          ///< the account's name
-  std::string home;          ///< its home folder, absolute
-  std::string boot;          ///< identifies this boot of the machine; empty where it cannot be known
-  int cpus = 1;
-  Seconds clock_ahead = 0;  ///< of its clock to ours, give or take `round_trip`
-  Seconds round_trip = 0;   ///< of the command that asked
-  /// Whether the clocks differ by more than can be explained by the way: then times of files from there mislead.
-  bool clock_skewed() const { return clock_ahead > 2 + round_trip || clock_ahead < -2 - round_trip; }
-};
-
-/// How a remote command ended.
-struct RunResult {
-  int exit = 0;  ///< exit code; 255 also if a signal ended it
-  std::string out, err;
-  bool ok() const { return exit == 0; }
-};
 
 struct RunOptions {
   std::string_view input = {};  ///< its standard input

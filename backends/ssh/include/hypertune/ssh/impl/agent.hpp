@@ -338,6 +338,8 @@ class Agent {
         },
         [this, run, wanted](std::optional<CheckpointInfo> held, const std::string&) {
           if (run->over) return;
+          // Dropped meanwhile, perhaps; from here on it is pinned.
+          if (held && !std::filesystem::exists(store_->folder(*held))) held.reset();
           if (held) return begin(run, std::move(held));
           want(run, false);
         });

@@ -1,6 +1,7 @@
 // HostUsage: what of this host is in use, and whether somebody has announced that it will be taken away.
 #pragma once
 
+#include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/ssh/host_protocol.hpp>
 
 #include <fmt/format.h>

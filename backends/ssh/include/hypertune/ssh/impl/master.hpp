@@ -1,9 +1,12 @@
 // Master: the ssh process that holds a host's connection, and the thread that watches it.
 #pragma once
 
-#include <hypertune/ssh/connection.hpp>
+#include <hypertune/ssh/error.hpp>
+#include <hypertune/ssh/host_facts.hpp>
 #include <hypertune/ssh/impl/control_folder.hpp>
 #include <hypertune/ssh/impl/local_process.hpp>
+#include <hypertune/ssh/options.hpp>
+#include <hypertune/trial/trial.hpp>
 
 #include <fmt/format.h>
 #include <sys/eventfd.h>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/error.hpp>
+#include <hypertune/ssh/linkage.hpp>
 #include <hypertune/ssh/options.hpp>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // The one clear line about a remote command, or a file, that failed.
 #pragma once
 
-#include <hypertune/ssh/connection.hpp>
 #include <hypertune/ssh/error.hpp>
+#include <hypertune/ssh/run_result.hpp>
 
 #include <fmt/format.h>
 

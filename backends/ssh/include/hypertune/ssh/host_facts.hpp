@@ -1,0 +1,25 @@
+// HostFacts: what a connection knows of its host.
+#pragma once
+
+#include <hypertune/trial/trial.hpp>
+
+#include <string>
+
+namespace hypertune::ssh {
+
+/// What a host said of itself when the connection was opened.
+struct HostFacts {
+  std::string system;        ///< "Linux"
+  std::string architecture;  ///< "x86_64", of `uname -m`
+  std::string name;          ///< of `uname -n`
+  std::string user;          ///< the account's name
+  std::string home;          ///< its home folder, absolute
+  std::string boot;          ///< identifies this boot of the machine; empty where it cannot be known
+  int cpus = 1;
+  Seconds clock_ahead = 0;  ///< of its clock to ours, give or take `round_trip`
+  Seconds round_trip = 0;   ///< of the command that asked
+  /// Whether the clocks differ by more than can be explained by the way: then times of files from there mislead.
+  bool clock_skewed() const { return clock_ahead > 2 + round_trip || clock_ahead < -2 - round_trip; }
+};
+
+}  // namespace hypertune::ssh
