@@ -57,7 +57,9 @@ run_ctest() {
   say "$name"
   log=$(mktemp)
   # More at once than there are cores: many of them wait for others most of their time.
-  ctest --test-dir "$dir" -j $((2 * jobs)) --no-tests=error "$@" </dev/null 2>&1 | tee "$log" || true
+  ctest --test-dir "$dir" -j $((2 * jobs)) --no-tests=error --repeat "until-pass:${HYPERTUNE_TEST_TRIES:-1}" "$@" \
+    </dev/null 2>&1 | tee "$log" || true
+  sed -nE 's/^.*Test +#[0-9]+: (.*[^ .]) \.*\*\*\*(Failed|Timeout|Exception).*$/-- failed once at least: \1/p' "$log"
   summary=$(sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests? failed out of ([0-9]+).*/\1 \2/p' "$log")
   if [[ -z $summary ]]; then
     miss "$name: ctest gave no result"
