@@ -26,12 +26,6 @@ inline std::string ssh_host_name(const Node& node) {
   return name;
 }
 
-inline double ssh_amount(const Node& node) {
-  const double value = node.as<double>();
-  if (!(value >= 0) || value > 1e9) node.fail("'{}' must be 0 or more, not {}", node.path(), value);
-  return value;
-}
-
 inline SshHostText ssh_host_from_yaml(const Node& node) {
   SshHostText host;
   if (!node.is_map()) {
@@ -44,11 +38,11 @@ inline SshHostText ssh_host_from_yaml(const Node& node) {
     host.slots = slots->as<int>();
     if (host.slots < 1) slots->fail("'{}' must be 1 or more, not {}", slots->path(), host.slots);
   }
-  if (const auto cpus = node.find("cpus")) host.cpus = ssh_amount(*cpus);
-  if (const auto gpus = node.find("gpus")) host.gpus = ssh_amount(*gpus);
+  if (const auto cpus = node.find("cpus")) host.cpus = amount(*cpus);
+  if (const auto gpus = node.find("gpus")) host.gpus = amount(*gpus);
   if (const auto memory = node.find("memory")) host.memory = memory->bytes();
   if (const auto custom = node.find("custom"))
-    for (const auto& [name, value] : custom->entries()) host.custom[name] = ssh_amount(value);
+    for (const auto& [name, value] : custom->entries()) host.custom[name] = amount(value);
   if (const auto labels = node.find("labels")) {
     if (labels->is_map())
       for (const auto& [name, value] : labels->entries()) host.labels[name] = to_string(value.scalar());

@@ -34,12 +34,6 @@ inline int at_least(const Node& node, int least) {
   return value;
 }
 
-inline double amount(const Node& node) {
-  const double value = node.as<double>();
-  if (!(value >= 0 && value <= 1e9)) node.fail("'{}' must be from 0 to 1e9, not {}", node.path(), value);
-  return value;
-}
-
 inline Resources resources_from_yaml(const Node& node) {
   Resources resources;
   for (const auto& [key, value] : node.entries()) {

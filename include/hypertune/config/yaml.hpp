@@ -233,6 +233,14 @@ Node load_yaml_file(const std::filesystem::path& file);
 
 namespace detail {
 
+/// A resource, a price.
+inline double amount(const Node& node) {
+  const double value = node.as<double>();
+  if (!(value >= 0 && value <= 1e9)) node.fail("'{}' must be from 0 to 1e9, not {}", node.path(), value);
+  return value;
+}
+
+/// What make() returns; an Error of its that names no line gets that of `node`.
 template <class Make>
 auto checked(const Node& node, Make&& make) {
   try {
