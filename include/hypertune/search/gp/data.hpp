@@ -128,6 +128,25 @@ struct Learnt {
   Hyper hyper;
 };
 
+/// Calls `fit(count, afresh)` for each number of items at which one is to be made, on the way from `known` items to
+/// `count`; `afresh`: without what was learnt before. Returns the last such number up to `count`, whatever was known:
+/// who is told everything at once arrives at the same.
+template <class Fitted, class Afresh, class Fit>
+std::size_t follow_fits(std::size_t known, std::size_t count, const Fitted& fitted_at, const Afresh& afresh_at,
+                        const Fit& fit) {
+  while (count > 1 && !fitted_at(count)) --count;
+  if (known == count) return count;
+  std::size_t begin = count;
+  while (begin > 1 && !afresh_at(begin) && begin != known) --begin;
+  bool afresh = begin != known;
+  for (std::size_t c = afresh ? begin : begin + 1; c <= count; ++c)
+    if (fitted_at(c)) {
+      fit(c, afresh || afresh_at(c));
+      afresh = false;
+    }
+  return count;
+}
+
 template <class>
 class BasicLearner;
 using Learner = BasicLearner<void>;
@@ -142,15 +161,10 @@ class BasicLearner {
 
   /// Output 0 is the objective, 1 the first constraint.
   const Learnt& at(const Source& source, std::size_t output, std::size_t count) {
-    while (count > 1 && !fitted_at(count)) --count;
     if (learnt_.size() <= output) learnt_.resize(output + 1);
     Learnt& known = learnt_[output];
-    if (known.count == count) return known;
-    std::size_t begin = count;
-    while (begin > 1 && !afresh_at(begin) && begin != known.count) --begin;
-    if (begin != known.count) known = {};
-    for (std::size_t c = known.count == begin ? begin + 1 : begin; c <= count; ++c)
-      if (fitted_at(c)) known = fit(source, output, c, afresh_at(c) || known.count == 0 ? nullptr : &known);
+    follow_fits(known.count, count, &fitted_at, &afresh_at,
+                [&](std::size_t c, bool afresh) { known = fit(source, output, c, afresh ? nullptr : &known); });
     return known;
   }
 

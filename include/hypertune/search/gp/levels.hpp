@@ -196,16 +196,9 @@ template <class Lazy>
 class BasicLevelLearner {
  public:
   const std::vector<Stage>& at(const History& history, const Encoding& encoding, std::size_t local) {
-    std::size_t count = history.arrivals.size();
-    while (count > 1 && !fitted_at(count)) --count;
-    if (count == count_) return stages_;
-    std::size_t begin = count;
-    while (begin > 1 && !afresh_at(begin) && begin != count_) --begin;
-    if (begin != count_) stages_.clear();
-    for (std::size_t c = count_ == begin ? begin + 1 : begin; c <= count; ++c)
-      if (fitted_at(c))
-        stages_ = fit(Levels(history, encoding, c, local), afresh_at(c) ? std::vector<Stage>() : stages_);
-    count_ = count;
+    count_ = follow_fits(count_, history.arrivals.size(), &fitted_at, &afresh_at, [&](std::size_t c, bool afresh) {
+      stages_ = fit(Levels(history, encoding, c, local), afresh ? std::vector<Stage>() : stages_);
+    });
     return stages_;
   }
 
