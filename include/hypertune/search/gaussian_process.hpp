@@ -253,10 +253,6 @@ struct BasicGaussianProcess {
     std::vector<Trial> trials;
   };
 
-  bool met(const std::vector<double>& constraints) const {
-    return std::none_of(constraints.begin(), constraints.end(), [](double c) { return c > 0; });
-  }
-
   /// Of the trials that have ended, all of which are complete.
   std::optional<Knowledge> of_ends(const detail::gp::Data& all, std::size_t count) {
     auto& s = state_;
@@ -278,7 +274,7 @@ struct BasicGaussianProcess {
     const auto means = model->fitted();
     for (std::size_t i = 0; i < all.of.size(); ++i) {
       const Record& r = s.history.ended[all.of[i]];
-      result.trials.push_back({&r.point, means[i], true, met(r.constraints)});
+      result.trials.push_back({&r.point, means[i], true, detail::gp::met(r.constraints)});
     }
     result.objective = Chain(std::move(*model));
     return result;
@@ -307,7 +303,7 @@ struct BasicGaussianProcess {
     for (const auto& [subject, complete] : subjects) {
       const auto& known = s.history.subjects[subject];
       std::copy(known.features.begin(), known.features.end(), points.row(row++));
-      result.trials.push_back({&known.point, 0, complete, met(known.constraints)});
+      result.trials.push_back({&known.point, 0, complete, detail::gp::met(known.constraints)});
     }
     std::vector<double> means, variances;
     result.objective.posterior(points, row, means, variances);

@@ -15,6 +15,11 @@
 
 namespace hypertune::detail::gp {
 
+/// Learnt constraints: none is known to be broken.
+inline bool met(const std::vector<double>& constraints) {
+  return std::none_of(constraints.begin(), constraints.end(), [](double c) { return c > 0; });
+}
+
 struct Record {
   Point point;
   std::vector<double> features;
@@ -24,10 +29,7 @@ struct Record {
   std::size_t subject = 0;
 
   /// Its first loss if it went all the way and met the constraints, else the worst.
-  double standing() const {
-    const bool met = std::none_of(constraints.begin(), constraints.end(), [](double c) { return c > 0; });
-    return cut || !met || losses.empty() ? worst_loss : losses.front();
-  }
+  double standing() const { return cut || !met(constraints) || losses.empty() ? worst_loss : losses.front(); }
 };
 
 /// A trial, ended or not, in the order of the starts.
