@@ -147,12 +147,9 @@ class BasicExperimentState {
   Seconds elapsed_at(Seconds now) const { return earlier_sessions_ + (std::max(now, now_) - session_start_); }
   void set_parked(TrialId trial, bool parked) { trials_[trial].parked = parked; }
 
-  /// Whether the host that the trial was started on was lost since then, or is lost now. That it has come back since
-  /// changes nothing: what ran there is gone.
-  bool on_lost_host(TrialId trial) const {
-    const auto* host = host_of(trial);
-    return host != nullptr && (displaced_.contains(trial) || lost_hosts_.contains(*host));
-  }
+  /// Whether the host that the trial was started on was lost since then. That it has come back changes nothing: what
+  /// ran there is gone.
+  bool on_lost_host(TrialId trial) const { return displaced_.contains(trial); }
 
   /// Where the trial was started last; nullptr: it has not been, or it has ended.
   const std::string* host_of(TrialId trial) const {
@@ -342,9 +339,8 @@ class BasicExperimentState {
     displaced_.erase(r.trial);
     judge(r);
   }
-  void on(const record::HostGained& r) { lost_hosts_.erase(r.host); }
+  void on(const record::HostGained&) {}
   void on(const record::HostLost& r) {
-    lost_hosts_.insert(r.host);
     for (const auto& [trial, host] : hosts_of_)
       if (host == r.host) displaced_.insert(trial);
   }
@@ -408,8 +404,7 @@ class BasicExperimentState {
   std::unordered_map<TrialId, std::vector<double>> excesses_;     // … of the constraints
   std::set<TrialId> known_trials_;
   std::unordered_map<TrialId, std::string> hosts_of_;  // of trials that have not ended
-  std::set<std::string> lost_hosts_;
-  std::set<TrialId> displaced_;  // whose host was lost since they were started there
+  std::set<TrialId> displaced_;                        // whose host was lost since they were started there
   std::optional<TrialId> best_;
   double best_loss_ = worst_loss, best_violation_ = worst_loss;
   int best_steps_ = 0;
