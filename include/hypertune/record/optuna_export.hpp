@@ -156,7 +156,7 @@ class Export {
   // Whether the scheduler (or a changed space) gave it up. One that a stop condition ended did what it was there for,
   // and may be the best: of the pruned ones Optuna lets none be that.
   static bool cut(const TrialResult& trial) {
-    return !trial.cause || trial.cause->text == "scheduler" || trial.cause->text == "the search space has changed";
+    return !trial.cause || trial.cause->text == record::by_scheduler || trial.cause->text == record::space_changed;
   }
 
   void write(const TrialResult& trial) {

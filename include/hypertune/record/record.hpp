@@ -98,10 +98,13 @@ struct AttemptFailed {
   Cause cause;
   bool retry = false;
 };
+/// Causes of a stopped trial that say that it was given up, not that it has done what it was there for.
+inline constexpr const char* by_scheduler = "scheduler";
+inline constexpr const char* space_changed = "the search space has changed";
 struct TrialEnded {
   TrialId trial;
   TrialState state = TrialState::completed;  ///< completed, stopped or failed
-  std::optional<Cause> cause;  ///< with failed; with stopped, why ("scheduler", "stop condition …") in text
+  std::optional<Cause> cause;  ///< with failed; with stopped, why (by_scheduler, a stop condition, …) in text
   bool at_limit = false;       ///< with completed: by the schedule's limit of steps; a longer schedule may reopen it
 };
 struct HostGained {

@@ -123,7 +123,7 @@ void BasicController<Lazy>::settle(Seconds now, bool survivors, Outcome& out) {
       continue;
     }
     if (entry.foreign) {  // its space is not ours any more: it cannot go on
-      end_trial(trial, TrialState::stopped, Cause{.text = "the search space has changed", .retry = false}, out);
+      end_trial(trial, TrialState::stopped, Cause{.text = record::space_changed, .retry = false}, out);
       continue;
     }
     switch (entry.state) {
@@ -141,7 +141,8 @@ void BasicController<Lazy>::settle(Seconds now, bool survivors, Outcome& out) {
         } else if (ends && !save_at_end()) {
           const bool stopped = entry.owed == Decision::stop;
           end_trial(trial, stopped ? TrialState::stopped : TrialState::completed,
-                    stopped ? std::optional(Cause{.text = "scheduler", .retry = false}) : std::nullopt, out, !stopped);
+                    stopped ? std::optional(Cause{.text = record::by_scheduler, .retry = false}) : std::nullopt, out,
+                    !stopped);
         } else {
           commit(record::AttemptFailed{trial, entry.attempts - 1,
                                        Cause{.blame = Blame::preemption, .text = "the driver ended"}, true},

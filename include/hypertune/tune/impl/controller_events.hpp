@@ -54,7 +54,7 @@ void BasicController<Lazy>::answer(TrialId trial, LiveTrial& run, int step, Outc
       break;
     case Decision::stop:
       stop_run(trial, run, Phase::stopping, TrialState::stopped,
-               state_.last_reason().empty() ? "scheduler" : state_.last_reason(), save_at_end(), out);
+               state_.last_reason().empty() ? record::by_scheduler : state_.last_reason(), save_at_end(), out);
       break;
     case Decision::complete:
       run.at_limit = true;
