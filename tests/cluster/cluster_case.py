@@ -25,6 +25,16 @@ def wait_until(condition, what, seconds=60):
     raise AssertionError(f"waited {seconds} s in vain for {what}")
 
 
+def make_hosts(state, count, at_end):
+    """Returns the ssh_config of `count` hosts, which end with the test."""
+    up = subprocess.run([HOSTS, state, "up", str(count), "--owner", str(os.getpid())], text=True, capture_output=True,
+                        timeout=120)
+    if up.returncode != 0:
+        raise unittest.SkipTest(f"no hosts can be made here: {up.stderr or up.stdout}")
+    at_end(subprocess.run, [HOSTS, state, "down"], capture_output=True, timeout=60)
+    return up.stdout.split()[-1]
+
+
 class Case(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hypertune-test-"))
@@ -37,6 +47,12 @@ class Case(unittest.TestCase):
         path.write_text(text)
         path.chmod(mode)
         return path
+
+    def make_cloud(self):
+        """A folder for the machines that a test's provider makes, with the first of its hosts."""
+        self.cloud = self.folder / "cloud"
+        self.cloud.mkdir()
+        make_hosts(self.cloud / "hosts", 1, self.addCleanup)
 
     def start(self, *arguments, **options):
         return subprocess.Popen([HYPERTUNE, *map(str, arguments)], cwd=self.folder, env=self.environment,
@@ -66,12 +82,7 @@ class HostsCase(Case):
     def setUpClass(cls):
         cls.state = tempfile.mkdtemp(prefix="hypertune-hosts-")
         cls.addClassCleanup(shutil.rmtree, cls.state, ignore_errors=True)
-        up = subprocess.run([HOSTS, cls.state, "up", str(cls.count), "--owner", str(os.getpid())], text=True,
-                            capture_output=True, timeout=120)
-        if up.returncode != 0:
-            raise unittest.SkipTest(f"no hosts can be made here: {up.stderr or up.stdout}")
-        cls.config = up.stdout.split()[-1]
-        cls.addClassCleanup(subprocess.run, [HOSTS, cls.state, "down"], capture_output=True, timeout=60)
+        cls.config = make_hosts(cls.state, cls.count, cls.addClassCleanup)
 
     def ssh(self, host, command):
         done = subprocess.run(["ssh", "-F", self.config, host, command], capture_output=True, text=True, timeout=60)

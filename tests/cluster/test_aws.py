@@ -219,13 +219,7 @@ sys.exit(done.returncode)
 class Growth(Moto):
     def setUp(self):
         super().setUp()
-        self.cloud = self.folder / "cloud"
-        self.cloud.mkdir()
-        up = subprocess.run([HOSTS, self.cloud / "hosts", "up", "1", "--owner", str(os.getpid())], text=True, capture_output=True,
-                            timeout=120)
-        if up.returncode != 0:
-            raise unittest.SkipTest(f"no hosts can be made here: {up.stderr or up.stdout}")
-        self.addCleanup(subprocess.run, [HOSTS, self.cloud / "hosts", "down"], capture_output=True, timeout=60)
+        self.make_cloud()
         text = MACHINES_OF_EC2
         for name, value in {"python": sys.executable, "state": self.cloud, "hosts": HOSTS,
                             "aws": shutil.which("aws", path=self.path)}.items():

@@ -22,13 +22,7 @@ for step in range(done, 3):
 class Scale(Case):
     def setUp(self):
         super().setUp()
-        self.cloud = self.folder / "cloud"
-        self.cloud.mkdir()
-        up = subprocess.run([HOSTS, self.cloud / "hosts", "up", "1", "--owner", str(os.getpid())], text=True, capture_output=True,
-                            timeout=120)
-        if up.returncode != 0:
-            raise unittest.SkipTest(f"no hosts can be made here: {up.stderr or up.stdout}")
-        self.addCleanup(subprocess.run, [HOSTS, self.cloud / "hosts", "down"], capture_output=True, timeout=60)
+        self.make_cloud()
         self.write("train.py", TRAINER)
         self.cluster()
         self.sweep()

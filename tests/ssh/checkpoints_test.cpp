@@ -1,8 +1,7 @@
 // Checkpoints between hosts and driver by content: what moves, what is cut off, what is damaged, and from host to host.
 #include "agent/weighty_program.hpp"
-#include "agents.hpp"
+#include "conforming_hosts.hpp"
 #include "shared_executor.hpp"
-#include "support/executor_conformance.hpp"
 
 #include <fmt/format.h>
 
@@ -70,17 +69,11 @@ bool part_arrived(const std::filesystem::path& root) {
 TEST_CASE("trials whose checkpoints all travel by content keep the laws of executors") {
   const Hosts hosts;
   ExecutorTraits traits{.many = 60, .shutdowns = 3};
-  traits.damage_copies = [&](const CheckpointInfo& info) {
-    for (const auto& folder : hosts.stores()) {
-      LocalCheckpointStore store(folder);
-      for (const auto& held : store.list(info.trial))
-        if (held.digest == info.digest) test::detail::damage(store, held);
-    }
-  };
+  traits.damage_copies = [&](const CheckpointInfo& info) { damage_copies(hosts, info); };
   const bool direct = GENERATE(false, true);
   const auto make = [&](Form form) {
     ssh::RemoteOptions options;
-    options.program = form == Form::coroutine ? "coroutine" : form == Form::object ? "object" : "reusable";
+    options.program = program_of(form);
     options.transfer.whole = 0;
     options.transfer.direct = direct;
     return SshExecutor(hosts.pool(2), options);
