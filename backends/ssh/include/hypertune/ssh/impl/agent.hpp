@@ -61,7 +61,7 @@ class Agent {
     tunnel_ = std::make_shared<Tunnel>(io_, channel_, false);
     channel_->open({.message = [this](wire::Message message) { receive(std::move(message)); },
                     .heard = [this] { heard_ = steady_now(); },
-                    .piece = [this] { return next_piece(); },
+                    .piece = [this] { return tunnel_->next_in_turn([this] { return next_whole(); }); },
                     .ended = [this](const std::string&) { leave(0); }});
     greet();
     heard_ = steady_now();
@@ -354,13 +354,9 @@ class Agent {
     const auto found = wanted_.find(m.transfer);
     if (found == wanted_.end()) return;
     if (!exchange_) fail(Errc::protocol, "a source of checkpoints, without the means to fetch them");
-    struct Outcome {
-      std::optional<FetchReport> report;
-      std::string error;
-    };
-    const auto outcome = std::make_shared<Outcome>();
+    const auto outcome = std::make_shared<FetchOutcome>();
     const auto done = [this, outcome, transfer = m.transfer, direct = !m.peers.empty()] {
-      fetched(transfer, direct, outcome->report, outcome->error);
+      fetched(transfer, direct, *outcome);
     };
     try {
       fetches_.run([this, outcome, done, m, wanted = found->second->launch.restore[found->second->candidate]] {
@@ -379,22 +375,22 @@ class Agent {
       });
     } catch (const std::exception& e) { give_up_copy(m.transfer, e.what()); }
   }
-  void fetched(std::uint64_t transfer, bool direct, const std::optional<FetchReport>& report,
-               const std::string& error) {
+  void fetched(std::uint64_t transfer, bool direct, const FetchOutcome& outcome) {
     const auto node = wanted_.extract(transfer);
     if (!node || left_) return;
     const auto run = node.mapped();
-    if (report) {
+    if (const auto& report = outcome.report) {
       if (!report->was_here) cache_->add(report->checkpoint, true);
       channel_->send(wire::Fetched{transfer, report->bytes_moved, report->bytes_reused, direct});
       if (!run->over) begin(run, report->checkpoint);
     } else if (run->over) {
+      return;
     } else if (direct) {
       channel_->send(Notice{hypertune::detail::format("a checkpoint that host '{}' needs comes through the driver: {}",
-                                                      host_name_, error)});
+                                                      host_name_, outcome.error)});
       want(run, true);
     } else {
-      refuse_start(run, error);
+      refuse_start(run, outcome.error);
     }
   }
   void begin(const RunPointer& run, std::optional<CheckpointInfo> from) {
@@ -548,17 +544,6 @@ class Agent {
       channel_->poke();
     } catch (const std::exception& e) { complain(made, e.what()); }
   }
-  std::optional<wire::Message> next_piece() {
-    streams_next_ = !streams_next_;
-    for (int i = 0; i < 2; ++i, streams_next_ = !streams_next_) {
-      if (streams_next_) {
-        if (auto piece = tunnel_->next_piece()) return std::move(*piece);
-      } else if (auto piece = next_whole()) {
-        return std::move(*piece);
-      }
-    }
-    return std::nullopt;
-  }
   // Copies take turns, so that a large one does not keep the others waiting.
   std::optional<wire::Piece> next_whole() {
     while (!sending_.empty()) {
@@ -672,7 +657,6 @@ class Agent {
   std::optional<CheckpointExchange> exchange_;
   std::stop_source stop_fetches_;
   JobThreads fetches_;
-  bool streams_next_ = false;
   HostUsage usage_;  // of the helper's thread
   std::atomic<bool> stopping_{false};
   std::optional<asio::thread_pool> disk_, helper_;

@@ -22,6 +22,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -60,6 +61,12 @@ class JobThreads {
     std::thread thread;
   };
   std::list<Thread> threads_;
+};
+
+/// What became of a fetch: either is there.
+struct FetchOutcome {
+  std::optional<FetchReport> report;
+  std::string error;
 };
 
 #ifdef HYPERTUNE_SSH_TRANSFER

@@ -86,7 +86,6 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   void on(const LinkPointer&, const ConnectionPointer&, M&);
   template <class E>
   void end(const LinkPointer& link, E& event);
-  std::optional<wire::Message> next_piece(const ConnectionPointer& connection);
   std::optional<wire::Piece> next_whole(const ConnectionPointer& connection);
   void complete(const LinkPointer& link, const ConnectionPointer& connection, std::uint64_t transfer);
   void take(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer,
@@ -94,7 +93,7 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   void fetch_all();
   void fetch_next(const LinkPointer& link, const ConnectionPointer& connection);
   void fetched(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer,
-               const std::optional<FetchReport>& report, const std::string& error);
+               const detail::FetchOutcome& outcome);
   wire::Source source_of(const LinkPointer& link, const wire::Want& wanted) const;
   void send_copy(const LinkPointer& link, const ConnectionPointer& connection, const wire::Want& wanted);
   void emit(Event event);

@@ -213,7 +213,8 @@ inline void SshExecutor::State::open(const LinkPointer& link, detail::RemoteProc
                                  },
                              .piece = [this, weak]() -> std::optional<wire::Message> {
                                const auto here = weak.lock();
-                               return here && !here->over ? next_piece(here) : std::nullopt;
+                               if (!here || here->over) return std::nullopt;
+                               return here->tunnel->next_in_turn([&] { return next_whole(here); });
                              },
                              .ended =
                                  [this, link, weak](const std::string& why) {

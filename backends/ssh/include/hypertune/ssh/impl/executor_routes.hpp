@@ -84,23 +84,18 @@ inline void SshExecutor::State::erase(const LinkPointer& link, TrialId trial) {
 // ---- Commands ----
 
 inline void SshExecutor::State::carry_out(Launch& m) {
-  const auto refuse = [&](const LinkPointer& link, const std::string& why) {
-    Cause cause{.blame = Blame::infrastructure, .text = why};
-    if (link && (link->machine.draining() || link->machine.state() == HostState::gone)) cause.blame = Blame::preemption;
-    emit(Failed{m.trial, m.attempt, std::move(cause)});
+  const auto refuse = [&](const std::string& why, Blame blame = Blame::infrastructure) {
+    emit(Failed{m.trial, m.attempt, Cause{.blame = blame, .text = why}});
   };
   if (m.parked) {
     const auto link = link_of(m.trial);
     Route* route = route_of(link, m.trial, m.attempt);
-    if (route == nullptr) return refuse(nullptr, "while it was paused: its process is gone");
+    if (route == nullptr) return refuse("while it was paused: its process is gone");
     if (!route->parked || !route->lost.empty()) {
-      // Its host's end is not its own failure, nor that of the host where it is to go on.
-      Cause cause{.blame = Blame::preemption,
-                  .text = hypertune::detail::format("while it was paused: host '{}' was lost: {}", link->spec.name,
-                                                    route->lost)};
+      const std::string why =
+          hypertune::detail::format("while it was paused: host '{}' was lost: {}", link->spec.name, route->lost);
       erase(link, m.trial);
-      emit(Failed{m.trial, m.attempt, std::move(cause)});
-      return;
+      return refuse(why, Blame::preemption);  // not its own failure, nor that of the host where it is to go on
     }
     route->parked = route->waiting = false;
     if (m.slot.host != link->index) m.slot.cpus.clear();  // the numbers of another host's cores
@@ -111,9 +106,12 @@ inline void SshExecutor::State::carry_out(Launch& m) {
   LinkPointer link;
   for (const auto& candidate : links_)
     if (candidate->index == m.slot.host) link = candidate;
-  if (!link) return refuse(nullptr, "there is no such host");
-  if (!link->machine.usable())
-    return refuse(link, hypertune::detail::format("host '{}' was lost: {}", link->spec.name, link->machine.reason()));
+  if (!link) return refuse("there is no such host");
+  if (!link->machine.usable()) {
+    const bool preempted = link->machine.draining() || link->machine.state() == HostState::gone;
+    return refuse(hypertune::detail::format("host '{}' was lost: {}", link->spec.name, link->machine.reason()),
+                  preempted ? Blame::preemption : Blame::infrastructure);
+  }
   link->routes[m.trial] = Route{.attempt = m.attempt};
   by_trial_[m.trial] = link;
   link->connection->channel->send(m);
@@ -286,26 +284,11 @@ void SshExecutor::State::end(const LinkPointer& link, E& event) {
     emit(event);
   }
   leave_if_empty(link);
-  if constexpr (!std::same_as<E, Failed>) {
-    if (exchange_ && !std::same_as<E, Paused>)
-      detail::asio::post(*disk_, [this, trial] { exchange_->drop_partial(trial); });
-  }
+  if constexpr (std::same_as<E, Finished> || std::same_as<E, Stopped>)
+    if (exchange_) detail::asio::post(*disk_, [this, trial] { exchange_->drop_partial(trial); });
 }
 
 // ---- Checkpoints ----
-
-inline std::optional<wire::Message> SshExecutor::State::next_piece(const ConnectionPointer& connection) {
-  bool& streams = connection->streams_next;
-  streams = !streams;
-  for (int i = 0; i < 2; ++i, streams = !streams) {
-    if (streams) {
-      if (auto piece = connection->tunnel->next_piece()) return std::move(*piece);
-    } else if (auto piece = next_whole(connection)) {
-      return std::move(*piece);
-    }
-  }
-  return std::nullopt;
-}
 
 inline std::optional<wire::Piece> SshExecutor::State::next_whole(const ConnectionPointer& connection) {
   while (!connection->sending.empty()) {
@@ -389,14 +372,8 @@ inline void SshExecutor::State::fetch_next(const LinkPointer& link, const Connec
     const wire::Offer offer = std::move(*next);
     next = offered.erase(next);
     ++connection->fetching;
-    struct Outcome {
-      std::optional<FetchReport> report;
-      std::string error;
-    };
-    const auto outcome = std::make_shared<Outcome>();
-    auto done = [this, link, connection, offer, outcome] {
-      fetched(link, connection, offer, outcome->report, outcome->error);
-    };
+    const auto outcome = std::make_shared<detail::FetchOutcome>();
+    auto done = [this, link, connection, offer, outcome] { fetched(link, connection, offer, *outcome); };
     auto job = [this, offer, outcome, done, name = "host '" + link->spec.name + "'", tunnel = connection->tunnel,
                 stop = connection->stop.get_token(), store = *store_,
                 whose = std::weak_ptr<Connection>(connection)]() mutable {
@@ -434,17 +411,17 @@ inline void SshExecutor::State::fetch_all() {
 }
 
 inline void SshExecutor::State::fetched(const LinkPointer& link, const ConnectionPointer& connection,
-                                        const wire::Offer& offer, const std::optional<FetchReport>& report,
-                                        const std::string& error) {
+                                        const wire::Offer& offer, const detail::FetchOutcome& outcome) {
   --connection->fetching;
   fetching_.erase(offer.info.trial);
   if (closing_) return;  // a resumed experiment finds it
+  const auto& report = outcome.report;
   if (report) {
     link->account.sent += report->bytes_moved + report->bytes_overhead;
     link->account.reused += report->bytes_reused;
     settle(*link);
   }
-  take(link, connection, offer, report ? std::optional(report->checkpoint) : std::nullopt, error);
+  take(link, connection, offer, report ? std::optional(report->checkpoint) : std::nullopt, outcome.error);
   fetch_all();
 }
 

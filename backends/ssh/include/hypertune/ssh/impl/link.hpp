@@ -47,7 +47,6 @@ struct Connection {
     std::string digest, content_id;  // the second only where it has been computed
   };
   std::deque<Holding> holds;  // the latest checkpoints that it made
-  bool streams_next = false;  // whose turn it is to send a piece
 };
 
 /// An attempt on a host.

@@ -201,9 +201,8 @@ class RemoteExecutor::State {
     if (begun_) return;
     if (!setup_->hosts.given())
       fail(Errc::usage,
-           "there are no hosts to run trials on: name them (.hosts), or set HYPERTUNE_HOSTS to their names, separated "
-           "by "
-           "commas, or to @FILE");
+           "there are no hosts to run trials on: name them (.hosts), or set HYPERTUNE_HOSTS to their names, "
+           "separated by commas, or to @FILE");
     follow_once();
     if (setup_->hosts.hosts().empty() && setup_->hosts.interval() == 0)
       fail(Errc::usage, "there are no hosts to run trials on: {} is empty", setup_->hosts.what());

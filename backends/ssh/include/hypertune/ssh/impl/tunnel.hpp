@@ -78,18 +78,17 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
     write(found->second);
   }
 
-  /// The next piece to send: streams take turns.
-  std::optional<wire::StreamPiece> next_piece() {
-    auto next = streams_.upper_bound(last_);
-    for (std::size_t i = 0; i < streams_.size(); ++i, ++next) {
-      if (next == streams_.end()) next = streams_.begin();
-      const auto stream = next->second;
-      if (stream->ready == 0) continue;
-      last_ = stream->id;
-      wire::StreamPiece piece{stream->id, std::string(stream->buffer.data(), stream->ready)};
-      stream->ready = 0;
-      read(stream);
-      return piece;
+  /// The next piece of a stream or of a copy that goes whole (`next_whole()`), in turn, so that neither keeps the other
+  /// waiting.
+  template <class NextWhole>
+  std::optional<wire::Message> next_in_turn(const NextWhole& next_whole) {
+    streams_turn_ = !streams_turn_;
+    for (int i = 0; i < 2; ++i, streams_turn_ = !streams_turn_) {
+      if (streams_turn_) {
+        if (auto piece = next_piece()) return std::move(*piece);
+      } else if (auto piece = next_whole()) {
+        return std::move(*piece);
+      }
     }
     return std::nullopt;
   }
@@ -119,6 +118,22 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
       fail(Errc::io, "cannot make a socket: {}", std::generic_category().message(errno));
     return {Descriptor(ends[0]), Descriptor(ends[1])};
+  }
+
+  // The next piece to send: streams take turns.
+  std::optional<wire::StreamPiece> next_piece() {
+    auto next = streams_.upper_bound(last_);
+    for (std::size_t i = 0; i < streams_.size(); ++i, ++next) {
+      if (next == streams_.end()) next = streams_.begin();
+      const auto stream = next->second;
+      if (stream->ready == 0) continue;
+      last_ = stream->id;
+      wire::StreamPiece piece{stream->id, std::string(stream->buffer.data(), stream->ready)};
+      stream->ready = 0;
+      read(stream);
+      return piece;
+    }
+    return std::nullopt;
   }
 
   void begin(std::uint64_t id, const Descriptor& end) {
@@ -173,7 +188,8 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
   Accept accept_;
   std::uint64_t next_;
   std::map<std::uint64_t, StreamPointer> streams_;
-  std::uint64_t last_ = 0;
+  std::uint64_t last_ = 0;     // of which a piece was sent
+  bool streams_turn_ = false;  // whose turn it was
   std::atomic<bool> closed_{false};
 };
 
