@@ -380,9 +380,8 @@ class Agent {
     if (!node || left_) return;
     const auto run = node.mapped();
     if (const auto& report = outcome.report) {
-      if (!report->was_here) cache_->add(report->checkpoint, true);
       channel_->send(wire::Fetched{transfer, report->bytes_moved, report->bytes_reused, direct});
-      if (!run->over) begin(run, report->checkpoint);
+      arrived(run, report->checkpoint);
     } else if (run->over) {
       return;
     } else if (direct) {
@@ -392,6 +391,15 @@ class Agent {
     } else {
       refuse_start(run, outcome.error);
     }
+  }
+  // Pinned before the cache makes room, which could be by this one.
+  void arrived(const RunPointer& run, const CheckpointInfo& copy) {
+    if (!run || run->over)
+      cache_->add(copy, true);
+    else if (std::filesystem::exists(store_->folder(copy)))
+      begin(run, copy);
+    else
+      resolve(run);  // another run's copy of the same content, and dropped since
   }
   void begin(const RunPointer& run, std::optional<CheckpointInfo> from) {
     Launch launch = run->launch;
@@ -432,10 +440,9 @@ class Agent {
     on_disk([copy]() -> std::optional<CheckpointInfo> { return copy->seal(); },
             [this, transfer](std::optional<CheckpointInfo> sealed, const std::string& error) {
               if (!sealed) return give_up_copy(transfer, error);
-              cache_->add(*sealed, true);
               channel_->send(wire::Fetched{transfer, sealed->bytes, 0, false});
               const auto node = wanted_.extract(transfer);
-              if (node && !node.mapped()->over) begin(node.mapped(), std::move(sealed));
+              arrived(node ? node.mapped() : nullptr, *sealed);
             });
   }
   // Not for want of the checkpoint, which the driver has: this host cannot take it.

@@ -56,30 +56,27 @@ class CopyCache {
   CopyCache(LocalCheckpointStore store, std::uint64_t bytes) : store_(std::move(store)), limit_(bytes) {}
 
   void add(const CheckpointInfo& info, bool replicated) {
-    held_.push_back({info, replicated, 0});
+    if (find(info) == nullptr) held_.push_back({info, replicated, 0});
     trim(info.trial);
   }
   void replicated(const CheckpointInfo& info) {
-    for (auto& held : held_)
-      if (held.info == info) held.replicated = true;
+    if (Held* held = find(info)) held->replicated = true;
     trim(info.trial);
   }
+  /// Also one that it has not heard of: an earlier incarnation's, or one that has come just now.
   void pin(const CheckpointInfo& info) {
-    for (auto& held : held_)
-      if (held.info == info) {
-        ++held.pins;
-        return;
-      }
-    held_.push_back({info, true, 1});  // of an earlier incarnation
+    if (Held* held = find(info))
+      ++held->pins;
+    else
+      held_.push_back({info, true, 1});
   }
   void unpin(const CheckpointInfo& info) {
-    for (auto& held : held_)
-      if (held.info == info && held.pins > 0) --held.pins;
+    if (Held* held = find(info); held != nullptr && held->pins > 0) --held->pins;
     trim(info.trial);
   }
   /// The trial will not go on here.
   void forget(TrialId trial) {
-    drop_if([&](const Held& held) { return held.info.trial == trial; });
+    std::erase_if(held_, [&](const Held& held) { return held.info.trial == trial && drop(held); });
   }
 
  private:
@@ -90,24 +87,26 @@ class CopyCache {
   };
   static constexpr int per_trial = 2;
 
-  template <class P>
-  void drop_if(const P& unwanted) {
-    std::erase_if(held_, [&](const Held& held) {
-      if (!held.replicated || held.pins > 0 || !unwanted(held)) return false;
-      try {
-        store_.drop(held.info);
-      } catch (const std::exception&) {}  // it takes room, no more
-      return true;
-    });
+  Held* find(const CheckpointInfo& info) {
+    const auto found = std::find_if(held_.begin(), held_.end(), [&](const Held& held) { return held.info == info; });
+    return found == held_.end() ? nullptr : &*found;
+  }
+  // Whether it is gone.
+  bool drop(const Held& held) {
+    if (!held.replicated || held.pins > 0) return false;
+    try {
+      store_.drop(held.info);
+    } catch (const std::exception&) {}  // it takes room, no more
+    return true;
   }
   void trim(TrialId trial) {
-    int newer = static_cast<int>(
-        std::count_if(held_.begin(), held_.end(), [&](const Held& h) { return h.info.trial == trial; }));
-    drop_if([&](const Held& held) { return held.info.trial == trial && newer-- > per_trial; });
+    auto newer = std::count_if(held_.begin(), held_.end(), [&](const Held& held) { return held.info.trial == trial; });
+    std::erase_if(held_,
+                  [&](const Held& held) { return held.info.trial == trial && newer-- > per_trial && drop(held); });
     std::uint64_t bytes = 0;
     for (const auto& held : held_) bytes += held.info.bytes;
-    drop_if([&](const Held& held) {
-      if (bytes <= limit_) return false;
+    std::erase_if(held_, [&](const Held& held) {
+      if (bytes <= limit_ || !drop(held)) return false;
       bytes -= held.info.bytes;
       return true;
     });
