@@ -22,7 +22,7 @@ TEST_CASE("hosts are accounted for by when they were there, and by what ran on t
   for (int step = 0; step < 5; ++step) l.add(4 + step, record::TrialReported{0, 0, step, {}});
   l.add(10, record::HostLost{"a", "silent"});
   l.add(10, record::AttemptFailed{0, 0, {}, true});
-  l.add(10, record::AttemptFailed{1, 0, {}, true});
+  l.add(10.5, record::AttemptFailed{1, 0, {}, true});  // it had its turn later
   l.add(11, record::TrialStarted{0, 1, 3, "b", {}, {}});
   l.add(12, record::TrialReported{0, 1, 5, {}});
   l.add(13, record::TrialPaused{0});

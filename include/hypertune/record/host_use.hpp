@@ -73,6 +73,12 @@ class HostLedger {
       hosts_[index].present += std::max(0.0, now - node.mapped());
       ++hosts_[index].lost;
     }
+    // That its attempts have failed may be recorded later, when they have their turn.
+    std::erase_if(running_, [&](const auto& entry) {
+      if (entry.second.host != index) return false;
+      hosts_[index].busy += std::max(0.0, now - entry.second.since);
+      return true;
+    });
   }
   void take(const record::TrialStarted& e, Seconds now) {
     const std::size_t index = host(e.host);
