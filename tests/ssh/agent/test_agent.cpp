@@ -1,4 +1,6 @@
-// An agent that runs the tests' programs: ssh_test_agent DIRECTORY WORKERS
+// An agent that runs the tests' programs: ssh_test_agent DIRECTORY WORKERS. Or one that does harm:
+// ssh_test_agent hostile DEED
+#include "hostile_agent.hpp"
 #include "test_programs.hpp"
 #include "weighty_program.hpp"
 
@@ -8,6 +10,7 @@
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
+  if (std::string(argv[1]) == "hostile") return hypertune::test::HostileAgent::main(argv[2]);
   std::puts("Welcome to this host!");  // as login scripts do
   std::fflush(stdout);
   hypertune::ssh::AgentOptions options;

@@ -12,6 +12,7 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -72,6 +73,7 @@ class Signal {
 class Channel : public std::enable_shared_from_this<Channel> {
  public:
   static constexpr const char* closed_by_peer = "the connection was closed";
+  static constexpr std::size_t most_waiting = std::size_t{256} << 20U;  ///< bytes, until the peer is given up
   struct Handlers {
     /// May throw an Error: the channel ends with it.
     std::function<void(wire::Message)> message;
@@ -101,6 +103,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void send(const wire::Message& message) {
     if (closed_) return;
     wire::append(waiting_, message);
+    if (waiting_.size() > most_waiting)
+      asio::post(io_, [self = shared_from_this()] { self->end("what is sent to it is not read"); });
     wake_.raise();
   }
   void send_banner() { waiting_ += wire::banner; }

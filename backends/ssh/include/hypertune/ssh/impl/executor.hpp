@@ -48,6 +48,8 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
  private:
   static constexpr int fetches_at_once = 8;      // of one host
   static constexpr std::size_t most_held = 256;  // checkpoints of a host that are known to be there
+  static constexpr int most_offered = 64;        // of a trial, not taken yet
+  static constexpr int most_wishes = 100;        // of an attempt, for what it is to go on from
 
   // ---- hosts (executor_hosts.hpp) ----
   void begin();
@@ -84,6 +86,8 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   void receive(const LinkPointer& link, const ConnectionPointer& connection, wire::Message message);
   template <class M>
   void on(const LinkPointer&, const ConnectionPointer&, M&);
+  template <class Offers, class P>
+  static void require_few(const Offers& offers, TrialId trial, const P& offer_of);
   template <class E>
   void end(const LinkPointer& link, E& event);
   std::optional<wire::Piece> next_whole(const ConnectionPointer& connection);

@@ -112,7 +112,7 @@ inline void SshExecutor::State::carry_out(Launch& m) {
     return refuse(hypertune::detail::format("host '{}' was lost: {}", link->spec.name, link->machine.reason()),
                   preempted ? Blame::preemption : Blame::infrastructure);
   }
-  link->routes[m.trial] = Route{.attempt = m.attempt};
+  link->routes[m.trial] = Route{.attempt = m.attempt, .restore = m.restore};
   by_trial_[m.trial] = link;
   link->connection->channel->send(m);
 }
@@ -217,10 +217,12 @@ void SshExecutor::State::on(const LinkPointer& link, const ConnectionPointer& co
     }
     if (m.by_content) {
       if (!connection->by_content) fail(Errc::protocol, "an offer by content, which was not agreed on");
+      require_few(connection->offered, m.info.trial, [](const auto& each) -> auto& { return each; });
       connection->offered.push_back(std::move(m));
       fetch_next(link, connection);
       return;
     }
+    require_few(connection->arriving, m.info.trial, [](const auto& each) -> auto& { return each.second->offer(); });
     const std::uint64_t transfer = m.transfer;
     try {
       auto copy = std::make_shared<detail::IncomingCopy>(*store_, std::move(m));
@@ -246,6 +248,12 @@ void SshExecutor::State::on(const LinkPointer& link, const ConnectionPointer& co
   } else if constexpr (std::same_as<M, wire::Unavailable>) {
     connection->arriving.erase(m.transfer);
   } else if constexpr (std::same_as<M, wire::Want>) {
+    const auto found = link->routes.find(m.trial);
+    Route* route = found == link->routes.end() ? nullptr : &found->second;
+    const bool told =
+        route != nullptr && std::find(route->restore.begin(), route->restore.end(), m.info) != route->restore.end();
+    if (!told) return connection->channel->send(wire::Unavailable{m.transfer, "its trial is not to go on from that"});
+    if (++route->wishes > most_wishes) fail(Errc::protocol, "too many wishes for checkpoints");
     send_copy(link, connection, m);
   } else if constexpr (std::same_as<M, wire::Serving>) {
     if (options_.transfer.direct) connection->endpoint = m.endpoint;
@@ -259,6 +267,14 @@ void SshExecutor::State::on(const LinkPointer& link, const ConnectionPointer& co
   } else {
     fail(Errc::protocol, "the agent sent a message that only a driver sends");
   }
+}
+
+// An agent holds a trial back whose checkpoints are not taken as fast as it saves.
+template <class Offers, class P>
+void SshExecutor::State::require_few(const Offers& offers, TrialId trial, const P& offer_of) {
+  const auto same =
+      std::count_if(offers.begin(), offers.end(), [&](const auto& each) { return offer_of(each).info.trial == trial; });
+  if (same >= most_offered) fail(Errc::protocol, "too many checkpoints at once of trial {}", trial);
 }
 
 template <class E>

@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace hypertune::ssh::detail {
 
@@ -52,6 +53,8 @@ struct Connection {
 /// An attempt on a host.
 struct Route {
   Attempt attempt = 0;
+  std::vector<CheckpointInfo> restore = {};  // what the host may ask for
+  int wishes = 0;                            // how often it has
   bool parked = false;
   std::string lost = {};  // parked: why it is there no more; told when it is to go on
   bool waiting = false;   // its report was told, the answer is awaited
