@@ -37,15 +37,16 @@ TEST_CASE("a host that sends what no agent does is lost, and its trial goes on e
   options.patience = {.silence = 10, .connect = 20, .first_delay = 0.2, .longest_delay = 1, .stable = 60};
   ScriptedTuner tuner(SshExecutor(pool, options), planned_program(Form::object));
   tuner.attempts = 100;
-  bool struck = false;
-  tuner.decide = [&](const ScriptedTrial& t) {
-    if (!struck && !t.sealed.empty()) struck = hosts.kill("a");
-    return Answer{.save = t.steps == 3};
-  };
-  Plan plan{.steps = 3000};
+  tuner.decide = [](const ScriptedTrial& t) { return Answer{.save = t.steps == 3}; };
+  tuner.before_launch = [](ScriptedTrial& t) { t.plan.linger_at = t.starts.empty() ? 4 : Plan::never; };
+  Plan plan{.steps = 20};
   plan.throw_at = 100000;
   tuner.add(plan);
-  tuner.run();
+  bool struck = false;
+  tuner.run([&] {
+    if (!struck && !tuner[0].sealed.empty()) struck = hosts.kill("a");
+    return tuner[0].finished == 1;
+  });
   CHECK(tuner[0].finished == 1);
   CHECK(tuner[0].lost.empty());
   REQUIRE(tuner[0].starts.size() >= 2);
