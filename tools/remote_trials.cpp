@@ -121,6 +121,8 @@ ssh::RemoteSetup remote_setup_of(const Sweep& sweep, const std::string& file, co
   setup.remote.transfer.network = text.transfer.network;
   setup.remote.transfer.port = static_cast<std::uint16_t>(text.transfer.port);
   setup.remote.transfer.rate_limit = text.transfer.rate_limit;
+  if (text.transfer.shared)
+    setup.remote.transfer.shared = {.folder = found(text.transfer.folder, sweep), .on_hosts = text.transfer.on_hosts};
   boost::json::object description;
   description["file"] = file;
   description["text"] = file_text(file);

@@ -152,4 +152,19 @@ TEST_CASE("how checkpoints travel between hosts") {
   CHECK_THAT(wrong("{direct: true, network: here}"), ContainsSubstring("write it as 10.1.0.0/16"));
   CHECK_THAT(wrong("{direct: true, by_content: false}"), ContainsSubstring("needs 'by_content'"));
   CHECK_THAT(wrong("{directly: true}"), ContainsSubstring("directly"));
+  CHECK_FALSE(plain.shared);
+  const auto shared = [](const std::string& text) {
+    return read("executor: {type: ssh, hosts: [a], transfer: {shared: " + text + "}}\n").ssh->transfer;
+  };
+  CHECK(shared("true").shared);
+  CHECK((shared("true").folder.empty() && shared("true").on_hosts.empty()));
+  CHECK_FALSE(shared("false").shared);
+  CHECK(shared("/mnt/run").shared);
+  CHECK(shared("/mnt/run").on_hosts == "/mnt/run");
+  CHECK(shared("~/run").on_hosts == "~/run");
+  CHECK(shared("{folder: /nfs/a}").folder == "/nfs/a");
+  CHECK(shared("{folder: /nfs/a, on_hosts: /mnt/a}").on_hosts == "/mnt/a");
+  CHECK_THAT(wrong("{shared: mnt/run}"), ContainsSubstring("'executor.transfer.shared' must be a folder of the hosts"));
+  CHECK_THAT(wrong("{shared: {folder: ''}}"), ContainsSubstring("is empty: name a folder of this machine"));
+  CHECK_THAT(wrong("{shared: {place: /x}}"), ContainsSubstring("place"));
 }

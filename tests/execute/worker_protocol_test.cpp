@@ -58,23 +58,24 @@ TEST_CASE("every message reads back as it was, and encodes the same again") {
   reported.report.metrics.emplace_back("inf", -std::numeric_limits<double>::infinity());
   reported.report.metrics.emplace_back("small", 5e-324);
   reported.report.step = 3;
-  const std::vector<wire::Message> messages{wire::Hello{.pid = 12},
-                                            wire::Welcome{.directory = "runs/x", .heartbeat = 0.5},
-                                            some_launch(),
-                                            Continue{7, 2, true},
-                                            wire::PauseOrder{{7, 2, true}, false},
-                                            Stop{7, 2, true},
-                                            wire::Shutdown{},
-                                            Started{7, 2, 3},
-                                            reported,
-                                            Checkpointed{7, 2, {7, 4, "step-4", 1, "d"}},
-                                            CheckpointLost{7, {7, 4, "step-4", 1, "d"}, "why"},
-                                            Paused{7, 2, true},
-                                            Finished{7, 2},
-                                            Stopped{7, 2},
-                                            Failed{7, 2, {Blame::preemption, "gone", false, true}},
-                                            wire::LogLine{"hello"},
-                                            wire::Alive{9}};
+  const std::vector<wire::Message> messages{
+      wire::Hello{.pid = 12},
+      wire::Welcome{.directory = "runs/x", .heartbeat = 0.5, .checkpoints = "a", .origins = {"b", "c"}},
+      some_launch(),
+      Continue{7, 2, true},
+      wire::PauseOrder{{7, 2, true}, false},
+      Stop{7, 2, true},
+      wire::Shutdown{},
+      Started{7, 2, 3},
+      reported,
+      Checkpointed{7, 2, {7, 4, "step-4", 1, "d"}},
+      CheckpointLost{7, {7, 4, "step-4", 1, "d"}, "why"},
+      Paused{7, 2, true},
+      Finished{7, 2},
+      Stopped{7, 2},
+      Failed{7, 2, {Blame::preemption, "gone", false, true}},
+      wire::LogLine{"hello"},
+      wire::Alive{9}};
   REQUIRE(messages.size() == wire::message_types);
   for (const auto& message : messages) {
     const auto back = round_trip(message);

@@ -99,6 +99,8 @@ struct Disturb {
 
 TEST_CASE("an ASHA sweep and a population end as they would undisturbed while hosts are killed, cut off and added") {
   const auto make = GENERATE(&asha, &pbt);
+  const bool shared = GENERATE(false, true);
+  INFO("a shared folder: " << shared);
   const Hosts hosts(4);
   TemporaryDirectory directory;
   const auto peace = run(make(directory.path() / "peace", ht::SshExecutor(hosts.pool(4), quick())));
@@ -109,6 +111,7 @@ TEST_CASE("an ASHA sweep and a population end as they would undisturbed while ho
   std::optional<Chaos> chaos(std::in_place, hosts, pool, 7 + Catch::rngSeed());
   auto remote = quick();
   remote.transfer = {.whole = 0, .direct = make == &pbt};  // by content, though they are small
+  if (shared) remote.transfer.shared.emplace();
   auto options = make(directory.path() / "war", ht::SshExecutor(pool, std::move(remote)));
   options.callbacks.emplace_back(Disturb{&*chaos});
   const auto war = run(std::move(options));

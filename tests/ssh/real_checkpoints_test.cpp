@@ -49,6 +49,20 @@ int listening(TestHosts& hosts, int host) {
   return count;
 }
 
+/// Bytes that a host has sent and received by its network so far.
+std::uint64_t line_bytes(TestHosts& hosts, int host) {
+  std::istringstream lines(hosts.exec(host, "cat /proc/net/dev"));
+  for (std::string line; std::getline(lines, line);) {
+    const auto colon = line.find("eth0:");
+    if (colon == std::string::npos) continue;
+    std::istringstream words(line.substr(colon + 5));
+    std::vector<std::uint64_t> columns;  // eight of what came, then eight of what went
+    for (std::uint64_t value = 0; words >> value;) columns.push_back(value);
+    return columns.at(0) + columns.at(8);
+  }
+  throw std::runtime_error("there is no eth0");
+}
+
 /// Whether an argument of a process there may be a secret of ours: 64 hexadecimal digits.
 bool shows_a_secret(TestHosts& hosts, int host) {
   const auto text = hosts.exec(host, "for p in /proc/[0-9]*; do tr '\\0' '\\n' < $p/cmdline; done 2>/dev/null; true");
@@ -134,4 +148,59 @@ TEST_CASE("real hosts give checkpoints to each other where they are told to, and
   tuner.run();
   tuner.shutdown();
   CHECK(eventually([&] { return listening(*hosts, 1) == before; }));
+}
+
+TEST_CASE("real hosts that share a disk with the driver copy nothing, unless it is mounted for reading only") {
+  const bool writable = GENERATE(true, false);
+  INFO("writable " << writable);
+  const TemporaryDirectory disk;
+  const auto hosts = test_hosts(2, {"--share", disk.path().string()});
+  if (!hosts) return;
+  if (!writable)
+    for (int host = 1; host <= 2; ++host) hosts->exec(host, "mount -o remount,bind,ro /run/share");
+  constexpr std::uint64_t size = 8'000'000;
+  auto setup = setup_for(*hosts, size, 2);
+  setup.remote.transfer.shared = {.folder = disk.path(), .on_hosts = "/run/share"};
+  SharedExecutor<RemoteExecutor> executor(std::move(setup));
+  const auto remote = executor.get();
+  ScriptedTuner tuner(executor, planned_program(Form::object));
+  const auto before = line_bytes(*hosts, 1) + line_bytes(*hosts, 2);
+  tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.id == 0 && t.steps <= 4}; };
+  std::vector<CheckpointInfo> taken;
+  tuner.before_launch = [&](ScriptedTrial& t) {
+    if (t.id == 1) t.sealed = taken;
+  };
+  Plan plan{.steps = 1000};
+  plan.linger_at = 5;
+  tuner.add(plan);
+  tuner.run([&] { return tuner[0].reports.size() == 5 && tuner[0].sealed.size() == 4; });
+  taken = tuner[0].sealed;
+  tuner.add({.steps = 6});
+  tuner.run([&] { return tuner[1].finished == 1; });
+  CHECK(tuner[1].starts == std::vector<int>{4});
+  const auto moved = line_bytes(*hosts, 1) + line_bytes(*hosts, 2) - before;
+  std::uint64_t copied = 0, shared = 0;
+  for (const auto& account : remote->accounts()) {
+    copied += account.sent + account.received;
+    shared += account.shared;
+  }
+  std::printf("4 checkpoints of %d bytes and a takeover: %d bytes over the network, %d of them checkpoints\n",
+              static_cast<int>(size), static_cast<int>(moved), static_cast<int>(copied));
+  for (const auto& info : taken) CHECK_NOTHROW(tuner.store().open(info));
+  if (writable) {
+    CHECK(copied == 0);
+    CHECK(shared >= 4 * size);
+    CHECK(moved < size / 10);
+    CHECK(tuner.notices().empty());
+  } else {
+    CHECK(copied >= size);
+    CHECK(shared == 0);
+    std::string told;
+    for (const auto& notice : tuner.notices()) told += notice + "\n";
+    CHECK_THAT(told, ContainsSubstring("host 'host1' does not share the folder of checkpoints"));
+    CHECK_THAT(told, ContainsSubstring("Read-only file system"));
+  }
+  tuner.stop(0);
+  tuner.run();
+  tuner.shutdown();
 }

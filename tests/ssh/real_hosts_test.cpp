@@ -146,10 +146,11 @@ class RealChaos {
 }  // namespace
 
 TEST_CASE("real hosts are killed, cut off, healed and added: an experiment ends as it would undisturbed") {
-  const auto hosts = test_hosts(4);
+  const auto [make, shared] = GENERATE(std::pair(&pbt, false), std::pair(&asha, false), std::pair(&pbt, true));
+  INFO("a shared folder: " << shared);
+  TemporaryDirectory directory, disk;
+  const auto hosts = test_hosts(4, {"--share", disk.path().string()});
   if (!hosts) return;
-  const auto make = GENERATE(&pbt, &asha);
-  TemporaryDirectory directory;
   const auto shorter = [&](const std::string& name, ht::AnyExecutor executor) {
     auto options = make(directory.path() / name, std::move(executor));
     if (make == &asha)
@@ -163,6 +164,7 @@ TEST_CASE("real hosts are killed, cut off, healed and added: an experiment ends 
   auto setup = setup_for(*hosts, ht::ssh::HostSource::callback([&list] { return list.list(); }, 0.2));
   setup.remote.patience = {.silence = 1.5, .connect = 20, .first_delay = 0.1, .longest_delay = 0.5, .stable = 60};
   setup.remote.transfer = {.whole = 0, .direct = make == &pbt};  // by content, though they are small
+  if (shared) setup.remote.transfer.shared = {.folder = disk.path(), .on_hosts = "/run/share"};
   setup.ssh.connect_timeout = 2;
   RealChaos chaos(*hosts, list, 4, 11);
   const double begin = clock_now();

@@ -123,6 +123,12 @@ class ScriptedTuner {
     REQUIRE(complaints_.empty());
   }
 
+  /// What the executor has told the user, so far.
+  std::vector<std::string> notices() {
+    const std::lock_guard guard(complaints_mutex_);
+    return notices_;
+  }
+
   const ScriptedTrial& operator[](TrialId id) const { return trials_.at(static_cast<std::size_t>(id)); }
   std::size_t size() const { return trials_.size(); }
   std::uint64_t events() const { return events_.load(); }
@@ -353,7 +359,10 @@ class ScriptedTuner {
     if (stopping || static_cast<int>(trial->causes.size()) >= attempts) return finish(*trial);
     retry(*trial);
   }
-  void on(const Notice&) {}
+  void on(const Notice& e) {
+    const std::lock_guard guard(complaints_mutex_);
+    notices_.push_back(e.text);
+  }
   void on(const HostGained& e) { placement_.restore_host(e.host); }
   void on(const HostLost& e) { placement_.remove_host(e.host); }
 
@@ -422,7 +431,7 @@ class ScriptedTuner {
   bool shut_ = false;
 
   std::mutex complaints_mutex_;
-  std::vector<std::string> complaints_;
+  std::vector<std::string> complaints_, notices_;
   AnyExecutor executor_;  // last: it ends before what its events go to
 };
 

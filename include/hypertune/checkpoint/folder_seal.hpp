@@ -108,6 +108,31 @@ inline std::vector<ManifestFile> seal_files(const std::filesystem::path& root, b
   return files;
 }
 
+/// Opens a file below `root`, the descriptor of `path`. Error of kind `corrupt` if it is not there or not of its size.
+inline Descriptor open_sealed(int root, const std::filesystem::path& path, const ManifestFile& expected) {
+  const auto& name = expected.name;
+  Descriptor file = open_regular(root, name);
+  if (!file) {
+    if (errno == ENOENT || errno == ENOTDIR) fail(Errc::corrupt, "file '{}' is missing", name);
+    if (errno == ELOOP || errno == ENXIO) fail(Errc::corrupt, "'{}' is no ordinary file any more", name);
+    fail_io(errno, "open", path / name);
+  }
+  struct stat status{};
+  if (::fstat(file.get(), &status) != 0) fail_io(errno, "look at", path / name);
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (size != expected.size)
+    fail(Errc::corrupt, "file '{}' has {} bytes, but {} were sealed", name, size, expected.size);
+  return file;
+}
+
+/// Checks that the files below `root` are there, and of their sizes. Error of kind `corrupt` that names the first that
+/// is not.
+inline void verify_sizes(const std::filesystem::path& root, const Manifest& manifest) {
+  const Descriptor directory = open_at(AT_FDCWD, root.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (!directory) fail_io(errno, "open", root);
+  for (const ManifestFile& expected : manifest.files) open_sealed(directory.get(), root, expected);
+}
+
 /// Checks the files below `root` against the manifest. Error of kind `corrupt` that names the first that is wrong.
 inline void verify_files(const std::filesystem::path& root, const Manifest& manifest) {
   const Descriptor directory = open_at(AT_FDCWD, root.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
@@ -115,17 +140,7 @@ inline void verify_files(const std::filesystem::path& root, const Manifest& mani
   ReadBuffer buffer;
   for (const ManifestFile& expected : manifest.files) {
     const auto& name = expected.name;
-    const Descriptor file = open_regular(directory.get(), name);
-    if (!file) {
-      if (errno == ENOENT || errno == ENOTDIR) fail(Errc::corrupt, "file '{}' is missing", name);
-      if (errno == ELOOP || errno == ENXIO) fail(Errc::corrupt, "'{}' is no ordinary file any more", name);
-      fail_io(errno, "open", root / name);
-    }
-    struct stat status{};
-    if (::fstat(file.get(), &status) != 0) fail_io(errno, "look at", root / name);
-    const auto size = static_cast<std::uint64_t>(status.st_size);
-    if (size != expected.size)
-      fail(Errc::corrupt, "file '{}' has {} bytes, but {} were sealed", name, size, expected.size);
+    const Descriptor file = open_sealed(directory.get(), root, expected);
     ManifestFile found{.name = name, .size = 0, .checksum = {}};
     const int error = hash_file(file.get(), buffer, found);
     if (error == EIO) fail(Errc::corrupt, "file '{}' cannot be read: the disk reports an error", name);

@@ -44,6 +44,9 @@ class BasicLocalCheckpointStore {
  public:
   struct Options {
     bool sync = true;  ///< force to the disk what is sealed; without it a power cut may take the newest ones
+    /// Folders of experiments where open() finds checkpoints, too. Nothing is ever changed there.
+    std::vector<std::filesystem::path> origins = {};
+    bool make_root = true;  ///< make the experiment's folder where it is missing; else begin() is an Error then
   };
 
   explicit BasicLocalCheckpointStore(std::filesystem::path experiment_directory)
@@ -70,6 +73,12 @@ class BasicLocalCheckpointStore {
   /// manifest is none.
   CheckpointInfo admit(const std::filesystem::path& folder, std::string_view manifest, const std::string& name);
 
+  /// Takes over, by one rename, the sealed checkpoint in `folder`, of another store on the same file system: that it is
+  /// `info`, and whole by its files' sizes, is checked before; no byte of them is read. It is listed as info.name, or
+  /// under the next free name. Error of kind `corrupt` if it is not, `io` if it is not there any more or cannot be
+  /// moved.
+  CheckpointInfo take_over(const std::filesystem::path& folder, const CheckpointInfo& info);
+
   /// Opens a sealed one after checking every byte of it. Error of kind `corrupt` that names the checkpoint, the file,
   /// and what is wrong.
   Checkpoint open(const CheckpointInfo& info);
@@ -89,6 +98,11 @@ class BasicLocalCheckpointStore {
   /// The same for all trials.
   void recover();
 
+  /// Whether this very content lies here, or in one of the origins, by its manifest; its files are not looked at.
+  bool names(const CheckpointInfo& info) const;
+
+  /// The experiment's folder.
+  const std::filesystem::path& root() const { return state_->root; }
   /// Whether what is sealed is forced to the disk.
   bool syncs() const { return state_->options.sync; }
   /// trials/<id>/checkpoints
@@ -107,6 +121,7 @@ class BasicLocalCheckpointStore {
 
   std::filesystem::path trial_directory(TrialId trial) const { return state_->root / "trials" / std::to_string(trial); }
   std::filesystem::path new_staging(TrialId trial);
+  std::filesystem::path find(const CheckpointInfo& info) const;
   void sync_new_folders(TrialId trial);
   CheckpointInfo seal_staging(const CheckpointWriter& writer);
   std::string publish(TrialId trial, const std::filesystem::path& staging, const std::string& wanted);

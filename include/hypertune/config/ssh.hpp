@@ -127,9 +127,32 @@ inline void ssh_cluster_from_yaml(const Node& node, SshText& ssh) {
   if (ssh.cluster.empty()) cluster.fail("'{}' is empty: name the cluster's YAML file", cluster.path());
 }
 
-/// transfer: {direct: true, network: 10.1.0.0/16, port: 7070, rate_limit: 50MB}
+/// shared: true | /as/the/hosts/see/it | {folder: /nfs/checkpoints, on_hosts: /mnt/checkpoints}
+inline void ssh_shared_from_yaml(const Node& node, SshTransferText& transfer) {
+  const auto on_hosts = [&](const Node& place) {
+    transfer.on_hosts = place.as<std::string>();
+    if (!transfer.on_hosts.starts_with('/') && !transfer.on_hosts.starts_with("~/"))
+      place.fail("'{}' must be a folder of the hosts: an absolute path, or one below '~/', not '{}'", place.path(),
+                 transfer.on_hosts);
+  };
+  transfer.shared = true;
+  if (node.is_map()) {
+    node.only({"folder", "on_hosts"});
+    if (const auto folder = node.find("folder")) {
+      transfer.folder = folder->as<std::string>();
+      if (transfer.folder.empty()) folder->fail("'{}' is empty: name a folder of this machine", folder->path());
+    }
+    if (const auto place = node.find("on_hosts")) on_hosts(*place);
+  } else if (const auto text = node.as<std::string>(); text == "true" || text == "false") {
+    transfer.shared = node.as<bool>();
+  } else {
+    on_hosts(node);
+  }
+}
+
+/// transfer: {direct: true, network: 10.1.0.0/16, port: 7070, rate_limit: 50MB, shared: true}
 inline SshTransferText ssh_transfer_from_yaml(const Node& node) {
-  node.only({"by_content", "direct", "network", "port", "rate_limit"});
+  node.only({"by_content", "direct", "network", "port", "rate_limit", "shared"});
   SshTransferText transfer;
   if (const auto by_content = node.find("by_content")) transfer.by_content = by_content->as<bool>();
   if (const auto direct = node.find("direct")) transfer.direct = direct->as<bool>();
@@ -146,6 +169,7 @@ inline SshTransferText ssh_transfer_from_yaml(const Node& node) {
       port->fail("'{}' must be 1 to 65535, not {}", port->path(), transfer.port);
   }
   if (const auto limit = node.find("rate_limit")) transfer.rate_limit = limit->bytes();
+  if (const auto shared = node.find("shared")) ssh_shared_from_yaml(*shared, transfer);
   if (!transfer.direct && (node.has("network") || node.has("port")))
     node.fail("'{}' has a network or a port, which only 'direct: true' uses", node.path());
   if (transfer.direct && !transfer.by_content) node.fail("'{}': 'direct' needs 'by_content'", node.path());

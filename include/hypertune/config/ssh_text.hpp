@@ -32,6 +32,9 @@ struct SshTransferText {
   std::string network;
   int port = 0;
   std::uint64_t rate_limit = 0;  ///< bytes per second of each sender; 0: none
+  bool shared = false;           ///< a folder that the hosts have, too:
+  std::filesystem::path folder;  ///< on this machine; empty: the experiment's own
+  std::string on_hosts;          ///< on them; empty: at the same place
 };
 
 /// Paths of this machine are as written: relative to where the command is called, or else to the file's folder.

@@ -28,7 +28,8 @@ class BasicAttemptRun {
   using Lost = std::function<void(const CheckpointInfo&, const std::string&)>;
 
   /// Opens the newest sound checkpoint of `launch.restore`; no user code runs yet. Error of kind `io` where the disk
-  /// fails: it may work again later, so nothing is set aside for that.
+  /// fails: it may work again later, so nothing is set aside for that. Error of kind `corrupt` where none is sound and
+  /// one must be.
   BasicAttemptRun(LocalCheckpointStore& store, const std::filesystem::path& directory, const Launch& launch,
                   const Lost& lost)
       : store_(&store), context_(std::make_unique<Context>(prepare(store, directory, launch, lost))) {
@@ -116,6 +117,7 @@ class BasicAttemptRun {
     start.slot = launch.slot;
     start.seed = launch.seed;
     start.directory = directory / "trials" / std::to_string(launch.trial);
+    start.checkpoints = store.root();
     if (launch.attempt > 0) store.recover(launch.trial);  // what an earlier attempt was writing when it was killed
     for (const auto& candidate : launch.restore) {
       try {
@@ -128,6 +130,8 @@ class BasicAttemptRun {
         lost(candidate, e.what());
       }
     }
+    if (launch.must_restore && !launch.restore.empty() && !start.restore)
+      fail(Errc::corrupt, "none of the checkpoints that trial {} is to go on from is sound", launch.trial);
     return start;
   }
 

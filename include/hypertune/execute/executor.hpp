@@ -39,6 +39,9 @@ struct Launch {
   /// For workers that outlive the driver: the attempt is under way since then (when it began, or last reported).
   std::optional<Seconds> since = {};
   bool reported = false;  ///< `since` is the time of a report, whose answer follows
+  /// For worker processes: where `restore` has candidates and none is sound, the attempt fails instead of beginning
+  /// anew.
+  bool must_restore = false;
 };
 /// The answer to a report: train the next step. `save`: write a checkpoint first (where the trial can).
 struct Continue {
@@ -144,6 +147,11 @@ struct ExecutorStart {
   std::filesystem::path directory;  ///< the experiment's folder; trials/<id> below it are the trials' own
   EventSink sink;
   double hang_limit = 0;  ///< seconds without report or alive() after which an attempt is taken for hung; 0: none
+  /// For worker processes. Where checkpoints are written instead, in the same layout; it must be there. Empty: below
+  /// `directory`.
+  std::filesystem::path checkpoints = {};
+  /// Likewise: folders of experiments in which those to go on from are looked for as well, and left as they are.
+  std::vector<std::filesystem::path> origins = {};
 };
 
 /// What an experiment is about to ask for.

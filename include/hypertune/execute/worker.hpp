@@ -152,7 +152,11 @@ class WorkerLoop {
   void begin(const Launch& launch) {
     if (!store_) {
       directory_ = machine_.welcome().directory;
-      store_.emplace(directory_);
+      const auto& welcome = machine_.welcome();
+      LocalCheckpointStore::Options options;
+      options.origins.assign(welcome.origins.begin(), welcome.origins.end());
+      options.make_root = welcome.checkpoints.empty();
+      store_.emplace(options.make_root ? directory_ : std::filesystem::path(welcome.checkpoints), std::move(options));
     }
     if (options_.settle) options_.settle(launch.slot);
     std::optional<AttemptRun> served;

@@ -14,6 +14,7 @@
 #include <tuple>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace hypertune {
 
@@ -34,7 +35,7 @@ namespace hypertune {
 namespace wire {
 
 /// Raised whenever a message changes. Driver and worker must agree.
-inline constexpr std::uint32_t version = 1;
+inline constexpr std::uint32_t version = 2;
 
 struct Hello {
   std::uint32_t version = wire::version;
@@ -42,8 +43,10 @@ struct Hello {
 };
 struct Welcome {
   std::uint32_t version = wire::version;
-  std::string directory = {};  ///< the experiment's folder
-  double heartbeat = 0;        ///< seconds between Alive messages while a step runs; 0: none
+  std::string directory = {};             ///< the experiment's folder
+  double heartbeat = 0;                   ///< seconds between Alive messages while a step runs; 0: none
+  std::string checkpoints = {};           ///< of ExecutorStart
+  std::vector<std::string> origins = {};  ///< likewise
 };
 /// Pause. `keep`: stay in memory; else, where the trial can save, do so and end (Paused says which it was).
 struct PauseOrder {
@@ -90,6 +93,9 @@ class WireWriter : public Encoder {
     put(std::uint64_t{m.version});
     put(std::string_view(m.directory));
     put(m.heartbeat);
+    put(std::string_view(m.checkpoints));
+    put(std::uint64_t{m.origins.size()});
+    for (const auto& origin : m.origins) put(std::string_view(origin));
   }
   void put(const Resources& r) {
     put(r.cpus);
@@ -119,6 +125,7 @@ class WireWriter : public Encoder {
     put_signed(m.next_step);
     put(m.since.has_value());
     put(m.since.value_or(0));
+    put(m.must_restore);
   }
   void put(const Continue& m) {
     identity(m);
@@ -194,6 +201,9 @@ class WireReader : public Decoder {
     m.directory = text();
     m.heartbeat = real();
     if (!(m.heartbeat >= 0 && m.heartbeat < 1e9)) bad("the interval of heartbeats makes no sense");
+    m.checkpoints = text();
+    m.origins.resize(count(1));
+    for (auto& origin : m.origins) origin = text();
   }
   void get(Resources& r) {
     r.cpus = real();
@@ -224,6 +234,7 @@ class WireReader : public Decoder {
     const bool under_way = flag();
     const double since = real();
     m.since = under_way ? std::optional(since) : std::nullopt;
+    m.must_restore = flag();
   }
   void get(Continue& m) {
     identity(m);

@@ -30,8 +30,9 @@ class Context {
     int next_step = 0;  ///< of the checkpoint in `restore`, or 0
     std::optional<Checkpoint> restore;
     Slot slot;
-    std::filesystem::path directory;  ///< the trial's own folder
-    std::uint64_t seed = 0;           ///< derived from the experiment's seed and the trial's number
+    std::filesystem::path directory;         ///< the trial's own folder
+    std::uint64_t seed = 0;                  ///< derived from the experiment's seed and the trial's number
+    std::filesystem::path checkpoints = {};  ///< of the experiment: the folder of their store
   };
 
   explicit Context(Start start) : start_(std::move(start)) {}
@@ -52,6 +53,8 @@ class Context {
     std::filesystem::create_directories(start_.directory);
     return start_.directory;
   }
+  /// The folder of the store in which this attempt's checkpoints are made; empty: that of the experiment.
+  const std::filesystem::path& checkpoints() const { return start_.checkpoints; }
   /// The checkpoint to go on from, if any.
   const std::optional<Checkpoint>& restore() const { return start_.restore; }
 

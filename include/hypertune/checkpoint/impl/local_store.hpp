@@ -125,6 +125,8 @@ std::filesystem::path BasicLocalCheckpointStore<Lazy>::new_staging(TrialId trial
   const auto parent = folder(trial);
   const auto staging = parent / (".staging-" + detail::unique_suffix());
   std::error_code error;
+  if (!state_->options.make_root && !std::filesystem::is_directory(state_->root, error))
+    detail::fail_io(error ? error.value() : ENOENT, "save below", state_->root);
   const bool made = std::filesystem::create_directories(parent, error);
   if (made) {
     const std::lock_guard lock(state_->mutex);
@@ -233,6 +235,67 @@ CheckpointInfo BasicLocalCheckpointStore<Lazy>::admit(const std::filesystem::pat
 }
 
 template <class Lazy>
+CheckpointInfo BasicLocalCheckpointStore<Lazy>::take_over(const std::filesystem::path& folder,
+                                                          const CheckpointInfo& info) {
+  static_cast<void>(this->folder(info));  // the name is one, or an Error
+  struct stat status{};
+  if (::lstat(folder.c_str(), &status) != 0) detail::fail_io(errno, "look at", folder);
+  if (!S_ISDIR(status.st_mode)) fail(Errc::corrupt, "'{}' is no folder", folder.string());
+  const std::string text = detail::read_manifest_text(folder);
+  if (detail::ContentHash::of(text) != info.digest)
+    fail(Errc::corrupt, "its manifest.json is not the one that was sealed (digest {}, not {})",
+         detail::ContentHash::of(text), info.digest);
+  const Manifest manifest = parse_manifest(text);
+  if (manifest.trial != info.trial || manifest.steps != info.steps)
+    fail(Errc::corrupt, "its manifest.json is of trial {} after {} steps, not of trial {} after {}", manifest.trial,
+         manifest.steps, info.trial, info.steps);
+  detail::verify_sizes(folder, manifest);
+  const auto parent = this->folder(info.trial);
+  std::error_code error;
+  if (std::filesystem::create_directories(parent, error)) {
+    const std::lock_guard lock(state_->mutex);
+    state_->fresh.insert(info.trial);
+  }
+  CheckpointInfo taken = detail::info_of(manifest, publish(info.trial, folder, info.name), text);
+  if (state_->options.sync) {
+    detail::sync_directory(parent);
+    sync_new_folders(info.trial);
+  }
+  return taken;
+}
+
+/// The folder of this very content, here or in an origin; without one, where it should be.
+template <class Lazy>
+std::filesystem::path BasicLocalCheckpointStore<Lazy>::find(const CheckpointInfo& info) const {
+  const auto own = folder(info);
+  if (state_->options.origins.empty()) return own;
+  const auto is_it = [&](const std::filesystem::path& candidate) {
+    try {
+      return detail::ContentHash::of(detail::read_manifest_text(candidate)) == info.digest;
+    } catch (const Error& e) {
+      if (e.code() != Errc::corrupt) throw;
+      return false;
+    }
+  };
+  if (is_it(own)) return own;
+  for (const auto& origin : state_->options.origins) {
+    const auto there = origin / "trials" / std::to_string(info.trial) / "checkpoints" / info.name;
+    if (is_it(there)) return there;
+  }
+  return own;
+}
+
+template <class Lazy>
+bool BasicLocalCheckpointStore<Lazy>::names(const CheckpointInfo& info) const {
+  try {
+    return detail::ContentHash::of(detail::read_manifest_text(find(info))) == info.digest;
+  } catch (const Error& e) {
+    if (e.code() != Errc::corrupt) throw;
+    return false;
+  }
+}
+
+template <class Lazy>
 CheckpointInfo BasicLocalCheckpointStore<Lazy>::adopt(TrialId trial, int steps, const std::filesystem::path& source,
                                                       std::string parent) {
   const auto status = std::filesystem::symlink_status(source);
@@ -266,7 +329,7 @@ CheckpointInfo BasicLocalCheckpointStore<Lazy>::adopt(TrialId trial, int steps, 
 
 template <class Lazy>
 Checkpoint BasicLocalCheckpointStore<Lazy>::open(const CheckpointInfo& info) {
-  const auto directory = folder(info);
+  const auto directory = find(info);
   try {
     const std::string text = detail::read_manifest_text(directory);
     if (detail::ContentHash::of(text) != info.digest)

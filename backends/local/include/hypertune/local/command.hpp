@@ -149,13 +149,16 @@ class CommandRun final : public TrialRun {
     adopted_.reset();
     terminating_ = halted_ = exclude_host_ = no_retry_ = false;
     steps_ = context_->next_step();
-    store_.emplace(context_->directory().parent_path().parent_path());
+    const auto& root = context_->checkpoints();
+    store_.emplace(root.empty() ? context_->directory().parent_path().parent_path() : root);
     const auto log = context_->directory() / "log";
     log_ = hypertune::detail::open_at(AT_FDCWD, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     if (!log_) hypertune::detail::fail_io(errno, "open", log);
     // The command's own, anew for each attempt: what an earlier one had begun when it died is in nobody's way. (Sealed
     // checkpoints have been moved out by then.)
-    const auto saved = std::filesystem::absolute(context_->directory()) / "saved";
+    // It lies on the disk of the store, so that a checkpoint is moved there and not copied.
+    const auto saved =
+        std::filesystem::absolute(store_->root()) / "trials" / std::to_string(context_->trial()) / "saved";
     std::error_code ignored;
     std::filesystem::remove_all(saved, ignored);
     folder_ = saved / std::to_string(context_->attempt());

@@ -380,6 +380,8 @@ class ProcessDriver {
     link.grace = std::max(options_.grace, start_.program->grace() + 1);  // a run that needs all of its own may save
     link.reusable = start_.program->reusable();
     link.welcome.directory = start_.directory.string();
+    link.welcome.checkpoints = start_.checkpoints.string();
+    for (const auto& origin : start_.origins) link.welcome.origins.push_back(origin.string());
     link.welcome.heartbeat = start_.hang_limit > 0 ? std::clamp(start_.hang_limit / 4, 0.01, 5.0) : 0;
     const auto worker = std::make_shared<Worker>(id, std::move(mine), std::move(link));
     workers_[id] = worker;

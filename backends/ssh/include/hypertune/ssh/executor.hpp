@@ -45,6 +45,7 @@ struct HostAccount {
   std::uint64_t sent = 0;      ///< bytes of checkpoints that it sent to the driver
   std::uint64_t received = 0;  ///< that it got from the driver
   std::uint64_t direct = 0;    ///< that it got from other hosts
+  std::uint64_t shared = 0;    ///< that it wrote to the shared folder: these did not move
   std::uint64_t reused = 0;    ///< bytes of these that did not have to move, as they were there in earlier ones
 };
 

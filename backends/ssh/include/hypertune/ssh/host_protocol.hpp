@@ -22,6 +22,8 @@ namespace hypertune::ssh {
 ///                                              <-  Welcome (version, intervals)
 ///                                              <-  Begin (experiment, incarnation, program)
 ///                                              <-  Launch, Continue, Pause, Stop
+///     Proof                                    ->                (where a folder is said to be shared)
+///                                              <-  Share
 ///     Started, Reported, Paused, Finished, …   ->
 ///     LogPiece, Usage, Draining                ->
 ///     Serving                                  ->                (other hosts can fetch checkpoints there)
@@ -47,7 +49,7 @@ namespace hypertune::ssh {
 /// way: reports never wait behind more than that. Doubles travel bit by bit.
 namespace wire {
 
-inline constexpr std::uint32_t version = 3;
+inline constexpr std::uint32_t version = 4;
 
 /// Stands before the agent's first frame, so that what a login shell prints before is told apart.
 inline constexpr std::string_view banner = "\nhypertune-agent\n";
@@ -85,6 +87,9 @@ struct Begin {
   bool direct = false;              ///< other hosts may fetch from it
   std::string direct_network = {};  ///< the network of the address for that, as "10.1.0.0/16"; empty: that of ssh
   std::uint64_t direct_port = 0;    ///< 0: any
+  std::string shared = {};          ///< the folder there that is said to be the driver's, too; empty: none
+  std::string shared_proof = {};    ///< a file in it, which the agent shows that it has read
+  std::string shared_area = {};     ///< the folder in it that it may write to
 };
 struct Heartbeat {
   std::uint64_t number = 0;
@@ -115,15 +120,15 @@ struct CopyFile {
   std::uint64_t size = 0;
   friend bool operator==(const CopyFile&, const CopyFile&) = default;
 };
-/// A sealed checkpoint's content follows in Pieces, file after file; or, `by_content`, can be fetched. `attempt`: that
-/// made it, where an agent offers.
+/// A sealed checkpoint's content follows in Pieces, file after file; or, `by_content`, can be fetched; or, `shared`,
+/// lies where the driver can take it. `attempt`: that made it, where an agent offers.
 struct Offer {
   std::uint64_t transfer = 0;
   Attempt attempt = 0;
   CheckpointInfo info = {};
   std::string parent = {};
   std::vector<CopyFile> files = {};
-  bool by_content = false;
+  bool by_content = false, shared = false;
 };
 struct Piece {
   std::uint64_t transfer = 0;
@@ -141,10 +146,11 @@ struct Want {
   CheckpointInfo info = {};
   bool from_driver = false;  ///< other hosts could not give it
 };
-/// Of a wanted one, or one that was offered: it does not come, or not to its end.
+/// Of a wanted one, or one that was offered: it does not come, or not to its end. `lost`: nor will it ever.
 struct Unavailable {
   std::uint64_t transfer = 0;
   std::string why = {};
+  bool lost = false;
 };
 struct Refusal {
   std::string why = {};
@@ -182,12 +188,20 @@ struct StreamPiece {
 struct StreamEnd {
   std::uint64_t stream = 0;
 };
+/// What the agent found in the folder that is said to be shared, and what it wrote there; or `error`: why it cannot.
+struct Proof {
+  std::string read = {}, wrote = {}, error = {};
+};
+/// Whether checkpoints are written there.
+struct Share {
+  bool granted = false;
+};
 
 /// A message's place in this list (from 1) is its type on the wire: append only.
 using Message =
     std::variant<Hello, Welcome, Begin, Heartbeat, Credit, Launch, Continue, Pause, Stop, Started, Reported, Paused,
                  Finished, Stopped, Failed, Notice, LogPiece, Usage, Draining, Offer, Piece, Taken, Want, Unavailable,
-                 Refusal, Shutdown, Serving, Source, Fetched, StreamOpen, StreamPiece, StreamEnd>;
+                 Refusal, Shutdown, Serving, Source, Fetched, StreamOpen, StreamPiece, StreamEnd, Proof, Share>;
 
 inline constexpr auto message_types = static_cast<std::uint8_t>(std::variant_size_v<Message>);
 
@@ -232,6 +246,9 @@ class HostWriter : public hypertune::detail::WireWriter {
     put(m.direct);
     put(std::string_view(m.direct_network));
     put(m.direct_port);
+    put(std::string_view(m.shared));
+    put(std::string_view(m.shared_proof));
+    put(std::string_view(m.shared_area));
   }
   void put(const wire::Heartbeat& m) { put(m.number); }
   void put(const wire::Credit& m) { put(m.bytes); }
@@ -268,6 +285,7 @@ class HostWriter : public hypertune::detail::WireWriter {
       put(file.size);
     }
     put(m.by_content);
+    put(m.shared);
   }
   void put(const wire::Piece& m) {
     put(m.transfer);
@@ -286,6 +304,7 @@ class HostWriter : public hypertune::detail::WireWriter {
   void put(const wire::Unavailable& m) {
     put(m.transfer);
     put(std::string_view(m.why));
+    put(m.lost);
   }
   void put(const wire::Refusal& m) {
     put(std::string_view(m.why));
@@ -311,6 +330,12 @@ class HostWriter : public hypertune::detail::WireWriter {
     put(std::string_view(m.bytes));
   }
   void put(const wire::StreamEnd& m) { put(m.stream); }
+  void put(const wire::Proof& m) {
+    put(std::string_view(m.read));
+    put(std::string_view(m.wrote));
+    put(std::string_view(m.error));
+  }
+  void put(const wire::Share& m) { put(m.granted); }
 };
 
 /// Reads what HostWriter wrote; anything else is an Error.
@@ -356,6 +381,11 @@ class HostReader : public hypertune::detail::WireReader {
     m.direct_network = text();
     m.direct_port = number();
     if (m.direct_port > 65535) bad("a port makes no sense");
+    m.shared = text();
+    m.shared_proof = text();
+    m.shared_area = text();
+    if (!m.shared.empty() && (!is_name(m.shared_proof) || !is_name(m.shared_area)))
+      bad("a shared folder makes no sense");
   }
   void get(wire::Heartbeat& m) { m.number = number(); }
   void get(wire::Credit& m) { m.bytes = number(); }
@@ -395,7 +425,9 @@ class HostReader : public hypertune::detail::WireReader {
       file.size = number();
     }
     m.by_content = flag();
-    if (m.by_content && !m.files.empty()) bad("an offer by content with files");
+    m.shared = flag();
+    if ((m.by_content || m.shared) && !m.files.empty()) bad("an offer by content with files");
+    if (m.by_content && m.shared) bad("an offer in two ways");
   }
   void get(wire::Piece& m) {
     m.transfer = number();
@@ -415,6 +447,7 @@ class HostReader : public hypertune::detail::WireReader {
   void get(wire::Unavailable& m) {
     m.transfer = number();
     m.why = text();
+    m.lost = flag();
   }
   void get(wire::Refusal& m) {
     m.why = text();
@@ -441,8 +474,18 @@ class HostReader : public hypertune::detail::WireReader {
     if (m.bytes.size() > wire::piece_size) bad("a piece of a stream is too long");
   }
   void get(wire::StreamEnd& m) { m.stream = number(); }
+  void get(wire::Proof& m) {
+    m.read = text();
+    m.wrote = text();
+    m.error = text();
+  }
+  void get(wire::Share& m) { m.granted = flag(); }
 
  private:
+  static bool is_name(const std::string& name) {
+    return !name.empty() && name.front() != '.' && name.find('/') == std::string::npos &&
+           name.find('\0') == std::string::npos;
+  }
   std::uint32_t version() {
     const std::uint64_t value = number();
     if (value > std::uint32_t(-1)) bad("a version makes no sense");

@@ -12,6 +12,7 @@
 #include <hypertune/ssh/impl/host_folder.hpp>
 #include <hypertune/ssh/impl/host_usage.hpp>
 #include <hypertune/ssh/impl/log_tail.hpp>
+#include <hypertune/ssh/impl/shared_folder.hpp>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -43,7 +44,8 @@ class Agent {
         executor_(options_.processes),
         logs_(io_),
         silence_check_(io_),
-        locking_(io_) {}
+        locking_(io_),
+        share_told_(io_) {}
 
   int run() {
     Descriptor in(::fcntl(options_.in, F_DUPFD_CLOEXEC, 3)), out(::fcntl(options_.out, F_DUPFD_CLOEXEC, 3));
@@ -76,6 +78,7 @@ class Agent {
     if (exchange_) exchange_->stop();
     if (disk_) disk_->join();
     if (helper_) helper_->join();
+    if (share_) retire_area(share_->area);
     if (clean_ && folder_) folder_->remove();
     return code_;
   }
@@ -86,7 +89,9 @@ class Agent {
     std::size_t candidate = 0;  // of launch.restore, looked at while resolving
     bool resolving = true, parked = false, over = false;
     std::optional<CheckpointInfo> pinned = {};
-    int copies = 0;  // checkpoints of it on their way to the driver
+    std::string damaged = {};  // what it was to go on from, and how
+    int repairs = 0;           // how often that was the case
+    int copies = 0;            // checkpoints of it on their way to the driver
     std::optional<Continue> held = {};
     std::optional<wire::Message> last = {};  // what ends it, once its copies and its log are sent
     LogTail log = {};
@@ -115,6 +120,10 @@ class Agent {
     if (left_) return;
     if (auto* welcome = std::get_if<wire::Welcome>(&message)) return on(*welcome);
     if (auto* begin = std::get_if<wire::Begin>(&message)) return on(*begin);
+    if (const auto* share = std::get_if<wire::Share>(&message)) {
+      shares_ = share->granted;
+      return share_told_.raise();
+    }
     if (const auto* over = std::get_if<wire::Shutdown>(&message)) {
       clean_ = over->clean;
       return leave(0);
@@ -148,7 +157,24 @@ class Agent {
       co_await locking_.wait(0.02);
     }
     if (left_) co_return;
+    if (show_share()) co_await share_told_.wait(patience);
+    if (left_) co_return;
+    if (!shares_) share_.reset();
     begin_locally();
+  }
+  // Whether the driver has something to judge.
+  bool show_share() {
+    if (begin_->shared.empty()) return false;
+    wire::Proof proof;
+    try {
+      const auto root = place_on_host(begin_->shared);
+      auto said = prove_shared(root, begin_->shared_proof, begin_->shared_area);
+      proof.read = std::move(said.read);
+      proof.wrote = std::move(said.wrote);
+      share_.emplace(Shared{root, root / shared_hosts / begin_->shared_area});
+    } catch (const std::exception& e) { proof.error = e.what(); }
+    channel_->send(proof);
+    return true;
   }
   enum class Locking { done, again, refused };
   Locking try_lock() {
@@ -173,6 +199,12 @@ class Agent {
       start.program = make_program_(begin_->program);
       start.directory = folder_->path();
       start.hang_limit = begin_->hang_limit;
+      if (share_) {
+        start.checkpoints = share_->area;
+        start.origins = {share_->root, folder_->path()};
+        in_place_.emplace(share_->root);
+        written_.emplace(share_->area);
+      }
       start.sink = [this](Event event) {
         const auto shared = std::make_shared<Event>(std::move(event));
         asio::post(io_, [this, shared] { tell(std::move(*shared)); });
@@ -320,29 +352,46 @@ class Agent {
 
   // ---- Where a trial goes on from ----
 
+  // Its worker reads all of it, so that it is found by name here. One that was found to be damaged then is not trusted
+  // a second time: what of it is here is looked at, and the driver is asked.
   void resolve(const RunPointer& run) {
     if (run->over) return;
     if (run->candidate == run->launch.restore.size()) return begin(run, std::nullopt);
     const CheckpointInfo wanted = run->launch.restore[run->candidate];
+    const bool trusted = run->damaged.empty();
+    const auto in_place = std::make_shared<bool>(false);
     on_disk(
-        [this, wanted]() -> std::optional<CheckpointInfo> {
+        [this, wanted, trusted, in_place]() -> std::optional<CheckpointInfo> {
+          if (in_place_ && trusted && in_place_->names(wanted)) {
+            *in_place = true;
+            return wanted;
+          }
           auto held = find_copy(*store_, wanted);
-          if (!held) return std::nullopt;
+          if (!held || trusted) return held;
           try {
-            store_->open(*held);  // reads all of it: a damaged one is fetched anew
+            store_->open(*held);
           } catch (const Error& e) {
             if (e.code() == Errc::corrupt) store_->set_aside(*held);
             return std::nullopt;
           }
           return held;
         },
-        [this, run, wanted](std::optional<CheckpointInfo> held, const std::string&) {
+        [this, run, in_place](std::optional<CheckpointInfo> held, const std::string&) {
           if (run->over) return;
+          if (*in_place) return begin(run, std::move(held), false);
           // Dropped meanwhile, perhaps; from here on it is pinned.
           if (held && !std::filesystem::exists(store_->folder(*held))) held.reset();
           if (held) return begin(run, std::move(held));
           want(run, false);
         });
+  }
+  // The worker could not go on from what it was given.
+  void repair(const RunPointer& run) {
+    constexpr int most = 3;
+    unpin(run);
+    if (++run->repairs > most) return refuse_start(run, run->damaged);
+    run->resolving = true;
+    resolve(run);
   }
   void want(const RunPointer& run, bool from_driver) {
     const std::uint64_t transfer = next_transfer_++;
@@ -401,21 +450,30 @@ class Agent {
     else
       resolve(run);  // another run's copy of the same content, and dropped since
   }
-  void begin(const RunPointer& run, std::optional<CheckpointInfo> from) {
+  // `cached`: `from` is in this host's own store, where it has to stay until the run has begun.
+  void begin(const RunPointer& run, std::optional<CheckpointInfo> from, bool cached = true) {
     Launch launch = run->launch;
     launch.restore.clear();
     if (from) launch.restore.push_back(*from);
     launch.next_step = from ? from->steps : 0;
-    run->pinned = std::move(from);
+    launch.must_restore = from.has_value();
+    if (cached) run->pinned = std::move(from);
     if (run->pinned) cache_->pin(*run->pinned);
     run->resolving = false;
     executor_.perform(std::move(launch));
   }
   void on(const wire::Unavailable& m) {
     const auto node = wanted_.extract(m.transfer);
+    arriving_.erase(m.transfer);
     if (!node) return;
-    ++node.mapped()->candidate;
-    resolve(node.mapped());
+    const auto run = node.mapped();
+    if (!m.lost) {
+      if (!run->over) refuse_start(run, m.why);
+      return;
+    }
+    ++run->candidate;
+    run->damaged.clear();
+    resolve(run);
   }
   void on(wire::Offer& m) {
     const auto found = wanted_.find(m.transfer);
@@ -468,6 +526,7 @@ class Agent {
   void heard(Started& e) {
     if (const auto run = find(e.trial, e.attempt)) {
       unpin(run);
+      run->damaged.clear();
       channel_->send(e);
     }
   }
@@ -482,13 +541,18 @@ class Agent {
     if (const auto run = find(e.trial, e.attempt)) offer(run, e.checkpoint);
   }
   void heard(CheckpointLost& e) {
+    if (const auto run = runs_.find(e.trial); run != runs_.end()) run->second->damaged = e.why;
     channel_->send(Notice{hypertune::detail::format("trial {}: its copy of checkpoint {} on host '{}' is damaged: {}",
                                                     e.trial, e.checkpoint.name, host_name_, e.why)});
   }
   void heard(Paused& e) { last(e); }
   void heard(Finished& e) { last(e); }
   void heard(Stopped& e) { last(e); }
-  void heard(Failed& e) { last(e); }
+  void heard(Failed& e) {
+    const auto run = find(e.trial, e.attempt);
+    if (run && !run->damaged.empty()) return repair(run);
+    last(e);
+  }
   void heard(Notice& e) { channel_->send(e); }
   void heard(HostGained&) {}
   void heard(HostLost&) {}
@@ -533,6 +597,12 @@ class Agent {
 
   void offer(const RunPointer& run, const CheckpointInfo& made) {
     const std::uint64_t transfer = next_transfer_++;
+    if (share_) {  // the driver takes it from where it is
+      channel_->send(wire::Offer{.transfer = transfer, .attempt = run->launch.attempt, .info = made, .shared = true});
+      ++run->copies;
+      offered_[transfer] = {made, run};
+      return;
+    }
     if (exchange_ && made.bytes > begin_->whole) {  // the driver fetches it
       cache_->add(made, false);
       channel_->send(
@@ -578,6 +648,12 @@ class Agent {
     if (!node) return;
     const auto& [made, run] = node.mapped();
     if (safe) cache_->replicated(made);
+    if (!safe && written_)
+      asio::post(*disk_, [store = *written_, info = made]() mutable {
+        try {
+          store.drop(info);
+        } catch (const std::exception&) {}  // it goes with the folder
+      });
     --run->copies;
     if (run->held && run->copies < copies_ahead) executor_.perform(*std::exchange(run->held, std::nullopt));
     settle(run);
@@ -643,7 +719,7 @@ class Agent {
   asio::signal_set signals_;
   ProcessExecutor executor_;
   std::shared_ptr<Channel> channel_;
-  Signal logs_, silence_check_, locking_;
+  Signal logs_, silence_check_, locking_, share_told_;
   Seconds heard_ = 0;
   double silence_ = 60;  // until the driver says
   std::string host_name_ = "this host";
@@ -653,6 +729,12 @@ class Agent {
   int code_ = 0;
   std::optional<HostFolder> folder_;
   std::optional<LocalCheckpointStore> store_;
+  struct Shared {
+    std::filesystem::path root, area;
+  };
+  std::optional<Shared> share_;                             // the folder that the driver has as well
+  bool shares_ = false;                                     // which it agrees to
+  std::optional<LocalCheckpointStore> in_place_, written_;  // below the one and the other
   std::optional<CopyCache> cache_;
   std::map<TrialId, RunPointer> runs_;
   std::uint64_t next_transfer_ = 1;

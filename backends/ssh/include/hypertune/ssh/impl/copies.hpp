@@ -156,11 +156,14 @@ class IncomingCopy {
 };
 
 /// Another checkpoint of the same content, with files of its own.
-inline CheckpointInfo duplicate(LocalCheckpointStore& store, const CheckpointInfo& info) {
+inline CheckpointInfo duplicate(LocalCheckpointStore& store, const CheckpointInfo& info, LocalCheckpointStore& into) {
   OutgoingCopy from(store, info, 0, 0);
-  IncomingCopy to(store, from.offer());
+  IncomingCopy to(into, from.offer());
   while (const auto piece = from.next()) to.add(piece->bytes);
   return to.seal();
+}
+inline CheckpointInfo duplicate(LocalCheckpointStore& store, const CheckpointInfo& info) {
+  return duplicate(store, info, store);
 }
 
 /// The sealed checkpoint of this content that `store` has, whatever its name there.

@@ -5,6 +5,7 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/ssh/executor.hpp>
 #include <hypertune/ssh/impl/link.hpp>
+#include <hypertune/ssh/impl/shared_folder.hpp>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
@@ -94,6 +95,9 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   void complete(const LinkPointer& link, const ConnectionPointer& connection, std::uint64_t transfer);
   void take(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer,
             const std::optional<CheckpointInfo>& sealed, const std::string& error);
+  void on_proof(const LinkPointer& link, const ConnectionPointer& connection, const wire::Proof& proof);
+  void tell_apart(const Link& link);
+  void take_shared(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer);
   void fetch_all();
   void fetch_next(const LinkPointer& link, const ConnectionPointer& connection);
   void fetched(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer,
@@ -123,6 +127,8 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   bool log_failed_ = false;
   std::optional<detail::CheckpointExchange> exchange_;
   std::string token_;
+  std::optional<detail::SharedFolder> shared_;
+  bool shared_full_ = false;  // which has been told
   detail::JobThreads fetches_;
   std::set<TrialId> fetching_;  // of which a checkpoint arrives by content, or is being dropped: one at a time
   std::optional<detail::asio::steady_timer> hope_;  // runs while every host is refused

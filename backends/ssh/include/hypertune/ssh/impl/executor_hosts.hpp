@@ -280,6 +280,8 @@ inline void SshExecutor::State::close(const LinkPointer& link, double grace) {
   connection->offered.clear();
   connection->stop.request_stop();
   connection->tunnel->close();
+  if (shared_ && !connection->area.empty())
+    detail::asio::post(*pool_threads_, [this, area = connection->area] { shared_->retire(area); });
   if (connection->greeted) link->account.seconds += detail::steady_now() - link->up_since;
   detail::asio::post(*pool_threads_, [pid = connection->pid, grace] { detail::end_remote(pid, grace); });
 }
@@ -303,6 +305,12 @@ inline void SshExecutor::State::send_begin(const LinkPointer& link) {
   begin.direct = options_.transfer.direct && begin.by_content;
   begin.direct_network = options_.transfer.network;
   begin.direct_port = options_.transfer.port;
+  if (shared_) {
+    connection->area = detail::SharedFolder::area_name(begin.incarnation, link->spec.name);
+    begin.shared = shared_->on_hosts();
+    begin.shared_proof = shared_->proof();
+    begin.shared_area = connection->area;
+  }
   if (begin.by_content) connection->tunnel->accept([this](int socket) { exchange_->serve(socket); });
   connection->channel->send(begin);
 }
@@ -483,6 +491,9 @@ inline void SshExecutor::State::shutdown() {
   disk_.reset();
   pool_threads_.reset();
   exchange_.reset();
+  if (shared_) shared_->close();
+  shared_.reset();
+  shared_full_ = false;
   fetching_.clear();
   by_trial_.clear();
   hope_.reset();

@@ -9,9 +9,12 @@ inline void SshExecutor::State::start(ExecutorStart start) {
   begin();
   if (std::exchange(start_called_, true)) fail(Errc::usage, "the executor has been started already");
   auto [id, epoch] = detail::next_epoch(start.directory);
+  std::optional<detail::SharedFolder> folder;
+  if (options_.transfer.shared) folder.emplace(*options_.transfer.shared, start.directory, id, epoch);
   const auto shared = std::make_shared<ExecutorStart>(std::move(start));
-  detail::asio::post(io_, [this, shared, id = std::move(id), epoch = epoch] {
+  detail::asio::post(io_, [this, shared, folder = std::move(folder), id = std::move(id), epoch = epoch]() mutable {
     start_ = std::move(*shared);
+    shared_ = std::move(folder);
     started_ = true;
     store_.emplace(start_.directory);
     experiment_ = id;
@@ -57,8 +60,10 @@ inline void SshExecutor::State::drain_queue() {
   }
   if (closing_) return;
   if (!std::exchange(active_, true))  // the Tuner is ready for events: it has spoken first
-    for (const auto& link : links_)
+    for (const auto& link : links_) {
       if (link->index >= 0 || link->machine.usable()) announce(link);
+      tell_apart(*link);
+    }
   for (auto& command : commands) std::visit([this](auto& m) { carry_out(m); }, command);
 }
 
@@ -112,6 +117,7 @@ inline void SshExecutor::State::carry_out(Launch& m) {
     return refuse(hypertune::detail::format("host '{}' was lost: {}", link->spec.name, link->machine.reason()),
                   preempted ? Blame::preemption : Blame::infrastructure);
   }
+  if (shared_) detail::asio::post(*disk_, [this, trial = m.trial] { shared_->link(trial); });
   link->routes[m.trial] = Route{.attempt = m.attempt, .restore = m.restore};
   by_trial_[m.trial] = link;
   link->connection->channel->send(m);
@@ -200,6 +206,11 @@ void SshExecutor::State::on(const LinkPointer& link, const ConnectionPointer& co
   } else if constexpr (std::same_as<M, Finished> || std::same_as<M, Stopped> || std::same_as<M, Failed>) {
     if (route_for(m) != nullptr) end(link, m);
   } else if constexpr (std::same_as<M, Notice>) {
+    // All hosts that write there find the same disk full, again and again.
+    const auto says = [&](int error) {
+      return m.text.find(std::generic_category().message(error)) != std::string::npos;
+    };
+    if (connection->shares && (says(ENOSPC) || says(EDQUOT)) && std::exchange(shared_full_, true)) return;
     emit(std::move(m));
   } else if constexpr (std::same_as<M, wire::LogPiece>) {
     if (route_for(m) != nullptr) append_log(m);
@@ -214,6 +225,11 @@ void SshExecutor::State::on(const LinkPointer& link, const ConnectionPointer& co
     if (route_of(link, m.info.trial, m.attempt) == nullptr) {
       connection->channel->send(wire::Taken{m.transfer, "its attempt is over"});
       return;
+    }
+    if (m.shared) {
+      if (!connection->shares) fail(Errc::protocol, "a checkpoint in a shared folder, which was not agreed on");
+      require_few(connection->taking, m.info.trial, [](const auto& each) -> auto& { return each; });
+      return take_shared(link, connection, m);
     }
     if (m.by_content) {
       if (!connection->by_content) fail(Errc::protocol, "an offer by content, which was not agreed on");
@@ -255,6 +271,9 @@ void SshExecutor::State::on(const LinkPointer& link, const ConnectionPointer& co
     if (!told) return connection->channel->send(wire::Unavailable{m.transfer, "its trial is not to go on from that"});
     if (++route->wishes > most_wishes) fail(Errc::protocol, "too many wishes for checkpoints");
     send_copy(link, connection, m);
+  } else if constexpr (std::same_as<M, wire::Proof>) {
+    if (!shared_ || connection->area.empty()) fail(Errc::protocol, "a Proof that was not asked for");
+    on_proof(link, connection, m);
   } else if constexpr (std::same_as<M, wire::Serving>) {
     if (options_.transfer.direct) connection->endpoint = m.endpoint;
   } else if constexpr (std::same_as<M, wire::Fetched>) {
@@ -365,14 +384,64 @@ inline void SshExecutor::State::take(const LinkPointer& link, const ConnectionPo
   }
   if (!counts) return;
   if (sealed) {
-    connection->holds.push_back({sealed->digest, {}});
-    if (connection->holds.size() > most_held) connection->holds.pop_front();
+    if (!offer.shared) {
+      connection->holds.push_back({sealed->digest, {}});
+      if (connection->holds.size() > most_held) connection->holds.pop_front();
+    }
     emit(Checkpointed{offer.info.trial, offer.attempt, *sealed});
   } else {
     emit(Notice{hypertune::detail::format("trial {}: the checkpoint after {} steps is lost: {}", offer.info.trial,
                                           offer.info.steps, error)});
   }
   connection->channel->send(wire::Taken{offer.transfer, error});
+}
+
+// Whether a host has the folder that is said to be shared, the disk is asked: what may take some time.
+inline void SshExecutor::State::on_proof(const LinkPointer& link, const ConnectionPointer& connection,
+                                         const wire::Proof& proof) {
+  detail::asio::post(*pool_threads_, [this, link, connection, proof, area = connection->area] {
+    std::string why = proof.error;
+    try {
+      if (why.empty()) shared_->check(area, {proof.read, proof.wrote});
+    } catch (const std::exception& e) { why = e.what(); }
+    detail::asio::post(io_, [this, link, connection, why] {
+      if (connection->over || closing_) return;
+      connection->shares = why.empty();
+      connection->channel->send(wire::Share{connection->shares});
+      if (!connection->shares && link->apart.empty()) {
+        link->apart = why;
+        if (active_) tell_apart(*link);
+      }
+    });
+  });
+}
+inline void SshExecutor::State::tell_apart(const Link& link) {
+  if (!link.apart.empty())
+    emit(Notice{hypertune::detail::format(
+        "host '{}' does not share the folder of checkpoints, which are copied from and to it: {}", link.spec.name,
+        link.apart)});
+}
+
+inline void SshExecutor::State::take_shared(const LinkPointer& link, const ConnectionPointer& connection,
+                                            const wire::Offer& offer) {
+  connection->taking.push_back(offer);
+  detail::asio::post(*disk_, [this, link, connection, offer, area = connection->area] {
+    std::optional<CheckpointInfo> sealed;
+    std::string error;
+    try {
+      sealed = shared_->take(area, offer.info, *store_);
+    } catch (const std::exception& e) { error = e.what(); }
+    detail::asio::post(io_, [this, link, connection, offer, sealed, error] {
+      if (closing_) return;            // a resumed experiment finds it
+      connection->taking.pop_front();  // they are taken in turn
+      if (sealed) {
+        shared_full_ = false;
+        link->account.shared += sealed->bytes;
+        settle(*link);
+      }
+      take(link, connection, offer, sealed, error);
+    });
+  });
 }
 
 // Begins what can begin of what a host offers by content: a few at once of each, so that none waits for the links of
@@ -491,7 +560,7 @@ inline void SshExecutor::State::send_copy(const LinkPointer& link, const Connect
         } catch (const std::exception& e) { why = e.what(); }
       }
       if (corrupt && link->routes.contains(wanted.trial)) emit(CheckpointLost{wanted.trial, wanted.info, why});
-      connection->channel->send(wire::Unavailable{wanted.transfer, why});
+      connection->channel->send(wire::Unavailable{wanted.transfer, why, corrupt});
     });
   });
 }

@@ -47,7 +47,10 @@ struct Connection {
   struct Holding {
     std::string digest, content_id;  // the second only where it has been computed
   };
-  std::deque<Holding> holds;  // the latest checkpoints that it made
+  std::deque<Holding> holds;       // the latest checkpoints that it made
+  std::string area;                // of it in the shared folder
+  bool shares = false;             // it has shown that it has that folder
+  std::deque<wire::Offer> taking;  // what is being taken from there
 };
 
 /// An attempt on a host.
@@ -77,6 +80,7 @@ struct Link {
   Seconds save_by = std::numeric_limits<double>::infinity();  // draining: then trials are not let to their step's end
   std::map<TrialId, Route> routes;
   HostAccount account;
+  std::string apart;  // why it does not have the shared folder, once that is known
   Seconds up_since = 0;
 };
 
