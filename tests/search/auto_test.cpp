@@ -1,9 +1,13 @@
+#include "minimise.hpp"
 #include "support/test.hpp"
 
 #include <hypertune/search/auto.hpp>
 #include <hypertune/space/space.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace hypertune;
@@ -123,4 +127,147 @@ TEST_CASE("Auto gives every other trial to TPE where most trials are cut short, 
             .state = stopped ? TrialState::stopped : TrialState::completed});
     }
   }
+}
+
+namespace {
+
+/// Two wells in two dimensions: a wide one of depth 0.8, in which most searches end, and a narrow one of depth 1.
+double two_wells(const Point& p) {
+  const auto square = [](double x) { return x * x; };
+  const double wide = square(p[0] - 0.3) + square(p[1] - 0.3), narrow = square(p[0] - 0.8) + square(p[1] - 0.8);
+  return 1 - std::max(0.8 * std::exp(-wide / (2 * 0.25 * 0.25)), std::exp(-narrow / (2 * 0.1 * 0.1)));
+}
+
+void run_one(Auto& searcher, GaussianProcess& gp, TrialId trial, const Point& point, double loss) {
+  const double losses[] = {loss};
+  const auto tell = [&](const Observation& o) {
+    searcher.observe(o);
+    gp.observe(o);
+  };
+  tell({.kind = Observation::Kind::started, .trial = trial, .point = point});
+  tell({.kind = Observation::Kind::ended,
+        .trial = trial,
+        .point = point,
+        .steps = 1,
+        .losses = losses,
+        .state = TrialState::completed});
+}
+
+}  // namespace
+
+TEST_CASE("Auto looks elsewhere once its model has found a minimum, and not where it only makes no progress") {
+  const SearchSpace space = hypertune_test::unit_cube(3);
+  const SearchGoal goal{.samples = 200, .seed = 4};
+  for (const bool found : {true, false}) {
+    Auto searcher;
+    GaussianProcess gp;
+    searcher.prepare(space, goal);
+    gp.prepare(space, goal);
+    Rng rng(1);
+    const Point minimum = {0.7, 0.2, 0.4};
+    TrialId trial = 0;
+    for (; trial < 28; ++trial) run_one(searcher, gp, trial, space.sample(rng), 2 + uniform01(rng));
+    for (; trial < 48; ++trial) {  // as good as the first of them, right beside it or far off
+      Point point = minimum;
+      if (found)
+        for (double& x : point) x += 1e-4 * uniform01(rng);
+      else if (trial > 28)
+        point = space.sample(rng);
+      run_one(searcher, gp, trial, point, trial == 28 ? 0 : 1e-6 * uniform01(rng));
+    }
+    REQUIRE(gp.settled());
+    REQUIRE(gp.converged() == found);
+    // The next sixteen: which of them are not those of the model that knows all, nor of TPE?
+    std::vector<std::vector<double>> elsewhere;
+    for (; trial < 64; ++trial) {
+      Tpe tpe = *searcher.tpe_;
+      GaussianProcess same = gp;
+      const auto asked = [&](auto& by) {
+        Rng own = derived_rng(9, {static_cast<std::uint64_t>(trial)});
+        return by.suggest({.trial = trial, .rng = own}).point;
+      };
+      const Point point = asked(searcher);
+      INFO("trial " << trial << (found ? ", found" : ", only settled"));
+      const bool other = found && trial % 2 == 0;
+      if (other)
+        elsewhere.push_back({point.begin(), point.end()});
+      else
+        REQUIRE(point == (trial % (found ? 4 : 2) == 1 ? asked(tpe) : asked(same)));
+      run_one(searcher, gp, trial, point, other ? 1 + uniform01(rng) : 0.5);
+    }
+    if (!found) continue;
+    REQUIRE(elsewhere.size() == 8);
+    for (std::size_t d = 0; d < 3; ++d) {  // an even design: both halves of each dimension are seen
+      const auto low = std::count_if(elsewhere.begin(), elsewhere.end(), [&](const auto& x) { return x[d] < 0.5; });
+      CHECK(low >= 2);
+      CHECK(low <= 6);
+    }
+    // One that comes to the same minimum has nothing to look for there, and makes room for the next.
+    for (int i = 0; i < 2; ++i) {
+      const std::size_t begun = searcher.others_begun_;
+      Point beside = minimum;
+      beside[0] += 0.02;
+      REQUIRE(trial % 2 == 0);
+      run_one(searcher, gp, trial++, beside, 1e-3);
+      run_one(searcher, gp, trial++, space.sample(rng), 1);
+      REQUIRE(searcher.others_begun_ == begun);
+      run_one(searcher, gp, trial++, space.sample(rng), 1);
+      REQUIRE(searcher.others_begun_ == begun + 1);
+      run_one(searcher, gp, trial++, space.sample(rng), 1);
+    }
+  }
+}
+
+TEST_CASE("Auto leaves a second-best basin more often than its model alone") {
+  const SearchSpace space = hypertune_test::unit_cube(2);
+  int with_restarts = 0, alone = 0;
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    with_restarts += hypertune_test::minimise(Auto{}, space, two_wells, 90, seed).best() < 0.1;
+    alone += hypertune_test::minimise(GaussianProcess{}, space, two_wells, 90, seed).best() < 0.1;
+  }
+  CHECK(with_restarts >= 4);
+  CHECK(alone <= 2);
+}
+
+TEST_CASE("Auto that is told of a run goes on as the one that made it, searches for other minima included") {
+  const SearchSpace space = hypertune_test::unit_cube(2);
+  const SearchGoal goal{.samples = 100, .parallelism = 2, .seed = 3};
+  Auto live, told;
+  live.prepare(space, goal);
+  told.prepare(space, goal);
+  const auto suggested = [](Auto& by, TrialId trial) {
+    Rng rng = derived_rng(5, {static_cast<std::uint64_t>(trial)});
+    return by.suggest({.trial = trial, .rng = rng}).point;
+  };
+  std::vector<std::pair<TrialId, Point>> running;
+  Rng chance(8);
+  const auto end_one = [&] {
+    const auto at = running.begin() + (uniform01(chance) < 0.5 && running.size() > 1 ? 1 : 0);
+    const double losses[] = {two_wells(at->second)};
+    for (Auto* searcher : {&live, &told})
+      searcher->observe({.kind = Observation::Kind::ended,
+                         .trial = at->first,
+                         .point = at->second,
+                         .steps = 1,
+                         .losses = losses,
+                         .state = TrialState::completed});
+    running.erase(at);
+  };
+  std::size_t compared = 0, begun = 0;
+  for (TrialId trial = 0; trial < 90; ++trial) {
+    if (running.size() == 2) end_one();
+    const Point point = suggested(live, trial);
+    if (trial % 7 == 0 || live.others_begun_ != begun) {
+      begun = live.others_begun_;
+      ++compared;
+      INFO("trial " << trial);
+      REQUIRE(suggested(told, trial) == point);
+      REQUIRE(suggested(live, trial) == point);  // to ask changes nothing
+    }
+    for (Auto* searcher : {&live, &told})
+      searcher->observe({.kind = Observation::Kind::started, .trial = trial, .point = point});
+    running.emplace_back(trial, point);
+  }
+  CHECK(begun >= 2);
+  CHECK(compared >= 12);
 }

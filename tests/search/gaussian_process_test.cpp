@@ -611,3 +611,34 @@ TEST_CASE("gp says what is wrong with its options") {
   REQUIRE_THAT(message({.prior_confidence = -2}), ContainsSubstring("'prior_confidence' is -2"));
   REQUIRE(message({}).empty());
 }
+
+TEST_CASE("a Gaussian process has converged where it found a minimum, and never where results are noisy") {
+  const SearchSpace space = cube(2, -2, 3);
+  const auto converged = [&](const std::function<double(const Point&)>& f) {
+    GaussianProcess gp;
+    gp.prepare(space, {.samples = 60, .seed = 3});
+    bool any = false;
+    for (TrialId t = 0; t < 60 && !any; ++t) {
+      Rng rng = derived_rng(3, {static_cast<std::uint64_t>(t)});
+      const Point point = gp.suggest({.trial = t, .rng = rng}).point;
+      const double loss[] = {f(point)};
+      gp.observe({.kind = Observation::Kind::started, .trial = t, .point = point});
+      gp.observe({.kind = Observation::Kind::ended,
+                  .trial = t,
+                  .point = point,
+                  .steps = 1,
+                  .losses = loss,
+                  .state = TrialState::completed});
+      if (!gp.converged()) continue;
+      any = true;
+      CHECK(gp.settled());
+      REQUIRE(gp.best() != nullptr);
+      CHECK(gp.best()->point[0] == Approx(1.2).margin(0.02));
+    }
+    return any;
+  };
+  const auto bowl = [](const Point& p) { return square(p[0] - 1.2) + 2 * square(p[1] + 0.4); };
+  CHECK(converged(bowl));
+  Rng noise(5);
+  CHECK_FALSE(converged([&](const Point& p) { return bowl(p) + 2 * uniform01(noise); }));
+}

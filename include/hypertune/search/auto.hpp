@@ -1,6 +1,7 @@
 // Auto: the searcher that fits the problem.
 #pragma once
 
+#include <hypertune/random.hpp>
 #include <hypertune/search/cma_es.hpp>
 #include <hypertune/search/gaussian_process.hpp>
 #include <hypertune/search/random.hpp>
@@ -12,8 +13,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace hypertune {
 
@@ -58,6 +61,11 @@ using Auto = BasicAuto<void>;
 /// for many trials in a row. So while GaussianProcess::settled() says so, every other trial is TPE's, which assumes
 /// less and has seen all results, too; as soon as either finds something better it is the model's turn again.
 ///
+/// Where GaussianProcess::converged() says that a minimum was found, half of the trials go to another search of the
+/// same kind, which begins with an even design of its own and knows of nothing else, so that it is not drawn to where
+/// the first one is; TPE and the first share the rest. When the other one is in a known minimum, or done with one that
+/// is worse, a new one begins, as CMA-ES does by restarts (Auger and Hansen 2005) and TuRBO by new trust regions.
+///
 /// Where most trials are cut short (by ASHA, say), every other trial is TPE's from the start, which ranks a trial by
 /// how far it came, as in BOHB: what the model makes of the first steps may be far from the end.
 template <class Lazy>
@@ -65,6 +73,12 @@ struct BasicAuto {
   std::optional<AnySearcher> chosen_{};
   std::optional<GaussianProcess> gp_{};  // instead of chosen_: this and …
   std::optional<Tpe> tpe_{};             // … this
+  std::optional<SearchSpace> space_{};
+  SearchGoal goal_{};
+  std::optional<GaussianProcess> other_{};     // for other minima
+  std::set<TrialId> others_{};                 // its trials that are under way
+  std::vector<std::vector<double>> minima_{};  // where a search has ended
+  std::size_t others_begun_ = 0;
   std::size_t started_ = 0, parallelism_ = 1;
   std::map<TrialId, int> steps_{};  // that each trial has done, by what it reported
 
@@ -78,6 +92,8 @@ struct BasicAuto {
         tpe_ = Tpe{};
         gp_->prepare(space, goal);
         tpe_->prepare(space, goal);
+        space_ = space;
+        goal_ = goal;
         return;
       case detail::AutoChoice::tpe: chosen_ = Tpe{}; break;
       case detail::AutoChoice::cma_es: chosen_ = CmaEs{}; break;
@@ -86,19 +102,74 @@ struct BasicAuto {
   }
   Suggestion suggest(const Ask& ask) {
     if (!gp_) return chosen_->suggest(ask);
-    const bool tpe = started_ % 2 == 1 && (cut_short() || gp_->settled());
-    return tpe ? tpe_->suggest(ask) : gp_->suggest(ask);
+    switch (turn()) {
+      case Turn::gp: return gp_->suggest(ask);
+      case Turn::tpe: return tpe_->suggest(ask);
+      case Turn::other: break;
+    }
+    // Nothing changes here: a new one begins when the trial has started, which is all that a replay hears of.
+    const Suggestion suggestion = other_ && !done() ? other_->suggest(ask) : next_other().suggest(ask);
+    // It does not know what the others tried.
+    if (suggestion.kind == Suggestion::Kind::point && gp_->tried(suggestion.point)) return gp_->suggest(ask);
+    return suggestion;
   }
   void observe(const Observation& o) {
     if (!gp_) return chosen_->observe(o);
-    if (o.kind == Observation::Kind::started) ++started_;
+    if (o.kind == Observation::Kind::started) {
+      if (turn() == Turn::other) {  // as it was when suggest() was asked for this trial
+        if (!other_ || done()) begin_other();
+        others_.insert(o.trial);
+      }
+      ++started_;
+    }
     if (o.steps > 0) steps_[o.trial] = std::max(steps_[o.trial], o.steps);
     gp_->observe(o);
     tpe_->observe(o);
+    if (!others_.contains(o.trial)) return;
+    other_->observe(o);
+    if (o.kind == Observation::Kind::ended) others_.erase(o.trial);
   }
   std::string name() const { return gp_ ? "auto: gp" : chosen_ ? "auto: " + chosen_->name() : "auto"; }
   bool cheap() const { return chosen_ && chosen_->cheap(); }
   static constexpr bool multi_objective = true;
+
+  enum class Turn : std::uint8_t { gp, tpe, other };
+  /// Whose turn the next trial is.
+  Turn turn() const {
+    const Turn in_turn = started_ % 2 == 1 ? Turn::tpe : Turn::gp;
+    if (cut_short()) return in_turn;
+    if (!gp_->settled()) return Turn::gp;
+    if (!gp_->converged()) return in_turn;
+    return started_ % 2 == 0 ? Turn::other : started_ % 4 == 1 ? Turn::tpe : Turn::gp;
+  }
+  GaussianProcess next_other() const {
+    SearchGoal goal = goal_;
+    goal.seed = derived_rng(goal_.seed, {others_begun_, 0x6175746fU})();
+    GaussianProcess next;
+    next.prepare(*space_, goal);
+    return next;
+  }
+  void begin_other() {
+    for (const auto* search : {&*gp_, other_ ? &*other_ : nullptr})
+      if (search != nullptr && search->best() != nullptr && !known(search->best()->features))
+        minima_.push_back(search->best()->features);
+    other_ = next_other();
+    others_.clear();
+    ++others_begun_;
+  }
+  /// Whether the search for other minima came to one that is known, or to the end of one that is worse.
+  bool done() const {
+    const auto *best = other_->best(), *first = gp_->best();
+    if (best == nullptr || first == nullptr) return false;
+    return known(best->features) || near(best->features, first->features) ||
+           other_->settled(best->standing() > first->standing() ? 1e-3 : 1e-5);
+  }
+  bool known(const std::vector<double>& features) const {
+    return std::any_of(minima_.begin(), minima_.end(), [&](const auto& minimum) { return near(features, minimum); });
+  }
+  bool near(const std::vector<double>& a, const std::vector<double>& b) const {
+    return detail::gp::distance(gp_->state_.encoding, a, b) < 0.05;
+  }
 
   /// Whether most trials did not come half as far as the one that came farthest. The newest ones do not count: they may
   /// be on their way.

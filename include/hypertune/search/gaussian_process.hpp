@@ -3,6 +3,7 @@
 
 #include <hypertune/search/gp/acquisition.hpp>
 #include <hypertune/search/gp/chain.hpp>
+#include <hypertune/search/gp/convergence.hpp>
 #include <hypertune/search/gp/data.hpp>
 #include <hypertune/search/gp/encoding.hpp>
 #include <hypertune/search/gp/history.hpp>
@@ -76,6 +77,8 @@ using GaussianProcess = BasicGaussianProcess<void>;
 /// costs the same after 10,000 trials as after 300: some 10 ms in 10 dimensions.
 template <class Lazy>
 struct BasicGaussianProcess {
+  using Record = detail::gp::Record;
+
   int startup = 0;  ///< trials spread evenly before the model is asked; 0: by the number of dimensions
   int local = 250;  ///< observations that the model sees at most
   double prior_confidence =
@@ -115,32 +118,33 @@ struct BasicGaussianProcess {
     return model_based(ask.rng);
   }
 
-  /// Whether the last trials brought nothing that counts beside the differences there are: either the best is found,
-  /// or the model does not fit what is near it. False with several objectives.
-  bool settled() const {
-    const auto& s = state_;
-    const std::size_t count = s.history.ended.size() - s.epoch;
-    const std::size_t recent = std::max<std::size_t>(10, 2 * s.encoding.dimensions().size());
-    if (count < 2 * recent || s.goal.objectives > 1) return false;
-    std::vector<double> losses;
-    double before = worst_loss, now = worst_loss;
-    for (std::size_t i = 0; i < count; ++i) {
-      const double loss = s.history.ended[s.epoch + i].standing();
-      now = std::min(now, loss);
-      if (i + recent < count) before = std::min(before, loss);
-      if (std::isfinite(loss)) losses.push_back(loss);
-    }
-    if (losses.size() < 2 * recent) return false;
-    const auto middle = losses.begin() + static_cast<std::ptrdiff_t>(losses.size() / 2);
-    std::nth_element(losses.begin(), middle, losses.end());
-    return before - now <= 1e-5 * (*middle - now);
+  /// Whether the last trials brought nothing that counts beside the differences there are (the part `counts` of them):
+  /// either a minimum is found, or the model does not fit what is near the best. False with several objectives.
+  bool settled(double counts = 1e-5) const {
+    return state_.goal.objectives <= 1 && detail::gp::settled(state_.history, state_.epoch, state_.encoding, counts);
+  }
+  /// Whether the search is settled because a minimum is found. Never so where results are noisy.
+  bool converged() const {
+    return settled() && state_.center &&
+           detail::gp::converged(state_.history, state_.epoch, state_.encoding, *state_.center);
+  }
+  /// The best trial since the search began (anew); null before one has ended.
+  const Record* best() const { return state_.center ? &state_.history.ended[*state_.center] : nullptr; }
+  /// Whether a trial at this point has started before.
+  bool tried(const Point& point) const {
+    const auto same = [&](const Point& other) {
+      return std::equal(point.begin(), point.end(), other.begin(), other.end(),
+                        [](double a, double b) { return a == b || (!is_active(a) && !is_active(b)); });
+    };
+    const auto& h = state_.history;
+    return std::any_of(h.ended.begin(), h.ended.end(), [&](const Record& r) { return same(r.point); }) ||
+           std::any_of(h.pending.begin(), h.pending.end(), [&](const auto& p) { return same(p.second.point); });
   }
 
   std::string name() const { return "gp"; }
   static constexpr bool multi_objective = true;
 
  private:
-  using Record = detail::gp::Record;
   using Model = detail::gp::Model;
   using Chain = detail::gp::Chain;
   using Hyper = detail::gp::Hyper;
@@ -404,16 +408,6 @@ struct BasicGaussianProcess {
       box.upper[k] = std::clamp(at + half, 0.0, 1.0);
     }
     return box;
-  }
-
-  bool tried(const Point& point) const {
-    const auto same = [&](const Point& other) {
-      return std::equal(point.begin(), point.end(), other.begin(), other.end(),
-                        [](double a, double b) { return a == b || (!is_active(a) && !is_active(b)); });
-    };
-    const auto& h = state_.history;
-    return std::any_of(h.ended.begin(), h.ended.end(), [&](const Record& r) { return same(r.point); }) ||
-           std::any_of(h.pending.begin(), h.pending.end(), [&](const auto& p) { return same(p.second.point); });
   }
 
   using Matrix = detail::Matrix;

@@ -1,0 +1,73 @@
+// Whether a search has come to its end, and why.
+#pragma once
+
+#include <hypertune/search/gp/encoding.hpp>
+#include <hypertune/search/gp/history.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace hypertune::detail::gp {
+
+/// The root mean square of the differences of two points' features; labels that differ are as far as can be.
+template <class = void>
+double distance(const Encoding& encoding, const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (std::size_t k = 0; k < a.size(); ++k)
+    sum += encoding.categorical()[k] == 0 ? (a[k] - b[k]) * (a[k] - b[k]) : a[k] == b[k] ? 0 : 1;
+  return std::sqrt(sum / static_cast<double>(std::max<std::size_t>(1, a.size())));
+}
+
+/// What the trials since `epoch` that count came to, least and (upper) median.
+struct Spread {
+  std::size_t count = 0;
+  double least = worst_loss, middle = worst_loss;
+
+  Spread(const History& history, std::size_t epoch) {
+    std::vector<double> losses;
+    for (std::size_t i = epoch; i < history.ended.size(); ++i)
+      if (const double loss = history.ended[i].standing(); std::isfinite(loss)) losses.push_back(loss);
+    count = losses.size();
+    if (losses.empty()) return;
+    const auto at = losses.begin() + static_cast<std::ptrdiff_t>(losses.size() / 2);
+    std::nth_element(losses.begin(), at, losses.end());
+    middle = *at;
+    least = *std::min_element(losses.begin(), losses.end());
+  }
+};
+
+/// Whether the last of the trials since `epoch` brought no more than the part `counts` of the differences there are.
+template <class = void>
+bool settled(const History& history, std::size_t epoch, const Encoding& encoding, double counts) {
+  const std::size_t recent = std::max<std::size_t>(10, 2 * encoding.dimensions().size());
+  if (history.ended.size() < epoch + 2 * recent) return false;
+  const Spread spread(history, epoch);
+  if (spread.count < 2 * recent) return false;
+  double before = worst_loss;
+  for (std::size_t i = epoch; i + recent < history.ended.size(); ++i)
+    before = std::min(before, history.ended[i].standing());
+  return before - spread.least <= counts * (spread.middle - spread.least);
+}
+
+/// Whether a search that is settled has found a minimum: others right beside the best are as good as it. Where the
+/// model does not fit what is near the best (a bent valley, kinks, small basins) those that are as good are elsewhere,
+/// and those beside it worse.
+template <class = void>
+bool converged(const History& history, std::size_t epoch, const Encoding& encoding, std::size_t best) {
+  constexpr double beside = 0.01, as_good = 1e-3;
+  constexpr std::size_t enough = 5;
+  const Spread spread(history, epoch);
+  const Record& center = history.ended[best];
+  std::size_t found = 0;
+  for (std::size_t i = epoch; i < history.ended.size(); ++i) {
+    const Record& other = history.ended[i];
+    if (i != best && other.standing() - spread.least <= as_good * (spread.middle - spread.least) &&
+        distance(encoding, other.features, center.features) < beside)
+      ++found;
+  }
+  return found >= enough;
+}
+
+}  // namespace hypertune::detail::gp
