@@ -54,7 +54,8 @@ class BasicExperiment {
         objectives_(objectives_of(options)),
         facts_(facts),
         callbacks_(followers(options, facts), [this](const std::string& text) { note(text); }) {
-    require_sound(space_, options, facts_);
+    require_sound(space_, options, facts_.manual);
+    require_possible(options, facts_);
     if (options.display != Display::quiet && !facts_.manual) make_display(options);
     std::filesystem::create_directories(directory_ / "trials");
     journal_.emplace(Journal::open(directory_));
@@ -71,9 +72,9 @@ class BasicExperiment {
          directory.string());
   }
 
-  /// What can be told before anything is touched: options that contradict each other, and trials that no host can ever
-  /// run. Error of kind `usage` or `resources`.
-  static void require_sound(const SearchSpace& space, const Options& options, const ExecutorFacts& facts) {
+  /// Options that contradict each other, which can be told before any host is asked for. `manual`: no Tuner runs it.
+  /// Error of kind `usage`.
+  static void require_sound(const SearchSpace& space, const Options& options, bool manual = false) {
     const auto objectives = objectives_of(options);
     if (objectives.size() > 1 && !options.search.multi_objective())
       fail(Errc::usage, "the searcher '{}' reads one objective only, but {} are given", options.search.name(),
@@ -93,9 +94,11 @@ class BasicExperiment {
     const Resources& r = options.resources;
     if (!(r.cpus >= 0) || !(r.gpus >= 0)) fail(Errc::usage, ".resources: cpus and gpus must be 0 or more");
     options.checkpoint.validate();
-    if (options.samples == 0 && !options.search.finite() && space.grid_size() <= 1 && options.stop.empty() &&
-        !facts.manual)
+    if (options.samples == 0 && !options.search.finite() && space.grid_size() <= 1 && options.stop.empty() && !manual)
       fail(Errc::usage, "how many trials? set .samples (or a stop condition; a grid needs neither)");
+  }
+  /// Trials that no host can ever run. Error of kind `resources`.
+  static void require_possible(const Options& options, const ExecutorFacts& facts) {
     const Placement placement(facts.hosts);
     if (!options.resources_for && !placement.possible(options.resources))
       fail(Errc::resources, "no trial can ever run: {}", placement.why_not(options.resources));

@@ -67,6 +67,8 @@ class ClusterRun {
             fmt::print(stderr, "{}\n", line);
         })) {
     // Before anything is locked or paid for.
+    setup_.remote.ssh.validate();
+    setup_.remote.remote.validate();
     if (const auto why = Autoscaler(autoscaler_options(config_)).why_never(outlook_.each))
       fail(Errc::resources, "{}: {}", config_.file.string(), *why);
     for (const auto& warning : config_.warnings) notices_->say(warning);

@@ -254,6 +254,7 @@ template <class Lazy>
 Results BasicTuner<Lazy>::State::run() {
   if (const auto& instead = detail::stand_in()) instead(options_.name, program_);
   directory_ = experiment_directory(options_);
+  Experiment::require_sound(space_, options_);
   auto& executor = options_.executor;
   struct Release {
     AnyExecutor& executor;
@@ -269,7 +270,7 @@ Results BasicTuner<Lazy>::State::run() {
   facts.hosts = executor.hosts();
   facts.name = executor.name();
   facts.survivors = executor.simulated();
-  Experiment::require_sound(space_, options_, facts);
+  Experiment::require_possible(options_, facts);
   const detail::FreshFolder folder(directory_);
   ExecutorStart start;
   start.program = program_;

@@ -1,6 +1,7 @@
 // SshExecutor: trials on other machines.
 #pragma once
 
+#include <hypertune/error.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/ssh/checkpoint_transfer.hpp>
 #include <hypertune/ssh/host_machine.hpp>
@@ -29,6 +30,19 @@ struct RemoteOptions {
   /// Seconds after a notice for which a trial may go on to the end of its step, to save there.
   double notice_patience = 10;
   CheckpointTransfer transfer = {};  ///< how checkpoints travel
+
+  /// Error of kind `usage` for what makes no sense.
+  void validate() const {
+    patience.validate();
+    const auto amount = [](double value, const char* name) {
+      if (!(value >= 0 && value < 1e9)) fail(Errc::usage, "'{}' is {} seconds, but must be 0 or more", name, value);
+    };
+    amount(gather, "gather");
+    amount(all_refused, "all_refused");
+    amount(notice_patience, "notice_patience");
+    if (!(notice_interval > 0 && notice_interval < 1e9))
+      fail(Errc::usage, "'notice_interval' is {} seconds, but must be more than 0", notice_interval);
+  }
 };
 
 /// What one host has done so far.

@@ -34,7 +34,7 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   using Route = detail::Route;
 
   State(HostPool pool, RemoteOptions options) : pool_(std::move(pool)), options_(std::move(options)) {
-    options_.patience.validate();
+    options_.validate();
   }
   ~State() { shutdown(); }
 
