@@ -1,6 +1,7 @@
 #include "support/test.hpp"
 
 #include <hypertune/cluster/config.hpp>
+#include <hypertune/cluster/job.hpp>
 
 #include <filesystem>
 #include <random>
@@ -228,4 +229,16 @@ TEST_CASE("any bytes end in a configuration or in an Error") {
     } catch (const ht::Error&) {}
   }
   CHECK(parsed > 0);
+}
+
+TEST_CASE("a job's environment says how the machines are reached, and where they are warned") {
+  const std::string local = "cluster_name: it\nprovider: {type: local, head_ip: h, worker_ips: [w]}\n";
+  auto text = ht::cluster::detail::job_environment(parse(local));
+  CHECK_THAT(text, ContainsSubstring("HYPERTUNE_CLUSTER='it'") || ContainsSubstring("HYPERTUNE_CLUSTER=it"));
+  CHECK_THAT(text, ContainsSubstring("HYPERTUNE_HOSTS=\"$HOME/.hypertune/clusters/it/hosts\""));
+  CHECK_THAT(text, !ContainsSubstring("NOTICE"));
+  auto config = parse(local);
+  config.provider.type = "aws";
+  CHECK_THAT(ht::cluster::detail::job_environment(config),
+             ContainsSubstring(" HYPERTUNE_NOTICE_URL=http://169.254.169.254/"));
 }

@@ -3,6 +3,7 @@
 
 #include <hypertune/error.hpp>
 #include <hypertune/ssh/host_source.hpp>
+#include <hypertune/ssh/remote.hpp>
 
 #include <sys/stat.h>
 
@@ -231,6 +232,26 @@ TEST_CASE("the environment names hosts where nothing else does") {
   CHECK_THROWS_WITH(from("a,b,a"), ContainsSubstring("HYPERTUNE_HOSTS") && ContainsSubstring("'a' is listed twice"));
   CHECK_THROWS_WITH(from("a,-oProxyCommand=x"), ContainsSubstring("HYPERTUNE_HOSTS:2"));
   CHECK_THROWS_WITH(from("@/no/such/file"), ContainsSubstring("no such file"));
+}
+
+TEST_CASE("the environment says how its hosts are reached and warned, and nothing of others") {
+  const Variable hosts("HYPERTUNE_HOSTS", "a"), config("HYPERTUNE_SSH_CONFIG", "/c"),
+      notices("HYPERTUNE_NOTICE_URL", "http://169.254.169.254/x");
+  auto setup = ssh::detail::with_environment({});
+  CHECK(setup.hosts.given());
+  CHECK(setup.ssh.config == "/c");
+  CHECK(setup.remote.notice_url == "http://169.254.169.254/x");
+  ssh::RemoteSetup own;
+  own.ssh.config = "/own";
+  own.remote.notice_command = "true";
+  setup = ssh::detail::with_environment(own);
+  CHECK(setup.ssh.config == "/own");
+  CHECK(setup.remote.notice_url.empty());
+  own = {};
+  own.hosts = HostSource(Names{"b"});
+  setup = ssh::detail::with_environment(own);
+  CHECK(setup.ssh.config.empty());
+  CHECK(setup.remote.notice_url.empty());
 }
 
 TEST_CASE("a program that prints hosts is asked, within bounds") {

@@ -33,14 +33,19 @@ struct JobStatus {
   int code = 0;  ///< of `ended`
 };
 
+namespace detail {
+/// A line of shell.
+std::string job_environment(const ClusterConfig& config);
+}  // namespace detail
+
 /// What a program, its arguments and its files are called on the cluster: the same for the same, so that a submit that
 /// is repeated finds its job. Error of kind `input` if the program cannot be read.
 std::string job_id(const JobSpec& spec);
 
 /// Starts the job, or finds it running or ended already. It runs in a folder of its own below the home folder; its
 /// environment says how the machines of the cluster are reached: HYPERTUNE_CLUSTER (the name), HYPERTUNE_HOSTS (a file
-/// of hosts, one a line) and HYPERTUNE_SSH_CONFIG. A program for another architecture or with missing libraries is an
-/// Error.
+/// of hosts, one a line), HYPERTUNE_SSH_CONFIG and, on EC2, HYPERTUNE_NOTICE_URL (where a spot machine learns of its
+/// end). A program for another architecture or with missing libraries is an Error.
 JobStatus start_job(const ssh::SshConnection& head, const ClusterConfig& config, const JobSpec& spec);
 JobStatus job_status(const ssh::SshConnection& head, const ClusterConfig& config, const std::string& id);
 std::vector<JobStatus> all_jobs(const ssh::SshConnection& head, const ClusterConfig& config);

@@ -5,6 +5,7 @@
 #include <hypertune/cluster/detail/fingerprint.hpp>
 #include <hypertune/cluster/job.hpp>
 #include <hypertune/cluster/linkage.hpp>
+#include <hypertune/cluster/providers.hpp>
 #include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/cluster/sync.hpp>
 #include <hypertune/ssh/shipping.hpp>
@@ -88,6 +89,15 @@ HYPERTUNE_CLUSTER_INLINE std::vector<JobStatus> all_jobs(const ssh::SshConnectio
   return jobs;
 }
 
+HYPERTUNE_CLUSTER_INLINE std::string detail::job_environment(const ClusterConfig& config) {
+  std::string text = fmt::format(
+      "export HYPERTUNE_CLUSTER={0} HYPERTUNE_HOSTS=\"$HOME/.hypertune/clusters/{1}/hosts\" "
+      "HYPERTUNE_SSH_CONFIG=\"$HOME/.hypertune/clusters/{1}/ssh_config\"",
+      shell_quote(config.name), config.name);
+  if (config.provider.type == "aws") text += fmt::format(" HYPERTUNE_NOTICE_URL={}", AwsProvider::notice_url);
+  return text;
+}
+
 HYPERTUNE_CLUSTER_INLINE JobStatus start_job(const ssh::SshConnection& head, const ClusterConfig& config,
                                              const JobSpec& spec) {
   const auto id = job_id(spec);
@@ -108,10 +118,9 @@ HYPERTUNE_CLUSTER_INLINE JobStatus start_job(const ssh::SshConnection& head, con
       "d=$HOME/{0}\n"
       "trap : INT TERM\n"  // the program hears them; this waits for it
       "echo $$ >\"$d/pid.new\" && mv \"$d/pid.new\" \"$d/pid\"\n"
-      "export HYPERTUNE_CLUSTER={1} HYPERTUNE_HOSTS=\"$HOME/.hypertune/clusters/{2}/hosts\" "
-      "HYPERTUNE_SSH_CONFIG=\"$HOME/.hypertune/clusters/{2}/ssh_config\"\n"
+      "{1}\n"
       "cd \"$d/work\" || exit 1\n",
-      folder, shell_quote(config.name), config.name);
+      folder, detail::job_environment(config));
   script += shell_quote(shipped.path);
   for (const auto& argument : spec.arguments) script += " " + shell_quote(argument);
   script += "\ncode=$?\necho $code >\"$d/exit.new\" && mv \"$d/exit.new\" \"$d/exit\"\n";

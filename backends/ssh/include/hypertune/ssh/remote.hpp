@@ -20,7 +20,7 @@ namespace hypertune::ssh {
 /// Meant for designated initialisers: `{.hosts = {"host1", "host2"}}`.
 struct RemoteSetup {
   /// Not given: those of HostSource::environment(), reached by the ssh_config that HYPERTUNE_SSH_CONFIG names unless
-  /// `ssh.config` does.
+  /// `ssh.config` does, and warned of their end where HYPERTUNE_NOTICE_URL says unless `remote` does.
   HostSource hosts = {};
   SshOptions ssh = {};
   /// What runs on the hosts: a program that becomes an agent when it is called with the arguments below and then
@@ -38,6 +38,11 @@ struct RemoteSetup {
   RemoteOptions remote = {.patience = {.connect = 3600}};  ///< the time to connect includes that to ship
   std::function<void(const std::string&)> notice = {};  ///< for troubles that end nothing: a list that cannot be read
 };
+
+namespace detail {
+/// What the environment says of hosts, where nothing else does.
+RemoteSetup with_environment(RemoteSetup setup);
+}  // namespace detail
 
 /// An Executor for the hosts of a list. Nothing is connected before hosts() or start() is called; all connections end
 /// with it. Hosts that join the list while it runs are taken up, those that leave are drained. What ends nothing (a

@@ -135,17 +135,6 @@ done
   std::optional<SshConnection> connection_;
 };
 
-// Where nothing else says which hosts.
-inline RemoteSetup with_environment(RemoteSetup setup) {
-  if (setup.hosts.given()) return setup;
-  auto hosts = HostSource::environment();
-  if (!hosts) return setup;
-  setup.hosts = std::move(*hosts);
-  const char* config = std::getenv("HYPERTUNE_SSH_CONFIG");
-  if (setup.ssh.config.empty() && config != nullptr) setup.ssh.config = config;
-  return setup;
-}
-
 inline HostSpec with_limits(HostSpec host, const HostSpec& limits) {
   if (host.slots == 0 && host.cpus == 0) host.slots = limits.slots;
   if (host.cpus == 0 && host.slots == 0) host.cpus = limits.cpus;
@@ -156,6 +145,19 @@ inline HostSpec with_limits(HostSpec host, const HostSpec& limits) {
 }
 
 }  // namespace detail
+
+HYPERTUNE_SSH_INLINE RemoteSetup detail::with_environment(RemoteSetup setup) {
+  if (setup.hosts.given()) return setup;
+  auto hosts = HostSource::environment();
+  if (!hosts) return setup;
+  setup.hosts = std::move(*hosts);
+  const char* config = std::getenv("HYPERTUNE_SSH_CONFIG");
+  if (setup.ssh.config.empty() && config != nullptr) setup.ssh.config = config;
+  const char* notices = std::getenv("HYPERTUNE_NOTICE_URL");
+  if (setup.remote.notice_command.empty() && setup.remote.notice_url.empty() && notices != nullptr)
+    setup.remote.notice_url = notices;
+  return setup;
+}
 
 HYPERTUNE_SSH_INLINE std::string agent_limits_text(const HostSpec& host) {
   std::string text = "host";
