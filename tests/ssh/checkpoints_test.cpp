@@ -213,3 +213,40 @@ TEST_CASE("a checkpoint that another host has comes from there, and through the 
   // No secret is in an argument, no port is left open.
   CHECK(eventually([&] { return hosts.all().empty(); }));
 }
+
+TEST_CASE("the rate limit holds for checkpoints that go whole, from a host and to one") {
+  constexpr std::uint64_t size = 400'000;
+  const bool by_content = GENERATE(true, false);
+  INFO("by content where long " << by_content);
+  const Hosts hosts(1);
+  auto options = options_for(size);
+  options.transfer.by_content = by_content;
+  options.transfer.whole = 10 * size;
+  options.transfer.rate_limit = size / 2;  // two seconds
+  SharedExecutor<SshExecutor> executor(hosts.pool(2), options);
+  const auto ssh = executor.get();
+  ScriptedTuner tuner(executor, planned_program(Form::object));
+  tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.id == 0 && t.steps == 2}; };
+  std::vector<CheckpointInfo> taken;
+  tuner.before_launch = [&](ScriptedTrial& t) {
+    if (t.id == 1) t.sealed = taken;
+  };
+  const auto now = [] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  };
+  double begin = now();
+  tuner.add(lingering(3));
+  tuner.run([&] { return !tuner[0].sealed.empty(); });
+  CHECK(now() - begin > 1.5);  // what may go at once is far less than a quarter
+  taken = tuner[0].sealed;
+  begin = now();
+  tuner.add({.steps = 3});
+  tuner.run([&] { return tuner[1].finished == 1; });
+  CHECK(now() - begin > 1.5);
+  CHECK(tuner[1].starts == std::vector<int>{2});
+  const auto sum = total(*ssh);
+  CHECK(sum.sent >= size);
+  CHECK(sum.received >= size);
+  tuner.stop(0);
+  tuner.run();
+}

@@ -6,6 +6,7 @@
 #include <hypertune/checkpoint/transfer/endpoint.hpp>
 #include <hypertune/checkpoint/transfer/secret.hpp>
 #include <hypertune/checkpoint/transfer/tls_identity.hpp>
+#include <hypertune/checkpoint/transfer/token_bucket.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -24,11 +25,12 @@ struct CheckpointServerOptions {
   std::vector<LocalCheckpointStore> stores;  ///< of one experiment; the first that has a checkpoint gives it
   /// A unix socket is made for its owner alone. An address beyond loopback is refused without a token.
   std::variant<UnixSocket, Tcp, Unlistened> listen = Tcp{};
-  Secret token = {};                    ///< what peers must show; empty: none
-  std::optional<TlsIdentity> tls = {};  ///< nullopt: no TLS
-  std::uint64_t rate_limit = 0;         ///< bytes per second, of all connections together; 0: none
-  bool compress = true;                 ///< by zstd, where a sample says that it saves time on this link
-  int max_connections = 512;            ///< more are turned away
+  Secret token = {};                              ///< what peers must show; empty: none
+  std::optional<TlsIdentity> tls = {};            ///< nullopt: no TLS
+  std::uint64_t rate_limit = 0;                   ///< bytes per second, of all connections together; 0: none
+  std::shared_ptr<TokenBucket> shared_rate = {};  ///< instead: a limit for several servers, and what else, together
+  bool compress = true;                           ///< by zstd, where a sample says that it saves time on this link
+  int max_connections = 512;                      ///< more are turned away
   int max_strangers = 64;  ///< of these, how many may not have shown a valid request yet; the oldest gives way
   std::chrono::milliseconds request_timeout{10'000};  ///< for a whole request (and the TLS handshake) to arrive
   std::chrono::milliseconds idle_timeout{120'000};    ///< between two requests

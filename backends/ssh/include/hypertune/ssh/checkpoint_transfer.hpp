@@ -23,8 +23,7 @@ struct SharedCheckpoints {
 struct CheckpointTransfer {
   bool by_content = true;
   std::uint64_t whole = std::uint64_t{128} << 10U;  ///< bytes: shorter ones are sent whole, which saves round trips
-  /// Bytes per second of checkpoints that each host may send, and the driver to all of them; 0: no limit. What is sent
-  /// whole does not count.
+  /// Bytes per second of checkpoints that each host may send, to whomever, and the driver to all of them; 0: no limit.
   std::uint64_t rate_limit = 0;
   /// Hosts fetch checkpoints of others, as a population-based schedule has them take over, from one another: by TLS
   /// with a certificate of each agent's own, and a token that is new in each run. Each agent then listens on one port.

@@ -10,17 +10,22 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 namespace hypertune::detail {
 
 /// What all connections of a server share.
 struct ServerShared {
   ServerShared(CheckpointServerOptions o)
-      : options(std::move(o)), shelf(options.stores), rate(options.rate_limit), compressors(4) {}
+      : options(std::move(o)),
+        shelf(options.stores),
+        bucket(options.shared_rate ? options.shared_rate : std::make_shared<TokenBucket>(options.rate_limit)),
+        compressors(4) {}
 
   const CheckpointServerOptions options;
   Shelf shelf;
-  TokenBucket rate;
+  const std::shared_ptr<TokenBucket> bucket;
+  TokenBucket& rate = *bucket;
   CompressorPool compressors;
   Alarm stop;  // no further requests
   Alarm cut;   // no more of the answers under way

@@ -12,6 +12,7 @@
 #include <hypertune/ssh/impl/host_folder.hpp>
 #include <hypertune/ssh/impl/host_usage.hpp>
 #include <hypertune/ssh/impl/log_tail.hpp>
+#include <hypertune/ssh/impl/pace.hpp>
 #include <hypertune/ssh/impl/shared_folder.hpp>
 
 #include <boost/asio/post.hpp>
@@ -145,6 +146,7 @@ class Agent {
   void on(const wire::Begin& m) {
     if (begin_) fail(Errc::protocol, "a second Begin");
     begin_ = m;
+    rate_->set_rate(m.rate_limit);
     asio::co_spawn(io_, begin(), asio::detached);
   }
 
@@ -210,7 +212,7 @@ class Agent {
         asio::post(io_, [this, shared] { tell(std::move(*shared)); });
       };
       executor_.start(std::move(start));
-      if (begin_->by_content) exchange_.emplace(*store_, begin_->token, begin_->rate_limit);
+      if (begin_->by_content) exchange_.emplace(*store_, begin_->token, rate_);
     } catch (const std::exception& e) { return refuse(e.what()); }
     disk_.emplace(1);
     helper_.emplace(1);
@@ -623,11 +625,12 @@ class Agent {
   }
   // Copies take turns, so that a large one does not keep the others waiting.
   std::optional<wire::Piece> next_whole() {
-    while (!sending_.empty()) {
+    while (!sending_.empty() && pace_->ready(channel_)) {
       Sending sending = std::move(sending_.front());
       sending_.pop_front();
       try {
-        if (auto piece = sending.copy->next()) {
+        if (auto piece = sending.copy->next(pace_->longest())) {
+          pace_->goes(piece->bytes.size());
           sending_.push_back(std::move(sending));
           return piece;
         }
@@ -742,6 +745,8 @@ class Agent {
   std::map<std::uint64_t, std::shared_ptr<IncomingCopy>> arriving_;
   std::map<std::uint64_t, std::pair<CheckpointInfo, RunPointer>> offered_;
   std::deque<Sending> sending_;
+  const std::shared_ptr<TokenBucket> rate_ = std::make_shared<TokenBucket>();  // of all that is sent
+  const std::shared_ptr<Pace> pace_ = std::make_shared<Pace>(io_, rate_);
   std::shared_ptr<Tunnel> tunnel_;
   std::optional<CheckpointExchange> exchange_;
   std::stop_source stop_fetches_;

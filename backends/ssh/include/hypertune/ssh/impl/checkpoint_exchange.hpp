@@ -4,6 +4,7 @@
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/checkpoint/transfer/fetch.hpp>
 #include <hypertune/checkpoint/transfer/server.hpp>
+#include <hypertune/checkpoint/transfer/token_bucket.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/ssh/impl/tunnel.hpp>
 
@@ -115,14 +116,14 @@ inline std::string own_address(const std::string& network) {
 class CheckpointExchange {
  public:
   /// Begins to serve, to peers behind tunnels alone.
-  CheckpointExchange(const LocalCheckpointStore& store, const std::string& token, std::uint64_t rate_limit)
+  CheckpointExchange(const LocalCheckpointStore& store, const std::string& token, std::shared_ptr<TokenBucket> rate)
       : store_(store),
         token_(token),
-        rate_limit_(rate_limit),
+        rate_(std::move(rate)),
         server_({.stores = {store},
                  .listen = Unlistened{},
                  .token = token_,
-                 .rate_limit = rate_limit,
+                 .shared_rate = rate_,
                  .stop_grace = std::chrono::milliseconds(0)}) {}
 
   /// Lets other hosts in as well. Returns the endpoint for them. Error if the address is not to be had.
@@ -132,7 +133,7 @@ class CheckpointExchange {
                                 .listen = Tcp{.address = own_address(network), .port = port},
                                 .token = token_,
                                 .tls = TlsIdentity::generate("hypertune"),
-                                .rate_limit = rate_limit_,
+                                .shared_rate = rate_,
                                 .stop_grace = std::chrono::milliseconds(0)});
     return direct_->endpoint().to_string();
   }
@@ -180,7 +181,7 @@ class CheckpointExchange {
  private:
   LocalCheckpointStore store_;
   const Secret token_;
-  const std::uint64_t rate_limit_;
+  const std::shared_ptr<TokenBucket> rate_;
   CheckpointServer server_;
   std::unique_ptr<CheckpointServer> direct_;
 };
@@ -192,7 +193,7 @@ inline constexpr bool can_exchange = false;
 /// Without the library: never made, as neither side says that it can.
 class CheckpointExchange {
  public:
-  CheckpointExchange(const LocalCheckpointStore&, const std::string&, std::uint64_t) { absent(); }
+  CheckpointExchange(const LocalCheckpointStore&, const std::string&, const std::shared_ptr<TokenBucket>&) { absent(); }
   std::string listen(const std::string&, std::uint16_t) { absent(); }
   void serve(int) {}
   FetchReport fetch(const std::shared_ptr<Tunnel>&, const std::string&, const CheckpointInfo&, std::stop_token) {

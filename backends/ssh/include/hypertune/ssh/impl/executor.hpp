@@ -127,6 +127,7 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   bool log_failed_ = false;
   std::optional<detail::CheckpointExchange> exchange_;
   std::string token_;
+  const std::shared_ptr<TokenBucket> rate_ = std::make_shared<TokenBucket>(options_.transfer.rate_limit);
   std::optional<detail::SharedFolder> shared_;
   bool shared_full_ = false;  // which has been told
   detail::JobThreads fetches_;

@@ -198,6 +198,7 @@ inline void SshExecutor::State::open(const LinkPointer& link, detail::RemoteProc
   connection->err.assign(::fcntl(process.err.get(), F_DUPFD_CLOEXEC, 0));
   connection->channel = std::make_shared<detail::Channel>(io_, std::move(process.out), std::move(process.in), true);
   connection->tunnel = std::make_shared<detail::Tunnel>(io_, connection->channel, true);
+  connection->pace = std::make_shared<detail::Pace>(io_, rate_);
   link->connection = connection;
   ++link->account.incarnations;
   const std::weak_ptr<Connection> weak = connection;  // the connection has the channel, which has these

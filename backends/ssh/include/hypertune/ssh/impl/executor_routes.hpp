@@ -21,7 +21,7 @@ inline void SshExecutor::State::start(ExecutorStart start) {
     epoch_ = epoch;
     if (detail::can_exchange && options_.transfer.by_content) try {
         token_ = detail::CheckpointExchange::new_token();
-        exchange_.emplace(*store_, token_, options_.transfer.rate_limit);
+        exchange_.emplace(*store_, token_, rate_);
       } catch (const std::exception& e) {
         emit(Notice{hypertune::detail::format("checkpoints go whole between hosts: {}", e.what())});
       }
@@ -326,11 +326,12 @@ void SshExecutor::State::end(const LinkPointer& link, E& event) {
 // ---- Checkpoints ----
 
 inline std::optional<wire::Piece> SshExecutor::State::next_whole(const ConnectionPointer& connection) {
-  while (!connection->sending.empty()) {
+  while (!connection->sending.empty() && connection->pace->ready(connection->channel)) {
     auto copy = std::move(connection->sending.front());
     connection->sending.pop_front();
     try {
-      if (auto piece = copy->next()) {
+      if (auto piece = copy->next(connection->pace->longest())) {
+        connection->pace->goes(piece->bytes.size());
         connection->sending.push_back(std::move(copy));
         return piece;
       }

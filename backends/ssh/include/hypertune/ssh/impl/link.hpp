@@ -6,6 +6,7 @@
 #include <hypertune/ssh/impl/channel.hpp>
 #include <hypertune/ssh/impl/checkpoint_exchange.hpp>
 #include <hypertune/ssh/impl/copies.hpp>
+#include <hypertune/ssh/impl/pace.hpp>
 #include <hypertune/ssh/impl/remote_process.hpp>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -38,7 +39,8 @@ struct Connection {
   bool over = false;  // given up: nothing of it counts
   std::map<std::uint64_t, std::shared_ptr<IncomingCopy>> arriving;
   std::deque<std::unique_ptr<OutgoingCopy>> sending;
-  bool by_content = false;  // both sides can
+  std::shared_ptr<Pace> pace;  // of these
+  bool by_content = false;     // both sides can
   std::shared_ptr<Tunnel> tunnel;
   std::stop_source stop;            // of its fetches
   std::deque<wire::Offer> offered;  // what is to be fetched from it
