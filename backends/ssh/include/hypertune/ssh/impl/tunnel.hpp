@@ -154,7 +154,8 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
           self->channel_->poke();
         });
   }
-  void write(const StreamPointer& stream) {
+  // By value, here and below: the map's own pointer goes with its entry.
+  void write(StreamPointer stream) {
     if (!stream->writing.empty()) return;
     if (stream->incoming.empty()) {
       if (stream->peer_over) drop(stream, false);
@@ -170,7 +171,7 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
                         self->write(stream);
                       });
   }
-  void drop(const StreamPointer& stream, bool tell) {
+  void drop(StreamPointer stream, bool tell) {
     streams_.erase(stream->id);
     channel_->consumed(end(*stream));
     if (tell) channel_->send(wire::StreamEnd{stream->id});
