@@ -122,15 +122,17 @@ TEST_CASE("an agent that is asked to end lets its trials save and leave, which c
     tuner.add(plan);
   }
   tuner.run([&] { return tuner[0].starts.size() == 2 && tuner[1].starts.size() == 2; });
-  for (TrialId id = 0; id < 2; ++id) {
-    REQUIRE(tuner[id].causes.size() == 1);
-    CHECK(tuner[id].causes[0].blame == Blame::preemption);
-    CHECK_THAT(tuner[id].causes[0].text, ContainsSubstring("SIGTERM"));
-    // No step was lost: it goes on where its last report was.
-    REQUIRE(tuner[id].sealed.size() == 1);
-    CHECK(tuner[id].starts[1] == tuner[id].sealed[0].steps);
-    CHECK(static_cast<std::size_t>(tuner[id].starts[1]) <= tuner[id].reports.size());
-  }
+  tuner.look([&] {
+    for (TrialId id = 0; id < 2; ++id) {
+      REQUIRE(tuner[id].causes.size() == 1);
+      CHECK(tuner[id].causes[0].blame == Blame::preemption);
+      CHECK_THAT(tuner[id].causes[0].text, ContainsSubstring("SIGTERM"));
+      // No step was lost: it goes on where its last report was.
+      REQUIRE(tuner[id].sealed.size() == 1);
+      CHECK(tuner[id].starts[1] == tuner[id].sealed[0].steps);
+      CHECK(static_cast<std::size_t>(tuner[id].starts[1]) <= tuner[id].reports.size());
+    }
+  });
   tuner.run([&] { return tuner[0].reports.size() > 200; });
   tuner.shutdown();
   tuner.check();

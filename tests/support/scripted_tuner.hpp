@@ -97,6 +97,8 @@ class ScriptedTuner {
     }
     check();
   }
+  /// Looks at trials while some of them go on.
+  void look(const std::function<void()>& at) { strand(at); }
   /// Like a user's Stop from any thread.
   void stop(TrialId id, bool save = false) {
     strand([&] {
