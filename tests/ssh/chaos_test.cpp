@@ -95,12 +95,10 @@ struct Disturb {
   void on_trial_report(const ht::record::TrialReported&, ht::Seconds) const { chaos->report(); }
 };
 
-}  // namespace
+using Make = ht::Options (*)(const std::filesystem::path&, ht::AnyExecutor);
 
-TEST_CASE("an ASHA sweep and a population end as they would undisturbed while hosts are killed, cut off and added") {
-  const auto make = GENERATE(&asha, &pbt);
-  const bool shared = GENERATE(false, true);
-  INFO("a shared folder: " << shared);
+/// `shared`: the checkpoints are in a folder that all hosts have.
+void check_disturbed(Make make, bool shared) {
   const Hosts hosts(4);
   TemporaryDirectory directory;
   const auto peace = run(make(directory.path() / "peace", ht::SshExecutor(hosts.pool(4), quick())));
@@ -130,6 +128,16 @@ TEST_CASE("an ASHA sweep and a population end as they would undisturbed while ho
   }
   CHECK(lost > 0);
   CHECK(eventually([&] { return hosts.all().empty(); }));
+}
+
+}  // namespace
+
+TEST_CASE("an ASHA sweep and a population end as they would undisturbed while hosts are killed, cut off and added") {
+  check_disturbed(GENERATE(&asha, &pbt), false);
+}
+
+TEST_CASE("an ASHA sweep and a population whose checkpoints are in a shared folder end so, too") {
+  check_disturbed(GENERATE(&asha, &pbt), true);
 }
 
 TEST_CASE("a driver that was killed goes on over the same hosts, and counts nothing twice") {

@@ -249,3 +249,90 @@ TEST_CASE("the rate limit holds for checkpoints that go whole, from a host and t
   tuner.stop(0);
   tuner.run();
 }
+
+TEST_CASE("a host that has fetched a checkpoint gives it to others, also where it is gone from the one that made it") {
+  constexpr std::uint64_t size = 2'000'000;
+  const bool dropped = GENERATE(true, false);
+  INFO("dropped by who made it: " << dropped);
+  const Hosts hosts(1);
+  auto options = options_for(size);
+  options.transfer.direct = true;
+  SharedExecutor<SshExecutor> executor(hosts.pool(4), options);
+  const auto ssh = executor.get();
+  ScriptedTuner tuner(executor, planned_program(Form::object));
+  tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.id == 0 && t.steps == 2}; };
+  std::vector<CheckpointInfo> taken;
+  tuner.before_launch = [&](ScriptedTrial& t) {
+    if (t.id > 0) t.sealed = taken;
+  };
+  tuner.add(lingering(3));
+  tuner.run([&] { return tuner[0].reports.size() == 3 && !tuner[0].sealed.empty(); });
+  taken = tuner[0].sealed;
+  tuner.add(lingering(3));
+  tuner.run([&] { return tuner[1].reports.size() == 1; });
+  CHECK(total(*ssh).direct >= size);
+  if (dropped) {
+    int copies = 0;
+    for (const auto& folder : hosts.stores()) {
+      LocalCheckpointStore store(folder);
+      if (folder.string().find((hosts.folder() / "a").string() + "/") == std::string::npos) continue;
+      for (const auto& held : store.list(0)) {
+        store.drop(held);
+        ++copies;
+      }
+    }
+    REQUIRE(copies == 1);
+  }
+  for (int i = 2; i < 4; ++i) {
+    tuner.add(lingering(3));
+    tuner.run([&] { return tuner[i].reports.size() == 1; });
+    CHECK(tuner[i].starts == std::vector<int>{2});
+  }
+  const auto sum = total(*ssh);
+  CHECK(sum.direct >= 3 * size);
+  CHECK(sum.received == 0);
+  for (int i = 0; i < 4; ++i) tuner.stop(i);
+  tuner.run();
+}
+
+TEST_CASE("a trial goes on from the driver's copy where its host's is damaged when its worker opens it") {
+  constexpr std::uint64_t size = 400'000;
+  const bool whole = GENERATE(true, false);
+  const bool gone = GENERATE(false, true);
+  INFO("whole " << whole << ", gone " << gone);
+  const Hosts hosts(1);
+  auto options = options_for(size);
+  if (whole) options.transfer.whole = 10 * size;
+  SharedExecutor<SshExecutor> executor(hosts.pool(1), options);
+  const auto ssh = executor.get();
+  ScriptedTuner tuner(executor, planned_program(Form::object));
+  tuner.attempts = 2;
+  tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.steps == 2}; };
+  int damaged = 0;
+  tuner.before_launch = [&](ScriptedTrial& t) {
+    if (t.sealed.empty()) return;
+    for (const auto& folder : hosts.stores()) {
+      LocalCheckpointStore store(folder);
+      for (const auto& held : store.list(0)) {
+        if (gone)
+          std::filesystem::remove(store.folder(held) / "weights");
+        else
+          test::detail::damage(store, held);
+        ++damaged;
+      }
+    }
+  };
+  tuner.add({.steps = 6, .throw_at = 3, .throwing_attempts = 1});
+  tuner.run();
+  CHECK(damaged == 1);
+  CHECK(tuner[0].finished == 1);
+  CHECK(tuner[0].starts == std::vector<int>{0, 2});
+  CHECK(tuner[0].lost.empty());
+  CHECK(total(*ssh).received > 0);
+  const auto notices = tuner.notices();
+  for (const auto& each : notices) UNSCOPED_INFO(each);
+  CHECK(std::any_of(notices.begin(), notices.end(), [](const auto& each) {
+    return each.find("its copy of checkpoint") != std::string::npos && each.find("'a' is damaged") != std::string::npos;
+  }));
+  for (const auto& info : tuner[0].sealed) CHECK_NOTHROW(tuner.store().open(info));
+}

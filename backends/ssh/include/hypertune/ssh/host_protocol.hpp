@@ -31,7 +31,7 @@ namespace hypertune::ssh {
 ///                                              <-  Taken         (it is safe, or why not)
 ///     Want                                     ->                (a trial is to go on from a checkpoint not here)
 ///                                              <-  Offer, Piece… | Source | Unavailable
-///     Fetched                                  ->                (it has come from there)
+///     Fetched | Unavailable                    ->                (it has come from there, or not)
 ///     StreamOpen, StreamPiece…, StreamEnd      <-> StreamOpen, StreamPiece…, StreamEnd
 ///     Heartbeat, Credit                        <-> Heartbeat, Credit
 ///     Refusal                                  ->                (the agent cannot go on, and why)
@@ -144,7 +144,8 @@ struct Want {
   std::uint64_t transfer = 0;
   TrialId trial = 0;
   CheckpointInfo info = {};
-  bool from_driver = false;  ///< other hosts could not give it
+  bool from_driver = false;               ///< other hosts could not give it
+  std::vector<std::string> without = {};  ///< endpoints of a Source that did not have it
 };
 /// Of a wanted one, or one that was offered: it does not come, or not to its end. `lost`: nor will it ever.
 struct Unavailable {
@@ -173,8 +174,9 @@ struct Source {
 /// A wanted one is here: what it took.
 struct Fetched {
   std::uint64_t transfer = 0;
-  std::uint64_t moved = 0, reused = 0;  ///< bytes
-  bool direct = false;                  ///< from another host
+  std::uint64_t moved = 0, reused = 0;    ///< bytes
+  bool direct = false;                    ///< from another host
+  std::vector<std::string> without = {};  ///< endpoints of its Source that did not have it
 };
 /// The agent opens streams of odd numbers, the driver those of even ones.
 struct StreamOpen {
@@ -250,6 +252,10 @@ class HostWriter : public hypertune::detail::WireWriter {
     put(std::string_view(m.shared_proof));
     put(std::string_view(m.shared_area));
   }
+  void put(const std::vector<std::string>& texts) {
+    put(std::uint64_t{texts.size()});
+    for (const auto& each : texts) put(std::string_view(each));
+  }
   void put(const wire::Heartbeat& m) { put(m.number); }
   void put(const wire::Credit& m) { put(m.bytes); }
   void put(const Pause& m) {
@@ -300,6 +306,7 @@ class HostWriter : public hypertune::detail::WireWriter {
     put_signed(m.trial);
     put(m.info);
     put(m.from_driver);
+    put(m.without);
   }
   void put(const wire::Unavailable& m) {
     put(m.transfer);
@@ -315,14 +322,14 @@ class HostWriter : public hypertune::detail::WireWriter {
   void put(const wire::Source& m) {
     put(m.transfer);
     put(std::string_view(m.content_id));
-    put(std::uint64_t{m.peers.size()});
-    for (const auto& peer : m.peers) put(std::string_view(peer));
+    put(m.peers);
   }
   void put(const wire::Fetched& m) {
     put(m.transfer);
     put(m.moved);
     put(m.reused);
     put(m.direct);
+    put(m.without);
   }
   void put(const wire::StreamOpen& m) { put(m.stream); }
   void put(const wire::StreamPiece& m) {
@@ -387,6 +394,10 @@ class HostReader : public hypertune::detail::WireReader {
     if (!m.shared.empty() && (!is_name(m.shared_proof) || !is_name(m.shared_area)))
       bad("a shared folder makes no sense");
   }
+  void get(std::vector<std::string>& texts) {
+    texts.resize(count(1));
+    for (auto& each : texts) each = text();
+  }
   void get(wire::Heartbeat& m) { m.number = number(); }
   void get(wire::Credit& m) { m.bytes = number(); }
   void get(Pause& m) {
@@ -443,6 +454,7 @@ class HostReader : public hypertune::detail::WireReader {
     m.trial = signed_number();
     m.info = checkpoint_of_trial();
     m.from_driver = flag();
+    get(m.without);
   }
   void get(wire::Unavailable& m) {
     m.transfer = number();
@@ -458,14 +470,14 @@ class HostReader : public hypertune::detail::WireReader {
   void get(wire::Source& m) {
     m.transfer = number();
     m.content_id = text();
-    m.peers.resize(count(1));
-    for (auto& peer : m.peers) peer = text();
+    get(m.peers);
   }
   void get(wire::Fetched& m) {
     m.transfer = number();
     m.moved = number();
     m.reused = number();
     m.direct = flag();
+    get(m.without);
   }
   void get(wire::StreamOpen& m) { m.stream = number(); }
   void get(wire::StreamPiece& m) {

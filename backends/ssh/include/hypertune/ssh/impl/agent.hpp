@@ -395,10 +395,11 @@ class Agent {
     run->resolving = true;
     resolve(run);
   }
-  void want(const RunPointer& run, bool from_driver) {
+  void want(const RunPointer& run, bool from_driver, std::vector<std::string> without = {}) {
     const std::uint64_t transfer = next_transfer_++;
     wanted_[transfer] = run;
-    channel_->send(wire::Want{transfer, run->launch.trial, run->launch.restore[run->candidate], from_driver});
+    channel_->send(
+        wire::Want{transfer, run->launch.trial, run->launch.restore[run->candidate], from_driver, std::move(without)});
   }
   // From another host that has it, or else from the driver.
   void on(const wire::Source& m) {
@@ -417,11 +418,12 @@ class Agent {
             outcome->report = fetch();
           } catch (const std::exception& e) { outcome->error = e.what(); }
         };
-        if (m.peers.empty())
-          attempt([&] { return exchange_->fetch(tunnel_, "the driver", wanted, stop); });
-        else
-          for (const auto& peer : m.peers)
-            if (!outcome->report) attempt([&] { return exchange_->fetch(peer, m.content_id, wanted, stop); });
+        if (m.peers.empty()) attempt([&] { return exchange_->fetch(tunnel_, "the driver", wanted, stop); });
+        for (const auto& peer : m.peers) {
+          attempt([&] { return exchange_->fetch(peer, m.content_id, wanted, stop); });
+          if (outcome->report) break;
+          outcome->without.push_back(peer);
+        }
         asio::post(io_, done);
       });
     } catch (const std::exception& e) { give_up_copy(m.transfer, e.what()); }
@@ -431,14 +433,16 @@ class Agent {
     if (!node || left_) return;
     const auto run = node.mapped();
     if (const auto& report = outcome.report) {
-      channel_->send(wire::Fetched{transfer, report->bytes_moved, report->bytes_reused, direct});
+      channel_->send(wire::Fetched{transfer, report->bytes_moved, report->bytes_reused, direct, outcome.without});
       arrived(run, report->checkpoint);
-    } else if (run->over) {
       return;
-    } else if (direct) {
+    }
+    channel_->send(wire::Unavailable{transfer, outcome.error});
+    if (run->over) return;
+    if (direct) {
       channel_->send(Notice{hypertune::detail::format("a checkpoint that host '{}' needs comes through the driver: {}",
                                                       host_name_, outcome.error)});
-      want(run, true);
+      want(run, true, outcome.without);
     } else {
       refuse_start(run, outcome.error);
     }
@@ -509,6 +513,7 @@ class Agent {
   void give_up_copy(std::uint64_t transfer, const std::string& why) {
     arriving_.erase(transfer);
     const auto node = wanted_.extract(transfer);
+    channel_->send(wire::Unavailable{transfer, why});
     if (node && !node.mapped()->over) refuse_start(node.mapped(), why);
   }
   void refuse_start(const RunPointer& run, const std::string& why) {

@@ -30,6 +30,7 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace hypertune::ssh::detail {
 
@@ -68,6 +69,7 @@ class JobThreads {
 struct FetchOutcome {
   std::optional<FetchReport> report;
   std::string error;
+  std::vector<std::string> without;  // who could not give it
 };
 
 #ifdef HYPERTUNE_SSH_TRANSFER

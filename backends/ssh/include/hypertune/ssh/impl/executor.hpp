@@ -47,10 +47,11 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   std::vector<HostAccount> accounts();
 
  private:
-  static constexpr int fetches_at_once = 8;      // of one host
-  static constexpr std::size_t most_held = 256;  // checkpoints of a host that are known to be there
-  static constexpr int most_offered = 64;        // of a trial, not taken yet
-  static constexpr int most_wishes = 100;        // of an attempt, for what it is to go on from
+  static constexpr int fetches_at_once = 8;        // of one host
+  static constexpr std::size_t most_held = 256;    // checkpoints of a host that are known to be there
+  static constexpr std::size_t most_known = 4096;  // content_ids_
+  static constexpr int most_offered = 64;          // of a trial, not taken yet
+  static constexpr int most_wishes = 100;          // of an attempt, for what it is to go on from
 
   // ---- hosts (executor_hosts.hpp) ----
   void begin();
@@ -102,7 +103,11 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   void fetch_next(const LinkPointer& link, const ConnectionPointer& connection);
   void fetched(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer,
                const detail::FetchOutcome& outcome);
-  wire::Source source_of(const LinkPointer& link, const wire::Want& wanted) const;
+  wire::Source source_of(const LinkPointer& link, const ConnectionPointer& connection, const wire::Want& wanted);
+  void close_wish(const ConnectionPointer& connection, std::uint64_t transfer);
+  void note_without(const std::string& digest, const std::vector<std::string>& endpoints);
+  void note_holder(const ConnectionPointer& connection, const CheckpointInfo& info);
+  void identify(const CheckpointInfo& info);
   void send_copy(const LinkPointer& link, const ConnectionPointer& connection, const wire::Want& wanted);
   void emit(Event event);
   void append_log(const wire::LogPiece& piece);
@@ -129,7 +134,9 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   std::string token_;
   const std::shared_ptr<TokenBucket> rate_ = std::make_shared<TokenBucket>(options_.transfer.rate_limit);
   std::optional<detail::SharedFolder> shared_;
-  bool shared_full_ = false;  // which has been told
+  bool shared_full_ = false;                        // which has been told
+  std::map<std::string, std::string> content_ids_;  // by digest: those that have been computed
+  std::stop_source stop_identifying_;
   detail::JobThreads fetches_;
   std::set<TrialId> fetching_;  // of which a checkpoint arrives by content, or is being dropped: one at a time
   std::optional<detail::asio::steady_timer> hope_;  // runs while every host is refused

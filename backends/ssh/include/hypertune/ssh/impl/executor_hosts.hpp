@@ -280,6 +280,7 @@ inline void SshExecutor::State::close(const LinkPointer& link, double grace) {
   connection->sending.clear();
   connection->offered.clear();
   connection->stop.request_stop();
+  while (!connection->wishes.empty()) close_wish(connection, connection->wishes.begin()->first);
   connection->tunnel->close();
   if (shared_ && !connection->area.empty())
     detail::asio::post(*pool_threads_, [this, area = connection->area] { shared_->retire(area); });
@@ -484,6 +485,7 @@ inline void SshExecutor::State::shutdown() {
   thread_.join();
   for (const auto& link : links_)
     if (link->connection) link->connection->stop.request_stop();
+  stop_identifying_.request_stop();
   fetches_.join();
   if (exchange_) exchange_->stop();
   pool_threads_->join();
@@ -495,6 +497,8 @@ inline void SshExecutor::State::shutdown() {
   if (shared_) shared_->close();
   shared_.reset();
   shared_full_ = false;
+  content_ids_.clear();
+  stop_identifying_ = {};
   fetching_.clear();
   by_trial_.clear();
   hope_.reset();

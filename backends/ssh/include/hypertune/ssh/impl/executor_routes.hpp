@@ -263,6 +263,7 @@ void SshExecutor::State::on(const LinkPointer& link, const ConnectionPointer& co
     complete(link, connection, m.transfer);
   } else if constexpr (std::same_as<M, wire::Unavailable>) {
     connection->arriving.erase(m.transfer);
+    close_wish(connection, m.transfer);
   } else if constexpr (std::same_as<M, wire::Want>) {
     const auto found = link->routes.find(m.trial);
     Route* route = found == link->routes.end() ? nullptr : &found->second;
@@ -277,6 +278,15 @@ void SshExecutor::State::on(const LinkPointer& link, const ConnectionPointer& co
   } else if constexpr (std::same_as<M, wire::Serving>) {
     if (options_.transfer.direct) connection->endpoint = m.endpoint;
   } else if constexpr (std::same_as<M, wire::Fetched>) {
+    if (const auto wish = connection->wishes.find(m.transfer); wish != connection->wishes.end()) {
+      const CheckpointInfo info = wish->second.info;
+      note_without(info.digest, m.without);
+      note_holder(connection, info);
+      close_wish(connection, m.transfer);
+      if (options_.transfer.direct && !content_ids_.contains(info.digest)) try {
+          fetches_.run([this, info] { identify(info); });
+        } catch (const std::exception&) {}  // then hosts have to trust each other
+    }
     (m.direct ? link->account.direct : link->account.received) += m.moved;
     link->account.reused += m.reused;
     settle(*link);
@@ -385,10 +395,7 @@ inline void SshExecutor::State::take(const LinkPointer& link, const ConnectionPo
   }
   if (!counts) return;
   if (sealed) {
-    if (!offer.shared) {
-      connection->holds.push_back({sealed->digest, {}});
-      if (connection->holds.size() > most_held) connection->holds.pop_front();
-    }
+    if (!offer.shared) { note_holder(connection, *sealed); }
     emit(Checkpointed{offer.info.trial, offer.attempt, *sealed});
   } else {
     emit(Notice{hypertune::detail::format("trial {}: the checkpoint after {} steps is lost: {}", offer.info.trial,
@@ -461,8 +468,7 @@ inline void SshExecutor::State::fetch_next(const LinkPointer& link, const Connec
     const auto outcome = std::make_shared<detail::FetchOutcome>();
     auto done = [this, link, connection, offer, outcome] { fetched(link, connection, offer, *outcome); };
     auto job = [this, offer, outcome, done, name = "host '" + link->spec.name + "'", tunnel = connection->tunnel,
-                stop = connection->stop.get_token(), store = *store_,
-                whose = std::weak_ptr<Connection>(connection)]() mutable {
+                stop = connection->stop.get_token(), store = *store_]() mutable {
       std::optional<CheckpointInfo> here;
       try {
         auto report = exchange_->fetch(tunnel, name, offer.info, stop);
@@ -472,15 +478,7 @@ inline void SshExecutor::State::fetch_next(const LinkPointer& link, const Connec
         outcome->report = std::move(report);
       } catch (const std::exception& e) { outcome->error = e.what(); }
       detail::asio::post(io_, std::move(done));  // what it holds goes where it is used
-      // Other hosts need not trust the one that they get it from.
-      if (here && options_.transfer.direct) try {
-          const std::string id = exchange_->content_id(*here, stop);
-          detail::asio::post(io_, [whose = std::move(whose), digest = here->digest, id] {
-            if (const auto holder = whose.lock())
-              for (auto& held : holder->holds)
-                if (held.digest == digest) held.content_id = id;
-          });
-        } catch (const std::exception&) {}  // it has been dropped since, or the run ends
+      if (here && options_.transfer.direct) identify(*here);
     };
     try {
       fetches_.run(std::move(job));
@@ -511,26 +509,69 @@ inline void SshExecutor::State::fetched(const LinkPointer& link, const Connectio
   fetch_all();
 }
 
-// Other hosts that have it, where these may be asked.
-inline wire::Source SshExecutor::State::source_of(const LinkPointer& link, const wire::Want& wanted) const {
+// Other hosts need not trust the one that they get a checkpoint from: they learn what names its content. On a thread
+// that may block.
+inline void SshExecutor::State::identify(const CheckpointInfo& info) {
+  try {
+    const std::string id = exchange_->content_id(info, stop_identifying_.get_token());
+    detail::asio::post(io_, [this, digest = info.digest, id] {
+      if (content_ids_.size() >= most_known) content_ids_.erase(content_ids_.begin());
+      content_ids_[digest] = id;
+    });
+  } catch (const std::exception&) {}  // it has been dropped since, or the run ends
+}
+
+// It has made the checkpoint, or fetched it: others may get it there.
+inline void SshExecutor::State::note_holder(const ConnectionPointer& connection, const CheckpointInfo& info) {
+  auto& holds = connection->holds;
+  if (std::find(holds.begin(), holds.end(), info.digest) != holds.end()) return;
+  holds.push_back(info.digest);
+  if (holds.size() > most_held) holds.pop_front();
+}
+
+// These did not give it: they have dropped it, or theirs is damaged.
+inline void SshExecutor::State::note_without(const std::string& digest, const std::vector<std::string>& endpoints) {
+  for (const auto& other : links_) {
+    if (!other->connection) continue;
+    if (std::find(endpoints.begin(), endpoints.end(), other->connection->endpoint) == endpoints.end()) continue;
+    std::erase(other->connection->holds, digest);
+  }
+}
+
+// Other hosts that have it, where these may be asked; who gives to the fewest comes first.
+inline wire::Source SshExecutor::State::source_of(const LinkPointer& link, const ConnectionPointer& connection,
+                                                  const wire::Want& wanted) {
   wire::Source source{.transfer = wanted.transfer};
+  std::vector<ConnectionPointer> holders;
   for (const auto& other : links_) {
     if (other == link || !other->connection || !other->machine.up() || other->connection->endpoint.empty()) continue;
-    for (const auto& held : other->connection->holds) {
-      if (held.digest != wanted.info.digest) continue;
-      source.peers.push_back(other->connection->endpoint);
-      if (!held.content_id.empty()) source.content_id = held.content_id;
-      break;
-    }
+    const auto& holds = other->connection->holds;
+    if (std::find(holds.begin(), holds.end(), wanted.info.digest) == holds.end()) continue;
+    holders.insert(std::upper_bound(holders.begin(), holders.end(), other->connection,
+                                    [](const auto& a, const auto& b) { return a->giving < b->giving; }),
+                   other->connection);
   }
+  if (holders.empty()) return source;
+  for (const auto& holder : holders) source.peers.push_back(holder->endpoint);
+  if (const auto id = content_ids_.find(wanted.info.digest); id != content_ids_.end()) source.content_id = id->second;
+  ++holders.front()->giving;
+  connection->wishes[wanted.transfer].giver = holders.front();
   return source;
+}
+
+inline void SshExecutor::State::close_wish(const ConnectionPointer& connection, std::uint64_t transfer) {
+  const auto node = connection->wishes.extract(transfer);
+  if (!node) return;
+  if (const auto giver = node.mapped().giver.lock()) --giver->giving;
 }
 
 inline void SshExecutor::State::send_copy(const LinkPointer& link, const ConnectionPointer& connection,
                                           const wire::Want& wanted) {
   const bool by_content = connection->by_content && wanted.info.bytes > options_.transfer.whole;
+  if (by_content) connection->wishes[wanted.transfer].info = wanted.info;
+  note_without(wanted.info.digest, wanted.without);
   if (by_content && !wanted.from_driver) {
-    const auto source = source_of(link, wanted);
+    const auto source = source_of(link, connection, wanted);
     if (!source.peers.empty()) return connection->channel->send(source);
   }
   detail::asio::post(*disk_, [this, link, connection, wanted, by_content] {

@@ -45,14 +45,17 @@ struct Connection {
   std::stop_source stop;            // of its fetches
   std::deque<wire::Offer> offered;  // what is to be fetched from it
   int fetching = 0;
-  std::string endpoint;  // where other hosts can fetch from it
-  struct Holding {
-    std::string digest, content_id;  // the second only where it has been computed
+  std::string endpoint;           // where other hosts can fetch from it
+  std::deque<std::string> holds;  // digests of the latest checkpoints that it made or fetched
+  struct Wish {
+    CheckpointInfo info;
+    std::weak_ptr<Connection> giver;  // who was named first for it
   };
-  std::deque<Holding> holds;       // the latest checkpoints that it made
-  std::string area;                // of it in the shared folder
-  bool shares = false;             // it has shown that it has that folder
-  std::deque<wire::Offer> taking;  // what is being taken from there
+  std::map<std::uint64_t, Wish> wishes;  // for what comes by content, by transfer
+  int giving = 0;                        // wishes of others for which it was named first
+  std::string area;                      // of it in the shared folder
+  bool shares = false;                   // it has shown that it has that folder
+  std::deque<wire::Offer> taking;        // what is being taken from there
 };
 
 /// An attempt on a host.

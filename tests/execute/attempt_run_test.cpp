@@ -1,0 +1,40 @@
+// An attempt finds what it goes on from, or says that it cannot.
+#include "support/checkpoint_store_conformance.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/test.hpp"
+
+#include <hypertune/execute/attempt_run.hpp>
+
+#include <string>
+#include <vector>
+
+using namespace hypertune;
+using namespace hypertune::test;
+
+TEST_CASE("an attempt that must go on from a checkpoint fails where none is sound, and others begin anew") {
+  const TemporaryDirectory directory;
+  LocalCheckpointStore store(directory);
+  const auto older = save(store, 0, 2, {{"state", "older"}}), newer = save(store, 0, 4, {{"state", "newer"}});
+  std::vector<std::string> lost;
+  const auto begin = [&](std::vector<CheckpointInfo> restore, bool must) {
+    Launch launch{.trial = 0, .attempt = 1, .point = {}, .params = {}, .restore = std::move(restore), .slot = {}};
+    launch.must_restore = must;
+    AttemptRun attempt(store, directory, launch,
+                       [&](const CheckpointInfo& info, const std::string&) { lost.push_back(info.name); });
+    return attempt.steps();
+  };
+  CHECK(begin({}, true) == 0);
+  CHECK(begin({newer, older}, true) == 4);
+  write_file(store.folder(newer) / "state", "other");
+  CHECK(begin({newer, older}, true) == 2);
+  CHECK(lost == std::vector<std::string>{"step-4"});
+  write_file(store.folder(older) / "state", "other");
+  try {
+    begin({newer, older}, true);
+    CHECK(false);
+  } catch (const Error& e) {
+    CHECK(e.code() == Errc::corrupt);
+    CHECK_THAT(e.what(), ContainsSubstring("none of the checkpoints that trial 0 is to go on from is sound"));
+  }
+  CHECK(begin({newer, older}, false) == 0);
+}
