@@ -158,7 +158,7 @@ TEST_CASE("a host whose folder is another disk, or that cannot write there, is t
   tuner.run([&] { return tuner[0].sealed.size() == 1; });
   REQUIRE(hosts.kill("a"));
   tuner.run([&] { return tuner[0].starts.size() == 2; });
-  CHECK(tuner[0].starts.back() == 1);
+  tuner.look([&] { CHECK(tuner[0].starts.back() == 1); });
   tuner.stop(0);
   tuner.run();
   const auto sum = total(*ssh);
@@ -184,7 +184,8 @@ TEST_CASE("a shared disk that is full is told once, and the trials go on") {
   tuner.run([&] { return !tuner[0].sealed.empty() && !tuner[1].sealed.empty() && !tuner[2].sealed.empty(); });
   disk.fill();
   tuner.run([&] { return notices_with(tuner, "No space left") > 0; });
-  const auto reports = tuner[0].reports.size() + tuner[1].reports.size();
+  std::size_t reports = 0;
+  tuner.look([&] { reports = tuner[0].reports.size() + tuner[1].reports.size(); });
   tuner.run([&] { return tuner[0].reports.size() + tuner[1].reports.size() > reports + 500; });
   for (int i = 0; i < 3; ++i) tuner.stop(i);
   tuner.run();
@@ -223,32 +224,37 @@ TEST_CASE("what a lost incarnation writes to the shared folder never becomes a c
     return LocalCheckpointStore(experiment.path() / ".hosts" / area, options);
   };
   auto old = join(first);
-  const auto kept = folder.take(first, sealed_in(old, 3, "old"), store);
+  const auto tell = [](LocalCheckpointStore& written, int steps, const std::string& content, std::uint64_t transfer) {
+    const auto made = sealed_in(written, steps, content);
+    ssh::detail::put_for_driver(written, made, transfer);
+    return made;
+  };
+  const auto kept = folder.take(first, 1, tell(old, 3, "old", 1), store);
   CHECK(kept.name == "step-3");
-  const auto late = sealed_in(old, 4, "late");
+  const auto late = tell(old, 4, "late", 2);
   auto unfinished = old.begin(0, 5);
   std::ofstream(unfinished.file("state")) << "unfinished";
   folder.retire(first);
   // It still thinks that it is there.
   CHECK_THROWS_AS(old.seal(std::move(unfinished)), Error);
   CHECK_THROWS_AS(old.begin(0, 6), Error);
-  CHECK_THROWS_AS(folder.take(first, late, store), Error);
+  CHECK_THROWS_AS(folder.take(first, 2, late, store), Error);
   CHECK(store.list(0) == std::vector{kept});
   // The next one comes to the same step: both stay what they are.
   auto next = join(second);
-  auto info = sealed_in(next, 3, "next");
-  const auto taken = folder.take(second, info, store);
+  auto info = tell(next, 3, "next", 1);
+  const auto taken = folder.take(second, 1, info, store);
   CHECK(taken.name == "step-3-2");
   CHECK_NOTHROW(store.open(kept));
   CHECK_NOTHROW(store.open(taken));
   CHECK(next.list(0).empty());
   // Nothing is taken that is not what it is said to be.
-  info = sealed_in(next, 7, "something");
+  info = tell(next, 7, "something", 2);
   auto wrong = info;
   wrong.digest[0] = wrong.digest[0] == '0' ? '1' : '0';
-  CHECK_THAT(error_of([&] { folder.take(second, wrong, store); }), ContainsSubstring("not the one that was sealed"));
-  fs::resize_file(next.folder(info) / "state", 3);
-  CHECK_THAT(error_of([&] { folder.take(second, info, store); }), ContainsSubstring("3 bytes, but 9 were sealed"));
+  CHECK_THAT(error_of([&] { folder.take(second, 2, wrong, store); }), ContainsSubstring("not the one that was sealed"));
+  fs::resize_file(ssh::detail::told_folder(next.root(), 2) / "state", 3);
+  CHECK_THAT(error_of([&] { folder.take(second, 2, info, store); }), ContainsSubstring("3 bytes, but 9 were sealed"));
   CHECK(store.list(0).size() == 2);
   // A store's own cleaning leaves alone what hosts are writing; a later driver's takes away what it was left.
   auto writing = next.begin(0, 8);
@@ -260,6 +266,25 @@ TEST_CASE("what a lost incarnation writes to the shared folder never becomes a c
   CHECK_FALSE(fs::exists(writing.directory()));
   CHECK(fs::exists(experiment.path() / ".hosts" / newer));
   CHECK(store.list(0).size() == 2);
+}
+
+TEST_CASE("a trial whose checkpoints lie elsewhere since before the folder was shared keeps them together") {
+  using ssh::detail::SharedFolder;
+  const TemporaryDirectory experiment, disk(TemporaryDirectory::memory());
+  LocalCheckpointStore store(experiment);
+  const auto before = sealed_in(store, 1, "before");
+  const SharedFolder folder({.folder = disk.path()}, experiment, "id", 1);
+  const auto area = SharedFolder::area_name((1ULL << 32U) + 1, "a");
+  folder.check(area, ssh::detail::prove_shared(folder.root(), folder.proof(), area));
+  LocalCheckpointStore written(folder.root() / ".hosts" / area);
+  const auto made = sealed_in(written, 2, "after");
+  ssh::detail::put_for_driver(written, made, 1);
+  const auto taken = folder.take(area, 1, made, store);
+  CHECK(taken.digest == made.digest);
+  CHECK_NOTHROW(store.open(taken));
+  CHECK(store.list(0) == std::vector{taken, before});
+  CHECK(fs::is_directory(fs::symlink_status(experiment.path() / "trials/0/checkpoints")));
+  CHECK_FALSE(fs::exists(ssh::detail::told_folder(written.root(), 1)));
 }
 
 TEST_CASE("a folder counts as shared only where both sides see what the other one writes") {
@@ -299,7 +324,8 @@ TEST_CASE("agents that are stopped, then go on when their hosts are given up, le
   for (const pid_t pid : stopped) REQUIRE(::kill(pid, SIGSTOP) == 0);
   tuner.run([&] { return !tuner[0].causes.empty() || !tuner[1].causes.empty() || !tuner[2].causes.empty(); });
   for (const pid_t pid : stopped) ::kill(pid, SIGCONT);
-  const auto before = std::max({tuner[0].sealed.size(), tuner[1].sealed.size(), tuner[2].sealed.size()});
+  std::size_t before = 0;
+  tuner.look([&] { before = std::max({tuner[0].sealed.size(), tuner[1].sealed.size(), tuner[2].sealed.size()}); });
   tuner.run([&] { return all_saved(before + 3); });
   for (int i = 0; i < 3; ++i) tuner.stop(i);
   tuner.run();

@@ -604,7 +604,10 @@ class Agent {
 
   void offer(const RunPointer& run, const CheckpointInfo& made) {
     const std::uint64_t transfer = next_transfer_++;
-    if (share_) {  // the driver takes it from where it is
+    if (share_) {
+      try {
+        put_for_driver(*written_, made, transfer);
+      } catch (const std::exception& e) { return complain(made, e.what()); }
       channel_->send(wire::Offer{.transfer = transfer, .attempt = run->launch.attempt, .info = made, .shared = true});
       ++run->copies;
       offered_[transfer] = {made, run};
@@ -656,11 +659,10 @@ class Agent {
     if (!node) return;
     const auto& [made, run] = node.mapped();
     if (safe) cache_->replicated(made);
-    if (!safe && written_)
-      asio::post(*disk_, [store = *written_, info = made]() mutable {
-        try {
-          store.drop(info);
-        } catch (const std::exception&) {}  // it goes with the folder
+    if (!safe && share_)
+      asio::post(*disk_, [folder = told_folder(share_->area, transfer)] {
+        std::error_code ignored;  // it goes with the area
+        std::filesystem::remove_all(folder, ignored);
       });
     --run->copies;
     if (run->held && run->copies < copies_ahead) executor_.perform(*std::exchange(run->held, std::nullopt));

@@ -29,7 +29,9 @@ class OutgoingCopy {
  public:
   /// Error of kind `corrupt` or `io` if it cannot be read.
   OutgoingCopy(LocalCheckpointStore& store, const CheckpointInfo& info, std::uint64_t transfer, Attempt attempt)
-      : folder_(store.folder(info)) {
+      : OutgoingCopy(store.folder(info), info, transfer, attempt) {}
+  OutgoingCopy(std::filesystem::path folder, const CheckpointInfo& info, std::uint64_t transfer, Attempt attempt)
+      : folder_(std::move(folder)) {
     std::ifstream in(folder_ / Manifest::file_name, std::ios::binary);
     std::stringstream text;
     text << in.rdbuf();
@@ -157,14 +159,11 @@ class IncomingCopy {
 };
 
 /// Another checkpoint of the same content, with files of its own.
-inline CheckpointInfo duplicate(LocalCheckpointStore& store, const CheckpointInfo& info, LocalCheckpointStore& into) {
+inline CheckpointInfo duplicate(LocalCheckpointStore& store, const CheckpointInfo& info) {
   OutgoingCopy from(store, info, 0, 0);
-  IncomingCopy to(into, from.offer());
+  IncomingCopy to(store, from.offer());
   while (const auto piece = from.next()) to.add(piece->bytes);
   return to.seal();
-}
-inline CheckpointInfo duplicate(LocalCheckpointStore& store, const CheckpointInfo& info) {
-  return duplicate(store, info, store);
 }
 
 /// The sealed checkpoint of this content that `store` has, whatever its name there.

@@ -437,7 +437,7 @@ inline void SshExecutor::State::take_shared(const LinkPointer& link, const Conne
     std::optional<CheckpointInfo> sealed;
     std::string error;
     try {
-      sealed = shared_->take(area, offer.info, *store_);
+      sealed = shared_->take(area, offer.transfer, offer.info, *store_);
     } catch (const std::exception& e) { error = e.what(); }
     detail::asio::post(io_, [this, link, connection, offer, sealed, error] {
       if (closing_) return;            // a resumed experiment finds it

@@ -31,8 +31,11 @@ namespace hypertune::ssh::detail {
 //
 //     .hosts/proof-<random>           the driver's, which hosts must be able to read
 //     .hosts/<incarnation>-<host>/    where one incarnation of a host writes checkpoints; nobody else does
+//         trials/<id>/checkpoints/    in there: what it has sealed
+//         told/<transfer>/            what of that it has told the driver
 //     .hosts/.gone-…                  such a folder, being deleted
 //
+// Nobody looks for a name before it is there, and none is given twice: NFS may remember for a minute that one is not.
 // A checkpoint is one when the driver has moved it out of there. So what a lost incarnation still writes, on a host
 // that lives, is in nobody's way: its folder is renamed when it is given up, and none but the driver looks into it.
 
@@ -101,6 +104,19 @@ inline SharedProof prove_shared(const std::filesystem::path& root, const std::st
   return said;
 }
 
+inline std::filesystem::path told_folder(const std::filesystem::path& area, std::uint64_t transfer) {
+  return area / "told" / std::to_string(transfer);
+}
+
+/// Puts a checkpoint that was sealed in the area's store to where the driver takes it. Error of kind `io` if it cannot.
+inline void put_for_driver(const LocalCheckpointStore& written, const CheckpointInfo& made, std::uint64_t transfer) {
+  const auto target = told_folder(written.root(), transfer);
+  std::error_code error;
+  std::filesystem::create_directory(target.parent_path(), error);
+  std::filesystem::rename(written.folder(made), target, error);
+  if (error) hypertune::detail::fail_io(error.value(), "move", written.folder(made));
+}
+
 // ---- The driver's side ----
 
 /// Members may be called from several threads; all of them wait for the disk.
@@ -165,14 +181,14 @@ class SharedFolder {
     std::filesystem::create_directory_symlink(root_ / part, experiment_ / part, ignored);
   }
 
-  /// Moves a checkpoint that a host has sealed into the experiment. Error if it is not there, or not whole.
-  CheckpointInfo take(const std::string& area, const CheckpointInfo& info, LocalCheckpointStore& store) const {
+  /// Moves a checkpoint that a host has told of into the experiment. Error if it is not there, or not whole.
+  CheckpointInfo take(const std::string& area, std::uint64_t transfer, const CheckpointInfo& info,
+                      LocalCheckpointStore& store) const {
     link(info.trial);
-    LocalCheckpointStore written(root_ / shared_hosts / area);
+    const auto from = told_folder(root_ / shared_hosts / area, transfer), to = store.folder(info.trial);
     struct stat there{}, here{};
-    const auto from = written.folder(info), to = store.folder(info.trial);
     if (::stat(from.c_str(), &there) == 0 && ::stat(to.c_str(), &here) == 0 && there.st_dev != here.st_dev)
-      return copy(written, info, store);  // a trial from the time before the folder was shared
+      return copy(from, info, store);  // a trial from the time before the folder was shared
     return store.take_over(from, info);
   }
 
@@ -206,11 +222,13 @@ class SharedFolder {
     }
   }
 
-  static CheckpointInfo copy(LocalCheckpointStore& from, const CheckpointInfo& info, LocalCheckpointStore& to) {
-    CheckpointInfo sealed = duplicate(from, info, to);
-    try {
-      from.drop(info);
-    } catch (const Error&) {}  // it goes with its host
+  static CheckpointInfo copy(const std::filesystem::path& from, const CheckpointInfo& info, LocalCheckpointStore& to) {
+    OutgoingCopy outgoing(from, info, 0, 0);
+    IncomingCopy incoming(to, outgoing.offer());
+    while (const auto piece = outgoing.next()) incoming.add(piece->bytes);
+    CheckpointInfo sealed = incoming.seal();
+    std::error_code ignored;
+    std::filesystem::remove_all(from, ignored);
     return sealed;
   }
 
