@@ -39,6 +39,10 @@ struct Sample {
     hyper.log.push_back(0.3);
     hyper.log.push_back(-4);
   }
+  void warp(std::uint64_t seed) {
+    Rng rng(seed);
+    for (std::size_t i = 0; i < 2 * inputs.features(); ++i) hyper.warp.push_back(2 * uniform01(rng) - 1);
+  }
   std::vector<double> point(Rng& rng) const {
     std::vector<double> p(inputs.features());
     for (double& x : p) x = uniform01(rng);
@@ -127,17 +131,21 @@ TEST_CASE("minimise() finds minima inside a box and on its walls") {
 }
 
 TEST_CASE("the gradients of a marginal likelihood and of its prior are those of finite differences") {
-  for (const std::uint64_t seed : {1, 2, 3}) {
-    const Sample s(seed, 17, 3);
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
+    Sample s(seed, 17, 3);
+    if (seed > 3) s.warp(seed);
     const HyperPrior prior(s.inputs.features());
-    std::vector<double> gradient, unused;
+    std::vector<double> gradient;
     Model::loss(s.inputs, s.outputs, s.hyper, &gradient);
     prior.add(s.hyper, &gradient);
-    for (std::size_t i = 0; i < s.hyper.log.size(); ++i) {
+    const std::vector<double> all = s.hyper.flat();
+    REQUIRE(gradient.size() == all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
       const double step = 1e-5;
       const auto at = [&](double change) {
-        Hyper h = s.hyper;
-        h.log[i] += change;
+        std::vector<double> changed = all;
+        changed[i] += change;
+        const Hyper h = Hyper::of(changed, s.inputs.features());
         return Model::loss(s.inputs, s.outputs, h, nullptr) + prior.add(h, nullptr);
       };
       REQUIRE(gradient[i] == Approx((at(step) - at(-step)) / (2 * step)).epsilon(1e-5).margin(1e-6));
@@ -146,6 +154,121 @@ TEST_CASE("the gradients of a marginal likelihood and of its prior are those of 
 }
 
 #if __has_include(<Eigen/Dense>)
+TEST_CASE("a warped input goes from 0 to 1, and its derivatives are those of finite differences") {
+  for (const double log_a : {-1.6, -0.3, 0.0, 0.7, 1.6})
+    for (const double log_b : {-1.6, 0.0, 0.4, 1.6}) {
+      double before = -1;
+      for (const double x : {0.0, 1e-3, 0.2, 0.5, 0.9, 1.0}) {
+        INFO("x " << x << ", log a " << log_a << ", log b " << log_b);
+        const Warped w(x, log_a, log_b);
+        REQUIRE(w.value > before);
+        REQUIRE((w.value >= 0 && w.value <= 1));
+        if (log_a == 0 && log_b == 0) REQUIRE(w.value == Approx(x).margin(2e-5));
+        before = w.value;
+        REQUIRE((std::isfinite(w.slope) && std::isfinite(w.by_log_a) && std::isfinite(w.by_log_b)));
+        const double step = 1e-6;
+        const auto difference = [&](const Warped& after, const Warped& earlier) {
+          return Approx((after.value - earlier.value) / (2 * step)).epsilon(1e-4).margin(1e-7);
+        };
+        if (x > 0 && x < 1)
+          REQUIRE(w.slope == difference(Warped(x + step, log_a, log_b), Warped(x - step, log_a, log_b)));
+        REQUIRE(w.by_log_a == difference(Warped(x, log_a + step, log_b), Warped(x, log_a - step, log_b)));
+        REQUIRE(w.by_log_b == difference(Warped(x, log_a, log_b + step), Warped(x, log_a, log_b - step)));
+      }
+    }
+}
+
+TEST_CASE("a model of warped inputs is one of the inputs warped beforehand") {
+  Sample s(4, 15, 2);
+  s.warp(3);
+  const auto bent = [&](std::vector<double> x) {
+    for (std::size_t k = 0; k + 1 < x.size(); ++k)
+      x[k] = Warped(x[k], s.hyper.warp[2 * k], s.hyper.warp[2 * k + 1]).value;
+    return x;
+  };
+  Inputs beforehand(s.inputs.categorical);
+  for (const auto& point : s.points) beforehand.add(bent(point));
+  auto own = Model::of(s.inputs, s.outputs, s.hyper);
+  auto plain = Model::of(beforehand, s.outputs, Hyper{s.hyper.log});
+  REQUIRE((own && plain));
+  Rng rng(6);
+  const auto added = s.point(rng);
+  REQUIRE((own->append(added, 0.3) && plain->append(bent(added), 0.3)));
+  for (int i = 0; i < 10; ++i) {
+    const auto x = s.point(rng);
+    Posterior a, b;
+    own->posterior(x, a, true);
+    plain->posterior(bent(x), b, false);
+    REQUIRE(a.mean == Approx(b.mean).margin(1e-9));
+    REQUIRE(a.variance == Approx(b.variance).margin(1e-9));
+    Matrix row(1, x.size());
+    std::copy(x.begin(), x.end(), row.row(0));
+    std::vector<double> means, variances;
+    own->posterior(row, 1, means, variances);
+    REQUIRE(means[0] == Approx(b.mean).margin(1e-9));
+    for (std::size_t k = 0; k + 1 < x.size(); ++k) {
+      if (x[k] < 0.02 || x[k] > 0.98) continue;
+      const auto mean_at = [&](double at) {
+        auto moved = x;
+        moved[k] = at;
+        Posterior p;
+        own->posterior(moved, p, false);
+        return std::pair(p.mean, p.variance);
+      };
+      const double step = 1e-6;
+      const auto after = mean_at(x[k] + step), before = mean_at(x[k] - step);
+      REQUIRE(a.mean_slope[k] == Approx((after.first - before.first) / (2 * step)).epsilon(1e-3).margin(1e-5));
+      REQUIRE(a.variance_slope[k] == Approx((after.second - before.second) / (2 * step)).epsilon(1e-3).margin(1e-5));
+    }
+  }
+}
+
+TEST_CASE("inputs are warped where a function changes fastest at one end") {
+  Inputs inputs(std::vector<std::uint8_t>{0, 0});
+  std::vector<double> outputs;
+  Rng rng(2);
+  for (int i = 0; i < 40; ++i) {
+    const double point[] = {uniform01(rng), uniform01(rng)};
+    inputs.add(point);
+    outputs.push_back(std::sin(12 * std::sqrt(point[0])) + std::sin(3 * point[1]));
+  }
+  auto starts = Learner::starts(2, 40);
+  const auto plain = fit_hyper(inputs, outputs, starts, 60);
+  for (Hyper& start : starts) start.warp.assign(4, 0.0);
+  const auto warped = fit_hyper(inputs, outputs, starts, 60);
+  REQUIRE(plain.hyper.warp.empty());
+  REQUIRE(warped.hyper.warp.size() == 4);
+  CHECK(warped.loss < plain.loss - 1);
+  const auto slope = [&](double x, std::size_t k) {
+    return Warped(x, warped.hyper.warp[2 * k], warped.hyper.warp[2 * k + 1]).slope;
+  };
+  CHECK(slope(0.05, 0) > 1.3 * slope(0.9, 0));
+  CHECK(slope(0.1, 1) < 1.5 * slope(0.9, 1));
+}
+
+TEST_CASE("what is learnt of a searcher's results has warped inputs where they are needed, and only there") {
+  const SearchSpace space = cube(2, 0, 1);
+  const Encoding encoding(space);
+  for (const bool needed : {true, false}) {
+    History history;
+    Rng rng(2);
+    for (TrialId t = 0; t < 40; ++t) {
+      const Point point = space.sample(rng);
+      const double loss[] = {std::sin(needed ? 12 * std::sqrt(point[0]) : 7 * point[0]) + std::sin(3 * point[1])};
+      history.observe({.kind = Observation::Kind::started, .trial = t, .point = point}, encoding, 1);
+      history.observe({.kind = Observation::Kind::ended,
+                       .trial = t,
+                       .point = point,
+                       .steps = 1,
+                       .losses = loss,
+                       .state = TrialState::completed},
+                      encoding, 1);
+    }
+    Learner learner;
+    CHECK(learner.at({history, encoding}, 0, 40).hyper.warp.size() == (needed ? 4 : 0));
+  }
+}
+
 TEST_CASE("the marginal likelihood and the posterior are those of the textbook") {
   const Sample s(4, 23, 4);
   const auto n = static_cast<Eigen::Index>(s.points.size());

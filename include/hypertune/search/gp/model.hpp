@@ -3,6 +3,8 @@
 
 #include <hypertune/detail/lbfgs.hpp>
 #include <hypertune/detail/linear.hpp>
+#include <hypertune/search/gp/hyper.hpp>
+#include <hypertune/search/gp/warp.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -83,6 +85,18 @@ HYPERTUNE_HOT inline double sum_differences(const double* factor, double at, con
   return s0 + s1;
 }
 
+/// The sums of factor[j] * (x[i] - x[j]) * (a[i] - a[j]), and of the same with b, over all j < i.
+HYPERTUNE_HOT inline std::pair<double, double> sum_changes(const double* factor, const double* x, const double* a,
+                                                           const double* b, std::size_t i) {
+  double by_a = 0, by_b = 0;
+  for (std::size_t j = 0; j < i; ++j) {
+    const double change = factor[j] * (x[i] - x[j]);
+    by_a += change * (a[i] - a[j]);
+    by_b += change * (b[i] - b[j]);
+  }
+  return {by_a, by_b};
+}
+
 /// From squared distances to correlations in place, and -2 dk/d(r^2) where wanted. Matern 5/2.
 HYPERTUNE_HOT inline void matern(double* squares, double* slopes, std::size_t n) {
   for (std::size_t j = 0; j < n; ++j) {
@@ -92,58 +106,6 @@ HYPERTUNE_HOT inline void matern(double* squares, double* slopes, std::size_t n)
     squares[j] = (1 + r + r * r / 3) * e;
   }
 }
-
-/// What is learnt of the kernel, all as logarithms: a lengthscale per feature, the signal's variance, the noise's.
-struct Hyper {
-  std::vector<double> log;  // features, then signal, then noise
-
-  std::size_t features() const { return log.size() - 2; }
-  double weight(std::size_t k) const { return std::exp(-2 * log[k]); }  // 1 / lengthscale^2
-  double signal() const { return std::exp(log[features()]); }
-  double noise() const { return std::exp(log[features() + 1]); }
-};
-
-/// The prior of the hyperparameters: lengthscales grow with the root of the number of features, which keeps the
-/// complexity of the functions that are expected the same whatever the dimension. Hvarfner, Hellsten, Nardi, "Vanilla
-/// Bayesian Optimization Performs Great in High Dimensions", ICML 2024. The location and width are less than theirs
-/// (exp(-1) and 1.2 for exp(1.41) and 1.73): with theirs, a dimension whose effect is small beside others' is soon held
-/// for irrelevant and left at a bound. Outputs are expected to be standardised.
-struct HyperPrior {
-  explicit HyperPrior(std::size_t features)
-      : length_mean(-1 + std::log(static_cast<double>(std::max<std::size_t>(1, features))) / 2),
-        root(std::sqrt(static_cast<double>(std::max<std::size_t>(1, features)))) {}
-  double length_mean, root;
-  double length_sd = 1.2;
-  double signal_mean = 0, signal_sd = 0.7;
-  double noise_mean = -8, noise_sd = 3;
-  double smallest_noise = 1e-8;
-
-  Hyper start(std::size_t features, double length, double noise) const {
-    Hyper h{std::vector<double>(features + 2, std::log(length * root))};
-    h.log[features] = 0;
-    h.log[features + 1] = std::log(noise);
-    return h;
-  }
-  void bounds(std::size_t features, std::vector<double>& lower, std::vector<double>& upper) const {
-    lower.assign(features, std::log(0.01));
-    upper.assign(features, std::log(1000.0 * root));
-    lower.insert(lower.end(), {std::log(0.02), std::log(smallest_noise)});
-    upper.insert(upper.end(), {std::log(1000.0), std::log(2.0)});
-  }
-  /// -log density, up to a constant, added to the gradient's components.
-  double add(const Hyper& h, std::vector<double>* gradient) const {
-    double sum = 0;
-    const auto one = [&](std::size_t i, double mean, double sd) {
-      const double z = (h.log[i] - mean) / sd;
-      sum += z * z / 2;
-      if (gradient != nullptr) (*gradient)[i] += z / sd;
-    };
-    for (std::size_t k = 0; k < h.features(); ++k) one(k, length_mean, length_sd);
-    one(h.features(), signal_mean, signal_sd);
-    one(h.features() + 1, noise_mean, noise_sd);
-    return sum;
-  }
-};
 
 /// The mean of a posterior and its variance, without noise, with their gradients by feature (0 for categorical ones).
 struct Posterior {
@@ -169,6 +131,7 @@ class BasicModel {
     m.outputs_ = std::move(outputs);
     m.hyper_ = std::move(hyper);
     m.read_hyper();
+    m.warp_inputs(nullptr, nullptr);
     auto factor = Cholesky::of(m.covariance(nullptr));
     if (!factor) return std::nullopt;
     m.factor_ = std::move(*factor);
@@ -177,12 +140,11 @@ class BasicModel {
   }
 
   std::size_t size() const { return outputs_.size(); }
-  const Inputs& inputs() const { return inputs_; }
   const std::vector<double>& outputs() const { return outputs_; }
   const Hyper& hyper() const { return hyper_; }
 
   /// -log of the marginal likelihood of the outputs, without the constant n/2 log 2 pi, and its gradient by the
-  /// logarithms of the hyperparameters. +infinity where the covariance cannot be factored.
+  /// logarithms of the hyperparameters, as in Hyper::flat(). +infinity where the covariance cannot be factored.
   static double loss(const Inputs& inputs, const std::vector<double>& outputs, const Hyper& hyper,
                      std::vector<double>* gradient) {
     Model m;
@@ -190,6 +152,8 @@ class BasicModel {
     m.outputs_ = outputs;
     m.hyper_ = hyper;
     m.read_hyper();
+    Inputs by_a, by_b;
+    m.warp_inputs(gradient != nullptr ? &by_a : nullptr, &by_b);
     const std::size_t n = m.size();
     Matrix slopes;
     Matrix covariance = m.covariance(gradient == nullptr ? nullptr : &slopes);
@@ -199,13 +163,15 @@ class BasicModel {
     m.condition();
     double fit = m.mean_ * m.mean_;
     for (std::size_t i = 0; i < n; ++i) fit += (outputs[i] - m.mean_) * m.alpha_[i];
-    if (gradient != nullptr) m.loss_gradient(covariance, slopes, *gradient);
+    if (gradient != nullptr) m.loss_gradient(covariance, slopes, by_a, by_b, *gradient);
     return fit / 2 + m.factor_.log_determinant() / 2;
   }
 
   /// One more observation, in O(n^2). False, and nothing is changed, where it is a duplicate that the factor cannot
   /// take.
-  bool append(std::span<const double> point, double output) {
+  bool append(std::span<const double> unwarped, double output) {
+    std::vector<double> warped;
+    const std::span<const double> point = warp(unwarped, warped, nullptr);
     std::vector<double> row(size() + 1);
     covariances(point, row.data(), nullptr);
     row.back() = signal_ + noise_;
@@ -222,8 +188,9 @@ class BasicModel {
     Matrix k(count, size());
     means.resize(count);
     variances.resize(count);
+    std::vector<double> warped;
     for (std::size_t i = 0; i < count; ++i) {
-      covariances({points.row(i), points.cols()}, k.row(i), nullptr);
+      covariances(warp({points.row(i), points.cols()}, warped, nullptr), k.row(i), nullptr);
       means[i] = mean_ + dot(k.row(i), alpha_.data(), size());
     }
     factor_.solve_lower(k);
@@ -231,9 +198,10 @@ class BasicModel {
   }
 
   /// At one point.
-  void posterior(std::span<const double> point, Posterior& p, bool with_slopes) const {
+  void posterior(std::span<const double> unwarped, Posterior& p, bool with_slopes) const {
     const std::size_t n = size();
-    std::vector<double> k(n), slopes(n), solved;
+    std::vector<double> k(n), slopes(n), solved, warped, bends;
+    const std::span<const double> point = warp(unwarped, warped, with_slopes ? &bends : nullptr);
     covariances(point, k.data(), with_slopes ? slopes.data() : nullptr);
     p.mean = mean_ + dot(k.data(), alpha_.data(), n);
     solved = k;
@@ -252,6 +220,9 @@ class BasicModel {
       const double* column = inputs_.columns[f].data();
       p.mean_slope[f] = weights_[f] * sum_differences(k.data(), point[f], column, n);
       p.variance_slope[f] = weights_[f] * sum_differences(solved.data(), point[f], column, n);
+      if (bends.empty()) continue;
+      p.mean_slope[f] *= bends[f];
+      p.variance_slope[f] *= bends[f];
     }
   }
 
@@ -268,6 +239,40 @@ class BasicModel {
     for (std::size_t k = 0; k < weights_.size(); ++k) weights_[k] = hyper_.weight(k);
     signal_ = hyper_.signal();
     noise_ = hyper_.noise();
+  }
+  bool warps(std::size_t feature) const { return !hyper_.warp.empty() && inputs_.categorical[feature] == 0; }
+  Warped warped(double x, std::size_t feature) const {
+    return {x, hyper_.warp[2 * feature], hyper_.warp[2 * feature + 1]};
+  }
+  // With the derivatives by the logarithms of a and b, where wanted.
+  void warp_inputs(Inputs* by_a, Inputs* by_b) {
+    if (hyper_.warp.empty()) return;
+    if (by_a != nullptr) *by_a = *by_b = inputs_;
+    for (std::size_t k = 0; k < inputs_.features(); ++k) {
+      if (!warps(k)) continue;
+      for (std::size_t i = 0; i < inputs_.size(); ++i) {
+        double& x = inputs_.columns[k][i];
+        const Warped w = warped(x, k);
+        x = w.value;
+        if (by_a == nullptr) continue;
+        by_a->columns[k][i] = w.by_log_a;
+        by_b->columns[k][i] = w.by_log_b;
+      }
+    }
+  }
+  // The point itself where nothing is warped, else `result`. `bends`: the slopes by feature.
+  std::span<const double> warp(std::span<const double> point, std::vector<double>& result,
+                               std::vector<double>* bends) const {
+    if (hyper_.warp.empty()) return point;
+    result.assign(point.begin(), point.end());
+    if (bends != nullptr) bends->assign(point.size(), 1.0);
+    for (std::size_t k = 0; k < point.size(); ++k) {
+      if (!warps(k)) continue;
+      const Warped w = warped(point[k], k);
+      result[k] = w.value;
+      if (bends != nullptr) (*bends)[k] = w.slope;
+    }
+    return result;
   }
   // Rounding leaves no variance below this.
   double bounded(double variance) const { return std::max(variance, 1e-12 * signal_); }
@@ -319,9 +324,10 @@ class BasicModel {
     mean_ = sum / weight;
     axpy(-mean_, ones.data(), alpha_.data(), n);
   }
-  void loss_gradient(const Matrix& covariance, const Matrix& slopes, std::vector<double>& gradient) const {
+  void loss_gradient(const Matrix& covariance, const Matrix& slopes, const Inputs& by_a, const Inputs& by_b,
+                     std::vector<double>& gradient) const {
     const std::size_t n = size(), d = inputs_.features();
-    gradient.assign(d + 2, 0.0);
+    gradient.assign(d + 2 + hyper_.warp.size(), 0.0);
     const Matrix inverse = factor_.inverse();
     std::vector<double> factors(n);
     double by_signal = 0, by_noise = 0;
@@ -341,6 +347,10 @@ class BasicModel {
         const double* column = inputs_.columns[k].data();
         gradient[k] += inputs_.categorical[k] != 0 ? sum_unequal(factors.data(), column[i], column, i)
                                                    : sum_squares(factors.data(), column[i], column, i);
+        if (!warps(k)) continue;
+        const auto along = sum_changes(factors.data(), column, by_a.columns[k].data(), by_b.columns[k].data(), i);
+        gradient[d + 2 + 2 * k] -= weights_[k] * signal_ * along.first;
+        gradient[d + 3 + 2 * k] -= weights_[k] * signal_ * along.second;
       }
     }
     for (std::size_t k = 0; k < d; ++k) gradient[k] *= weights_[k] * signal_;
@@ -355,7 +365,8 @@ class BasicModel {
   double signal_ = 1, noise_ = 0, mean_ = 0;
 };
 
-/// The most probable hyperparameters, from the best of `starts`, and -log of their probability.
+/// The most probable hyperparameters, from the best of `starts`, and -log of their probability. Inputs are warped where
+/// they are in the start.
 struct Fit {
   Hyper hyper;
   double loss = std::numeric_limits<double>::infinity();
@@ -365,19 +376,18 @@ Fit fit_hyper(const Inputs& inputs, const std::vector<double>& outputs, const st
               int evaluations) {
   const HyperPrior prior(inputs.features());
   std::vector<double> lower, upper;
-  prior.bounds(inputs.features(), lower, upper);
   Fit best;
   for (const Hyper& start : starts) {
-    Hyper at;
-    std::vector<double> x = start.log;
-    const auto loss = [&](const std::vector<double>& log, std::vector<double>& gradient) {
-      at.log = log;
+    prior.bounds(start, lower, upper);
+    std::vector<double> x = start.flat();
+    const auto loss = [&](const std::vector<double>& all, std::vector<double>& gradient) {
+      const Hyper at = Hyper::of(all, inputs.features());
       const double value = Model::loss(inputs, outputs, at, &gradient);
       return std::isfinite(value) ? value + prior.add(at, &gradient) : value;
     };
     const double value = minimise(loss, x, lower, upper,
                                   {.evaluations = evaluations, .tolerance = 1e-3, .progress = 1e-5, .first_step = 1});
-    if (best.hyper.log.empty() || value < best.loss) best = {Hyper{x}, value};
+    if (best.hyper.log.empty() || value < best.loss) best = {Hyper::of(x, inputs.features()), value};
   }
   return best;
 }
