@@ -100,14 +100,28 @@ std::string read_manifest_text(const std::filesystem::path& folder) {
 }
 
 template <class = void>
-CheckpointInfo info_of(const Manifest& manifest, std::string name, std::string_view text) {
+CheckpointInfo info_of(const Manifest& manifest, std::string name, std::string digest) {
   CheckpointInfo info{.trial = manifest.trial,
                       .steps = manifest.steps,
                       .name = std::move(name),
                       .bytes = 0,
-                      .digest = ContentHash::of(text)};
+                      .digest = std::move(digest)};
   for (const auto& file : manifest.files) info.bytes += file.size;
   return info;
+}
+
+/// What was sealed as `info` in this folder, by its manifest alone. Error of kind `corrupt` if that is another one.
+template <class = void>
+Manifest require_manifest(const std::filesystem::path& folder, const CheckpointInfo& info) {
+  const std::string text = read_manifest_text(folder);
+  if (ContentHash::of(text) != info.digest)
+    fail(Errc::corrupt, "its manifest.json is not the one that was sealed (digest {}, not {})", ContentHash::of(text),
+         info.digest);
+  Manifest manifest = parse_manifest(text);
+  if (manifest.trial != info.trial || manifest.steps != info.steps)
+    fail(Errc::corrupt, "its manifest.json is of trial {} after {} steps, not of trial {} after {}", manifest.trial,
+         manifest.steps, info.trial, info.steps);
+  return manifest;
 }
 
 }  // namespace detail
@@ -188,7 +202,8 @@ CheckpointInfo BasicLocalCheckpointStore<Lazy>::seal_staging(const CheckpointWri
   detail::write_new_file(staging / Manifest::file_name, text);
   if (sync) detail::sync_directory(staging);
   CheckpointInfo info =
-      detail::info_of(manifest, publish(writer.trial(), staging, detail::format("step-{}", writer.steps())), text);
+      detail::info_of(manifest, publish(writer.trial(), staging, detail::format("step-{}", writer.steps())),
+                      detail::ContentHash::of(text));
   if (sync) try {
       detail::sync_directory(folder(writer.trial()));
       sync_new_folders(writer.trial());
@@ -216,7 +231,7 @@ template <class Lazy>
 CheckpointInfo BasicLocalCheckpointStore<Lazy>::admit(const std::filesystem::path& folder, std::string_view text,
                                                       const std::string& name) {
   const Manifest manifest = parse_manifest(text);
-  CheckpointInfo info = detail::info_of(manifest, name, text);
+  CheckpointInfo info = detail::info_of(manifest, name, detail::ContentHash::of(text));
   static_cast<void>(this->folder(info));  // the name is one, or an Error
   const auto parent = this->folder(manifest.trial);
   std::error_code error;
@@ -241,14 +256,7 @@ CheckpointInfo BasicLocalCheckpointStore<Lazy>::take_over(const std::filesystem:
   struct stat status{};
   if (::lstat(folder.c_str(), &status) != 0) detail::fail_io(errno, "look at", folder);
   if (!S_ISDIR(status.st_mode)) fail(Errc::corrupt, "'{}' is no folder", folder.string());
-  const std::string text = detail::read_manifest_text(folder);
-  if (detail::ContentHash::of(text) != info.digest)
-    fail(Errc::corrupt, "its manifest.json is not the one that was sealed (digest {}, not {})",
-         detail::ContentHash::of(text), info.digest);
-  const Manifest manifest = parse_manifest(text);
-  if (manifest.trial != info.trial || manifest.steps != info.steps)
-    fail(Errc::corrupt, "its manifest.json is of trial {} after {} steps, not of trial {} after {}", manifest.trial,
-         manifest.steps, info.trial, info.steps);
+  const Manifest manifest = detail::require_manifest(folder, info);
   detail::verify_sizes(folder, manifest);
   const auto parent = this->folder(info.trial);
   std::error_code error;
@@ -256,7 +264,7 @@ CheckpointInfo BasicLocalCheckpointStore<Lazy>::take_over(const std::filesystem:
     const std::lock_guard lock(state_->mutex);
     state_->fresh.insert(info.trial);
   }
-  CheckpointInfo taken = detail::info_of(manifest, publish(info.trial, folder, info.name), text);
+  CheckpointInfo taken = detail::info_of(manifest, publish(info.trial, folder, info.name), info.digest);
   if (state_->options.sync) {
     detail::sync_directory(parent);
     sync_new_folders(info.trial);
@@ -331,14 +339,7 @@ template <class Lazy>
 Checkpoint BasicLocalCheckpointStore<Lazy>::open(const CheckpointInfo& info) {
   const auto directory = find(info);
   try {
-    const std::string text = detail::read_manifest_text(directory);
-    if (detail::ContentHash::of(text) != info.digest)
-      fail(Errc::corrupt, "its manifest.json is not the one that was sealed (digest {}, not {})",
-           detail::ContentHash::of(text), info.digest);
-    const Manifest manifest = parse_manifest(text);
-    if (manifest.trial != info.trial || manifest.steps != info.steps)
-      fail(Errc::corrupt, "its manifest.json is of trial {} after {} steps, not of trial {} after {}", manifest.trial,
-           manifest.steps, info.trial, info.steps);
+    const Manifest manifest = detail::require_manifest(directory, info);
     detail::verify_files(directory, manifest);
   } catch (const Error& e) { fail(e.code(), "checkpoint '{}' of trial {}: {}", info.name, info.trial, e.what()); }
   return Checkpoint(info, directory);
@@ -396,7 +397,8 @@ std::vector<CheckpointInfo> BasicLocalCheckpointStore<Lazy>::list(TrialId trial)
     try {
       const std::string text = detail::read_manifest_text(entries->path());
       const Manifest manifest = parse_manifest(text);
-      if (manifest.trial == trial) found.push_back(detail::info_of(manifest, std::move(name), text));
+      if (manifest.trial == trial)
+        found.push_back(detail::info_of(manifest, std::move(name), detail::ContentHash::of(text)));
     } catch (const Error& e) {
       if (e.code() != Errc::corrupt) throw;  // damaged, or dropped meanwhile: not a checkpoint
     }
