@@ -93,6 +93,19 @@ class Hosts {
   int workers_;
 };
 
+/// What all hosts together did with checkpoints.
+inline ssh::HostAccount total(const SshExecutor& executor) {
+  ssh::HostAccount sum;
+  for (const auto& host : executor.accounts()) {
+    sum.sent += host.sent;
+    sum.received += host.received;
+    sum.direct += host.direct;
+    sum.shared += host.shared;
+    sum.reused += host.reused;
+  }
+  return sum;
+}
+
 /// Waits for a condition that other processes bring about, at most `seconds`.
 inline bool eventually(const std::function<bool()>& condition, double seconds = 20) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);

@@ -23,17 +23,6 @@ ssh::RemoteOptions options_for(std::uint64_t bytes) {
   return options;
 }
 
-ssh::HostAccount total(const SshExecutor& executor) {
-  ssh::HostAccount sum;
-  for (const auto& host : executor.accounts()) {
-    sum.sent += host.sent;
-    sum.received += host.received;
-    sum.direct += host.direct;
-    sum.reused += host.reused;
-  }
-  return sum;
-}
-
 /// A plan that lasts, and one that may fail.
 Plan lingering(int at) {
   Plan plan{.steps = 1000};

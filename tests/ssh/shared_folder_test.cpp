@@ -29,16 +29,6 @@ ssh::RemoteOptions options_for(const std::string& program, ssh::SharedCheckpoint
   return options;
 }
 
-ssh::HostAccount total(const SshExecutor& executor) {
-  ssh::HostAccount sum;
-  for (const auto& host : executor.accounts()) {
-    sum.sent += host.sent;
-    sum.received += host.received;
-    sum.shared += host.shared;
-  }
-  return sum;
-}
-
 /// Files called `name` below `root`.
 int files_named(const fs::path& root, const std::string& name) {
   int count = 0;
