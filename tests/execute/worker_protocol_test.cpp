@@ -75,7 +75,8 @@ TEST_CASE("every message reads back as it was, and encodes the same again") {
       Stopped{7, 2},
       Failed{7, 2, {Blame::preemption, "gone", false, true}},
       wire::LogLine{"hello"},
-      wire::Alive{9}};
+      wire::Alive{9},
+      SaveFailed{7, 4, "no space"}};
   REQUIRE(messages.size() == wire::message_types);
   for (const auto& message : messages) {
     const auto back = round_trip(message);

@@ -60,6 +60,7 @@ std::vector<wire::Message> examples() {
           wire::Credit{1U << 20U},
           Pause{1, 2, true},
           Notice{"text"},
+          hypertune::SaveFailed{7, 30, "no space"},
           wire::LogPiece{1, 2, "line\n"},
           wire::Usage{.cpu = 1.5, .memory = 1, .memory_total = 2, .gpus = {0.5}, .gpu_memory = {3}},
           wire::Draining{"notice", 30},

@@ -125,6 +125,10 @@ class ScriptedTuner {
     REQUIRE(complaints_.empty());
   }
 
+  std::vector<SaveFailed> save_failures() {
+    const std::lock_guard guard(complaints_mutex_);
+    return save_failures_;
+  }
   /// What the executor has told the user, so far.
   std::vector<std::string> notices() {
     const std::lock_guard guard(complaints_mutex_);
@@ -361,6 +365,10 @@ class ScriptedTuner {
     if (stopping || static_cast<int>(trial->causes.size()) >= attempts) return finish(*trial);
     retry(*trial);
   }
+  void on(const SaveFailed& e) {
+    const std::lock_guard guard(complaints_mutex_);
+    save_failures_.push_back(e);
+  }
   void on(const Notice& e) {
     const std::lock_guard guard(complaints_mutex_);
     notices_.push_back(e.text);
@@ -434,6 +442,7 @@ class ScriptedTuner {
 
   std::mutex complaints_mutex_;
   std::vector<std::string> complaints_, notices_;
+  std::vector<SaveFailed> save_failures_;
   AnyExecutor executor_;  // last: it ends before what its events go to
 };
 

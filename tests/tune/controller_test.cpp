@@ -734,6 +734,25 @@ TEST_CASE("a host that is lost while a trial pauses there: the trial has paused 
   if (!saved) CHECK(bench.send(ht::Started{0, 1, 1}).report(0, 1, 1).commands<ht::Pause>().size() == 1);
 }
 
+TEST_CASE(
+    "of checkpoints that cannot be kept the first is told, then once a minute how many, and the rest at the end") {
+  Bench bench({.samples = 1});
+  bench.fill();
+  const auto lose = [&](int steps) {
+    bench.send(ht::SaveFailed{0, steps, "no space"});  // a second later each time
+    return bench.notices();
+  };
+  CHECK(lose(1) == std::vector<std::string>{"trial 0: the checkpoint after 1 steps is lost: no space"});
+  for (int steps = 2; steps <= 60; ++steps) CHECK(lose(steps).empty());
+  CHECK(lose(61) ==
+        std::vector<std::string>{
+            "trial 0: the checkpoint after 61 steps is lost, and 59 before it since the last such line: no space"});
+  CHECK((*bench).untold_save_failures() == std::nullopt);
+  CHECK(lose(62).empty());
+  CHECK((*bench).untold_save_failures() == "trial 0: the checkpoint after 62 steps is lost: no space");
+  CHECK((*bench).untold_save_failures() == std::nullopt);
+}
+
 TEST_CASE("a checkpoint that is lost is offered no more") {
   Bench bench({.samples = 1, .failures = {.max = 5}, .checkpoint = {.every = 1}});
   bench.fill().report(0);

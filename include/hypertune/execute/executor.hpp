@@ -116,6 +116,12 @@ struct CheckpointLost {
   CheckpointInfo checkpoint;
   std::string why;
 };
+/// A checkpoint could not be written, or did not arrive where it is kept: the trial goes on without it.
+struct SaveFailed {
+  TrialId trial;
+  int steps = 0;
+  std::string why;
+};
 /// A line for the user that belongs to no decision (a warning of the executor).
 struct Notice {
   std::string text;
@@ -134,8 +140,8 @@ struct HostLost {
   bool for_good = false;  ///< it will not come back: trials that no other host could hold need not wait for it
 };
 
-using Event = std::variant<Started, Reported, Checkpointed, Paused, Finished, Stopped, Failed, CheckpointLost, Notice,
-                           HostGained, HostLost>;
+using Event = std::variant<Started, Reported, Checkpointed, Paused, Finished, Stopped, Failed, CheckpointLost,
+                           SaveFailed, Notice, HostGained, HostLost>;
 
 /// Where an executor delivers events. May be called from any thread, also from within perform() of the same thread's
 /// event; a call may issue commands to the executor before it returns (a report is usually answered so).

@@ -208,8 +208,7 @@ class WorkerLoop {
       if (result.checkpoint)
         stream_.send(Checkpointed{result.trial, attempt, std::move(*result.checkpoint)});
       else
-        stream_.send(wire::LogLine{detail::format("trial {}: the checkpoint after {} steps is lost: {}", result.trial,
-                                                  result.steps, result.error)});
+        stream_.send(SaveFailed{result.trial, result.steps, std::move(result.error)});
     });
   }
   void farewell(const Launch& launch) {

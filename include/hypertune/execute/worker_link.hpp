@@ -243,6 +243,7 @@ class WorkerLink {
     const Stopped stopped{m.trial, m.attempt};
     end(stopping_ ? Event(stopped) : Event(std::move(m)), false, now, out);  // what threw may have left anything behind
   }
+  void on(SaveFailed& m, Seconds, LinkActions& out) { out.events.emplace_back(std::move(m)); }
   void on(wire::LogLine& m, Seconds, LinkActions& out) { out.events.emplace_back(Notice{std::move(m.text)}); }
   void on(const wire::Alive& m, Seconds now, LinkActions&) {
     if (m.beats != beats_) sign_of_life(now);

@@ -27,7 +27,7 @@ namespace hypertune {
 ///     Started | Failed                 ->
 ///     Reported                         ->                      (the worker waits)
 ///                                      <-   Continue | PauseOrder | Stop
-///     Checkpointed, LogLine, Alive     ->                      (between, at any time)
+///     Checkpointed, SaveFailed, LogLine, Alive  ->             (between, at any time)
 ///     Paused | Finished | Stopped | Failed  ->                 (ready for the next Launch, or parked)
 ///                                      <-   Shutdown
 ///
@@ -35,7 +35,7 @@ namespace hypertune {
 namespace wire {
 
 /// Raised whenever a message changes. Driver and worker must agree.
-inline constexpr std::uint32_t version = 2;
+inline constexpr std::uint32_t version = 3;
 
 struct Hello {
   std::uint32_t version = wire::version;
@@ -65,8 +65,9 @@ struct Alive {
 };
 
 /// A message's place in this list (from 1) is its type on the wire: append only.
-using Message = std::variant<Hello, Welcome, Launch, Continue, PauseOrder, Stop, Shutdown, Started, Reported,
-                             Checkpointed, CheckpointLost, Paused, Finished, Stopped, Failed, LogLine, Alive>;
+using Message =
+    std::variant<Hello, Welcome, Launch, Continue, PauseOrder, Stop, Shutdown, Started, Reported, Checkpointed,
+                 CheckpointLost, Paused, Finished, Stopped, Failed, LogLine, Alive, SaveFailed>;
 
 inline constexpr auto message_types = static_cast<std::uint8_t>(std::variant_size_v<Message>);
 
@@ -164,6 +165,11 @@ class WireWriter : public Encoder {
   void put(const CheckpointLost& m) {
     put_signed(m.trial);
     put(m.checkpoint);
+    put(std::string_view(m.why));
+  }
+  void put(const SaveFailed& m) {
+    put_signed(m.trial);
+    put_signed(m.steps);
     put(std::string_view(m.why));
   }
   void put(const Paused& m) {
@@ -271,6 +277,11 @@ class WireReader : public Decoder {
   void get(CheckpointLost& m) {
     m.trial = signed_number();
     m.checkpoint = checkpoint();
+    m.why = text();
+  }
+  void get(SaveFailed& m) {
+    m.trial = signed_number();
+    m.steps = step();
     m.why = text();
   }
   void get(Paused& m) {

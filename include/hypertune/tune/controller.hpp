@@ -8,6 +8,7 @@
 #include <hypertune/record/record.hpp>
 #include <hypertune/tune/experiment_state.hpp>
 #include <hypertune/tune/policies.hpp>
+#include <hypertune/tune/save_failures.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -133,6 +134,8 @@ class BasicController {
   /// Why the experiment ended, where it was not for having tried everything.
   const std::optional<std::string>& why_ended() const { return ending_; }
   std::size_t running() const { return live_.size(); }
+  /// What the user has not been told yet of checkpoints that could not be kept; for the end.
+  std::optional<std::string> untold_save_failures() { return save_failures_.rest(); }
   /// One sentence why the trial does not run now; empty when it runs or has ended.
   std::string why_pending(TrialId trial) const;
 
@@ -173,6 +176,9 @@ class BasicController {
   void on(const Stopped& e, Outcome& out);
   void on(const Failed& e, Outcome& out);
   void on(const CheckpointLost& e, Outcome& out);
+  void on(const SaveFailed& e, Outcome& out) {
+    if (auto line = save_failures_.line(e, now_)) out.notices.push_back(std::move(*line));
+  }
   void on(const Notice& e, Outcome& out) { out.notices.push_back(e.text); }
   void on(const HostGained& e, Outcome& out);
   void on(const HostLost& e, Outcome& out);
@@ -213,6 +219,7 @@ class BasicController {
   Resources needs(TrialId, const Point& point) const { return rules_.resources(state_.space().params(point)); }
   bool save_at_end() const { return rules_.checkpoint.every > 0 && rules_.checkpoint.at_end; }
 
+  SaveFailures save_failures_;
   ExperimentState state_;
   ControlRules rules_;
   Placement placement_;

@@ -146,6 +146,7 @@ class BasicExperiment {
   void end(Seconds now, bool interrupted, std::string why) {
     journal_->append(now, record::ExperimentEnded{interrupted, std::move(why)});
     journal_->drain();
+    if (const auto line = controller_->untold_save_failures()) note(*line);
     if (!facts_.manual) write_best(results(), *store_, directory_);
     display_.reset();
   }

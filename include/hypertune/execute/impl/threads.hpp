@@ -348,8 +348,7 @@ class BasicThreadExecutor<Lazy>::State {
       if (result.checkpoint)
         emit_from_outside(Checkpointed{result.trial, attempt, std::move(*result.checkpoint)});
       else
-        emit_from_outside(Notice{detail::format("trial {}: the checkpoint after {} steps is lost: {}", result.trial,
-                                                result.steps, result.error)});
+        emit_from_outside(SaveFailed{result.trial, result.steps, std::move(result.error)});
     });
   }
   void farewell(const RunPtr& run) {

@@ -49,7 +49,7 @@ namespace hypertune::ssh {
 /// way: reports never wait behind more than that. Doubles travel bit by bit.
 namespace wire {
 
-inline constexpr std::uint32_t version = 4;
+inline constexpr std::uint32_t version = 5;
 
 /// Stands before the agent's first frame, so that what a login shell prints before is told apart.
 inline constexpr std::string_view banner = "\nhypertune-agent\n";
@@ -200,10 +200,10 @@ struct Share {
 };
 
 /// A message's place in this list (from 1) is its type on the wire: append only.
-using Message =
-    std::variant<Hello, Welcome, Begin, Heartbeat, Credit, Launch, Continue, Pause, Stop, Started, Reported, Paused,
-                 Finished, Stopped, Failed, Notice, LogPiece, Usage, Draining, Offer, Piece, Taken, Want, Unavailable,
-                 Refusal, Shutdown, Serving, Source, Fetched, StreamOpen, StreamPiece, StreamEnd, Proof, Share>;
+using Message = std::variant<Hello, Welcome, Begin, Heartbeat, Credit, Launch, Continue, Pause, Stop, Started, Reported,
+                             Paused, Finished, Stopped, Failed, Notice, LogPiece, Usage, Draining, Offer, Piece, Taken,
+                             Want, Unavailable, Refusal, Shutdown, Serving, Source, Fetched, StreamOpen, StreamPiece,
+                             StreamEnd, Proof, Share, SaveFailed>;
 
 inline constexpr auto message_types = static_cast<std::uint8_t>(std::variant_size_v<Message>);
 

@@ -560,6 +560,7 @@ class Agent {
     if (run && !run->damaged.empty()) return repair(run);
     last(e);
   }
+  void heard(SaveFailed& e) { channel_->send(e); }
   void heard(Notice& e) { channel_->send(e); }
   void heard(HostGained&) {}
   void heard(HostLost&) {}
@@ -669,8 +670,7 @@ class Agent {
     settle(run);
   }
   void complain(const CheckpointInfo& made, const std::string& why) {
-    channel_->send(Notice{hypertune::detail::format("trial {}: the checkpoint after {} steps could not be sent: {}",
-                                                    made.trial, made.steps, why)});
+    channel_->send(SaveFailed{made.trial, made.steps, "it could not be sent: " + why});
   }
 
   void on(const wire::StreamOpen& m) { tunnel_->on(m); }

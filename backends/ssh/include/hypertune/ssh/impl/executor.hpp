@@ -97,7 +97,6 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   void take(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer,
             const std::optional<CheckpointInfo>& sealed, const std::string& error);
   void on_proof(const LinkPointer& link, const ConnectionPointer& connection, const wire::Proof& proof);
-  void tell_apart(const Link& link);
   void take_shared(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer);
   void fetch_all();
   void fetch_next(const LinkPointer& link, const ConnectionPointer& connection);
@@ -127,6 +126,7 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   ExecutorStart start_;
   std::optional<LocalCheckpointStore> store_;
   bool started_ = false, active_ = false;
+  std::vector<Notice> early_;  // until then
   std::string experiment_;
   std::uint64_t epoch_ = 0, serial_ = 0;
   bool log_failed_ = false;
@@ -134,7 +134,6 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   std::string token_;
   const std::shared_ptr<TokenBucket> rate_ = std::make_shared<TokenBucket>(options_.transfer.rate_limit);
   std::optional<detail::SharedFolder> shared_;
-  bool shared_full_ = false;                        // which has been told
   std::map<std::string, std::string> content_ids_;  // by digest: those that have been computed
   std::stop_source stop_identifying_;
   detail::JobThreads fetches_;

@@ -496,7 +496,6 @@ inline void SshExecutor::State::shutdown() {
   exchange_.reset();
   if (shared_) shared_->close();
   shared_.reset();
-  shared_full_ = false;
   content_ids_.clear();
   stop_identifying_ = {};
   fetching_.clear();
@@ -505,6 +504,7 @@ inline void SshExecutor::State::shutdown() {
   links_.clear();
   start_ = {};
   started_ = active_ = start_called_ = false;
+  early_.clear();
   const std::lock_guard guard(mutex_);
   queue_.clear();
   hopeless_.clear();

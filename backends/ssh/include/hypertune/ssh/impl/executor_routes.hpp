@@ -59,16 +59,20 @@ inline void SshExecutor::State::drain_queue() {
     woken_ = false;
   }
   if (closing_) return;
-  if (!std::exchange(active_, true))  // the Tuner is ready for events: it has spoken first
-    for (const auto& link : links_) {
+  if (!std::exchange(active_, true)) {  // the Tuner is ready for events: it has spoken first
+    for (const auto& link : links_)
       if (link->index >= 0 || link->machine.usable()) announce(link);
-      tell_apart(*link);
-    }
+    for (auto& notice : std::exchange(early_, {})) emit(std::move(notice));
+  }
   for (auto& command : commands) std::visit([this](auto& m) { carry_out(m); }, command);
 }
 
 inline void SshExecutor::State::emit(Event event) {
-  if (!closing_ && active_ && start_.sink) start_.sink(std::move(event));
+  if (closing_ || !start_.sink) return;
+  if (active_)
+    start_.sink(std::move(event));
+  else if (auto* notice = std::get_if<Notice>(&event))
+    early_.push_back(std::move(*notice));
 }
 
 inline SshExecutor::State::LinkPointer SshExecutor::State::link_of(TrialId trial) const {
@@ -205,12 +209,11 @@ void SshExecutor::State::on(const LinkPointer& link, const ConnectionPointer& co
     }
   } else if constexpr (std::same_as<M, Finished> || std::same_as<M, Stopped> || std::same_as<M, Failed>) {
     if (route_for(m) != nullptr) end(link, m);
+  } else if constexpr (std::same_as<M, SaveFailed>) {
+    if (!link->routes.contains(m.trial)) return;
+    m.why = hypertune::detail::format("host '{}': {}", link->spec.name, m.why);
+    emit(std::move(m));
   } else if constexpr (std::same_as<M, Notice>) {
-    // All hosts that write there find the same disk full, again and again.
-    const auto says = [&](int error) {
-      return m.text.find(std::generic_category().message(error)) != std::string::npos;
-    };
-    if (connection->shares && (says(ENOSPC) || says(EDQUOT)) && std::exchange(shared_full_, true)) return;
     emit(std::move(m));
   } else if constexpr (std::same_as<M, wire::LogPiece>) {
     if (route_for(m) != nullptr) append_log(m);
@@ -240,12 +243,14 @@ void SshExecutor::State::on(const LinkPointer& link, const ConnectionPointer& co
     }
     require_few(connection->arriving, m.info.trial, [](const auto& each) -> auto& { return each.second->offer(); });
     const std::uint64_t transfer = m.transfer;
+    const TrialId of = m.info.trial;
+    const int steps = m.info.steps;
     try {
       auto copy = std::make_shared<detail::IncomingCopy>(*store_, std::move(m));
       connection->arriving[transfer] = std::move(copy);
     } catch (const std::exception& e) {
       connection->channel->send(wire::Taken{transfer, e.what()});
-      emit(Notice{hypertune::detail::format("a checkpoint of host '{}' is not taken: {}", link->spec.name, e.what())});
+      emit(SaveFailed{of, steps, hypertune::detail::format("host '{}': {}", link->spec.name, e.what())});
       return;
     }
     complete(link, connection, transfer);
@@ -255,9 +260,10 @@ void SshExecutor::State::on(const LinkPointer& link, const ConnectionPointer& co
     try {
       found->second->add(m.bytes);
     } catch (const std::exception& e) {
+      const CheckpointInfo info = found->second->offer().info;
       connection->arriving.erase(found);
       connection->channel->send(wire::Taken{m.transfer, e.what()});
-      emit(Notice{hypertune::detail::format("a checkpoint of host '{}' is lost: {}", link->spec.name, e.what())});
+      emit(SaveFailed{info.trial, info.steps, hypertune::detail::format("host '{}': {}", link->spec.name, e.what())});
       return;
     }
     complete(link, connection, m.transfer);
@@ -398,8 +404,7 @@ inline void SshExecutor::State::take(const LinkPointer& link, const ConnectionPo
     if (!offer.shared) { note_holder(connection, *sealed); }
     emit(Checkpointed{offer.info.trial, offer.attempt, *sealed});
   } else {
-    emit(Notice{hypertune::detail::format("trial {}: the checkpoint after {} steps is lost: {}", offer.info.trial,
-                                          offer.info.steps, error)});
+    emit(SaveFailed{offer.info.trial, offer.info.steps, error});
   }
   connection->channel->send(wire::Taken{offer.transfer, error});
 }
@@ -416,18 +421,12 @@ inline void SshExecutor::State::on_proof(const LinkPointer& link, const Connecti
       if (connection->over || closing_) return;
       connection->shares = why.empty();
       connection->channel->send(wire::Share{connection->shares});
-      if (!connection->shares && link->apart.empty()) {
-        link->apart = why;
-        if (active_) tell_apart(*link);
-      }
+      if (!connection->shares && !std::exchange(link->told_apart, true))
+        emit(Notice{hypertune::detail::format(
+            "host '{}' does not share the folder of checkpoints, which are copied from and to it: {}", link->spec.name,
+            why)});
     });
   });
-}
-inline void SshExecutor::State::tell_apart(const Link& link) {
-  if (!link.apart.empty())
-    emit(Notice{hypertune::detail::format(
-        "host '{}' does not share the folder of checkpoints, which are copied from and to it: {}", link.spec.name,
-        link.apart)});
 }
 
 inline void SshExecutor::State::take_shared(const LinkPointer& link, const ConnectionPointer& connection,
@@ -443,7 +442,6 @@ inline void SshExecutor::State::take_shared(const LinkPointer& link, const Conne
       if (closing_) return;            // a resumed experiment finds it
       connection->taking.pop_front();  // they are taken in turn
       if (sealed) {
-        shared_full_ = false;
         link->account.shared += sealed->bytes;
         settle(*link);
       }

@@ -1,0 +1,43 @@
+// What the user is told of checkpoints that could not be kept.
+#pragma once
+
+#include <hypertune/detail/format.hpp>
+#include <hypertune/execute/executor.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace hypertune {
+
+/// The first at once, then once in `interval` how many there are: a disk that is full fails every one of them.
+class SaveFailures {
+ public:
+  static constexpr Seconds interval = 60;
+
+  /// The line that is due now that this one failed.
+  std::optional<std::string> line(SaveFailed failure, Seconds now) {
+    ++untold_;
+    latest_ = std::move(failure);
+    if (told_ && now - *told_ < interval) return std::nullopt;
+    told_ = now;
+    return rest();
+  }
+  /// The line on those of which none has told.
+  std::optional<std::string> rest() {
+    if (untold_ == 0) return std::nullopt;
+    const std::string others =
+        untold_ == 1 ? "is lost" : detail::format("is lost, and {} before it since the last such line", untold_ - 1);
+    untold_ = 0;
+    return detail::format("trial {}: the checkpoint after {} steps {}: {}", latest_.trial, latest_.steps, others,
+                          latest_.why);
+  }
+
+ private:
+  std::int64_t untold_ = 0;
+  SaveFailed latest_{};
+  std::optional<Seconds> told_;
+};
+
+}  // namespace hypertune
