@@ -10,6 +10,7 @@
 #include <hypertune/search/gp/levels.hpp>
 #include <hypertune/search/gp/maximise.hpp>
 #include <hypertune/search/gp/model.hpp>
+#include <hypertune/search/gp/polish.hpp>
 #include <hypertune/search/gp/transform.hpp>
 #include <hypertune/search/searcher.hpp>
 #include <hypertune/search/sobol.hpp>
@@ -116,6 +117,8 @@ struct BasicGaussianProcess {
     auto& s = state_;
     if (s.encoding.dimensions().empty()) return s.space->sample(ask.rng);
     if (staged() ? starts_by_levels() : starts()) return initial(ask.rng);
+    if (s.history.started % 2 == 1)
+      if (auto point = polished(ask.rng)) return std::move(*point);
     return model_based(ask.rng);
   }
 
@@ -197,6 +200,21 @@ struct BasicGaussianProcess {
       if (s.space->feasible(point)) return point;
     }
     return s.space->sample(rng);
+  }
+
+  // Beside the best, where a minimum is found.
+  std::optional<Point> polished(Rng& rng) const {
+    const auto& s = state_;
+    if (staged() || !converged()) return std::nullopt;
+    const auto features = detail::gp::polish(s.history, s.epoch, s.encoding, *s.center);
+    if (!features) return std::nullopt;
+    Candidate candidate = s.encoding.at(s.history.ended[*s.center].point);
+    const auto& dimensions = s.encoding.dimensions();
+    for (std::size_t k = 0; k < dimensions.size(); ++k)
+      if (dimensions[k].kind == detail::gp::Encoding::Kind::continuous)
+        candidate.unit[dimensions[k].index] = (*features)[k];
+    if (!s.encoding.settle(candidate, rng) || tried(candidate.point)) return std::nullopt;
+    return candidate.point;
   }
 
   // The trust region grows with success and shrinks without; when it is tiny the search begins anew.

@@ -1,0 +1,104 @@
+// The last digits of a minimum that has been found.
+#pragma once
+
+#include <hypertune/detail/lbfgs.hpp>
+#include <hypertune/search/gp/encoding.hpp>
+#include <hypertune/search/gp/history.hpp>
+#include <hypertune/search/gp/quadratic.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace hypertune::detail::gp {
+
+/// The trials nearest to one, among those that differ from it in continuous parameters alone.
+template <class = void>
+struct Neighbourhood {
+  struct Trial {
+    const Record* record;
+    double distance;  // the greatest of the differences of features
+  };
+  std::vector<std::size_t> free;  // the features that differ
+  std::vector<Trial> trials;
+
+  Neighbourhood(const History& history, std::size_t epoch, const Encoding& encoding, const Record& center) {
+    const auto& dimensions = encoding.dimensions();
+    for (std::size_t k = 0; k < dimensions.size(); ++k)
+      if (dimensions[k].kind == Encoding::Kind::continuous && is_active(center.point[dimensions[k].index]))
+        free.push_back(k);
+    for (std::size_t i = epoch; i < history.ended.size(); ++i) {
+      const Record& record = history.ended[i];
+      if (!std::isfinite(record.standing())) continue;
+      double distance = 0;
+      std::size_t at = 0;
+      for (std::size_t k = 0; k < record.features.size() && std::isfinite(distance); ++k) {
+        const bool moves = at < free.size() && free[at] == k;
+        at += moves ? 1 : 0;
+        const double away = std::fabs(record.features[k] - center.features[k]);
+        distance = moves || away == 0 ? std::max(distance, away) : std::numeric_limits<double>::infinity();
+      }
+      if (std::isfinite(distance)) trials.push_back({&record, distance});
+    }
+  }
+  /// Keeps that many; false if there are fewer.
+  bool keep(std::size_t count) {
+    if (trials.size() < count) return false;
+    std::stable_sort(trials.begin(), trials.end(),
+                     [](const Trial& a, const Trial& b) { return a.distance < b.distance; });
+    trials.resize(count);
+    return true;
+  }
+};
+
+/// Where a quadratic through the trials nearest to the best one has its minimum: what to try for the last digits, once
+/// a minimum is found. A Gaussian process of the whole space tells losses apart down to its noise, some 1e-8 of the
+/// differences there are; the error of a quadratic falls with the third power of the distance, so that few steps gain
+/// what many of the other kind do not (Conn, Scheinberg and Vicente, "Introduction to derivative-free optimization",
+/// 2009, chapters 4 and 10). The features of the place; discrete parameters stay as they are. nullopt where there are
+/// too few trials, or more than 20 continuous parameters (the work grows with the sixth power of their number), or
+/// nothing is to be gained beyond rounding.
+template <class = void>
+std::optional<std::vector<double>> polish(const History& history, std::size_t epoch, const Encoding& encoding,
+                                          std::size_t best) {
+  const Record& center = history.ended[best];
+  Neighbourhood<> near(history, epoch, encoding, center);
+  const std::size_t d = near.free.size(), used = Quadratic::terms(d) + d / 2 + 1;
+  if (d == 0 || d > 20 || !near.keep(used)) return std::nullopt;
+  const double radius = near.trials.back().distance;
+  double scale = 0;
+  for (const auto& trial : near.trials) scale = std::max(scale, trial.record->standing() - center.standing());
+  if (!(radius > 1e-9) || !(scale > 0)) return std::nullopt;
+
+  Matrix points(used, d);
+  std::vector<double> values(used), weights(used);
+  for (std::size_t i = 0; i < used; ++i) {
+    const auto& [record, distance] = near.trials[i];
+    for (std::size_t k = 0; k < d; ++k)
+      points(i, k) = (record->features[near.free[k]] - center.features[near.free[k]]) / radius;
+    values[i] = (record->standing() - center.standing()) / scale;
+    weights[i] = std::pow(std::max(distance / radius, 1e-3), -3);  // as the error of what is that far
+  }
+  const Quadratic model(points, values, weights);
+
+  std::vector<double> lower(d), upper(d), step(d, 0.0);  // in units of the radius: not farther than what is known
+  for (std::size_t k = 0; k < d; ++k) {
+    const double at = center.features[near.free[k]];
+    lower[k] = std::max(-1.0, (0 - at) / radius);
+    upper[k] = std::min(1.0, (1 - at) / radius);
+  }
+  const double gain = -minimise(model, step, lower, upper,
+                                {.evaluations = 200, .tolerance = 1e-13, .progress = 1e-12, .first_step = 1});
+  const double rounding = 4 * std::numeric_limits<double>::epsilon() * std::fabs(center.standing());
+  if (!(gain * scale > rounding)) return std::nullopt;
+  std::vector<double> features = center.features;
+  for (std::size_t k = 0; k < d; ++k)
+    features[near.free[k]] = std::clamp(features[near.free[k]] + radius * step[k], 0.0, 1.0);
+  return features;
+}
+
+}  // namespace hypertune::detail::gp
