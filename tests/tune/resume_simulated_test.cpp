@@ -62,6 +62,7 @@ ht::SimulationOptions rough_weather() {
 
 struct Case {
   std::string name;
+  ht::AnySearcher search = ht::Random{};
   ht::AnyScheduler schedule = ht::Fifo{};
   ht::SimulationOptions machines = {.workers = 3};
   int samples = 8;
@@ -73,7 +74,7 @@ ht::Options options(const Case& c, const std::filesystem::path& output) {
   ht::Options o;
   o.name = "simulated";
   o.samples = c.samples;
-  o.search = ht::Random{};
+  o.search = c.search;
   o.schedule = c.schedule;
   o.executor = ht::simulated(c.machines);
   o.max_failures = 2;
@@ -196,4 +197,44 @@ TEST_CASE("killed at random records of a larger experiment, the driver goes on a
     const auto expected = support::decisions(records);
     for (int i = 0; i < 12; ++i) check_resumed(c, whole, records, expected, 1 + random() % (records.size() - 1));
   }
+}
+
+TEST_CASE("any searcher goes with any scheduler, and on after a kill as if nothing had happened") {
+  const std::vector<ht::AnySearcher> searchers{ht::Random{}, ht::Sobol{},        ht::Tpe{},
+                                               ht::CmaEs{},  ht::Nsga2{},        ht::DifferentialEvolution{},
+                                               ht::Auto{},   ht::Dehb{.max = 9}, ht::GaussianProcess{.startup = 3}};
+  const std::vector<ht::AnyScheduler> schedulers{ht::Fifo{},
+                                                 ht::Asha{.max = 9},
+                                                 ht::Asha{.max = 9, .promotion = true},
+                                                 ht::HyperBand{.max = 9},
+                                                 ht::SuccessiveHalving{.max = 9, .trials = 5},
+                                                 ht::MedianStopping{.grace = 2},
+                                                 ht::Percentile{.grace = 2},
+                                                 ht::Patience{.patience = 3},
+                                                 ht::LearningCurve{.max = 9, .points = 4},
+                                                 ht::Race{},
+                                                 ht::MoAsha{.max = 9},
+                                                 ht::Pbt{.interval = 2, .max = 9, .population = 4},
+                                                 ht::Pb2{.interval = 2, .max = 9, .population = 4},
+                                                 ht::HyperSched{.deadline = 40, .max = 9}};
+  std::mt19937_64 random(8);
+  for (const auto& search : searchers)
+    for (const auto& schedule : schedulers) {
+      const Case c{.name = search.name() + " with " + schedule.name(),
+                   .search = search,
+                   .schedule = schedule,
+                   .machines = rough_weather(),
+                   .samples = 10};
+      INFO(c.name);
+      TemporaryDirectory directory(TemporaryDirectory::memory());
+      const auto whole = directory.path() / "run";
+      const auto results = run(c, options(c, whole));
+      CHECK(results.trials().size() >= 4);
+      for (const auto& trial : results.trials()) CHECK(ht::is_final(trial.state));
+      const auto best = results.find_best();
+      REQUIRE(best);
+      CHECK(std::isfinite(best->best->value));
+      const auto records = support::records_of(whole);
+      check_resumed(c, whole, records, support::decisions(records), 1 + random() % (records.size() - 1));
+    }
 }

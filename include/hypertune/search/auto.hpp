@@ -63,8 +63,9 @@ using Auto = BasicAuto<void>;
 ///
 /// Where GaussianProcess::converged() says that a minimum was found, half of the trials go to another search of the
 /// same kind, which begins with an even design of its own and knows of nothing else, so that it is not drawn to where
-/// the first one is; TPE and the first share the rest. When the other one is in a known minimum, or done with one that
-/// is worse, a new one begins, as CMA-ES does by restarts (Auger and Hansen 2005) and TuRBO by new trust regions.
+/// the first one is; the first has the rest while it finds further digits, then shares it with TPE. When the other one
+/// is in a known minimum, or done with one that is worse, a new one begins, as CMA-ES does by restarts (Auger and
+/// Hansen 2005) and TuRBO by new trust regions.
 ///
 /// Where most trials are cut short (by ASHA, say), every other trial is TPE's from the start, which ranks a trial by
 /// how far it came, as in BOHB: what the model makes of the first steps may be far from the end.
@@ -140,7 +141,8 @@ struct BasicAuto {
     if (cut_short()) return in_turn;
     if (!gp_->settled()) return Turn::gp;
     if (!gp_->converged()) return in_turn;
-    return started_ % 2 == 0 ? Turn::other : started_ % 4 == 1 ? Turn::tpe : Turn::gp;
+    if (started_ % 2 == 0) return Turn::other;
+    return started_ % 4 == 3 || gp_->polishes() ? Turn::gp : Turn::tpe;
   }
   GaussianProcess next_other() const {
     SearchGoal goal = goal_;

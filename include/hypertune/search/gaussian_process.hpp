@@ -132,6 +132,9 @@ struct BasicGaussianProcess {
     return settled() && state_.center &&
            detail::gp::converged(state_.history, state_.epoch, state_.encoding, *state_.center);
   }
+  /// Whether the search has converged and the last digits of its minimum are still to be found: so says a quadratic
+  /// through what is near it.
+  bool polishes() const { return polished_features().has_value(); }
   /// The best trial since the search began (anew); null before one has ended.
   const Record* best() const { return state_.center ? &state_.history.ended[*state_.center] : nullptr; }
   /// Whether a trial at this point has started before.
@@ -202,11 +205,13 @@ struct BasicGaussianProcess {
     return s.space->sample(rng);
   }
 
-  // Beside the best, where a minimum is found.
+  std::optional<std::vector<double>> polished_features() const {
+    if (staged() || !converged()) return std::nullopt;
+    return detail::gp::polish(state_.history, state_.epoch, state_.encoding, *state_.center);
+  }
   std::optional<Point> polished(Rng& rng) const {
     const auto& s = state_;
-    if (staged() || !converged()) return std::nullopt;
-    const auto features = detail::gp::polish(s.history, s.epoch, s.encoding, *s.center);
+    const auto features = polished_features();
     if (!features) return std::nullopt;
     Candidate candidate = s.encoding.at(s.history.ended[*s.center].point);
     const auto& dimensions = s.encoding.dimensions();
