@@ -4,7 +4,6 @@
 //                                             regret after each evaluation and the time that suggestions took
 // quality values PROBLEM SEED                 reads a configuration a line (JSON), prints its value and the regret so
 // far
-#include "further.hpp"
 #include "problems.hpp"
 
 #include <hypertune/config/algorithms.hpp>
@@ -23,15 +22,9 @@ using namespace quality;
 
 namespace {
 
-const std::vector<Problem>& further() {
-  static const std::vector<Problem> all = further_problems();
-  return all;
-}
-
 const Problem& problem(const std::string& name) {
-  for (const auto* set : {&problems(), &further()})
-    for (const auto& p : *set)
-      if (p.name == name) return p;
+  for (const auto& p : problems())
+    if (p.name == name) return p;
   ht::fail(ht::Errc::usage, "there is no problem '{}'", name);
 }
 
@@ -70,13 +63,11 @@ json::object described(const Parameter& p) {
 
 int list() {
   json::array all;
-  for (const auto* set : {&problems(), &further()})
-    for (const auto& p : *set) {
-      json::array parameters;
-      for (const auto& parameter : p.parameters) parameters.push_back(described(parameter));
-      all.push_back(json::object{
-          {"name", p.name}, {"further", set == &further()}, {"optimum", p.optimum}, {"parameters", parameters}});
-    }
+  for (const auto& p : problems()) {
+    json::array parameters;
+    for (const auto& parameter : p.parameters) parameters.push_back(described(parameter));
+    all.push_back(json::object{{"name", p.name}, {"optimum", p.optimum}, {"parameters", parameters}});
+  }
   fmt::print("{}\n", json::serialize(all));
   return 0;
 }

@@ -106,6 +106,7 @@ struct BasicAuto {
     switch (turn()) {
       case Turn::gp: return gp_->suggest(ask);
       case Turn::tpe: return tpe_->suggest(ask);
+      case Turn::found: return started_ % 4 == 3 || gp_->polishes() ? gp_->suggest(ask) : tpe_->suggest(ask);
       case Turn::other: break;
     }
     // Nothing changes here: a new one begins when the trial has started, which is all that a replay hears of.
@@ -134,15 +135,14 @@ struct BasicAuto {
   bool cheap() const { return chosen_ && chosen_->cheap(); }
   static constexpr bool multi_objective = true;
 
-  enum class Turn : std::uint8_t { gp, tpe, other };
-  /// Whose turn the next trial is.
+  enum class Turn : std::uint8_t { gp, tpe, found, other };
+  /// Whose turn the next trial is; `found`: the first one's or TPE's, once there is a minimum.
   Turn turn() const {
     const Turn in_turn = started_ % 2 == 1 ? Turn::tpe : Turn::gp;
     if (cut_short()) return in_turn;
     if (!gp_->settled()) return Turn::gp;
     if (!gp_->converged()) return in_turn;
-    if (started_ % 2 == 0) return Turn::other;
-    return started_ % 4 == 3 || gp_->polishes() ? Turn::gp : Turn::tpe;
+    return started_ % 2 == 0 ? Turn::other : Turn::found;  // which of the two is asked only where it matters
   }
   GaussianProcess next_other() const {
     SearchGoal goal = goal_;

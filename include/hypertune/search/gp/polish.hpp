@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -28,21 +29,23 @@ struct Neighbourhood {
 
   Neighbourhood(const History& history, std::size_t epoch, const Encoding& encoding, const Record& center) {
     const auto& dimensions = encoding.dimensions();
+    std::vector<std::uint8_t> moves(encoding.features(), 0);
     for (std::size_t k = 0; k < dimensions.size(); ++k)
-      if (dimensions[k].kind == Encoding::Kind::continuous && is_active(center.point[dimensions[k].index]))
+      if (dimensions[k].kind == Encoding::Kind::continuous && is_active(center.point[dimensions[k].index])) {
         free.push_back(k);
+        moves[k] = 1;
+      }
     for (std::size_t i = epoch; i < history.ended.size(); ++i) {
       const Record& record = history.ended[i];
       if (!std::isfinite(record.standing())) continue;
       double distance = 0;
-      std::size_t at = 0;
-      for (std::size_t k = 0; k < record.features.size() && std::isfinite(distance); ++k) {
-        const bool moves = at < free.size() && free[at] == k;
-        at += moves ? 1 : 0;
+      bool differs = false;  // in what does not move
+      for (std::size_t k = 0; k < moves.size(); ++k) {
         const double away = std::fabs(record.features[k] - center.features[k]);
-        distance = moves || away == 0 ? std::max(distance, away) : std::numeric_limits<double>::infinity();
+        differs = differs || (moves[k] == 0 && away != 0);
+        distance = std::max(distance, away);
       }
-      if (std::isfinite(distance)) trials.push_back({&record, distance});
+      if (!differs) trials.push_back({&record, distance});
     }
   }
   /// Keeps that many; false if there are fewer.

@@ -97,6 +97,8 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   void take(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer,
             const std::optional<CheckpointInfo>& sealed, const std::string& error);
   void on_proof(const LinkPointer& link, const ConnectionPointer& connection, const wire::Proof& proof);
+  void lose(const ConnectionPointer& connection, std::uint64_t transfer, const CheckpointInfo& info,
+            const std::string& why);
   void take_shared(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer);
   void fetch_all();
   void fetch_next(const LinkPointer& link, const ConnectionPointer& connection);
@@ -126,7 +128,7 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   ExecutorStart start_;
   std::optional<LocalCheckpointStore> store_;
   bool started_ = false, active_ = false;
-  std::vector<Notice> early_;  // until then
+  std::vector<Notice> early_;  // from before it is active
   std::string experiment_;
   std::uint64_t epoch_ = 0, serial_ = 0;
   bool log_failed_ = false;

@@ -243,16 +243,11 @@ void SshExecutor::State::on(const LinkPointer& link, const ConnectionPointer& co
     }
     require_few(connection->arriving, m.info.trial, [](const auto& each) -> auto& { return each.second->offer(); });
     const std::uint64_t transfer = m.transfer;
-    const TrialId of = m.info.trial;
-    const int steps = m.info.steps;
+    const CheckpointInfo info = m.info;
     try {
       auto copy = std::make_shared<detail::IncomingCopy>(*store_, std::move(m));
       connection->arriving[transfer] = std::move(copy);
-    } catch (const std::exception& e) {
-      connection->channel->send(wire::Taken{transfer, e.what()});
-      emit(SaveFailed{of, steps, hypertune::detail::format("host '{}': {}", link->spec.name, e.what())});
-      return;
-    }
+    } catch (const std::exception& e) { return lose(connection, transfer, info, e.what()); }
     complete(link, connection, transfer);
   } else if constexpr (std::same_as<M, wire::Piece>) {
     const auto found = connection->arriving.find(m.transfer);
@@ -262,9 +257,7 @@ void SshExecutor::State::on(const LinkPointer& link, const ConnectionPointer& co
     } catch (const std::exception& e) {
       const CheckpointInfo info = found->second->offer().info;
       connection->arriving.erase(found);
-      connection->channel->send(wire::Taken{m.transfer, e.what()});
-      emit(SaveFailed{info.trial, info.steps, hypertune::detail::format("host '{}': {}", link->spec.name, e.what())});
-      return;
+      return lose(connection, m.transfer, info, e.what());
     }
     complete(link, connection, m.transfer);
   } else if constexpr (std::same_as<M, wire::Unavailable>) {
@@ -400,13 +393,16 @@ inline void SshExecutor::State::take(const LinkPointer& link, const ConnectionPo
     return;
   }
   if (!counts) return;
-  if (sealed) {
-    if (!offer.shared) { note_holder(connection, *sealed); }
-    emit(Checkpointed{offer.info.trial, offer.attempt, *sealed});
-  } else {
-    emit(SaveFailed{offer.info.trial, offer.info.steps, error});
-  }
+  if (!sealed) return lose(connection, offer.transfer, offer.info, error);
+  if (!offer.shared) { note_holder(connection, *sealed); }
+  emit(Checkpointed{offer.info.trial, offer.attempt, *sealed});
   connection->channel->send(wire::Taken{offer.transfer, error});
+}
+// The driver could not take a checkpoint: host and Tuner are told.
+inline void SshExecutor::State::lose(const ConnectionPointer& connection, std::uint64_t transfer,
+                                     const CheckpointInfo& info, const std::string& why) {
+  emit(SaveFailed{info.trial, info.steps, why});
+  connection->channel->send(wire::Taken{transfer, why});
 }
 
 // Whether a host has the folder that is said to be shared, the disk is asked: what may take some time.
