@@ -111,6 +111,7 @@ def main():
     for name in args.problems or []:
         if name not in names:
             sys.exit(f"there is no problem '{name}'; there are {', '.join(names)}")
+    chosen = [p for p in problems if (p["name"] in args.problems if args.problems else p["further"] == args.further)]
     kept, fresh = Store(args.store), Store(None)
 
     def peer(who, problem):
@@ -136,9 +137,7 @@ def main():
     print("| problem | searcher | " + " | ".join(f"{n} evaluations" for n in at) + " | ms per trial | against the best peer |")
     print("|---|---|" + "---:|" * (len(at) + 1) + "---|")
     with open(args.out, "w") as file, ThreadPoolExecutor(args.jobs) as pool, ProcessPoolExecutor(args.jobs) as processes:
-        for problem in problems:
-            if problem["name"] not in args.problems if args.problems else problem["further"] != args.further:
-                continue
+        for problem in chosen:
             found = {}
             for who in args.peers + ([] if args.peers_only else args.searchers):
                 runs = peer(who, problem) if who in args.peers else own(who, problem)

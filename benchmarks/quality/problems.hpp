@@ -2,6 +2,7 @@
 // for values. All are minimised; regret is what is above `optimum`.
 #pragma once
 
+#include "further.hpp"
 #include "problem.hpp"
 #include "trainings.hpp"
 
@@ -141,6 +142,10 @@ inline const std::vector<Problem>& problems() {
     list.push_back(cancer_network());
     list.push_back(cancer_trees());
     list.push_back(wine_ridge());
+    for (Problem p : further_problems()) {
+      p.further = true;
+      list.push_back(std::move(p));
+    }
     return list;
   }();
   return all;

@@ -66,7 +66,8 @@ int list() {
   for (const auto& p : problems()) {
     json::array parameters;
     for (const auto& parameter : p.parameters) parameters.push_back(described(parameter));
-    all.push_back(json::object{{"name", p.name}, {"optimum", p.optimum}, {"parameters", parameters}});
+    all.push_back(
+        json::object{{"name", p.name}, {"further", p.further}, {"optimum", p.optimum}, {"parameters", parameters}});
   }
   fmt::print("{}\n", json::serialize(all));
   return 0;

@@ -266,8 +266,7 @@ void population(const std::filesystem::path& folder, int seeds) {
   constexpr int trials = 16, epochs = 48;
   fmt::print(
       "\n| the network, {} epochs in all | validation loss: median (quartiles) | less than random search's with the "
-      "same "
-      "seed |\n|---|---:|---:|\n",
+      "same seed |\n|---|---:|---:|\n",
       trials * epochs);
   struct Method {
     const char* name;
