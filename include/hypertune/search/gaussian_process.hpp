@@ -6,7 +6,9 @@
 #include <hypertune/search/gp/convergence.hpp>
 #include <hypertune/search/gp/data.hpp>
 #include <hypertune/search/gp/encoding.hpp>
+#include <hypertune/search/gp/fit.hpp>
 #include <hypertune/search/gp/history.hpp>
+#include <hypertune/search/gp/learner.hpp>
 #include <hypertune/search/gp/levels.hpp>
 #include <hypertune/search/gp/maximise.hpp>
 #include <hypertune/search/gp/model.hpp>
@@ -72,7 +74,8 @@ using GaussianProcess = BasicGaussianProcess<void>;
 /// at the highest level that enough trials came to, times the probability that the scheduler lets it come so far.
 ///
 /// The model: Matern 5/2 with a lengthscale per dimension under a prior that scales with the dimension (Hvarfner et al.
-/// 2024), numeric inputs warped as learnt (Snoek et al. 2014), learnt noise, losses bent by the power transform of the
+/// 2024) and learnt noise, and where the data speak for it a direction across the dimensions along which losses change,
+/// a quadratic trend, numeric inputs warped as learnt (Snoek et al. 2014); losses bent by the power transform of the
 /// greatest evidence (after HEBO, Cowen-Rivers et al. 2022); log expected improvement (Ament et al. 2023). With more
 /// than `local` observations it becomes a search in a trust region (Eriksson et al., "TuRBO", 2019), modelled by the
 /// `local` most telling of them, so that a suggestion costs the same after 10,000 trials as after 300: some 10 ms in 10

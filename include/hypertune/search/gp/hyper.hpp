@@ -4,30 +4,44 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 namespace hypertune::detail::gp {
 
-/// What is learnt of the kernel, all as logarithms: a lengthscale per feature, the signal's variance, the noise's; and
-/// where inputs are warped, two numbers per feature for that (see Warped; those of categorical features mean nothing).
+/// What is learnt of the kernel: a lengthscale per feature, the signal's variance and the noise's, as logarithms; and
+/// where the data speak for it (see fit.hpp), more.
 struct Hyper {
-  std::vector<double> log;     // features, then signal, then noise
-  std::vector<double> warp{};  // log a, log b by feature, or empty
+  std::vector<double> log;            // features, then signal, then noise
+  std::vector<double> warp{};         // log a, log b of Warped by feature, or empty
+  std::vector<double> direction{};    // by feature, or empty: see BasicModel
+  std::optional<double> log_trend{};  // the variance of a quadratic trend
 
-  /// All of it in one row, and back.
+  /// All of it in one row, and back: something of the same kind as this.
   std::vector<double> flat() const {
     std::vector<double> all = log;
     all.insert(all.end(), warp.begin(), warp.end());
+    all.insert(all.end(), direction.begin(), direction.end());
+    if (log_trend) all.push_back(*log_trend);
     return all;
   }
-  static Hyper of(const std::vector<double>& all, std::size_t features) {
-    const auto end_of_log = all.begin() + static_cast<std::ptrdiff_t>(features + 2);
-    return {{all.begin(), end_of_log}, {end_of_log, all.end()}};
+  Hyper like(const std::vector<double>& all) const {
+    Hyper h = *this;
+    auto from = all.begin();
+    for (auto* part : {&h.log, &h.warp, &h.direction})
+      for (double& value : *part) value = *from++;
+    if (h.log_trend) h.log_trend = *from++;
+    return h;
   }
   std::size_t features() const { return log.size() - 2; }
   double weight(std::size_t k) const { return std::exp(-2 * log[k]); }  // 1 / lengthscale^2
   double signal() const { return std::exp(log[features()]); }
   double noise() const { return std::exp(log[features() + 1]); }
+  double trend() const { return log_trend ? std::exp(*log_trend) : 0; }
+  // Where the parts begin in flat().
+  std::size_t at_warp() const { return log.size(); }
+  std::size_t at_direction() const { return at_warp() + warp.size(); }
+  std::size_t at_trend() const { return at_direction() + direction.size(); }
 };
 
 /// The prior of the hyperparameters: lengthscales grow with the root of the number of features, which keeps the
@@ -45,6 +59,8 @@ struct HyperPrior {
   double noise_mean = -8, noise_sd = 3;
   double smallest_noise = 1e-8;
   double warp_sd = 0.25, most_warp = 1.6;
+  double direction_sd = 3, most_direction = 30;
+  double trend_mean = 0, trend_sd = 2;
 
   Hyper start(std::size_t features, double length, double noise) const {
     Hyper h{std::vector<double>(features + 2, std::log(length * root))};
@@ -56,10 +72,15 @@ struct HyperPrior {
     const std::size_t features = h.features();
     lower.assign(features, std::log(0.01));
     upper.assign(features, std::log(1000.0 * root));
-    lower.insert(lower.end(), {std::log(0.02), std::log(smallest_noise)});
-    upper.insert(upper.end(), {std::log(1000.0), std::log(2.0)});
-    lower.insert(lower.end(), h.warp.size(), -most_warp);
-    upper.insert(upper.end(), h.warp.size(), most_warp);
+    const auto add = [&](std::size_t count, double least, double most) {
+      lower.insert(lower.end(), count, least);
+      upper.insert(upper.end(), count, most);
+    };
+    add(1, std::log(0.02), std::log(1000.0));
+    add(1, std::log(smallest_noise), std::log(2.0));
+    add(h.warp.size(), -most_warp, most_warp);
+    add(h.direction.size(), -most_direction, most_direction);
+    add(h.log_trend ? 1 : 0, std::log(1e-6), std::log(1e4));
   }
   /// -log density, up to a constant, added to the gradient's components.
   double add(const Hyper& h, std::vector<double>* gradient) const {
@@ -73,7 +94,9 @@ struct HyperPrior {
     for (std::size_t k = 0; k < features; ++k) one(k, h.log[k], length_mean, length_sd);
     one(features, h.log[features], signal_mean, signal_sd);
     one(features + 1, h.log[features + 1], noise_mean, noise_sd);
-    for (std::size_t i = 0; i < h.warp.size(); ++i) one(features + 2 + i, h.warp[i], 0, warp_sd);
+    for (std::size_t i = 0; i < h.warp.size(); ++i) one(h.at_warp() + i, h.warp[i], 0, warp_sd);
+    for (std::size_t i = 0; i < h.direction.size(); ++i) one(h.at_direction() + i, h.direction[i], 0, direction_sd);
+    if (h.log_trend) one(h.at_trend(), *h.log_trend, trend_mean, trend_sd);
     return sum;
   }
 };

@@ -3,7 +3,9 @@
 
 #include <hypertune/search/gp/chain.hpp>
 #include <hypertune/search/gp/data.hpp>
+#include <hypertune/search/gp/fit.hpp>
 #include <hypertune/search/gp/history.hpp>
+#include <hypertune/search/gp/learner.hpp>
 #include <hypertune/search/gp/transform.hpp>
 
 #include <algorithm>
@@ -196,8 +198,8 @@ template <class Lazy>
 class BasicLevelLearner {
  public:
   const std::vector<Stage>& at(const History& history, const Encoding& encoding, std::size_t local) {
-    count_ = follow_fits(count_, history.arrivals.size(), &fitted_at, &afresh_at, [&](std::size_t c, bool afresh) {
-      stages_ = fit(Levels(history, encoding, c, local), afresh ? std::vector<Stage>() : stages_);
+    count_ = follow_fits(count_, history.arrivals.size(), &refit_at, [&](std::size_t c, Refit refit) {
+      stages_ = fit(Levels(history, encoding, c, local), refit == Refit::alone ? std::vector<Stage>() : stages_);
     });
     return stages_;
   }
@@ -240,12 +242,12 @@ class BasicLevelLearner {
   }
 
  private:
-  static bool fitted_at(std::size_t count) {
-    return (count < 32 && count % 4 == 0) || (count < 128 && count % 8 == 0) || (count < 512 && count % 16 == 0) ||
-           count % 64 == 0;
-  }
-  static bool afresh_at(std::size_t count) {
-    return count == 4 || count == 8 || count == 16 || count == 32 || count == 64 || count % 256 == 0;
+  static Refit refit_at(std::size_t count) {
+    if (count == 4 || count == 8 || count == 16 || count == 32 || count == 64 || (count > 0 && count % 256 == 0))
+      return Refit::alone;
+    const bool fitted = (count < 32 && count % 4 == 0) || (count < 128 && count % 8 == 0) ||
+                        (count < 512 && count % 16 == 0) || count % 64 == 0;
+    return fitted ? Refit::onward : Refit::none;
   }
 
   std::size_t count_ = 0;

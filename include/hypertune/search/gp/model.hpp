@@ -1,15 +1,14 @@
-// A Gaussian process: what it takes in, its likelihood with gradients, its posterior.
+// A Gaussian process: its likelihood with gradients, its posterior.
 #pragma once
 
-#include <hypertune/detail/lbfgs.hpp>
 #include <hypertune/detail/linear.hpp>
 #include <hypertune/search/gp/hyper.hpp>
+#include <hypertune/search/gp/inputs.hpp>
 #include <hypertune/search/gp/warp.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <optional>
 #include <span>
@@ -17,95 +16,6 @@
 #include <vector>
 
 namespace hypertune::detail::gp {
-
-template <class>
-struct BasicInputs;
-using Inputs = BasicInputs<void>;
-
-/// The inputs of a model, one column per feature, so that distances are summed over contiguous memory. A numeric
-/// feature lies in [0, 1] or thereabouts; a categorical one is a label, equal or not.
-template <class Lazy>
-struct BasicInputs {
-  std::vector<std::uint8_t> categorical;     // by feature
-  std::vector<std::vector<double>> columns;  // by feature, then point
-
-  explicit BasicInputs(std::vector<std::uint8_t> kinds = {})
-      : categorical(std::move(kinds)), columns(categorical.size()) {}
-  std::size_t features() const { return columns.size(); }
-  std::size_t size() const { return points_; }
-  void add(std::span<const double> point) {
-    for (std::size_t k = 0; k < columns.size(); ++k) columns[k].push_back(point[k]);
-    ++points_;
-  }
-
- private:
-  std::size_t points_ = 0;  // there may be no feature at all
-};
-
-/// sums[j] += weight * (x[j] - at)^2
-HYPERTUNE_HOT inline void add_squares(double weight, double at, const double* __restrict x, double* __restrict sums,
-                                      std::size_t n) {
-  for (std::size_t j = 0; j < n; ++j) {
-    const double d = x[j] - at;
-    sums[j] += weight * d * d;
-  }
-}
-HYPERTUNE_HOT inline void add_unequal(double weight, double at, const double* __restrict x, double* __restrict sums,
-                                      std::size_t n) {
-  for (std::size_t j = 0; j < n; ++j) sums[j] += x[j] == at ? 0.0 : weight;
-}
-/// The sum of factor[j] * (x[j] - at)^2, and of factor[j] where x[j] is not `at`.
-HYPERTUNE_HOT inline double sum_squares(const double* factor, double at, const double* x, std::size_t n) {
-  double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-  std::size_t j = 0;
-  for (; j + 4 <= n; j += 4) {
-    const double d0 = x[j] - at, d1 = x[j + 1] - at, d2 = x[j + 2] - at, d3 = x[j + 3] - at;
-    s0 += factor[j] * d0 * d0;
-    s1 += factor[j + 1] * d1 * d1;
-    s2 += factor[j + 2] * d2 * d2;
-    s3 += factor[j + 3] * d3 * d3;
-  }
-  for (; j < n; ++j) s0 += factor[j] * (x[j] - at) * (x[j] - at);
-  return (s0 + s1) + (s2 + s3);
-}
-HYPERTUNE_HOT inline double sum_unequal(const double* factor, double at, const double* x, std::size_t n) {
-  double sum = 0;
-  for (std::size_t j = 0; j < n; ++j) sum += x[j] == at ? 0.0 : factor[j];
-  return sum;
-}
-/// The sum of factor[j] * (at - x[j]).
-HYPERTUNE_HOT inline double sum_differences(const double* factor, double at, const double* x, std::size_t n) {
-  double s0 = 0, s1 = 0;
-  std::size_t j = 0;
-  for (; j + 2 <= n; j += 2) {
-    s0 += factor[j] * (at - x[j]);
-    s1 += factor[j + 1] * (at - x[j + 1]);
-  }
-  for (; j < n; ++j) s0 += factor[j] * (at - x[j]);
-  return s0 + s1;
-}
-
-/// The sums of factor[j] * (x[i] - x[j]) * (a[i] - a[j]), and of the same with b, over all j < i.
-HYPERTUNE_HOT inline std::pair<double, double> sum_changes(const double* factor, const double* x, const double* a,
-                                                           const double* b, std::size_t i) {
-  double by_a = 0, by_b = 0;
-  for (std::size_t j = 0; j < i; ++j) {
-    const double change = factor[j] * (x[i] - x[j]);
-    by_a += change * (a[i] - a[j]);
-    by_b += change * (b[i] - b[j]);
-  }
-  return {by_a, by_b};
-}
-
-/// From squared distances to correlations in place, and -2 dk/d(r^2) where wanted. Matern 5/2.
-HYPERTUNE_HOT inline void matern(double* squares, double* slopes, std::size_t n) {
-  for (std::size_t j = 0; j < n; ++j) {
-    const double r = std::sqrt(5 * squares[j]);
-    const double e = std::exp(-r);
-    if (slopes != nullptr) slopes[j] = 5.0 / 3 * (1 + r) * e;
-    squares[j] = (1 + r + r * r / 3) * e;
-  }
-}
 
 /// The mean of a posterior and its variance, without noise, with their gradients by feature (0 for categorical ones).
 struct Posterior {
@@ -119,6 +29,14 @@ using Model = BasicModel<void>;
 
 /// A Gaussian process with a constant mean (of prior N(0, 1), integrated by its best value), a Matern 5/2 kernel with a
 /// lengthscale per feature, and Gaussian noise, conditioned on data.
+///
+/// Where the hyperparameters have a direction v, distances grow along it, too: the kernel's r^2 is the sum of
+/// (d_k / lengthscale_k)^2 plus (v . d)^2, so that what changes along one line across the features (a ridge, a valley
+/// askew) is learnt as such. This is the factor analysis distance of Rasmussen and Williams, "Gaussian Processes for
+/// Machine Learning", 2006, section 5.1, of rank one.
+///
+/// Where they have a trend, a quadratic of the numeric features is added whose coefficients are learnt: the kernel
+/// (1 + u . u')^2 (the same book, section 4.2.2), with u from -1 to 1 in each, after the warp.
 template <class Lazy>
 class BasicModel {
  public:
@@ -132,6 +50,7 @@ class BasicModel {
     m.hyper_ = std::move(hyper);
     m.read_hyper();
     m.warp_inputs(nullptr, nullptr);
+    m.project_inputs();
     auto factor = Cholesky::of(m.covariance(nullptr));
     if (!factor) return std::nullopt;
     m.factor_ = std::move(*factor);
@@ -144,7 +63,7 @@ class BasicModel {
   const Hyper& hyper() const { return hyper_; }
 
   /// -log of the marginal likelihood of the outputs, without the constant n/2 log 2 pi, and its gradient by the
-  /// logarithms of the hyperparameters, as in Hyper::flat(). +infinity where the covariance cannot be factored.
+  /// hyperparameters, as in Hyper::flat(). +infinity where the covariance cannot be factored.
   static double loss(const Inputs& inputs, const std::vector<double>& outputs, const Hyper& hyper,
                      std::vector<double>* gradient) {
     Model m;
@@ -152,18 +71,18 @@ class BasicModel {
     m.outputs_ = outputs;
     m.hyper_ = hyper;
     m.read_hyper();
-    Inputs by_a, by_b;
-    m.warp_inputs(gradient != nullptr ? &by_a : nullptr, &by_b);
+    Terms terms;
+    m.warp_inputs(gradient != nullptr ? &terms.by_a : nullptr, &terms.by_b);
+    m.project_inputs();
     const std::size_t n = m.size();
-    Matrix slopes;
-    Matrix covariance = m.covariance(gradient == nullptr ? nullptr : &slopes);
-    auto factor = Cholesky::of(covariance);
+    terms.covariance = m.covariance(gradient != nullptr ? &terms : nullptr);
+    auto factor = Cholesky::of(terms.covariance);
     if (!factor) return std::numeric_limits<double>::infinity();
     m.factor_ = std::move(*factor);
     m.condition();
     double fit = m.mean_ * m.mean_;
     for (std::size_t i = 0; i < n; ++i) fit += (outputs[i] - m.mean_) * m.alpha_[i];
-    if (gradient != nullptr) m.loss_gradient(covariance, slopes, by_a, by_b, *gradient);
+    if (gradient != nullptr) *gradient = m.loss_gradient(terms);
     return fit / 2 + m.factor_.log_determinant() / 2;
   }
 
@@ -174,9 +93,10 @@ class BasicModel {
     const std::span<const double> point = warp(unwarped, warped, nullptr);
     std::vector<double> row(size() + 1);
     covariances(point, row.data(), nullptr);
-    row.back() = signal_ + noise_;
+    row.back() = prior_variance(point) + noise_;
     if (!factor_.append(row)) return false;
     inputs_.add(point);
+    if (directed()) projected_.push_back(projection(point));
     outputs_.push_back(output);
     condition();
     return true;
@@ -190,36 +110,34 @@ class BasicModel {
     variances.resize(count);
     std::vector<double> warped;
     for (std::size_t i = 0; i < count; ++i) {
-      covariances(warp({points.row(i), points.cols()}, warped, nullptr), k.row(i), nullptr);
+      const std::span<const double> point = warp({points.row(i), points.cols()}, warped, nullptr);
+      covariances(point, k.row(i), nullptr);
       means[i] = mean_ + dot(k.row(i), alpha_.data(), size());
+      variances[i] = prior_variance(point);
     }
     factor_.solve_lower(k);
-    for (std::size_t i = 0; i < count; ++i) variances[i] = bounded(signal_ - dot(k.row(i), k.row(i), size()));
+    for (std::size_t i = 0; i < count; ++i) variances[i] = bounded(variances[i] - dot(k.row(i), k.row(i), size()));
   }
 
   /// At one point.
   void posterior(std::span<const double> unwarped, Posterior& p, bool with_slopes) const {
     const std::size_t n = size();
-    std::vector<double> k(n), slopes(n), solved, warped, bends;
+    std::vector<double> k(n), solved, warped, bends;
+    Slopes slopes;
     const std::span<const double> point = warp(unwarped, warped, with_slopes ? &bends : nullptr);
-    covariances(point, k.data(), with_slopes ? slopes.data() : nullptr);
+    covariances(point, k.data(), with_slopes ? &slopes : nullptr);
     p.mean = mean_ + dot(k.data(), alpha_.data(), n);
     solved = k;
     factor_.solve_lower(solved);
-    p.variance = bounded(signal_ - dot(solved.data(), solved.data(), n));
+    p.variance = bounded(prior_variance(point) - dot(solved.data(), solved.data(), n));
     if (!with_slopes) return;
+    p.mean_slope = gradient(point, alpha_, slopes);
     factor_.solve_upper(solved);
-    p.mean_slope.assign(point.size(), 0);
-    p.variance_slope.assign(point.size(), 0);
-    for (std::size_t i = 0; i < n; ++i) {
-      k[i] = -slopes[i] * alpha_[i];
-      solved[i] *= 2 * slopes[i];
-    }
+    for (double& s : solved) s *= -2;
+    p.variance_slope = gradient(point, solved, slopes);
     for (std::size_t f = 0; f < point.size(); ++f) {
       if (inputs_.categorical[f] != 0) continue;
-      const double* column = inputs_.columns[f].data();
-      p.mean_slope[f] = weights_[f] * sum_differences(k.data(), point[f], column, n);
-      p.variance_slope[f] = weights_[f] * sum_differences(solved.data(), point[f], column, n);
+      if (trend_ > 0) p.variance_slope[f] += trend_ * 16 * inner(point, point) * (point[f] - 0.5);
       if (bends.empty()) continue;
       p.mean_slope[f] *= bends[f];
       p.variance_slope[f] *= bends[f];
@@ -233,12 +151,90 @@ class BasicModel {
     return means;
   }
 
+  /// The direction in which the mean changes most, on average over the observed points: of unit length, 0 for labels.
+  /// Constantine, Dow, Wang, "Active Subspace Methods in Theory and Practice", SIAM Journal on Scientific Computing
+  /// 2014; but each gradient counts by its length, not by the square of it, as some are steeper than all others
+  /// together.
+  std::vector<double> steepest() const {
+    const std::size_t n = size(), d = inputs_.features();
+    Matrix outer(d, d);
+    std::vector<double> k(n), point(d);
+    Slopes slopes;
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t f = 0; f < d; ++f) point[f] = inputs_.columns[f][i];
+      covariances(point, k.data(), &slopes);
+      const std::vector<double> g = gradient(point, alpha_, slopes);
+      const double length = std::sqrt(dot(g.data(), g.data(), d));
+      if (!(length > 0)) continue;
+      for (std::size_t f = 0; f < d; ++f) axpy(g[f] / length, g.data(), outer.row(f), d);
+    }
+    const auto eigen = symmetric_eigen(std::move(outer));
+    if (!eigen || !(eigen->values.back() > 0)) return std::vector<double>(d, 0.0);
+    const double* top = eigen->vectors.row(d - 1);
+    return {top, top + d};
+  }
+
  private:
+  // Of the covariances of a point with the observations.
+  struct Slopes {
+    std::vector<double> by_distance;  // -2 dk/d(r^2)
+    std::vector<double> by_inner;     // dk/d(1 + u . u'), where there is a trend
+  };
+  // What a gradient of the likelihood is made of; lower triangles.
+  struct Terms {
+    Matrix covariance;
+    Matrix slopes;  // -2 dk/d(r^2), as correlations, without the signal's variance
+    Matrix inners;  // 1 + u . u', where there is a trend
+    Inputs by_a, by_b;
+  };
+
   void read_hyper() {
     weights_.resize(inputs_.features());
     for (std::size_t k = 0; k < weights_.size(); ++k) weights_[k] = hyper_.weight(k);
     signal_ = hyper_.signal();
     noise_ = hyper_.noise();
+    if (!hyper_.log_trend) return;
+    double at_corner =
+        1;  // u . u' of two points on average there, so that the variance means the same in all dimensions
+    for (const auto label : inputs_.categorical) at_corner += label != 0 ? 0 : 1.0 / 3;
+    trend_ = hyper_.trend() / (at_corner * at_corner);
+  }
+  bool directed() const { return !hyper_.direction.empty(); }
+  double projection(std::span<const double> point) const {
+    double sum = 0;
+    for (std::size_t k = 0; k < point.size(); ++k)
+      if (inputs_.categorical[k] == 0) sum += hyper_.direction[k] * point[k];
+    return sum;
+  }
+  void project_inputs() {
+    if (!directed()) return;
+    projected_.assign(inputs_.size(), 0.0);
+    for (std::size_t k = 0; k < inputs_.features(); ++k)
+      if (inputs_.categorical[k] == 0)
+        axpy(hyper_.direction[k], inputs_.columns[k].data(), projected_.data(), inputs_.size());
+  }
+  // 1 + u . u', where u is from -1 to 1 in each numeric feature.
+  double inner(std::span<const double> a, std::span<const double> b) const {
+    double sum = 1;
+    for (std::size_t k = 0; k < a.size(); ++k)
+      if (inputs_.categorical[k] == 0) sum += 4 * (a[k] - 0.5) * (b[k] - 0.5);
+    return sum;
+  }
+  double prior_variance(std::span<const double> point) const {
+    if (!(trend_ > 0)) return signal_;
+    const double i = inner(point, point);
+    return signal_ + trend_ * i * i;
+  }
+  // The same of a point, or of observation `index`, with the first n observations.
+  void inners(const double* point, std::size_t index, double* sums, std::size_t n) const {
+    std::fill_n(sums, n, 1.0);
+    for (std::size_t k = 0; k < inputs_.features(); ++k) {
+      if (inputs_.categorical[k] != 0) continue;
+      const double* column = inputs_.columns[k].data();
+      const double at = 4 * ((point != nullptr ? point[k] : column[index]) - 0.5);
+      axpy(at, column, sums, n);
+      for (std::size_t j = 0; j < n; ++j) sums[j] -= at / 2;
+    }
   }
   bool warps(std::size_t feature) const { return !hyper_.warp.empty() && inputs_.categorical[feature] == 0; }
   Warped warped(double x, std::size_t feature) const {
@@ -277,14 +273,41 @@ class BasicModel {
   // Rounding leaves no variance below this.
   double bounded(double variance) const { return std::max(variance, 1e-12 * signal_); }
 
-  // k[j]: the covariance of `point` with observation j; slopes[j]: -2 dk/d(r^2).
-  void covariances(std::span<const double> point, double* k, double* slopes) const {
+  // k[j]: the covariance of `point` with observation j.
+  void covariances(std::span<const double> point, double* k, Slopes* slopes) const {
     const std::size_t n = size();
+    if (slopes != nullptr) slopes->by_distance.resize(n);
     distances(point.data(), 0, k, n);
-    matern(k, slopes, n);
+    matern(k, slopes != nullptr ? slopes->by_distance.data() : nullptr, n);
     for (std::size_t j = 0; j < n; ++j) k[j] *= signal_;
     if (slopes != nullptr)
-      for (std::size_t j = 0; j < n; ++j) slopes[j] *= signal_;
+      for (double& s : slopes->by_distance) s *= signal_;
+    if (!(trend_ > 0)) return;
+    std::vector<double> sums(n);
+    inners(point.data(), 0, sums.data(), n);
+    for (std::size_t j = 0; j < n; ++j) k[j] += trend_ * sums[j] * sums[j];
+    if (slopes == nullptr) return;
+    slopes->by_inner.resize(n);
+    for (std::size_t j = 0; j < n; ++j) slopes->by_inner[j] = 2 * trend_ * sums[j];
+  }
+  // Of the sum of factors[j] times the covariance of `point` with observation j, by feature.
+  std::vector<double> gradient(std::span<const double> point, const std::vector<double>& factors,
+                               const Slopes& slopes) const {
+    const std::size_t n = size();
+    std::vector<double> result(point.size(), 0.0), by_distance(n), by_inner;
+    for (std::size_t j = 0; j < n; ++j) by_distance[j] = -factors[j] * slopes.by_distance[j];
+    const double along = directed() ? sum_differences(by_distance.data(), projection(point), projected_.data(), n) : 0;
+    double sum_inner = 0;
+    for (std::size_t j = 0; j < slopes.by_inner.size(); ++j)
+      sum_inner += by_inner.emplace_back(factors[j] * slopes.by_inner[j]);
+    for (std::size_t f = 0; f < point.size(); ++f) {
+      if (inputs_.categorical[f] != 0) continue;
+      const double* column = inputs_.columns[f].data();
+      result[f] = weights_[f] * sum_differences(by_distance.data(), point[f], column, n);
+      if (directed()) result[f] += hyper_.direction[f] * along;
+      if (!by_inner.empty()) result[f] += 4 * (dot(by_inner.data(), column, n) - sum_inner / 2);
+    }
+    return result;
   }
   void distances(const double* point, std::size_t index, double* sums, std::size_t n) const {
     std::fill_n(sums, n, 0.0);
@@ -296,17 +319,28 @@ class BasicModel {
       else
         add_squares(weights_[k], at, column, sums, n);
     }
+    if (!directed()) return;
+    const double at = point != nullptr ? projection({point, weights_.size()}) : projected_[index];
+    add_squares(1, at, projected_.data(), sums, n);
   }
-  // The lower triangle; slopes as correlations, without the signal's variance.
-  Matrix covariance(Matrix* slopes) const {
+  // The lower triangle.
+  Matrix covariance(Terms* terms) const {
     const std::size_t n = size();
     Matrix c(n, n);
-    if (slopes != nullptr) *slopes = Matrix(n, n);
+    if (terms != nullptr) terms->slopes = Matrix(n, n);
+    if (terms != nullptr && trend_ > 0) terms->inners = Matrix(n, n);
+    std::vector<double> sums(trend_ > 0 ? n : 0);
     for (std::size_t i = 0; i < n; ++i) {
       distances(nullptr, i, c.row(i), i);
-      matern(c.row(i), slopes != nullptr ? slopes->row(i) : nullptr, i);
+      matern(c.row(i), terms != nullptr ? terms->slopes.row(i) : nullptr, i);
       for (std::size_t j = 0; j < i; ++j) c(i, j) *= signal_;
       c(i, i) = signal_ + noise_;
+      if (!(trend_ > 0)) continue;
+      inners(nullptr, i, sums.data(), i + 1);
+      for (std::size_t j = 0; j <= i; ++j) {
+        c(i, j) += trend_ * sums[j] * sums[j];
+        if (terms != nullptr) terms->inners(i, j) = sums[j];
+      }
     }
     return c;
   }
@@ -324,17 +358,18 @@ class BasicModel {
     mean_ = sum / weight;
     axpy(-mean_, ones.data(), alpha_.data(), n);
   }
-  void loss_gradient(const Matrix& covariance, const Matrix& slopes, const Inputs& by_a, const Inputs& by_b,
-                     std::vector<double>& gradient) const {
+  std::vector<double> loss_gradient(const Terms& terms) const {
     const std::size_t n = size(), d = inputs_.features();
-    gradient.assign(d + 2 + hyper_.warp.size(), 0.0);
+    const std::size_t at_warp = hyper_.at_warp(), at_direction = hyper_.at_direction();
+    std::vector<double> result(hyper_.at_trend() + (hyper_.log_trend ? 1 : 0), 0.0);
     const Matrix inverse = factor_.inverse();
-    std::vector<double> factors(n);
-    double by_signal = 0, by_noise = 0;
+    std::vector<double> factors(n), by_inner(trend_ > 0 ? n : 0);
+    double by_signal = 0, by_noise = 0, by_trend = 0;
     for (std::size_t i = 0; i < n; ++i) {
       const double* inv = inverse.row(i);
-      const double* slope = slopes.row(i);
-      const double* cov = covariance.row(i);
+      const double* slope = terms.slopes.row(i);
+      const double* cov = terms.covariance.row(i);
+      const double* inner = trend_ > 0 ? terms.inners.row(i) : nullptr;
       for (std::size_t j = 0; j < i; ++j) {
         const double w = inv[j] - alpha_[i] * alpha_[j];  // d loss / d covariance, times 2
         by_signal += w * cov[j];
@@ -343,53 +378,53 @@ class BasicModel {
       const double w = inv[i] - alpha_[i] * alpha_[i];
       by_signal += w * signal_ / 2;
       by_noise += w * noise_ / 2;
+      for (std::size_t j = 0; inner != nullptr && j <= i; ++j) {
+        const double of_pair = j == i ? w / 2 : inv[j] - alpha_[i] * alpha_[j];
+        by_inner[j] = 2 * trend_ * of_pair * inner[j];
+        const double of_trend = by_inner[j] * inner[j] / 2;
+        by_trend += of_trend;
+        if (j < i) by_signal -= of_trend;  // which is in the covariance, too
+      }
       for (std::size_t k = 0; k < d; ++k) {
         const double* column = inputs_.columns[k].data();
-        gradient[k] += inputs_.categorical[k] != 0 ? sum_unequal(factors.data(), column[i], column, i)
-                                                   : sum_squares(factors.data(), column[i], column, i);
+        if (inputs_.categorical[k] != 0) {
+          result[k] += sum_unequal(factors.data(), column[i], column, i);
+          continue;
+        }
+        result[k] += sum_squares(factors.data(), column[i], column, i);
+        if (directed())
+          result[at_direction + k] -= signal_ * sum_changes(factors.data(), projected_.data(), column, column, i).first;
         if (!warps(k)) continue;
-        const auto along = sum_changes(factors.data(), column, by_a.columns[k].data(), by_b.columns[k].data(), i);
-        gradient[d + 2 + 2 * k] -= weights_[k] * signal_ * along.first;
-        gradient[d + 3 + 2 * k] -= weights_[k] * signal_ * along.second;
+        const double *by_a = terms.by_a.columns[k].data(), *by_b = terms.by_b.columns[k].data();
+        const auto add = [&](double weight, const double* along) {
+          const auto change = sum_changes(factors.data(), along, by_a, by_b, i);
+          result[at_warp + 2 * k] -= weight * signal_ * change.first;
+          result[at_warp + 2 * k + 1] -= weight * signal_ * change.second;
+        };
+        add(weights_[k], column);
+        if (directed()) add(hyper_.direction[k], projected_.data());
+        if (inner == nullptr) continue;
+        double from_middle = 0;
+        for (std::size_t j = 0; j <= i; ++j) from_middle += by_inner[j] * (column[j] - 0.5);
+        const auto of_inner = [&](const double* by) {
+          return 4 * (by[i] * from_middle + (column[i] - 0.5) * dot(by_inner.data(), by, i + 1));
+        };
+        result[at_warp + 2 * k] += of_inner(by_a);
+        result[at_warp + 2 * k + 1] += of_inner(by_b);
       }
     }
-    for (std::size_t k = 0; k < d; ++k) gradient[k] *= weights_[k] * signal_;
-    gradient[d] = by_signal;
-    gradient[d + 1] = by_noise;
+    for (std::size_t k = 0; k < d; ++k) result[k] *= weights_[k] * signal_;
+    result[d] = by_signal;
+    result[d + 1] = by_noise;
+    if (hyper_.log_trend) result.back() = by_trend;
+    return result;
   }
 
   Inputs inputs_;
-  std::vector<double> outputs_, weights_, alpha_;
+  std::vector<double> outputs_, weights_, alpha_, projected_;
   Hyper hyper_;
   Cholesky factor_;
-  double signal_ = 1, noise_ = 0, mean_ = 0;
+  double signal_ = 1, noise_ = 0, mean_ = 0, trend_ = 0;
 };
-
-/// The most probable hyperparameters, from the best of `starts`, and -log of their probability. Inputs are warped where
-/// they are in the start.
-struct Fit {
-  Hyper hyper;
-  double loss = std::numeric_limits<double>::infinity();
-};
-template <class = void>
-Fit fit_hyper(const Inputs& inputs, const std::vector<double>& outputs, const std::vector<Hyper>& starts,
-              int evaluations) {
-  const HyperPrior prior(inputs.features());
-  std::vector<double> lower, upper;
-  Fit best;
-  for (const Hyper& start : starts) {
-    prior.bounds(start, lower, upper);
-    std::vector<double> x = start.flat();
-    const auto loss = [&](const std::vector<double>& all, std::vector<double>& gradient) {
-      const Hyper at = Hyper::of(all, inputs.features());
-      const double value = Model::loss(inputs, outputs, at, &gradient);
-      return std::isfinite(value) ? value + prior.add(at, &gradient) : value;
-    };
-    const double value = minimise(loss, x, lower, upper,
-                                  {.evaluations = evaluations, .tolerance = 1e-3, .progress = 1e-5, .first_step = 1});
-    if (best.hyper.log.empty() || value < best.loss) best = {Hyper::of(x, inputs.features()), value};
-  }
-  return best;
-}
 
 }  // namespace hypertune::detail::gp

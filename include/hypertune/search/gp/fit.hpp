@@ -1,0 +1,122 @@
+// The hyperparameters that fit data, and whether the data speak for more of them.
+#pragma once
+
+#include <hypertune/detail/lbfgs.hpp>
+#include <hypertune/search/gp/hyper.hpp>
+#include <hypertune/search/gp/inputs.hpp>
+#include <hypertune/search/gp/model.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace hypertune::detail::gp {
+
+/// The most probable hyperparameters, from the best of `starts`, and -log of their probability. They are of the same
+/// kind as the start (warped, with a direction, with a trend).
+struct Fit {
+  Hyper hyper;
+  double loss = std::numeric_limits<double>::infinity();
+};
+template <class = void>
+Fit fit_hyper(const Inputs& inputs, const std::vector<double>& outputs, const std::vector<Hyper>& starts,
+              int evaluations) {
+  const HyperPrior prior(inputs.features());
+  std::vector<double> lower, upper;
+  Fit best;
+  for (const Hyper& start : starts) {
+    prior.bounds(start, lower, upper);
+    std::vector<double> x = start.flat();
+    const auto loss = [&](const std::vector<double>& all, std::vector<double>& gradient) {
+      const Hyper at = start.like(all);
+      const double value = Model::loss(inputs, outputs, at, &gradient);
+      return std::isfinite(value) ? value + prior.add(at, &gradient) : value;
+    };
+    const double value = minimise(loss, x, lower, upper,
+                                  {.evaluations = evaluations, .tolerance = 1e-3, .progress = 1e-5, .first_step = 1});
+    if (best.hyper.log.empty() || value < best.loss) best = {start.like(x), value};
+  }
+  return best;
+}
+
+/// What further hyperparameters have to gain, in nats. Of a direction and a trend half the logarithm of the
+/// observations each, as chance alone gains with them (Schwarz, "Estimating the Dimension of a Model", Annals of
+/// Statistics 1978), of a trend three more, as it is asked for often and with few data. Warped inputs have two more
+/// numbers per feature, but a narrow prior; where a function changes as fast everywhere they lead away from what is
+/// periodic: half a nat per feature.
+template <class = void>
+double charge(const Hyper& hyper, const Inputs& inputs) {
+  const double each = std::log(static_cast<double>(inputs.size())) / 2;
+  const auto numeric = std::count(inputs.categorical.begin(), inputs.categorical.end(), 0);
+  return (hyper.direction.empty() ? 0 : each * static_cast<double>(numeric)) + (hyper.log_trend ? each + 3 : 0) +
+         (hyper.warp.empty() ? 0 : 0.5 * static_cast<double>(inputs.features()));
+}
+
+/// A model with more hyperparameters, and the nats that it gains beyond what they are charged; 0 or less: not worth it.
+struct Richer {
+  Hyper hyper;
+  double gain = 0;
+
+  Richer() = default;
+  Richer(Fit with, const Fit& without, const Inputs& inputs)
+      : hyper(std::move(with.hyper)),
+        gain(without.loss + charge(without.hyper, inputs) - with.loss - charge(hyper, inputs)) {}
+};
+
+/// With a direction. The first guess is the one in which a model without it is steepest; the next one that of the model
+/// that came of it, as the first may end where one component has the wrong sign and a short lengthscale makes up for
+/// it.
+template <class = void>
+Richer with_direction(const Inputs& inputs, const std::vector<double>& values, const Hyper& hyper) {
+  const std::size_t features = inputs.features(), n = inputs.size();
+  if (std::count(inputs.categorical.begin(), inputs.categorical.end(), 0) < 2 || n < 2 * features) return {};
+  const int evaluations = n < 50 ? 30 : n < 192 ? 20 : 10;  // each costs n^3
+  const Fit plain = fit_hyper(inputs, values, {hyper}, evaluations);
+  Fit directed;
+  std::optional<Model> model = Model::of(inputs, values, plain.hyper);
+  for (int round = 0; model && round < 3; ++round) {
+    Hyper start = plain.hyper;
+    start.direction = model->steepest();
+    double square = 0;  // of how fast it changes along the direction so far
+    for (std::size_t k = 0; k < features; ++k) {
+      square += start.direction[k] * start.direction[k] * start.weight(k);
+      start.log[k] += 0.7;  // leaves something to the direction
+    }
+    for (double& v : start.direction) v *= std::sqrt(square);
+    Fit found = fit_hyper(inputs, values, {start}, evaluations + evaluations / 2);
+    if (!(found.loss < directed.loss - 1)) break;
+    directed = std::move(found);
+    model = Model::of(inputs, values, directed.hyper);
+  }
+  return {std::move(directed), plain, inputs};
+}
+
+/// With a quadratic trend.
+template <class = void>
+Richer with_trend(const Inputs& inputs, const std::vector<double>& values, const Hyper& hyper) {
+  const std::size_t features = inputs.features(), n = inputs.size();
+  const bool numeric = std::count(inputs.categorical.begin(), inputs.categorical.end(), 0) > 0;
+  if (!numeric || n < features + 3) return {};
+  const int evaluations = n < 50 ? 20 : n < 192 ? 15 : 10;
+  const Fit plain = fit_hyper(inputs, values, {hyper}, evaluations);
+  Hyper start = plain.hyper;
+  start.log_trend = 0;
+  start.log[features] = std::max(std::log(0.1), start.log[features] - 1);
+  return {fit_hyper(inputs, values, {start}, evaluations + evaluations / 2), plain, inputs};
+}
+
+/// With warped inputs.
+template <class = void>
+Richer with_warp(const Inputs& inputs, const std::vector<double>& values, const Hyper& hyper) {
+  const bool many = inputs.size() >= 128;
+  const Fit plain = fit_hyper(inputs, values, {hyper}, many ? 1 : 4);
+  Hyper start = hyper;
+  start.warp.assign(2 * inputs.features(), 0.0);
+  return {fit_hyper(inputs, values, {start}, many ? 8 : 20), plain, inputs};
+}
+
+}  // namespace hypertune::detail::gp

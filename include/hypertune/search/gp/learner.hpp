@@ -1,0 +1,160 @@
+// What is learnt of a searcher's results, at fixed numbers of trials.
+#pragma once
+
+#include <hypertune/search/gp/data.hpp>
+#include <hypertune/search/gp/fit.hpp>
+#include <hypertune/search/gp/hyper.hpp>
+#include <hypertune/search/gp/model.hpp>
+#include <hypertune/search/gp/transform.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace hypertune::detail::gp {
+
+/// What was learnt of one output (the objective or a constraint) at one number of trials.
+struct Learnt {
+  std::size_t count = 0;
+  Bend bend = Bend::linear;
+  Hyper hyper;
+};
+
+/// How a fit is made at some number of items: not at all; from the one before; from scratch, though what was learnt
+/// before may be kept; from scratch, whatever was learnt before.
+enum class Refit : std::uint8_t { none, onward, afresh, alone };
+
+/// Calls `fit(count, refit)` for each number of items at which one is to be made, on the way from `known` items to
+/// `count`. Returns the last such number up to `count`, whatever was known: who is told everything at once begins where
+/// one is made alone, and arrives at the same.
+template <class RefitAt, class Fit>
+std::size_t follow_fits(std::size_t known, std::size_t count, const RefitAt& refit_at, const Fit& fit) {
+  while (count > 1 && refit_at(count) == Refit::none) --count;
+  if (known == count) return count;
+  std::size_t begin = count;
+  while (begin > 1 && refit_at(begin) != Refit::alone && begin != known) --begin;
+  for (std::size_t c = begin == known ? begin + 1 : begin; c <= count; ++c)
+    if (const Refit refit = refit_at(c); refit != Refit::none) fit(c, refit);
+  return count;
+}
+
+template <class>
+class BasicLearner;
+using Learner = BasicLearner<void>;
+
+/// Hyperparameters of one output, whatever was computed before: fits are made at fixed numbers of trials only, each
+/// from the one before, and now and then from scratch, so that a searcher that is told everything at once arrives at
+/// the same ones.
+template <class Lazy>
+class BasicLearner {
+ public:
+  void clear() { learnt_.clear(); }
+
+  /// Output 0 is the objective, 1 the first constraint.
+  const Learnt& at(const Source& source, std::size_t output, std::size_t count) {
+    if (learnt_.size() <= output) learnt_.resize(output + 1);
+    Learnt& known = learnt_[output];
+    follow_fits(known.count, count, &refit_at, [&](std::size_t c, Refit refit) {
+      known = output > 0 ? of_constraint(source, output - 1, c, refit, known) : of_objective(source, c, refit, known);
+    });
+    return known;
+  }
+
+  static std::vector<Hyper> starts(std::size_t features, std::size_t count) {
+    const HyperPrior prior(features);
+    std::vector<Hyper> result = {prior.start(features, 0.3, 1e-4)};
+    if (count < 50) result.push_back(prior.start(features, 1.0, 1e-2));  // few data may be explained in two ways
+    return result;
+  }
+
+ private:
+  // At all numbers of trials first, ever fewer later.
+  static Refit refit_at(std::size_t count) {
+    if (count <= 12 || (count > 128 && count % 128 == 0)) return Refit::alone;
+    if (count == 16 || count == 24 || count == 40 || count == 64 || count == 128) return Refit::afresh;
+    const bool fitted =
+        count < 24 || (count < 64 && count % 2 == 0) || (count < 192 && count % 4 == 0) || count % 16 == 0;
+    return fitted ? Refit::onward : Refit::none;
+  }
+  static bool goes_on(const Hyper& before, std::size_t features) { return before.log.size() == features + 2; }
+
+  static Learnt of_constraint(const Source& source, std::size_t constraint, std::size_t count, Refit refit,
+                              const Learnt& before) {
+    const auto [inputs, values] = source.constraint(source.data(count, nullptr), constraint);
+    const std::size_t features = source.encoding.features();
+    Learnt result{.count = count, .bend = Bend::linear, .hyper = starts(features, count).front()};
+    if (values.empty()) return result;
+    const bool onward = refit == Refit::onward && goes_on(before.hyper, features);
+    result.hyper = onward ? fit_hyper(inputs, values, {before.hyper}, few(count)).hyper
+                          : fit_hyper(inputs, values, starts(features, count), 30).hyper;
+    return result;
+  }
+
+  static Learnt of_objective(const Source& source, std::size_t count, Refit refit, const Learnt& before) {
+    const Data all = source.data(count, nullptr);
+    const std::size_t features = all.inputs.features();
+    const bool known = goes_on(before.hyper, features);
+    Learnt result{.count = count, .bend = before.bend, .hyper = {}};
+    if (refit == Refit::onward && known) {
+      const auto values = transform(all.losses, result.bend).values;
+      result.hyper = fit_hyper(all.inputs, values, {before.hyper}, few(count)).hyper;
+      if (count % (count < 64 ? 4 : 16) != 0) return result;
+      if (result.hyper.direction.empty()) take(with_direction(all.inputs, values, result.hyper), result.hyper);
+      if (!result.hyper.log_trend) take(with_trend(all.inputs, values, result.hyper), result.hyper);
+      return result;
+    }
+    // The bend of the greatest evidence. With many data a short look is enough to tell them apart.
+    double best = std::numeric_limits<double>::infinity();
+    for (const Bend bend : all_bends) {
+      const auto bent = transform(all.losses, bend);
+      const auto fitted = fit_hyper(all.inputs, bent.values, starts(features, count), count < 50 ? 30 : 8);
+      const double loss = fitted.loss - bent.log_jacobian;
+      if (!result.hyper.log.empty() && !(loss < best)) continue;
+      best = loss;
+      result.bend = bend;
+      result.hyper = fitted.hyper;
+    }
+    auto values = transform(all.losses, result.bend).values;
+    if (count >= 50) result.hyper = fit_hyper(all.inputs, values, {result.hyper}, 12).hyper;
+    take(with_direction(all.inputs, values, result.hyper), result.hyper);
+    if (refit == Refit::afresh && known && !before.hyper.direction.empty()) {
+      keep_direction(all, before, result);
+      values = transform(all.losses, result.bend).values;
+    }
+    if (!result.hyper.log_trend && take(with_trend(all.inputs, values, result.hyper), result.hyper))
+      result.hyper = fit_hyper(all.inputs, values, {result.hyper}, 20).hyper;  // or a warp would gain by that
+    if (result.hyper.warp.empty()) take(with_warp(all.inputs, values, result.hyper), result.hyper);
+    return result;
+  }
+
+  static bool take(Richer richer, Hyper& hyper) {
+    if (richer.gain > 0) hyper = std::move(richer.hyper);
+    return richer.gain > 0;
+  }
+
+  // From scratch, a direction that was known is not always found again.
+  static void keep_direction(const Data& all, const Learnt& before, Learnt& result) {
+    const auto loss = [&](const Hyper& hyper, const Transformed& bent) {
+      return Model::loss(all.inputs, bent.values, hyper, nullptr) + HyperPrior(hyper.features()).add(hyper, nullptr) +
+             charge(hyper, all.inputs) - bent.log_jacobian;
+    };
+    double best = loss(result.hyper, transform(all.losses, result.bend));
+    for (const Bend bend : {before.bend, result.bend}) {
+      const auto bent = transform(all.losses, bend);
+      Hyper kept = fit_hyper(all.inputs, bent.values, {before.hyper}, all.losses.size() < 50 ? 30 : 20).hyper;
+      const double with = loss(kept, bent);
+      if (!(with < best)) continue;
+      best = with;
+      result.bend = bend;
+      result.hyper = std::move(kept);
+    }
+  }
+
+  static int few(std::size_t count) { return count < 200 ? 12 : 8; }
+
+  std::vector<Learnt> learnt_;  // by output, the last
+};
+
+}  // namespace hypertune::detail::gp
