@@ -222,13 +222,13 @@ TEST_CASE("Auto looks elsewhere once its model has found a minimum, and not wher
 TEST_CASE("Auto leaves a second-best basin more often than its model alone") {
   const SearchSpace space = hypertune_test::unit_cube(2);
   int with_restarts = 0, alone = 0;
-  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+  for (std::uint64_t seed = 0; seed < 24; ++seed) {
     with_restarts += hypertune_test::minimise(Auto{}, space, two_wells, 80, seed).best() < 0.1;
     alone += hypertune_test::minimise(GaussianProcess{}, space, two_wells, 80, seed).best() < 0.1;
   }
-  CAPTURE(with_restarts, alone);  // 5 and 2; 17 and 9 of 24 seeds
-  CHECK(with_restarts >= 4);
-  CHECK(with_restarts >= alone + 2);
+  CAPTURE(with_restarts, alone);  // 17 and 12
+  CHECK(with_restarts >= 14);
+  CHECK(with_restarts >= alone + 3);
 }
 
 TEST_CASE("Auto that is told of a run goes on as the one that made it, searches for other minima included") {

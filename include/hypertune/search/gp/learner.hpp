@@ -107,9 +107,11 @@ class BasicLearner {
     }
     // The bend of the greatest evidence. With many data a short look is enough to tell them apart.
     double best = std::numeric_limits<double>::infinity();
+    Hyper straight;
     for (const Bend bend : all_bends) {
       const auto bent = transform(all.losses, bend);
       const auto fitted = fit_hyper(all.inputs, bent.values, starts(features, count), count < 50 ? 30 : 8);
+      if (bend == Bend::linear) straight = fitted.hyper;
       const double loss = fitted.loss - bent.log_jacobian;
       if (!result.hyper.log.empty() && !(loss < best)) continue;
       best = loss;
@@ -125,7 +127,9 @@ class BasicLearner {
     }
     if (!result.hyper.log_trend && take(with_trend(all.inputs, values, result.hyper), result.hyper))
       result.hyper = fit_hyper(all.inputs, values, {result.hyper}, 20).hyper;  // or a warp would gain by that
-    if (result.hyper.warp.empty()) take(with_warp(all.inputs, values, result.hyper), result.hyper);
+    if (result.bend != Bend::linear) straighten(all, std::move(straight), result);
+    if (result.hyper.warp.empty())
+      take(with_warp(all.inputs, transform(all.losses, result.bend).values, result.hyper), result.hyper);
     return result;
   }
 
@@ -134,22 +138,34 @@ class BasicLearner {
     return richer.gain > 0;
   }
 
+  // What models of losses that are bent in different ways are compared by: less is better.
+  static double evidence(const Data& all, const Transformed& bent, const Hyper& hyper) {
+    return Model::loss(all.inputs, bent.values, hyper, nullptr) + HyperPrior(hyper.features()).add(hyper, nullptr) +
+           charge(hyper, all.inputs) - bent.log_jacobian;
+  }
+
   // From scratch, a direction that was known is not always found again.
   static void keep_direction(const Data& all, const Learnt& before, Learnt& result) {
-    const auto loss = [&](const Hyper& hyper, const Transformed& bent) {
-      return Model::loss(all.inputs, bent.values, hyper, nullptr) + HyperPrior(hyper.features()).add(hyper, nullptr) +
-             charge(hyper, all.inputs) - bent.log_jacobian;
-    };
-    double best = loss(result.hyper, transform(all.losses, result.bend));
+    double best = evidence(all, transform(all.losses, result.bend), result.hyper);
     for (const Bend bend : {before.bend, result.bend}) {
       const auto bent = transform(all.losses, bend);
       Hyper kept = fit_hyper(all.inputs, bent.values, {before.hyper}, all.losses.size() < 50 ? 30 : 20).hyper;
-      const double with = loss(kept, bent);
+      const double with = evidence(all, bent, kept);
       if (!(with < best)) continue;
       best = with;
       result.bend = bend;
       result.hyper = std::move(kept);
     }
+  }
+
+  // What is a quadratic is one of the losses as they are, which without a trend may be the less likely ones.
+  static void straighten(const Data& all, Hyper straight, Learnt& result) {
+    const auto bent = transform(all.losses, Bend::linear);
+    if (!take(with_trend(all.inputs, bent.values, straight), straight)) return;
+    const auto other = transform(all.losses, result.bend);
+    if (!(evidence(all, bent, straight) < evidence(all, other, result.hyper))) return;
+    result.bend = Bend::linear;
+    result.hyper = std::move(straight);
   }
 
   static int few(std::size_t count) { return count < 200 ? 12 : 8; }

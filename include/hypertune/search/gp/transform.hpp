@@ -52,17 +52,22 @@ Transformed transform(const std::vector<double>& losses, Bend bend) {
     }
     unit = quantile(q) - least;
   }
-  const double cap = least + std::min(range, bend == Bend::linear ? 30 * unit : 1e12 * unit);  // outliers say "bad"
+  const double cap = least + std::min(range, 1e12 * unit);
+  // Outliers say "bad", and no more. Their density is that of a logarithm, or which bend is the likelier would depend
+  // on what losses are measured in.
+  constexpr double far = 30;
   double mean = 0;
   std::vector<double> log_slopes;
   for (std::size_t i = 0; i < n; ++i) {
-    const bool capped = !(losses[i] < cap);
     const double y = std::isfinite(losses[i]) ? std::clamp(losses[i], least, cap) : losses[i] < 0 ? least : cap;
     const double z = (y - least) / unit;
     double& t = result.values[i];
     double log_slope = -std::log(unit);
     switch (bend) {
-      case Bend::linear: t = z; break;
+      case Bend::linear:
+        t = std::min(z, far);
+        if (z > far) log_slope -= std::log(z / far);
+        break;
       case Bend::root:
         t = std::sqrt(1 + z);
         log_slope -= std::log(2 * t);
@@ -73,7 +78,7 @@ Transformed transform(const std::vector<double>& losses, Bend bend) {
         log_slope -= t;
         break;
     }
-    if (!capped || bend != Bend::linear) result.log_jacobian += log_slope;
+    result.log_jacobian += log_slope;
     mean += t / static_cast<double>(n);
   }
   double variance = 0;
