@@ -74,8 +74,9 @@ using GaussianProcess = BasicGaussianProcess<void>;
 /// at the highest level that enough trials came to, times the probability that the scheduler lets it come so far.
 ///
 /// The model: Matern 5/2 with a lengthscale per dimension under a prior that scales with the dimension (Hvarfner et al.
-/// 2024) and learnt noise, and where the data speak for it a direction across the dimensions along which losses change,
-/// a quadratic trend, numeric inputs warped as learnt (Snoek et al. 2014); losses bent by the power transform of the
+/// 2024) and learnt noise; unless a scheduler cuts trials short, with a direction across the dimensions along which
+/// losses change, a quadratic trend and warped inputs (Snoek et al. 2014), each where the data speak for it
+/// (gp/fit.hpp); losses bent by the power transform of the
 /// greatest evidence (after HEBO, Cowen-Rivers et al. 2022); log expected improvement (Ament et al. 2023). With more
 /// than `local` observations it becomes a search in a trust region (Eriksson et al., "TuRBO", 2019), modelled by the
 /// `local` most telling of them, so that a suggestion costs the same after 10,000 trials as after 300: some 10 ms in 10
@@ -427,9 +428,10 @@ struct BasicGaussianProcess {
     if (count <= static_cast<std::size_t>(local) || state_.goal.objectives > 1 || !state_.center) return box;
     const Candidate center = state_.encoding.at(state_.history.ended[*state_.center].point);
     double mean = 0;
-    for (std::size_t k = 0; k < dimensions.size(); ++k) mean += hyper.log[k] / static_cast<double>(dimensions.size());
+    for (std::size_t k = 0; k < dimensions.size(); ++k)
+      mean += hyper.log_length(k) / static_cast<double>(dimensions.size());
     for (std::size_t k = 0; k < dimensions.size(); ++k) {
-      const double half = state_.region.length / 2 * std::clamp(std::exp(hyper.log[k] - mean), 0.1, 10.0);
+      const double half = state_.region.length / 2 * std::clamp(std::exp(hyper.log_length(k) - mean), 0.1, 10.0);
       const double at = center.unit[dimensions[k].index];
       box.lower[k] = std::clamp(at - half, 0.0, 1.0);
       box.upper[k] = std::clamp(at + half, 0.0, 1.0);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <hypertune/search/gp/encoding.hpp>
-#include <hypertune/search/gp/model.hpp>
 #include <hypertune/search/searcher.hpp>
 
 #include <algorithm>

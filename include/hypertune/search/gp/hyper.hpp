@@ -10,7 +10,7 @@
 namespace hypertune::detail::gp {
 
 /// What is learnt of the kernel: a lengthscale per feature, the signal's variance and the noise's, as logarithms; and
-/// where the data speak for it (see fit.hpp), more.
+/// where the data speak for it (see fit.hpp), more. What stands in `warp` and `direction` for labels means nothing.
 struct Hyper {
   std::vector<double> log;            // features, then signal, then noise
   std::vector<double> warp{};         // log a, log b of Warped by feature, or empty
@@ -34,6 +34,10 @@ struct Hyper {
     return h;
   }
   std::size_t features() const { return log.size() - 2; }
+  /// The logarithm of the distance in one feature over which the function changes, its share of a direction included.
+  double log_length(std::size_t k) const {
+    return direction.empty() ? log[k] : -std::log(weight(k) + direction[k] * direction[k]) / 2;
+  }
   double weight(std::size_t k) const { return std::exp(-2 * log[k]); }  // 1 / lengthscale^2
   double signal() const { return std::exp(log[features()]); }
   double noise() const { return std::exp(log[features() + 1]); }
@@ -59,8 +63,8 @@ struct HyperPrior {
   double noise_mean = -8, noise_sd = 3;
   double smallest_noise = 1e-8;
   double warp_sd = 0.25, most_warp = 1.6;
-  double direction_sd = 3, most_direction = 30;
-  double trend_mean = 0, trend_sd = 2;
+  double direction_sd = 3, most_direction = 30;  // of 1 / lengthscale: down to a third of a dimension, as a rule
+  double trend_mean = 0, trend_sd = 2;           // around that of the outputs
 
   Hyper start(std::size_t features, double length, double noise) const {
     Hyper h{std::vector<double>(features + 2, std::log(length * root))};

@@ -27,8 +27,8 @@ struct Learnt {
 enum class Refit : std::uint8_t { none, onward, afresh, alone };
 
 /// Calls `fit(count, refit)` for each number of items at which one is to be made, on the way from `known` items to
-/// `count`. Returns the last such number up to `count`, whatever was known: who is told everything at once begins where
-/// one is made alone, and arrives at the same.
+/// `count`, which are no fewer. Returns the last such number up to `count`, whatever was known: who is told everything
+/// at once begins where one is made alone, and arrives at the same.
 template <class RefitAt, class Fit>
 std::size_t follow_fits(std::size_t known, std::size_t count, const RefitAt& refit_at, const Fit& fit) {
   while (count > 1 && refit_at(count) == Refit::none) --count;
@@ -56,8 +56,11 @@ class BasicLearner {
   const Learnt& at(const Source& source, std::size_t output, std::size_t count) {
     if (learnt_.size() <= output) learnt_.resize(output + 1);
     Learnt& known = learnt_[output];
-    follow_fits(known.count, count, &refit_at, [&](std::size_t c, Refit refit) {
-      known = output > 0 ? of_constraint(source, output - 1, c, refit, known) : of_objective(source, c, refit, known);
+    const auto refit = [&](std::size_t c) {
+      return output > 0 && refit_at(c) == Refit::afresh ? Refit::alone : refit_at(c);
+    };
+    follow_fits(known.count, count, refit, [&](std::size_t c, Refit kind) {
+      known = output > 0 ? of_constraint(source, output - 1, c, kind, known) : of_objective(source, c, kind, known);
     });
     return known;
   }
@@ -100,7 +103,7 @@ class BasicLearner {
     if (refit == Refit::onward && known) {
       const auto values = transform(all.losses, result.bend).values;
       result.hyper = fit_hyper(all.inputs, values, {before.hyper}, few(count)).hyper;
-      if (count % (count < 64 ? 4 : 16) != 0) return result;
+      if (count % (count < 64 ? 4 : count <= 192 ? 16 : 64) != 0) return result;
       if (result.hyper.direction.empty()) take(with_direction(all.inputs, values, result.hyper), result.hyper);
       if (!result.hyper.log_trend) take(with_trend(all.inputs, values, result.hyper), result.hyper);
       return result;
@@ -118,18 +121,14 @@ class BasicLearner {
       result.bend = bend;
       result.hyper = fitted.hyper;
     }
-    auto values = transform(all.losses, result.bend).values;
+    const auto values = transform(all.losses, result.bend).values;
     if (count >= 50) result.hyper = fit_hyper(all.inputs, values, {result.hyper}, 12).hyper;
     take(with_direction(all.inputs, values, result.hyper), result.hyper);
-    if (refit == Refit::afresh && known && !before.hyper.direction.empty()) {
-      keep_direction(all, before, result);
-      values = transform(all.losses, result.bend).values;
-    }
-    if (!result.hyper.log_trend && take(with_trend(all.inputs, values, result.hyper), result.hyper))
-      result.hyper = fit_hyper(all.inputs, values, {result.hyper}, 20).hyper;  // or a warp would gain by that
+    if (take(with_trend(all.inputs, values, result.hyper), result.hyper))  // more steps, or a warp would gain by those
+      result.hyper = fit_hyper(all.inputs, values, {result.hyper}, 20).hyper;
     if (result.bend != Bend::linear) straighten(all, std::move(straight), result);
-    if (result.hyper.warp.empty())
-      take(with_warp(all.inputs, transform(all.losses, result.bend).values, result.hyper), result.hyper);
+    take(with_warp(all.inputs, transform(all.losses, result.bend).values, result.hyper), result.hyper);
+    if (refit == Refit::afresh && known && !before.hyper.direction.empty()) keep_direction(all, before, result);
     return result;
   }
 
@@ -147,7 +146,9 @@ class BasicLearner {
   // From scratch, a direction that was known is not always found again.
   static void keep_direction(const Data& all, const Learnt& before, Learnt& result) {
     double best = evidence(all, transform(all.losses, result.bend), result.hyper);
-    for (const Bend bend : {before.bend, result.bend}) {
+    std::vector<Bend> bends = {before.bend};
+    if (result.bend != before.bend) bends.push_back(result.bend);
+    for (const Bend bend : bends) {
       const auto bent = transform(all.losses, bend);
       Hyper kept = fit_hyper(all.inputs, bent.values, {before.hyper}, all.losses.size() < 50 ? 30 : 20).hyper;
       const double with = evidence(all, bent, kept);
@@ -158,7 +159,7 @@ class BasicLearner {
     }
   }
 
-  // What is a quadratic is one of the losses as they are, which without a trend may be the less likely ones.
+  // What is a quadratic is one only of losses that are not bent, and without a trend a bend may look the likelier.
   static void straighten(const Data& all, Hyper straight, Learnt& result) {
     const auto bent = transform(all.losses, Bend::linear);
     if (!take(with_trend(all.inputs, bent.values, straight), straight)) return;

@@ -243,8 +243,7 @@ class BasicLevelLearner {
 
  private:
   static Refit refit_at(std::size_t count) {
-    if (count == 4 || count == 8 || count == 16 || count == 32 || count == 64 || (count > 0 && count % 256 == 0))
-      return Refit::alone;
+    if (count == 4 || count == 8 || count == 16 || count == 32 || count == 64 || count % 256 == 0) return Refit::alone;
     const bool fitted = (count < 32 && count % 4 == 0) || (count < 128 && count % 8 == 0) ||
                         (count < 512 && count % 16 == 0) || count % 64 == 0;
     return fitted ? Refit::onward : Refit::none;

@@ -116,7 +116,8 @@ class BasicModel {
       variances[i] = prior_variance(point);
     }
     factor_.solve_lower(k);
-    for (std::size_t i = 0; i < count; ++i) variances[i] = bounded(variances[i] - dot(k.row(i), k.row(i), size()));
+    for (std::size_t i = 0; i < count; ++i)
+      variances[i] = bounded(variances[i] - dot(k.row(i), k.row(i), size()), variances[i]);
   }
 
   /// At one point.
@@ -129,7 +130,8 @@ class BasicModel {
     p.mean = mean_ + dot(k.data(), alpha_.data(), n);
     solved = k;
     factor_.solve_lower(solved);
-    p.variance = bounded(prior_variance(point) - dot(solved.data(), solved.data(), n));
+    const double prior = prior_variance(point);
+    p.variance = bounded(prior - dot(solved.data(), solved.data(), n), prior);
     if (!with_slopes) return;
     p.mean_slope = gradient(point, alpha_, slopes);
     factor_.solve_upper(solved);
@@ -151,10 +153,10 @@ class BasicModel {
     return means;
   }
 
-  /// The direction in which the mean changes most, on average over the observed points: of unit length, 0 for labels.
-  /// Constantine, Dow, Wang, "Active Subspace Methods in Theory and Practice", SIAM Journal on Scientific Computing
-  /// 2014; but each gradient counts by its length, not by the square of it, as some are steeper than all others
-  /// together.
+  /// The direction in which the mean changes most, on average over the observed points: of unit length, and 0 for
+  /// labels but for rounding. Constantine, Dow, Wang, "Active Subspace Methods in Theory and Practice", SIAM Journal on
+  /// Scientific Computing 2014; but each gradient counts by its length, not by the square of it, as some are steeper
+  /// than all others together.
   std::vector<double> steepest() const {
     const std::size_t n = size(), d = inputs_.features();
     Matrix outer(d, d);
@@ -194,10 +196,9 @@ class BasicModel {
     signal_ = hyper_.signal();
     noise_ = hyper_.noise();
     if (!hyper_.log_trend) return;
-    double at_corner =
-        1;  // u . u' of two points on average there, so that the variance means the same in all dimensions
-    for (const auto label : inputs_.categorical) at_corner += label != 0 ? 0 : 1.0 / 3;
-    trend_ = hyper_.trend() / (at_corner * at_corner);
+    double average = 1;  // of 1 + u . u over the cube, so that the variance means the same in all dimensions
+    for (const auto label : inputs_.categorical) average += label != 0 ? 0 : 1.0 / 3;
+    trend_ = hyper_.trend() / (average * average);
   }
   bool directed() const { return !hyper_.direction.empty(); }
   double projection(std::span<const double> point) const {
@@ -225,7 +226,7 @@ class BasicModel {
     const double i = inner(point, point);
     return signal_ + trend_ * i * i;
   }
-  // The same of a point, or of observation `index`, with the first n observations.
+  // sums[j]: inner() of a point, or of observation `index`, with observation j of the first n.
   void inners(const double* point, std::size_t index, double* sums, std::size_t n) const {
     std::fill_n(sums, n, 1.0);
     for (std::size_t k = 0; k < inputs_.features(); ++k) {
@@ -270,8 +271,8 @@ class BasicModel {
     }
     return result;
   }
-  // Rounding leaves no variance below this.
-  double bounded(double variance) const { return std::max(variance, 1e-12 * signal_); }
+  // What is left of a prior variance: rounding leaves nothing below this.
+  static double bounded(double variance, double prior) { return std::max(variance, 1e-12 * prior); }
 
   // k[j]: the covariance of `point` with observation j.
   void covariances(std::span<const double> point, double* k, Slopes* slopes) const {
@@ -363,7 +364,7 @@ class BasicModel {
     const std::size_t at_warp = hyper_.at_warp(), at_direction = hyper_.at_direction();
     std::vector<double> result(hyper_.at_trend() + (hyper_.log_trend ? 1 : 0), 0.0);
     const Matrix inverse = factor_.inverse();
-    std::vector<double> factors(n), by_inner(trend_ > 0 ? n : 0);
+    std::vector<double> factors(n), along(directed() ? n : 0), by_inner(trend_ > 0 ? n : 0);
     double by_signal = 0, by_noise = 0, by_trend = 0;
     for (std::size_t i = 0; i < n; ++i) {
       const double* inv = inverse.row(i);
@@ -385,6 +386,7 @@ class BasicModel {
         by_trend += of_trend;
         if (j < i) by_signal -= of_trend;  // which is in the covariance, too
       }
+      for (std::size_t j = 0; j < along.size() && j < i; ++j) along[j] = factors[j] * (projected_[i] - projected_[j]);
       for (std::size_t k = 0; k < d; ++k) {
         const double* column = inputs_.columns[k].data();
         if (inputs_.categorical[k] != 0) {
@@ -392,17 +394,17 @@ class BasicModel {
           continue;
         }
         result[k] += sum_squares(factors.data(), column[i], column, i);
-        if (directed())
-          result[at_direction + k] -= signal_ * sum_changes(factors.data(), projected_.data(), column, column, i).first;
+        if (directed()) result[at_direction + k] -= signal_ * sum_differences(along.data(), column[i], column, i);
         if (!warps(k)) continue;
         const double *by_a = terms.by_a.columns[k].data(), *by_b = terms.by_b.columns[k].data();
-        const auto add = [&](double weight, const double* along) {
-          const auto change = sum_changes(factors.data(), along, by_a, by_b, i);
-          result[at_warp + 2 * k] -= weight * signal_ * change.first;
-          result[at_warp + 2 * k + 1] -= weight * signal_ * change.second;
-        };
-        add(weights_[k], column);
-        if (directed()) add(hyper_.direction[k], projected_.data());
+        const auto change = sum_changes(factors.data(), column, by_a, by_b, i);
+        result[at_warp + 2 * k] -= weights_[k] * signal_ * change.first;
+        result[at_warp + 2 * k + 1] -= weights_[k] * signal_ * change.second;
+        if (directed()) {
+          const double factor = hyper_.direction[k] * signal_;
+          result[at_warp + 2 * k] -= factor * sum_differences(along.data(), by_a[i], by_a, i);
+          result[at_warp + 2 * k + 1] -= factor * sum_differences(along.data(), by_b[i], by_b, i);
+        }
         if (inner == nullptr) continue;
         double from_middle = 0;
         for (std::size_t j = 0; j <= i; ++j) from_middle += by_inner[j] * (column[j] - 0.5);

@@ -21,7 +21,8 @@ inline constexpr Bend all_bends[] = {Bend::linear, Bend::root, Bend::log, Bend::
 
 struct Transformed {
   std::vector<double> values;  ///< mean 0 and variance 1, or all 0
-  double log_jacobian = 0;     ///< the sum of the logarithms of the derivatives: what makes likelihoods comparable
+  double log_jacobian = 0;     ///< the sum of the logarithms of the derivatives, what is cut off as if
+                               ///< by a logarithm: what makes likelihoods comparable
 };
 
 /// Losses that are not finite count as the worst that are. There must be one that is finite.
@@ -57,7 +58,6 @@ Transformed transform(const std::vector<double>& losses, Bend bend) {
   // on what losses are measured in.
   constexpr double far = 30;
   double mean = 0;
-  std::vector<double> log_slopes;
   for (std::size_t i = 0; i < n; ++i) {
     const double y = std::isfinite(losses[i]) ? std::clamp(losses[i], least, cap) : losses[i] < 0 ? least : cap;
     const double z = (y - least) / unit;
