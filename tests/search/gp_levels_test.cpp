@@ -189,12 +189,17 @@ TEST_CASE("gp does not ask for ever for what is stopped at once") {
   const Curve curve = [](const Point& x, int step) {
     return 0.3 * square(x[0]) + square(x[1] - 0.5) + 1.2 * std::exp(-std::exp(5 * x[0] - 3) * step / 3);
   };
-  const Trials trials = under_asha(GaussianProcess{}, cube(2), curve, 27, 600, 4);
-  const std::size_t half = trials.steps.size() / 2;
-  const auto gone_on = std::count_if(trials.steps.begin() + static_cast<std::ptrdiff_t>(half), trials.steps.end(),
-                                     [](int steps) { return steps > 1; });
-  CAPTURE(trials.steps);
-  REQUIRE(3 * static_cast<std::size_t>(gone_on) > trials.steps.size() - half);
+  std::vector<double> shares;  // of the later half of the trials
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
+    const Trials trials = under_asha(GaussianProcess{}, cube(2), curve, 27, 600, seed);
+    const auto later = trials.steps.begin() + static_cast<std::ptrdiff_t>(trials.steps.size() / 2);
+    const auto gone_on = std::count_if(later, trials.steps.end(), [](int steps) { return steps > 1; });
+    shares.push_back(static_cast<double>(gone_on) / static_cast<double>(trials.steps.end() - later));
+  }
+  std::sort(shares.begin(), shares.end());
+  CAPTURE(shares);
+  REQUIRE(shares[2] > 1.0 / 3);
+  REQUIRE(shares[0] > 0.1);
 }
 
 TEST_CASE("gp learns from trials that wait for a scheduler and never end") {

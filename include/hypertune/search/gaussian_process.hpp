@@ -410,9 +410,34 @@ struct BasicGaussianProcess {
     }
     detail::gp::Maximiser maximiser(s.encoding, s.sequence, acquisition, box, rng);
     auto found = maximiser.run(known, {});
+    const auto apart = [&, taken = pending_places()](const Candidate& c) {
+      return std::none_of(taken.begin(), taken.end(), [&](const Place& place) {
+        return detail::gp::distance(s.encoding, c.features, *place.features) < place.radius;
+      });
+    };
+    for (const Candidate& c : found)
+      if (!tried(c.point) && apart(c)) return c.point;
     for (const Candidate& c : found)
       if (!tried(c.point)) return c.point;
     return found.empty() ? initial(rng) : Suggestion(found.front().point);
+  }
+
+  // Where trials are under way: another that is nearer to one than a tenth of what that is from all that has ended
+  // would tell little beside it. The model alone does not keep them apart where it takes its expectations for certain.
+  struct Place {
+    const std::vector<double>* features;
+    double radius;
+  };
+  std::vector<Place> pending_places() const {
+    const auto& s = state_;
+    std::vector<Place> places;
+    for (auto p = s.history.pending.rbegin(); p != s.history.pending.rend() && places.size() < 64; ++p) {
+      double nearest = std::numeric_limits<double>::infinity();
+      for (std::size_t i = s.epoch; i < s.history.ended.size(); ++i)
+        nearest = std::min(nearest, detail::gp::distance(s.encoding, p->second.features, s.history.ended[i].features));
+      if (std::isfinite(nearest)) places.push_back({&p->second.features, nearest / 10});
+    }
+    return places;
   }
 
   // The model would take a duplicate only for noise.

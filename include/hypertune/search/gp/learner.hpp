@@ -115,7 +115,7 @@ class BasicLearner {
       const auto bent = transform(all.losses, bend);
       const auto fitted = fit_hyper(all.inputs, bent.values, starts(features, count), count < 50 ? 30 : 8);
       if (bend == Bend::linear) straight = fitted.hyper;
-      const double loss = fitted.loss - bent.log_jacobian;
+      const double loss = fitted.loss + charge(bend) - bent.log_jacobian;
       if (!result.hyper.log.empty() && !(loss < best)) continue;
       best = loss;
       result.bend = bend;
@@ -138,20 +138,21 @@ class BasicLearner {
   }
 
   // What models of losses that are bent in different ways are compared by: less is better.
-  static double evidence(const Data& all, const Transformed& bent, const Hyper& hyper) {
+  static double evidence(const Data& all, Bend bend, const Hyper& hyper) {
+    const auto bent = transform(all.losses, bend);
     return Model::loss(all.inputs, bent.values, hyper, nullptr) + HyperPrior(hyper.features()).add(hyper, nullptr) +
-           charge(hyper, all.inputs) - bent.log_jacobian;
+           charge(hyper, all.inputs) + charge(bend) - bent.log_jacobian;
   }
 
   // From scratch, a direction that was known is not always found again.
   static void keep_direction(const Data& all, const Learnt& before, Learnt& result) {
-    double best = evidence(all, transform(all.losses, result.bend), result.hyper);
+    double best = evidence(all, result.bend, result.hyper);
     std::vector<Bend> bends = {before.bend};
     if (result.bend != before.bend) bends.push_back(result.bend);
     for (const Bend bend : bends) {
-      const auto bent = transform(all.losses, bend);
-      Hyper kept = fit_hyper(all.inputs, bent.values, {before.hyper}, all.losses.size() < 50 ? 30 : 20).hyper;
-      const double with = evidence(all, bent, kept);
+      const auto values = transform(all.losses, bend).values;
+      Hyper kept = fit_hyper(all.inputs, values, {before.hyper}, all.losses.size() < 50 ? 30 : 20).hyper;
+      const double with = evidence(all, bend, kept);
       if (!(with < best)) continue;
       best = with;
       result.bend = bend;
@@ -161,10 +162,9 @@ class BasicLearner {
 
   // What is a quadratic is one only of losses that are not bent, and without a trend a bend may look the likelier.
   static void straighten(const Data& all, Hyper straight, Learnt& result) {
-    const auto bent = transform(all.losses, Bend::linear);
-    if (!take(with_trend(all.inputs, bent.values, straight), straight)) return;
-    const auto other = transform(all.losses, result.bend);
-    if (!(evidence(all, bent, straight) < evidence(all, other, result.hyper))) return;
+    const auto values = transform(all.losses, Bend::linear).values;
+    if (!take(with_trend(all.inputs, values, straight), straight)) return;
+    if (!(evidence(all, Bend::linear, straight) < evidence(all, result.bend, result.hyper))) return;
     result.bend = Bend::linear;
     result.hyper = std::move(straight);
   }

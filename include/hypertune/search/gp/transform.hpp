@@ -19,6 +19,10 @@ namespace hypertune::detail::gp {
 enum class Bend : std::uint8_t { linear, root, log, fine_log };
 inline constexpr Bend all_bends[] = {Bend::linear, Bend::root, Bend::log, Bend::fine_log};
 
+/// What a bend has to gain, in nats, for losses not to be taken as they are: with less, what is near the best was lost
+/// sight of on Levy functions.
+constexpr double charge(Bend bend) { return bend == Bend::linear ? 0 : 4; }
+
 struct Transformed {
   std::vector<double> values;  ///< mean 0 and variance 1, or all 0
   double log_jacobian = 0;     ///< the sum of the logarithms of the derivatives, what is cut off as if
