@@ -95,7 +95,7 @@ def main():
     parser.add_argument("--gp-evaluations", type=int, default=100, help="of Optuna's Gaussian process, which is slow")
     parser.add_argument("--gp-seeds", type=int, default=10)
     parser.add_argument("--problems", nargs="*", help="some of them")
-    parser.add_argument("--further", action="store_true", help="the functions of further.hpp, on which nothing was chosen")
+    parser.add_argument("--further", action="store_true", help="the functions of further.hpp")
     parser.add_argument("--searchers", nargs="*", default=OURS, help="as in sweep.yaml")
     parser.add_argument("--peers", nargs="*", default=THEIRS)
     parser.add_argument("--jobs", type=int, default=2)

@@ -1,6 +1,7 @@
-// Further functions of the literature, on which nothing in hypertune was chosen: what the searchers are worth on what
-// they were not made for. Definitions and minima: Surjanovic and Bingham, "Virtual Library of Simulation Experiments";
-// Jamil and Yang, "A literature survey of benchmark functions for global optimization problems", 2013.
+// Further functions of the literature, written down when hypertune's constants stood: what its searchers are worth on
+// what they were not made for. benchmarks/README.md says what has followed from them since. Definitions and minima:
+// Surjanovic and Bingham, "Virtual Library of Simulation Experiments"; Jamil and Yang, "A literature survey of
+// benchmark functions for global optimization problems", 2013.
 #pragma once
 
 #include "problem.hpp"

@@ -28,7 +28,7 @@ struct Problem {
   double optimum = 0;  // 0 where it is not known: then regret is the value itself
   std::vector<Parameter> parameters;
   std::function<double(const ht::Params&)> value;
-  bool further = false;  // of further.hpp, on which nothing was chosen
+  bool further = false;  // of further.hpp
   double noise = 0;      // standard deviation of what is added to the values that searchers see; regret knows none
 };
 
