@@ -1,7 +1,8 @@
 """Optuna's side of scripts/benchmark; each prints one line of JSON.
-optuna_peer.py noop memory|sqlite|journal TRIALS JOBS DIR
-optuna_peer.py asha memory|sqlite|journal TRIALS STEPS DIR
+optuna_peer.py noop memory|sqlite|journal TRIALS JOBS SAMPLER DIR
+optuna_peer.py asha memory|sqlite|journal TRIALS STEPS SAMPLER DIR
 optuna_peer.py start memory|sqlite DIR
+SAMPLER: random, or default for what a study has that names none (TPE).
 """
 import json
 import os
@@ -15,27 +16,27 @@ warnings.filterwarnings("ignore")
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
-def study(kind, directory, pruner=None):
+def study(kind, directory, sampler="random", pruner=None):
     storage = None
     if kind == "sqlite":
         storage = "sqlite:///" + os.path.join(directory, "study.db")
     elif kind == "journal":
         from optuna.storages.journal import JournalFileBackend
         storage = optuna.storages.JournalStorage(JournalFileBackend(os.path.join(directory, "journal.log")))
-    return optuna.create_study(storage=storage, sampler=optuna.samplers.RandomSampler(seed=1), pruner=pruner,
-                               direction="maximize")
+    return optuna.create_study(storage=storage, pruner=pruner, direction="maximize",
+                               sampler=optuna.samplers.RandomSampler(seed=1) if sampler == "random" else None)
 
 
-def noop(kind, trials, jobs, directory):
-    s = study(kind, directory)
+def noop(kind, trials, jobs, sampler, directory):
+    s = study(kind, directory, sampler)
     t = time.perf_counter()
     s.optimize(lambda trial: trial.suggest_float("a", 0, 1), n_trials=int(trials), n_jobs=int(jobs))
     seconds = time.perf_counter() - t
     return {"trials": int(trials), "seconds": seconds, "per_s": int(trials) / seconds}
 
 
-def asha(kind, trials, steps, directory):
-    s = study(kind, directory, optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=3))
+def asha(kind, trials, steps, sampler, directory):
+    s = study(kind, directory, sampler, optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=3))
     reports = 0
 
     def objective(trial):

@@ -1,8 +1,8 @@
 // What hypertune adds to trials that do nothing.
-// peer_overhead noop threads|processes TRIALS AT_ONCE csv|bare OUTPUT   trials of one report; processes are reused
-// peer_overhead asha TRIALS STEPS AT_ONCE csv|bare OUTPUT               reports through ASHA, by threads
-// (csv: with the progress.csv of each trial, as by default; bare: the Journal alone)
-// peer_overhead start OUTPUT                                   when the first report was made (Unix time)
+// peer_overhead noop threads|processes TRIALS AT_ONCE csv|bare SEARCHER OUTPUT   trials of one report; processes are
+// reused peer_overhead asha TRIALS STEPS AT_ONCE csv|bare SEARCHER OUTPUT               reports through ASHA, by
+// threads (csv: with the progress.csv of each trial, as by default; bare: the Journal alone; SEARCHER: random or
+// default) peer_overhead start OUTPUT                                   when the first report was made (Unix time)
 // peer_overhead save MIB SAVES PAUSE_MS OUTPUT                 a trial that writes a checkpoint in each step
 #include "support.hpp"
 
@@ -26,8 +26,9 @@ struct Noop {
   Config config;
 };
 
-int noop(const std::string& kind, int trials, int at_once, bool csv, const std::string& output) {
-  auto o = options(output, trials);
+int noop(const std::string& kind, int trials, int at_once, bool csv, const std::string& search,
+         const std::string& output) {
+  auto o = options(output, trials, search);
   o.executor = executor(kind, at_once);
   o.stop = ht::steps(1);
   o.checkpoint.at_end = false;
@@ -41,9 +42,9 @@ int noop(const std::string& kind, int trials, int at_once, bool csv, const std::
   return int(results.size()) == trials ? 0 : 1;
 }
 
-int asha(int trials, int steps, int at_once, bool csv, const std::string& output) {
+int asha(int trials, int steps, int at_once, bool csv, const std::string& search, const std::string& output) {
   std::atomic<long> reports = 0;
-  auto o = options(output, trials);
+  auto o = options(output, trials, search);
   o.executor = executor("threads", at_once);
   o.progress_csv = csv;
   o.schedule = ht::Asha{.grace = 1, .max = steps, .reduction = 3};
@@ -113,8 +114,9 @@ int save(int mib, int saves, int pause_ms, const std::string& output) {
 
 int main(int argc, char** argv) {
   return run(argc, argv, [](const std::vector<std::string>& a) {
-    if (a.size() == 6 && a[0] == "noop") return noop(a[1], number(a[2]), number(a[3]), a[4] == "csv", a[5]);
-    if (a.size() == 6 && a[0] == "asha") return asha(number(a[1]), number(a[2]), number(a[3]), a[4] == "csv", a[5]);
+    if (a.size() == 7 && a[0] == "noop") return noop(a[1], number(a[2]), number(a[3]), a[4] == "csv", a[5], a[6]);
+    if (a.size() == 7 && a[0] == "asha")
+      return asha(number(a[1]), number(a[2]), number(a[3]), a[4] == "csv", a[5], a[6]);
     if (a.size() == 2 && a[0] == "start") return start(a[1]);
     if (a.size() == 5 && a[0] == "save") return save(number(a[1]), number(a[2]), number(a[3]), a[4]);
     ht::fail(ht::Errc::usage, "peer_overhead noop|asha|start|save …: see the head of overhead.cpp");

@@ -62,9 +62,17 @@ struct Config {
 
 inline ht::Space<Config> space() { return ht::space<Config>(ht::dim("a", &Config::a, ht::uniform(0.0, 1.0))); }
 
-/// What every measurement has in common; a user's defaults, but for the display.
-inline ht::Options options(const std::filesystem::path& output, int samples) {
+/// "random", as the peers' are asked to search where the engine is measured, or "default".
+inline ht::AnySearcher searcher(std::string_view name) {
+  if (name == "random") return ht::Random{};
+  if (name == "default") return ht::Options().search;
+  ht::fail(ht::Errc::usage, "'{}' is no searcher: say random or default", name);
+}
+
+/// What every measurement has in common; a user's defaults, but for the display and the searcher.
+inline ht::Options options(const std::filesystem::path& output, int samples, std::string_view search = "random") {
   ht::Options o;
+  o.search = searcher(search);
   o.metric = "x";
   o.mode = ht::Mode::maximize;
   o.samples = samples;
