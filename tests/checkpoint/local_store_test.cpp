@@ -7,7 +7,7 @@
 using namespace hypertune;
 using namespace hypertune::test;
 
-TEST_CASE("the local store is a CheckpointStore") {
+TEST_CASE("the local store keeps the laws of checkpoints") {
   const TemporaryDirectory directory;
   int count = 0;
   checkpoint_store_conformance(

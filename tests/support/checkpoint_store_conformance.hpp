@@ -1,4 +1,4 @@
-// The laws that every CheckpointStore keeps.
+// The laws of a store of checkpoints, whatever its options.
 #pragma once
 
 #include "support/test.hpp"
@@ -31,14 +31,14 @@ inline void write_file(const std::filesystem::path& path, const std::string& con
   std::ofstream(path, std::ios::binary) << content;
 }
 
-template <CheckpointStore Store>
+template <class Store>
 CheckpointInfo save(Store& store, TrialId trial, int steps, const Files& files) {
   CheckpointWriter writer = store.begin(trial, steps);
   for (const auto& [name, content] : files) write_file(writer.file(name), content);
   return store.seal(std::move(writer));
 }
 
-template <CheckpointStore Store>
+template <class Store>
 void require_files(Store& store, const CheckpointInfo& info, const Files& files) {
   const Checkpoint in = store.open(info);
   CHECK(in.info() == info);

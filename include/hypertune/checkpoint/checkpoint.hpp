@@ -4,7 +4,6 @@
 #include <hypertune/error.hpp>
 #include <hypertune/trial/trial.hpp>
 
-#include <concepts>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -67,19 +66,6 @@ class Checkpoint {
   CheckpointInfo info_;
   std::filesystem::path directory_;
 };
-
-/// Where checkpoints live. Different trials may be used from different threads at once.
-/// begin -> (the trial writes) -> seal is atomic: a checkpoint that was not sealed is never seen, whatever dies when.
-template <class S>
-concept CheckpointStore =
-    requires(S& store, TrialId trial, int steps, CheckpointWriter writer, const CheckpointInfo& info) {
-      { store.begin(trial, steps) } -> std::same_as<CheckpointWriter>;
-      { store.seal(std::move(writer)) } -> std::same_as<CheckpointInfo>;  ///< hashes, syncs, renames; any thread
-      { store.open(info) } -> std::same_as<Checkpoint>;  ///< verifies; Error of kind `corrupt` otherwise
-      store.set_aside(info);                             ///< a corrupt one: kept for a look, never listed
-      store.drop(info);                                  ///< deletes; no error if it is gone already
-      { store.list(trial) } -> std::same_as<std::vector<CheckpointInfo>>;  ///< sealed ones, newest (most steps) first
-    };
 
 inline void require_safe_name(std::string_view name) {
   const std::filesystem::path path(name);

@@ -37,8 +37,8 @@ using LocalCheckpointStore = BasicLocalCheckpointStore<void>;
 ///     trials/<id>/checkpoints/.corrupt-step-27/     set aside
 ///
 /// A sealed one appears by one rename after all of it is on the disk, and disappears by one rename before any of it is
-/// deleted: whatever dies when, list() gives only whole ones. Meets CheckpointStore. Safe to use from several threads;
-/// copies share one state. Making one touches no file.
+/// deleted: whatever dies when, list() gives only whole ones. Safe to use from several threads; copies share one state.
+/// Making one touches no file.
 template <class Lazy>
 class BasicLocalCheckpointStore {
  public:
@@ -130,8 +130,6 @@ class BasicLocalCheckpointStore {
 
   std::shared_ptr<State> state_;
 };
-
-static_assert(CheckpointStore<LocalCheckpointStore>);
 
 }  // namespace hypertune
 

@@ -5,6 +5,7 @@
 #include <hypertune/error.hpp>
 #include <hypertune/trial/trial.hpp>
 
+#include <concepts>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -30,8 +31,11 @@ struct SealResult {
 /// Seals in the background: to save costs a trial what it writes itself, and the hashing and the waiting for the disk
 /// happen while it trains. One thread, begun at the first use; the order is kept. At most one checkpoint of each trial
 /// is on its way, so that a trial that saves faster than the disk writes is slowed down instead of filling it.
-/// All members may be called from any thread.
-template <CheckpointStore Store>
+/// All members may be called from any thread. `Store`: LocalCheckpointStore, or what stands for it in a test.
+template <class Store>
+  requires requires(Store& store, CheckpointWriter writer) {
+    { store.seal(std::move(writer)) } -> std::same_as<CheckpointInfo>;
+  }
 class CheckpointSealer {
  public:
   using Done = std::function<void(SealResult)>;
