@@ -5,6 +5,8 @@
 
 #include <hypertune/execute/attempt_run.hpp>
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,4 +39,32 @@ TEST_CASE("an attempt that must go on from a checkpoint fails where none is soun
     CHECK_THAT(e.what(), ContainsSubstring("none of the checkpoints that trial 0 is to go on from is sound"));
   }
   CHECK(begin({newer, older}, false) == 0);
+}
+
+TEST_CASE("a report of a step that none can have fails the attempt") {
+  struct Once final : TrialRun {
+    explicit Once(int at) : step_(at) {}
+    std::optional<Report> step() override {
+      Report report(Metrics{{"loss", 1}});
+      report.step = step_;
+      return report;
+    }
+    bool can_save() const override { return false; }
+    void save(CheckpointWriter&) override {}
+    int step_;
+  };
+  struct OnceProgram final : Program {
+    explicit OnceProgram(int at) : step_(at) {}
+    std::unique_ptr<TrialRun> begin(Context&) const override { return std::make_unique<Once>(step_); }
+    int step_;
+  };
+  const TemporaryDirectory directory;
+  LocalCheckpointStore store(directory);
+  for (const int step : {-1, 2147483647}) {
+    const Launch launch{.trial = 0, .attempt = 0, .point = {}, .params = {}, .restore = {}, .slot = {}};
+    AttemptRun attempt(store, directory, launch, [](const CheckpointInfo&, const std::string&) {});
+    attempt.begin(OnceProgram(step));
+    CHECK_THROWS_WITH(attempt.step(), ContainsSubstring("step is " + std::to_string(step)));
+    CHECK_THROWS_WITH(report("loss", 1).at(step), ContainsSubstring("step is " + std::to_string(step)));
+  }
 }

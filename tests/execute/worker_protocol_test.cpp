@@ -60,7 +60,8 @@ TEST_CASE("every message reads back as it was, and encodes the same again") {
   reported.report.step = 3;
   const std::vector<wire::Message> messages{
       wire::Hello{.pid = 12},
-      wire::Welcome{.directory = "runs/x", .heartbeat = 0.5, .checkpoints = "a", .origins = {"b", "c"}},
+      wire::Welcome{
+          .directory = "runs/x", .heartbeat = 0.5, .checkpoints = "a", .origins = {"b", "c"}, .log_limit = 1U << 20U},
       some_launch(),
       Continue{7, 2, true},
       wire::PauseOrder{{7, 2, true}, false},

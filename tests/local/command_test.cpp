@@ -56,6 +56,54 @@ TEST_CASE("report lines: JSON as programs print it, and what is none") {
        {"", "acc 3", "{", "{}", "[1]", R"({"a": })", R"({"a": 1} x)", R"({"step": -1, "a": 1})", R"({"a": "b"})",
         R"({"step": 1.5, "a": 2})", R"({"a": 1)", R"({"a": 0x1})", R"({"a\u12": 1})"})
     CHECK_FALSE(local::parse_report_line(other));
+  // The later one counts, as in every reader of JSON.
+  const auto twice = local::parse_report_line(R"({"a": 1, "b": 2, "a": 3})");
+  REQUIRE(twice);
+  CHECK(twice->metrics == Metrics{{"a", 3}, {"b", 2}});
+}
+
+TEST_CASE("report lines that are refused say why") {
+  const auto why = [](const std::string& line) {
+    std::string text;
+    CHECK_FALSE(local::parse_report_line(line, &text));
+    return text;
+  };
+  for (const char* step : {"-1", "1.5", "2147483648", "2147483647", "true", "1e10"})
+    CHECK_THAT(why(fmt::format(R"({{"loss": 1, "step": {}}})", step)),
+               ContainsSubstring(fmt::format("'step' is {}, but must be a whole number from 0 to 2147483646", step)));
+  CHECK_THAT(why(R"({"step": "three", "loss": 1})"), ContainsSubstring("'step' is the text 'three'"));
+  CHECK_THAT(why(R"({"step": [1], "loss": 1})"), ContainsSubstring("'step' is no number"));
+  CHECK_THAT(why(R"({"loss": "0.5"})"), ContainsSubstring("'loss' is the text '0.5', no number"));
+  CHECK_THAT(why("{'loss': 0.5}"), ContainsSubstring("no JSON from ''loss': 0.5}' on"));
+  CHECK_THAT(why(R"({"loss": 0x1})"), ContainsSubstring("'loss' is 0x1"));
+  CHECK(local::parse_report_line(R"({"step": 2147483646, "loss": 1})")->step == 2147483646);
+}
+
+TEST_CASE("a number that an expression finds is read whole or not at all") {
+  std::string why;
+  const auto read = [&](std::string_view text) {
+    const auto value = local::number_in_text(text, why);
+    INFO(text << ": " << why);
+    REQUIRE(value);
+    return *value;
+  };
+  CHECK(read("1,234.5") == 1234.5);
+  CHECK(read("-12,345,678") == -12345678);
+  CHECK(read("+1,234.5e-1") == 123.45);
+  CHECK(read("0.93,") == 0.93);
+  CHECK(read(" 5. ") == 5);
+  CHECK(read("1e-3") == 1e-3);
+  CHECK(read("-.5") == -.5);
+  CHECK(std::isnan(read("NaN")));
+  CHECK(read("-Infinity") < 0);
+  for (const char* none : {"", "-", "1.2.3", "0.93%", "12,34", "1,2345", "1234,567", "0,123.4", "1,234.5,6", "1,23,456",
+                           "--1", "1 2", "0x10", "1.234,5", ",123", "abc"}) {
+    INFO(none);
+    CHECK_FALSE(local::number_in_text(none, why));
+    CHECK_THAT(why, ContainsSubstring("is no number"));
+  }
+  CHECK_FALSE(local::number_in_text("1,234", why));
+  CHECK_THAT(why, ContainsSubstring("'1,234' may be 1234 or 1.234"));
 }
 
 TEST_CASE("the command line: names, braces, mistakes") {
@@ -98,6 +146,72 @@ TEST_CASE("an unchanged program is read by regular expressions") {
     bench.executor.perform(Continue{0, 0});
   }
   bench.events.next<Finished>();
+}
+
+TEST_CASE("thousands are read with their commas, and a number that is not sure is refused") {
+  Bench bench(shell("echo 'acc=1,234.5'; echo 'acc=1,234'; echo 'acc=12'", {.metrics = {{"acc", "acc=([0-9.,]+)"}}}));
+  bench.launch(0, "");
+  CHECK(value_of(bench.events.next<Reported>(), "acc") == 1234.5);
+  bench.executor.perform(Continue{0, 0});
+  CHECK(value_of(bench.events.next<Reported>(), "acc") == 12);
+  bench.executor.perform(Continue{0, 0});
+  bench.events.next<Finished>();
+  CHECK_THAT(log_of(bench), ContainsSubstring("acc=1,234\nhypertune: the line above is not taken as a report") &&
+                                ContainsSubstring("'1,234' may be 1234 or 1.234"));
+}
+
+TEST_CASE("a trial whose reports were refused names the first of them") {
+  const auto cause = [](const std::string& script, local::CommandOptions options = {}) {
+    if (options.objectives.empty()) options.objectives = {"loss"};
+    Bench bench(shell(script, std::move(options)));
+    bench.launch(0, "");
+    const auto failed = bench.events.next<Failed>(30).cause;
+    CHECK_FALSE(failed.retry);
+    CHECK(failed.blame == Blame::user);
+    CHECK(failed.text.size() < 500);
+    return failed.text;
+  };
+  const auto text = cause(R"(echo '{{"lr": 1}}'; echo '{{"step": -1, "loss": 1}}'; echo '{{"step": 1.5, "loss": 1}}')");
+  CHECK(text ==
+        "ended without a report of 'loss': the line '{\"step\": -1, \"loss\": 1}' is no report: 'step' is -1, "
+        "but must be a whole number from 0 to 2147483646");
+  CHECK_THAT(cause(R"(echo '{{"step": 2147483648, "loss": 1}}')"), ContainsSubstring("'step' is 2147483648"));
+  CHECK_THAT(cause(R"(echo '{{"loss": "0.5"}}')"), ContainsSubstring("'loss' is the text '0.5', no number"));
+  CHECK_THAT(cause(R"(echo "{{'loss': 0.5}}")"), ContainsSubstring("no JSON from ''loss': 0.5}' on"));
+  CHECK_THAT(cause(R"(echo '{{"los": 0.5}}')"), ContainsSubstring("it has no 'loss'"));
+  CHECK_THAT(
+      cause(R"(printf '{{"loss": 1, "x": "'; head -c 10000000 /dev/zero | tr '\0' x; echo '"}}')"),
+      ContainsSubstring("the line '{\"loss\": 1, \"x\": \"xxx") && ContainsSubstring("longer than 1048576 bytes"));
+  CHECK_THAT(cause("echo loss=1,234", {.metrics = {{"loss", "loss=([0-9.,]+)"}}}), ContainsSubstring("'1,234' may be"));
+}
+
+TEST_CASE("a line that is too long is no report, whatever its pieces look like, and what follows is read") {
+  Bench bench(shell(R"(head -c 1048577 /dev/zero | tr '\0' x; echo '{{"loss": 1}}'; echo '{{"loss": 2}}')",
+                    {.metrics = {}, .objectives = {"loss"}}));
+  bench.launch(0, "");
+  CHECK(value_of(bench.events.next<Reported>(30), "loss") == 2);
+}
+
+TEST_CASE("a command's log is bounded, and its end is where a failure looks") {
+  Bench bench(shell(R"(echo first; yes '0123456789' | head -c 20000000; echo last; yes oops | head -c 5000000 >&2
+echo '{{"acc": 1}}'; echo the end; exit 3)"),
+              {}, 0, std::uint64_t{1} << 20U);
+  bench.launch(0, "");
+  CHECK(value_of(bench.events.next<Reported>(60), "acc") == 1);
+  bench.executor.perform(Continue{0, 0});
+  CHECK_THAT(bench.events.next<Failed>().cause.text, ContainsSubstring("exited with code 3: oops"));
+  const auto log = log_of(bench);
+  CHECK(log.size() < (std::size_t{1} << 20U));
+  CHECK(log.starts_with("first\n0123456789\n"));
+  CHECK_THAT(log, ContainsSubstring("the end\n") &&
+                      ContainsSubstring("bytes of this log are left out here, log_limit is 1048576]"));
+}
+
+TEST_CASE("names that mean something else in a report's line are refused before anything runs") {
+  CHECK_THROWS_WITH(shell("x", {.metrics = {{"step", "s=(.)"}}}),
+                    ContainsSubstring("no metric can be called 'step'") && ContainsSubstring("(epoch, say)"));
+  CHECK_THROWS_WITH(shell("x", {.objectives = {"checkpoint"}}),
+                    ContainsSubstring("no metric can be called 'checkpoint'"));
 }
 
 TEST_CASE("a command that fails says why, and rules judge it") {

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -87,12 +88,14 @@ class Events {
 
 /// A ProcessExecutor with a folder, a program, and its events.
 struct Bench {
-  explicit Bench(std::shared_ptr<const Program> program, ProcessOptions options = {}, double hang_limit = 0)
+  explicit Bench(std::shared_ptr<const Program> program, ProcessOptions options = {}, double hang_limit = 0,
+                 std::uint64_t log_limit = default_log_limit)
       : executor(std::move(options)) {
     executor.start({.program = std::move(program),
                     .directory = directory.path(),
                     .sink = [this](Event e) { events(std::move(e)); },
-                    .hang_limit = hang_limit});
+                    .hang_limit = hang_limit,
+                    .log_limit = log_limit});
   }
   Launch make(TrialId trial, std::string mode, Attempt attempt = 0) {
     Launch launch;

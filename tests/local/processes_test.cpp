@@ -83,6 +83,35 @@ Cause failure_of(Bench& bench, const std::string& mode) {
 
 }  // namespace
 
+TEST_CASE(
+    "what a trial of a worker process prints is bounded while it runs, and its last line is known when it crashes") {
+  constexpr std::uint64_t limit = std::uint64_t{1} << 20U;
+  Bench bench(program_of([](Context& context) -> Training {
+                const auto log = context.directory() / "log";
+                std::printf("first\n");
+                // Until it has been cut: bounded by the test's own limit.
+                for (int i = 0; i < 4'000'000; ++i) {
+                  std::printf("line %d\n", i);
+                  if (i % 20'000 == 0) {
+                    std::fflush(stdout);
+                    if (detail::LogParts::of(log, limit).left_out > 0) break;
+                    ::usleep(10'000);
+                  }
+                }
+                co_yield report("value", detail::LogParts::of(log, limit).left_out > 0 ? 1.0 : 0.0);
+                std::printf("last words\n");
+                std::fflush(stdout);
+                std::abort();
+              }),
+              {}, 0, limit);
+  bench.launch(0, "");
+  const auto reported = bench.events.next<Reported>(60);
+  CHECK(*find_metric(reported.report.metrics, "value") == 1);
+  bench.executor.perform(Continue{0, 0});
+  CHECK_THAT(bench.events.next<Failed>().cause.text, ContainsSubstring("the last line of its log: last words"));
+  CHECK(text_of(bench.directory.path() / "trials/0/log").starts_with("first\nline 0\n"));
+}
+
 TEST_CASE("a trial runs in a process of its own and reports") {
   Bench bench(program_of(obey));
   bench.launch(3, "plain");

@@ -131,6 +131,20 @@ void survives_kills() {
 
 }  // namespace
 
+TEST_CASE("csv: metrics that are called step or time stand apart from ours, after a resume as well") {
+  const Folder folder;
+  History h;
+  h.create(0);
+  h.report(0, 0, {{"time", 0.5}, {"loss", 1}});
+  h.report(0, 1, {{"time", 0.25}, {"step", 7}, {"loss", 2}, {"metrics_time", 3}});
+  into_journal(folder.path, h.records);
+  run<ht::CsvLogger>(folder.path, std::span(h.records).first(2));
+  run<ht::CsvLogger>(folder.path, std::span(h.records).subspan(2));
+  CHECK(folder.csv(0) ==
+        "step,time,metrics_time,loss,metrics_step,metrics_metrics_time\n0,1002,0.5,1,,\n"
+        "1,1003,0.25,2,7,3\n");
+}
+
 TEST_CASE("progress.csv has a line per report and gets a column for a metric that comes later") {
   Folder folder;
   History h;

@@ -45,6 +45,7 @@ std::vector<wire::Message> examples() {
           wire::Welcome{.host_name = "a"},
           wire::Begin{.experiment = "ab",
                       .incarnation = 1,
+                      .log_limit = 8192,
                       .program = std::string("x\0y", 3),
                       .notice_url = "http://x",
                       .by_content = true,

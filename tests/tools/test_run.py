@@ -41,6 +41,34 @@ class Run(Case):
         for r in self.results():
             self.assertAlmostEqual(r["metrics"]["accuracy"], r["params"]["lr"] / 2, places=12)
 
+    def test_a_metric_called_time_stands_apart_and_one_called_step_is_refused(self):
+        self.write('import json, time\nfor i in range(3): print(json.dumps({"step": i, "time": i / 2, "accuracy": i}), flush=True)\n', "train.py")
+        self.run_command("run", self.write(SWEEP.replace("schedule: {type: asha, grace: 1, max: 9, reduction: 3}\n", "")), "--set", "samples=1")
+        self.assertEqual(self.results(history=True)[0]["history"],
+                         [{"step": i, "metrics_time": i / 2, "accuracy": i} for i in range(3)])
+        for place in ("metric: step", "metric: accuracy\nconstraints: {step: {at_most: 3}}"):
+            _, err = self.run_command("run", self.write(SWEEP.replace("metric: accuracy", place), "bad.yaml"), code=2)
+            self.assertRegex(err, r"bad.yaml:\d+: no metric can be called 'step'.*epoch")
+
+    def test_a_report_that_is_refused_is_named_by_the_trial_s_cause(self):
+        self.write('print(\'{"step": -1, "accuracy": 1}\', flush=True)\n', "train.py")
+        self.run_command("run", self.write(SWEEP), "--set", "samples=1", code=1)
+        self.assertIn("'{\"step\": -1, \"accuracy\": 1}' is no report: 'step' is -1", self.results()[0]["cause"])
+        self.assertIn("not taken as a report", (self.folder / "runs/digits/trials/0/log").read_text())
+
+    def test_a_trial_s_log_is_bounded(self):
+        self.write("for i in range(3_000_000): print('line', i)\nprint('{\"accuracy\": 1}')\nprint('the end', flush=True)\n", "train.py")
+        for more, most in (("", 16 << 20), ("log_limit: 1MB\n", 1_000_000)):
+            shutil.rmtree(self.folder / "runs", ignore_errors=True)
+            self.run_command("run", self.write(SWEEP + more), "--set", "samples=1")
+            log = (self.folder / "runs/digits/trials/0/log").read_text()
+            self.assertLessEqual(len(log), most)
+            self.assertTrue(log.startswith("line 0\n"))
+            self.assertTrue(log.endswith("the end\n"))
+            self.assertRegex(log, r"\[hypertune: \d+ bytes of this log are left out here, log_limit is \d+\]\n")
+        _, err = self.run_command("run", self.write(SWEEP + "log_limit: 10\n", "bad.yaml"), code=2)
+        self.assertRegex(err, r"bad.yaml:\d+: .*log limit is 10 bytes")
+
     def test_settings_printed_as_json_are_no_report(self):
         self.write("import os\nprint(os.environ['HYPERTUNE_PARAMS'])\nprint('{\"accuracy\": 1}')\n", "prints.py")
         self.run_command("run", self.write(SWEEP.replace("train.py", "prints.py")))

@@ -6,6 +6,7 @@
 #include <hypertune/config/ssh.hpp>
 #include <hypertune/config/sweep_text.hpp>
 #include <hypertune/config/yaml.hpp>
+#include <hypertune/trial/metric_name.hpp>
 #include <hypertune/tune/options.hpp>
 
 #include <filesystem>
@@ -32,6 +33,12 @@ inline int at_least(const Node& node, int least) {
   const int value = node.as<int>();
   if (value < least) node.fail("'{}' must be {} or more, not {}", node.path(), least, value);
   return value;
+}
+
+/// A metric that a command reports. `node`: where it is named.
+inline const std::string& command_metric(const Node& node, const std::string& name) {
+  if (const auto why = reserved_in_report_lines(name); !why.empty()) node.fail("{}", why);
+  return name;
 }
 
 inline Resources resources_from_yaml(const Node& node) {
@@ -166,6 +173,7 @@ inline TrialText trial_from_yaml(const Node& node) {
   }
   if (const auto metrics = node.find("metrics"))
     for (const auto& [name, pattern] : metrics->entries()) {
+      command_metric(pattern, name);
       trial.metrics[name] = pattern.as<std::string>();
       trial.metric_places[name] = pattern.where();
     }
@@ -226,10 +234,10 @@ inline Params params_from_yaml(const Node& node) {
 /// Reads a sweep (or a study: the same without `trial`) and validates every key. Errors are of kind `input` and start
 /// with file and line. `text_only_study`: whether `trial` must be absent.
 inline Sweep sweep_from_yaml(const Node& root, bool study) {
-  std::vector<std::string_view> keys{"name",       "space",    "metric",     "mode",           "objectives",  "samples",
-                                     "seed",       "search",   "schedule",   "resources",      "concurrency", "stop",
-                                     "checkpoint", "failures", "executor",   "output",         "constraints", "ordered",
-                                     "start_with", "known",    "hang_limit", "interrupt_grace"};
+  std::vector<std::string_view> keys{
+      "name",        "space",     "metric",      "mode",  "objectives", "samples",         "seed",     "search",
+      "schedule",    "resources", "concurrency", "stop",  "checkpoint", "failures",        "executor", "output",
+      "constraints", "ordered",   "start_with",  "known", "hang_limit", "interrupt_grace", "log_limit"};
   if (!study) keys.emplace_back("trial");
   root.only(keys);
   Sweep sweep{.space = space_from_yaml(root["space"]), .options = {}, .trial = {}, .executor = {}, .file = root.file()};
@@ -246,6 +254,13 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
   } else {
     options.metric = root["metric"].as<std::string>();
     options.mode = detail::mode_from_yaml(root["mode"]);
+  }
+  if (!study) {
+    if (root.has("metric")) detail::command_metric(root["metric"], options.metric);
+    if (const auto objectives = root.find("objectives"))
+      for (const auto& [metric, mode] : objectives->entries()) detail::command_metric(mode, metric);
+    if (const auto constraints = root.find("constraints"); constraints && constraints->is_map())
+      for (const auto& [metric, bounds] : constraints->entries()) detail::command_metric(bounds, metric);
   }
   if (const auto samples = root.find("samples")) options.samples = detail::at_least(*samples, 1);
   if (const auto seed = root.find("seed")) options.seed = seed->as<std::uint64_t>();
@@ -272,6 +287,10 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
     options.constraints = detail::constraints_from_yaml(*constraints);
   if (const auto checkpoint = root.find("checkpoint")) options.checkpoint = detail::checkpoint_from_yaml(*checkpoint);
   if (const auto hang = root.find("hang_limit")) options.hang_limit = hang->duration();
+  if (const auto limit = root.find("log_limit")) {
+    options.log_limit = limit->bytes();
+    detail::checked(*limit, [&] { return require_log_limit(options.log_limit), 0; });
+  }
   if (const auto grace = root.find("interrupt_grace")) options.interrupt_grace = grace->duration();
   options.ordered = root.get("ordered", false);
   if (!study) sweep.trial = detail::trial_from_yaml(root["trial"]);

@@ -5,6 +5,7 @@
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/trial/failure.hpp>
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -31,8 +32,8 @@ class BasicAttemptRun {
   /// fails: it may work again later, so nothing is set aside for that. Error of kind `corrupt` where none is sound and
   /// one must be.
   BasicAttemptRun(LocalCheckpointStore& store, const std::filesystem::path& directory, const Launch& launch,
-                  const Lost& lost)
-      : store_(&store), context_(std::make_unique<Context>(prepare(store, directory, launch, lost))) {
+                  const Lost& lost, std::uint64_t log_limit = default_log_limit)
+      : store_(&store), context_(std::make_unique<Context>(prepare(store, directory, launch, lost, log_limit))) {
     steps_ = saved_ = context_->next_step();
   }
 
@@ -56,6 +57,7 @@ class BasicAttemptRun {
   Step step() {
     Step done;
     done.report = run_->step();
+    if (done.report && done.report->step) Report::require_step(*done.report->step);
     if (done.report)
       steps_ = done.report->step.value_or(steps_) + 1;
     else
@@ -108,7 +110,7 @@ class BasicAttemptRun {
 
  private:
   static Context::Start prepare(LocalCheckpointStore& store, const std::filesystem::path& directory,
-                                const Launch& launch, const Lost& lost) {
+                                const Launch& launch, const Lost& lost, std::uint64_t log_limit) {
     Context::Start start;
     start.trial = launch.trial;
     start.attempt = launch.attempt;
@@ -118,6 +120,7 @@ class BasicAttemptRun {
     start.seed = launch.seed;
     start.directory = directory / "trials" / std::to_string(launch.trial);
     start.checkpoints = store.root();
+    start.log_limit = log_limit;
     if (launch.attempt > 0) store.recover(launch.trial);  // what an earlier attempt was writing when it was killed
     for (const auto& candidate : launch.restore) {
       try {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/checkpoint.hpp>
+#include <hypertune/execute/log_limit.hpp>
 #include <hypertune/execute/resources.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/program.hpp>
@@ -153,6 +154,7 @@ struct ExecutorStart {
   std::filesystem::path directory;  ///< the experiment's folder; trials/<id> below it are the trials' own
   EventSink sink;
   double hang_limit = 0;  ///< seconds without report or alive() after which an attempt is taken for hung; 0: none
+  std::uint64_t log_limit = default_log_limit;  ///< bytes of each trial's log that are kept; 0: all
   /// For worker processes. Where checkpoints are written instead, in the same layout; it must be there. Empty: below
   /// `directory`.
   std::filesystem::path checkpoints = {};

@@ -85,10 +85,12 @@ class BasicInlineExecutor {
     Run& run = runs_[launch.trial];
     run.number = launch.attempt;
     try {
-      run.attempt.emplace(*store_, start_.directory, launch,
-                          [&](const CheckpointInfo& checkpoint, const std::string& why) {
-                            start_.sink(CheckpointLost{launch.trial, checkpoint, why});
-                          });
+      run.attempt.emplace(
+          *store_, start_.directory, launch,
+          [&](const CheckpointInfo& checkpoint, const std::string& why) {
+            start_.sink(CheckpointLost{launch.trial, checkpoint, why});
+          },
+          start_.log_limit);
       run.attempt->begin(*start_.program);
     } catch (...) { return failed(launch.trial, launch.attempt); }
     start_.sink(Started{launch.trial, launch.attempt, run.attempt->steps()});

@@ -295,10 +295,12 @@ class BasicSimulatedExecutor {
 
   // Where the worker was before the driver died: from the newest checkpoint, by the steps since.
   void begin(Run& run) {
-    run.attempt.emplace(*store_, start_.directory, run.launch,
-                        [&](const CheckpointInfo& checkpoint, const std::string& why) {
-                          lost_.push_back({run.launch.trial, checkpoint, why});  // the sink might end the run
-                        });
+    run.attempt.emplace(
+        *store_, start_.directory, run.launch,
+        [&](const CheckpointInfo& checkpoint, const std::string& why) {
+          lost_.push_back({run.launch.trial, checkpoint, why});  // the sink might end the run
+        },
+        start_.log_limit);
     run.attempt->begin(*start_.program);
     const int from = run.attempt->steps();
     const int newest = run.launch.restore.empty() ? 0 : run.launch.restore.front().steps;

@@ -5,6 +5,7 @@
 #include <hypertune/checkpoint/sealer.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/execute/attempt_run.hpp>
+#include <hypertune/execute/bounded_log.hpp>
 #include <hypertune/execute/worker_machine.hpp>
 #include <hypertune/execute/worker_protocol.hpp>
 #include <hypertune/execute/worker_stream.hpp>
@@ -15,11 +16,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -62,11 +65,17 @@ class WorkerLoop {
   // ---- the reading thread ----
   void read() {
     FrameDecoder decoder(wire::message_types);
+    std::chrono::steady_clock::time_point next_beat{};
     try {
       for (;;) {
-        const double timeout = heartbeat();
+        const double beat = heartbeat();
+        const bool logging = tend_log();
+        const double timeout = logging && (beat < 0 || beat > log_look) ? log_look : beat;
         std::optional<std::string_view> bytes = stream_.receive(timeout);
         if (!bytes) {
+          const auto now = std::chrono::steady_clock::now();
+          if (beat < 0 || now < next_beat) continue;
+          next_beat = now + std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(beat));
           send_alive();
           continue;
         }
@@ -161,10 +170,18 @@ class WorkerLoop {
     if (options_.settle) options_.settle(launch.slot);
     std::optional<AttemptRun> served;
     served.swap(attempt_);
-    attempt_.emplace(*store_, directory_, launch, [&](const CheckpointInfo& checkpoint, const std::string& why) {
-      stream_.send(CheckpointLost{launch.trial, checkpoint, why});
-    });
-    if (options_.redirect_output) redirect(attempt_->context().directory() / "log");
+    attempt_.emplace(
+        *store_, directory_, launch,
+        [&](const CheckpointInfo& checkpoint, const std::string& why) {
+          stream_.send(CheckpointLost{launch.trial, checkpoint, why});
+        },
+        machine_.welcome().log_limit);
+    if (options_.redirect_output) {
+      const auto log = attempt_->context().directory() / "log";
+      redirect(log);
+      // A command bounds what it prints by itself.
+      if (!program_.external()) keep_log(std::make_unique<BoundedLog>(log, machine_.welcome().log_limit));
+    }
     enter(&attempt_->context());
     attempt_->begin(program_, served ? &*served : nullptr);
     stream_.send(Started{launch.trial, launch.attempt, attempt_->steps()});
@@ -236,6 +253,7 @@ class WorkerLoop {
   }
   void finish(wire::Message last) {
     std::fflush(nullptr);
+    keep_log(nullptr);
     {
       const std::lock_guard guard(mutex_);
       context_ = nullptr;
@@ -248,6 +266,23 @@ class WorkerLoop {
     attempt_.reset();
   }
 
+  // What the trial prints goes to the file without passing here, which is therefore looked at now and then.
+  void keep_log(std::unique_ptr<BoundedLog> log) {
+    const std::lock_guard guard(log_mutex_);
+    if (log_) log_->trim();
+    log_ = std::move(log);
+  }
+  // Whether there is one to look at, or soon will be.
+  bool tend_log() {
+    {
+      const std::lock_guard guard(mutex_);
+      if (!options_.redirect_output || program_.external() || !machine_.busy()) return false;
+    }
+    const std::lock_guard guard(log_mutex_);
+    if (log_) log_->trim();
+    return true;
+  }
+
   static void redirect(const std::filesystem::path& log) {
     std::fflush(nullptr);
     const Descriptor file = open_at(AT_FDCWD, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
@@ -257,6 +292,7 @@ class WorkerLoop {
   }
 
   static constexpr int disconnected = 3;  // exit code
+  static constexpr double log_look = 0.2;
 
   WorkerStream stream_;
   const Program& program_;
@@ -264,6 +300,9 @@ class WorkerLoop {
   std::filesystem::path directory_;
   std::optional<LocalCheckpointStore> store_;
   std::optional<CheckpointSealer<LocalCheckpointStore>> sealer_;
+
+  std::mutex log_mutex_;
+  std::unique_ptr<BoundedLog> log_;
 
   std::mutex mutex_;  // of the machine and the next two
   std::condition_variable changed_;

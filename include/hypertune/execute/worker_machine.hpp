@@ -69,6 +69,8 @@ class WorkerMachine {
   }
 
   bool greeted() const { return phase_ != Phase::greeting; }
+  /// Whether an attempt is under way, or about to be.
+  bool busy() const { return begun_ || pending_.has_value(); }
   bool stepping() const { return phase_ == Phase::running; }
   /// Whether the attempt under way has been asked to stop.
   bool stop_requested() const { return stop_.has_value() || shutdown_; }

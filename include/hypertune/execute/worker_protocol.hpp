@@ -35,7 +35,7 @@ namespace hypertune {
 namespace wire {
 
 /// Raised whenever a message changes. Driver and worker must agree.
-inline constexpr std::uint32_t version = 3;
+inline constexpr std::uint32_t version = 4;
 
 struct Hello {
   std::uint32_t version = wire::version;
@@ -43,10 +43,11 @@ struct Hello {
 };
 struct Welcome {
   std::uint32_t version = wire::version;
-  std::string directory = {};             ///< the experiment's folder
-  double heartbeat = 0;                   ///< seconds between Alive messages while a step runs; 0: none
-  std::string checkpoints = {};           ///< of ExecutorStart
-  std::vector<std::string> origins = {};  ///< likewise
+  std::string directory = {};                   ///< the experiment's folder
+  double heartbeat = 0;                         ///< seconds between Alive messages while a step runs; 0: none
+  std::string checkpoints = {};                 ///< of ExecutorStart
+  std::vector<std::string> origins = {};        ///< likewise
+  std::uint64_t log_limit = default_log_limit;  ///< likewise
 };
 /// Pause. `keep`: stay in memory; else, where the trial can save, do so and end (Paused says which it was).
 struct PauseOrder {
@@ -97,6 +98,7 @@ class WireWriter : public Encoder {
     put(std::string_view(m.checkpoints));
     put(std::uint64_t{m.origins.size()});
     for (const auto& origin : m.origins) put(std::string_view(origin));
+    put(m.log_limit);
   }
   void put(const Resources& r) {
     put(r.cpus);
@@ -210,6 +212,8 @@ class WireReader : public Decoder {
     m.checkpoints = text();
     m.origins.resize(count(1));
     for (auto& origin : m.origins) origin = text();
+    m.log_limit = number();
+    if (m.log_limit > 0 && m.log_limit < least_log_limit) bad("the log limit makes no sense");
   }
   void get(Resources& r) {
     r.cpus = real();

@@ -4,6 +4,7 @@
 #include <hypertune/record/callback.hpp>
 #include <hypertune/record/log_files.hpp>
 #include <hypertune/record/record.hpp>
+#include <hypertune/trial/metric_name.hpp>
 
 #include <fmt/format.h>
 
@@ -79,7 +80,8 @@ class BasicCsvLogger;
 using CsvLogger = BasicCsvLogger<void>;
 
 /// A Callback that writes `trials/<id>/progress.csv`: a line per report with `step` (from 0), `time` (seconds, of the
-/// executor's clock) and the metrics in the order of their first appearance. A metric that appears later gets a new
+/// executor's clock) and the metrics in the order of their first appearance; one that is called `step` or `time` itself
+/// stands there as `metrics_step` or `metrics_time`. A metric that appears later gets a new
 /// column (the file is rewritten, once); one that a report lacks is an empty field. NaN and infinity are `nan`, `inf`
 /// and `-inf`, which pandas, R and C's strtod read.
 ///
@@ -164,7 +166,8 @@ class BasicCsvLogger {
       if (const auto header = detail::csv_header(text)) {
         if (header->first.size() < 2 || header->first[0] != "step" || header->first[1] != "time")
           fail(Errc::corrupt, "'{}' was not written by hypertune: move it away", path.string());
-        columns.assign(header->first.begin() + 2, header->first.end());
+        for (std::size_t i = 2; i < header->first.size(); ++i)
+          columns.push_back(detail::metric_of_key(header->first[i]));
         detail::append_to(path, {}, detail::csv_rows_end(text, header->second, report.step));
         trial.header = true;
       } else {
@@ -193,7 +196,7 @@ class BasicCsvLogger {
 
   static std::string header(const Columns& columns) {
     std::string line = "step,time";
-    for (const std::string& column : columns) detail::append_csv_name(line += ',', column);
+    for (const std::string& column : columns) detail::append_csv_name(line += ',', detail::metric_key(column));
     return line += '\n';
   }
 

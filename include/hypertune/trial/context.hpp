@@ -2,11 +2,13 @@
 #pragma once
 
 #include <hypertune/checkpoint/checkpoint.hpp>
+#include <hypertune/execute/log_limit.hpp>
 #include <hypertune/execute/resources.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -33,6 +35,7 @@ class Context {
     std::filesystem::path directory;         ///< the trial's own folder
     std::uint64_t seed = 0;                  ///< derived from the experiment's seed and the trial's number
     std::filesystem::path checkpoints = {};  ///< of the experiment: the folder of their store
+    std::uint64_t log_limit = default_log_limit;
   };
 
   explicit Context(Start start) : start_(std::move(start)) {}
@@ -55,6 +58,8 @@ class Context {
   }
   /// The folder of the store in which this attempt's checkpoints are made; empty: that of the experiment.
   const std::filesystem::path& checkpoints() const { return start_.checkpoints; }
+  /// Bytes of the trial's log that are kept; 0: all.
+  std::uint64_t log_limit() const { return start_.log_limit; }
   /// The checkpoint to go on from, if any.
   const std::optional<Checkpoint>& restore() const { return start_.restore; }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,9 +34,15 @@ struct Report {
   /// Sets the step this report is of (0 or more). A step at or before the last recorded one is taken for a repetition
   /// after a restart: it is not counted again.
   Report at(int s) && {
-    if (s < 0) fail(Errc::usage, "a report's step is {}, but steps count from 0", s);
+    require_step(s);
     step = s;
     return std::move(*this);
+  }
+  /// Error of kind `usage` for a step that none can have: steps count from 0, and the number of those done is an int.
+  static void require_step(int step) {
+    if (step < 0 || step == std::numeric_limits<int>::max())
+      fail(Errc::usage, "a report's step is {}, but must be a whole number from 0 to {}", step,
+           std::numeric_limits<int>::max() - 1);
   }
 };
 

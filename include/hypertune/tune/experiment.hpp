@@ -94,6 +94,7 @@ class BasicExperiment {
     const Resources& r = options.resources;
     if (!(r.cpus >= 0) || !(r.gpus >= 0)) fail(Errc::usage, ".resources: cpus and gpus must be 0 or more");
     options.checkpoint.validate();
+    require_log_limit(options.log_limit);
     if (options.samples == 0 && !options.search.finite() && space.grid_size() <= 1 && options.stop.empty() && !manual)
       fail(Errc::usage, "how many trials? set .samples (or a stop condition; a grid needs neither)");
   }

@@ -327,9 +327,10 @@ class BasicThreadExecutor<Lazy>::State {
 
   void begin(const RunPtr& run) {
     const Launch& launch = run->launch;
-    AttemptRun attempt(*store_, start_.directory, launch, [&](const CheckpointInfo& c, const std::string& why) {
-      emit(CheckpointLost{launch.trial, c, why});
-    });
+    AttemptRun attempt(
+        *store_, start_.directory, launch,
+        [&](const CheckpointInfo& c, const std::string& why) { emit(CheckpointLost{launch.trial, c, why}); },
+        start_.log_limit);
     {
       const std::lock_guard guard(mutex_);
       run->attempt.emplace(std::move(attempt));

@@ -4,6 +4,7 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/record/results.hpp>
+#include <hypertune/trial/metric_name.hpp>
 
 #include <span>
 #include <string>
@@ -46,7 +47,7 @@ inline void append_trial_json(std::string& out, const TrialResult& trial) {
   out += R"(, "best": )";
   if (trial.best) {
     out += detail::format(R"({{"step": {}, )", trial.best->step);
-    append_json(out, trial.best->metric);
+    append_json(out, metric_key(trial.best->metric));
     out += ": ";
     append_json(out, trial.best->value);
     out += '}';
@@ -65,7 +66,7 @@ inline void append_report_json(std::string& out, const record::TrialReported& re
   out += detail::format(R"({{"step": {})", report.step);
   for (const auto& [name, value] : report.metrics) {
     out += ", ";
-    append_json(out, name);
+    append_json(out, metric_key(name));
     out += ": ";
     append_json(out, value);
   }
@@ -82,7 +83,7 @@ std::string BasicResults<Lazy>::csv() const {
     detail::append_csv(out, detail::format("{}{}", prefix, name));
   };
   const auto params = param_names();
-  for (const auto& objective : info_.objectives) field("best_", objective.metric);
+  for (const auto& objective : info_.objectives) field("best_", detail::metric_key(objective.metric));
   if (!info_.constraints.empty()) out += ",feasible";
   for (const auto& name : params) field("params_", name);
   for (const auto& name : names_) field("metrics_", name);

@@ -52,7 +52,7 @@ class BasicErasedStudy<Lazy>::State {
     require_running(trial);
     Report report(std::move(metrics));
     report.step = step;
-    if (step && *step < 0) fail(Errc::usage, "trial {}: step {} is negative: steps count from 0", trial, *step);
+    if (step) Report::require_step(*step);
     Outcome out;
     const Attempt attempt = experiment_.controller().attempt(trial);
     handle(Reported{trial, attempt, std::move(report), std::nullopt}, out);

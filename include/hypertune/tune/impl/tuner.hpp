@@ -277,6 +277,7 @@ Results BasicTuner<Lazy>::State::run() {
   start.directory = directory_;
   start.sink = [this](Event event) { post(std::move(event)); };
   start.hang_limit = options_.hang_limit;
+  start.log_limit = options_.log_limit;
   // Before any thread of ours exists: an executor may fork here.
   executor.start(std::move(start));
   struct Shutdown {

@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/error.hpp>
+#include <hypertune/execute/bounded_log.hpp>
 #include <hypertune/local/child_process.hpp>
 #include <hypertune/local/command_line.hpp>
 #include <hypertune/local/process_end.hpp>
@@ -11,12 +12,14 @@
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/failure.hpp>
+#include <hypertune/trial/metric_name.hpp>
 #include <hypertune/trial/program.hpp>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <map>
@@ -135,6 +138,7 @@ class CommandRun final : public TrialRun {
 
  private:
   static constexpr std::size_t longest_line = std::size_t{1} << 20U;
+  static constexpr std::size_t longest_searched = 4096;  // by expressions, whose depth grows with it
 
   static double clock() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -143,17 +147,16 @@ class CommandRun final : public TrialRun {
   void begin() {
     lines_.clear();
     pending_.clear();
-    out_.clear();
-    err_.clear();
+    out_ = err_ = {};
+    refusal_ = {};
+    judged_ = false;
     tail_.clear();
     adopted_.reset();
     terminating_ = halted_ = exclude_host_ = no_retry_ = false;
     steps_ = context_->next_step();
     const auto& root = context_->checkpoints();
     store_.emplace(root.empty() ? context_->directory().parent_path().parent_path() : root);
-    const auto log = context_->directory() / "log";
-    log_ = hypertune::detail::open_at(AT_FDCWD, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-    if (!log_) hypertune::detail::fail_io(errno, "open", log);
+    log_.emplace(context_->directory() / "log", context_->log_limit());
     // The command's own, anew for each attempt: what an earlier one had begun when it died is in nobody's way. (Sealed
     // checkpoints have been moved out by then.)
     // It lies on the disk of the store, so that a checkpoint is moved there and not copied.
@@ -205,51 +208,113 @@ class CommandRun final : public TrialRun {
     return out;
   }
 
+  // What the command has printed of a line that is not whole yet.
+  struct Partial {
+    std::string text;
+    bool cut = false;  // the line was too long: what came of it was logged as it came
+  };
+  struct Line {
+    std::string text;
+    bool whole = true;  // false: a piece of one that is too long for a report
+    bool first = true;  // … its first one
+  };
+
   void pump(double seconds) {
     std::string out, err;
     child_->pump(seconds, out, err);
-    cut(err_, err, [&](std::string_view line) {
-      log(line);
-      match_rules(line);
-      tail_.emplace_back(line.substr(0, 500));
+    cut(err_, err, [&](Line line) {
+      log(line.text, line.whole);
+      match_rules(line.text);
+      tail_.push_back(line.text.substr(0, 500));
       if (tail_.size() > 3) tail_.pop_front();
     });
-    cut(out_, out, [&](std::string_view line) { lines_.emplace_back(line); });
+    cut(out_, out, [&](Line line) { lines_.push_back(std::move(line)); });
   }
 
   // Whole lines go to `take`; at the end of the output the last one does even without its newline.
   template <class Take>
-  void cut(std::string& partial, std::string_view more, const Take& take) {
+  void cut(Partial& partial, std::string_view more, const Take& take) {
     if (!more.empty()) context_->alive();  // it prints: it is not hung
-    partial += more;
+    partial.text += more;
     std::size_t begin = 0;
-    for (auto end = partial.find('\n'); end != std::string::npos; end = partial.find('\n', begin)) {
-      std::string_view line = std::string_view(partial).substr(begin, end - begin);
-      if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-      take(line);
+    for (auto end = partial.text.find('\n'); end != std::string::npos; end = partial.text.find('\n', begin)) {
+      std::string line = partial.text.substr(begin, end - begin);
+      if (!partial.cut) {
+        if (!line.empty() && line.back() == '\r') line.pop_back();
+        take(Line{std::move(line)});
+      } else {
+        partial.cut = false;
+        take(Line{line + '\n', false, false});
+      }
       begin = end + 1;
     }
-    partial.erase(0, begin);
-    if (partial.size() > longest_line || (child_->status() && !partial.empty())) {
-      take(std::string_view(partial));
-      partial.clear();
-    }
+    partial.text.erase(0, begin);
+    const bool over = child_->status().has_value();
+    if (partial.text.size() <= longest_line && (!over || partial.text.empty())) return;
+    const bool too_long = partial.text.size() > longest_line || partial.cut;
+    take(Line{std::exchange(partial.text, {}), !too_long, !partial.cut});
+    partial.cut = too_long;
   }
 
   std::optional<Report> next_report() {
     while (!lines_.empty()) {
-      const std::string line = std::move(lines_.front());
+      const Line line = std::move(lines_.front());
       lines_.pop_front();
-      match_rules(line);
-      if (auto parsed = parse_report_line(line); parsed && is_report(*parsed)) {
+      if (line.first) match_rules(line.text);
+      if (!line.whole) {
+        log(line.text, false);
+        if (line.first)
+          refuse(line.text, fmt::format("it is longer than {} bytes", longest_line), looks_like_report(line.text));
+        continue;
+      }
+      std::string why;
+      auto parsed = parse_report_line(line.text, &why);
+      if (parsed && is_report(*parsed)) {
         if (auto report = take_report(std::move(*parsed))) return report;
         continue;
       }
-      log(line);
-      if (auto report = match_metrics(line)) return report;
+      log(line.text);
+      if (parsed) why = what_it_lacks(*parsed);
+      if (const auto begin = line.text.find_first_not_of(" \t"); begin != std::string::npos && line.text[begin] == '{')
+        refuse(line.text, why, looks_like_report(line.text));
+      if (auto report = match_metrics(line.text)) return report;
     }
     if (child_->status() && !pending_.empty()) return flush_metrics();
     return std::nullopt;
+  }
+
+  // ---- What is no report, and why ----
+
+  // A line that names what is tuned, or a step, is meant as a report.
+  bool looks_like_report(std::string_view line) const {
+    const auto& wanted = plan_.options.objectives;
+    line = line.substr(0, 4096);
+    if (line.find("\"step\"") != std::string_view::npos) return true;
+    return std::any_of(wanted.begin(), wanted.end(),
+                       [&](const auto& name) { return line.find(name) != std::string_view::npos; });
+  }
+  std::string what_it_lacks(const ReportLine& line) const {
+    for (const auto& name : plan_.options.objectives)
+      if (const auto* text = line.text(name))
+        return fmt::format("'{}' is the text '{}', no number", name, shortened(*text, 40));
+    return fmt::format("it has no {}", quoted(plan_.options.objectives));
+  }
+  static std::string quoted(const std::vector<std::string>& names) {
+    std::string out;
+    for (const auto& name : names) out += (out.empty() ? "'" : ", '") + name + "'";
+    return out;
+  }
+  /// `meant`: it must have been meant as a report, so that its loss is said where the user looks. Of the others the
+  /// first is remembered, for a trial that ends without any.
+  void refuse(std::string_view line, const std::string& why, bool meant) {
+    if (meant) log(fmt::format("hypertune: the line above is not taken as a report: {}", why));
+    if (!refusal_.text.empty() && (refusal_.meant || !meant)) return;
+    refusal_ = {fmt::format("the line '{}' is no report: {}", shortened(line), why), meant};
+  }
+  void note_judged(const Metrics& metrics) {
+    const auto& wanted = plan_.options.objectives;
+    judged_ = judged_ || std::all_of(wanted.begin(), wanted.end(),
+                                     [&](const auto& name) { return find_metric(metrics, name) != nullptr; });
   }
 
   bool is_report(const ReportLine& line) const {
@@ -264,6 +329,7 @@ class CommandRun final : public TrialRun {
       adopt(*line.checkpoint, line.step ? *line.step + 1 : line.metrics.empty() ? steps_ : steps_ + 1);
     if (line.metrics.empty()) return std::nullopt;  // a checkpoint alone is no step: it goes with the next report
     Report report(std::move(line.metrics));
+    note_judged(report.metrics);
     report.step = line.step;
     steps_ = line.step.value_or(steps_) + 1;
     return report;
@@ -279,25 +345,33 @@ class CommandRun final : public TrialRun {
   std::optional<Report> match_metrics(const std::string& line) {
     std::optional<Report> complete;
     for (const auto& [name, regex] : plan_.metrics) {
+      if (line.size() > longest_searched) {
+        refuse(line, fmt::format("it is longer than {} bytes, the most that is searched for metrics", longest_searched),
+               false);
+        break;
+      }
       std::smatch match;
-      if (line.size() > 4096 || !std::regex_search(line, match, regex)) continue;
-      const std::string text = match[1].str();
-      char* end = nullptr;
-      const double value = std::strtod(text.c_str(), &end);
-      if (text.empty() || end == text.c_str()) continue;
+      if (!std::regex_search(line, match, regex) || match[1].length() == 0) continue;
+      std::string why;
+      const auto value = number_in_text(match[1].str(), why);
+      if (!value) {
+        refuse(line, fmt::format("what the expression for '{}' finds is no number that is sure: {}", name, why), true);
+        continue;
+      }
       if (find_metric(pending_, name) != nullptr && !complete) complete = flush_metrics();  // the next step's
-      pending_.emplace_back(name, value);
+      pending_.emplace_back(name, *value);
     }
     if (!complete && !pending_.empty() && pending_.size() == plan_.metrics.size()) complete = flush_metrics();
     return complete;
   }
   std::optional<Report> flush_metrics() {
     ++steps_;
+    note_judged(pending_);
     return Report(std::exchange(pending_, {}));
   }
 
   void match_rules(std::string_view line) {
-    if (line.size() > 4096) line = line.substr(0, 4096);
+    line = line.substr(0, longest_searched);
     for (const auto& rule : plan_.rules)
       if (std::regex_search(line.begin(), line.end(), rule.match)) {
         exclude_host_ = exclude_host_ || rule.what.exclude_host;
@@ -307,7 +381,15 @@ class CommandRun final : public TrialRun {
 
   std::optional<Report> finish() {
     const int status = *child_->status();
-    if (terminating_ || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) return std::nullopt;
+    if (terminating_) return std::nullopt;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+      // Of one that goes on from a checkpoint there were reports before.
+      if (judged_ || refusal_.text.empty() || context_->next_step() > 0) return std::nullopt;
+      const auto& wanted = plan_.options.objectives;
+      throw TrialFailure(Cause{.text = fmt::format("ended without a report{}: {}",
+                                                   wanted.empty() ? "" : " of " + quoted(wanted), refusal_.text),
+                               .retry = false});
+    }
     Cause cause = cause_of_status(status, "the command");
     std::string words;
     for (const auto& line : tail_) words += (words.empty() ? "" : " | ") + line;
@@ -332,29 +414,34 @@ class CommandRun final : public TrialRun {
       wait_for_exit();
     }
     child_.reset();
-    log_ = Descriptor();
+    log_.reset();
   }
   void wait_for_exit() {
     for (; !child_->status(); pump(0.05))
       if (clock() >= kill_at_) child_->signal(SIGKILL);
   }
 
-  void log(std::string_view line) {
+  void log(std::string_view line, bool whole = true) {
     std::string text(line);
-    text += '\n';
-    if (log_) static_cast<void>(!::write(log_.get(), text.data(), text.size()));
+    if (whole) text += '\n';
+    if (log_) log_->write(text);
   }
 
   const CommandPlan& plan_;
   Context* context_;
   std::optional<LocalCheckpointStore> store_;
   std::filesystem::path folder_;
-  Descriptor log_;
+  std::optional<BoundedLog> log_;
   std::unique_ptr<ChildProcess> child_;
-  std::string out_, err_;          // lines not whole yet
-  std::deque<std::string> lines_;  // of its standard output, not looked at yet
-  std::deque<std::string> tail_;   // the last ones of its standard error
-  Metrics pending_;                // read by regular expressions
+  Partial out_, err_;
+  std::deque<Line> lines_;        // of its standard output, not looked at yet
+  std::deque<std::string> tail_;  // the last ones of its standard error
+  struct {
+    std::string text;
+    bool meant = false;
+  } refusal_;            // the first line that was not taken, and why
+  bool judged_ = false;  // all that is tuned has been reported
+  Metrics pending_;      // read by regular expressions
   std::optional<CheckpointInfo> adopted_;
   int steps_ = 0;
   bool terminating_ = false, halted_ = false, exclude_host_ = false, no_retry_ = false;
@@ -374,6 +461,12 @@ class CommandProgram final : public Program {
       : CommandProgram(names_of(space), std::move(options)) {}
   CommandProgram(const std::vector<std::string>& names, CommandOptions options)
       : plan_{CommandLine(options.command, names), {}, {}, options, options.bind_to_slot ? usable_gpus() : none()} {
+    const auto require_free = [](const std::string& name) {
+      if (const auto why = hypertune::detail::reserved_in_report_lines(name); !why.empty())
+        fail(Errc::usage, "{}", why);
+    };
+    for (const auto& name : options.objectives) require_free(name);
+    for (const auto& [name, pattern] : options.metrics) require_free(name);
     for (const auto& [name, pattern] : options.metrics)
       plan_.metrics.emplace_back(name, detail::compile(pattern, "metrics: " + name, 1));
     for (const auto& rule : options.log_rules)

@@ -3,6 +3,7 @@
 
 #include <hypertune/detail/doorbell.hpp>
 #include <hypertune/error.hpp>
+#include <hypertune/execute/bounded_log.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/execute/worker.hpp>
 #include <hypertune/execute/worker_link.hpp>
@@ -150,7 +151,7 @@ class ProcessDriver {
     bool writing = false;
     pid_t pid = 0;
     std::uint64_t baseline = 0;   // memory that it shared with this program when it began
-    std::uint64_t log_begin = 0;  // where the attempt's part of its log begins
+    std::uint64_t log_begin = 0;  // where the attempt's part of the trial's log begins
     std::optional<std::string> devices;
     std::vector<int> gpus;         // where it may hold memory
     std::optional<TrialId> drops;  // a paused trial that is not needed any more, while it is on its way out
@@ -319,9 +320,7 @@ class ProcessDriver {
     worker->devices = devices(launch.slot);
     occupy(*worker, launch.slot.gpus);
     if (launch.slot.resources.memory > 0) cgroups_.prepare();
-    std::error_code none;
-    const auto size = std::filesystem::file_size(log_of(launch.trial), none);
-    worker->log_begin = none ? 0 : size;
+    worker->log_begin = hypertune::detail::LogParts::of(log_of(launch.trial), start_.log_limit).length();
     by_trial_[launch.trial] = worker;
     apply(worker, worker->link.start(std::move(launch), now));
     ensure_spare();
@@ -381,6 +380,7 @@ class ProcessDriver {
     link.reusable = start_.program->reusable();
     link.welcome.directory = start_.directory.string();
     link.welcome.checkpoints = start_.checkpoints.string();
+    link.welcome.log_limit = start_.log_limit;
     for (const auto& origin : start_.origins) link.welcome.origins.push_back(origin.string());
     link.welcome.heartbeat = start_.hang_limit > 0 ? std::clamp(start_.hang_limit / 4, 0.01, 5.0) : 0;
     const auto worker = std::make_shared<Worker>(id, std::move(mine), std::move(link));
@@ -484,7 +484,7 @@ class ProcessDriver {
                                         static_cast<double>(launch->slot.resources.memory) / (1024.0 * 1024.0))};
     cgroups_.drop(worker->pid);
     if (const Launch* launch = worker->link.launch()) {
-      const std::string line = last_line(log_of(launch->trial), worker->log_begin);
+      const std::string line = last_line(log_of(launch->trial), worker->log_begin, start_.log_limit);
       if (!line.empty()) cause.text += "; the last line of its log: " + line;
     }
     apply(worker, worker->link.exited(std::move(cause)));

@@ -1,6 +1,7 @@
 // How a worker's process ended, as a cause that a person understands.
 #pragma once
 
+#include <hypertune/execute/bounded_log.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -48,13 +50,13 @@ inline Cause cause_of_status(int status, const std::string& who = "the trial's p
   return cause;
 }
 
-/// The last line that is not empty of what was appended to `log` after `from` bytes, at most 300 characters of it.
-inline std::string last_line(const std::filesystem::path& log, std::uint64_t from) {
-  std::ifstream in(log, std::ios::binary | std::ios::ate);
-  if (!in) return {};
-  const auto size = static_cast<std::uint64_t>(in.tellg());
-  if (size <= from) return {};
-  const std::uint64_t begin = size - from > 2048 ? size - 2048 : from;
+/// The last line that is not empty of what was appended to `log`, of which `limit` bytes are kept, after its first
+/// `from` bytes; at most 300 characters of it.
+inline std::string last_line(const std::filesystem::path& log, std::uint64_t from, std::uint64_t limit = 0) {
+  const auto parts = hypertune::detail::LogParts::of(log, limit);
+  std::ifstream in(log, std::ios::binary);
+  if (!in || parts.length() <= from) return {};
+  const std::uint64_t size = parts.size, begin = size - std::min<std::uint64_t>({2048, size, parts.length() - from});
   std::string text(static_cast<std::size_t>(size - begin), '\0');
   in.seekg(static_cast<std::streamoff>(begin));
   in.read(text.data(), static_cast<std::streamsize>(text.size()));

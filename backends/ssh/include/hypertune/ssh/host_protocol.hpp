@@ -49,7 +49,7 @@ namespace hypertune::ssh {
 /// way: reports never wait behind more than that. Doubles travel bit by bit.
 namespace wire {
 
-inline constexpr std::uint32_t version = 5;
+inline constexpr std::uint32_t version = 6;
 
 /// Stands before the agent's first frame, so that what a login shell prints before is told apart.
 inline constexpr std::string_view banner = "\nhypertune-agent\n";
@@ -73,12 +73,13 @@ struct Welcome {
   double silence = 3;          ///< seconds without one until the driver gives the host up
 };
 struct Begin {
-  std::string experiment = {};      ///< names the folder of the experiment on the host
-  std::uint64_t incarnation = 0;    ///< rises with every connection of the experiment
-  double hang_limit = 0;            ///< of ExecutorStart
-  std::string program = {};         ///< what the agent makes its Program of
-  std::string notice_command = {};  ///< polled for a termination notice: exit code 0 is one
-  std::string notice_url = {};      ///< polled by HTTP: status 200 is one
+  std::string experiment = {};                  ///< names the folder of the experiment on the host
+  std::uint64_t incarnation = 0;                ///< rises with every connection of the experiment
+  double hang_limit = 0;                        ///< of ExecutorStart
+  std::uint64_t log_limit = default_log_limit;  ///< likewise
+  std::string program = {};                     ///< what the agent makes its Program of
+  std::string notice_command = {};              ///< polled for a termination notice: exit code 0 is one
+  std::string notice_url = {};                  ///< polled by HTTP: status 200 is one
   double notice_interval = 5;
   bool by_content = false;          ///< checkpoints go by content, where they are longer than
   std::uint64_t whole = 0;          ///< so many bytes
@@ -237,6 +238,7 @@ class HostWriter : public hypertune::detail::WireWriter {
     put(std::string_view(m.experiment));
     put(m.incarnation);
     put(m.hang_limit);
+    put(m.log_limit);
     put(std::string_view(m.program));
     put(std::string_view(m.notice_command));
     put(std::string_view(m.notice_url));
@@ -376,6 +378,8 @@ class HostReader : public hypertune::detail::WireReader {
     m.incarnation = number();
     m.hang_limit = real();
     if (!(m.hang_limit >= 0 && m.hang_limit < 1e9)) bad("the hang limit makes no sense");
+    m.log_limit = number();
+    if (m.log_limit > 0 && m.log_limit < least_log_limit) bad("the log limit makes no sense");
     m.program = text();
     m.notice_command = text();
     m.notice_url = text();

@@ -201,6 +201,7 @@ class Agent {
       start.program = make_program_(begin_->program);
       start.directory = folder_->path();
       start.hang_limit = begin_->hang_limit;
+      start.log_limit = begin_->log_limit;
       if (share_) {
         start.checkpoints = share_->area;
         start.origins = {share_->root, folder_->path()};
@@ -323,7 +324,7 @@ class Agent {
     }
     const auto run = std::make_shared<Run>();
     run->launch = std::move(m);
-    run->log = LogTail(folder_->path() / "trials" / std::to_string(run->launch.trial) / "log");
+    run->log = LogTail(folder_->path() / "trials" / std::to_string(run->launch.trial) / "log", begin_->log_limit);
     if (const auto old = runs_.find(run->launch.trial); old != runs_.end()) old->second->over = true;
     runs_[run->launch.trial] = run;
     resolve(run);

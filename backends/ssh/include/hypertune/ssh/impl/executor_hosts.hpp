@@ -295,6 +295,7 @@ inline void SshExecutor::State::send_begin(const LinkPointer& link) {
   begin.experiment = experiment_;
   begin.incarnation = (epoch_ << 32U) + ++serial_;
   begin.hang_limit = start_.hang_limit;
+  begin.log_limit = start_.log_limit;
   begin.program = options_.program;
   begin.notice_command = options_.notice_command;
   begin.notice_url = options_.notice_url;

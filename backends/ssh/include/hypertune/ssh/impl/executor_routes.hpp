@@ -605,10 +605,8 @@ inline void SshExecutor::State::append_log(const wire::LogPiece& piece) {
   try {
     const auto folder = start_.directory / "trials" / std::to_string(piece.trial);
     std::filesystem::create_directories(folder);
-    std::ofstream out(folder / "log", std::ios::binary | std::ios::app);
-    out << piece.text;
-    out.close();
-    if (!out) fail(Errc::io, "cannot write '{}'", (folder / "log").string());
+    if (!BoundedLog(folder / "log", start_.log_limit).write(piece.text))
+      fail(Errc::io, "cannot write '{}'", (folder / "log").string());
   } catch (const std::exception& e) {
     if (!std::exchange(log_failed_, true))
       emit(Notice{hypertune::detail::format("a trial's log is lost: {}", e.what())});

@@ -1,11 +1,9 @@
-// LogTail: a trial's log as it grows. CopyCache: the checkpoints that a host keeps although the driver has them.
+// LogTail: a trial's log as it grows, or is cut. CopyCache: the checkpoints that a host keeps although the driver has
+// them.
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
-#include <hypertune/checkpoint/posix_files.hpp>
-
-#include <sys/stat.h>
-#include <unistd.h>
+#include <hypertune/execute/bounded_log.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -21,32 +19,18 @@ namespace hypertune::ssh::detail {
 class LogTail {
  public:
   LogTail() = default;
-  /// What is in the file by now is not read: an earlier attempt wrote it.
-  explicit LogTail(std::filesystem::path path) : path_(std::move(path)) {
-    struct stat status{};
-    if (::stat(path_.c_str(), &status) == 0) offset_ = status.st_size;
-  }
+  /// What is in the file by now is not read: an earlier attempt wrote it. `limit`: bytes of the log that are kept.
+  LogTail(const std::filesystem::path& path, std::uint64_t limit) : log_(path, limit) {}
 
   /// What has been written since the last call, at most 32 KiB.
-  std::string read() {
-    if (!file_) file_ = hypertune::detail::open_at(AT_FDCWD, path_.c_str(), O_RDONLY | O_NOFOLLOW);
-    std::string text;
-    if (!file_) return text;
-    text.resize(std::size_t{32} << 10U);
-    const ssize_t n = ::pread(file_.get(), text.data(), text.size(), offset_);
-    text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
-    offset_ += static_cast<off_t>(text.size());
-    return text;
-  }
+  std::string read() { return log_.read(); }
   void remove() {
     std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
+    std::filesystem::remove(log_.path(), ignored);
   }
 
  private:
-  std::filesystem::path path_;
-  hypertune::detail::Descriptor file_;
-  off_t offset_ = 0;
+  hypertune::detail::BoundedLogReader log_;
 };
 
 /// What a trial may go on from without a copy through the network: the newest checkpoints of each, bounded in bytes.

@@ -1,0 +1,19 @@
+// How much of a trial's log is kept.
+#pragma once
+
+#include <hypertune/error.hpp>
+
+#include <cstdint>
+
+namespace hypertune {
+
+/// Bytes of a trial's log that are kept unless something else is asked for; and the least that may be.
+inline constexpr std::uint64_t default_log_limit = std::uint64_t{16} << 20U, least_log_limit = 4096;
+
+/// Error of kind `usage` for a limit that makes no sense.
+inline void require_log_limit(std::uint64_t bytes) {
+  if (bytes > 0 && bytes < least_log_limit)
+    fail(Errc::usage, "the log limit is {} bytes: it must be 0 (keep all) or {} and more", bytes, least_log_limit);
+}
+
+}  // namespace hypertune
