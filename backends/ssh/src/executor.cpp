@@ -9,9 +9,7 @@ SshExecutor::SshExecutor(SshExecutor&&) noexcept = default;
 SshExecutor& SshExecutor::operator=(SshExecutor&&) noexcept = default;
 SshExecutor::~SshExecutor() = default;
 std::vector<Host> SshExecutor::hosts() const { return self_->hosts(); }
-Seconds SshExecutor::now() const {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
+Seconds SshExecutor::now() const { return run_clock(); }
 void SshExecutor::start(ExecutorStart start) { self_->start(std::move(start)); }
 void SshExecutor::perform(Command command) { self_->perform(std::move(command)); }
 void SshExecutor::wait(Seconds deadline) { self_->wait(deadline); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/detail/run_clock.hpp>
 #include <hypertune/execute/attempt_run.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/execute/threads.hpp>
@@ -29,7 +30,7 @@ class BasicInlineExecutor {
   static constexpr bool is_synchronous = true;
 
   std::vector<Host> hosts() const { return {Host{.name = "localhost", .total = {.cpus = 1}}}; }
-  Seconds now() const { return wall_clock(); }
+  Seconds now() const { return run_clock(); }
   std::string name() const { return "inline"; }
 
   void start(ExecutorStart start) {

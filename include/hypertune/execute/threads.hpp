@@ -2,9 +2,9 @@
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
+#include <hypertune/detail/run_clock.hpp>
 #include <hypertune/execute/executor.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <limits>
@@ -27,11 +27,6 @@ struct ThreadOptions {
   std::function<void(const Slot&)> setup = {};  ///< called on a trial's thread before it runs there (cudaSetDevice …)
 };
 
-/// Seconds since the Unix epoch.
-inline Seconds wall_clock() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 template <class>
 class BasicThreadExecutor;
 using ThreadExecutor = BasicThreadExecutor<void>;
@@ -50,7 +45,7 @@ class BasicThreadExecutor {
   ~BasicThreadExecutor();
 
   std::vector<Host> hosts() const;
-  Seconds now() const { return wall_clock(); }
+  Seconds now() const { return run_clock(); }
   void start(ExecutorStart start);
   void perform(Command command);
   void wait(Seconds deadline);

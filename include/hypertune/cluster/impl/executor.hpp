@@ -8,6 +8,7 @@
 #include <hypertune/cluster/linkage.hpp>
 #include <hypertune/cluster/providers.hpp>
 #include <hypertune/cluster/scaler.hpp>
+#include <hypertune/detail/run_clock.hpp>
 #include <hypertune/tune/interrupt.hpp>
 
 #include <fmt/format.h>
@@ -202,7 +203,6 @@ class ClusterRun {
 
 struct ClusterExecutor::Impl {
   ClusterSetup setup;
-  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   bool interrupted_early = false;
   std::unique_ptr<detail::ClusterRun> run;
 
@@ -238,7 +238,7 @@ HYPERTUNE_CLUSTER_INLINE std::vector<Host> ClusterExecutor::hosts() const {
 
 HYPERTUNE_CLUSTER_INLINE Seconds ClusterExecutor::now() const {
   if (impl_->run && !impl_->run->idle()) return impl_->run->executor().now();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - impl_->begin).count();
+  return run_clock();
 }
 HYPERTUNE_CLUSTER_INLINE void ClusterExecutor::start(ExecutorStart start) {
   if (auto& run = impl_->current(); !run.idle()) run.executor().start(std::move(start));

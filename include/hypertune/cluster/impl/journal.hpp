@@ -5,6 +5,7 @@
 #include <hypertune/cluster/detail/json.hpp>
 #include <hypertune/cluster/journal.hpp>
 #include <hypertune/cluster/linkage.hpp>
+#include <hypertune/detail/run_clock.hpp>
 #include <hypertune/record/journal_lock.hpp>
 
 #include <fmt/format.h>
@@ -16,9 +17,7 @@
 
 namespace hypertune::cluster {
 
-HYPERTUNE_CLUSTER_INLINE WallTime wall_now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
+HYPERTUNE_CLUSTER_INLINE WallTime wall_now() { return world_clock(); }
 
 HYPERTUNE_CLUSTER_INLINE std::string new_token() {
   constexpr std::string_view letters = "0123456789abcdefghjkmnpqrstvwxyz";

@@ -121,7 +121,7 @@ class BasicThreadExecutor<Lazy>::State {
   void wait(Seconds deadline) {
     const bool hangs = start_.hang_limit > 0;
     for (bool rung = false; !rung;) {
-      const double left = deadline - wall_clock();
+      const double left = deadline - run_clock();
       const double look = hangs ? std::clamp(start_.hang_limit / 4, 0.01, 5.0) : left;
       rung = bell_.wait_for(std::min(left, look));
       if (hangs) {

@@ -1,10 +1,11 @@
 // How a Study keeps its experiment.
 #pragma once
 
+#include <hypertune/detail/run_clock.hpp>
 #include <hypertune/tune/experiment.hpp>
 #include <hypertune/tune/study.hpp>
 
-#include <chrono>
+#include <algorithm>
 #include <mutex>
 #include <variant>
 
@@ -15,6 +16,7 @@ class BasicErasedStudy<Lazy>::State {
  public:
   State(SearchSpace space, Options options)
       : options_(std::move(options)), experiment_(std::move(space), options_, experiment_directory(options_), facts()) {
+    ahead_ = std::max(0.0, experiment_.last_time() - run_clock());
     Outcome out;
     experiment_.controller().suggestions().defer();
     experiment_.begin(options_, now(), out);
@@ -138,9 +140,8 @@ class BasicErasedStudy<Lazy>::State {
     experiment_.journal().flush();
     return asked;
   }
-  static Seconds now() {
-    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  }
+  // Never before what the record ends with, wherever the clock of the machine was set in between.
+  Seconds now() const { return run_clock() + ahead_; }
   static ExecutorFacts facts() {
     ExecutorFacts facts;
     constexpr double plenty = 1e6;  // the caller decides how many trials run at once
@@ -165,6 +166,7 @@ class BasicErasedStudy<Lazy>::State {
   std::mutex asking_;  // one suggestion after the other: each has to know of the one before
   mutable std::mutex mutex_;
   Experiment experiment_;
+  Seconds ahead_ = 0;  // of the clock
 };
 
 template <class Lazy>

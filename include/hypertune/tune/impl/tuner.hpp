@@ -58,6 +58,8 @@ class BasicTuner<Lazy>::State {
   void attend(Seconds now);
   Seconds next_wake(Seconds now);
   Outlook outlook() const;
+  // What is recorded. Never before what the record ends with, wherever the clock of the machine was set since.
+  Seconds now() const { return options_.executor.now() + ahead_; }
   void wake() {
     if (running_.load(std::memory_order_acquire)) options_.executor.notify();
   }
@@ -81,6 +83,7 @@ class BasicTuner<Lazy>::State {
   std::thread asker_;  // where a searcher thinks, unless that is cheap or all is to be decided in order
 
   Interrupts interrupts_;
+  Seconds ahead_ = 0;  // of the executor's clock, set once before anything is decided
   std::optional<Seconds> interrupted_at_;
   bool hurried_ = false;
   std::optional<Seconds> leave_by_;  // once the user wants to leave now
@@ -125,7 +128,7 @@ void BasicTuner<Lazy>::State::post(Event event) {
 
 template <class Lazy>
 void BasicTuner<Lazy>::State::process(Event event) {
-  const Seconds now = options_.executor.now();
+  const Seconds now = this->now();
   if (interrupts_.level() > 0) experiment_->controller().interrupt();  // before the next decision, not after it
   if (!gate_) {
     experiment_->controller().handle(std::move(event), now, out_);
@@ -198,7 +201,7 @@ void BasicTuner<Lazy>::State::start_asking() {
     while (suggestions.wait()) {
       if (!suggestions.work()) continue;
       on_strand([&] {
-        const Seconds now = options_.executor.now();
+        const Seconds now = this->now();
         if (interrupts_.level() > 0) experiment_->controller().interrupt();
         experiment_->controller().fill(now, out_);
         carry_out(out_, now);
@@ -287,7 +290,10 @@ Results BasicTuner<Lazy>::State::run() {
   std::optional<Shutdown> shutdown(std::in_place, executor);
 
   experiment_ = std::make_unique<Experiment>(space_, options_, directory_, facts);
-  if (experiment_->resumed()) executor.restore_clock(experiment_->last_time());
+  if (experiment_->resumed()) {
+    executor.restore_clock(experiment_->last_time());
+    if (!executor.simulated()) ahead_ = std::max(0.0, experiment_->last_time() - executor.now());
+  }
   if (options_.ordered) gate_.emplace();
   std::optional<SignalWatch> signals;
   if (options_.handle_signals && !executor.simulated())
@@ -300,22 +306,22 @@ Results BasicTuner<Lazy>::State::run() {
   } const asking_end{*this};
   start_asking();
   on_strand([&] {
-    const Seconds now = executor.now();
+    const Seconds now = this->now();
     experiment_->begin(options_, now, out_);
     carry_out(out_, now);
   });
   while (!over_.load(std::memory_order_acquire)) {
     try {
-      executor.wait(next_wake(executor.now()));
+      executor.wait(next_wake(now()) - ahead_);
     } catch (...) {  // it cannot go on
       on_strand([error = std::current_exception()] { std::rethrow_exception(error); });
     }
-    attend(executor.now());
+    attend(now());
   }
   running_.store(false, std::memory_order_release);
   const auto end = [&] {
     const auto& controller = experiment_->controller();
-    experiment_->end(executor.now(), controller.interrupted(), controller.why_ended().value_or(""));
+    experiment_->end(now(), controller.interrupted(), controller.why_ended().value_or(""));
   };
   // Where threads are left behind, shutdown() may wait for them until the user's patience is over: the end comes first.
   const bool end_first = left_behind_ && !error_;

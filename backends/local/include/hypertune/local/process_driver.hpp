@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/doorbell.hpp>
+#include <hypertune/detail/run_clock.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/execute/bounded_log.hpp>
 #include <hypertune/execute/executor.hpp>
@@ -47,9 +48,6 @@
 
 namespace hypertune::local::detail {
 
-inline Seconds wall_clock() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 inline Seconds steady_clock() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -109,7 +107,7 @@ class ProcessDriver {
     if (first && std::this_thread::get_id() != io_thread_.load()) wake();
   }
 
-  void wait(Seconds deadline) { bell_.wait_for(deadline - wall_clock()); }
+  void wait(Seconds deadline) { bell_.wait_for(deadline - run_clock()); }
   void notify() { bell_.ring(); }
 
   void shutdown() {

@@ -32,7 +32,7 @@ class ProcessExecutor {
   ProcessExecutor& operator=(ProcessExecutor&&) noexcept = default;
 
   std::vector<Host> hosts() const { return {driver_->host()}; }
-  Seconds now() const { return detail::wall_clock(); }
+  Seconds now() const { return run_clock(); }
   void start(ExecutorStart start) { driver_->start(std::move(start)); }
   void perform(Command command) { driver_->perform(std::move(command)); }
   void wait(Seconds deadline) { driver_->wait(deadline); }

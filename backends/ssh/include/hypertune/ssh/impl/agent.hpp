@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/run_clock.hpp>
 #include <hypertune/local/processes.hpp>
 #include <hypertune/ssh/agent.hpp>
 #include <hypertune/ssh/host_machine.hpp>
@@ -112,7 +113,7 @@ class Agent {
     if (::uname(&system) == 0) hello.machine = system.machine;
     hello.host = executor_.hosts().front();
     hello.host.name = system.nodename;
-    hello.clock = local::detail::wall_clock();
+    hello.clock = run_clock();
     hello.by_content = can_exchange;
     channel_->send(hello);
   }

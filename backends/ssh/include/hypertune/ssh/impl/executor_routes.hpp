@@ -1,6 +1,8 @@
 // SshExecutor: commands to the hosts, their events and checkpoints back.
 #pragma once
 
+#include <hypertune/detail/run_clock.hpp>
+#include <hypertune/execute/bounded_log.hpp>
 #include <hypertune/ssh/impl/executor_hosts.hpp>
 
 namespace hypertune::ssh {
@@ -48,7 +50,7 @@ inline void SshExecutor::State::wait(Seconds deadline) {
     const std::lock_guard guard(mutex_);
     if (!hopeless_.empty()) fail(Errc::resources, "{}", hopeless_);
   }
-  bell_.wait_for(deadline - std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
+  bell_.wait_for(deadline - run_clock());
 }
 
 inline void SshExecutor::State::drain_queue() {
