@@ -7,19 +7,23 @@
 
 #include "support/executor_trials.hpp"
 #include "support/scripted_tuner.hpp"
+#include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/random.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -310,6 +314,36 @@ void executor_crowd_laws(const Make& make, const ExecutorTraits& traits, Form fo
   }
 }
 
+/// What is made of a class that can be reset, wherever it is made.
+template <class Make>
+void executor_object_laws(const Make& make, ScriptedTuner::Answers answers) {
+  SECTION("an object that can be reset serves trial after trial, and each is destroyed when the executor ends") {
+    const TemporaryDirectory directory;
+    const auto file = directory.path() / "objects";
+    ::setenv("HYPERTUNE_TEST_OBJECTS", file.c_str(), 1);
+    struct Unset {
+      ~Unset() { ::unsetenv("HYPERTUNE_TEST_OBJECTS"); }
+    } const unset;
+    {
+      ScriptedTuner tuner(detail::made(make, Form::reusable), planned_program(Form::reusable), answers);
+      tuner.decide = [](const ScriptedTrial& t) {
+        return Answer{.kind = t.id % 3 == 1 && t.steps == 2 ? Answer::Kind::stop : Answer::Kind::go_on};
+      };
+      for (int i = 0; i < 24; ++i) tuner.add({.steps = 3, .seed = i + 1});
+      tuner.run();
+      tuner.shutdown();
+      tuner.check();
+    }
+    std::ifstream in(file);
+    const std::string seen{std::istreambuf_iterator<char>(in), {}};
+    const auto count = [&](char what) { return std::count(seen.begin(), seen.end(), what); };
+    INFO("made (+), reset (r), destroyed (-): " << seen);
+    CHECK(count('+') + count('r') == 24);
+    CHECK(count('r') >= 12);
+    CHECK(count('-') == count('+'));
+  }
+}
+
 template <class Make>
 void executor_conformance(const Make& make, ExecutorTraits traits = {}) {
   const auto form = GENERATE(Form::coroutine, Form::object, Form::reusable);
@@ -318,6 +352,7 @@ void executor_conformance(const Make& make, ExecutorTraits traits = {}) {
   INFO("form " << static_cast<int>(form) << ", answers " << static_cast<int>(answers));
   executor_trial_laws(make, traits, form, answers);
   executor_crowd_laws(make, traits, form, answers);
+  if (form == Form::reusable) executor_object_laws(make, answers);
 
   if (form != Form::coroutine || answers != ScriptedTuner::Answers::within) return;
   SECTION("hosts have names and room, time does not run backwards, and a started executor has moved well") {

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <memory>
@@ -166,12 +167,24 @@ class PlannedTrainer {
   Attempt attempt_;
 };
 
+/// Writes down what becomes of objects, in whatever process they are, where the environment names a file for it.
+inline void note_object(char what) {
+  if (const char* file = std::getenv("HYPERTUNE_TEST_OBJECTS"); file != nullptr && *file != '\0')
+    std::ofstream(file, std::ios::app) << what;
+}
+
 class ReusableTrainer : public PlannedTrainer {
  public:
-  using PlannedTrainer::PlannedTrainer;
-  bool reset(const Plan& plan) {
-    if (!plan.ordinary()) return false;  // those ask their Context, which a reset run is not given
+  ReusableTrainer(const Plan& plan, Context& context) : PlannedTrainer(plan, context) { note_object('+'); }
+  ReusableTrainer(const ReusableTrainer&) = delete;
+  ReusableTrainer& operator=(const ReusableTrainer&) = delete;
+  ~ReusableTrainer() { note_object('-'); }
+  bool reset(const Plan& plan, Context& context) {
+    if (!plan.ordinary()) return false;
     state_ = PlannedState(plan);
+    context_ = &context;
+    attempt_ = context.attempt();
+    note_object('r');
     return true;
   }
 };

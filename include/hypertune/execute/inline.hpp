@@ -5,6 +5,7 @@
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/execute/attempt_run.hpp>
 #include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/served_runs.hpp>
 #include <hypertune/execute/threads.hpp>
 
 #include <deque>
@@ -46,6 +47,7 @@ class BasicInlineExecutor {
   void shutdown() {
     commands_->clear();
     runs_.clear();
+    served_.clear();
   }
 
  private:
@@ -92,7 +94,10 @@ class BasicInlineExecutor {
             start_.sink(CheckpointLost{launch.trial, checkpoint, why});
           },
           start_.log_limit);
-      run.attempt->begin(*start_.program);
+      std::vector<AttemptRun> in_the_way;
+      auto served = served_.take(launch.slot, in_the_way);
+      in_the_way.clear();
+      run.attempt->begin(*start_.program, served ? &*served : nullptr);
     } catch (...) { return failed(launch.trial, launch.attempt); }
     start_.sink(Started{launch.trial, launch.attempt, run.attempt->steps()});
     step(launch.trial, launch.attempt);
@@ -116,7 +121,7 @@ class BasicInlineExecutor {
       auto made = run->attempt->farewell();
       if (made && !parked) start_.sink(Checkpointed{c.trial, c.attempt, std::move(*made)});
     } catch (...) { return failed(c.trial, c.attempt); }
-    runs_.erase(c.trial);
+    end_in_order(c.trial);
     if (!parked) start_.sink(Stopped{c.trial, c.attempt});
   }
 
@@ -134,7 +139,7 @@ class BasicInlineExecutor {
     } catch (...) { return failed(trial, attempt); }
     if (done.report) return start_.sink(Reported{trial, attempt, std::move(*done.report), std::move(done.made)});
     if (done.made) start_.sink(Checkpointed{trial, attempt, std::move(*done.made)});
-    runs_.erase(trial);
+    end_in_order(trial);
     if (done.stopped)
       start_.sink(Stopped{trial, attempt});
     else
@@ -153,6 +158,10 @@ class BasicInlineExecutor {
     }
   }
 
+  void end_in_order(TrialId trial) {
+    const auto node = runs_.extract(trial);
+    if (node && node.mapped().attempt && start_.program->keeps()) served_.keep(std::move(*node.mapped().attempt));
+  }
   void failed(TrialId trial, Attempt attempt) {
     Cause cause = cause_of_current_exception();
     runs_.erase(trial);
@@ -163,6 +172,7 @@ class BasicInlineExecutor {
   std::optional<LocalCheckpointStore> store_;
   std::unique_ptr<Commands> commands_ = std::make_unique<Commands>();  // a mutex does not move
   std::map<TrialId, Run> runs_;
+  detail::ServedRuns served_;
 };
 
 inline InlineExecutor run_inline() { return {}; }

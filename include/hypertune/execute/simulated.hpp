@@ -5,6 +5,7 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/execute/attempt_run.hpp>
 #include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/served_runs.hpp>
 #include <hypertune/random.hpp>
 
 #include <algorithm>
@@ -115,6 +116,7 @@ class BasicSimulatedExecutor {
   void notify() { notified_ = true; }
   void shutdown() {
     runs_.clear();
+    served_.clear();
     events_ = {};
     notified_ = true;
   }
@@ -286,7 +288,7 @@ class BasicSimulatedExecutor {
     } catch (...) { return fail_run(due.trial, attempt, cause_of_current_exception()); }
     if (!done.report) {
       if (done.made) start_.sink(Checkpointed{due.trial, attempt, std::move(*done.made)});
-      runs_.erase(due.trial);
+      end_in_order(due.trial);
       return start_.sink(Finished{due.trial, attempt});
     }
     run.steps = run.attempt->steps();
@@ -301,7 +303,10 @@ class BasicSimulatedExecutor {
           lost_.push_back({run.launch.trial, checkpoint, why});  // the sink might end the run
         },
         start_.log_limit);
-    run.attempt->begin(*start_.program);
+    std::vector<AttemptRun> in_the_way;
+    auto served = served_.take(run.launch.slot, in_the_way);
+    in_the_way.clear();
+    run.attempt->begin(*start_.program, served ? &*served : nullptr);
     const int from = run.attempt->steps();
     const int newest = run.launch.restore.empty() ? 0 : run.launch.restore.front().steps;
     const bool held = run.launch.next_step > newest;  // in memory, more than any checkpoint has
@@ -333,6 +338,10 @@ class BasicSimulatedExecutor {
     for (auto& lost : std::exchange(lost_, {})) start_.sink(std::move(lost));
   }
 
+  void end_in_order(TrialId trial) {
+    const auto node = runs_.extract(trial);
+    if (node && node.mapped().attempt && start_.program->keeps()) served_.keep(std::move(*node.mapped().attempt));
+  }
   void fail_run(TrialId trial, Attempt attempt, Cause cause) {
     runs_.erase(trial);
     say_lost();
@@ -345,6 +354,7 @@ class BasicSimulatedExecutor {
   std::optional<LocalCheckpointStore> store_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> events_;
   std::unordered_map<TrialId, Run> runs_;
+  detail::ServedRuns served_;
   std::vector<CheckpointLost> lost_;  // to be told
   Seconds now_ = 0;
   std::uint64_t fences_ = 0;

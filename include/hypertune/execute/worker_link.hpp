@@ -126,6 +126,14 @@ class WorkerLink {
     return out;
   }
 
+  /// At the end of all: asks a worker that has served and computes nothing to leave, so that what it keeps is
+  /// destroyed.
+  LinkActions release() {
+    LinkActions out;
+    if ((state_ == State::idle && used_) || state_ == State::parked || state_ == State::waiting) leave(out);
+    return out;
+  }
+
   /// When tick() is to be called at the latest.
   Seconds deadline() const {
     Seconds at = std::numeric_limits<Seconds>::infinity();

@@ -49,6 +49,9 @@ class Program {
   virtual std::unique_ptr<TrialRun> begin(Context& context) const = 0;
   /// Whether runs can be reset(), so that a worker process may serve several trials.
   virtual bool reusable() const { return false; }
+  /// Whether a run that has ended is worth keeping for the next trial, which resets it: it holds what is costly to
+  /// make.
+  virtual bool keeps() const { return false; }
   /// Whether what computes are processes of the run's own, which are gone (with what they hold) when it has ended.
   virtual bool external() const { return false; }
   /// Seconds that a run may take to leave when it is asked to: what ends it by force waits longer.

@@ -71,9 +71,12 @@ concept FunctionTrainable = TrialCallable<F, Config> && Reportable<detail::trial
 /// struct Trainer {
 ///   explicit Trainer(const Config&);                       // or (const Config&, ht::Context&)
 ///   ht::Report step();                                     // or a number; std::optional of either: nullopt ends the
-///   trial void save(ht::CheckpointWriter& out) const;            // optional, with restore() void restore(const
-///   ht::Checkpoint& in); bool reset(const Config&);                             // optional: become another trial;
-///   false: make me anew
+///                                                          // trial
+///   void save(ht::CheckpointWriter& out) const;            // optional, with restore()
+///   void restore(const ht::Checkpoint& in);
+///   bool reset(const Config&);                             // optional: become another trial; false: make me anew.
+///                                                          // Or (const Config&, ht::Context&): an earlier Context is
+///                                                          // gone by then
 /// };
 /// ```
 template <class T, class Config>
@@ -88,7 +91,11 @@ concept Savable = requires(T& t, CheckpointWriter& out, const Checkpoint& in) {
 };
 
 template <class T, class Config>
-concept Resettable = requires(T& t, const Config& config) {
+concept ResettableWithContext = requires(T& t, const Config& config, Context& context) {
+  { t.reset(config, context) } -> std::convertible_to<bool>;
+};
+template <class T, class Config>
+concept Resettable = ResettableWithContext<T, Config> || requires(T& t, const Config& config) {
   { t.reset(config) } -> std::convertible_to<bool>;
 };
 
@@ -167,7 +174,12 @@ class ClassRun final : public TrialRun {
   bool reset([[maybe_unused]] Context& context) override {
     if constexpr (Resettable<T, Config>) {
       Config next = decode_(context.point());
-      if (!trainer_->reset(next)) return false;
+      bool done = false;
+      if constexpr (ResettableWithContext<T, Config>)
+        done = trainer_->reset(std::as_const(next), context);
+      else
+        done = trainer_->reset(std::as_const(next));
+      if (!done) return false;
       config_ = std::move(next);
       if constexpr (Savable<T>) {
         if (context.restore()) trainer_->restore(*context.restore());
@@ -219,6 +231,7 @@ class ClassProgram final : public Program {
     return std::make_unique<ClassRun<T, Config>>(decode_, context, metric_);
   }
   bool reusable() const override { return Resettable<T, Config>; }
+  bool keeps() const override { return Resettable<T, Config>; }
 
  private:
   std::function<Config(const Point&)> decode_;

@@ -6,6 +6,7 @@
 #include <hypertune/detail/doorbell.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/execute/attempt_run.hpp>
+#include <hypertune/execute/served_runs.hpp>
 #include <hypertune/execute/threads.hpp>
 
 #include <fmt/format.h>
@@ -154,6 +155,7 @@ class BasicThreadExecutor<Lazy>::State {
     for (auto& thread : threads) thread.join();
     sealer_.reset();  // finishes what was written; nobody hears of it any more, the next driver finds it
     runs_.clear();
+    served_.clear();
     parked_ = 0;
     idle_ = 0;
   }
@@ -270,7 +272,7 @@ class BasicThreadExecutor<Lazy>::State {
         if (const auto stop = asked_to_stop(run)) {
           if (stop->save) save(run);
           farewell(run);
-          return leave(run, Stopped{trial, attempt});
+          return leave(run, Stopped{trial, attempt}, true);
         }
         if (auto command = std::exchange(run->answer, std::nullopt)) {
           if (const auto* pause = std::get_if<Pause>(&*command)) return rest(run, *pause);
@@ -281,7 +283,7 @@ class BasicThreadExecutor<Lazy>::State {
         if (!may_go_on(run)) return;
         if (!done.report) {
           if (done.made) emit(Checkpointed{trial, attempt, std::move(*done.made)});
-          return leave(run, done.stopped ? Event(Stopped{trial, attempt}) : Event(Finished{trial, attempt}));
+          return leave(run, done.stopped ? Event(Stopped{trial, attempt}) : Event(Finished{trial, attempt}), true);
         }
         emit(Reported{trial, attempt, std::move(*done.report), std::move(done.made)});
         const std::lock_guard guard(mutex_);
@@ -327,6 +329,12 @@ class BasicThreadExecutor<Lazy>::State {
 
   void begin(const RunPtr& run) {
     const Launch& launch = run->launch;
+    std::optional<AttemptRun> served;
+    if (start_.program->keeps()) {
+      std::vector<AttemptRun> in_the_way;  // ends without the lock
+      const std::lock_guard guard(mutex_);
+      served = served_.take(launch.slot, in_the_way);
+    }
     AttemptRun attempt(
         *store_, start_.directory, launch,
         [&](const CheckpointInfo& c, const std::string& why) { emit(CheckpointLost{launch.trial, c, why}); },
@@ -336,7 +344,7 @@ class BasicThreadExecutor<Lazy>::State {
       run->attempt.emplace(std::move(attempt));
       if (run->stop || closing_) run->attempt->context().request_stop();
     }
-    run->attempt->begin(*start_.program);
+    run->attempt->begin(*start_.program, served ? &*served : nullptr);
     run->begun = true;
   }
 
@@ -378,8 +386,8 @@ class BasicThreadExecutor<Lazy>::State {
     return parked_ >= options_.max_parked;
   }
 
-  // The run is over: what it holds is freed before anybody hears of it.
-  void leave(const RunPtr& run, Event event) {
+  // The run is over: what it holds is freed before anybody hears of it, except what another trial takes over.
+  void leave(const RunPtr& run, Event event, bool in_order = false) {
     sealer_->wait(run->launch.trial);
     std::optional<AttemptRun> dead;
     {
@@ -387,6 +395,10 @@ class BasicThreadExecutor<Lazy>::State {
       dead.swap(run->attempt);
       const auto found = runs_.find(run->launch.trial);
       if (found != runs_.end() && found->second == run) runs_.erase(found);
+      if (in_order && dead && start_.program->keeps() && !closing_) {
+        served_.keep(std::move(*dead));
+        dead.reset();
+      }
     }
     dead.reset();
     emit(std::move(event));
@@ -420,6 +432,7 @@ class BasicThreadExecutor<Lazy>::State {
   std::unordered_map<TrialId, RunPtr> runs_;
   std::vector<RunPtr> graveyard_;      // dropped at rest; destroyed by a worker
   std::unordered_set<TrialId> dying_;  // trials with a run in there, or being destroyed, while the executor goes on
+  detail::ServedRuns served_;
   std::size_t parked_ = 0;
   std::vector<std::thread> threads_;
   std::size_t idle_ = 0;

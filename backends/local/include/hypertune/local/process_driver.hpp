@@ -184,22 +184,47 @@ class ProcessDriver {
       launch_held();
       if (closing_) break;
       const int n = ::epoll_wait(poll_.get(), ready.data(), static_cast<int>(ready.size()), timeout());
-      for (int i = 0; i < n && !closing_; ++i) {
-        const auto& event = ready[static_cast<std::size_t>(i)];
-        if (event.data.u64 == wake_key) {
-          std::uint64_t count = 0;
-          while (::read(wake_.get(), &count, sizeof count) > 0) {}
-        } else if (event.data.u64 == control_key) {
-          hear_guardian();
-        } else if (const auto found = workers_.find(event.data.u64); found != workers_.end()) {
-          const auto worker = found->second;
-          if ((event.events & EPOLLOUT) != 0) flush(*worker);
-          if ((event.events & ~static_cast<unsigned>(EPOLLOUT)) != 0) read(*worker);
-        }
-      }
+      for (int i = 0; i < n && !closing_; ++i) hear(ready[static_cast<std::size_t>(i)]);
       tick();
     }
+    release_all();
     io_thread_ = std::thread::id();
+  }
+
+  // The objects that workers keep are destroyed, as those of any process that ends. A step under way is not waited for,
+  // and of commands there is nothing in a worker.
+  void release_all() {
+    if (start_.program->external() || guardian_lost_) return;
+    const Seconds until = steady_clock() + options_.grace;
+    std::vector<std::uint64_t> leaving;
+    for (const auto& [id, worker] : workers_) {
+      auto actions = worker->link.release();
+      if (actions.send.empty()) continue;
+      leaving.push_back(id);
+      apply(worker, std::move(actions));
+    }
+    const auto gone = [&](std::uint64_t id) { return !workers_.contains(id); };
+    std::array<epoll_event, 64> ready;
+    for (std::erase_if(leaving, gone); !leaving.empty() && !guardian_lost_; std::erase_if(leaving, gone)) {
+      const double left = until - steady_clock();
+      if (left <= 0) return;
+      const int n = ::epoll_wait(poll_.get(), ready.data(), static_cast<int>(ready.size()),
+                                 static_cast<int>(std::min(left, 60.0) * 1000) + 1);
+      for (int i = 0; i < n; ++i) hear(ready[static_cast<std::size_t>(i)]);
+    }
+  }
+
+  void hear(const epoll_event& event) {
+    if (event.data.u64 == wake_key) {
+      std::uint64_t count = 0;
+      while (::read(wake_.get(), &count, sizeof count) > 0) {}
+    } else if (event.data.u64 == control_key) {
+      hear_guardian();
+    } else if (const auto found = workers_.find(event.data.u64); found != workers_.end()) {
+      const auto worker = found->second;
+      if ((event.events & EPOLLOUT) != 0) flush(*worker);
+      if ((event.events & ~static_cast<unsigned>(EPOLLOUT)) != 0) read(*worker);
+    }
   }
 
   int timeout() const {
