@@ -110,8 +110,8 @@ TEST_CASE("the table says what a person asks") {
                      "best  accuracy 2.5 by trial 0 at step 2  lr=0 optimizer=größte-学习率",
                      "rate  6 trials/min, 0.7 reports/s  cpus 1 of 8, gpus 0.5 of 2",
                      "fail  trial 3: segmentation fault?[2J (it is tried again)",
-                     "trial    steps   accuracy  parameters",
-                     "    1        2        1.7  lr=0.001 optimizer=größte-学习率",
+                     "trial    steps   accuracy     lr      optimizer",
+                     "    1        2        1.7  0.001  größte-学习率",
                  });
   CHECK(without_colors(joined(render(feed.p(), {.width = 200, .height = 30, .color = true}))) == joined(lines));
   CHECK(joined(render(feed.p(), {.width = 200, .height = 30, .color = true})).find("\x1b[31m") != std::string::npos);
@@ -140,6 +140,95 @@ TEST_CASE("no line is wider than the terminal, and none is too many") {
   REQUIRE(lines.size() == 10);
   CHECK(lines.back() == "… and 37 more running");
   CHECK(render(feed.p(), {.width = 80, .height = 100, .color = false}).size() == 46);
+}
+
+TEST_CASE("numbers are rounded to what fits, never cut") {
+  using namespace detail::terminal;
+  CHECK(number_text(8.8254e-05, 5, 20) == "8.8254e-05");
+  CHECK(number_text(8.8254e-05, 5, 9) == "8.8254e-5");
+  CHECK(number_text(8.8254e-05, 5, 8) == "8.825e-5");
+  CHECK(number_text(8.8254e-05, 5, 6) == "8.8e-5");
+  CHECK(number_text(8.8254e-05, 5, 4) == "9e-5");
+  CHECK(number_text(8.8254e-05, 5, 3) == "…");
+  CHECK(number_text(0.000123456, 5, 7) == "1.23e-4");
+  CHECK(number_text(0.98765, 5, 5) == "0.988");
+  CHECK(number_text(-1234567, 17, 6) == "-1.2e6");
+  CHECK(number_text(1e300, 5, 5) == "1e300");
+  CHECK(number_text(nan_value, 5, 3) == "nan");
+  for (const double value : {8.8254e-05, 0.00099996, 123456.789, -0.5, 1e-300, 9.9999e9, 0.0})
+    for (std::size_t width = 6; width < 20; ++width) {
+      const std::string text = number_text(value, 6, width);
+      CAPTURE(value, width, text);
+      REQUIRE(text.size() <= width);
+      REQUIRE(std::stod(text) == Approx(value).epsilon(0.1).margin(0));
+    }
+}
+
+TEST_CASE("names that are shortened stay apart") {
+  using namespace detail::terminal;
+  using Names = std::vector<std::string>;
+  const auto at = [](const Names& names, std::size_t width) {
+    return short_names(names, std::vector<std::size_t>(names.size(), width));
+  };
+  CHECK(at({"optimizer.lr", "optimizer.beta", "seed"}, 6) == Names{"…lr", "…beta", "seed"});
+  CHECK(at({"learning_rate", "learning_rounds"}, 8) == Names{"…rate", "…rounds"});
+  CHECK(at({"learning_rate", "learning_rate_decay"}, 8) == Names{"…rate", "…rate_d…"});
+  CHECK(at({"optim_a_decay", "optim_a_delay", "optim_b"}, 6) == Names{"…decay", "…delay", "…b"});
+  CHECK(at({"größe_学a", "größe_学b"}, 6) == Names{"…学a", "…学b"});
+  CHECK(short_names({"optimizer.lr_schedule", "optimizer.momentum"}, {9, 10}) == Names{"…lr_sche…", "…momentum"});
+  CHECK(at({"a_x_long1", "a_x_long2", "b_x_long1", "b_x_long2"}, 7) ==
+        Names{"a_x…ng1", "a_x…ng2", "b_x…ng1", "b_x…ng2"});
+  CHECK(at({"same_long_name", "same_long_name"}, 6) == Names{"same_…", "same_…"});
+}
+
+TEST_CASE("all parameters of those that run are seen, with rounded numbers") {
+  Feed feed;
+  feed.start();
+  const Params params{{"optimizer.learning_rate", 8.825467436211e-05},
+                      {"optimizer.momentum", 0.98765432123456},
+                      {"optimizer.weight_decay", 0.00012345678912},
+                      {"architecture", std::string("transformer-encoder-decoder-large")},
+                      {"layers", std::int64_t{12}},
+                      {"dropout.attention", 0.12345678901234},
+                      {"dropout.residual", 0.2345678901234},
+                      {"batch_size", std::int64_t{256}}};
+  const auto expect_all = [&](std::size_t width, std::size_t height, TrialId trials) {
+    const auto lines = render(feed.p(), {.width = width, .height = height, .color = false});
+    CAPTURE(width, height, joined(lines));
+    REQUIRE(lines.size() <= height);
+    const auto text = joined(lines);
+    // The parameters' names in the titles, and for each trial a line in each block.
+    for (const char* name : {"learning_rate", "momentum", "weight", "archit", "layers", "attent", "resid", "batch"})
+      CHECK_THAT(text, ContainsSubstring(name));
+    std::size_t blocks = 0, rows = 0;
+    for (const auto& line : lines) {
+      REQUIRE(detail::terminal::text_width(line) <= width);
+      blocks += line.starts_with("trial ") ? 1 : 0;
+      for (TrialId id = 0; id < trials; ++id) rows += line.starts_with(fmt::format("{:5}  ", id)) ? 1 : 0;
+    }
+    CHECK(rows == blocks * static_cast<std::size_t>(trials));
+    for (const char* number : {"8.83e-5", "8.825e-5", "8.8255e-5", "8.8255e-05"})
+      if (text.find(number) != std::string::npos) return;
+    FAIL("the learning rate is not shown with three digits or more");
+  };
+  for (TrialId trial = 0; trial < 4; ++trial) {
+    feed(record::TrialCreated{.trial = trial, .point = {}, .params = params});
+    feed(record::TrialStarted{.trial = trial, .attempt = 0, .next_step = 0, .host = "h", .cpus = {0}, .gpus = {}});
+    feed(record::TrialReported{.trial = trial, .attempt = 0, .step = 0, .metrics = {{"accuracy", 0.5}}});
+  }
+  expect_all(80, 23, 4);
+  expect_all(60, 30, 4);
+  expect_all(200, 49, 4);
+  for (TrialId trial = 4; trial < 30; ++trial) {
+    feed(record::TrialCreated{.trial = trial, .point = {}, .params = params});
+    feed(record::TrialStarted{.trial = trial, .attempt = 0, .next_step = 0, .host = "h", .cpus = {0}, .gpus = {}});
+  }
+  expect_all(80, 23, 3);  // fewer trials, all of each
+  CHECK_THAT(joined(render(feed.p(), {.width = 80, .height = 23, .color = false})), ContainsSubstring("more running"));
+  // The best trial's parameters continue on lines of their own.
+  const auto best = joined(render(feed.p(), {.width = 80, .height = 23, .color = false}));
+  CHECK_THAT(best, ContainsSubstring("batch_size=256"));
+  CHECK_THAT(best, ContainsSubstring("optimizer.learning_rate=8.82547e-05"));
 }
 
 TEST_CASE("several objectives have a best each, and the end says how it ended") {

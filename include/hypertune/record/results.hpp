@@ -26,8 +26,10 @@ namespace hypertune {
 
 /// How Results::table() looks.
 struct TableOptions {
-  std::size_t rows = 0;   ///< at most so many trials, the best ones; 0: all
-  std::size_t width = 0;  ///< of the terminal: long cells are cut, then columns left out at the right; 0: unlimited
+  std::size_t rows = 0;  ///< at most so many trials, the best ones; 0: all
+  /// Of the terminal; 0: unlimited. Numbers are rounded and long names and texts cut to fit; columns for which there is
+  /// no room stand below the others.
+  std::size_t width = 0;
 };
 
 template <class>

@@ -5,6 +5,7 @@
 #include <hypertune/execute/resources.hpp>
 #include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/record.hpp>
+#include <hypertune/show/text_table.hpp>
 #include <hypertune/show/text_width.hpp>
 #include <hypertune/trial/trial.hpp>
 
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -38,14 +40,16 @@ class ExperimentProgress {
     int steps = 0;
     std::optional<double> metric;  ///< the first objective's last value
     double cpus = 0, gpus = 0;
-    std::string params;
+    std::string params;                    ///< all in one line
+    std::shared_ptr<const Params> values;  ///< printable, long texts cut; null: none were recorded
   };
   struct Best {
     TrialId trial = -1;
     int step = 0;
     double value = 0;
-    std::string params;
-    double violation = 0;  ///< of the constraints on metrics; 0: it meets them
+    std::string params;                    ///< as Running's
+    std::shared_ptr<const Params> values;  ///< as Running's
+    double violation = 0;                  ///< of the constraints on metrics; 0: it meets them
   };
   struct Rates {
     double trials_per_minute = 0, reports_per_second = 0;
@@ -110,7 +114,7 @@ class BasicProgressTracker;
 using ProgressTracker = BasicProgressTracker<void>;
 
 /// Makes ExperimentProgress from records and times that are passed in: no clock, no I/O. Memory: one byte per trial,
-/// and the text of its parameters (at most 300 bytes) until it has ended.
+/// and its parameters (at most 100 bytes of a text) until it has ended.
 template <class Lazy>
 class BasicProgressTracker {
  public:
@@ -138,7 +142,8 @@ class BasicProgressTracker {
   ExperimentProgress p_;
   std::map<TrialId, std::vector<double>> excesses_;  // of constraints, of trials that have not ended
   std::vector<TrialState> states_;
-  std::map<TrialId, std::string> waiting_;  // the parameters of those that neither run nor have ended
+  // The parameters of those that neither run nor have ended.
+  std::map<TrialId, std::shared_ptr<const Params>> waiting_;
   bool ticked_ = false;
 };
 
@@ -155,7 +160,7 @@ void BasicProgressTracker<Lazy>::set_state(TrialId trial, TrialState state) {
   states_[at] = state;
   if (state == TrialState::running) return;
   if (const auto run = p_.running_.find(trial); run != p_.running_.end()) {
-    if (!is_final(state)) waiting_[trial] = std::move(run->second.params);
+    if (!is_final(state)) waiting_[trial] = std::move(run->second.values);
     p_.running_.erase(run);
   }
   if (!is_final(state)) return;
@@ -182,12 +187,13 @@ void BasicProgressTracker<Lazy>::take(const record::TrialCreated& e) {
 
 template <class Lazy>
 void BasicProgressTracker<Lazy>::describe(TrialId trial, const Params& params) {
-  std::string text;
+  auto values = std::make_shared<Params>();
   for (const auto& [name, value] : params) {
-    if (text.size() > 300) break;  // wider than any terminal
-    text += detail::format("{}{}={:.100}", text.empty() ? "" : " ", name, to_string(value));
+    const auto* const text = std::get_if<std::string>(&value);
+    values->add(detail::terminal::printable(name),
+                text == nullptr ? value : Value(detail::terminal::elide(detail::terminal::printable(*text), 100)));
   }
-  waiting_[trial] = detail::terminal::printable(text);
+  waiting_[trial] = std::move(values);
 }
 
 template <class Lazy>
@@ -204,7 +210,11 @@ void BasicProgressTracker<Lazy>::take(const record::TrialStarted& e) {
   run.steps = e.next_step;
   run.cpus = e.cpus.empty() ? each.cpus : static_cast<double>(e.cpus.size());
   run.gpus = each.gpus > 0 ? each.gpus : static_cast<double>(e.gpus.size());
-  if (params) run.params = params.mapped();
+  if (params) run.values = params.mapped();
+  run.params.clear();
+  if (run.values)
+    for (const auto& [name, value] : *run.values)
+      run.params += detail::format("{}{}={}", run.params.empty() ? "" : " ", name, detail::terminal::value_text(value));
 }
 
 // By how much the trial breaks the constraints.
@@ -239,7 +249,10 @@ void BasicProgressTracker<Lazy>::take(const record::TrialReported& e) {
     if (!best || best->trial != e.trial) {
       best.emplace();
       best->trial = e.trial;
-      if (run != p_.running_.end()) best->params = run->second.params;
+      if (run != p_.running_.end()) {
+        best->params = run->second.params;
+        best->values = run->second.values;
+      }
     }
     best->step = e.step;
     best->value = *value;

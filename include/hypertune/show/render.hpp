@@ -3,12 +3,14 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/show/progress.hpp>
+#include <hypertune/show/text_table.hpp>
 #include <hypertune/show/text_width.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,13 +54,6 @@ class Line {
       out_ += shown;
     return *this;
   }
-  /// `text` in a column of its own, cut or filled with spaces to `width`.
-  Line& cell(std::string_view text, std::size_t width, bool right, Style style = Style::plain) {
-    const std::string shown = elide(text, width);
-    const std::string space(width - text_width(shown), ' ');
-    return right ? add(space).add(shown, style) : add(shown, style).add(space);
-  }
-  std::size_t left() const { return left_; }
   std::string text() const { return out_; }
 
  private:
@@ -138,31 +133,58 @@ inline std::string counts_line(const ExperimentProgress& p, const RenderOptions&
   return line.text();
 }
 
+/// "name=value" of each parameter, in lines of at most `width` columns, the first one after `used`; what follows the
+/// last of `most` lines is cut.
+inline std::vector<std::string> params_lines(const Params& params, std::size_t used, std::size_t width,
+                                             std::size_t most) {
+  std::vector<std::string> lines(1);
+  for (const auto& [name, value] : params) {
+    const std::string part = name + "=" + value_text(value);
+    const std::size_t room = lines.size() == 1 ? width - std::min(used, width) : width;
+    const bool full = text_width(lines.back()) + 1 + text_width(part) > room;
+    if (full && lines.size() < most && (lines.size() == 1 || !lines.back().empty())) lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : " ") + part;
+  }
+  return lines;
+}
+
 inline void add_running(const ExperimentProgress& p, const RenderOptions& o, std::size_t room,
                         std::vector<std::string>& lines) {
   const auto& running = p.running();
   if (running.empty() || room < 2) return;
-  const bool all = running.size() + 1 <= room;
-  const std::size_t shown = all ? running.size() : room - 2;
-  if (shown == 0) return;
-  const std::string metric = p.objectives().empty() ? "metric" : printable(p.objectives().front().metric);
-  std::size_t id_width = 5, metric_width = std::clamp<std::size_t>(text_width(metric), 9, 16);
-  id_width = std::max(id_width, std::to_string(running.rbegin()->first).size());
-  const auto row = [&](std::string_view id, std::string_view steps, std::string_view value, std::string_view params,
-                       Style style) {
-    Line line(o.width, o.color);
-    line.cell(id, id_width, true, style).add("  ").cell(steps, 7, true, style).add("  ");
-    line.cell(value, metric_width, true, style);
-    if (line.left() > 2 + 5) line.add("  ").add(params, style);
-    lines.push_back(line.text());
+  const std::string metric = p.objectives().empty() ? "metric" : p.objectives().front().metric;
+  const auto table_of = [&](std::size_t trials) {
+    std::vector<std::string> names;
+    auto end = running.begin();
+    for (std::size_t n = 0; n < trials; ++n, ++end)
+      if (end->second.values) merge_names(names, *end->second.values);
+    std::vector<TextTable::Column> columns{{"trial", true, 0, 5}, {"steps", true, 5, 7}, {metric, true, 8, 9}};
+    for (const auto& name : names) columns.push_back({name, true, 6});
+    TextTable table(std::move(columns));
+    for (auto it = running.begin(); it != end; ++it) {
+      const auto& [id, run] = *it;
+      std::vector<Cell> row{id, count_text(run.steps), run.metric ? Cell(*run.metric, 5) : "-"};
+      for (const auto& name : names) row.push_back(Cell::of(run.values ? run.values->find(name) : nullptr, 5));
+      table.add(std::move(row));
+    }
+    return table.lines(o.width);
   };
-  row("trial", "steps", metric, "parameters", Style::dim);
-  std::size_t n = 0;
-  for (const auto& [id, run] : running) {
-    if (n++ == shown) break;
-    const bool best = !p.best().empty() && p.best().front() && p.best().front()->trial == id;
-    row(std::to_string(id), count_text(run.steps), run.metric ? metric_text(*run.metric) : "-", run.params,
-        best ? Style::green : Style::plain);
+  std::size_t shown = std::min(running.size(), room);
+  auto table = table_of(shown);
+  if (shown < running.size() || table.size() > room) {
+    // Fewer trials, all of each.
+    const std::size_t blocks = table.size() / (shown + 1);
+    shown = std::max<std::size_t>(2, (room - 1) / blocks) - 1;
+    table = table_of(shown);
+  }
+  const bool all = shown == running.size();
+  table.resize(std::min(table.size(), all ? room : room - 1));
+  for (const auto& row : table) {
+    const auto trial = row.row == 0 ? running.end() : std::next(running.begin(), static_cast<long>(row.row) - 1);
+    const bool best = row.row > 0 && !p.best().empty() && p.best().front() && p.best().front()->trial == trial->first;
+    Line line(o.width, o.color);
+    line.add(row.text, row.row == 0 ? Style::dim : best ? Style::green : Style::plain);
+    lines.push_back(line.text());
   }
   if (!all) {
     Line line(o.width, o.color);
@@ -181,11 +203,25 @@ inline std::vector<std::string> render(const ExperimentProgress& p, const Render
   using detail::terminal::Line;
   using detail::terminal::Style;
   std::vector<std::string> lines{detail::terminal::header_line(p, o), detail::terminal::counts_line(p, o)};
+  // A quarter of a terminal of the usual height may show what the best trials' parameters are.
+  std::size_t more = o.height < 16 ? 0 : o.height / 4;
   for (std::size_t i = 0; i < p.best().size() && i < 4; ++i) {
+    const auto& best = p.best()[i];
+    const std::string text = detail::terminal::best_text(p, i);
     Line line(o.width, o.color);
-    line.add("best  ").add(detail::terminal::best_text(p, i), p.best()[i] ? Style::green : Style::plain);
-    if (p.best()[i] && !p.best()[i]->params.empty()) line.add("  ").add(p.best()[i]->params);
+    line.add("best  ").add(text, best ? Style::green : Style::plain);
+    const bool params = best && best->values && !best->values->empty();
+    if (!params) {
+      lines.push_back(line.text());
+      continue;
+    }
+    constexpr std::size_t indent = 6;
+    const auto rest = detail::terminal::params_lines(*best->values, detail::terminal::text_width(text) + 2,
+                                                     o.width - std::min(o.width, indent), more + 1);
+    if (!rest.front().empty()) line.add("  ").add(rest.front());
     lines.push_back(line.text());
+    for (std::size_t n = 1; n < rest.size(); ++n, --more)
+      lines.push_back(Line(o.width, o.color).add(std::string(indent, ' ')).add(rest[n]).text());
   }
   {
     Line line(o.width, o.color);

@@ -6,6 +6,7 @@
 #include <hypertune/record/journal_lock.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/record/results.hpp>
+#include <hypertune/show/text_table.hpp>
 
 #include <fmt/format.h>
 
@@ -374,16 +375,8 @@ std::vector<TrialId> BasicResults<Lazy>::ranked(std::size_t limit) const {
 template <class Lazy>
 std::vector<std::string> BasicResults<Lazy>::param_names() const {
   std::vector<std::string> names;
-  for (const auto& data : trials_) {
-    std::size_t at = 0;  // keeps the order of the space where trials differ in what is active
-    for (const auto& [name, value] : detail::Decoder(data.configuration).configuration().second) {
-      const auto found = std::find(names.begin(), names.end(), name);
-      if (found == names.end())
-        names.insert(names.begin() + static_cast<std::ptrdiff_t>(at++), name);
-      else
-        at = static_cast<std::size_t>(found - names.begin()) + 1;
-    }
-  }
+  for (const auto& data : trials_)
+    detail::terminal::merge_names(names, detail::Decoder(data.configuration).configuration().second);
   return names;
 }
 
