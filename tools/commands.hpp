@@ -1,6 +1,8 @@
 // The subcommands of `hypertune`. Each returns the exit code and throws hypertune::Error for what it cannot do.
 #pragma once
 
+#include <hypertune/record/results.hpp>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -32,6 +34,9 @@ struct StudyArguments {
 int study(const StudyArguments& arguments);
 
 int status(const std::string& directory, const std::string& format);
+
+/// What a person takes away from `results`: the best trial, or with several objectives the front.
+void print_best(const Results& results);
 
 struct ResultsArguments {
   std::string directory;

@@ -36,19 +36,27 @@ std::size_t terminal_width() {
   return size.ws_col;
 }
 
-// The trials that no other beats in every objective, with all that decides it.
-void print_front(const Results& results, const std::string& format) {
-  const auto front = pareto_front(results);
+bool several_objectives(const Results& results) { return results.experiment().objectives.size() > 1; }
+
+std::string front_json(const Results& results) {
+  std::string text;
+  for (const TrialId id : pareto_front(results))
+    text += (text.empty() ? "[" : ",\n ") + results.json(results.trial(id));
+  return (text.empty() ? "[" : text) + "]";
+}
+
+// The trials that no other beats in every objective, with all that decides it; at most so many.
+void print_front(const Results& results, const std::string& format, std::size_t most = 0) {
   if (format == "csv") fail(Errc::usage, "--pareto is printed as table or json, not csv");
-  if (format == "json") {
-    for (std::size_t i = 0; i < front.size(); ++i)
-      fmt::print("{}{}", i == 0 ? "[" : ",\n ", results.json(results.trial(front[i])));
-    fmt::print("{}]\n", front.empty() ? "[" : "");
-    return;
-  }
-  for (const TrialId id : front) {
-    const TrialResult trial = results.trial(id);
-    fmt::print("trial {} ", id);
+  if (format == "json") return print(front_json(results));
+  const auto front = pareto_front(results);
+  for (std::size_t i = 0; i < front.size(); ++i) {
+    if (most > 0 && i == most) {
+      fmt::print("… and {} more: hypertune best DIR\n", front.size() - most);
+      break;
+    }
+    const TrialResult trial = results.trial(front[i]);
+    fmt::print("trial {} ", trial.trial);
     for (const auto& objective : results.experiment().objectives)
       if (const double* value = find_metric(trial.metrics, objective.metric))
         fmt::print(" {}={:.6g}", printable(objective.metric), *value);
@@ -78,12 +86,27 @@ void print_waiting(const Results& results, bool running) {
 
 }  // namespace
 
+void print_best(const Results& results) {
+  if (several_objectives(results)) {
+    if (const auto front = pareto_front(results); !front.empty()) {
+      fmt::print("best, beaten by no other trial in all objectives ({}):\n", front.size());
+      print_front(results, "table", 10);
+    }
+  } else if (const auto best = results.find_best()) {
+    fmt::print("best: {}\n", *best);
+  }
+}
+
 int status(const std::string& directory, const std::string& format) {
   const Results results = Results::read(directory);
   const auto& info = results.experiment();
   const bool ended = info.ended.has_value();
   const auto driver = driver_of(directory);
-  const char* state = ended ? (info.interrupted ? "interrupted" : "ended") : driver ? "running" : "killed";
+  const std::string last_word = ended || driver ? "" : last_word_of(directory);
+  const char* state = ended                ? (info.interrupted ? "interrupted" : "ended")
+                      : driver             ? "running"
+                      : !last_word.empty() ? "failed"
+                                           : "killed";
   const auto best = results.find_best();
   if (format == "json") {
     boost::json::object counts;
@@ -94,6 +117,8 @@ int status(const std::string& directory, const std::string& format) {
                                {"trials", counts},
                                {"samples", info.samples},
                                {"reports", info.reports}};
+    object["why"] = last_word.empty() ? info.why : last_word;
+    if (several_objectives(results)) object["front"] = boost::json::parse(front_json(results));
     object["best"] = best ? boost::json::parse(results.json(*best)) : boost::json::value();
     object["cost"] = boost::json::parse(cost_json(directory, results));
     print(boost::json::serialize(object));
@@ -101,16 +126,17 @@ int status(const std::string& directory, const std::string& format) {
   }
   fmt::print("{}: {}", printable(info.name), state);
   if (driver && !ended) fmt::print(" (process {})", driver->pid);
-  if (!info.why.empty()) fmt::print(": {}", printable(info.why));
+  if (const auto& why = last_word.empty() ? info.why : last_word; !why.empty()) fmt::print(": {}", printable(why));
   fmt::print("\n{} trial{}", results.size(), results.size() == 1 ? "" : "s");
   for (int s = 0; s <= static_cast<int>(TrialState::failed); ++s)
     if (const auto n = results.count(static_cast<TrialState>(s)); n > 0)
       fmt::print(", {} {}", n, to_string(static_cast<TrialState>(s)));
   fmt::print("; {} reports in {:.1f} s\n", info.reports, info.updated - info.started);
-  if (best) fmt::print("best: {}\n", *best);
+  print_best(results);
   if (const auto cost = cost_line(directory, results); !cost.empty()) fmt::print("{}\n", cost);
   print_waiting(results, driver && !ended);
-  if (!ended && !driver) fmt::print("its driver was killed: go on with --resume\n");
+  if (!ended && !driver)
+    fmt::print("its driver {}: go on with --resume\n", last_word.empty() ? "was killed" : "ended with that error");
   return exit_done;
 }
 
@@ -142,8 +168,10 @@ int results(const ResultsArguments& arguments) {
 
 int best(const std::string& directory, const std::string& format) {
   const Results results = Results::read(directory);
-  const auto best = results.best();
-  if (format == "json")
+  const auto best = results.best();  // or the reason why there is none
+  if (several_objectives(results))
+    print_front(results, format);
+  else if (format == "json")
     print(results.json(best));
   else
     fmt::print("{}\n", best);

@@ -3,12 +3,14 @@
 #include "commands.hpp"
 #include "remote_trials.hpp"
 
+#include <hypertune/detail/nearest.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/show/text_width.hpp>
 #include <hypertune/ssh/runtime.hpp>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -17,7 +19,11 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace ht = hypertune;
 namespace command = hypertune::command;
@@ -52,6 +58,37 @@ int written(int code) {
   return command::exit_failed;
 }
 
+// What CLI11 says of a command that it does not know does not name it.
+std::optional<std::string> wrong_command(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> names;
+  for (const auto* command : app.get_subcommands([](const CLI::App* c) { return !c->get_group().empty(); }))
+    names.push_back(command->get_name());
+  if (argc < 2) return fmt::format("name a command: {} (hypertune --help says what they do)", fmt::join(names, ", "));
+  const std::string_view word = argv[1];
+  if (word.starts_with('-') || app.get_subcommand_no_throw(std::string(word)) != nullptr) return std::nullopt;
+  const auto meant = ht::detail::nearest(word, names);
+  return fmt::format("there is no command '{}'{}", word,
+                     meant.empty() ? fmt::format("; there are {}", fmt::join(names, ", "))
+                                   : fmt::format(": did you mean '{}'?", meant));
+}
+
+// The same for an option.
+std::optional<std::string> wrong_option(const CLI::App& app) {
+  for (const auto* command : app.get_subcommands()) {
+    std::vector<std::string> names;
+    for (const auto* option : command->get_options())
+      for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+    for (const auto& rest : command->remaining()) {
+      const std::string word = rest.substr(0, rest.find('='));
+      if (!word.starts_with('-'))
+        return fmt::format("'hypertune {}' takes no further argument '{}'", command->get_name(), rest);
+      return fmt::format("'hypertune {}' has no option '{}'{}", command->get_name(), word,
+                         ht::detail::suggestion(word, names));
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -66,7 +103,7 @@ int main(int argc, char** argv) {
   auto* run_command = app.add_subcommand("run", "run a sweep, or go on with one");
   run_command->add_option("SWEEP", run.file, "the sweep's YAML file")->required();
   run_command->add_option("--executor", run.executor, "where trials run, in place of the file's")
-      ->check(CLI::IsMember({"local", "ssh", "kubernetes"}));
+      ->check(CLI::IsMember({"local", "ssh"}));
   run_command
       ->add_option("--set", run.set, "key=value: a value in place of the file's (schedule.max=27); may be repeated")
       ->allow_extra_args(false);
@@ -137,8 +174,16 @@ int main(int argc, char** argv) {
   study_command->add_flag("--resume", study.resume, "go on with the study in the output folder");
   study_command->callback([&] { chosen = [&] { return command::study(study); }; });
 
+  if (const auto wrong = wrong_command(app, argc, argv)) {
+    complain(wrong->c_str());
+    return command::exit_usage;
+  }
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ExtrasError& e) {
+    const auto wrong = wrong_option(app);
+    complain(wrong ? wrong->c_str() : e.what());
+    return command::exit_usage;
   } catch (const CLI::ParseError& e) { return app.exit(e) == 0 ? written(command::exit_done) : command::exit_usage; }
   try {
     return written(chosen());

@@ -8,6 +8,7 @@
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/search/adaptors.hpp>
+#include <hypertune/show/text_width.hpp>
 #include <hypertune/tune/experiment_directory.hpp>
 #include <hypertune/tune/tuner.hpp>
 
@@ -68,8 +69,6 @@ std::size_t terminal_width() {
 }  // namespace
 
 int run(const RunArguments& arguments) {
-  if (arguments.executor == "kubernetes")
-    fail(Errc::usage, "executor '{}' is not built into this command", arguments.executor);
   const auto set = with_executor(arguments);
   Sweep sweep = load_sweep(arguments.file, set, false);
   const bool remote = sweep.executor.type == "ssh";
@@ -129,10 +128,15 @@ int run(const RunArguments& arguments) {
   }
   const auto best = results.find_best();
   if (!best) {
-    fmt::print(stderr, "hypertune: the experiment failed: no trial completed\n");
+    std::string why = "no trial has a result";
+    try {
+      results.best();
+    } catch (const Error& error) { why = error.what(); }
+    fmt::print(stderr, "hypertune: the experiment failed: {}\n", detail::terminal::printable(why));
     return exit_failed;
   }
-  fmt::print("best: {}\nresults: {}\n", *best, directory.string());
+  print_best(results);
+  fmt::print("results: {}\n", directory.string());
   return exit_done;
 }
 

@@ -1,4 +1,6 @@
 """Sweeps that are interrupted, killed, and sabotaged."""
+import resource
+
 from support import *
 
 
@@ -113,6 +115,33 @@ class Faults(Case):
 class FaultsUnderThreads(Faults):
     """The same, with the commands started by threads of the driver."""
     sweep = SWEEP + THREADS
+
+
+class LastWord(Case):
+    def test_a_driver_that_failed_is_not_said_to_be_killed(self):
+        # A disk that takes no more, for the driver alone: SIGXFSZ is ignored, so that a longer file is an error.
+        def full_disk():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        self.write("import json, os\nfor step in range(2000):\n    print(json.dumps({'step': step, 'accuracy': step, "
+                   "**{f'm{i}': i / 7 for i in range(20)}}), flush=True)\n", "long.py")
+        text = SWEEP.replace("train.py", "long.py").replace("max: 9", "max: 5000")
+        process = self.start("run", self.write(text), restore_signals=False, preexec_fn=full_disk)
+        _, err = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 1, err)
+        status = self.run_command("status", "runs/digits")[0]
+        self.assertIn("digits: failed: ", status)
+        self.assertIn("its driver ended with that error: go on with --resume", status)
+        self.assertNotIn("killed", status)
+        said = json.loads(self.run_command("status", "runs/digits", "--format", "json")[0])
+        self.assertEqual(said["state"], "failed")
+        self.assertIn(said["why"], err)
+        # One that is killed says nothing, also after one that did.
+        process = self.start("run", "sweep.yaml", "--resume", "--set", "trial.command=[sleep, '100']")
+        wait_until(lambda: "running" in self.run_command("status", "runs/digits")[0], "the driver")
+        process.kill()
+        process.communicate()
+        self.assertIn("its driver was killed", self.run_command("status", "runs/digits")[0])
 
 
 if __name__ == "__main__":

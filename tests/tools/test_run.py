@@ -140,8 +140,12 @@ class Run(Case):
                    "print(json.dumps({'cost': x, 'gain': x, 'loss': 1 - x if x < 0.05 else 2}))\n", "both.py")
         text = SWEEP.replace("train.py", "both.py").replace("metric: accuracy\nmode: max", "objectives: {cost: min, loss: min}")
         _, err = self.run_command("run", self.write(text), code=2)
-        self.assertIn("asha", err)
-        self.run_command("run", "sweep.yaml", "--set", "schedule=fifo")
+        self.assertIn("'asha' reads one objective only", err)
+        self.assertIn("mo_asha", err)
+        _, err = self.run_command("run", "sweep.yaml", "--set", "schedule=fifo", "--set", "search=cma_es", code=2)
+        self.assertIn("nsga2", err)
+        out, _ = self.run_command("run", "sweep.yaml", "--set", "schedule=fifo")
+        self.assertIn("best, beaten by no other trial in all objectives", out)
         front = json.loads(self.run_command("results", "runs/digits", "--pareto", "--format", "json")[0])
         self.assertTrue(front)
         table = self.run_command("results", "runs/digits", "--pareto")[0].splitlines()
@@ -149,6 +153,14 @@ class Run(Case):
         for line in table:
             self.assertIn("cost=", line)
             self.assertIn("loss=", line)
+        # What is best is the front, wherever it is said.
+        self.assertEqual(self.run_command("best", "runs/digits")[0].splitlines(), table)
+        self.assertEqual(json.loads(self.run_command("best", "runs/digits", "--format", "json")[0]), front)
+        self.assertEqual(json.loads((self.folder / "runs/digits/best/result.json").read_text()), front)
+        status = self.run_command("status", "runs/digits")[0]
+        for line in table[:10]:
+            self.assertIn(line, status)
+        self.assertEqual(json.loads(self.run_command("status", "runs/digits", "--format", "json")[0])["front"], front)
 
     def test_results_whose_checkpoints_were_removed(self):
         self.run_command("run", self.write(SWEEP))
@@ -295,6 +307,50 @@ class Mistakes(Case):
             _, err = self.run_command("run", "sweep.yaml", "--set", value, code=2)
             self.assertEqual(err.count("\n"), 1, (value, err))
             self.assertIn("hypertune: ", err)
+
+    def test_a_mistake_on_the_command_line_is_named_in_its_words(self):
+        self.write(SWEEP)
+        for value, says in (("samples=many", "'samples' must be a whole number"), ("schedule.type=asah", "asah"),
+                            ("sampels=3", "did you mean 'samples'"), ("stop={tiem: 3}", "tiem"),
+                            ("executor={type: local, cpu: 1}", "did you mean 'cpus'"), ("stop.plateau.patience=x", "patience")):
+            _, err = self.run_command("run", "sweep.yaml", "--set", value, code=2)
+            self.assertIn(f"--set {value}: ", err)
+            self.assertIn(says, err)
+            self.assertNotIn("sweep.yaml:", err)
+        _, err = self.run_command("run", "sweep.yaml", "--executor", "ssh", code=2)
+        self.assertIn("--executor ssh: ", err)
+        _, err = self.run_command("run", "sweep.yaml", "--executor", "kubernetes", code=2)
+        self.assertNotIn("kubernetes}", err)
+        self.assertNotIn("kubernetes", self.run_command("run", "--help")[0])
+        _, err = self.run_command("stauts", "runs/digits", code=2)
+        self.assertIn("there is no command 'stauts': did you mean 'status'?", err)
+        _, err = self.run_command("frobnicate", code=2)
+        self.assertIn("'frobnicate'; there are run, status", err)
+        self.assertNotIn("rsync_up", err)  # the old spelling of another one
+        self.assertIn("name a command: run, ", self.run_command(code=2)[1])
+        _, err = self.run_command("run", "sweep.yaml", "--sampels", "3", code=2)
+        self.assertIn("'hypertune run' has no option '--sampels': did you mean '--samples'?", err)
+        _, err = self.run_command("best", "runs/digits", "more", code=2)
+        self.assertIn("takes no further argument 'more'", err)
+
+    def test_failures_are_counted_by_trial(self):
+        self.write("import sys\nsys.exit(3)\n", "fails.py")
+        text = SWEEP.replace("train.py", "fails.py").replace("samples: 6", "samples: 4") + "failures: {max: 2}\n"
+        _, err = self.run_command("run", self.write(text), "--plain", code=1)
+        self.assertIn("digits: 4 trials failed (12 attempts), last trial ", err)
+        self.assertNotIn("12 failed", err)
+
+    def test_nothing_but_nan_is_no_result_and_said_to_be(self):
+        self.write("print('{\"accuracy\": NaN}')\n", "nan.py")
+        _, err = self.run_command("run", self.write(SWEEP.replace("train.py", "nan.py").replace("samples: 6", "samples: 2")), code=1)
+        self.assertIn("none reported a finite 'accuracy' (2 completed)", err)
+        self.assertNotIn("no trial completed", err)
+
+    def test_a_population_without_checkpoints_is_told_once(self):
+        text = SWEEP.replace("{type: asha, grace: 1, max: 9, reduction: 3}", "{type: pbt, interval: 2, max: 8, quantile: 0.5}")
+        self.environment.update(EVERY="0")
+        _, err = self.run_command("run", self.write(text))
+        self.assertEqual(err.count("goes on as it was"), 1, err)
 
     def test_bad_usage(self):
         for arguments in (["run"], ["run", "absent.yaml"], ["frobnicate"], ["results", "absent"], ["best", "absent"],

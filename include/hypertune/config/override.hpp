@@ -13,16 +13,28 @@ namespace hypertune {
 
 namespace detail {
 
+/// `data`, and all in it, as coming from an option of the command line.
+inline std::shared_ptr<const YamlData> from_option(const YamlData& data,
+                                                   const std::shared_ptr<const std::string>& option) {
+  auto copy = std::make_shared<YamlData>(data);
+  copy->option = option;
+  for (auto& item : copy->items) item = from_option(*item, option);
+  return copy;
+}
+
 inline std::shared_ptr<const YamlData> overridden(const YamlData& data, std::string_view path, const YamlData& value) {
   const auto dot = path.find('.');
   const std::string key(path.substr(0, dot));
   auto copy = std::make_shared<YamlData>(data);
   if (copy->kind == YamlKind::null) copy->kind = YamlKind::map;
-  if (copy->kind != YamlKind::map) fail(Errc::usage, "--set: '{}' goes into something that is no map", path);
+  if (copy->kind != YamlKind::map)
+    fail(Errc::usage, "{}: '{}' goes into something that is no map", *value.option, path);
   auto at = std::find_if(copy->keys.begin(), copy->keys.end(), [&](const auto& k) { return k.first == key; });
   if (at == copy->keys.end()) {
     copy->keys.emplace_back(key, data.line);
-    copy->items.push_back(std::make_shared<YamlData>());
+    auto empty = std::make_shared<YamlData>();
+    empty->option = value.option;
+    copy->items.push_back(std::move(empty));
     at = std::prev(copy->keys.end());
   }
   auto& item = copy->items[static_cast<std::size_t>(at - copy->keys.begin())];
@@ -39,13 +51,16 @@ inline std::shared_ptr<const YamlData> overridden(const YamlData& data, std::str
 }  // namespace detail
 
 /// `root` with the value at `assignment` ("schedule.max=27", the value in YAML) set. Error of kind `usage` when the
-/// text is no assignment, of kind `input` when the value is no YAML.
-inline Node with_override(const Node& root, const std::string& assignment) {
+/// text is no assignment, of kind `input` when the value is no YAML. What is wrong with the value is said of `option`:
+/// "--set schedule.max=many: 'schedule.max' must be a whole number, …".
+inline Node with_override(const Node& root, const std::string& assignment, std::string option = {}) {
   const auto equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0)
     fail(Errc::usage, "--set takes key=value (schedule.max=27), not '{}'", assignment);
+  if (option.empty()) option = "--set " + (assignment.size() > 80 ? assignment.substr(0, equals) + "=…" : assignment);
   const Node value = load_yaml_text(assignment.substr(equals + 1), "--set " + assignment.substr(0, equals));
-  return root.replaced(detail::overridden(root.data(), std::string_view(assignment).substr(0, equals), value.data()));
+  const auto data = detail::from_option(value.data(), std::make_shared<const std::string>(std::move(option)));
+  return root.replaced(detail::overridden(root.data(), std::string_view(assignment).substr(0, equals), *data));
 }
 
 }  // namespace hypertune

@@ -211,7 +211,6 @@ inline ExecutorText executor_from_yaml(const Node& node) {
       for (const auto& [name, value] : custom->entries()) executor.custom[name] = amount(value);
   }
   refuse_simulated(node, executor.type);
-  if (executor.type == "kubernetes") node.fail("executor '{}' is not built into this command", executor.type);
   if (executor.type == "ssh") {
     executor.ssh = ssh_from_yaml(node);
     return executor;

@@ -35,6 +35,7 @@ struct YamlData {
   std::string text;
   std::vector<std::shared_ptr<const YamlData>> items;  // of a list, or the values of a map
   std::vector<std::pair<std::string, int>> keys;       // of a map, with lines
+  std::shared_ptr<const std::string> option = {};      // of the command line, where it is from there: "--set a.b=1"
 };
 
 /// A plain scalar as the value that YAML 1.2's core schema gives it.
@@ -77,7 +78,8 @@ class Node {
   int line() const { return data_->line; }  ///< from 1
   const std::string& file() const { return *file_; }
   const std::string& path() const { return path_; }  ///< "schedule.max"; empty for the whole file
-  std::string where() const { return fmt::format("{}:{}", *file_, data_->line); }
+  /// "sweep.yaml:12", or the option of the command line that it is from.
+  std::string where() const { return place(*data_, data_->line); }
 
   // For override.hpp.
   const detail::YamlData& data() const { return *data_; }
@@ -113,10 +115,12 @@ class Node {
   /// Ends with an Error at the first key that is none of these; it says which one was probably meant.
   void only(const std::vector<std::string_view>& known) const {
     expect_map();
-    for (const auto& [key, line] : data_->keys)
+    for (std::size_t i = 0; i < data_->keys.size(); ++i) {
+      const auto& [key, line] = data_->keys[i];
       if (std::find(known.begin(), known.end(), key) == known.end())
-        throw Error(Errc::input, fmt::format("{}:{}: unknown key '{}' in {}{}", *file_, line, key, title(),
-                                             detail::suggestion(key, known)));
+        throw Error(Errc::input, fmt::format("{}: unknown key '{}' in {}{}", place(*data_->items[i], line), key,
+                                             title(), detail::suggestion(key, known)));
+    }
   }
 
   // Lists.
@@ -211,6 +215,9 @@ class Node {
   }
 
  private:
+  std::string place(const detail::YamlData& data, int line) const {
+    return data.option ? *data.option : fmt::format("{}:{}", *file_, line);
+  }
   void expect_map() const {
     if (!is_map()) fail("{} must be a map of key: value, not {}", title(), kind_text());
   }

@@ -3,6 +3,7 @@
 
 #include <hypertune/record/fanova.hpp>
 #include <hypertune/record/feasibility.hpp>
+#include <hypertune/record/front.hpp>
 #include <hypertune/record/pareto.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/space/space.hpp>
@@ -43,11 +44,6 @@ inline std::vector<Importance> ranked_importance(std::vector<std::string> names,
   }
   std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.share > b.share; });
   return out;
-}
-
-inline double loss_of(double value, Mode mode) {
-  if (std::isnan(value)) return std::numeric_limits<double>::infinity();
-  return mode == Mode::maximize ? -value : value;
 }
 
 }  // namespace detail
@@ -159,42 +155,6 @@ inline std::vector<Importance> importance(const Results& results, std::optional<
                           losses.push_back(loss);
                         });
   return importance(configurations, losses, options);
-}
-
-/// The trials that no other one beats in all objectives of the experiment, in order. A trial stands for the values of
-/// its last report, as one configuration has them together; failed trials and those that lack an objective (or have
-/// NaN) are never on the front, nor are those that break a constraint on a metric where others keep them all.
-inline std::vector<TrialId> pareto_front(const Results& results) {
-  const auto& objectives = results.experiment().objectives;
-  std::vector<TrialId> trials, front;
-  std::vector<std::vector<double>> losses;
-  const auto& bounds = results.experiment().constraints;
-  const auto feasible = [&](const TrialResult& trial) {
-    for (const MetricBound& bound : bounds) {
-      const double* value = find_metric(trial.metrics, bound.metric);
-      if (value != nullptr ? !(detail::excess(bound, *value) <= 0) : !trial.feasible.value_or(false)) return false;
-    }
-    return true;
-  };
-  bool only_feasible = false;
-  for (const TrialResult& trial : results.trials()) {
-    if (trial.state == TrialState::failed) continue;
-    std::vector<double> loss;
-    for (const Objective& objective : objectives)
-      if (const double* value = find_metric(trial.metrics, objective.metric); value != nullptr && !std::isnan(*value))
-        loss.push_back(detail::loss_of(*value, objective.mode));
-    if (loss.size() != objectives.size()) continue;
-    if (!bounds.empty() && feasible(trial) != only_feasible) {
-      if (only_feasible) continue;
-      only_feasible = true;
-      trials.clear();
-      losses.clear();
-    }
-    trials.push_back(trial.trial);
-    losses.push_back(std::move(loss));
-  }
-  for (const std::size_t i : pareto_front(losses)) front.push_back(trials[i]);
-  return front;
 }
 
 /// The volume between the results and `reference`, a value per objective in its own sign that every good trial beats:

@@ -20,6 +20,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -102,6 +103,9 @@ class BasicJournal {
   std::int64_t committed() const { return state_->last_committed(); }  ///< number of the last durable record
   bool failed() const { return state_->has_failed(); }
   const std::filesystem::path& directory() const { return state_->directory; }
+  /// Says why the driver ends, where that cannot be recorded; see last_word_of(). A Journal that has failed has said
+  /// so.
+  void last_word(std::string_view why) { state_->last_word(why); }
 
  private:
   class State {
@@ -169,6 +173,11 @@ class BasicJournal {
     bool has_failed() const {
       const std::lock_guard guard(mutex_);
       return failure_.has_value();
+    }
+
+    void last_word(std::string_view why) {
+      const std::lock_guard guard(mutex_);
+      if (!failure_) lock_.last_word(why);
     }
 
     const std::filesystem::path directory;
@@ -286,6 +295,7 @@ class BasicJournal {
       std::vector<Failed> functions;
       {
         const std::lock_guard guard(mutex_);
+        lock_.last_word(error.what());
         failure_ = error;
         functions = on_error_;
       }

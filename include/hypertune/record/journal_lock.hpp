@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -17,6 +18,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace hypertune {
@@ -51,7 +53,7 @@ class LockFile {
     if (size <= 0) return info;
     char* rest = nullptr;
     info.pid = std::strtoll(buffer.data(), &rest, 10);
-    info.host = rest;
+    info.host = std::string(rest).substr(0, std::string_view(rest).find('\n'));  // a last word may follow
     while (!info.host.empty() && (info.host.back() == '\n' || info.host.back() == ' ')) info.host.pop_back();
     if (!info.host.empty() && info.host.front() == ' ') info.host.erase(0, 1);
     return info;
@@ -137,9 +139,20 @@ class DriverLock {
     const std::string text = detail::format("{} {}\n", ::getpid(), host.data());
     // A lock file that cannot be written (disk full) still locks; only the message of the other driver is poorer.
     if (::ftruncate(file_.get(), 0) != 0 || ::pwrite(file_.get(), text.data(), text.size(), 0) < 0) return;
+    end_ = static_cast<::off_t>(text.size());
+  }
+
+  /// Why this driver ends without having recorded its end, for last_word_of(). The lock file has its block of the disk
+  /// already: this can be written where the disk is full.
+  void last_word(std::string_view why) const {
+    std::string line(why.substr(0, 1000));
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    line += '\n';
+    if (end_ > 0 && ::pwrite(file_.get(), line.data(), line.size(), end_) < 0) return;
   }
 
  private:
+  ::off_t end_ = 0;
   LockFile file_;
   NotInherited alone_;
 };
@@ -153,6 +166,18 @@ inline std::optional<DriverInfo> driver_of(const std::filesystem::path& director
   struct flock lock = detail::whole_file();
   if (::fcntl(file.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
   return file.read();
+}
+
+/// What the last driver of the experiment in `directory` said when it ended without recording that: an error, such as a
+/// full disk. Empty: nothing, as one that was killed, or it runs.
+inline std::string last_word_of(const std::filesystem::path& directory) {
+  const detail::LockFile file(detail::lock_path(directory), O_RDONLY);
+  std::array<char, 2000> buffer{};
+  const auto size = file.get() < 0 ? -1 : ::pread(file.get(), buffer.data(), buffer.size(), 0);
+  if (size <= 0) return {};
+  std::string_view text(buffer.data(), static_cast<std::size_t>(size));
+  text.remove_prefix(std::min(text.find('\n') + 1, text.size()));
+  return std::string(text.substr(0, text.find('\n')));
 }
 
 }  // namespace hypertune

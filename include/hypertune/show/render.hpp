@@ -261,11 +261,23 @@ inline std::string best_line(const ExperimentProgress& p, std::size_t objective)
   return text;
 }
 
+/// "2 attempts failed", "8 trials failed (24 attempts)": a trial that is tried again has not failed yet.
+inline std::string failures_text(const ExperimentProgress& p) {
+  const auto number = [](std::int64_t n, const char* what) {
+    return detail::format("{} {}{}", detail::terminal::count_text(n), what, n == 1 ? "" : "s");
+  };
+  const std::int64_t trials = p.count(TrialState::failed);
+  if (trials == 0) return number(p.failures(), "attempt") + " failed";
+  const std::string text = number(trials, "trial") + " failed";
+  return p.failures() > trials ? text + " (" + number(p.failures(), "attempt") + ")" : text;
+}
+
 inline std::string summary_line(const ExperimentProgress& p) {
   const RenderOptions wide{.width = 10'000, .height = 1, .color = false};
   std::string text =
       detail::format("{}: {}: {}", p.name(), duration_text(p.elapsed()), detail::terminal::counts_line(p, wide));
-  if (!p.best().empty() && p.best().front()) text += detail::format("; best {}", detail::terminal::best_text(p, 0));
+  for (std::size_t i = 0; i < p.best().size(); ++i)
+    if (p.best()[i]) text += detail::format("; best {}", detail::terminal::best_text(p, i));
   text += "; " + detail::terminal::rates_text(p);
   if (const auto resources = detail::terminal::resources_text(p); !resources.empty() && !p.finished())
     text += "; " + resources;

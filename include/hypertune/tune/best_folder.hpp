@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/record/front.hpp>
 #include <hypertune/record/results.hpp>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <limits>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace hypertune {
 
@@ -31,10 +33,29 @@ inline void link_or_copy(const std::filesystem::path& from, const std::filesyste
   }
 }
 
+/// The files of a trial's checkpoint into `target`: that of the best step if it is kept, else its newest that is sound.
+inline void link_checkpoint(const TrialResult& trial, LocalCheckpointStore& store,
+                            const std::filesystem::path& target) {
+  auto checkpoints = trial.checkpoints;
+  const auto rank = [at = trial.best ? trial.best->step + 1 : -1](const CheckpointInfo& c) {
+    return c.steps == at ? std::numeric_limits<int>::max() : c.steps;
+  };
+  std::stable_sort(checkpoints.begin(), checkpoints.end(),
+                   [&](const auto& a, const auto& b) { return rank(a) > rank(b); });
+  for (const auto& checkpoint : checkpoints) {
+    try {
+      return link_or_copy(store.open(checkpoint).directory(), target);
+    } catch (const Error& e) {  // damaged, or removed by the user: the result stands without it
+      if (e.code() != Errc::corrupt) throw;
+    }
+  }
+}
+
 }  // namespace detail
 
 /// Writes `directory`/best anew: result.json (as `hypertune best --format json` prints it) and, where the best trial
-/// has one, checkpoint/ with its files: that of the best step if it is kept, else its newest that is sound. Without a
+/// has one, checkpoint/ with its files: that of the best step if it is kept, else its newest that is sound. With
+/// several objectives result.json lists the Pareto front, and its checkpoints are in trials/<id>/checkpoint/. Without a
 /// best trial nothing is written. What stood there before is replaced at once, not mixed.
 inline void write_best(const Results& results, LocalCheckpointStore& store, const std::filesystem::path& directory) {
   namespace fs = std::filesystem;
@@ -44,22 +65,19 @@ inline void write_best(const Results& results, LocalCheckpointStore& store, cons
   try {
     fs::remove_all(aside);
     fs::create_directories(aside);
-    auto checkpoints = best->checkpoints;
-    const auto rank = [at = best->best->step + 1](const CheckpointInfo& c) {
-      return c.steps == at ? std::numeric_limits<int>::max() : c.steps;
-    };
-    std::stable_sort(checkpoints.begin(), checkpoints.end(),
-                     [&](const auto& a, const auto& b) { return rank(a) > rank(b); });
-    for (const auto& checkpoint : checkpoints) {
-      try {
-        detail::link_or_copy(store.open(checkpoint).directory(), aside / "checkpoint");
-        break;
-      } catch (const Error& e) {  // damaged, or removed by the user: the result stands without it
-        if (e.code() != Errc::corrupt) throw;
-      }
-    }
     std::ofstream out(aside / "result.json");
-    out << results.json(*best) << '\n';
+    if (results.experiment().objectives.size() > 1) {
+      const char* separator = "[";
+      for (const TrialId id : pareto_front(results)) {
+        const TrialResult trial = results.trial(id);
+        detail::link_checkpoint(trial, store, aside / "trials" / std::to_string(id) / "checkpoint");
+        out << std::exchange(separator, ",\n ") << results.json(trial);
+      }
+      out << "]\n";
+    } else {
+      detail::link_checkpoint(*best, store, aside / "checkpoint");
+      out << results.json(*best) << '\n';
+    }
     if (!out.flush()) fail(Errc::io, "cannot write '{}': is the disk full?", (aside / "result.json").string());
     fs::remove_all(directory / "best");
     fs::rename(aside, directory / "best");

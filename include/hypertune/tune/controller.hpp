@@ -242,6 +242,7 @@ class BasicController {
   Seconds now_ = 0;
   std::optional<std::string> ending_;
   bool interrupted_ = false, exhausted_ = false, done_ = false;
+  bool told_nothing_to_take_over_ = false;
 };
 
 }  // namespace hypertune

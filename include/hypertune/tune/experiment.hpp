@@ -77,10 +77,15 @@ class BasicExperiment {
   static void require_sound(const SearchSpace& space, const Options& options, bool manual = false) {
     const auto objectives = objectives_of(options);
     if (objectives.size() > 1 && !options.search.multi_objective())
-      fail(Errc::usage, "the searcher '{}' reads one objective only, but {} are given", options.search.name(),
-           objectives.size());
+      fail(Errc::usage,
+           "the searcher '{}' reads one objective only, but {} are given: auto, nsga2, nsga3, tpe, gp, random, sobol "
+           "and "
+           "grid take several",
+           options.search.name(), objectives.size());
     if (objectives.size() > 1 && !options.schedule.multi_objective())
-      fail(Errc::usage, "the scheduler '{}' reads one objective only, but {} are given: use fifo, or one of your own",
+      fail(Errc::usage,
+           "the scheduler '{}' reads one objective only, but {} are given: mo_asha is asha for several, fifo stops no "
+           "trial",
            options.schedule.name(), objectives.size());
     for (const auto& bound : options.constraints)
       if (bound.metric.empty() || !std::isfinite(bound.value))

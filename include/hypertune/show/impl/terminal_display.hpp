@@ -97,7 +97,7 @@ void BasicTerminalDisplay<Lazy>::Self::show_plain(const ExperimentProgress& p, b
     last_best = p.elapsed();
   }
   if (p.failures() > shown_failures) {
-    region.append(detail::format("{}: {} failed, last {}", p.name(), p.failures(), p.last_failure()));
+    region.append(detail::format("{}: {}, last {}", p.name(), failures_text(p), p.last_failure()));
     shown_failures = p.failures();
   }
   if (last) return region.append(end_text(p));

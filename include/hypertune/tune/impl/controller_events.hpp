@@ -133,8 +133,8 @@ void BasicController<Lazy>::on(const Failed& e, Outcome& out) {
   if (live(e.trial, e.attempt) == nullptr) return;
   const LiveTrial run = leave(e.trial);
   if (e.cause.exclude_host && !run.slot.host_name.empty()) {
-    excluded_.insert(run.slot.host_name);
-    out.notices.push_back(detail::format("host {} is not used any more: {}", run.slot.host_name, e.cause.text));
+    if (excluded_.insert(run.slot.host_name).second)
+      out.notices.push_back(detail::format("host {} is not used any more: {}", run.slot.host_name, e.cause.text));
   }
   if (run.phase == Phase::stopping) {  // it was to end anyway
     end_stopped(e.trial, run, out);

@@ -196,9 +196,11 @@ void BasicController<Lazy>::exploit(const Choice& choice, Outcome& out) {
     donated.insert(donated.begin(), offer->second);
   const auto held = std::find_if(donated.begin(), donated.end(), [&](const auto& c) { return retention_.contains(c); });
   if (held == donated.end()) {
-    out.notices.push_back(detail::format(
-        "trial {} goes on as it was: trial {} has no checkpoint to take over (a trial must save its state for that)",
-        choice.trial, choice.donor));
+    if (!std::exchange(told_nothing_to_take_over_, true))
+      out.notices.push_back(detail::format(
+          "trial {} goes on as it was: trial {} has no checkpoint to take over (a trial must save its state for that; "
+          "said once, and true of all that save none)",
+          choice.trial, choice.donor));
     return;
   }
   if (entry.parked) out.commands.push_back(Stop{choice.trial, entry.attempts - 1, false});

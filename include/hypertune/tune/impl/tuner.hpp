@@ -331,6 +331,11 @@ Results BasicTuner<Lazy>::State::run() {
   stop_asking();
   if (!error_ && !interrupts_.level()) experiment_->controller().suggestions().tell_rest();
   if (error_) {
+    try {
+      std::rethrow_exception(error_);
+    } catch (const std::exception& e) { experiment_->journal().last_word(e.what()); } catch (...) {
+      experiment_->journal().last_word("an exception that is no std::exception");
+    }
     if (!experiment_->resumed() && experiment_->controller().state().trials().size() == 0)
       folder.take_back([this] { experiment_.reset(); });
     std::rethrow_exception(error_);
