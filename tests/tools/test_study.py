@@ -1,4 +1,6 @@
 """hypertune study: ask/tell over HTTP."""
+import resource
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -19,8 +21,8 @@ output: runs/study
 
 
 class Study(Case):
-    def serve(self, *arguments):
-        process = self.start("study", "study.yaml", *arguments)
+    def serve(self, *arguments, **options):
+        process = self.start("study", "study.yaml", *arguments, **options)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         self.address = process.stdout.readline().strip()
@@ -29,7 +31,8 @@ class Study(Case):
 
     def call(self, method, path, body=None, code=200, headers={}):
         data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        request = urllib.request.Request(self.address + path, data=data, method=method, headers=dict(headers))
+        request = urllib.request.Request(self.address + path, data=data, method=method,
+                                         headers={"Content-Type": "application/json", **headers})
         try:
             with urllib.request.urlopen(request, timeout=20) as response:
                 status, text = response.status, response.read()
@@ -96,6 +99,109 @@ class Study(Case):
         self.call("POST", "/ask", {}, code=403, headers={"Host": "evil.example"})
         self.call("POST", "/tell", {"trial": trial, "value": 1})
         self.call("POST", "/tell", {"trial": trial, "value": 1}, code=409)
+
+    def raw(self, request, half_closed=False):
+        """What the server answers to these bytes, until it closes the connection."""
+        with socket.create_connection(("127.0.0.1", int(self.address.rsplit(":", 1)[1])), timeout=20) as client:
+            client.sendall(request)
+            if half_closed:
+                client.shutdown(socket.SHUT_WR)
+            answer = b""
+            while True:
+                piece = client.recv(65536)
+                if not piece:
+                    return answer
+                answer += piece
+
+    def test_what_is_no_request_is_answered(self):
+        self.write(STUDY, "study.yaml")
+        self.serve()
+        post = b"POST /tell HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        for request, status in ((b"nonsense\r\n\r\n", b"400"), (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"400"),
+                                (b"POST /tell HTTP/9.7\r\n\r\n", b"400"), (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"400"),
+                                (post + b"Content-Length: many\r\n\r\n", b"400"), (post + b"no colon\r\n\r\n", b"400"),
+                                (post + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n", b"400"),
+                                (post + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", b"400"),
+                                (post + b"X: " + 20000 * b"x" + b"\r\n\r\n", b"431"),
+                                (post + b"Content-Length: 3000000\r\n\r\n" + 3000000 * b"x", b"413")):
+            head, _, body = self.raw(request).partition(b"\r\n\r\n")
+            self.assertEqual(head.split(b" ")[1], status, request[:80])
+            self.assertIn("error", json.loads(body), request[:80])
+        for cut in (b"POST /te", post, post + b"Content-Length: 9\r\n\r\n{"):
+            head, _, body = self.raw(cut, half_closed=True).partition(b"\r\n\r\n")
+            self.assertEqual(head.split(b" ")[1], b"400", cut)
+            self.assertIn("error", json.loads(body), cut)
+        head, _, body = self.raw(b"HEAD /best HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").partition(b"\r\n\r\n")
+        self.assertEqual((head.split(b" ")[1], body), (b"405", b""))
+        self.assertEqual(self.call("POST", "/ask", {})["trial"], 0)
+
+    def test_web_pages_cannot_write(self):
+        self.write(STUDY, "study.yaml")
+        self.serve()
+        trial = self.call("POST", "/ask", {})["trial"]
+        tell = {"trial": trial, "value": 1}
+        own = self.address
+        for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Origin": "http://127.0.0.1:1"}, {"Origin": ""},
+                        {"Origin": own.replace("http:", "https:")}, {"Sec-Fetch-Site": "cross-site"},
+                        {"Sec-Fetch-Site": "same-site"}, {"Origin": own, "Sec-Fetch-Site": "cross-site"},
+                        {"Origin": "https://evil.example", "Content-Type": "text/plain"},
+                        {"Host": "evil.example", "Origin": "http://evil.example"}, {"Host": "127.0.0.1.evil.example"}):
+            self.assertIn("error", self.call("POST", "/tell", tell, code=403, headers=headers))
+            self.call("GET", "/best", code=403, headers=headers)
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonp", ""):
+            for path, body in (("/tell", tell), ("/ask", b"")):
+                answer = self.call("POST", path, body, code=415, headers={"Content-Type": kind})
+                self.assertIn("Content-Type: application/json", answer["error"])
+        preflight = self.raw(b"OPTIONS /tell HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: https://evil.example\r\n"
+                             b"Access-Control-Request-Method: POST\r\nConnection: close\r\n\r\n")
+        self.assertTrue(preflight.startswith(b"HTTP/1.1 403"), preflight)
+        self.assertNotIn(b"access-control", preflight.lower())
+        twice = self.raw(b"POST /ask HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\nConnection: close\r\n"
+                         b"Content-Type: application/json\r\nContent-Length: 0\r\n\r\n")
+        self.assertTrue(twice.startswith(b"HTTP/1.1 400"), twice)
+        self.call("POST", "/tell", tell, headers={"Content-Type": "Application/JSON; charset=utf-8", "Sec-Fetch-Site": "none",
+                                                  "Origin": own})
+
+    def half_open(self, count):
+        port = int(self.address.rsplit(":", 1)[1])
+        for i in range(count):
+            client = socket.create_connection(("127.0.0.1", port), timeout=20)
+            self.addCleanup(client.close)
+            client.sendall((b"", b"POST /te", b"POST /tell HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\n{")[i % 3])
+
+    def test_half_open_connections_do_not_shut_it(self):
+        self.write(STUDY, "study.yaml")
+        self.serve()
+        self.half_open(600)
+        self.assertEqual(self.call("POST", "/ask", {})["trial"], 0)
+        self.call("POST", "/tell", {"trial": 0, "value": 1})
+
+    def test_a_lack_of_descriptors_does_not_shut_it(self):
+        self.write(STUDY, "study.yaml")
+        self.serve(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)))
+        self.half_open(150)
+        self.assertEqual(self.call("POST", "/ask", {})["trial"], 0)
+        self.call("POST", "/tell", {"trial": 0, "value": 1})
+
+    def test_several_objectives(self):
+        self.write(STUDY.replace("metric: loss\nmode: min\n", "objectives: {loss: min, speed: max}\n")
+                   .replace("schedule: {type: asha, grace: 1, max: 4, reduction: 2}\n", ""), "study.yaml")
+        self.serve()
+        self.call("GET", "/best", code=404)
+        asked = [self.call("POST", "/ask", {}) for _ in range(4)]
+        trial = asked[0]["trial"]
+        for wrong in ({"value": 1}, {"values": [1]}, {"values": [1, 2, 3]}, {"values": {"loss": 1}}, {"values": 1}, {"values": [1, "x"]}):
+            self.assertRegex(self.call("POST", "/tell", {"trial": trial, **wrong}, code=400)["error"], "objective|values|number")
+        self.assertEqual(self.call("POST", "/report", {"trial": trial, "step": 0, "values": [9, 9]})["decision"], "continue")
+        self.call("POST", "/report", {"trial": trial, "step": 1, "value": 9}, code=400)
+        self.call("POST", "/tell", {"trial": trial, "values": [1, 1]})
+        self.call("POST", "/tell", {"trial": asked[1]["trial"], "values": {"speed": "inf", "loss": 2, "seconds": 3}})
+        self.call("POST", "/tell", {"trial": asked[2]["trial"], "values": [2, 0]})
+        self.call("POST", "/tell", {"trial": asked[3]["trial"], "values": [None, 9]})
+        front = self.call("GET", "/best")["front"]
+        self.assertEqual([(t["trial"], t["values"]) for t in front], [(0, {"loss": 1, "speed": 1}), (1, {"loss": 2, "speed": "inf"})])
+        self.assertEqual(front[0]["params"], asked[0]["params"])
+        self.assertEqual(self.results("runs/study")[1]["metrics"]["seconds"], 3)
 
     def test_nothing_told_is_lost_by_a_kill(self):
         self.write(STUDY, "study.yaml")

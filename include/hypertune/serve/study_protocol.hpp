@@ -1,17 +1,22 @@
 // Ask/tell as JSON: one request in, one answer out, whatever carries them.
 #pragma once
 
+#include <hypertune/record/analysis.hpp>
 #include <hypertune/serve/http_answer.hpp>
 #include <hypertune/tune/study.hpp>
 
 #include <boost/json.hpp>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hypertune {
 
@@ -62,6 +67,65 @@ inline void require_known_keys(const json::object& request, std::initializer_lis
   }
 }
 
+inline std::string names_of(const std::vector<Objective>& objectives) {
+  std::string names;
+  for (const auto& objective : objectives) names += (names.empty() ? "" : ", ") + objective.metric;
+  return names;
+}
+
+/// The metrics that a request gives: `value` where there is one objective, or `values`, an array in the objectives'
+/// order or an object by name (with other metrics beside the objectives').
+inline Metrics metrics_from(const json::object& request, const std::vector<Objective>& objectives) {
+  const auto* value = request.if_contains("value");
+  const auto* values = request.if_contains("values");
+  if (value != nullptr && values != nullptr) fail(Errc::input, "give 'value' or 'values', not both");
+  if (value != nullptr) {
+    if (objectives.size() != 1)
+      fail(Errc::input, "this study has {} objectives: give 'values', an array in the order {}, or an object by name",
+           objectives.size(), names_of(objectives));
+    return {{objectives.front().metric, number_from(*value, "value")}};
+  }
+  if (values == nullptr) fail(Errc::input, "'{}' is missing", objectives.size() == 1 ? "value" : "values");
+  Metrics metrics;
+  if (const auto* list = values->if_array()) {
+    if (list->size() != objectives.size())
+      fail(Errc::input, "'values' has {} numbers for {} objectives: {}", list->size(), objectives.size(),
+           names_of(objectives));
+    for (std::size_t i = 0; i < objectives.size(); ++i)
+      metrics.emplace_back(objectives[i].metric, number_from((*list)[i], objectives[i].metric));
+  } else if (const auto* object = values->if_object()) {
+    for (const auto& entry : *object)
+      metrics.emplace_back(std::string(entry.key()), number_from(entry.value(), entry.key()));
+    for (const auto& objective : objectives)
+      if (find_metric(metrics, objective.metric) == nullptr)
+        fail(Errc::input, "'values' lacks the objective '{}'", objective.metric);
+  } else {
+    fail(Errc::input, "'values' must be an array of numbers, or an object of numbers by name");
+  }
+  return metrics;
+}
+
+/// JSON has no infinity: the texts that number_from() takes stand for it.
+inline json::value to_json(double number) {
+  if (std::isfinite(number)) return number;
+  return std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
+}
+
+/// The trials that no other beats in every objective, with their values.
+inline json::object front_of(const Results& results) {
+  json::array front;
+  for (const TrialId id : pareto_front(results)) {
+    const TrialResult trial = results.trial(id);
+    json::object values;
+    for (const auto& objective : results.experiment().objectives)
+      if (const double* value = find_metric(trial.metrics, objective.metric))
+        values[objective.metric] = to_json(*value);
+    front.push_back({{"trial", id}, {"params", to_json(trial.params)}, {"values", std::move(values)}});
+  }
+  if (front.empty()) fail(Errc::experiment, "no trial has a value of every objective yet");
+  return {{"front", std::move(front)}};
+}
+
 inline json::object parse_request(std::string_view body) {
   if (body.find_first_not_of(" \t\r\n") == std::string_view::npos) return {};
   boost::system::error_code error;
@@ -75,8 +139,9 @@ inline json::object parse_request(std::string_view body) {
 
 }  // namespace detail
 
-/// Carries out one request on `study`: POST /ask, /tell, /report; GET /best. Never throws for what a caller sent: bad
-/// input is an answer of 4xx with {"error": "…"} and changes nothing. A failing disk throws.
+/// Carries out one request on `study`: POST /ask, /tell, /report; GET /best (of several objectives: the front). Never
+/// throws for what a caller sent: bad input is an answer of 4xx with {"error": "…"} and changes nothing. A failing disk
+/// throws.
 inline HttpAnswer answer_study(ErasedStudy& study, std::string_view method, std::string_view target,
                                std::string_view body) {
   namespace json = boost::json;
@@ -90,6 +155,7 @@ inline HttpAnswer answer_study(ErasedStudy& study, std::string_view method, std:
   try {
     json::object answer;
     if (target == "/best") {
+      if (study.objectives().size() > 1) return {200, json::serialize(detail::front_of(study.results()))};
       const auto best = study.results().best();
       answer = {{"trial", best.trial},
                 {"params", detail::to_json(best.params)},
@@ -108,29 +174,21 @@ inline HttpAnswer answer_study(ErasedStudy& study, std::string_view method, std:
       detail::require_known_keys(request, {"trial", "value", "values", "state", "why"});
       const TrialId trial = detail::trial_from(request);
       const auto* state = request.if_contains("state");
-      const auto* value = request.if_contains("value");
-      const auto* values = request.if_contains("values");
-      if ((state != nullptr) + (value != nullptr) + (values != nullptr) != 1)
+      if ((state != nullptr) + request.contains("value") + request.contains("values") != 1)
         fail(Errc::input, "give exactly one of 'value', 'values' and 'state'");
       if (state != nullptr) {
         if (*state != "failed") fail(Errc::input, "'state' can be \"failed\"; a result is told by 'value' or 'values'");
         const auto* why = request.if_contains("why");
         study.tell_failed(trial,
                           why != nullptr && why->is_string() ? std::string(why->get_string()) : "told as failed");
-      } else if (value != nullptr) {
-        study.tell(trial, detail::number_from(*value, "value"));
       } else {
-        if (!values->is_array()) fail(Errc::input, "'values' must be an array of numbers");
-        std::vector<double> numbers;
-        for (const auto& v : values->get_array()) numbers.push_back(detail::number_from(v, "values"));
-        study.tell(trial, numbers);
+        study.tell(trial, detail::metrics_from(request, study.objectives()));
       }
       answer = {{"trial", trial}};
     } else {
       detail::require_known_keys(request, {"trial", "step", "value", "values"});
       const TrialId trial = detail::trial_from(request);
-      const auto* value = request.if_contains("value");
-      if (value == nullptr) fail(Errc::input, "'value' is missing");
+      Metrics metrics = detail::metrics_from(request, study.objectives());
       std::optional<int> step;
       if (const auto* s = request.if_contains("step")) {
         const double number = detail::number_from(*s, "step");
@@ -138,8 +196,7 @@ inline HttpAnswer answer_study(ErasedStudy& study, std::string_view method, std:
           fail(Errc::input, "'step' must be a whole number from 0");
         step = static_cast<int>(number);
       }
-      const Decision decision =
-          study.report(trial, Metrics{{study.objective(), detail::number_from(*value, "value")}}, step);
+      const Decision decision = study.report(trial, std::move(metrics), step);
       answer = {{"decision", decision == Decision::complete ? "stop" : to_string(decision)}};
     }
     return {200, json::serialize(answer)};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
+#include <hypertune/record/record.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/space/space.hpp>
 #include <hypertune/trial/report.hpp>
@@ -62,6 +63,7 @@ class BasicErasedStudy {
   /// What is known so far; everything told is in it.
   Results results();
   std::string objective() const;
+  const std::vector<Objective>& objectives() const;
   const std::filesystem::path& directory() const;
 
  private:

@@ -113,7 +113,8 @@ class BasicErasedStudy<Lazy>::State {
     experiment_.journal().drain();
     return experiment_.results();
   }
-  std::string objective() const { return experiment_.controller().state().objectives().front().metric; }
+  std::string objective() const { return objectives().front().metric; }
+  const std::vector<Objective>& objectives() const { return experiment_.controller().state().objectives(); }
   const std::filesystem::path& directory() const { return experiment_.directory(); }
 
  private:
@@ -209,6 +210,10 @@ Results BasicErasedStudy<Lazy>::results() {
 template <class Lazy>
 std::string BasicErasedStudy<Lazy>::objective() const {
   return self_->objective();
+}
+template <class Lazy>
+const std::vector<Objective>& BasicErasedStudy<Lazy>::objectives() const {
+  return self_->objectives();
 }
 template <class Lazy>
 const std::filesystem::path& BasicErasedStudy<Lazy>::directory() const {
