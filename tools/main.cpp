@@ -65,7 +65,8 @@ std::optional<std::string> wrong_command(const CLI::App& app, int argc, char** a
     names.push_back(command->get_name());
   if (argc < 2) return fmt::format("name a command: {} (hypertune --help says what they do)", fmt::join(names, ", "));
   const std::string_view word = argv[1];
-  if (word.starts_with('-') || app.get_subcommand_no_throw(std::string(word)) != nullptr) return std::nullopt;
+  const auto called = app.get_subcommands([&](const CLI::App* c) { return c->get_name() == word; });
+  if (word.starts_with('-') || !called.empty()) return std::nullopt;
   const auto meant = ht::detail::nearest(word, names);
   return fmt::format("there is no command '{}'{}", word,
                      meant.empty() ? fmt::format("; there are {}", fmt::join(names, ", "))
