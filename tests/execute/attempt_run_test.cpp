@@ -1,5 +1,6 @@
 // An attempt finds what it goes on from, or says that it cannot.
 #include "support/checkpoint_store_conformance.hpp"
+#include "support/executor_trials.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
@@ -66,5 +67,37 @@ TEST_CASE("a report of a step that none can have fails the attempt") {
     attempt.begin(OnceProgram(step));
     CHECK_THROWS_WITH(attempt.step(), ContainsSubstring("step is " + std::to_string(step)));
     CHECK_THROWS_WITH(report("loss", 1).at(step), ContainsSubstring("step is " + std::to_string(step)));
+  }
+}
+
+TEST_CASE("an attempt whose checkpoint vanishes before it has reported is not to blame for its failure") {
+  const TemporaryDirectory directory;
+  LocalCheckpointStore store(directory);
+  const auto saved = save(store, 0, 2, {{"state", "saved"}});
+  std::vector<std::string> lost;
+  const AttemptRun::Lost lose = [&](const CheckpointInfo& info, const std::string&) { lost.push_back(info.name); };
+  Plan plan{.steps = 4};
+  Launch launch{.trial = 0, .attempt = 1, .point = plan.point(), .params = {}, .restore = {saved}, .slot = {}};
+  const auto program = make_program<Plan>(
+      &Plan::of,
+      [](Plan, Context&) -> Training {
+        for (int step = 2; step < 4; ++step) co_yield report("value", 1.0);
+      },
+      "value");
+  AttemptRun attempt(store, directory, launch, lose);
+  attempt.begin(*program);
+  const Cause own{.blame = Blame::user, .text = "there is no such file"};
+  CHECK(attempt.blame(own, lose).blame == Blame::user);
+  store.drop(saved);
+  SECTION("it may not have read it") {
+    const Cause cause = attempt.blame(own, lose);
+    CHECK(cause.blame == Blame::preemption);
+    CHECK(cause.text == "checkpoint step-2 vanished before it was read: there is no such file");
+    CHECK(lost == std::vector<std::string>{"step-2"});
+  }
+  SECTION("it has reported, and so has read it") {
+    REQUIRE(attempt.step().report);
+    CHECK(attempt.blame(own, lose).blame == Blame::user);
+    CHECK(lost.empty());
   }
 }

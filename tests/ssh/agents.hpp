@@ -5,11 +5,13 @@
 #include "support/test.hpp"
 
 #include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/ssh/agent.hpp>
 #include <hypertune/ssh/executor.hpp>
 
 #include <signal.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -24,12 +26,13 @@ namespace hypertune::test {
 /// Hosts "a", "b", … whose agents are children of this process.
 class Hosts {
  public:
-  explicit Hosts(int workers = 2) : workers_(workers) {}
+  /// `cache`: bytes of checkpoints that an agent keeps although the driver has them.
+  explicit Hosts(int workers = 2, std::uint64_t cache = ssh::AgentOptions().cache) : workers_(workers), cache_(cache) {}
 
   ssh::RemoteHost host(const std::string& name) const {
     return {.name = name, .launch = [this, name] {
               return std::vector<std::string>{HYPERTUNE_TEST_AGENT, (folder_.path() / name).string(),
-                                              std::to_string(workers_)};
+                                              std::to_string(workers_), std::to_string(cache_)};
             }};
   }
   ssh::HostPool pool(int count) const {
@@ -91,6 +94,7 @@ class Hosts {
 
   TemporaryDirectory folder_;
   int workers_;
+  std::uint64_t cache_;
 };
 
 /// What all hosts together did with checkpoints.

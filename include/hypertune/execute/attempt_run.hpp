@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/detail/format.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/trial/failure.hpp>
 
@@ -58,10 +59,12 @@ class BasicAttemptRun {
     Step done;
     done.report = run_->step();
     if (done.report && done.report->step) Report::require_step(*done.report->step);
-    if (done.report)
+    if (done.report) {
       steps_ = done.report->step.value_or(steps_) + 1;
-    else
+      reported_ = true;
+    } else {
       done.stopped = context_->stop_requested();
+    }
     done.made = run_->adopted();
     if (done.made && done.made->steps == steps_) saved_ = steps_;
     return done;
@@ -91,6 +94,17 @@ class BasicAttemptRun {
   }
   /// Whether a paused run may be ended, as a checkpoint brings it back to where it is.
   bool replaceable() const { return run_->can_save() || (steps_ > 0 && saved_ == steps_); }
+
+  /// What the attempt failed of, where the run threw `cause`. That the checkpoint which it was to go on from vanished
+  /// before it had reported anything, and so perhaps before it had read that, is not its own doing: `lost` is told.
+  Cause blame(Cause cause, const Lost& lost) const {
+    const auto& from = context_->restore();
+    if (!from || reported_ || std::filesystem::exists(from->directory())) return cause;
+    lost(from->info(), "it vanished before it was read");
+    return Cause{
+        .blame = Blame::preemption,
+        .text = detail::format("checkpoint {} vanished before it was read: {}", from->info().name, cause.text)};
+  }
 
   /// The run stays in memory, at rest, until go_on().
   void park() {
@@ -144,6 +158,7 @@ class BasicAttemptRun {
   int steps_ = 0;
   int saved_ = 0;  // steps done at the last save
   bool parked_ = false;
+  bool reported_ = false;
 };
 
 }  // namespace hypertune

@@ -90,10 +90,7 @@ class BasicInlineExecutor {
     try {
       run.attempt.emplace(
           *store_, start_.directory, launch,
-          [&](const CheckpointInfo& checkpoint, const std::string& why) {
-            start_.sink(CheckpointLost{launch.trial, checkpoint, why});
-          },
-          start_.log_limit);
+          [&](const CheckpointInfo& c, const std::string& why) { lose(launch.trial, c, why); }, start_.log_limit);
       std::vector<AttemptRun> in_the_way;
       auto served = served_.take(launch.slot, in_the_way);
       in_the_way.clear();
@@ -146,6 +143,10 @@ class BasicInlineExecutor {
       start_.sink(Finished{trial, attempt});
   }
 
+  void lose(TrialId trial, const CheckpointInfo& checkpoint, const std::string& why) {
+    start_.sink(CheckpointLost{trial, checkpoint, why});
+  }
+
   // False: it failed, and the attempt with it.
   bool save(TrialId trial, Attempt attempt) {
     try {
@@ -164,6 +165,9 @@ class BasicInlineExecutor {
   }
   void failed(TrialId trial, Attempt attempt) {
     Cause cause = cause_of_current_exception();
+    if (const Run* run = find(trial, attempt); run != nullptr && run->attempt)
+      cause = run->attempt->blame(std::move(cause),
+                                  [&](const CheckpointInfo& c, const std::string& why) { lose(trial, c, why); });
     runs_.erase(trial);
     start_.sink(Failed{trial, attempt, std::move(cause)});
   }

@@ -172,9 +172,7 @@ class WorkerLoop {
     served.swap(attempt_);
     attempt_.emplace(
         *store_, directory_, launch,
-        [&](const CheckpointInfo& checkpoint, const std::string& why) {
-          stream_.send(CheckpointLost{launch.trial, checkpoint, why});
-        },
+        [this](const CheckpointInfo& checkpoint, const std::string& why) { lose(checkpoint, why); },
         machine_.welcome().log_limit);
     if (options_.redirect_output) {
       const auto log = attempt_->context().directory() / "log";
@@ -185,6 +183,10 @@ class WorkerLoop {
     enter(&attempt_->context());
     attempt_->begin(program_, served ? &*served : nullptr);
     stream_.send(Started{launch.trial, launch.attempt, attempt_->steps()});
+  }
+
+  void lose(const CheckpointInfo& checkpoint, const std::string& why) {
+    stream_.send(CheckpointLost{machine_.launch().trial, checkpoint, why});
   }
 
   // Says which context a Stop is for.
@@ -247,6 +249,9 @@ class WorkerLoop {
   void fail_attempt(Cause cause) {
     const Launch& launch = machine_.launch();
     parked_ = false;
+    if (attempt_)
+      cause =
+          attempt_->blame(std::move(cause), [this](const auto& checkpoint, const auto& why) { lose(checkpoint, why); });
     destroy();
     sealed(launch.trial);
     finish(Failed{launch.trial, launch.attempt, std::move(cause)});

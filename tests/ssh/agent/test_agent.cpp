@@ -1,4 +1,4 @@
-// An agent that runs the tests' programs: ssh_test_agent DIRECTORY WORKERS. Or one that does harm:
+// An agent that runs the tests' programs: ssh_test_agent DIRECTORY WORKERS [CACHE]. Or one that does harm:
 // ssh_test_agent hostile DEED
 #include "hostile_agent.hpp"
 #include "test_programs.hpp"
@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   options.directory = argv[1];
   options.processes.workers = std::atoi(argv[2]);
   options.processes.pin = false;
+  if (argc > 3) options.cache = std::strtoull(argv[3], nullptr, 10);
   return hypertune::ssh::agent_main(
       [](const std::string& name) {
         return name.starts_with("weighty ") ? hypertune::test::weighty_program(name)

@@ -4,13 +4,17 @@
 #include "support/executor_trials.hpp"
 
 #include <hypertune/hypertune.hpp>
+#include <hypertune/local/command.hpp>
 
 #include <chrono>
 #include <cmath>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace hypertune::test {
 
@@ -54,12 +58,29 @@ struct ChattyTrainer : detail::PlannedTrainer {
   TrialId trial;
 };
 
+/// "command SCRIPT NAME…": a shell script whose arguments are parameters of these names.
+inline std::shared_ptr<const Program> command_program(const std::string& text) {
+  std::istringstream words(text.substr(8));
+  std::string script, name;
+  words >> script;
+  local::CommandOptions options;
+  options.command = {"sh", script};
+  options.grace = 2;
+  std::vector<std::string> names;
+  while (words >> name) {
+    options.command.push_back("{" + name + "}");
+    names.push_back(name);
+  }
+  return std::make_shared<local::CommandProgram>(names, std::move(options));
+}
+
 inline std::shared_ptr<const Program> program_named(const std::string& name) {
   if (name == "coroutine") return planned_program(Form::coroutine);
   if (name == "object") return planned_program(Form::object);
   if (name == "reusable") return planned_program(Form::reusable);
   if (name == "chatty") return make_class_program<Plan, ChattyTrainer>(&Plan::of, "value");
   if (name == "learner") return learner_program();
+  if (name.starts_with("command ")) return command_program(name);
   fail(Errc::usage, "there is no test program '{}'", name);
 }
 

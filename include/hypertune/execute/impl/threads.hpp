@@ -299,6 +299,9 @@ class BasicThreadExecutor<Lazy>::State {
     } catch (...) {
       Cause cause = cause_of_current_exception();
       const bool stopped = asked_to_stop(run).has_value();  // what it threw on its way out is of no interest
+      if (!stopped && run->attempt)
+        cause = run->attempt->blame(std::move(cause),
+                                    [&](const CheckpointInfo& c, const std::string& why) { lose(trial, c, why); });
       leave(run, stopped ? Event(Stopped{trial, attempt}) : Event(Failed{trial, attempt, std::move(cause)}));
     }
   }
@@ -337,8 +340,7 @@ class BasicThreadExecutor<Lazy>::State {
     }
     AttemptRun attempt(
         *store_, start_.directory, launch,
-        [&](const CheckpointInfo& c, const std::string& why) { emit(CheckpointLost{launch.trial, c, why}); },
-        start_.log_limit);
+        [&](const CheckpointInfo& c, const std::string& why) { lose(launch.trial, c, why); }, start_.log_limit);
     {
       const std::lock_guard guard(mutex_);
       run->attempt.emplace(std::move(attempt));
@@ -346,6 +348,10 @@ class BasicThreadExecutor<Lazy>::State {
     }
     run->attempt->begin(*start_.program, served ? &*served : nullptr);
     run->begun = true;
+  }
+
+  void lose(TrialId trial, const CheckpointInfo& checkpoint, const std::string& why) {
+    emit(CheckpointLost{trial, checkpoint, why});
   }
 
   // The trial writes; hashing and syncing go on beside it.

@@ -7,12 +7,9 @@
 namespace hypertune {
 
 template <class Lazy>
-void BasicController<Lazy>::on(const Started& e, Outcome& out) {
-  if (auto* run = live(e.trial, e.attempt)) {
-    run->next_step = e.next_step;
-    unpin(*run);
-    drop_superfluous(out);  // what was held back for the restore alone
-  }
+void BasicController<Lazy>::on(const Started& e, Outcome&) {
+  // What it goes on from stays held: a program that has started may read it much later.
+  if (auto* run = live(e.trial, e.attempt)) run->next_step = e.next_step;
 }
 
 template <class Lazy>
@@ -22,10 +19,12 @@ void BasicController<Lazy>::on(Reported& e, Outcome& out) {
   const int step = e.report.step.value_or(run->next_step);
   run->next_step = step + 1;
   run->since = now_;
+  const bool restored = !run->restoring.empty();
   unpin(*run);
   if (step >= state_.trials()[e.trial].steps && run->phase != Phase::stopping)
     commit(record::TrialReported{e.trial, e.attempt, step, std::move(e.report.metrics)}, out);
   if (e.checkpoint) keep(*e.checkpoint, out);
+  if (restored) drop_superfluous(out);  // what was held back for the restore alone
   if (!ending_ && state_.ending()) end_experiment(*state_.ending(), out);
   answer(e.trial, *run, step, out);
 }

@@ -90,6 +90,7 @@ class Agent {
     Launch launch;
     std::size_t candidate = 0;  // of launch.restore, looked at while resolving
     bool resolving = true, parked = false, over = false;
+    bool started = false;  // which the driver has been told
     std::optional<CheckpointInfo> pinned = {};
     std::string damaged = {};  // what it was to go on from, and how
     int repairs = 0;           // how often that was the case
@@ -458,7 +459,8 @@ class Agent {
     else
       resolve(run);  // another run's copy of the same content, and dropped since
   }
-  // `cached`: `from` is in this host's own store, where it has to stay until the run has begun.
+  // `cached`: `from` is in this host's own store, where it has to stay until the run has reported: a program may read
+  // it long after it has started.
   void begin(const RunPointer& run, std::optional<CheckpointInfo> from, bool cached = true) {
     Launch launch = run->launch;
     launch.restore.clear();
@@ -534,14 +536,14 @@ class Agent {
   }
   void heard(Started& e) {
     if (const auto run = find(e.trial, e.attempt)) {
-      unpin(run);
       run->damaged.clear();
-      channel_->send(e);
+      if (!std::exchange(run->started, true)) channel_->send(e);  // once, though it may have been repaired since
     }
   }
   void heard(Reported& e) {
     const auto run = find(e.trial, e.attempt);
     if (!run) return;
+    unpin(run);
     const auto made = std::exchange(e.checkpoint, std::nullopt);
     channel_->send(e);
     if (made) offer(run, *made);
@@ -559,6 +561,8 @@ class Agent {
   void heard(Stopped& e) { last(e); }
   void heard(Failed& e) {
     const auto run = find(e.trial, e.attempt);
+    if (run && run->damaged.empty() && run->pinned && !std::filesystem::exists(store_->folder(*run->pinned)))
+      run->damaged = "it vanished before it was read";
     if (run && !run->damaged.empty()) return repair(run);
     last(e);
   }

@@ -34,7 +34,8 @@ class LogTail {
 };
 
 /// What a trial may go on from without a copy through the network: the newest checkpoints of each, bounded in bytes.
-/// Nothing is dropped that the driver does not have, or that is being restored.
+/// Nothing is dropped that the driver does not have, or that a trial goes on from which has not shown yet that it has
+/// read it.
 class CopyCache {
  public:
   CopyCache(LocalCheckpointStore store, std::uint64_t bytes) : store_(std::move(store)), limit_(bytes) {}
@@ -57,10 +58,13 @@ class CopyCache {
   void unpin(const CheckpointInfo& info) {
     if (Held* held = find(info); held != nullptr && held->pins > 0) --held->pins;
     trim(info.trial);
+    std::erase_if(held_, [&](const Held& held) { return held.forgotten && held.info == info && drop(held); });
   }
-  /// The trial will not go on here.
+  /// The trial will not go on here. What another one is still to read of it goes when that has.
   void forget(TrialId trial) {
     std::erase_if(held_, [&](const Held& held) { return held.info.trial == trial && drop(held); });
+    for (Held& held : held_)
+      if (held.info.trial == trial) held.forgotten = true;
   }
 
  private:
@@ -68,6 +72,7 @@ class CopyCache {
     CheckpointInfo info;
     bool replicated;
     int pins;
+    bool forgotten = false;
   };
   static constexpr int per_trial = 2;
 
