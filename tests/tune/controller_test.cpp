@@ -673,6 +673,48 @@ TEST_CASE("a donor gives the state that it is judged by, whatever it has saved s
   }
 }
 
+TEST_CASE("what a donor gives that does not save at its pauses does not depend on when its checkpoints arrive") {
+  Bench bench({.samples = 2, .checkpoint = {.keep = 2}}, {host("a", 2)});
+  bench.script().on_report = [](const ht::Progress& p) {
+    return p.trial == 1 || p.steps % 2 == 0 ? Decision::pause : Decision::go_on;
+  };
+  bench.script().choose_next = [](const ht::Pool& pool) {
+    return pool.more_trials ? Choice::start_new() : pool.paused > 0 ? Choice::resume(0) : Choice::wait();
+  };
+  const bool saved_before = GENERATE(true, false);
+  bench.fill().report(0, 1);
+  if (saved_before) bench.checkpoint(0, 1);
+  bench.report(0, 1);
+  bench.send(ht::Paused{0, 0, true});
+  bench.send(ht::Started{0, 0, 2}).report(0, 1);
+  const bool arrived = GENERATE(true, false);
+  INFO("arrived " << arrived);
+  if (arrived) bench.checkpoint(0, 3);
+  bench.report(1, 9);
+  bench.checkpoint(1, 1);
+  bench.script().choose_next = [](const ht::Pool& pool) {
+    return pool.paused > 0 ? Choice::exploit(1, 0, ht::Point{7.0}) : Choice::wait();
+  };
+  bench.send(ht::Paused{1, 0, false});
+  const auto mutated = bench.records<record::TrialMutated>();
+  if (saved_before) {
+    REQUIRE(mutated.size() == 1);
+    CHECK(mutated.front().checkpoint == Bench::sealed(0, 1));
+  } else {
+    CHECK(mutated.empty());
+    CHECK_THAT(bench.notices().at(0), ContainsSubstring("trial 0 has no checkpoint to take over"));
+  }
+}
+
+TEST_CASE("a checkpoint that arrives late is judged by the report that it was made after") {
+  Bench bench({.samples = 1, .checkpoint = {.keep = 1, .keep_best = 1}}, {host("a")});
+  bench.fill().report(0, 1).report(0, 9);
+  CHECK(bench.checkpoint(0, 1).records<record::CheckpointDropped>().empty());
+  CHECK(bench.checkpoint(0, 2).records<record::CheckpointDropped>().empty());
+  bench.report(0, 8);
+  CHECK(bench.checkpoint(0, 3).records<record::CheckpointDropped>().at(0).checkpoint == Bench::sealed(0, 2));
+}
+
 TEST_CASE("a parked run goes on where it is held, or leaves it for another host with its checkpoint") {
   Bench bench({.samples = 3, .checkpoint = {.every = 1}}, {host("a"), host("b")});
   bool resumes = false;

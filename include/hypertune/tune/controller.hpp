@@ -228,6 +228,7 @@ class BasicController {
   // it.
   Pins bases_;
   Pins offers_;  // pinned: what trials may take over, of each that can be a donor its state at its last pause
+  std::set<TrialId> empty_handed_;  // trials that had nothing to give at their last pause
   std::unordered_map<TrialId, LiveTrial> live_;
   std::deque<TrialId> pending_;                      // created or to be tried again, in this order
   std::map<std::int64_t, TrialId> queue_;            // the same while the record is replayed, by place

@@ -15,6 +15,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -111,14 +113,19 @@ class BasicExperimentState {
   }
   bool mutated(TrialId trial) const { return takeovers_.contains(trial); }
   bool takes_over() const { return takes_over_; }
-  /// The first loss of the trial's last report; the worst where it breaks a constraint.
-  double last_loss(TrialId trial) const {
+  /// The first loss that the trial reported last within `steps` steps, by which a checkpoint of then is judged however
+  /// late it arrives; the worst where it breaks a constraint.
+  double loss_at(TrialId trial, int steps) const {
     if (!constraints_.empty()) {
       const auto excesses = excesses_.find(trial);
       if (excesses == excesses_.end() || detail::violation(excesses->second, constraints_) > 0) return worst_loss;
     }
-    const auto found = last_losses_.find(trial);
-    return found == last_losses_.end() ? worst_loss : found->second.front();
+    const auto found = recent_losses_.find(trial);
+    if (found == recent_losses_.end()) return worst_loss;
+    const auto& recent = found->second;
+    const auto later = std::upper_bound(recent.begin(), recent.end(), steps,
+                                        [](int wanted, const auto& each) { return wanted < each.first; });
+    return later == recent.begin() ? recent.front().second : std::prev(later)->second;
   }
   /// The trial with the smallest first loss so far, and that loss; one that keeps the constraints, if any does.
   std::optional<TrialId> best() const { return best_; }
@@ -227,6 +234,10 @@ class BasicExperimentState {
         best_steps_ = done;
       }
       last_losses_[r.trial] = *losses;
+      auto& recent = recent_losses_[r.trial];
+      while (!recent.empty() && recent.back().first >= done) recent.pop_back();  // of a past that it has left
+      if (recent.size() == most_recent) recent.erase(recent.begin());
+      recent.emplace_back(done, losses->front());
       suggestions_->observe({.kind = Observation::Kind::report,
                              .trial = r.trial,
                              .point = entry.point,
@@ -334,6 +345,7 @@ class BasicExperimentState {
       if (!known_trials_.contains(r.trial)) scheduler_.on_end(r.trial, r.state);
     }
     last_losses_.erase(r.trial);
+    recent_losses_.erase(r.trial);
     excesses_.erase(r.trial);
     hosts_of_.erase(r.trial);
     displaced_.erase(r.trial);
@@ -402,6 +414,8 @@ class BasicExperimentState {
   std::unordered_map<TrialId, Takeover> takeovers_;               // each one's last
   std::unordered_map<TrialId, std::vector<double>> last_losses_;  // of trials that have not ended
   std::unordered_map<TrialId, std::vector<double>> excesses_;     // … of the constraints
+  static constexpr std::size_t most_recent = 32;                  // reports that a copy may come later than
+  std::unordered_map<TrialId, std::vector<std::pair<int, double>>> recent_losses_;  // the first ones, by steps done
   std::set<TrialId> known_trials_;
   std::unordered_map<TrialId, std::string> hosts_of_;  // of trials that have not ended
   std::set<TrialId> displaced_;                        // whose host was lost since they were started there

@@ -13,11 +13,12 @@ void BasicController<Lazy>::track(const record::Any& what) {
   else if (const auto* sealed = std::get_if<record::TrialCheckpointed>(&what)) {
     // First: one of a longer past that leads nowhere must not pass for newer than this.
     if (bases_.contains(sealed->trial)) settle_takeover(sealed->trial);
-    retention_.add(sealed->checkpoint, state_.last_loss(sealed->trial));
+    retention_.add(sealed->checkpoint, state_.loss_at(sealed->trial, sealed->checkpoint.steps));
   } else if (const auto* mutated = std::get_if<record::TrialMutated>(&what)) {
     release(bases_, mutated->trial);
     if (retention_.pin(mutated->checkpoint)) bases_.emplace(mutated->trial, mutated->checkpoint);
     release(offers_, mutated->trial);
+    empty_handed_.erase(mutated->trial);
   } else if (const auto* failed = std::get_if<record::AttemptFailed>(&what)) {
     if (const auto* host = state_.host_of(failed->trial); failed->cause.exclude_host && host != nullptr)
       excluded_.insert(*host);
@@ -31,6 +32,7 @@ void BasicController<Lazy>::track(const record::Any& what) {
       ended && is_final(state_.trials()[ended->trial].state)) {
     release(bases_, ended->trial);
     release(offers_, ended->trial);
+    empty_handed_.erase(ended->trial);
     retention_.trial_ended(ended->trial);
   }
   if (replaying_) follow_queue(what);
@@ -41,15 +43,19 @@ void BasicController<Lazy>::release(Pins& pins, TrialId trial) {
   if (const auto node = pins.extract(trial)) retention_.unpin(node.mapped());
 }
 
-// A trial that has paused is judged by what it saved there, and gives that to who takes it over: neither what it saves
-// later on, with nothing to judge it by yet, nor what it happens to have saved when its host went away.
+// A trial that has paused is judged by what it reported there, and until its next pause it gives what it had saved by
+// then to who takes it over: not what it saves later on, with nothing to judge it by yet. When that arrives may depend
+// on the network; by the time that a trial has paused, all that it had saved has.
 template <class Lazy>
 void BasicController<Lazy>::offer(TrialId trial) {
   release(offers_, trial);
+  empty_handed_.erase(trial);
   if (!state_.takes_over()) return;
   const auto saved = state_.restorable(trial);
-  if (!saved.empty() && saved.front().steps == state_.trials()[trial].steps && retention_.pin(saved.front()))
+  if (!saved.empty() && retention_.pin(saved.front()))
     offers_.emplace(trial, saved.front());
+  else
+    empty_handed_.insert(trial);
 }
 
 // It has saved: what it had saved before it took over another one's state leads nowhere.

@@ -191,7 +191,8 @@ void BasicController<Lazy>::exploit(const Choice& choice, Outcome& out) {
   if (!state_.trials().contains(choice.donor) || choice.point.size() != state_.space().size())
     fail(Errc::usage, "the scheduler let trial {} take over trial {} with a point of {} coordinates in a space of {}",
          choice.trial, choice.donor, choice.point.size(), state_.space().size());
-  auto donated = state_.restorable(choice.donor);
+  std::vector<CheckpointInfo> donated;
+  if (!empty_handed_.contains(choice.donor)) donated = state_.restorable(choice.donor);
   if (const auto offer = offers_.find(choice.donor); offer != offers_.end())
     donated.insert(donated.begin(), offer->second);
   const auto held = std::find_if(donated.begin(), donated.end(), [&](const auto& c) { return retention_.contains(c); });
