@@ -85,6 +85,11 @@ class Bench {
     controller_.handle(std::move(event), ++now_, out_);
     return *this;
   }
+  Bench& tick(ht::Seconds now) {
+    out_.clear();
+    controller_.tick(now_ = now, out_);
+    return *this;
+  }
   Bench& interrupt_now() {
     out_.clear();
     controller_.interrupt_now(++now_, out_);
@@ -713,6 +718,69 @@ TEST_CASE("a checkpoint that arrives late is judged by the report that it was ma
   CHECK(bench.checkpoint(0, 2).records<record::CheckpointDropped>().empty());
   bench.report(0, 8);
   CHECK(bench.checkpoint(0, 3).records<record::CheckpointDropped>().at(0).checkpoint == Bench::sealed(0, 2));
+}
+
+TEST_CASE("in order, what a lost host had keeps its place, and who finds no room elsewhere waits for it") {
+  ht::ControlRules rules{.samples = 5};
+  rules.ordered = true;
+  rules.host_patience = 100;
+  Bench bench(rules, {host("a"), host("b")});
+  bench.fill();
+  REQUIRE(bench.count(TrialState::running) == 2);
+  CHECK(bench.send(ht::HostLost{0, "cut off"}).commands<ht::Launch>().empty());
+  bench.fail(0, 0, ht::Blame::infrastructure);
+  CHECK(bench.commands<ht::Launch>().empty());
+  REQUIRE(bench.notices().size() == 1);
+  CHECK_THAT(bench.notices().front(),
+             ContainsSubstring("trial 0 waits for host 'a' to come back") && ContainsSubstring("at most 100 s"));
+  REQUIRE(bench->next_give_up());
+  CHECK(bench.trial(0).state == TrialState::running);
+  SECTION("which is back") {
+    const auto go = bench.send(ht::HostGained{0}).command<ht::Launch>();
+    CHECK(go.trial == 0);
+    CHECK(go.attempt == 1);
+    CHECK(go.slot.host_name == "a");
+    CHECK_FALSE(bench->next_give_up());
+    bench.report(0, 1, 1);
+    CHECK(bench.command<ht::Continue>().trial == 0);
+  }
+  SECTION("which is not back when there is room elsewhere: the next trial waits instead") {
+    bench.send(ht::Finished{1, 0});
+    bench.report(1);  // nothing runs there
+    bench.fill();
+    CHECK(bench.trial(0).attempts == 3);
+    CHECK(bench.trial(2).state == TrialState::running);
+    const auto go = bench.send(ht::HostGained{0}).command<ht::Launch>();
+    CHECK(go.trial == 2);
+    CHECK(go.slot.host_name == "a");
+  }
+  SECTION("which is lost for good, or taken from the list") {
+    const bool for_good = GENERATE(true, false);
+    bench.send(ht::HostLost{0, "gone", for_good, !for_good});
+    CHECK(bench.trial(0).state == TrialState::pending);
+    CHECK(bench.trial(0).failures == 0);
+    bench.report(1);
+    const auto go = bench.send(ht::Finished{1, 0}).command<ht::Launch>();
+    CHECK(go.trial == 0);
+    CHECK(go.slot.host_name == "b");
+  }
+  SECTION("for which its patience ends") {
+    bench.tick(*bench->next_give_up());
+    REQUIRE(bench.notices().size() == 1);
+    CHECK_THAT(bench.notices().front(), ContainsSubstring("host 'a' has not come back within 100 s"));
+    CHECK(bench.trial(0).state == TrialState::pending);
+    CHECK_FALSE(bench->next_give_up());
+    const auto go = bench.send(ht::HostGained{0}).command<ht::Launch>();
+    CHECK(go.trial == 0);
+    CHECK(go.slot.host_name == "a");
+  }
+  SECTION("and is stopped with all others") {
+    bench.interrupt_now();
+    CHECK(bench.command<ht::Stop>().trial == 1);
+    CHECK(bench.trial(0).state == TrialState::pending);
+    bench.send(ht::Stopped{1, 0});
+    CHECK(bench->finished());
+  }
 }
 
 TEST_CASE("a parked run goes on where it is held, or leaves it for another host with its checkpoint") {

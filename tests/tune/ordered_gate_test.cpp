@@ -107,3 +107,37 @@ TEST_CASE("a pause is due before anything else, also where the host is lost that
   gate.offer(reported(0, 1));
   CHECK(taken(gate) == "r0 r1 ");
 }
+
+TEST_CASE("one that waits for its host is waited for, and launched then it has the turn that it had") {
+  ht::OrderedGate gate;
+  gate.launched(0);
+  gate.launched(1);
+  gate.offer(reported(1));
+  gate.offer(lost(0));
+  REQUIRE(gate.next());
+  gate.held(0);
+  gate.settled();
+  CHECK(taken(gate).empty());
+  SECTION("it is back") {
+    gate.launched(0, 0);
+    gate.offer(reported(0, 1));
+    CHECK(taken(gate) == "r0 r1 ");
+  }
+  SECTION("it is given up") {
+    gate.left(0);
+    CHECK(taken(gate) == "r1 ");
+  }
+}
+
+TEST_CASE("steps that are recorded take no turns, from wherever a trial goes on") {
+  ht::OrderedGate gate;
+  gate.launched(0, 1, 3);  // from the checkpoint after its first step, though three are done
+  gate.launched(1);
+  gate.offer(reported(1));
+  CHECK(taken(gate).empty());
+  gate.offer(reported(0, 1));
+  gate.offer(reported(0, 1));
+  CHECK(taken(gate) == "r0 r0 ");
+  gate.offer(reported(0, 1));
+  CHECK(taken(gate) == "r0 r1 ");
+}

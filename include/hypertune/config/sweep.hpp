@@ -233,10 +233,12 @@ inline Params params_from_yaml(const Node& node) {
 /// Reads a sweep (or a study: the same without `trial`) and validates every key. Errors are of kind `input` and start
 /// with file and line. `text_only_study`: whether `trial` must be absent.
 inline Sweep sweep_from_yaml(const Node& root, bool study) {
-  std::vector<std::string_view> keys{
-      "name",        "space",     "metric",      "mode",  "objectives", "samples",         "seed",     "search",
-      "schedule",    "resources", "concurrency", "stop",  "checkpoint", "failures",        "executor", "output",
-      "constraints", "ordered",   "start_with",  "known", "hang_limit", "interrupt_grace", "log_limit"};
+  std::vector<std::string_view> keys{"name",        "space",           "metric",      "mode",
+                                     "objectives",  "samples",         "seed",        "search",
+                                     "schedule",    "resources",       "concurrency", "stop",
+                                     "checkpoint",  "failures",        "executor",    "output",
+                                     "constraints", "ordered",         "start_with",  "known",
+                                     "hang_limit",  "interrupt_grace", "log_limit",   "ordered_patience"};
   if (!study) keys.emplace_back("trial");
   root.only(keys);
   Sweep sweep{.space = space_from_yaml(root["space"]), .options = {}, .trial = {}, .executor = {}, .file = root.file()};
@@ -291,6 +293,7 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
     detail::checked(*limit, [&] { return require_log_limit(options.log_limit), 0; });
   }
   if (const auto grace = root.find("interrupt_grace")) options.interrupt_grace = grace->duration();
+  if (const auto patience = root.find("ordered_patience")) options.ordered_patience = patience->duration();
   options.ordered = root.get("ordered", false);
   if (!study) sweep.trial = detail::trial_from_yaml(root["trial"]);
   if (const auto failures = root.find("failures")) {

@@ -139,6 +139,7 @@ struct HostLost {
   int host;
   std::string why;
   bool for_good = false;  ///< it will not come back: trials that no other host could hold need not wait for it
+  bool removed = false;   ///< somebody has taken it from the list: it may come back, and who has a choice need not wait
 };
 
 using Event = std::variant<Started, Reported, Checkpointed, Paused, Finished, Stopped, Failed, CheckpointLost,

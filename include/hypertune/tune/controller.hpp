@@ -31,9 +31,11 @@ struct Outcome {
   std::vector<record::Any> records;
   std::vector<Command> commands;
   std::vector<std::string> notices;  ///< lines for the user
+  std::vector<TrialId> held;         ///< launched on hosts that are away: the commands follow when these are back
   void clear() {
     records.clear();
     commands.clear();
+    held.clear();
     notices.clear();
   }
 };
@@ -49,6 +51,9 @@ struct ControlRules {
   CheckpointPolicy checkpoint = {};
   std::vector<Point> start_with = {};  ///< points to try first
   bool manual = false;                 ///< trials start by ask() alone (ask/tell), never by themselves
+  /// Decide as if no host were ever lost: what one had keeps its place, and trials without room elsewhere wait for it.
+  bool ordered = false;
+  Seconds host_patience = 600;  ///< … for so long at most
 };
 
 template <class>
@@ -112,9 +117,10 @@ class BasicController {
     fill(now, out);
   }
 
-  /// Time has passed: stop conditions on time.
+  /// Time has passed: stop conditions on time, and hosts that are waited for.
   void tick(Seconds now, Outcome& out) {
     now_ = now;
+    give_up_hosts(out);
     if (!ending_ && !interrupted_)
       if (auto why = state_.check_time(now)) end_experiment(*why, out);
     fill(now, out);
@@ -127,6 +133,11 @@ class BasicController {
   void interrupt_now(Seconds now, Outcome& out);
   /// The end of all patience: what still runs counts as interrupted, whatever becomes of it. No event may come after.
   void abandon(Seconds now, Outcome& out);
+
+  /// When tick() is to be called though nothing happens: a host has been waited for long enough then.
+  std::optional<Seconds> next_give_up() const;
+  /// Whether it holds a slot.
+  bool holds_slot(TrialId trial) const { return live_.contains(trial); }
 
   bool interrupted() const { return interrupted_; }
   /// Nothing runs and nothing will.
@@ -191,6 +202,14 @@ class BasicController {
   void end_experiment(const std::string& why, Outcome& out);
   void end_trial(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out, bool at_limit = false);
   void end_stopped(TrialId trial, const LiveTrial& run, Outcome& out);
+  std::optional<Slot> find_slot(const Resources& need);
+  std::optional<Slot> find_present_slot(const Resources& need);
+  void hold(TrialId trial, Launch go, Outcome& out);
+  void settle_held(Outcome& out);
+  void let_go(const std::string& host, const std::string& why, Outcome& out);
+  void give_up_hosts(Outcome& out);
+  std::vector<TrialId> held_on(const std::string& host) const;
+  void requeue(TrialId trial, const std::string& why, Outcome& out);
   bool is_leaving(TrialId trial) const;
   LiveTrial leave(TrialId trial);  // gives the slot back
   void keep(const CheckpointInfo& checkpoint, Outcome& out);
@@ -230,6 +249,13 @@ class BasicController {
   Pins offers_;  // pinned: what trials may take over, of each that can be a donor its state at its last pause
   std::set<TrialId> empty_handed_;  // trials that had nothing to give at their last pause
   std::unordered_map<TrialId, LiveTrial> live_;
+  struct Away {
+    Seconds since;
+    bool told = false;
+  };
+  std::map<std::string, Away> away_;                 // ordered: hosts that are lost and waited for
+  std::map<TrialId, Launch> held_;                   // … and what begins there when they are back
+  std::set<TrialId> stopped_;                        // of held_, to be taken off
   std::deque<TrialId> pending_;                      // created or to be tried again, in this order
   std::map<std::int64_t, TrialId> queue_;            // the same while the record is replayed, by place
   std::unordered_map<TrialId, std::int64_t> place_;  // … and each one's place

@@ -95,6 +95,8 @@ class BasicExperiment {
     if (options.concurrency < 0)
       fail(Errc::usage, ".concurrency is {}: it must be 0 (no limit) or more", options.concurrency);
     if (options.max_failures < 0) fail(Errc::usage, ".max_failures is {}: it must be 0 or more", options.max_failures);
+    if (!(options.ordered_patience >= 0))
+      fail(Errc::usage, ".ordered_patience is {}: it must be 0 s or more", options.ordered_patience);
     trials_per_sample(space, options.search);
     const Resources& r = options.resources;
     if (!(r.cpus >= 0) || !(r.gpus >= 0)) fail(Errc::usage, ".resources: cpus and gpus must be 0 or more");
@@ -215,6 +217,8 @@ class BasicExperiment {
     rules.failures = {options.max_failures, options.max_failed_trials};
     rules.checkpoint = options.checkpoint;
     rules.manual = facts_.manual;
+    rules.ordered = options.ordered && !facts_.survivors;
+    rules.host_patience = options.ordered_patience;
     for (const auto& params : options.start_with) rules.start_with.push_back(space_.point(params));
     Placement placement(facts_.hosts);
     const SearchGoal goal{

@@ -66,6 +66,8 @@ struct BasicOptions {
   std::vector<KnownResult> known = {};  ///< configurations whose result is known
   std::uint64_t seed = 0;
   bool ordered = false;  ///< take reports in the order of step and trial: reproducible, a little slower
+  /// … and where a lost host leaves its trials no room elsewhere, wait for it, at most so many seconds
+  double ordered_patience = 600;
 
   std::filesystem::path output = {};  ///< the experiment's folder; empty: runs/<name>, or runs/<name>-2, …
   bool resume = false;                ///< go on with the experiment in `output`; begin it where there is none

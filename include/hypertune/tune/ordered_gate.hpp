@@ -17,21 +17,34 @@ namespace hypertune {
 /// next event is due one round after its last, rounds are taken one after the other, trials of a round by number. It is
 /// what a simulation with steps of equal length would do. The price: a round lasts as long as its slowest step.
 ///
-/// A trial whose host was lost or preempted keeps its turn when it goes on elsewhere at once: the others wait until it
-/// has done again what was lost, which takes no turns, so that the run decides as if nothing had happened. One that
-/// finds no room leaves its place, as all others would wait for ever.
+/// A trial whose host was lost or preempted keeps its turn when it goes on elsewhere at once, or waits for that host:
+/// the others wait until it has done again what was lost, which takes no turns, so that the run decides as if nothing
+/// had happened. One that neither finds room nor waits leaves its place, as all others would wait for ever.
 class OrderedGate {
  public:
-  /// A trial was launched in the present round: its first report is due in the next one.
-  void launched(TrialId trial, int next_step = 0) {
-    if (away_ == trial) {
-      away_.reset();
-      turns_.at(trial).next_step = next_step;
+  /// A trial was launched in the present round: the first report of a step that is not among the `done` ones, which are
+  /// recorded, is due in the next one. From which checkpoint it goes on so changes no turn.
+  void launched(TrialId trial, int next_step = 0, int done = 0) {
+    const auto found = turns_.find(trial);
+    if (found != turns_.end() && (away_ == trial || found->second.held)) {
+      if (away_ == trial) away_.reset();
+      found->second.next_step = next_step;
+      found->second.held = false;
       return;
     }
     leave(trial);
-    turns_[trial] = {.due = round_ + 1, .next_step = next_step};
+    turns_[trial] = {.due = round_ + 1, .next_step = next_step, .last_step = done - 1};
     order_.insert({round_ + 1, trial});
+  }
+  /// The same, though the launch itself is still to come: it waits for a host.
+  void held(TrialId trial, int done = 0) {
+    launched(trial, 0, done);
+    turns_.at(trial).held = true;
+  }
+  /// The trial has no attempt under way any more, whoever ended it.
+  void left(TrialId trial) {
+    if (away_ == trial) away_.reset();
+    leave(trial);
   }
 
   /// What has just become of the trial counts as its pause, which was due: it takes no other turn.
@@ -115,6 +128,7 @@ class OrderedGate {
     int next_step = 0;
     int last_step = -1;     // the last one that has, or will have, had a turn
     bool stopping = false;  // it will not go on, whatever becomes of it
+    bool held = false;      // it has not been launched yet
     std::deque<Event> waiting = {};
   };
 

@@ -69,6 +69,10 @@ void BasicController<Lazy>::stop_run(TrialId trial, LiveTrial& run, Phase phase,
   run.end = end;
   run.at_limit = run.at_limit && end == TrialState::completed;
   run.reason = std::move(reason);
+  if (held_.contains(trial)) {  // nothing of it runs
+    stopped_.insert(trial);
+    return;
+  }
   out.commands.push_back(Stop{trial, state_.trials()[trial].attempts - 1, save});
 }
 
@@ -166,19 +170,34 @@ void BasicController<Lazy>::on(const HostGained& e, Outcome& out) {
   const bool joins = e.what && host == placement_.size();
   if (joins) placement_.add_host(*e.what);
   if (e.host < 0 || host >= placement_.size()) return;
-  const bool news = joins || placement_.gone(e.host) || (e.what && !gained_.contains(e.host));
+  const std::string name = placement_.host_name(e.host);
+  const bool back = away_.erase(name) > 0;
+  const bool news = joins || back || placement_.gone(e.host) || (e.what && !gained_.contains(e.host));
   if (e.what && !joins) placement_.describe_host(e.host, e.what->total);
   if (placement_.gone(e.host)) placement_.restore_host(e.host);
   if (e.what) gained_.insert(e.host);
-  if (news) commit(record::HostGained{placement_.host_name(e.host)}, out);
+  if (news) commit(record::HostGained{name}, out);
+  for (const TrialId trial : held_on(name)) {
+    if (stopped_.contains(trial)) continue;
+    live_.at(trial).since = now_;
+    out.commands.push_back(std::move(held_.extract(trial).mapped()));
+  }
 }
 
 template <class Lazy>
 void BasicController<Lazy>::on(const HostLost& e, Outcome& out) {
   if (e.host < 0 || static_cast<std::size_t>(e.host) >= placement_.size()) return;
-  const bool known = placement_.gone(e.host);
-  placement_.remove_host(e.host, e.for_good, e.why);
-  if (!known) commit(record::HostLost{placement_.host_name(e.host), e.why}, out);
+  const std::string name = placement_.host_name(e.host);
+  const bool waited_for = away_.contains(name);
+  const bool known = placement_.gone(e.host) || waited_for;
+  if (rules_.ordered && !e.for_good && !e.removed && (waited_for || !known)) {
+    away_.try_emplace(name, Away{.since = now_});
+  } else {
+    away_.erase(name);
+    placement_.remove_host(e.host, e.for_good, e.why);
+  }
+  if (!known) commit(record::HostLost{name, e.why}, out);
+  if (!away_.contains(name)) let_go(name, detail::format("host '{}' is lost: {}", name, e.why), out);
 }
 
 // ---- Ends
@@ -252,6 +271,8 @@ template <class Lazy>
 LiveTrial BasicController<Lazy>::leave(TrialId trial) {
   auto node = live_.extract(trial);
   LiveTrial run = std::move(node.mapped());
+  held_.erase(trial);
+  stopped_.erase(trial);
   placement_.release(run.slot);
   unpin(run);
   return run;

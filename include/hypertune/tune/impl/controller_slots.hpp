@@ -10,6 +10,7 @@ template <class Lazy>
 void BasicController<Lazy>::fill(Seconds now, Outcome& out) {
   now_ = now;
   if (!ending_ && state_.ending()) end_experiment(*state_.ending(), out);
+  settle_held(out);
   // Pending trials that no slot fits now may be passed by a few smaller ones, no more: a big one must not starve.
   constexpr std::size_t lookahead = 16;
   while (!ending_ && !interrupted_ && !done_ && !rules_.manual) {
@@ -26,7 +27,7 @@ bool BasicController<Lazy>::start_pending(Outcome& out) {
   for (auto it = pending_.begin(); it != pending_.end(); ++it) {
     const TrialId trial = *it;
     const Resources need = needs(trial);
-    auto slot = placement_.place(need, excluded_);
+    auto slot = find_slot(need);
     if (!slot && !placement_.possible(need, excluded_)) {
       pending_.erase(it);
       refuse(trial, placement_.why_not(need, excluded_), out);
@@ -59,7 +60,7 @@ bool BasicController<Lazy>::start_chosen(Outcome& out) {
   std::optional<Slot> slot;
   if (rules_.uniform_resources) {
     const Resources need = rules_.resources({});
-    slot = placement_.place(need, excluded_);
+    slot = find_slot(need);
     if (!slot && live_.empty() && !placement_.possible(need, excluded_))  // no event will ever change that
       end_experiment("no trial can run any more: " + placement_.why_not(need, excluded_), out);
     if (!slot) return false;
@@ -88,12 +89,11 @@ bool BasicController<Lazy>::start_chosen(Outcome& out) {
   }
   switch (choice.kind) {
     case Choice::Kind::exploit:
-      if (!rules_.uniform_resources && !(slot = placement_.place(needs(choice.trial, choice.point), excluded_)))
-        return false;
+      if (!rules_.uniform_resources && !(slot = find_slot(needs(choice.trial, choice.point)))) return false;
       exploit(choice, out);
       [[fallthrough]];
     case Choice::Kind::resume:
-      if (!slot) slot = placement_.place(needs(choice.trial), excluded_);
+      if (!slot) slot = find_slot(needs(choice.trial));
       if (!slot || !settle_parked(choice.trial, *slot, out)) return false;
       launch(choice.trial, std::move(*slot), out);
       return true;
@@ -127,17 +127,18 @@ template <class Lazy>
 bool BasicController<Lazy>::settle_parked(TrialId trial, Slot& slot, Outcome& out) {
   const auto& entry = state_.trials()[trial];
   const auto* home = state_.host_of(trial);
-  if (!entry.parked || home == nullptr || *home == slot.host_name) return true;
+  const bool away = home != nullptr && away_.contains(*home);
+  if (!entry.parked || home == nullptr || (*home == slot.host_name && !away)) return true;
   placement_.release(slot);
   const auto host = placement_.find_host(*home);
-  const bool there = host && !placement_.gone(*host) && !excluded_.contains(*home);
+  const bool there = host && !away && !placement_.gone(*host) && !excluded_.contains(*home);
   if (auto own = there ? placement_.place_on(*home, needs(trial)) : std::nullopt) {
     slot = std::move(*own);
     return true;
   }
   const auto saved = state_.restorable(trial);
   if (there && (saved.empty() || saved.front().steps != entry.steps)) return false;
-  auto elsewhere = placement_.place(needs(trial), excluded_);
+  auto elsewhere = find_slot(needs(trial));
   if (!elsewhere) return false;
   slot = std::move(*elsewhere);
   out.commands.push_back(Stop{trial, entry.attempts - 1, false});
@@ -235,7 +236,104 @@ void BasicController<Lazy>::launch(TrialId trial, Slot slot, Outcome& out) {
   state_.set_parked(trial, false);
   run.slot = std::move(slot);
   live_.insert_or_assign(trial, std::move(run));
-  out.commands.push_back(std::move(go));
+  if (away_.contains(go.slot.host_name))
+    hold(trial, std::move(go), out);
+  else
+    out.commands.push_back(std::move(go));
+}
+
+// ---- Hosts that are waited for (ordered)
+// -----------------------------------------------------------------------------
+
+// Hosts that are there come first; those that are away count all the same, so that there are as many slots as ever.
+template <class Lazy>
+std::optional<Slot> BasicController<Lazy>::find_slot(const Resources& need) {
+  if (!away_.empty())
+    if (auto slot = find_present_slot(need)) return slot;
+  return placement_.place(need, excluded_);
+}
+template <class Lazy>
+std::optional<Slot> BasicController<Lazy>::find_present_slot(const Resources& need) {
+  auto elsewhere = excluded_;
+  for (const auto& [name, away] : away_) elsewhere.insert(name);
+  return placement_.place(need, elsewhere);
+}
+
+template <class Lazy>
+void BasicController<Lazy>::hold(TrialId trial, Launch go, Outcome& out) {
+  auto& away = away_.at(go.slot.host_name);
+  if (!std::exchange(away.told, true))
+    out.notices.push_back(detail::format(
+        "trial {} waits for host '{}' to come back, as there is no room elsewhere and all is to be decided in order; "
+        "at most {:.0f} s",
+        trial, go.slot.host_name, rules_.host_patience));
+  held_.insert_or_assign(trial, std::move(go));
+  out.held.push_back(trial);
+}
+
+// Before anything else is started: who waits for a host goes on elsewhere as soon as there is room.
+template <class Lazy>
+void BasicController<Lazy>::settle_held(Outcome& out) {
+  if (held_.empty()) return;
+  if (interrupted_)
+    for (const auto& [trial, go] : held_) stopped_.insert(trial);
+  for (const TrialId trial : std::exchange(stopped_, {})) on(Stopped{trial, attempt(trial)}, out);
+  std::vector<TrialId> trials;
+  for (const auto& [trial, go] : held_) trials.push_back(trial);
+  for (const TrialId trial : trials) {
+    auto slot = find_present_slot(needs(trial));
+    if (!slot) continue;
+    requeue(trial, "its host has not come back yet, and there is room elsewhere", out);
+    std::erase(pending_, trial);
+    launch(trial, std::move(*slot), out);
+  }
+}
+
+template <class Lazy>
+void BasicController<Lazy>::requeue(TrialId trial, const std::string& why, Outcome& out) {
+  leave(trial);
+  commit(record::AttemptFailed{trial, attempt(trial), Cause{.blame = Blame::preemption, .text = why}, true}, out);
+  pending_.push_front(trial);
+}
+
+template <class Lazy>
+std::vector<TrialId> BasicController<Lazy>::held_on(const std::string& host) const {
+  std::vector<TrialId> trials;
+  for (const auto& [trial, go] : held_)
+    if (go.slot.host_name == host) trials.push_back(trial);
+  return trials;
+}
+
+template <class Lazy>
+void BasicController<Lazy>::let_go(const std::string& host, const std::string& why, Outcome& out) {
+  const auto trials = held_on(host);
+  for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial) requeue(*trial, why, out);  // the first one first
+}
+
+template <class Lazy>
+std::optional<Seconds> BasicController<Lazy>::next_give_up() const {
+  std::optional<Seconds> at;
+  for (const auto& [name, away] : away_)
+    if (!held_on(name).empty())
+      at = std::min(at.value_or(away.since + rules_.host_patience), away.since + rules_.host_patience);
+  return at;
+}
+
+// Waiting has an end: then decisions are made with the slots that there are.
+template <class Lazy>
+void BasicController<Lazy>::give_up_hosts(Outcome& out) {
+  for (auto at = away_.begin(); at != away_.end();) {
+    const auto name = at->first;
+    if (now_ < at->second.since + rules_.host_patience || held_on(name).empty()) {
+      ++at;
+      continue;
+    }
+    at = away_.erase(at);
+    const std::string why = detail::format("host '{}' has not come back within {:.0f} s", name, rules_.host_patience);
+    out.notices.push_back(why + ": the run goes on without it, and may decide otherwise than it would have");
+    if (const auto host = placement_.find_host(name)) placement_.remove_host(*host, false, why);
+    let_go(name, why, out);
+  }
 }
 
 template <class Lazy>

@@ -17,6 +17,7 @@
 #include <thread>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace hypertune {
 
@@ -148,21 +149,33 @@ void BasicTuner<Lazy>::State::carry_out(Outcome& out, Seconds now) {
   if (options_.executor.elastic())
     for (const auto& what : out.records)
       if (const auto* ended = std::get_if<record::TrialEnded>(&what)) options_.executor.settled(ended->trial);
+  const auto& controller = experiment_->controller();
+  std::vector<TrialId> ended;  // attempts of these
   if (gate_)
-    for (const auto& what : out.records)
+    for (const auto& what : out.records) {
       if (const auto* paused = std::get_if<record::TrialPaused>(&what)) gate_->paused(paused->trial);
+      if (const auto* failed = std::get_if<record::AttemptFailed>(&what)) ended.push_back(failed->trial);
+      if (const auto* over = std::get_if<record::TrialEnded>(&what)) ended.push_back(over->trial);
+    }
   experiment_->write(out, now);
   // Moved out first: a command may raise events at once, which wait in the inbox, but never change this list.
   for (auto& command : out.commands) {
     if (gate_) {
-      if (const auto* go = std::get_if<Launch>(&command)) gate_->launched(go->trial, go->next_step);
+      if (const auto* go = std::get_if<Launch>(&command))
+        gate_->launched(go->trial, go->next_step, controller.state().trials()[go->trial].steps);
       if (const auto* pause = std::get_if<Pause>(&command)) gate_->ending(pause->trial, false);
       if (const auto* stop = std::get_if<Stop>(&command)) gate_->ending(stop->trial);
     }
     options_.executor.perform(std::move(command));
   }
   out.commands.clear();
-  if (gate_) gate_->settled();
+  if (gate_) {
+    for (const TrialId trial : out.held) gate_->held(trial, controller.state().trials()[trial].steps);
+    for (const TrialId trial : ended)
+      if (!controller.holds_slot(trial)) gate_->left(trial);
+    gate_->settled();
+  }
+  out.held.clear();
 }
 
 // Called between waits, on the thread of run().
@@ -229,6 +242,7 @@ Seconds BasicTuner<Lazy>::State::next_wake(Seconds now) {
   Seconds wake = now + 3600;
   const std::lock_guard guard(strand_);
   if (const auto limit = experiment_->controller().state().next_time_limit()) wake = std::min(wake, *limit);
+  if (const auto limit = experiment_->controller().next_give_up()) wake = std::min(wake, *limit);
   if (interrupted_at_ && !hurried_) wake = std::min(wake, *interrupted_at_ + options_.interrupt_grace);
   if (leave_by_) wake = std::min(wake, *leave_by_);
   return wake;

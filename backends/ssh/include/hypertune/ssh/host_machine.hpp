@@ -99,6 +99,9 @@ class HostMachine {
   /// wait for it.
   bool refused() const { return refusals_ >= patience_.refusals * weight; }
 
+  /// It has been taken from the list.
+  bool leaving() const { return leaving_; }
+
   HostActions start(Seconds now) {
     state_ = HostState::connecting;
     since_ = now;

@@ -336,7 +336,8 @@ inline void SshExecutor::State::announce(const LinkPointer& link) {
     const bool refused = link->machine.refused() && std::any_of(links_.begin(), links_.end(), [](const auto& other) {
                            return other->machine.usable();
                          });
-    emit(HostLost{link->index, link->machine.reason(), refused || link->machine.state() == HostState::gone});
+    emit(HostLost{link->index, link->machine.reason(), refused || link->machine.state() == HostState::gone,
+                  link->machine.leaving()});
     emit(Notice{hypertune::detail::format("host '{}' is not used: {}", link->spec.name, link->machine.reason())});
   }
 }
