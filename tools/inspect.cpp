@@ -131,7 +131,7 @@ int status(const std::string& directory, const std::string& format) {
   for (int s = 0; s <= static_cast<int>(TrialState::failed); ++s)
     if (const auto n = results.count(static_cast<TrialState>(s)); n > 0)
       fmt::print(", {} {}", n, to_string(static_cast<TrialState>(s)));
-  fmt::print("; {} reports in {:.1f} s\n", info.reports, info.updated - info.started);
+  fmt::print("; {} reports in {:.1f} s\n", info.reports, info.elapsed);
   print_best(results);
   if (const auto cost = cost_line(directory, results); !cost.empty()) fmt::print("{}\n", cost);
   print_waiting(results, driver && !ended);

@@ -7,8 +7,14 @@
 #include <sys/wait.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
+#include <functional>
+#include <future>
+#include <optional>
+#include <string>
 
 namespace ht = hypertune;
 using support::TemporaryFolder;
@@ -272,4 +278,139 @@ TEST_CASE("a driver killed within its very first transaction has recorded nothin
     journal.drain();
   }
   CHECK(ht::JournalReader(folder).last() == 1);
+}
+
+namespace {
+
+/// What the Journal fails with though nobody writes to it.
+std::string failure_of(ht::Journal& journal, const std::function<void()>& deed) {
+  std::promise<std::string> failed;
+  auto said = failed.get_future();
+  journal.on_error([&](const ht::Error& error) {
+    CHECK(error.code() == ht::Errc::io);
+    failed.set_value(error.what());
+  });
+  deed();
+  REQUIRE(said.wait_for(std::chrono::seconds(20)) == std::future_status::ready);
+  std::string text = said.get();
+  CHECK(journal.failed());
+  CHECK_THROWS_WITH(journal.append(0, event_of(1)), ContainsSubstring(text));
+  CHECK_THROWS_WITH(journal.require_sound(), ContainsSubstring(text));
+  return text;
+}
+ht::Journal begun(const std::filesystem::path& folder, int records) {
+  auto journal = ht::Journal::open(folder, {.look = std::chrono::milliseconds(20)});
+  for (int i = 1; i <= records; ++i) journal.append(0, event_of(i));
+  journal.flush();
+  return journal;
+}
+std::int64_t records_in(const std::filesystem::path& folder) {
+  std::int64_t count = 0;
+  int wrong = 0;
+  ht::read_journal(folder, [&](const ht::Record& record) {
+    wrong += record.sequence != ++count || !support::same(record.what, event_of(count)) ? 1 : 0;
+  });
+  CHECK(wrong == 0);
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("a folder that is moved while its driver lives: said at once, still locked, and nothing is lost") {
+  const TemporaryFolder root;
+  const std::filesystem::path folder = root.path() / "run", moved = root.path() / "moved";
+  {
+    auto journal = begun(folder, 100);
+    const auto text = failure_of(journal, [&] { std::filesystem::rename(folder, moved); });
+    CHECK_THAT(text, ContainsSubstring("was moved to '" + moved.string() + "'") &&
+                         ContainsSubstring("--resume --output " + moved.string()));
+    CHECK_THROWS_WITH(ht::Journal::open(moved),
+                      ContainsSubstring("another driver (process " + std::to_string(::getpid())));
+    CHECK_FALSE(std::filesystem::exists(folder));
+    auto other = ht::Journal::open(folder);  // another experiment, in the old place
+    other.append(0, event_of(1));
+    other.flush();
+    CHECK(records_in(folder) == 1);
+  }
+  CHECK(records_in(moved) == 100);
+  auto again = ht::Journal::open(moved);
+  CHECK(again.last() == 100);
+}
+
+TEST_CASE("a commit after the folder has gone is not taken for durable") {
+  const TemporaryFolder root;
+  const std::filesystem::path folder = root.path() / "run";
+  auto journal = ht::Journal::open(folder, {.look = std::chrono::hours(1)});
+  int announced = 0;
+  journal.on_committed([&](auto batch) { announced += static_cast<int>(batch.size()); });
+  journal.append(0, event_of(1));
+  journal.drain();
+  std::filesystem::rename(folder, root.path() / "moved");
+  journal.append(0, event_of(2));
+  CHECK_THROWS_WITH(journal.flush(), ContainsSubstring("was moved"));
+  CHECK(announced == 1);
+}
+
+TEST_CASE("a journal that is removed while its driver lives is written anew where it can be") {
+  const TemporaryFolder root;
+  const std::filesystem::path folder = root.path() / "run";
+  const auto path = ht::journal_path(folder);
+  const auto remove_database = [&] {
+    for (const char* end : {"", "-wal", "-shm"}) std::filesystem::remove(path.string() + end);
+  };
+  SECTION("the database alone, or with its log") {
+    for (const bool log : {false, true}) {
+      std::filesystem::remove_all(folder);
+      {
+        auto journal = begun(folder, 100);
+        const auto text = failure_of(journal, [&] { log ? remove_database() : void(std::filesystem::remove(path)); });
+        CHECK_THAT(text, ContainsSubstring("journal '" + path.string() + "' was removed") &&
+                             ContainsSubstring("written to '" + path.string() + "' anew; go on with --resume"));
+        CHECK_THROWS_WITH(ht::Journal::open(folder), ContainsSubstring("another driver"));
+      }
+      CHECK(records_in(folder) == 100);
+      CHECK(ht::Journal::open(folder).last() == 100);
+    }
+  }
+  SECTION("its log alone") {
+    {
+      auto journal = begun(folder, 100);
+      failure_of(journal, [&] { std::filesystem::remove(path.string() + "-wal"); });
+    }
+    CHECK(records_in(folder) == 100);
+  }
+  SECTION("the whole folder") {
+    {
+      auto journal = begun(folder, 100);
+      const auto text = failure_of(journal, [&] { std::filesystem::remove_all(folder); });
+      CHECK_THAT(text, ContainsSubstring("folder '" + folder.string() + "' was removed"));
+    }
+    CHECK(records_in(folder) == 100);
+  }
+  SECTION("the folder, and another experiment is in its place by now") {
+    {
+      auto journal = ht::Journal::open(folder, {.look = std::chrono::hours(1)});
+      for (int i = 1; i <= 100; ++i) journal.append(0, event_of(i));
+      journal.flush();
+      std::optional<ht::Journal> other;
+      const auto text = failure_of(journal, [&] {
+        std::filesystem::rename(folder, root.path() / "away");
+        other.emplace(begun(folder, 7));
+        std::filesystem::remove_all(root.path() / "away");
+        journal.append(0, event_of(101));
+      });
+      CHECK_THAT(text, ContainsSubstring("--resume --output " + folder.string() + "-recovered"));
+      other->append(0, event_of(8));
+      other->flush();
+    }
+    CHECK(records_in(folder) == 8);
+    CHECK(records_in(folder.string() + "-recovered") == 101);
+  }
+}
+
+TEST_CASE("the lock is the folder's, whatever is removed in it") {
+  const TemporaryFolder folder;
+  auto journal = ht::Journal::open(folder);
+  std::filesystem::remove(folder.path() / "driver.lock");
+  CHECK_THROWS_WITH(ht::Journal::open(folder), ContainsSubstring("is being run by another driver: wait"));
 }

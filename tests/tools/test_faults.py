@@ -100,6 +100,37 @@ class Faults(Case):
         process.communicate(timeout=30)
         self.finish()
 
+    def test_a_folder_that_is_moved_away_is_said_at_once_and_goes_on_there(self):
+        process = self.go()
+        (self.folder / "runs/digits").rename(self.folder / "elsewhere")
+        out, err = process.communicate(timeout=30)  # by itself
+        self.assertEqual(process.returncode, 1, out + err)
+        self.assertIn(f"was moved to '{self.folder}/elsewhere'", err)
+        self.assertNotIn("all is saved", err)
+        self.assert_nothing_left()
+        self.environment.update(PAUSE="0")
+        self.run_command("run", "sweep.yaml", "--resume", "--output", "elsewhere")
+        self.assertTrue(all(r["state"] in ("completed", "stopped") for r in self.results("elsewhere")))
+        self.assert_each_report_once("elsewhere")
+
+    def test_a_journal_that_is_removed_is_written_anew(self):
+        process = self.go()
+        for file in (self.folder / "runs/digits").glob("experiment.db*"):
+            file.unlink()
+        _, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 1, err)
+        self.assertIn("was removed while it ran: all that was recorded was written to", err)
+        self.finish()
+
+    def test_a_folder_that_is_removed_is_said_at_once(self):
+        process = self.go()
+        shutil.rmtree(self.folder / "runs", ignore_errors=True)
+        _, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 1, err)
+        self.assertIn("was removed while it ran", err)
+        self.assert_nothing_left()
+        self.results()
+
     def test_a_trainer_that_leaves_children_behind(self):
         self.write("import subprocess\nsubprocess.Popen(['sleep', '1000'])\nprint('{\"accuracy\": 1}', flush=True)\n", "leaves.py")
         self.run_command("run", self.write(self.sweep.replace("train.py", "leaves.py")))

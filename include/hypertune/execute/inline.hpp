@@ -36,7 +36,7 @@ class BasicInlineExecutor {
 
   void start(ExecutorStart start) {
     start_ = std::move(start);
-    store_.emplace(start_.directory);
+    store_.emplace(start_.directory, LocalCheckpointStore::Options{.make_root = false});
   }
   void perform(Command command) { commands_->push(std::move(command)); }
 

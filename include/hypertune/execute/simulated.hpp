@@ -90,7 +90,7 @@ class BasicSimulatedExecutor {
 
   void start(ExecutorStart start) {
     start_ = std::move(start);
-    store_.emplace(start_.directory);
+    store_.emplace(start_.directory, LocalCheckpointStore::Options{.make_root = false});
     now_ = 0;
     schedule_outages();
   }

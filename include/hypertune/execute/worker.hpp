@@ -164,8 +164,9 @@ class WorkerLoop {
       const auto& welcome = machine_.welcome();
       LocalCheckpointStore::Options options;
       options.origins.assign(welcome.origins.begin(), welcome.origins.end());
-      options.make_root = welcome.checkpoints.empty();
-      store_.emplace(options.make_root ? directory_ : std::filesystem::path(welcome.checkpoints), std::move(options));
+      options.make_root = false;
+      store_.emplace(welcome.checkpoints.empty() ? directory_ : std::filesystem::path(welcome.checkpoints),
+                     std::move(options));
     }
     if (options_.settle) options_.settle(launch.slot);
     std::optional<AttemptRun> served;

@@ -41,6 +41,8 @@ struct JournalOptions {
   /// No commit for so long while somebody waits for one is an error instead of a hang.
   std::chrono::milliseconds stall_limit = std::chrono::minutes(2);
   int checkpoint_pages = 4096;  ///< the write-ahead log is folded into the database at this size (16 MiB)
+  /// How often an idle Journal looks whether its files are still there.
+  std::chrono::milliseconds look = std::chrono::seconds(1);
   /// For tests: after the record of this number the disk "dies": it is committed and announced, and nothing after it.
   std::optional<std::int64_t> crash_after = std::nullopt;
 };
@@ -62,6 +64,10 @@ using Journal = BasicJournal<void>;
 /// throw the same Error of kind `io`. Nothing that was committed is lost; nothing that was not is ever announced. (No
 /// retry in place: after a failed fsync an operating system may drop what it could not write and report success for
 /// the next.)
+///
+/// When the folder is moved or removed while the Journal is open, or the database in it, that is a failure as well,
+/// noticed at the next commit or within a second: whatever else is done by the folder's name would go elsewhere. All
+/// that was committed is kept, in a new file where the old one is gone, and the Error says where.
 ///
 /// Thread-safe, except for moving and destroying it. The destructor commits what is left.
 template <class Lazy>
@@ -102,6 +108,10 @@ class BasicJournal {
   std::int64_t last() const { return state_->last(); }  ///< number of the last record appended (or found); 0: none
   std::int64_t committed() const { return state_->last_committed(); }  ///< number of the last durable record
   bool failed() const { return state_->has_failed(); }
+  /// Throws what the Journal failed with, if it has.
+  void require_sound() const { state_->require_sound(); }
+  /// The caller is about to remove the files itself.
+  void let_go() { state_->let_go(); }
   const std::filesystem::path& directory() const { return state_->directory; }
   /// Says why the driver ends, where that cannot be recorded; see last_word_of(). A Journal that has failed has said
   /// so.
@@ -112,6 +122,7 @@ class BasicJournal {
    public:
     State(const std::filesystem::path& dir, const Options& options)
         : directory(dir),
+          place_(std::filesystem::absolute(dir).lexically_normal()),
           options_(options),
           lock_(prepare(dir, options)),
           writer_(dir, options.sync == Sync::full, options.checkpoint_pages) {
@@ -169,6 +180,14 @@ class BasicJournal {
     std::int64_t last_committed() const {
       const std::lock_guard guard(mutex_);
       return committed;
+    }
+    void require_sound() const {
+      const std::lock_guard guard(mutex_);
+      throw_if_failed();
+    }
+    void let_go() {
+      const std::lock_guard guard(presence_);
+      let_go_ = true;
     }
     bool has_failed() const {
       const std::lock_guard guard(mutex_);
@@ -232,7 +251,8 @@ class BasicJournal {
       std::vector<Record> batch;
       while (take(batch)) {
         try {
-          const std::size_t size = commit(batch);
+          const std::size_t size = batch.empty() ? 0 : commit(batch);
+          if (batch.empty()) require_in_place();
           announce(std::span(batch).first(size));
           if (size < batch.size())
             hypertune::fail(Errc::io, "crashed on purpose after record {}", *options_.crash_after);
@@ -244,15 +264,15 @@ class BasicJournal {
       }
     }
 
-    // Waits for records and takes them all. False: closing, and none are left.
+    // Waits for records and takes them all; for a while, then there are none. False: closing, and none are left.
     bool take(std::vector<Record>& batch) {
       std::unique_lock guard(mutex_);
-      while (queue_.empty() && !closing_) {
+      if (queue_.empty() && !closing_) {
         idle_ = true;
-        work_.wait(guard);
+        work_.wait_for(guard, options_.look, [this] { return !queue_.empty() || closing_; });
       }
       idle_ = false;
-      if (queue_.empty()) return false;
+      if (queue_.empty()) return !closing_;  // time to look whether all is in its place
       batch.swap(queue_);
       guard.unlock();
       progress_.notify_all();  // there is room again
@@ -266,6 +286,7 @@ class BasicJournal {
         size = static_cast<std::size_t>(std::clamp<std::int64_t>(left, 0, static_cast<std::int64_t>(size)));
       }
       writer_.commit(batch.first(size));
+      require_in_place();
       if (size > 0) {
         {
           const std::lock_guard guard(mutex_);
@@ -274,6 +295,53 @@ class BasicJournal {
         progress_.notify_all();
       }
       return size;
+    }
+
+    void require_in_place() {
+      const std::lock_guard guard(presence_);
+      if (let_go_ || (writer_.in_place() && lock_.is(place_))) return;
+      writer_.disown();
+      const auto now = lock_.place();
+      const auto name = journal_path(directory).filename();
+      std::error_code none;
+      if (!now.empty() && !lock_.is(place_) && std::filesystem::exists(now / name, none))
+        hypertune::fail(
+            Errc::io,
+            "the experiment's folder '{}' was moved to '{}' while it ran: all that was recorded is there; go "
+            "on with --resume --output {}",
+            directory.string(), now.string(), now.string());
+      const bool folder = lock_.is(place_);
+      std::string kept;
+      try {
+        const auto target = rescue_folder(folder);
+        writer_.copy_to(target / name);
+        kept = detail::format("all that was recorded was written to '{}' anew; go on with --resume{}",
+                              (target / name).string(), target == place_ ? "" : " --output " + target.string());
+      } catch (const std::exception& error) {
+        kept = detail::format("what was recorded could not be written anew: {}", error.what());
+      }
+      hypertune::fail(Errc::io, "the experiment's {} '{}' was removed while it ran: {}", folder ? "journal" : "folder",
+                      (folder ? journal_path(directory) : directory).string(), kept);
+    }
+
+    // Where what is gone may stand again: in its old place, unless another experiment is there by now. (What trials
+    // write may have made the folder anew.)
+    std::filesystem::path rescue_folder(bool in_place) {
+      std::error_code none;
+      if (in_place && writer_.in_database()) return place_;
+      if (!std::filesystem::exists(journal_path(place_), none)) {
+        if (in_place) return place_;
+        try {
+          std::filesystem::create_directories(place_);
+          rescue_lock_.emplace(place_);
+          return place_;
+        } catch (const std::exception&) {}  // somebody else's, or not to be written: beside it then
+      }
+      for (int i = 1;; ++i) {
+        auto aside = place_;
+        aside += i == 1 ? std::string("-recovered") : detail::format("-recovered-{}", i);
+        if (std::filesystem::create_directories(aside)) return aside;
+      }
     }
 
     void announce(std::span<const Record> batch) {
@@ -295,7 +363,7 @@ class BasicJournal {
       std::vector<Failed> functions;
       {
         const std::lock_guard guard(mutex_);
-        lock_.last_word(error.what());
+        (rescue_lock_ ? *rescue_lock_ : lock_).last_word(error.what());
         failure_ = error;
         functions = on_error_;
       }
@@ -308,14 +376,18 @@ class BasicJournal {
       }
     }
 
+    const std::filesystem::path place_;  // the same from wherever the program may go
     Options options_;
     detail::DriverLock lock_;  // before the file is opened, until it is closed
+    std::optional<detail::DriverLock> rescue_lock_;
     detail::JournalWriter writer_;
 
     mutable std::mutex mutex_;
     std::condition_variable work_;      // for the Journal's thread
     std::condition_variable progress_;  // for those who wait
     std::vector<Record> queue_;
+    std::mutex presence_;  // of the files, while it is looked for
+    bool let_go_ = false;
     std::int64_t appended_ = 0;
     bool idle_ = false;
     bool closing_ = false;

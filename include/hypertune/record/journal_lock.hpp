@@ -6,6 +6,8 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace hypertune {
@@ -117,22 +120,23 @@ class NotInherited {
   std::atomic<int>* place_ = nullptr;
 };
 
-/// Holds the right to drive the experiment in `directory`. The lock belongs to the open file (OFD), not to the process:
-/// it also excludes a second Journal in the same process, and no unrelated close() releases it. Forked processes do not
-/// inherit it.
+/// Holds the right to drive the experiment in `directory`. There are two locks: of the folder itself, which is held
+/// wherever the folder is moved and whatever is removed in it, and of a file, which says who holds it and can be asked.
+/// They belong to what is open, not to the process: they also exclude a second Journal in the same process, and no
+/// unrelated close() releases them. Forked processes do not inherit them.
 class DriverLock {
  public:
   explicit DriverLock(const std::filesystem::path& directory)
-      : file_(lock_path(directory), O_RDWR | O_CREAT), alone_(file_.get()) {
+      : folder_(lock_folder(directory)),
+        folder_alone_(folder_.get()),
+        file_(lock_path(directory), O_RDWR | O_CREAT),
+        alone_(file_.get()) {
     if (file_.get() < 0) fail(Errc::io, "cannot open '{}': {}", lock_path(directory).string(), std::strerror(errno));
     struct flock lock = whole_file();
     if (::fcntl(file_.get(), F_OFD_SETLK, &lock) != 0) {
       if (errno != EAGAIN && errno != EACCES)
         fail(Errc::io, "cannot lock '{}': {}", lock_path(directory).string(), std::strerror(errno));
-      const DriverInfo other = file_.read();
-      fail(Errc::busy,
-           "the experiment in '{}' is being run by another driver (process {} on {}): wait until it ends, or stop it",
-           directory.string(), other.pid, other.host.empty() ? "an unknown host" : other.host);
+      refuse(directory, file_.read());
     }
     std::array<char, 256> host{};
     if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
@@ -151,7 +155,38 @@ class DriverLock {
     if (end_ > 0 && ::pwrite(file_.get(), line.data(), line.size(), end_) < 0) return;
   }
 
+  /// Whether `directory` is the folder that is locked.
+  bool is(const std::filesystem::path& directory) const {
+    struct stat own{}, there{};
+    return ::fstat(folder_.get(), &own) == 0 && ::stat(directory.c_str(), &there) == 0 && own.st_dev == there.st_dev &&
+           own.st_ino == there.st_ino;
+  }
+  /// Where the folder is now; empty where it has been removed, or nobody can say.
+  std::filesystem::path place() const {
+    std::error_code error;
+    const auto place = std::filesystem::read_symlink(detail::format("/proc/self/fd/{}", folder_.get()), error);
+    return !error && is(place) ? place : std::filesystem::path();
+  }
+
  private:
+  static LockFile lock_folder(const std::filesystem::path& directory) {
+    LockFile folder(directory, O_RDONLY | O_DIRECTORY);
+    if (folder.get() < 0) fail(Errc::io, "cannot open the folder '{}': {}", directory.string(), std::strerror(errno));
+    // A file system without such locks still has those of files.
+    if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+      refuse(directory, LockFile(lock_path(directory), O_RDONLY).read());
+    return folder;
+  }
+  [[noreturn]] static void refuse(const std::filesystem::path& directory, const DriverInfo& other) {
+    const std::string who = other.pid == 0       ? std::string()
+                            : other.host.empty() ? detail::format(" (process {})", other.pid)
+                                                 : detail::format(" (process {} on {})", other.pid, other.host);
+    fail(Errc::busy, "the experiment in '{}' is being run by another driver{}: wait until it ends, or stop it",
+         directory.string(), who);
+  }
+
+  LockFile folder_;
+  NotInherited folder_alone_;
   ::off_t end_ = 0;
   LockFile file_;
   NotInherited alone_;

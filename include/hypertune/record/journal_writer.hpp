@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <unordered_map>
 #include <utility>
 #include <variant>
@@ -32,7 +33,9 @@ class BasicJournalWriter {
  public:
   /// Opens or creates the file. One that is no journal is left untouched.
   BasicJournalWriter(const std::filesystem::path& directory, bool full_sync, int checkpoint_pages)
-      : db_(open(directory)), checkpoint_pages_(checkpoint_pages) {
+      : wal_path_(std::filesystem::absolute(journal_path(directory)).string() + "-wal"),
+        db_(open(directory)),
+        checkpoint_pages_(checkpoint_pages) {
     Statement mode(db_, "PRAGMA journal_mode=WAL", "write");
     if (!mode.step() || mode.bytes(0) != "wal")
       fail(Errc::io, "cannot keep a journal in '{}': its file system does not support SQLite's WAL (use a local disk)",
@@ -94,6 +97,35 @@ class BasicJournalWriter {
     sqlite3_wal_checkpoint_v2(db_.get(), nullptr, much ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE, nullptr,
                               nullptr);
     sqlite3_busy_timeout(db_.get(), busy_timeout_ms);
+  }
+
+  /// Whether the files are where they were opened. SQLite itself writes on into what has been moved or removed.
+  bool in_place() const {
+    std::error_code none;
+    return in_database() && (!statements_ || std::filesystem::exists(wal_path_, none) || none);
+  }
+  /// The same of the database alone, without its log.
+  bool in_database() const {
+    int moved = 0;
+    sqlite3_file_control(db_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    return moved == 0;
+  }
+  /// From now on nothing is done by the files' names: they may be others'.
+  void disown() { sqlite3_db_config(db_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr); }
+  /// Writes all that was committed into a new file at `path`, which appears whole.
+  void copy_to(const std::filesystem::path& path) {
+    const auto aside = path.string() + ".new";
+    std::error_code none;
+    for (const auto& file : {aside, path.string() + "-wal", path.string() + "-shm"})
+      std::filesystem::remove(file, none);
+    {
+      Database copy(aside, aside, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+      sqlite3_backup* backup = sqlite3_backup_init(copy.get(), "main", db_.get(), "main");
+      if (backup == nullptr) copy.raise("write");
+      sqlite3_backup_step(backup, -1);
+      if (sqlite3_backup_finish(backup) != SQLITE_OK) copy.raise("write");
+    }
+    std::filesystem::rename(aside, path);
   }
 
   Database& database() { return db_; }  ///< for fault injection in tests
@@ -344,6 +376,7 @@ class BasicJournalWriter {
     int step = 0;
   };
 
+  std::filesystem::path wal_path_;
   Database db_;
   std::unique_ptr<Statements> statements_;  // after the schema exists; before db_ goes
   std::unordered_map<std::string, std::int64_t> names_;

@@ -166,7 +166,8 @@ class BasicResults {
   std::int64_t judged_until_ = 0;  // records up to this one say nothing about constraints
   bool stale_ = false;             // some reports were judged by other constraints than the present ones
   ExperimentInfo info_;
-  std::deque<TrialData> trials_;  // by id; a deque, as a vector that doubles would hold half as much again
+  Seconds earlier_ = 0, session_start_ = 0;  // of info_.elapsed
+  std::deque<TrialData> trials_;             // by id; a deque, as a vector that doubles would hold half as much again
   std::vector<std::string> names_;
   std::array<std::size_t, 6> counts_{};
   std::array<std::int64_t, 3> failures_{};

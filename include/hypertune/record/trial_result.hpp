@@ -73,6 +73,7 @@ struct ExperimentInfo {
   int starts = 0;  ///< 1, and one more for every resume; 0: nothing was recorded yet
   Seconds started = 0;
   Seconds updated = 0;           ///< time of the last record
+  Seconds elapsed = 0;           ///< up to there, without the time between drivers
   std::optional<Seconds> ended;  ///< of the last driver's orderly end; without it, it runs or was killed
   bool interrupted = false;      ///< the last driver ended before all was done
   std::string why;               ///< why it ended, in words

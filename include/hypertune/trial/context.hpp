@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/checkpoint.hpp>
+#include <hypertune/error.hpp>
 #include <hypertune/execute/log_limit.hpp>
 #include <hypertune/execute/resources.hpp>
 #include <hypertune/space/search_space.hpp>
@@ -13,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 namespace hypertune {
@@ -52,7 +54,12 @@ class Context {
   std::uint64_t seed() const { return start_.seed; }
   const Slot& slot() const { return start_.slot; }
   /// The trial's own folder, for anything it wants to keep; made when it is first asked for.
+  /// Error of kind `io` where the experiment's folder is gone.
   const std::filesystem::path& directory() const {
+    const auto trials = start_.directory.parent_path();
+    std::error_code none;
+    if (trials.filename() == "trials" && !std::filesystem::exists(trials.parent_path(), none) && !none)
+      fail(Errc::io, "the experiment's folder '{}' is gone", trials.parent_path().string());
     std::filesystem::create_directories(start_.directory);
     return start_.directory;
   }

@@ -70,7 +70,7 @@ class BasicThreadExecutor<Lazy>::State {
 
   void start(ExecutorStart start) {
     start_ = std::move(start);
-    store_.emplace(start_.directory);
+    store_.emplace(start_.directory, LocalCheckpointStore::Options{.make_root = false});
     sealer_.emplace(*store_);
     closing_ = false;
   }

@@ -139,10 +139,13 @@ void BasicResults<Lazy>::add(const Record& record) {
         }
       },
       record.what);
+  info_.elapsed = earlier_ + std::max(0.0, record.time - session_start_);
 }
 
 template <class Lazy>
 void BasicResults<Lazy>::take(const record::ExperimentStarted& event, Seconds time) {
+  earlier_ = info_.elapsed;
+  session_start_ = time;
   if (info_.starts == 0) {
     info_.name = event.name;
     info_.seed = event.seed;

@@ -182,6 +182,7 @@ void BasicTuner<Lazy>::State::carry_out(Outcome& out, Seconds now) {
 template <class Lazy>
 void BasicTuner<Lazy>::State::attend(Seconds now) {
   on_strand([&] {
+    experiment_->journal().require_sound();
     auto& controller = experiment_->controller();
     const int level = interrupts_.level();
     if (level >= 1 && !interrupted_at_) {
@@ -313,6 +314,7 @@ Results BasicTuner<Lazy>::State::run() {
   if (options_.handle_signals && !executor.simulated())
     signals.emplace([this](int level) { level > 1 ? stop_now() : stop(); });
 
+  experiment_->journal().on_error([this](const Error&) { wake(); });  // attend() throws it
   running_.store(true, std::memory_order_release);
   struct AskingEnd {
     State& self;
@@ -350,8 +352,10 @@ Results BasicTuner<Lazy>::State::run() {
     } catch (const std::exception& e) { experiment_->journal().last_word(e.what()); } catch (...) {
       experiment_->journal().last_word("an exception that is no std::exception");
     }
-    if (!experiment_->resumed() && experiment_->controller().state().trials().size() == 0)
+    if (!experiment_->resumed() && experiment_->controller().state().trials().size() == 0) {
+      experiment_->journal().let_go();
       folder.take_back([this] { experiment_.reset(); });
+    }
     std::rethrow_exception(error_);
   }
   return experiment_->results();

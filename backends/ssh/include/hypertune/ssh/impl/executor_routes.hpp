@@ -18,7 +18,7 @@ inline void SshExecutor::State::start(ExecutorStart start) {
     start_ = std::move(*shared);
     shared_ = std::move(folder);
     started_ = true;
-    store_.emplace(start_.directory);
+    store_.emplace(start_.directory, LocalCheckpointStore::Options{.make_root = false});
     experiment_ = id;
     epoch_ = epoch;
     if (detail::can_exchange && options_.transfer.by_content) try {
@@ -606,6 +606,7 @@ inline void SshExecutor::State::send_copy(const LinkPointer& link, const Connect
 inline void SshExecutor::State::append_log(const wire::LogPiece& piece) {
   try {
     const auto folder = start_.directory / "trials" / std::to_string(piece.trial);
+    if (!std::filesystem::exists(start_.directory)) fail(Errc::io, "'{}' is gone", start_.directory.string());
     std::filesystem::create_directories(folder);
     if (!BoundedLog(folder / "log", start_.log_limit).write(piece.text))
       fail(Errc::io, "cannot write '{}'", (folder / "log").string());
