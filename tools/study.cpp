@@ -23,6 +23,7 @@ int study(const StudyArguments& arguments) {
     fmt::print("{}\n", address);
     std::fflush(stdout);
   });
+  study.require_sound();
   fmt::print(stderr, "hypertune: the study is in {}; go on with --resume\n", study.directory().string());
   return exit_done;
 }

@@ -203,6 +203,19 @@ class Study(Case):
         self.assertEqual(front[0]["params"], asked[0]["params"])
         self.assertEqual(self.results("runs/study")[1]["metrics"]["seconds"], 3)
 
+    def test_a_folder_that_is_moved_away_is_said_at_once(self):
+        self.write(STUDY, "study.yaml")
+        process = self.serve()
+        for i in range(3):
+            self.call("POST", "/tell", {"trial": self.call("POST", "/ask", {})["trial"], "value": i})
+        (self.folder / "runs/study").rename(self.folder / "moved")
+        self.assertIn(f"was moved to '{self.folder}/moved' while it ran", process.stderr.readline())
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 1, err)
+        self.assertNotIn("the study is in", err)
+        self.assertEqual(len(self.results("moved")), 3)
+
     def test_nothing_told_is_lost_by_a_kill(self):
         self.write(STUDY, "study.yaml")
         process = self.serve()

@@ -60,6 +60,9 @@ class BasicErasedStudy {
   /// Ends a trial that failed. It is tried again while options.max_failures allows: then ask() gives it out again.
   void tell_failed(TrialId trial, std::string why = "told as failed");
 
+  /// Error of kind `io` if what was told cannot be kept any more: the disk has failed, or the folder is gone.
+  void require_sound();
+
   /// What is known so far; everything told is in it.
   Results results();
   std::string objective() const;

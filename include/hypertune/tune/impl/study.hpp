@@ -16,6 +16,7 @@ class BasicErasedStudy<Lazy>::State {
  public:
   State(SearchSpace space, Options options)
       : options_(std::move(options)), experiment_(std::move(space), options_, experiment_directory(options_), facts()) {
+    experiment_.journal().on_error([this](const Error& error) { experiment_.note(error.what()); });
     ahead_ = std::max(0.0, experiment_.last_time() - run_clock());
     Outcome out;
     experiment_.controller().suggestions().defer();
@@ -42,6 +43,7 @@ class BasicErasedStudy<Lazy>::State {
       suggestions.work();  // beside report() and tell()
     }
   }
+  void require_sound() { experiment_.journal().require_sound(); }
   bool exhausted() const {
     const std::lock_guard guard(mutex_);
     const auto& controller = experiment_.controller();
@@ -178,6 +180,10 @@ BasicErasedStudy<Lazy>::~BasicErasedStudy() = default;
 template <class Lazy>
 auto BasicErasedStudy<Lazy>::ask() -> std::optional<Ask> {
   return self_->ask();
+}
+template <class Lazy>
+void BasicErasedStudy<Lazy>::require_sound() {
+  self_->require_sound();
 }
 template <class Lazy>
 bool BasicErasedStudy<Lazy>::exhausted() const {

@@ -198,10 +198,8 @@ class ProcessDriver {
     const Seconds until = steady_clock() + options_.grace;
     std::vector<std::uint64_t> leaving;
     for (const auto& [id, worker] : workers_) {
-      auto actions = worker->link.release();
-      if (actions.send.empty()) continue;
-      leaving.push_back(id);
-      apply(worker, std::move(actions));
+      apply(worker, worker->link.release());
+      if (worker->link.state() == WorkerLink::State::leaving) leaving.push_back(id);
     }
     const auto gone = [&](std::uint64_t id) { return !workers_.contains(id); };
     std::array<epoll_event, 64> ready;
