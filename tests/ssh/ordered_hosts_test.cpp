@@ -103,3 +103,35 @@ TEST_CASE("a sweep with fewer slots than may run at once ends as it would undist
   for (const auto& host : war.hosts()) lost += host.lost;
   CHECK(lost > 2);
 }
+
+TEST_CASE("a host that does not come back is waited for only so long, and the run goes on with the slots there are") {
+  const Hosts hosts(1);
+  TemporaryDirectory directory;
+  std::atomic<bool> lost{false};
+  auto pool = hosts.pool(1);
+  auto other = hosts.host("b");
+  other.launch = [&lost, launch = other.launch] {
+    return lost ? std::vector<std::string>{"sleep", "1000"} : launch();  // it says nothing any more
+  };
+  pool.add(other);
+  auto options = pbt(directory.path() / "run", ht::SshExecutor(pool, options_for("learner")));
+  options.ordered_patience = 1;
+  std::atomic<int> reports{0};
+  struct Lose {
+    const Hosts* hosts;
+    std::atomic<int>* reports;
+    std::atomic<bool>* lost;
+    void on_trial_report(const ht::record::TrialReported&, ht::Seconds) const {
+      if (++*reports != 10) return;
+      *lost = true;
+      hosts->kill("b", SIGKILL);
+    }
+  };
+  options.callbacks.emplace_back(Lose{&hosts, &reports, &lost});
+  const auto results = run(std::move(options));
+  INFO(story(results));
+  CHECK(lost);
+  CHECK(results.count(ht::TrialState::completed) == 4);
+  CHECK(story(results).find("host 'b' has not come back within 1 s") != std::string::npos);
+  check_reports(results);
+}

@@ -55,6 +55,7 @@ class BasicTuner<Lazy>::State {
   void on_strand(Decide&& decide);
   void post(Event event);
   void process(Event event);
+  void take_turns(Seconds now);
   void carry_out(Outcome& out, Seconds now);
   void attend(Seconds now);
   Seconds next_wake(Seconds now);
@@ -136,10 +137,16 @@ void BasicTuner<Lazy>::State::process(Event event) {
     carry_out(out_, now);
   } else {
     gate_->offer(std::move(event));
-    while (auto next = gate_->next()) {
-      experiment_->controller().handle(std::move(*next), now, out_);
-      carry_out(out_, now);
-    }
+    take_turns(now);
+  }
+}
+
+// The events whose turn it is.
+template <class Lazy>
+void BasicTuner<Lazy>::State::take_turns(Seconds now) {
+  while (auto next = gate_->next()) {
+    experiment_->controller().handle(std::move(*next), now, out_);
+    carry_out(out_, now);
   }
 }
 
@@ -202,6 +209,7 @@ void BasicTuner<Lazy>::State::attend(Seconds now) {
       controller.tick(now, out_);
     }
     carry_out(out_, now);
+    if (gate_ && !controller.finished()) take_turns(now);  // of those that waited for a host that is given up
   });
 }
 
