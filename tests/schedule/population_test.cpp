@@ -2,6 +2,7 @@
 #include "support/test.hpp"
 
 #include <hypertune/random.hpp>
+#include <hypertune/schedule/fifo.hpp>
 #include <hypertune/schedule/hyper_sched.hpp>
 #include <hypertune/schedule/learning_curve.hpp>
 #include <hypertune/schedule/mo_asha.hpp>
@@ -11,10 +12,13 @@
 #include <hypertune/space/space.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace hypertune;
@@ -100,7 +104,7 @@ TEST_CASE("truncation: the worst quarter takes over the best quarter, nobody els
     if (choice.kind == Choice::Kind::exploit) {
       takers.insert(choice.trial);
       CHECK(choice.donor < 2);
-      pbt.on_exploit(choice.trial, choice.donor, choice.point);
+      pbt.on_exploit(choice.trial, choice.donor, choice.point, choice.steps);
       const Choice after = pbt.choose_next({.paused = 8, .more_trials = false});
       CHECK(after.kind == Choice::Kind::resume);  // it is not asked twice
       CHECK(after.trial == choice.trial);
@@ -108,6 +112,183 @@ TEST_CASE("truncation: the worst quarter takes over the best quarter, nobody els
     pbt.on_resume(choice.trial);
   }
   CHECK(takers == std::set<TrialId>{6, 7});
+}
+
+namespace {
+
+/// The toy of the paper of population based training, with eight members and `slots` of them at a time, in virtual
+/// time: its best value, and who took over from where.
+struct ToyRun {
+  double best = 0;
+  int exploits = 0;
+  int unlike = 0;  // from other than as many steps as the taker had
+  double seconds = 0;
+  std::size_t held = 0;  // most states that may still be taken over, beside each member's last
+};
+ToyRun run_toy(AnyScheduler scheduler, int slots, std::uint64_t seed, bool uneven, int members = 8, int max = 60) {
+  struct Theta {
+    double a = 0.9, b = 0.9;
+  };
+  struct Member {
+    Point point;
+    Theta theta;
+    int steps = 0;
+    std::map<int, Theta> saved = {};
+    double speed = 1;
+    int last = 0;
+    bool over = false;
+  };
+  const auto s =
+      space<Config>(dim("lr", &Config::lr, uniform(0.0, 1.0)), dim("momentum", &Config::momentum, uniform(0.0, 1.0)));
+  scheduler.prepare(s.search_space(), seed);
+  Rng rng = derived_rng(seed, {77});
+  std::vector<Member> all;
+  std::map<std::pair<double, TrialId>, TrialId> due;
+  std::set<TrialId> paused;
+  ToyRun run;
+  const auto begin = [&](TrialId t) {
+    due.emplace(std::pair(run.seconds + all[static_cast<std::size_t>(t)].speed, t), t);
+  };
+  const auto fill = [&] {
+    while (static_cast<int>(due.size()) < slots) {
+      const Choice choice = scheduler.choose_next(
+          {.running = due.size(), .paused = paused.size(), .more_trials = static_cast<int>(all.size()) < members});
+      if (choice.kind == Choice::Kind::wait) break;
+      if (choice.kind == Choice::Kind::start_new) {
+        const auto t = static_cast<TrialId>(all.size());
+        if (static_cast<int>(all.size()) == members) break;
+        all.push_back({.point = s.search_space().sample(rng), .theta = {}});
+        if (uneven) all.back().speed = std::array{0.5, 1.0, 1.0, 1.0, 2.0, 3.0}[rng() % 6];
+        scheduler.on_create(t, all.back().point);
+        begin(t);
+        continue;
+      }
+      REQUIRE(paused.erase(choice.trial) == 1);
+      Member& member = all[static_cast<std::size_t>(choice.trial)];
+      if (choice.kind == Choice::Kind::exploit) {
+        const Member& donor = all[static_cast<std::size_t>(choice.donor)];
+        REQUIRE(scheduler.may_give(choice.donor, choice.steps, false));
+        ++run.exploits;
+        run.unlike += choice.steps != member.steps;
+        member.theta = donor.saved.at(choice.steps);
+        member.steps = choice.steps;
+        member.point = choice.point;
+        scheduler.on_exploit(choice.trial, choice.donor, choice.point, choice.steps);
+      }
+      scheduler.on_resume(choice.trial);
+      begin(choice.trial);
+    }
+  };
+  fill();
+  while (!due.empty()) {
+    const auto [at, t] = *due.begin();
+    due.erase(due.begin());
+    run.seconds = at.first;
+    Member& member = all[static_cast<std::size_t>(t)];
+    member.theta.a -= 0.02 * member.point[0] * member.theta.a;
+    member.theta.b -= 0.02 * member.point[1] * member.theta.b;
+    const double q = 1.2 - member.theta.a * member.theta.a - member.theta.b * member.theta.b;
+    run.best = std::max(run.best, q);
+    const double loss = -q;
+    const Decision decision = scheduler.on_report({.trial = t, .steps = ++member.steps, .losses = {&loss, 1}});
+    if (decision == Decision::go_on) {
+      begin(t);
+      continue;
+    }
+    if (decision == Decision::pause) {
+      member.saved[member.steps] = member.theta;
+      member.last = member.steps;
+      paused.insert(t);
+      scheduler.on_pause(t);
+      std::size_t held = 0;
+      for (std::size_t i = 0; i < all.size(); ++i)
+        for (const auto& [steps, theta] : all[i].saved)
+          held += steps != all[i].last && !all[i].over && scheduler.may_give(static_cast<TrialId>(i), steps, false);
+      run.held = std::max(run.held, held);
+    } else {
+      member.over = true;
+      scheduler.on_end(t, TrialState::completed);
+    }
+    fill();
+  }
+  CHECK(paused.empty());
+  for (const auto& member : all) CHECK(member.steps == max);
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("a population is judged at like steps: with one or two slots it is as good as with a slot for each") {
+  const std::vector<std::pair<std::string, AnyScheduler>> schedulers{
+      {"pbt", Pbt{.max = 60}},
+      {"pbt, synchronous", Pbt{.max = 60, .synchronous = true}},
+      {"pbt, t-test", Pbt{.max = 60, .exploit = Pbt::Exploit::t_test, .window = 4}},
+      {"pb2", Pb2{.max = 60}},
+      {"pb2, synchronous", Pb2{.max = 60, .synchronous = true}}};
+  for (const auto& [name, scheduler] : schedulers)
+    for (const bool uneven : {false, true}) {
+      const int seeds = scheduler.name() == "pb2" ? 4 : 24;  // its model takes its time
+      double alone = 0;
+      for (int seed = 0; seed < seeds; ++seed)
+        alone += run_toy(Fifo{.max = 60}, 8, static_cast<std::uint64_t>(seed), false).best / seeds;
+      std::map<int, double> best;
+      for (const int slots : {1, 2, 8})
+        for (int seed = 0; seed < seeds; ++seed) {
+          const ToyRun run = run_toy(scheduler, slots, static_cast<std::uint64_t>(seed), uneven);
+          INFO(name << ", " << slots << " slots, seed " << seed);
+          CHECK(run.unlike == 0);
+          CHECK(run.exploits > 0);
+          CHECK(run.held <= 16);
+          best[slots] += run.best / seeds;
+        }
+      INFO(name << (uneven ? ", uneven speeds" : "") << ": without a scheduler " << alone << ", 1 slot " << best[1]
+                << ", 2 slots " << best[2] << ", 8 slots " << best[8]);
+      const double chance = seeds > 10 ? 0.03 : 0.06;
+      for (const int slots : {1, 2, 8}) {
+        CHECK(best[slots] > alone);
+        CHECK(std::abs(best[slots] - best[8]) < chance);
+      }
+    }
+}
+
+TEST_CASE("a synchronous population waits for the last, the other one for three of four that are close") {
+  const auto s = make_space();
+  for (const bool synchronous : {false, true}) {
+    Pbt pbt{.interval = 1, .max = 100, .synchronous = synchronous};
+    pbt.prepare(s.search_space(), 5);
+    Rng rng(1);
+    for (TrialId t = 0; t < 8; ++t) pbt.on_create(t, s.search_space().sample(rng));
+    const auto choose = [&] { return pbt.choose_next({.running = 8, .more_trials = false}); };
+    for (TrialId t = 0; t < 5; ++t) {
+      report(pbt, t, 1, 1);
+      CHECK(choose().kind == Choice::Kind::wait);
+    }
+    report(pbt, 5, 1, 9);
+    if (synchronous) {
+      CHECK(choose().kind == Choice::Kind::wait);
+      report(pbt, 6, 1, 1);
+      CHECK(choose().kind == Choice::Kind::wait);
+      pbt.on_end(7, TrialState::failed);  // nobody waits for what is over
+      CHECK(choose().kind == Choice::Kind::resume);
+      continue;
+    }
+    // Two of eight are missing: the worst two of those that have come take over, as they are among the worst of all.
+    for (TrialId t = 0; t < 6; ++t) {
+      CHECK(choose().kind == (t < 4 ? Choice::Kind::resume : Choice::Kind::exploit));
+      CHECK(choose().trial == t);
+      pbt.on_resume(t);
+    }
+    // Those that stay behind by more than an interval hold nobody up.
+    for (TrialId t = 0; t < 6; ++t) report(pbt, t, 2, 1);
+    for (TrialId t = 0; t < 6; ++t) pbt.on_resume(choose().trial);
+    for (int step = 3; step < 20; ++step)
+      for (TrialId t = 0; t < 6; ++t) report(pbt, t, step, 1);
+    // One that comes late to what all others have left long ago trains on as it is: nothing is kept for it.
+    report(pbt, 6, 1, 99);
+    CHECK(choose().kind == Choice::Kind::resume);
+    CHECK(choose().trial == 6);
+    for (TrialId t = 0; t < 6; ++t) CHECK_FALSE(pbt.may_give(t, 1));
+  }
 }
 
 TEST_CASE("pb2 learns where the gain is") {
@@ -137,7 +318,7 @@ TEST_CASE("pb2 learns where the gain is") {
         if (choice.kind == Choice::Kind::exploit) {
           points[static_cast<std::size_t>(choice.trial)] = choice.point;
           loss[static_cast<std::size_t>(choice.trial)] = loss[static_cast<std::size_t>(choice.donor)];
-          pb2.on_exploit(choice.trial, choice.donor, choice.point);
+          pb2.on_exploit(choice.trial, choice.donor, choice.point, choice.steps);
         }
         pb2.on_resume(choice.trial);
       }

@@ -79,7 +79,8 @@ inline PoolOutcome run_pool(hypertune::AnyScheduler scheduler, const PoolPlan& p
   std::map<TrialId, Trial> trials;
   std::vector<TrialId> running;
   std::set<TrialId> paused;
-  std::map<TrialId, int> saved;  // steps at the last pause
+  std::map<TrialId, int> saved;                // steps at the last pause
+  std::map<TrialId, std::set<int>> saved_all;  // … at all of them
   PoolOutcome outcome;
   const int limit = scheduler.max_steps();
 
@@ -109,10 +110,15 @@ inline PoolOutcome run_pool(hypertune::AnyScheduler scheduler, const PoolPlan& p
           INFO("trial " << choice.trial << " takes over trial " << choice.donor << ", which must be there");
           REQUIRE(trials.contains(choice.donor));
           REQUIRE_FALSE(outcome.states.contains(choice.donor));
-          trials.at(choice.trial).steps = saved.at(choice.donor);
-          saved[choice.trial] = saved.at(choice.donor);
-          scheduler.on_exploit(choice.trial, choice.donor, choice.point);
-          outcome.calls.push_back({.kind = SchedulerCall::Kind::exploit, .trial = choice.trial, .choice = choice});
+          const int steps = choice.steps > 0 ? choice.steps : saved.at(choice.donor);
+          INFO("it takes over what the donor saved after " << steps << " steps, which must be kept");
+          REQUIRE(saved_all.at(choice.donor).contains(steps));
+          REQUIRE(scheduler.may_give(choice.donor, steps, saved.at(choice.donor) == steps));
+          trials.at(choice.trial).steps = steps;
+          saved[choice.trial] = steps;
+          scheduler.on_exploit(choice.trial, choice.donor, choice.point, steps);
+          outcome.calls.push_back(
+              {.kind = SchedulerCall::Kind::exploit, .trial = choice.trial, .steps = steps, .choice = choice});
         }
         scheduler.on_resume(choice.trial);
         outcome.calls.push_back({.kind = SchedulerCall::Kind::resume, .trial = choice.trial});
@@ -162,6 +168,7 @@ inline PoolOutcome run_pool(hypertune::AnyScheduler scheduler, const PoolPlan& p
     if (decision == Decision::pause) {
       paused.insert(t);
       saved[t] = trial.steps;
+      saved_all[t].insert(trial.steps);
       scheduler.on_pause(t);
       outcome.calls.push_back({.kind = SchedulerCall::Kind::pause, .trial = t});
     }
@@ -193,7 +200,7 @@ inline void check_replay(const std::function<hypertune::AnyScheduler()>& make,
         case SchedulerCall::Kind::resume: scheduler.on_resume(call.trial); break;
         case SchedulerCall::Kind::pause: scheduler.on_pause(call.trial); break;
         case SchedulerCall::Kind::exploit:
-          scheduler.on_exploit(call.trial, call.choice.donor, call.choice.point);
+          scheduler.on_exploit(call.trial, call.choice.donor, call.choice.point, call.steps);
           break;
         case SchedulerCall::Kind::end: scheduler.on_end(call.trial, call.state); break;
         case SchedulerCall::Kind::report:

@@ -111,6 +111,55 @@ TEST_CASE("the toy of the PBT paper: two trials that learn from one another reac
   CHECK(pbt > 1.1);
 }
 
+TEST_CASE("with fewer slots than members a population is as good, and takes over what was saved after as many steps") {
+  const auto run = [](ht::AnyScheduler schedule, int slots, double& mean) {
+    constexpr int seeds = 3;
+    mean = 0;
+    for (int seed = 0; seed < seeds; ++seed) {
+      TemporaryDirectory directory(TemporaryDirectory::memory());
+      auto o = options(directory.path() / "run");
+      o.seed = static_cast<std::uint64_t>(seed);
+      o.samples = 8;
+      o.schedule = schedule;
+      o.executor = ht::simulated({.workers = slots});
+      mean += ht::tune<Toy>(space, o).best().best->value / seeds;
+      std::map<ht::TrialId, int> steps;
+      int mutated = 0;
+      for (const auto& record : support::records_of(o.output)) {
+        if (const auto* r = std::get_if<ht::record::TrialReported>(&record.what)) steps[r->trial] = r->step + 1;
+        if (const auto* m = std::get_if<ht::record::TrialMutated>(&record.what)) {
+          CHECK(m->checkpoint.steps == steps.at(m->trial));
+          CHECK(m->checkpoint.trial == m->donor);
+          ++mutated;
+        }
+      }
+      CHECK(mutated > 10);
+      check_donors(o.output);
+    }
+  };
+  for (const auto& schedule :
+       {ht::AnyScheduler(ht::Pbt{.max = 60}), ht::AnyScheduler(ht::Pbt{.max = 60, .synchronous = true}),
+        ht::AnyScheduler(ht::Pb2{.max = 60}), ht::AnyScheduler(ht::Pb2{.max = 60, .synchronous = true})}) {
+    double one = 0, two = 0, all = 0, alone = 0;
+    run(schedule, 1, one);
+    run(schedule, 2, two);
+    run(schedule, 8, all);
+    for (int seed = 0; seed < 3; ++seed) {
+      TemporaryDirectory directory(TemporaryDirectory::memory());
+      auto o = options(directory.path() / "run");
+      o.seed = static_cast<std::uint64_t>(seed);
+      o.samples = 8;
+      o.schedule = ht::Fifo{.max = 60};
+      alone += ht::tune<Toy>(space, o).best().best->value / 3;
+    }
+    INFO(schedule.name() << ": " << alone << " without, " << one << ", " << two << ", " << all);
+    CHECK(one > alone);
+    CHECK(two > alone);
+    CHECK(std::abs(one - all) < 0.08);
+    CHECK(std::abs(two - all) < 0.08);
+  }
+}
+
 TEST_CASE("a trial's schedule is the line of configurations that led to its state, and can be trained by again") {
   TemporaryDirectory directory(TemporaryDirectory::memory());
   auto o = options(directory.path() / "run");

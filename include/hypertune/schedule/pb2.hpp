@@ -160,6 +160,8 @@ using Pb2 = BasicPb2<void>;
 /// a configuration brings within an interval, which learns from all trials. Best for small populations, where chance
 /// seldom finds a good perturbation. While fewer than four intervals are known configurations are drawn at random.
 ///
+/// Who is compared with whom, and who waits for whom, is as with Pbt.
+///
 /// Unordered choices are kept as the donor has them (PB2 is for numbers); name in `mutate` what may change. The model
 /// looks at the last `history` intervals of all trials together: a decision costs O(history^3), with 100 about 2 ms.
 template <class Lazy>
@@ -170,6 +172,7 @@ struct BasicPb2 {
   double width = 1;                      ///< of the confidence bound, in standard deviations; 0 or more
   int history = 100;                     ///< intervals that the model learns from, 4 or more
   int population = 0;                    ///< trials that train at a time; 0: all samples
+  bool synchronous = false;              ///< no trial goes on before all have come to a comparison
   std::vector<std::string> mutate = {};  ///< names of the parameters that may change; empty: all
 
   struct Seen {
@@ -207,22 +210,27 @@ struct BasicPb2 {
     if (pauses) {
       const auto& member = state_[progress.trial];
       const double gain = member.before - member.loss;
-      if (std::isfinite(gain)) seen_.push_back({member.point, time_of(member), gain});
+      if (std::isfinite(gain)) seen_.push_back({member.point, time_of(member.steps), gain});
       if (seen_.size() > static_cast<std::size_t>(history)) seen_.pop_front();
     }
-    return state_.decide(progress, pauses, max);
+    return detail::Population::decide(progress, pauses, max);
   }
   void on_pause(TrialId trial) { state_.pause(trial); }
-  void on_exploit(TrialId trial, TrialId donor, const Point& point) { state_.exploit(trial, donor, point); }
+  void on_exploit(TrialId trial, TrialId donor, const Point& point, int steps) {
+    state_.exploit(trial, donor, point, steps, interval);
+  }
   void on_resume(TrialId trial) { state_.resume(trial); }
   void on_end(TrialId trial, TrialState) { state_.end(trial); }
 
+  bool may_give(TrialId trial, int steps) const { return state_.may_give(trial, steps, quantile, interval); }
+
   Choice choose_next(const Pool& pool) const {
-    return state_.choose(pool, population, [&](TrialId trial, const detail::PopulationMember& member) {
+    return state_.choose(pool, population, synchronous, [&](TrialId trial, const detail::PopulationMember& member) {
       Rng rng = derived_rng(seed_, {static_cast<std::uint64_t>(trial), 4, member.pauses});
       const auto donor = state_.truncation(trial, quantile, rng);
       if (!donor) return Choice::resume(trial);
-      return Choice::exploit(trial, *donor, explored(trial, *donor, rng));
+      const auto& given = *state_.find(*donor, member.mark);
+      return Choice::exploit(trial, *donor, explored(trial, given, rng), given.steps);
     });
   }
 
@@ -230,9 +238,7 @@ struct BasicPb2 {
   std::string name() const { return "pb2"; }
 
  private:
-  double time_of(const detail::PopulationMember& member) const {
-    return static_cast<double>(member.steps) / static_cast<double>(interval);
-  }
+  double time_of(int steps) const { return static_cast<double>(steps) / static_cast<double>(interval); }
   std::vector<double> cube(const Point& point) const {
     const auto unit = space_->to_unit(point);
     std::vector<double> x;
@@ -249,8 +255,8 @@ struct BasicPb2 {
     return space_->feasible(point) ? std::optional(std::move(point)) : std::nullopt;
   }
 
-  Point explored(TrialId trial, TrialId donor, Rng& rng) const {
-    const Point& base = state_[donor].point;
+  Point explored(TrialId trial, const detail::PopulationArrival& donor, Rng& rng) const {
+    const Point& base = donor.point;
     if (!space_ || dimensions_.empty()) return base;
     constexpr std::size_t enough = 4;
     if (seen_.size() < enough) return detail::explored(*space_, base, dimensions_, 1, 1.2, rng);
@@ -258,9 +264,9 @@ struct BasicPb2 {
     for (const auto& seen : seen_) observations.push_back({cube(seen.point), seen.time, seen.gain});
     detail::TimeVaryingBandit bandit(std::move(observations));
     if (!bandit.sound()) return detail::explored(*space_, base, dimensions_, 1, 1.2, rng);
-    const double time = time_of(state_[donor]) + 1;
+    const double time = time_of(donor.steps) + 1;
     for (const auto& [other, member] : state_.members())
-      if (other != trial && !member.paused) bandit.pending(cube(member.point), time);
+      if (other != trial && !member.paused) bandit.pending(cube(member.point), time_of(member.steps) + 1);
     // Draws from all of the cube, then around the best of them, closer and closer.
     Point best = base;
     std::vector<double> x(dimensions_.size()), centre = cube(base);

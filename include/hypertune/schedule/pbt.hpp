@@ -24,9 +24,13 @@ using Pbt = BasicPbt<void>;
 /// loss. A bad one takes over the state of a good one (exploit) and goes on with its configuration, changed a little
 /// (explore). A configuration so becomes a schedule: see Results::schedule() and Replay.
 ///
-/// It is asynchronous, as in the paper: nobody waits for the rest. With fewer slots than trials the one with the fewest
-/// steps goes on first, and a paused one costs a checkpoint and no slot. Trials must save their state (with those that
-/// cannot nothing is ever exploited, and each is told of).
+/// Trials are compared at like steps: one that has paused is judged by what the others were after as many steps, and
+/// takes over the state that a donor saved there. So it does not matter how many slots there are: with fewer than
+/// trials the one with the fewest steps goes on first, and a paused one costs a checkpoint and no slot. It goes on when
+/// three of four have come there; those that are more than an interval behind are not waited for. `synchronous` waits
+/// for all. What the best saved at a comparison is kept until all have had it, but not for those that are far behind:
+/// they train on as they are. Trials must save their state (with those that cannot nothing is ever exploited, and each
+/// is told of).
 ///
 /// Exploit: by `truncation` a trial in the worst `quantile` of the population takes over one of the best `quantile`,
 /// chosen by chance. By `t_test` a trial takes over another one, chosen by chance, whose last `window`
@@ -50,6 +54,7 @@ struct BasicPbt {
   int window = 10;                        ///< reports that the t-test looks at, 2 or more
   int burn_in = 0;                        ///< steps before a trial's first exploitation
   int population = 0;                     ///< trials that train at a time; 0: all samples
+  bool synchronous = false;               ///< no trial goes on before all have come to a comparison
   std::vector<std::string> mutate = {};   ///< names of the parameters that may change; empty: all
 
   detail::Population state_{};
@@ -81,22 +86,29 @@ struct BasicPbt {
   Decision on_report(const Progress& progress) {
     const bool pauses = state_.report(progress.trial, progress.steps, detail::ranked_loss(progress.loss()), interval,
                                       static_cast<std::size_t>(window));
-    return state_.decide(progress, pauses, max);
+    return detail::Population::decide(progress, pauses, max);
   }
   void on_pause(TrialId trial) { state_.pause(trial); }
-  void on_exploit(TrialId trial, TrialId donor, const Point& point) { state_.exploit(trial, donor, point); }
+  void on_exploit(TrialId trial, TrialId donor, const Point& point, int steps) {
+    state_.exploit(trial, donor, point, steps, interval);
+  }
   void on_resume(TrialId trial) { state_.resume(trial); }
   void on_end(TrialId trial, TrialState) { state_.end(trial); }
 
+  bool may_give(TrialId trial, int steps) const {
+    return state_.may_give(trial, steps, exploit == Exploit::truncation ? quantile : 1, interval);
+  }
+
   Choice choose_next(const Pool& pool) const {
-    return state_.choose(pool, population, [&](TrialId trial, const detail::PopulationMember& member) {
+    return state_.choose(pool, population, synchronous, [&](TrialId trial, const detail::PopulationMember& member) {
       if (member.steps < burn_in) return Choice::resume(trial);
       Rng rng = derived_rng(seed_, {static_cast<std::uint64_t>(trial), 3, member.pauses});
       const auto donor = exploit == Exploit::truncation ? state_.truncation(trial, quantile, rng) : by_test(trial, rng);
       if (!donor) return Choice::resume(trial);
-      Point point = state_[*donor].point;
+      const auto& given = *state_.find(*donor, member.mark);
+      Point point = given.point;
       if (space_) point = detail::explored(*space_, point, dimensions_, resample, factor, rng);
-      return Choice::exploit(trial, *donor, std::move(point));
+      return Choice::exploit(trial, *donor, std::move(point), given.steps);
     });
   }
 
@@ -105,16 +117,20 @@ struct BasicPbt {
 
  private:
   std::optional<TrialId> by_test(TrialId trial, Rng& rng) const {
+    const int mark = state_[trial].mark;
+    if (!state_.held(mark, state_.donors_of(1))) return std::nullopt;
     std::vector<TrialId> others;
-    for (const auto& [other, member] : state_.members())
-      if (other != trial && member.scored && std::isfinite(member.loss)) others.push_back(other);
-    if (others.empty()) return std::nullopt;
+    for (const auto& entry : state_.ranking(trial))
+      if (entry.trial != trial && std::isfinite(entry.loss)) others.push_back(entry.trial);
+    const auto* own = state_.find(trial, mark);
+    if (others.empty() || own == nullptr) return std::nullopt;
+    std::sort(others.begin(), others.end());
     const auto at = static_cast<std::size_t>(uniform01(rng) * static_cast<double>(others.size()));
     const TrialId donor = others[std::min(at, others.size() - 1)];
-    const auto& own = state_[trial];
-    if (!std::isfinite(own.loss)) return donor;
-    if (!(state_[donor].loss < own.loss)) return std::nullopt;
-    return detail::welch_less(state_[donor].recent, own.recent) < 0.05 ? std::optional(donor) : std::nullopt;
+    if (!std::isfinite(own->loss)) return donor;
+    const auto& given = *state_.find(donor, mark);
+    if (!(given.loss < own->loss)) return std::nullopt;
+    return detail::welch_less(given.recent, own->recent) < 0.05 ? std::optional(donor) : std::nullopt;
   }
 };
 

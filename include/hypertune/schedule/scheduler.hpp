@@ -58,13 +58,17 @@ struct Choice {
   TrialId trial = -1;
   TrialId donor = -1;                                            ///< with exploit
   Point point = {};                                              ///< with exploit
+  int steps = 0;                                                 ///< with exploit, see there
   static Choice start_new() { return {}; }                       ///< ask the searcher for a new trial
   static Choice resume(TrialId t) { return {Kind::resume, t}; }  ///< let a paused trial go on
   static Choice stop(TrialId t) { return {Kind::stop, t}; }      ///< end a paused trial; asked again afterwards
   /// Let a paused trial go on with the configuration `point` from what `donor` (another trial, or itself) saved at its
-  /// last pause, or where that is gone from its newest checkpoint. Where the donor has none the trial is resumed as it
-  /// was.
-  static Choice exploit(TrialId t, TrialId donor, Point point) { return {Kind::exploit, t, donor, std::move(point)}; }
+  /// last pause, or where that is gone from its newest checkpoint; with `steps`, from what it saved when it paused
+  /// after so many steps, or where that is gone from its newest of no more steps. Where the donor has none the trial is
+  /// resumed as it was.
+  static Choice exploit(TrialId t, TrialId donor, Point point, int steps = 0) {
+    return {Kind::exploit, t, donor, std::move(point), steps};
+  }
   static Choice wait() { return {Kind::wait, -1}; }  ///< leave the slot empty until the next event
 };
 
@@ -81,8 +85,9 @@ struct Choice {
 ///   configurations; what it draws it draws from derived_rng(seed, {…}) of the event at hand;
 /// - `void on_create(TrialId)` or `void on_create(TrialId, const Point&)`: a trial exists now, before its first step;
 /// - `void on_pause(TrialId)`: a trial that was told to pause has done so: its slot is free and what is to be saved is;
-/// - `void on_exploit(TrialId, TrialId donor, const Point&)`: a paused trial has taken over the donor's checkpoint, as
-///   choose_next() said; on_resume() follows;
+/// - `void on_exploit(TrialId, TrialId donor, const Point&)`, or with `int steps` as well: a paused trial has taken
+/// over
+///   the donor's checkpoint (of so many steps), as choose_next() said; on_resume() follows;
 /// - `void on_resume(TrialId)`: a paused trial goes on (also when replayed, so that choose_next() may be pure);
 /// - `void on_end(TrialId, TrialState)`: a trial is over, for whatever reason;
 /// - `Choice choose_next(const Pool&)`: what to do with a free slot (default: start a new trial). If it answers `wait`
@@ -91,7 +96,9 @@ struct Choice {
 ///   AnyScheduler, so that a mistake shows before anything runs;
 /// - `int max_steps() const`: the steps after which it completes a trial (0: no limit).
 /// - `static constexpr bool takes_over = true;` if it makes trials go on from one another's checkpoints: each pause is
-///   then saved, whatever Options::checkpoint says, and what a donor has saved is kept until it is not needed any more;
+///   then saved, whatever Options::checkpoint says, and what a donor has saved is kept until it is not needed any more:
+///   of each trial what it saved at its last pause, or, with `bool may_give(TrialId, int steps) const`, what it saved
+///   when it paused after so many steps as long as that says so;
 /// - `static constexpr bool multi_objective = true;` if it reads all losses; a `name()`.
 template <class S>
 concept Scheduler = std::movable<S> && requires(S& scheduler, const Progress& progress) {
@@ -127,12 +134,17 @@ class AnyScheduler {
   void prepare(const SearchSpace& space, std::uint64_t seed) { self_->prepare(space, seed); }
   void on_create(TrialId trial, const Point& point = {}) { self_->on_create(trial, point); }
   void on_pause(TrialId trial) { self_->on_pause(trial); }
-  void on_exploit(TrialId trial, TrialId donor, const Point& point) { self_->on_exploit(trial, donor, point); }
+  /// `steps`: of the checkpoint that was taken over.
+  void on_exploit(TrialId trial, TrialId donor, const Point& point, int steps) {
+    self_->on_exploit(trial, donor, point, steps);
+  }
   void on_resume(TrialId trial) { self_->on_resume(trial); }
   void on_end(TrialId trial, TrialState state) { self_->on_end(trial, state); }
   Choice choose_next(const Pool& pool) { return self_->choose_next(pool); }
   int max_steps() const { return self_->max_steps(); }
   bool takes_over() const { return self_->takes_over(); }
+  /// Whether what the trial saved when it paused after `steps` steps, which was its `last` pause or not, may be needed.
+  bool may_give(TrialId trial, int steps, bool last) const { return self_->may_give(trial, steps, last); }
   bool multi_objective() const { return self_->multi_objective(); }
   std::string name() const { return self_->name(); }
 
@@ -144,12 +156,13 @@ class AnyScheduler {
     virtual void prepare(const SearchSpace&, std::uint64_t) = 0;
     virtual void on_create(TrialId, const Point&) = 0;
     virtual void on_pause(TrialId) = 0;
-    virtual void on_exploit(TrialId, TrialId, const Point&) = 0;
+    virtual void on_exploit(TrialId, TrialId, const Point&, int) = 0;
     virtual void on_resume(TrialId) = 0;
     virtual void on_end(TrialId, TrialState) = 0;
     virtual Choice choose_next(const Pool&) = 0;
     virtual int max_steps() const = 0;
     virtual bool takes_over() const = 0;
+    virtual bool may_give(TrialId, int, bool) const = 0;
     virtual bool multi_objective() const = 0;
     virtual std::string name() const = 0;
   };
@@ -175,8 +188,11 @@ class AnyScheduler {
     void on_pause([[maybe_unused]] TrialId t) override {
       if constexpr (requires { scheduler.on_pause(t); }) scheduler.on_pause(t);
     }
-    void on_exploit(TrialId t, TrialId donor, const Point& point) override {
-      if constexpr (requires { scheduler.on_exploit(t, donor, point); }) scheduler.on_exploit(t, donor, point);
+    void on_exploit(TrialId t, TrialId donor, const Point& point, [[maybe_unused]] int steps) override {
+      if constexpr (requires { scheduler.on_exploit(t, donor, point, steps); })
+        scheduler.on_exploit(t, donor, point, steps);
+      else if constexpr (requires { scheduler.on_exploit(t, donor, point); })
+        scheduler.on_exploit(t, donor, point);
     }
     void on_resume(TrialId t) override {
       if constexpr (requires { scheduler.on_resume(t); }) scheduler.on_resume(t);
@@ -203,6 +219,14 @@ class AnyScheduler {
         return S::takes_over;
       else
         return false;
+    }
+    bool may_give(TrialId t, [[maybe_unused]] int steps, [[maybe_unused]] bool last) const override {
+      if constexpr (requires {
+                      { scheduler.may_give(t, steps) } -> std::convertible_to<bool>;
+                    })
+        return scheduler.may_give(t, steps);
+      else
+        return last;
     }
     bool multi_objective() const override {
       if constexpr (requires {

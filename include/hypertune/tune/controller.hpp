@@ -219,6 +219,7 @@ class BasicController {
   using Pins = std::unordered_map<TrialId, CheckpointInfo>;
   void release(Pins& pins, TrialId trial);
   void offer(TrialId trial);
+  void review_offers();
   void settle_takeover(TrialId trial);
   std::vector<TrialId> live_ids() const;
 
@@ -246,7 +247,15 @@ class BasicController {
   // Pinned: what trials took over, until they have saved by themselves: whatever happens before, they can go on from
   // it.
   Pins bases_;
-  Pins offers_;  // pinned: what trials may take over, of each that can be a donor its state at its last pause
+  // What trials may take over: of each that can be a donor what it saved when it paused, the newest last. Pinned as
+  // long as the scheduler may want it.
+  struct Offer {
+    CheckpointInfo checkpoint;
+    int steps;         // of the pause
+    bool last = true;  // of its last pause
+    bool pinned = false;
+  };
+  std::map<TrialId, std::vector<Offer>> offers_;
   std::set<TrialId> empty_handed_;  // trials that had nothing to give at their last pause
   std::unordered_map<TrialId, LiveTrial> live_;
   struct Away {

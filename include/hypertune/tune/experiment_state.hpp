@@ -113,6 +113,8 @@ class BasicExperimentState {
   }
   bool mutated(TrialId trial) const { return takeovers_.contains(trial); }
   bool takes_over() const { return takes_over_; }
+  /// Whether what the trial saved at a pause, its `last` or an earlier one, may still be taken over.
+  bool may_give(TrialId trial, int steps, bool last) const { return scheduler_.may_give(trial, steps, last); }
   /// The first loss that the trial reported last within `steps` steps, by which a checkpoint of then is judged however
   /// late it arrives; the worst where it breaks a constraint.
   double loss_at(TrialId trial, int steps) const {
@@ -297,7 +299,7 @@ class BasicExperimentState {
     entry.owed = Decision::go_on;
     entry.mutated = true;
     entry.parked = false;
-    if (!entry.foreign) scheduler_.on_exploit(r.trial, r.donor, entry.point);
+    if (!entry.foreign) scheduler_.on_exploit(r.trial, r.donor, entry.point, r.checkpoint.steps);
   }
   void on(const record::CheckpointDropped& r) {
     // Its name is free again, for one made since.

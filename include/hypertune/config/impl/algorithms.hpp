@@ -303,7 +303,7 @@ HYPERTUNE_YAML_INLINE AnyScheduler scheduler_from_yaml(const Node& node) {
     };
     if (type == "pbt") {
       only({"interval", "max", "quantile", "resample", "factor", "exploit", "window", "burn_in", "population",
-            "mutate"});
+            "synchronous", "mutate"});
       const std::string exploit = get("exploit", std::string("truncation"));
       if (exploit != "truncation" && exploit != "t_test")
         node["exploit"].fail("'exploit' must be truncation or t_test, not '{}'", exploit);
@@ -316,16 +316,18 @@ HYPERTUNE_YAML_INLINE AnyScheduler scheduler_from_yaml(const Node& node) {
                  .window = get("window", 10),
                  .burn_in = get("burn_in", 0),
                  .population = get("population", 0),
+                 .synchronous = get("synchronous", false),
                  .mutate = mutate()};
     }
     if (type == "pb2") {
-      only({"interval", "max", "quantile", "width", "history", "population", "mutate"});
+      only({"interval", "max", "quantile", "width", "history", "population", "synchronous", "mutate"});
       return Pb2{.interval = get("interval", 4),
                  .max = get("max", 100),
                  .quantile = get("quantile", 0.25),
                  .width = get("width", 1.0),
                  .history = get("history", 100),
                  .population = get("population", 0),
+                 .synchronous = get("synchronous", false),
                  .mutate = mutate()};
     }
     if (auto replay = replay_from_yaml(node)) return std::move(*replay);

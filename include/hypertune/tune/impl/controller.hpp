@@ -4,6 +4,8 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/tune/controller.hpp>
 
+#include <iterator>
+
 namespace hypertune {
 
 template <class Lazy>
@@ -17,7 +19,8 @@ void BasicController<Lazy>::track(const record::Any& what) {
   } else if (const auto* mutated = std::get_if<record::TrialMutated>(&what)) {
     release(bases_, mutated->trial);
     if (retention_.pin(mutated->checkpoint)) bases_.emplace(mutated->trial, mutated->checkpoint);
-    release(offers_, mutated->trial);
+    for (auto& offer : offers_[mutated->trial]) offer.last = false;
+    review_offers();
     empty_handed_.erase(mutated->trial);
   } else if (const auto* failed = std::get_if<record::AttemptFailed>(&what)) {
     if (const auto* host = state_.host_of(failed->trial); failed->cause.exclude_host && host != nullptr)
@@ -31,7 +34,8 @@ void BasicController<Lazy>::track(const record::Any& what) {
   if (const auto* ended = std::get_if<record::TrialEnded>(&what);
       ended && is_final(state_.trials()[ended->trial].state)) {
     release(bases_, ended->trial);
-    release(offers_, ended->trial);
+    for (auto& offer : offers_[ended->trial]) offer.last = false;
+    review_offers();
     empty_handed_.erase(ended->trial);
     retention_.trial_ended(ended->trial);
   }
@@ -48,14 +52,34 @@ void BasicController<Lazy>::release(Pins& pins, TrialId trial) {
 // on the network; by the time that a trial has paused, all that it had saved has.
 template <class Lazy>
 void BasicController<Lazy>::offer(TrialId trial) {
-  release(offers_, trial);
   empty_handed_.erase(trial);
   if (!state_.takes_over()) return;
+  auto& offers = offers_[trial];
+  for (auto& offer : offers) offer.last = false;
   const auto saved = state_.restorable(trial);
-  if (!saved.empty() && retention_.pin(saved.front()))
-    offers_.emplace(trial, saved.front());
-  else
+  if (saved.empty())
     empty_handed_.insert(trial);
+  else
+    offers.push_back({.checkpoint = saved.front(), .steps = state_.trials()[trial].steps});
+  review_offers();
+}
+
+// One that has not been wanted may be later on, as long as it is there anyway.
+template <class Lazy>
+void BasicController<Lazy>::review_offers() {
+  for (auto of_trial = offers_.begin(); of_trial != offers_.end();) {
+    auto& [trial, offers] = *of_trial;
+    const TrialId donor = trial;
+    const bool over = is_final(state_.trials()[donor].state);
+    std::erase_if(offers, [&](Offer& offer) {
+      const bool wanted = !over && state_.may_give(donor, offer.steps, offer.last);
+      if (offer.pinned && !wanted) retention_.unpin(offer.checkpoint);
+      if (!offer.pinned && wanted && !retention_.pin(offer.checkpoint)) return true;  // it is gone
+      offer.pinned = wanted;
+      return !wanted && !offer.last;
+    });
+    of_trial = offers.empty() ? offers_.erase(of_trial) : std::next(of_trial);
+  }
 }
 
 // It has saved: what it had saved before it took over another one's state leads nowhere.

@@ -194,8 +194,11 @@ void BasicController<Lazy>::exploit(const Choice& choice, Outcome& out) {
          choice.trial, choice.donor, choice.point.size(), state_.space().size());
   std::vector<CheckpointInfo> donated;
   if (!empty_handed_.contains(choice.donor)) donated = state_.restorable(choice.donor);
-  if (const auto offer = offers_.find(choice.donor); offer != offers_.end())
-    donated.insert(donated.begin(), offer->second);
+  if (choice.steps > 0) std::erase_if(donated, [&](const auto& c) { return c.steps > choice.steps; });
+  if (const auto offers = offers_.find(choice.donor); offers != offers_.end())
+    for (const auto& offer : offers->second)
+      if (choice.steps > 0 ? offer.steps == choice.steps : offer.last)
+        donated.insert(donated.begin(), offer.checkpoint);
   const auto held = std::find_if(donated.begin(), donated.end(), [&](const auto& c) { return retention_.contains(c); });
   if (held == donated.end()) {
     if (!std::exchange(told_nothing_to_take_over_, true))
