@@ -12,8 +12,10 @@
 #include <condition_variable>
 #include <functional>
 #include <future>
+#include <limits>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -486,4 +488,92 @@ TEST_CASE("the desk between deciding and computing") {
     CHECK(ht::Suggestions(ht::Tpe{}).defer());
     CHECK(ht::Suggestions(ht::repeat(ht::Tpe{}, 2)).defer());
   }
+}
+
+namespace {
+
+/// Random for a while, then what it is told to answer.
+struct Odd {
+  ht::Suggestion answer = ht::Suggestion::wait();
+  int after = 0;
+  ht::Random random{};
+  int started_ = 0;
+  void prepare(const ht::SearchSpace& s, const ht::SearchGoal& goal) { random.prepare(s, goal); }
+  ht::Suggestion suggest(const ht::Ask& ask) { return started_ < after ? random.suggest(ask) : answer; }
+  void observe(const ht::Observation& o) { started_ += o.kind == ht::Observation::Kind::started; }
+  std::string name() const { return "odd"; }
+};
+/// Starts nothing, or lets a trial take over itself with another configuration.
+struct OddScheduler {
+  static constexpr bool takes_over = true;
+  std::optional<ht::Point> point{};
+  ht::TrialId paused_ = -1;
+  ht::Decision on_report(const ht::Progress&) { return point ? ht::Decision::pause : ht::Decision::go_on; }
+  void on_pause(ht::TrialId trial) { paused_ = trial; }
+  ht::Choice choose_next(const ht::Pool&) {
+    if (!point) return ht::Choice::wait();
+    return paused_ >= 0 ? ht::Choice::exploit(paused_, paused_, *point) : ht::Choice::start_new();
+  }
+  std::string name() const { return "odd one"; }
+};
+
+std::string error_of(ht::Options o) {
+  const auto constrained = ht::space<Config>(ht::dim("x", &Config::x, ht::uniform(-1.0, 1.0)))
+                               .constraint("not near one", [](const Config& c) { return c.x < 0.9; });
+  try {
+    ht::tune(constrained, [](Config c) { return c.x; }, std::move(o));
+  } catch (const ht::Error& e) { return e.what(); }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a searcher or scheduler that waits for nothing, or answers what cannot be, is named") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const auto& executor :
+       {ht::AnyExecutor(ht::threads(2)), ht::AnyExecutor(ht::run_inline()), ht::AnyExecutor(ht::simulated({}))}) {
+    const auto with = [&](ht::AnySearcher searcher) {
+      TemporaryDirectory directory;
+      auto o = options(directory);
+      o.executor = executor;
+      o.search = std::move(searcher);
+      return error_of(std::move(o));
+    };
+    INFO(executor.name());
+    for (const int after : {0, 3}) {
+      CHECK_THAT(with(Odd{.after = after}), ContainsSubstring("searcher 'odd' waits though no trial runs"));
+      CHECK_THAT(with(Odd{.answer = ht::Point{nan}, .after = after}),
+                 ContainsSubstring("searcher 'odd' gave a configuration") && ContainsSubstring("'x' has no value"));
+      CHECK_THAT(with(Odd{.answer = ht::Point{7.0}, .after = after}),
+                 ContainsSubstring("searcher 'odd' gave a configuration") && ContainsSubstring("coordinate 7"));
+      CHECK_THAT(with(Odd{.answer = ht::Point{0.1, 0.2}, .after = after}),
+                 ContainsSubstring("searcher 'odd' gave a point of 2 coordinates in a space of 1"));
+      CHECK_THAT(with(Odd{.answer = ht::Point{0.95}, .after = after}),
+                 ContainsSubstring("searcher 'odd' gave a configuration") && ContainsSubstring("'not near one'"));
+    }
+    CHECK(with(Odd{.answer = ht::Suggestion::exhausted(), .after = 3}).empty());
+    CHECK(with(ht::limit(ht::Random{}, 1)).empty());
+
+    TemporaryDirectory directory;
+    auto o = options(directory);
+    o.executor = executor;
+    o.schedule = OddScheduler{};
+    CHECK_THAT(error_of(o), ContainsSubstring("scheduler 'odd one' starts no trial"));
+  }
+  TemporaryDirectory directory;
+  auto o = options(directory);
+  o.executor = ht::threads(1);
+  o.search = ht::Random{};
+  o.schedule = OddScheduler{.point = ht::Point{nan}};
+  std::string message;
+  try {
+    ht::tune(
+        space,
+        [](Config c, ht::Context& context) -> ht::Training {
+          context.checkpoints([](ht::CheckpointWriter&) {}, [](const ht::Checkpoint&) {});
+          for (int step = 0; step < 3; ++step) co_yield ht::report("loss", c.x);
+        },
+        o);
+  } catch (const ht::Error& e) { message = e.what(); }
+  CHECK_THAT(message, ContainsSubstring("scheduler 'odd one' gave a configuration"));
 }

@@ -235,6 +235,8 @@ class BasicController {
   bool start_chosen(Outcome& out);
   bool settle_parked(TrialId trial, Slot& slot, Outcome& out);
   bool drain(Outcome& out);
+  void require_progress() const;
+  void require_sound(const Point& point, const std::string& who) const;
   Resources needs(TrialId trial) const { return needs(trial, state_.trials()[trial].point); }
   Resources needs(TrialId, const Point& point) const { return rules_.resources(state_.space().params(point)); }
   bool save_at_end() const { return rules_.checkpoint.every > 0 && rules_.checkpoint.at_end; }
@@ -279,6 +281,7 @@ class BasicController {
   std::optional<std::string> ending_;
   bool interrupted_ = false, exhausted_ = false, done_ = false;
   bool told_nothing_to_take_over_ = false;
+  bool searcher_waits_ = false;  // its last answer
 };
 
 }  // namespace hypertune

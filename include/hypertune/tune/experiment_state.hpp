@@ -139,6 +139,7 @@ class BasicExperimentState {
   std::optional<Suggestion> suggest(TrialId trial, std::uint64_t seed) { return suggestions_->suggest(trial, seed); }
   Suggestions& suggestions() { return *suggestions_; }
   const std::string& searcher() const { return suggestions_->name(); }
+  std::string scheduler() const { return scheduler_.name(); }
   Choice choose_next(const Pool& pool) { return scheduler_.choose_next(pool); }
   /// Time-dependent stop conditions, asked between reports.
   std::optional<std::string> check_time(Seconds now) {

@@ -69,6 +69,7 @@ bool BasicController<Lazy>::start_chosen(Outcome& out) {
     if (slot) placement_.release(*slot);
   };
   const auto paused = static_cast<std::size_t>(state_.trials().counts()[TrialState::paused]);
+  searcher_waits_ = false;  // until it is asked
   const Choice choice = state_.choose_next(
       {.running = live_.size(), .paused = paused, .more_trials = more_trials(), .now = state_.elapsed_at(now_)});
   const bool of_paused =
@@ -76,8 +77,8 @@ bool BasicController<Lazy>::start_chosen(Outcome& out) {
   if (of_paused) {
     const bool exists = state_.trials().contains(choice.trial);
     if (!exists || is_final(state_.trials()[choice.trial].state))
-      fail(Errc::usage, "the scheduler chose trial {}, which {}", choice.trial,
-           exists ? "has ended" : "does not exist");
+      fail(Errc::usage, "the scheduler chose trial {}, which {}: '{}' must only choose trials that it has paused",
+           choice.trial, exists ? "has ended" : "does not exist", state_.scheduler());
     // A scheduler takes a trial for paused once it has said so, but the run may still be leaving its slot; and a donor
     // may still be saving the state that it is to give. The slot here waits for it: the event that frees the other one
     // asks again.
@@ -152,6 +153,7 @@ template <class Lazy>
 bool BasicController<Lazy>::drain(Outcome& out) {
   if (!live_.empty() || !pending_.empty()) return false;
   if (state_.trials().counts()[TrialState::paused] == 0) {
+    require_progress();
     done_ = true;
     return false;
   }
@@ -159,6 +161,30 @@ bool BasicController<Lazy>::drain(Outcome& out) {
     if (state_.trials()[trial].state == TrialState::paused)
       end_trial(trial, TrialState::stopped, Cause{.text = record::by_scheduler, .retry = false}, out);
   return true;
+}
+
+// What has nothing to wait for must not wait: nobody would ask again, and the experiment would pass for done.
+template <class Lazy>
+void BasicController<Lazy>::require_progress() const {
+  if (!more_trials()) return;
+  const bool none = state_.trials().size() == state_.known();
+  if (searcher_waits_)
+    fail(Errc::experiment,
+         "the searcher '{}' waits though no trial runs, so that it will never learn anything: it must suggest a "
+         "configuration, or say that it is exhausted (after {} trials)",
+         state_.searcher(), state_.trials().size() - state_.known());
+  if (none && rules_.samples > 0)
+    fail(Errc::experiment, "the scheduler '{}' starts no trial: it waits though none runs and none is paused",
+         state_.scheduler());
+}
+
+template <class Lazy>
+void BasicController<Lazy>::require_sound(const Point& point, const std::string& who) const {
+  const auto& space = state_.space();
+  if (point.size() != space.size())
+    fail(Errc::usage, "{} gave a point of {} coordinates in a space of {}", who, point.size(), space.size());
+  if (const auto why = space.invalid(point))
+    fail(Errc::usage, "{} gave a configuration that the space does not have: {}", who, *why);
 }
 
 template <class Lazy>
@@ -172,11 +198,13 @@ auto BasicController<Lazy>::create(Outcome& out) -> Created {
     auto suggestion = state_.suggest(trial, rules_.seed);
     if (!suggestion) return Created::later;
     if (suggestion->kind == Suggestion::Kind::exhausted) exhausted_ = true;
+    searcher_waits_ = suggestion->kind == Suggestion::Kind::wait;
     if (suggestion->kind != Suggestion::Kind::point) return Created::none;
     point = std::move(suggestion->point);
-    if (point.size() != state_.space().size())
-      fail(Errc::usage, "the searcher suggested a point of {} coordinates in a space of {}", point.size(),
-           state_.space().size());
+    require_sound(point, detail::format("the searcher '{}'", state_.searcher()));
+    if (const auto constraint = state_.space().violated(point))
+      fail(Errc::usage, "the searcher '{}' gave a configuration that violates the constraint '{}'", state_.searcher(),
+           *constraint);
   }
   Params params = state_.space().params(point);
   commit(record::TrialCreated{trial, std::move(point), std::move(params), false}, out);
@@ -189,9 +217,10 @@ auto BasicController<Lazy>::create(Outcome& out) -> Created {
 template <class Lazy>
 void BasicController<Lazy>::exploit(const Choice& choice, Outcome& out) {
   const auto& entry = state_.trials()[choice.trial];
-  if (!state_.trials().contains(choice.donor) || choice.point.size() != state_.space().size())
-    fail(Errc::usage, "the scheduler let trial {} take over trial {} with a point of {} coordinates in a space of {}",
-         choice.trial, choice.donor, choice.point.size(), state_.space().size());
+  if (!state_.trials().contains(choice.donor))
+    fail(Errc::usage, "the scheduler '{}' let trial {} take over trial {}, which does not exist", state_.scheduler(),
+         choice.trial, choice.donor);
+  require_sound(choice.point, detail::format("the scheduler '{}'", state_.scheduler()));
   std::vector<CheckpointInfo> donated;
   if (!empty_handed_.contains(choice.donor)) donated = state_.restorable(choice.donor);
   if (choice.steps > 0) std::erase_if(donated, [&](const auto& c) { return c.steps > choice.steps; });
