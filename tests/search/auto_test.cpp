@@ -273,3 +273,106 @@ TEST_CASE("Auto that is told of a run goes on as the one that made it, searches 
   CHECK(begun >= 2);
   CHECK(compared >= 12);
 }
+
+namespace {
+
+/// Whether no configuration was tried twice.
+bool each_once(const hypertune_test::Run& run) {
+  for (std::size_t i = 0; i < run.points.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (detail::same_point(run.points[i], run.points[j])) return false;
+  return true;
+}
+std::vector<std::pair<std::string, AnySearcher>> modelling() {
+  return {{"auto", Auto{}}, {"gp", GaussianProcess{}}, {"tpe", Tpe{}}};
+}
+
+}  // namespace
+
+TEST_CASE("a finite space is tried whole, each configuration once, and then the searcher is exhausted") {
+  const auto lattice = space(dim("x", integer(1, 4)), dim("y", integer(1, 4)), dim("z", integer(1, 4)));
+  // Three times two of the one kind, five of the other, less what the constraint forbids.
+  const auto branches =
+      space(dim("kind", choice({"a", "b"})), dim("n", integer(1, 3)).when("kind", "a"),
+            dim("flag", choice({"on", "off"})).when("kind", "a"), dim("m", ordinal({1, 2, 4, 8, 16})).when("kind", "b"))
+          .constraint("m is not 4", [](const Params& p) { return p.find("m") == nullptr || p.get<int>("m") != 4; });
+  const auto sum = [](const Point& point) {  // least in a corner, which the model would ask for again
+    double total = 0;
+    for (const double x : point) total += is_active(x) ? x : 0.5;
+    return total;
+  };
+  const std::vector<std::pair<SearchSpace, std::size_t>> spaces{{lattice.search_space(), 64},
+                                                                {branches.search_space(), 10}};
+  for (const auto& [finite, size] : spaces)
+    for (const auto& [name, searcher] : modelling())
+      for (const int parallel : {1, 5}) {
+        INFO(name << ", " << size << " configurations, " << parallel << " at a time");
+        const auto n = static_cast<int>(size);
+        const auto whole = hypertune_test::minimise(searcher, finite, sum, n, 3, parallel);
+        CHECK(whole.points.size() == size);
+        CHECK(each_once(whole));
+        const auto more = hypertune_test::minimise(searcher, finite, sum, 2 * n, 4, parallel);
+        CHECK(more.points.size() == size);
+        CHECK(each_once(more));
+      }
+  // A budget for which numbers alone go to CMA-ES, which would not know.
+  CHECK(chosen(lattice.search_space(), {.samples = 100'000}) == "auto: tpe");
+}
+
+TEST_CASE("a corner that is best is asked for once, and so is what no active parameter tells apart") {
+  const auto square = space(dim("x", uniform(0.0, 1.0)), dim("y", uniform(0.0, 1.0)));
+  const auto corner = [](const Point& p) { return p[0] + 2 * p[1]; };
+  const auto branches = space(dim("kind", choice({"flat", "hill"})), dim("n", integer(1, 3)).when("kind", "flat"),
+                              dim("x", uniform(0.0, 1.0)).when("kind", "hill"));
+  // The best is in the branch of three.
+  const auto flat = [](const Point& p) { return p[0] == 0 ? 0.1 * p[1] : 1 + p[2]; };
+  for (const auto& [name, searcher] : modelling())
+    for (const std::uint64_t seed : {1, 2}) {
+      INFO(name << ", seed " << seed);
+      const auto in_corner = hypertune_test::minimise(searcher, square.search_space(), corner, 40, seed);
+      CHECK(each_once(in_corner));
+      CHECK(in_corner.best() < 0.05);
+      const auto in_branch = hypertune_test::minimise(searcher, branches.search_space(), flat, 30, seed);
+      CHECK(each_once(in_branch));
+      CHECK(in_branch.best() == Approx(0.1));
+    }
+}
+
+TEST_CASE("the same loss is not bought again by what does not matter in a branch") {
+  // w matters in one branch, and in the better one nothing but n does.
+  const auto branches = space(dim("kind", choice({"useful", "not"})), dim("n", integer(1, 20)).when("kind", "not"),
+                              dim("x", uniform(0.0, 1.0)).when("kind", "useful"), dim("w", uniform(0.0, 1.0)));
+  const SearchSpace& s = branches.search_space();
+  const auto f = [&](const Point& p) {
+    const auto at = [&](const char* name) { return p[*s.index_of(name)]; };
+    if (at("kind") == 0) return 0.25 + std::pow(at("x") - 0.3, 2) + 0.1 * std::pow(at("w") - 0.5, 2);
+    return 0.2 + 0.05 * std::fabs(at("n") - 15);
+  };
+  for (const auto& [name, searcher] : modelling())
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      INFO(name << ", seed " << seed);
+      const auto run = hypertune_test::minimise(searcher, s, f, 50, seed);
+      CHECK(run.best() == Approx(0.2));
+      CHECK(std::count(run.losses.begin(), run.losses.end(), run.best()) <= 12);
+      CHECK(std::count_if(run.points.begin(), run.points.end(), [&](const Point& p) { return p[0] == 0; }) >= 8);
+    }
+}
+
+TEST_CASE("ties span boxes of what is continuous") {
+  const auto made = space(dim("n", integer(1, 9)), dim("x", uniform(0.0, 1.0)), dim("y", uniform(0.0, 1.0)));
+  detail::Ties ties(made.search_space());
+  const auto tell = [&](const Point& point, double loss, TrialState state = TrialState::completed) {
+    ties.observe({.kind = Observation::Kind::ended, .trial = 0, .point = point, .losses = {&loss, 1}, .state = state});
+  };
+  tell({3, 0.2, 0.5}, 1);
+  tell({3, 0.4, 0.5}, 1);
+  tell({3, 0.6, 0.5}, 1, TrialState::stopped);
+  tell({4, 0.6, 0.5}, 1);
+  CHECK_FALSE(ties.any());
+  CHECK_FALSE(ties.contains({3, 0.3, 0.5}));
+  tell({3, 0.8, 0.5}, 1);
+  CHECK(ties.contains({3, 0.3, 0.5}));
+  CHECK_FALSE(ties.contains({3, 0.3, 0.6}));
+  CHECK_FALSE(ties.contains({3, 0.9, 0.5}));
+  CHECK_FALSE(ties.contains({4, 0.3, 0.5}));
+}

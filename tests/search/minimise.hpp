@@ -45,7 +45,7 @@ inline void tell_ended(hypertune::AnySearcher& searcher, hypertune::TrialId tria
                     .state = state});
 }
 
-/// `parallel` trials at a time, which end in a random order.
+/// `parallel` trials at a time, which end in a random order; fewer where the searcher is exhausted.
 inline Run minimise(hypertune::AnySearcher searcher, const hypertune::SearchSpace& space,
                     const std::function<double(const hypertune::Point&)>& f, int trials, std::uint64_t seed,
                     int parallel = 1) {
@@ -57,6 +57,10 @@ inline Run minimise(hypertune::AnySearcher searcher, const hypertune::SearchSpac
     if (t < trials && static_cast<int>(running.size()) < parallel) {
       hypertune::Rng rng = hypertune::derived_rng(seed, {static_cast<std::uint64_t>(t), 1});
       auto suggestion = searcher.suggest({.trial = t, .rng = rng});
+      if (suggestion.kind == hypertune::Suggestion::Kind::exhausted) {
+        trials = static_cast<int>(t);
+        continue;
+      }
       tell_started(searcher, t, suggestion.point);
       running.emplace_back(t++, std::move(suggestion.point));
       continue;

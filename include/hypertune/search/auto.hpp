@@ -3,6 +3,7 @@
 
 #include <hypertune/random.hpp>
 #include <hypertune/search/cma_es.hpp>
+#include <hypertune/search/detail/tried.hpp>
 #include <hypertune/search/gaussian_process.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/search/searcher.hpp>
@@ -40,7 +41,9 @@ AutoChoice auto_choice(const SearchSpace& space, const SearchGoal& goal) {
   if (dimensions == 0) return AutoChoice::random;
   const bool many =
       goal.samples > 2000;  // a model of all results would learn little more, and costs more than it gains
-  if (goal.objectives == 1 && discrete == 0 && !conditional && (many || dimensions > 60)) return AutoChoice::cma_es;
+  const bool finite = Tried::combinations(space) > 0;  // which CMA-ES does not know
+  if (goal.objectives == 1 && discrete == 0 && !conditional && !finite && (many || dimensions > 60))
+    return AutoChoice::cma_es;
   if (many || dimensions > 60) return AutoChoice::tpe;
   return AutoChoice::gp;
 }
@@ -112,7 +115,7 @@ struct BasicAuto {
     // Nothing changes here: a new one begins when the trial has started, which is all that a replay hears of.
     const Suggestion suggestion = other_ && !done() ? other_->suggest(ask) : next_other().suggest(ask);
     // It does not know what the others tried.
-    if (suggestion.kind == Suggestion::Kind::point && gp_->tried(suggestion.point)) return gp_->suggest(ask);
+    if (suggestion.kind != Suggestion::Kind::point || gp_->tried(suggestion.point)) return gp_->suggest(ask);
     return suggestion;
   }
   void observe(const Observation& o) {

@@ -1,6 +1,8 @@
 // GaussianProcess: Bayesian optimisation, for trials that cost much more than a few milliseconds.
 #pragma once
 
+#include <hypertune/search/detail/ties.hpp>
+#include <hypertune/search/detail/tried.hpp>
 #include <hypertune/search/gp/acquisition.hpp>
 #include <hypertune/search/gp/chain.hpp>
 #include <hypertune/search/gp/convergence.hpp>
@@ -48,6 +50,8 @@ struct BasicGaussianProcessState {
   SearchGoal goal;
   Encoding encoding;
   SobolSequence sequence;
+  Tried tried;
+  Ties ties;
   History history;
   Region region;
   std::size_t epoch = 0;  // the observation at which the search began anew
@@ -81,6 +85,8 @@ using GaussianProcess = BasicGaussianProcess<void>;
 /// than `local` observations it becomes a search in a trust region (Eriksson et al., "TuRBO", 2019), modelled by the
 /// `local` most telling of them, so that a suggestion costs the same after 10,000 trials as after 300: some 10 ms in 10
 /// dimensions.
+///
+/// No configuration is tried twice, noise or not (see repeat()); a finite space is exhausted when all has been tried.
 template <class Lazy>
 struct BasicGaussianProcess {
   using Record = detail::gp::Record;
@@ -108,11 +114,15 @@ struct BasicGaussianProcess {
     state_.encoding = detail::gp::Encoding(space);
     const std::size_t dimensions = std::min(state_.encoding.dimensions().size(), detail::SobolSequence::max_dimensions);
     state_.sequence = detail::SobolSequence(dimensions, true, goal.seed);
+    state_.tried = detail::Tried(space);
+    state_.ties = detail::Ties(space);
   }
 
   void observe(const Observation& o) {
     auto& s = state_;
     const std::size_t before = s.history.ended.size();
+    if (o.kind == Observation::Kind::started) s.tried.add(o.point);
+    s.ties.observe(o);
     s.history.observe(o, s.encoding, std::max<std::size_t>(1, s.goal.objectives));
     if (s.history.ended.size() > before) adapt(s.history.ended.back());
   }
@@ -120,10 +130,14 @@ struct BasicGaussianProcess {
   Suggestion suggest(const Ask& ask) {
     auto& s = state_;
     if (s.encoding.dimensions().empty()) return s.space->sample(ask.rng);
-    if (staged() ? starts_by_levels() : starts()) return initial(ask.rng);
-    if (s.history.started % 2 == 1)
-      if (auto point = polished(ask.rng)) return std::move(*point);
-    return model_based(ask.rng);
+    Suggestion suggestion = proposed(ask.rng);
+    if (suggestion.kind != Suggestion::Kind::point || !tried(suggestion.point)) return suggestion;
+    for (int tries = 0; tries < 100; ++tries)
+      if (Point drawn = s.space->sample(ask.rng); !tried(drawn)) return drawn;
+    const auto left = s.tried.rest();
+    if (!left) return suggestion;
+    if (left->empty()) return Suggestion::exhausted();
+    return (*left)[static_cast<std::size_t>(uniform01(ask.rng) * static_cast<double>(left->size()))];
   }
 
   /// Whether the last trials brought nothing that counts beside the differences there are (the part `counts` of them):
@@ -142,15 +156,7 @@ struct BasicGaussianProcess {
   /// The best trial since the search began (anew); null before one has ended.
   const Record* best() const { return state_.center ? &state_.history.ended[*state_.center] : nullptr; }
   /// Whether a trial at this point has started before.
-  bool tried(const Point& point) const {
-    const auto same = [&](const Point& other) {
-      return std::equal(point.begin(), point.end(), other.begin(), other.end(),
-                        [](double a, double b) { return a == b || (!is_active(a) && !is_active(b)); });
-    };
-    const auto& h = state_.history;
-    return std::any_of(h.ended.begin(), h.ended.end(), [&](const Record& r) { return same(r.point); }) ||
-           std::any_of(h.pending.begin(), h.pending.end(), [&](const auto& p) { return same(p.second.point); });
-  }
+  bool tried(const Point& point) const { return state_.tried.contains(point); }
 
   std::string name() const { return "gp"; }
   static constexpr bool multi_objective = true;
@@ -161,6 +167,13 @@ struct BasicGaussianProcess {
   using Hyper = detail::gp::Hyper;
   using Candidate = detail::gp::Candidate;
   using Bend = detail::gp::Bend;
+
+  Suggestion proposed(Rng& rng) {
+    if (staged() ? starts_by_levels() : starts()) return initial(rng);
+    if (state_.history.started % 2 == 1)
+      if (auto point = polished(rng)) return std::move(*point);
+    return model_based(rng);
+  }
 
   std::size_t startup_trials() const {
     if (startup > 0) return static_cast<std::size_t>(startup);
@@ -415,11 +428,31 @@ struct BasicGaussianProcess {
         return detail::gp::distance(s.encoding, c.features, *place.features) < place.radius;
       });
     };
+    if (found.empty()) return initial(rng);
+    const auto known_there = [&](const Candidate& c) { return tried(c.point) || s.ties.contains(c.point); };
     for (const Candidate& c : found)
-      if (!tried(c.point) && apart(c)) return c.point;
+      if (!known_there(c) && apart(c)) return c.point;
     for (const Candidate& c : found)
-      if (!tried(c.point)) return c.point;
-    return found.empty() ? initial(rng) : Suggestion(found.front().point);
+      if (!known_there(c)) return c.point;
+    // All that is best has been tried (a corner, say), or differs from it where nothing depends on it: what is left of
+    // the rest, the best first.
+    for (const Candidate& c : maximiser.spare())
+      if (!known_there(c)) return c.point;
+    for (const auto* list : {&std::as_const(found), &maximiser.spare()})
+      for (const Candidate& c : *list)
+        if (!tried(c.point)) return c.point;
+    const auto left = s.tried.rest();
+    if (!left) return initial(rng);
+    if (left->empty()) return Suggestion::exhausted();
+    constexpr std::size_t most = 500;
+    std::vector<Candidate> others;
+    for (std::size_t i = 0; i < std::min(most, left->size()); ++i)
+      others.push_back(s.encoding.at((*left)[i * left->size() / std::min(most, left->size())]));
+    acquisition.evaluate(others);
+    const auto best = std::max_element(others.begin(), others.end(), [](const Candidate& a, const Candidate& b) {
+      return a.value < b.value || (a.value != a.value && b.value == b.value);
+    });
+    return best->point;
   }
 
   // Where trials are under way: another that is nearer to one than a tenth of what that is from all that has ended

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <hypertune/search/detail/parzen.hpp>
+#include <hypertune/search/detail/ties.hpp>
 #include <hypertune/search/detail/trial_ranking.hpp>
+#include <hypertune/search/detail/tried.hpp>
 #include <hypertune/search/searcher.hpp>
 #include <hypertune/search/sobol.hpp>
 
@@ -32,9 +34,11 @@ struct TpeState {
   std::vector<double> rows;  // model coordinates, by slot
   SobolSequence sobol;
   std::vector<std::size_t> sobol_dimensions;
-  std::unordered_set<std::uint64_t> seen;  // configurations tried, where there are only so many
+  Ties ties;
+  Tried tried;                             // configurations, …
+  std::unordered_set<std::uint64_t> seen;  // … and their rows
   std::vector<std::size_t> gates;          // dimensions of the model whose value opens branches
-  bool countable = false, constrained = false;
+  bool constrained = false;
 };
 
 /// The part of a space in which one dimension of the model has one value.
@@ -68,7 +72,7 @@ using Tpe = BasicTpe<void>;
 /// - Several objectives: MOTPE (Ozaki et al., JAIR 2022), nondomination rank and hypervolume subset selection.
 /// - Priors of the user (Dim::prior) weigh the choice, and are sampled from, less with each result: as in piBO
 ///   (Hvarfner et al., ICLR 2022).
-/// Nothing is tried twice as long as a finite space has something else.
+/// No configuration is tried twice, noise or not (see repeat()); a finite space is exhausted when all has been tried.
 template <class Lazy>
 struct BasicTpe {
   int startup = 0;      ///< trials of a scrambled Sobol sequence before the model is asked; 0: 10, fewer of few samples
@@ -89,6 +93,7 @@ struct BasicTpe {
 
  private:
   std::size_t startup_trials() const;
+  Suggestion proposed(Rng& rng) const;
   Point startup_point(Rng& rng) const;
   Point point(std::span<const double> row, Rng& rng) const;
   const double* row(std::size_t slot) const { return state_.rows.data() + slot * state_.model.size(); }

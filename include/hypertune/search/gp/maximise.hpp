@@ -66,12 +66,16 @@ class BasicMaximiser {
         found.push_back(std::move(c));
       } else if (found.size() < 4 * effort.ascents) {
         found.push_back(candidates[i]);
+      } else {
+        spare_.push_back(candidates[i]);
       }
     }
     std::stable_sort(found.begin(), found.end(),
                      [](const Candidate& a, const Candidate& b) { return a.value > b.value; });
     return found;
   }
+  /// What run() has looked at beside what it found, best first.
+  const std::vector<Candidate>& spare() const { return spare_; }
 
  private:
   std::vector<Candidate> broad(std::size_t count) {
@@ -230,6 +234,7 @@ class BasicMaximiser {
   const Box& box_;
   Rng& rng_;
   int neighbours_left_ = 0;
+  std::vector<Candidate> spare_;
 };
 
 }  // namespace hypertune::detail::gp

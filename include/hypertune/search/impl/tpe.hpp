@@ -75,19 +75,20 @@ void BasicTpe<Lazy>::prepare(const SearchSpace& space, const SearchGoal& goal) {
                                    });
     if (opens && state_.model[m].options > 0 && state_.model[m].options <= most_branches) state_.gates.push_back(m);
   }
-  state_.countable = true;
-  for (std::size_t d = 0; d < space.size(); ++d)
-    state_.countable = state_.countable && space.domain(d).options > 0;  // 0 for what is derived, too
+  state_.tried = detail::Tried(space);
+  state_.ties = detail::Ties(space);
 }
 
 template <class Lazy>
 void BasicTpe<Lazy>::observe(const Observation& o) {
+  state_.ties.observe(o);
   const auto [slot, is_new] = state_.trials.observe(o);
   if (!is_new) return;
   state_.rows.resize(state_.rows.size() + state_.model.size());
   double* own = state_.rows.data() + slot * state_.model.size();
   state_.model.to_model(*state_.space, o.point, own);
-  if (state_.countable) state_.seen.insert(detail::row_hash({own, state_.model.size()}));
+  state_.seen.insert(detail::row_hash({own, state_.model.size()}));
+  state_.tried.add(o.point);
 }
 
 template <class Lazy>
@@ -122,12 +123,7 @@ Point BasicTpe<Lazy>::startup_point(Rng& rng) const {
       for (std::size_t d = 0; d < unit.size(); ++d) unit[d] = space.prior_center(d).value_or(unit[d]);
     result = space.from_unit(unit, rng);
   }
-  const auto fresh = [&] {
-    if (!state_.countable) return true;
-    std::vector<double> row(state_.model.size());
-    state_.model.to_model(space, result, row.data());
-    return !state_.seen.contains(detail::row_hash(row));
-  };
+  const auto fresh = [&] { return !state_.tried.contains(result); };
   if (state_.constrained && !space.feasible(result)) result = space.sample(rng);
   for (int tries = 0; tries < 50 && !fresh(); ++tries) result = space.sample(rng);
   return result;
@@ -270,20 +266,31 @@ bool BasicTpe<Lazy>::fit_constraint(std::size_t constraint, detail::ParzenPair& 
 template <class Lazy>
 Suggestion BasicTpe<Lazy>::suggest(const Ask& ask) const {
   const SearchSpace& space = *state_.space;
+  if (state_.model.size() == 0) return space.sample(ask.rng);
+  Suggestion suggestion = proposed(ask.rng);
+  if (suggestion.kind != Suggestion::Kind::point || !state_.tried.contains(suggestion.point)) return suggestion;
+  for (int tries = 0; tries < 100; ++tries)
+    if (Point drawn = space.sample(ask.rng); !state_.tried.contains(drawn)) return drawn;
+  const auto left = state_.tried.rest();
+  if (!left) return suggestion;
+  if (left->empty()) return Suggestion::exhausted();
+  return (*left)[static_cast<std::size_t>(uniform01(ask.rng) * static_cast<double>(left->size()))];
+}
+
+template <class Lazy>
+Suggestion BasicTpe<Lazy>::proposed(Rng& rng) const {
+  const SearchSpace& space = *state_.space;
   const auto& model = state_.model;
-  Rng& rng = ask.rng;
-  if (model.size() == 0) return space.sample(rng);
   if (state_.trials.judged() < startup_trials() || state_.trials.useful() < 2) return startup_point(rng);
 
   detail::ParzenPair objective;
-  const auto branch = other_branch(rng);
+  auto branch = other_branch(rng);
   if (!fit_objective(objective, branch)) {
     for (int tries = 0; tries < 100; ++tries) {
       Point drawn = space.sample(rng);
       std::vector<double> own(model.size());
       model.to_model(space, drawn, own.data());
-      const bool known = state_.countable && state_.seen.contains(detail::row_hash(own));
-      if (own[branch->gate] == branch->value && !known) return drawn;
+      if (own[branch->gate] == branch->value && !state_.tried.contains(drawn)) return drawn;
     }
     return startup_point(rng);
   }
@@ -305,7 +312,8 @@ Suggestion BasicTpe<Lazy>::suggest(const Ask& ask) const {
       for (std::size_t d = 0; d < dims; ++d)
         if (!is_active(made[model[d].at])) row[d] = inactive;
     }
-    if (state_.countable && state_.seen.contains(detail::row_hash(row))) return;
+    if (state_.seen.contains(detail::row_hash(row))) return;
+    if (state_.ties.any() && state_.ties.contains(make_points ? made : point(row, rng))) return;
     if (state_.constrained && !space.feasible(made)) return;
     double score = 0;
     if (constraints.empty())
@@ -348,7 +356,19 @@ Suggestion BasicTpe<Lazy>::suggest(const Ask& ask) const {
       if (!is_active(row[d])) row[d] = objective.good.coordinate(d, 0, 1, rng);
     consider();
   }
-  if (!found) return space.sample(rng);
+  if (!found) {
+    const auto left = state_.tried.rest();
+    if (!left) return space.sample(rng);
+    if (left->empty()) return Suggestion::exhausted();
+    constexpr std::size_t most = 500;
+    branch.reset();
+    for (std::size_t i = 0; i < std::min(most, left->size()); ++i) {
+      model.to_model(space, (*left)[i * left->size() / std::min(most, left->size())], row.data());
+      consider();
+    }
+    if (!found) return space.sample(rng);
+    return make_points ? best_point : point(best, rng);
+  }
 
   // The best of the candidates as it is, or refined: what is always refined soon stands next to the best trial, where
   // there is little left to learn of the branch or of the integers it lies in.

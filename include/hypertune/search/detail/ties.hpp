@@ -1,0 +1,85 @@
+// Ties: where several trials have come to exactly the same loss, so that another one among them would bring it again.
+#pragma once
+
+#include <hypertune/search/searcher.hpp>
+#include <hypertune/space/search_space.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <vector>
+
+namespace hypertune::detail {
+
+template <class>
+class BasicTies;
+using Ties = BasicTies<void>;
+
+/// Three or more trials that agree in all that is discrete and have the same loss to the bit span a box of the other
+/// parameters: what varies there does not matter (a parameter that is of no use in a branch, a plateau). Of one
+/// objective, of trials that went all the way. Discrete parameters never vary within a box: what is symmetric there has
+/// ties round its minimum.
+template <class Lazy>
+class BasicTies {
+ public:
+  BasicTies() = default;
+  explicit BasicTies(const SearchSpace& space) {
+    for (std::size_t d = 0; d < space.size(); ++d) {
+      const DomainInfo& info = space.domain(d);
+      (info.kind == DomainKind::real && info.options == 0 ? free_ : fixed_).push_back(d);
+    }
+  }
+
+  void observe(const Observation& o) {
+    if (o.kind != Observation::Kind::ended || o.state != TrialState::completed || o.losses.size() != 1 ||
+        !std::isfinite(o.loss()) || free_.empty())
+      return;
+    if (std::any_of(o.constraints.begin(), o.constraints.end(), [](double c) { return c > 0; })) return;
+    Box& box = boxes_[key(o.point)][o.loss()];
+    if (box.trials == 0) box.lower = box.upper = free(o.point);
+    const auto at = free(o.point);
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      box.lower[i] = std::min(box.lower[i], at[i]);
+      box.upper[i] = std::max(box.upper[i], at[i]);
+    }
+    if (++box.trials == enough) any_ = true;
+  }
+  bool any() const { return any_; }
+  /// Whether `point` is within such a box.
+  bool contains(const Point& point) const {
+    if (!any_) return false;
+    const auto found = boxes_.find(key(point));
+    if (found == boxes_.end()) return false;
+    const auto at = free(point);
+    return std::any_of(found->second.begin(), found->second.end(), [&](const auto& entry) {
+      const Box& box = entry.second;
+      if (box.trials < enough) return false;
+      for (std::size_t i = 0; i < at.size(); ++i)
+        if (at[i] < box.lower[i] || at[i] > box.upper[i]) return false;
+      return true;
+    });
+  }
+
+ private:
+  static constexpr std::size_t enough = 3;
+  struct Box {
+    std::vector<double> lower, upper;
+    std::size_t trials = 0;
+  };
+  // What is not active is a value of its own, below all others.
+  std::vector<double> key(const Point& point) const { return of(point, fixed_); }
+  std::vector<double> free(const Point& point) const { return of(point, free_); }
+  static std::vector<double> of(const Point& point, const std::vector<std::size_t>& dimensions) {
+    std::vector<double> result;
+    result.reserve(dimensions.size());
+    for (const std::size_t d : dimensions) result.push_back(is_active(point[d]) ? point[d] : -HUGE_VAL);
+    return result;
+  }
+
+  std::vector<std::size_t> free_, fixed_;  // dimensions
+  std::map<std::vector<double>, std::map<double, Box>> boxes_;
+  bool any_ = false;
+};
+
+}  // namespace hypertune::detail

@@ -1,0 +1,73 @@
+// Tried: which configurations have been tried, and what is left of a finite space.
+#pragma once
+
+#include <hypertune/search/grid.hpp>
+#include <hypertune/space/search_space.hpp>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <unordered_set>
+#include <vector>
+
+namespace hypertune::detail {
+
+template <class>
+class BasicTried;
+using Tried = BasicTried<void>;
+
+/// Two configurations are the same where they agree in what is active.
+template <class Lazy>
+class BasicTried {
+ public:
+  BasicTried() = default;
+  explicit BasicTried(const SearchSpace& space) : space_(space), combinations_(combinations(space)) {}
+
+  void add(const Point& point) { seen_.insert(hash(point)); }
+  bool contains(const Point& point) const { return seen_.contains(hash(point)); }
+
+  /// All that have not been tried, where the space has only so many that they can be gone through.
+  std::optional<std::vector<Point>> rest() const {
+    if (combinations_ == 0) return std::nullopt;
+    std::vector<Point> left;
+    GridWalk walk(*space_, static_cast<int>(most), 0);
+    for (std::uint64_t k = 0;; ++k) {
+      const Point* point = walk.at(k);
+      if (point == nullptr) return left;
+      if (!contains(*point)) left.push_back(*point);
+    }
+  }
+
+  /// The configurations of a space at most, if they can be gone through; else 0. Those of a grid are left to who goes
+  /// through it, and what is derived may be drawn anew each time. A single one is no space to search: it is repeated.
+  static std::size_t combinations(const SearchSpace& space) {
+    if (space.grid_size() > 1) return 0;
+    std::size_t product = 1;
+    for (std::size_t d = 0; d < space.size(); ++d) {
+      const std::size_t options =
+          space.domain(d).kind == DomainKind::constant ? std::size_t{1} : space.domain(d).options;
+      if (options == 0 || options > most / product) return 0;
+      product *= options;
+    }
+    return product > 1 ? product : 0;
+  }
+
+ private:
+  static constexpr std::size_t most = 1U << 16U;
+
+  static std::uint64_t hash(const Point& point) {
+    std::uint64_t hash = 0x9e3779b97f4a7c15U;
+    for (const double x : point) {
+      hash = (hash ^ (is_active(x) ? std::bit_cast<std::uint64_t>(x + 0.0) : 1)) * 0xff51afd7ed558ccdU;
+      hash ^= hash >> 33U;
+    }
+    return hash;
+  }
+
+  std::optional<SearchSpace> space_;
+  std::size_t combinations_ = 0;
+  std::unordered_set<std::uint64_t> seen_;
+};
+
+}  // namespace hypertune::detail
