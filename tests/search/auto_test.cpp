@@ -376,3 +376,53 @@ TEST_CASE("ties span boxes of what is continuous") {
   CHECK_FALSE(ties.contains({3, 0.9, 0.5}));
   CHECK_FALSE(ties.contains({4, 0.3, 0.5}));
 }
+
+TEST_CASE("suggestions cost what trials cost, by what was recorded, in runs of many trials") {
+  detail::AskBudget budget({.samples = 2000, .parallelism = 4});
+  CHECK(budget.affords(1));  // nothing is known yet
+  budget.ended(0.4);
+  CHECK(budget.affords(0.1));
+  CHECK_FALSE(budget.affords(0.11));
+  budget.started(0.06);
+  CHECK_FALSE(budget.affords(0.05));
+  budget.ended(0.4);
+  CHECK(budget.affords(0.14));
+  budget.ended(0);  // unknown
+  CHECK_FALSE(budget.affords(0.15));
+  for (int i = 0; i < 1'000'000; ++i) budget.ended(4e-6);
+  CHECK(budget.affords(1e-5));
+  CHECK_FALSE(
+      budget.affords(1e-3));  // of a model that takes a thousand times as long as a trial the time is never earned
+  detail::AskBudget few({.samples = 500});
+  few.ended(1e-6);
+  CHECK(few.affords(1));
+
+  // Cheap trials are given random points for the most part, expensive ones what they were given before.
+  const SearchSpace s = numbers(2);
+  for (const double seconds : {0.0, 2e-6, 1.0}) {
+    Auto searcher, again;
+    searcher.prepare(s, {.samples = 1000, .seed = 4});
+    again.prepare(s, {.samples = 1000, .seed = 4});
+    int by_model = 0, by_chance = 0;
+    for (TrialId t = 0; t < 60; ++t) {
+      const auto means = searcher.means();
+      CHECK(means == again.means());
+      ++(means == Auto::Means::random ? by_chance : by_model);
+      Rng rng = derived_rng(9, {static_cast<std::uint64_t>(t)});
+      const Point point = searcher.suggest({.trial = t, .rng = rng}).point;
+      const double loss = point[0] + point[1];
+      for (Auto* one : {&searcher, &again}) {  // the second one is only told, as by a replay
+        one->observe({.kind = Observation::Kind::started, .trial = t, .point = point});
+        one->observe({.kind = Observation::Kind::ended,
+                      .trial = t,
+                      .point = point,
+                      .steps = 1,
+                      .losses = {&loss, 1},
+                      .state = TrialState::completed,
+                      .elapsed = seconds});
+      }
+    }
+    CAPTURE(seconds, by_model, by_chance);
+    CHECK((seconds == 2e-6 ? by_chance > 40 : by_chance == 0));
+  }
+}

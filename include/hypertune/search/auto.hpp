@@ -3,6 +3,7 @@
 
 #include <hypertune/random.hpp>
 #include <hypertune/search/cma_es.hpp>
+#include <hypertune/search/detail/ask_budget.hpp>
 #include <hypertune/search/detail/tried.hpp>
 #include <hypertune/search/gaussian_process.hpp>
 #include <hypertune/search/random.hpp>
@@ -70,6 +71,10 @@ using Auto = BasicAuto<void>;
 /// is in a known minimum, or done with one that is worse, a new one begins, as CMA-ES does by restarts (Auger and
 /// Hansen 2005) and TuRBO by new trust regions.
 ///
+/// Suggestions take no longer than trials do (detail::AskBudget): where trials are so cheap that the model would be
+/// what is waited for, it has its turn when its time has been earned, TPE the rest, and where even that takes longer
+/// than trials the points are random.
+///
 /// Where most trials are cut short (by ASHA, say), every other trial is TPE's from the start, which ranks a trial by
 /// how far it came, as in BOHB: what the model makes of the first steps may be far from the end.
 template <class Lazy>
@@ -85,10 +90,18 @@ struct BasicAuto {
   std::size_t others_begun_ = 0;
   std::size_t started_ = 0, parallelism_ = 1;
   std::map<TrialId, int> steps_{};  // that each trial has done, by what it reported
+  detail::AskBudget budget_{};
+  detail::Tried tried_{};
+  std::size_t dimensions_ = 0, ended_ = 0;
 
   void prepare(const SearchSpace& space, const SearchGoal& goal) {
     *this = {};
     parallelism_ = static_cast<std::size_t>(std::max(1, goal.parallelism));
+    space_ = space;
+    goal_ = goal;
+    budget_ = detail::AskBudget(goal);
+    tried_ = detail::Tried(space);
+    for (std::size_t d = 0; d < space.size(); ++d) dimensions_ += space.domain(d).options != 1;
     switch (detail::auto_choice(space, goal)) {
       case detail::AutoChoice::random: chosen_ = Random{}; break;
       case detail::AutoChoice::gp:
@@ -96,16 +109,25 @@ struct BasicAuto {
         tpe_ = Tpe{};
         gp_->prepare(space, goal);
         tpe_->prepare(space, goal);
-        space_ = space;
-        goal_ = goal;
         return;
-      case detail::AutoChoice::tpe: chosen_ = Tpe{}; break;
+      case detail::AutoChoice::tpe:
+        tpe_ = Tpe{};
+        tpe_->prepare(space, goal);
+        return;
       case detail::AutoChoice::cma_es: chosen_ = CmaEs{}; break;
     }
     chosen_->prepare(space, goal);
   }
   Suggestion suggest(const Ask& ask) {
-    if (!gp_) return chosen_->suggest(ask);
+    if (chosen_) return chosen_->suggest(ask);
+    switch (means()) {
+      case Means::random:
+        for (int tries = 0; tries < 20; ++tries)
+          if (Point drawn = space_->sample(ask.rng); !tried_.contains(drawn)) return drawn;
+        return tpe_->suggest(ask);  // there may be nothing else
+      case Means::tpe: return tpe_->suggest(ask);
+      case Means::all: break;
+    }
     switch (turn()) {
       case Turn::gp: return gp_->suggest(ask);
       case Turn::tpe: return tpe_->suggest(ask);
@@ -119,24 +141,47 @@ struct BasicAuto {
     return suggestion;
   }
   void observe(const Observation& o) {
-    if (!gp_) return chosen_->observe(o);
+    if (chosen_) return chosen_->observe(o);
     if (o.kind == Observation::Kind::started) {
-      if (turn() == Turn::other) {  // as it was when suggest() was asked for this trial
+      // As it was when suggest() was asked for this trial.
+      const Means by = means();
+      if (by == Means::all && turn() == Turn::other) {
         if (!other_ || done()) begin_other();
         others_.insert(o.trial);
       }
+      budget_.started(cost(by));
+      tried_.add(o.point);
       ++started_;
     }
+    if (o.kind == Observation::Kind::ended) {
+      budget_.ended(o.elapsed);
+      ++ended_;
+    }
+    tpe_->observe(o);
+    if (!gp_) return;
     if (o.steps > 0) steps_[o.trial] = std::max(steps_[o.trial], o.steps);
     gp_->observe(o);
-    tpe_->observe(o);
     if (!others_.contains(o.trial)) return;
     other_->observe(o);
     if (o.kind == Observation::Kind::ended) others_.erase(o.trial);
   }
-  std::string name() const { return gp_ ? "auto: gp" : chosen_ ? "auto: " + chosen_->name() : "auto"; }
+  std::string name() const {
+    return gp_ ? "auto: gp" : tpe_ ? "auto: tpe" : chosen_ ? "auto: " + chosen_->name() : "auto";
+  }
   bool cheap() const { return chosen_ && chosen_->cheap(); }
   static constexpr bool multi_objective = true;
+
+  enum class Means : std::uint8_t { all, tpe, random };
+  /// What the next suggestion may be made by.
+  Means means() const {
+    if (gp_ && budget_.affords(cost(Means::all))) return Means::all;
+    return budget_.affords(cost(Means::tpe)) ? Means::tpe : Means::random;
+  }
+  Seconds cost(Means by) const {
+    return by == Means::all   ? detail::gp_ask_seconds(dimensions_, ended_)
+           : by == Means::tpe ? detail::tpe_ask_seconds(dimensions_, ended_)
+                              : 0;
+  }
 
   enum class Turn : std::uint8_t { gp, tpe, found, other };
   /// Whose turn the next trial is; `found`: the first one's or TPE's, once there is a minimum.

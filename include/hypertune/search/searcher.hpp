@@ -64,6 +64,9 @@ struct Observation {
   std::span<const double> losses{};        ///< one per objective; empty for `started`
   std::span<const double> constraints{};   ///< one per learnt constraint: > 0 is violated by that much, NaN unknown
   TrialState state = TrialState::running;  ///< with `ended`: completed, stopped or failed
+  /// How long the trial has run by its last report, as it was recorded. 0: unknown, or not to be used as the run is to
+  /// be the same each time.
+  Seconds elapsed = 0;
 
   double loss() const { return losses.empty() ? worst_loss : losses.front(); }
 };

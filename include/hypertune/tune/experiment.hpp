@@ -35,6 +35,7 @@ struct ExecutorFacts {
   std::string name = "local";
   bool survivors = false;  ///< its workers outlive the driver: after a restart trials go on where they were
   bool manual = false;     ///< ask/tell: the caller runs the trials
+  bool timed = false;      ///< what is decided may depend on how long trials take
 };
 
 template <class>
@@ -228,7 +229,7 @@ class BasicExperiment {
         .parallelism = std::max(1, options.concurrency > 0 ? options.concurrency : placement.about(options.resources)),
         .seed = options.seed};
     controller_.emplace(ExperimentState(space_, std::move(searcher), options.schedule, objectives_, options.stop, goal,
-                                        options.constraints),
+                                        options.constraints, facts_.timed),
                         std::move(rules), std::move(placement));
   }
 

@@ -55,11 +55,12 @@ class BasicExperimentState {
  public:
   BasicExperimentState(SearchSpace space, AnySearcher searcher, AnyScheduler scheduler,
                        std::vector<Objective> objectives, const StopCondition& stop, const SearchGoal& goal,
-                       std::vector<MetricBound> constraints = {})
+                       std::vector<MetricBound> constraints = {}, bool timed = false)
       : space_(std::move(space)),
         suggestions_(std::make_unique<Suggestions>(std::move(searcher))),
         scheduler_(std::move(scheduler)),
         takes_over_(scheduler_.takes_over()),
+        timed_(timed),
         objectives_(std::move(objectives)),
         constraints_(std::move(constraints)),
         trial_stop_(stop, objectives_),
@@ -247,7 +248,8 @@ class BasicExperimentState {
                              .steps = done,
                              .losses = *losses,
                              .constraints = excesses,
-                             .state = TrialState::running});
+                             .state = TrialState::running,
+                             .elapsed = timed_ ? entry.elapsed : 0});
       if (!known_trials_.contains(r.trial))
         entry.owed = scheduler_.on_report(
             {.trial = r.trial, .steps = done, .losses = *losses, .elapsed = entry.elapsed, .now = elapsed()});
@@ -344,7 +346,8 @@ class BasicExperimentState {
                              .steps = entry.steps,
                              .losses = losses == last_losses_.end() ? std::span<const double>{} : losses->second,
                              .constraints = excesses == excesses_.end() ? std::span<const double>{} : excesses->second,
-                             .state = r.state});
+                             .state = r.state,
+                             .elapsed = timed_ ? entry.elapsed : 0});
       if (!known_trials_.contains(r.trial)) scheduler_.on_end(r.trial, r.state);
     }
     last_losses_.erase(r.trial);
@@ -408,6 +411,7 @@ class BasicExperimentState {
   std::unique_ptr<Suggestions> suggestions_;
   AnyScheduler scheduler_;
   bool takes_over_;
+  bool timed_;  // the searcher may go by durations
   std::vector<Objective> objectives_;
   std::vector<MetricBound> constraints_;
   TrialStop trial_stop_;

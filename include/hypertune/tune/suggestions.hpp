@@ -79,7 +79,8 @@ class BasicSuggestions {
           steps(o.steps),
           losses(o.losses.begin(), o.losses.end()),
           constraints(o.constraints.begin(), o.constraints.end()),
-          state(o.state) {}
+          state(o.state),
+          elapsed(o.elapsed) {}
     Observation view() const {
       return {.kind = kind,
               .trial = trial,
@@ -87,7 +88,8 @@ class BasicSuggestions {
               .steps = steps,
               .losses = losses,
               .constraints = constraints,
-              .state = state};
+              .state = state,
+              .elapsed = elapsed};
     }
     Observation::Kind kind;
     TrialId trial;
@@ -95,6 +97,7 @@ class BasicSuggestions {
     int steps;
     std::vector<double> losses, constraints;
     TrialState state;
+    Seconds elapsed;
   };
   struct Wanted {
     TrialId trial;

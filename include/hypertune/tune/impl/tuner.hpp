@@ -296,6 +296,8 @@ Results BasicTuner<Lazy>::State::run() {
   facts.hosts = executor.hosts();
   facts.name = executor.name();
   facts.survivors = executor.simulated();
+  // Where a run is to be the same each time only virtual time is; that of trials in the caller's thread is not.
+  facts.timed = executor.simulated() || !(options_.ordered || executor.synchronous());
   Experiment::require_possible(options_, facts);
   const detail::FreshFolder folder(directory_);
   ExecutorStart start;
