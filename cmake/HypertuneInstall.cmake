@@ -9,14 +9,17 @@ foreach(backend ${backends})
   install(DIRECTORY ${backend}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
     FILES_MATCHING PATTERN "*.hpp")
 endforeach()
+list(TRANSFORM HYPERTUNE_CONFORMANCE PREPEND ${PROJECT_SOURCE_DIR}/tests/support/ OUTPUT_VARIABLE conformance)
+list(TRANSFORM conformance APPEND .hpp)
+install(FILES ${conformance} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hypertune/conformance COMPONENT development)
 
-set(libraries hypertune hypertune_compiled hypertune_local hypertune_ssh)
+set(libraries hypertune hypertune_compiled hypertune_local hypertune_conformance hypertune_boost_json hypertune_ssh)
 if(TARGET hypertune_transfer)   # hypertune_ssh needs it then
   list(APPEND libraries hypertune_transfer)
   set_target_properties(hypertune_transfer PROPERTIES EXCLUDE_FROM_ALL OFF)
   set(HYPERTUNE_HAS_TRANSFER ON)
 endif()
-set_target_properties(hypertune_compiled hypertune_ssh PROPERTIES EXCLUDE_FROM_ALL OFF)
+set_target_properties(hypertune_compiled hypertune_boost_json hypertune_ssh PROPERTIES EXCLUDE_FROM_ALL OFF)
 install(TARGETS ${libraries} EXPORT hypertune
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 install(EXPORT hypertune NAMESPACE hypertune:: FILE hypertuneTargets.cmake DESTINATION ${package_dir}
@@ -32,8 +35,9 @@ endif()
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/hypertuneConfig.cmake.in
   ${PROJECT_BINARY_DIR}/hypertuneConfig.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/hypertuneConfigVersion.cmake
-  COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+  COMPATIBILITY SameMinorVersion)   # of this architecture: there are archives
 install(FILES ${PROJECT_BINARY_DIR}/hypertuneConfig.cmake ${PROJECT_BINARY_DIR}/hypertuneConfigVersion.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/HypertuneXxHash.cmake
   DESTINATION ${package_dir} COMPONENT development)
 
 if(TARGET hypertune_command)

@@ -8,6 +8,10 @@ find_package(Threads REQUIRED)
 find_package(Boost 1.81 REQUIRED)
 find_package(fmt 9 REQUIRED)
 find_package(SQLite3 REQUIRED)
+include(${CMAKE_CURRENT_LIST_DIR}/HypertuneXxHash.cmake)
+if(NOT TARGET hypertune::xxhash)
+  message(FATAL_ERROR "hypertune: ${hypertune_xxhash_missing}")
+endif()
 find_package(yaml-cpp QUIET)
 if(yaml-cpp_FOUND AND NOT TARGET yaml-cpp::yaml-cpp)   # 0.7 calls its target yaml-cpp
   add_library(yaml-cpp::yaml-cpp INTERFACE IMPORTED GLOBAL)
@@ -23,7 +27,7 @@ add_library(hypertune::hypertune ALIAS hypertune)
 target_include_directories(hypertune INTERFACE
   $<BUILD_INTERFACE:${hypertune_root}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(hypertune INTERFACE cxx_std_20)
-target_link_libraries(hypertune INTERFACE Boost::headers fmt::fmt SQLite::SQLite3 Threads::Threads)
+target_link_libraries(hypertune INTERFACE Boost::headers fmt::fmt SQLite::SQLite3 hypertune::xxhash Threads::Threads)
 
 # The parts of the core that no template argument reaches, compiled once: linking this as well takes more than half off
 # the time that a file which tunes needs to compile. Built only where something links it.
@@ -42,6 +46,33 @@ target_include_directories(hypertune_local INTERFACE
   $<BUILD_INTERFACE:${hypertune_root}/backends/local/include>)
 target_link_libraries(hypertune_local INTERFACE hypertune)
 
+# The conformance suites of CONTRIBUTING.md, as <hypertune/conformance/NAME.hpp>: for searchers, schedulers and
+# executors of your own. Link Catch2, 2.13 or 3, as well.
+set(HYPERTUNE_CONFORMANCE searcher_conformance scheduler_conformance executor_conformance
+  executor_trials scripted_trial scripted_tuner spaces temporary_directory test)
+set(conformance_headers ${CMAKE_CURRENT_BINARY_DIR}/conformance)
+foreach(name ${HYPERTUNE_CONFORMANCE})
+  file(CONFIGURE OUTPUT ${conformance_headers}/hypertune/conformance/${name}.hpp
+    CONTENT "#include \"${hypertune_root}/tests/support/${name}.hpp\"\n")
+endforeach()
+add_library(hypertune_conformance INTERFACE)
+add_library(hypertune::conformance ALIAS hypertune_conformance)
+set_target_properties(hypertune_conformance PROPERTIES EXPORT_NAME conformance)
+target_include_directories(hypertune_conformance INTERFACE $<BUILD_INTERFACE:${conformance_headers}>)
+target_link_libraries(hypertune_conformance INTERFACE hypertune)
+
+# Boost.JSON's definitions, for what is compiled here. Apart from all else and weak: in a program that has Boost.JSON's
+# by other means (its own boost/json/src.hpp, or the library), those are taken, whatever the order of linking.
+add_library(hypertune_boost_json STATIC EXCLUDE_FROM_ALL ${hypertune_root}/src/boost_json/boost_json.cpp)
+add_library(hypertune::boost_json ALIAS hypertune_boost_json)
+set_target_properties(hypertune_boost_json PROPERTIES EXPORT_NAME boost_json POSITION_INDEPENDENT_CODE ON)
+target_compile_features(hypertune_boost_json PUBLIC cxx_std_20)
+target_link_libraries(hypertune_boost_json PUBLIC Boost::headers)
+if(CMAKE_OBJCOPY)
+  add_custom_command(TARGET hypertune_boost_json POST_BUILD
+    COMMAND ${CMAKE_OBJCOPY} --weaken $<TARGET_FILE:hypertune_boost_json>)
+endif()
+
 # Trials on other machines over the user's own OpenSSH client. What it defines stands below impl/ in its headers and is
 # compiled once here. Built only where something links it.
 file(GLOB hypertune_ssh_sources CONFIGURE_DEPENDS ${hypertune_root}/backends/ssh/src/*.cpp)
@@ -51,7 +82,7 @@ set_target_properties(hypertune_ssh PROPERTIES EXPORT_NAME ssh POSITION_INDEPEND
 target_include_directories(hypertune_ssh PUBLIC
   $<BUILD_INTERFACE:${hypertune_root}/backends/ssh/include>)
 target_compile_definitions(hypertune_ssh PUBLIC HYPERTUNE_SSH_COMPILED)
-target_link_libraries(hypertune_ssh PUBLIC hypertune_compiled hypertune_local)
+target_link_libraries(hypertune_ssh PUBLIC hypertune_compiled hypertune_local hypertune_boost_json)
 
 # sweep.yaml: the same spaces, algorithms and options, read from YAML.
 if(yaml-cpp_FOUND)

@@ -1,7 +1,7 @@
 // The laws of a store of checkpoints, whatever its options.
 #pragma once
 
-#include "support/test.hpp"
+#include "test.hpp"
 
 #include <hypertune/checkpoint/checkpoint.hpp>
 

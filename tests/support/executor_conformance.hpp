@@ -5,10 +5,10 @@
 // The executor needs at least two slots of one cpu, or `concurrent = false`.
 #pragma once
 
-#include "support/executor_trials.hpp"
-#include "support/scripted_tuner.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/test.hpp"
+#include "executor_trials.hpp"
+#include "scripted_tuner.hpp"
+#include "temporary_directory.hpp"
+#include "test.hpp"
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/execute/executor.hpp>

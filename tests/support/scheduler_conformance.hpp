@@ -1,7 +1,7 @@
 // The laws of a Scheduler, for any implementation: check_scheduler([] { return MyScheduler{}; }).
 #pragma once
 
-#include "support/test.hpp"
+#include "test.hpp"
 
 #include <hypertune/random.hpp>
 #include <hypertune/schedule/scheduler.hpp>

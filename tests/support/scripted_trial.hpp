@@ -1,7 +1,7 @@
 // ScriptedTrial: a trial as the ScriptedTuner knows it.
 #pragma once
 
-#include "support/executor_trials.hpp"
+#include "executor_trials.hpp"
 
 #include <hypertune/checkpoint/checkpoint.hpp>
 #include <hypertune/execute/resources.hpp>

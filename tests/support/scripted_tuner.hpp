@@ -1,9 +1,9 @@
 // ScriptedTuner: stands where the Tuner stands, and notes each law of executor.hpp that an executor breaks.
 #pragma once
 
-#include "support/scripted_trial.hpp"
-#include "support/temporary_directory.hpp"
-#include "support/test.hpp"
+#include "scripted_trial.hpp"
+#include "temporary_directory.hpp"
+#include "test.hpp"
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/execute/executor.hpp>

@@ -1,8 +1,8 @@
 // The laws of a Searcher, for any implementation: check_searcher([] { return MySearcher{}; }).
 #pragma once
 
-#include "support/spaces.hpp"
-#include "support/test.hpp"
+#include "spaces.hpp"
+#include "test.hpp"
 
 #include <hypertune/search/searcher.hpp>
 

@@ -1,0 +1,15 @@
+# hypertune::xxhash: where xxhash.h is. It is used as a header alone (XXH_INLINE_ALL), and most systems have no package
+# file for it. Included by hypertune's own build and by its installed package.
+if(NOT TARGET hypertune::xxhash)
+  find_path(HYPERTUNE_XXHASH_INCLUDE xxhash.h)
+  mark_as_advanced(HYPERTUNE_XXHASH_INCLUDE)
+  if(HYPERTUNE_XXHASH_INCLUDE)
+    if(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL)
+      add_library(hypertune::xxhash INTERFACE IMPORTED GLOBAL)
+    else()
+      add_library(hypertune::xxhash INTERFACE IMPORTED)
+    endif()
+    target_include_directories(hypertune::xxhash INTERFACE ${HYPERTUNE_XXHASH_INCLUDE})
+  endif()
+endif()
+set(hypertune_xxhash_missing "xxhash.h is not found: install xxHash (Debian: libxxhash-dev), or say where it is with -DHYPERTUNE_XXHASH_INCLUDE=FOLDER")

@@ -1,2 +1,0 @@
-// Boost.JSON, compiled here once: Debian has it header-only too.
-#include <boost/json/src.hpp>
