@@ -1,11 +1,9 @@
 // Random numbers: one engine, and the rule that makes every draw reproducible after a restart.
 #pragma once
 
-#include <boost/container_hash/hash.hpp>
 #include <boost/random/mersenne_twister.hpp>
 #include <boost/random/uniform_01.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 
@@ -15,13 +13,29 @@ namespace hypertune {
 /// libraries.
 using Rng = boost::random::mt19937_64;
 
+namespace detail {
+
+/// Takes `number` into a running mixture. The values are part of what a journal means: a resumed experiment draws by
+/// them what it drew before. They are those of boost::hash_combine in Boost 1.81 on 64 bits (the finaliser is Jon
+/// Maiga's of mx3), which Boost itself changes from release to release.
+constexpr std::uint64_t mixed_in(std::uint64_t mixture, std::uint64_t number) {
+  std::uint64_t x = mixture + 0x9e3779b9U + number;
+  x ^= x >> 32U;
+  x *= 0x0e9846af9b1a615dU;
+  x ^= x >> 32U;
+  x *= 0x0e9846af9b1a615dU;
+  x ^= x >> 28U;
+  return x;
+}
+
+}  // namespace detail
+
 /// A generator for one purpose, derived from the experiment's seed and the purpose's own numbers (a trial, a step, a
 /// stream). Nothing in hypertune keeps a generator across events: after a restart the same event gets the same numbers
 /// without replaying the draws before it.
 inline Rng derived_rng(std::uint64_t seed, std::initializer_list<std::uint64_t> purpose) {
-  std::size_t mixed = 0;
-  boost::hash_combine(mixed, seed);
-  for (const auto number : purpose) boost::hash_combine(mixed, number);
+  std::uint64_t mixed = detail::mixed_in(0, seed);
+  for (const auto number : purpose) mixed = detail::mixed_in(mixed, number);
   return Rng(mixed);
 }
 

@@ -6,9 +6,12 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -73,6 +76,43 @@ class Params {
   std::vector<Entry> entries_;
 };
 
+namespace detail {
+
+/// `value` as a T, if T has it exactly. No conversion is made that has no defined result.
+template <class T, class V>
+std::optional<T> converted_exactly(V value) {
+  static_assert(std::is_same_v<V, std::int64_t> || std::is_same_v<V, double>);
+  // The least power of two that an integer type does not have; in a double it is exact.
+  [[maybe_unused]] const auto end = [](int digits) { return std::ldexp(1.0, digits); };
+  if constexpr (std::is_integral_v<T> && std::is_integral_v<V>) {
+    const bool low =
+        value < 0 && (std::is_unsigned_v<T> ||
+                      value < static_cast<std::int64_t>(std::is_signed_v<T> ? std::numeric_limits<T>::min() : 0));
+    const bool high =
+        value > 0 && static_cast<std::uint64_t>(value) > static_cast<std::uint64_t>(std::numeric_limits<T>::max());
+    if (low || high) return std::nullopt;
+    return static_cast<T>(value);
+  } else if constexpr (std::is_integral_v<T>) {
+    const double limit = end(std::numeric_limits<T>::digits);
+    if (!(value >= (std::is_signed_v<T> ? -limit : 0.0) && value < limit) || value != std::trunc(value))
+      return std::nullopt;
+    return static_cast<T>(value);
+  } else if constexpr (std::is_integral_v<V>) {
+    const T converted = static_cast<T>(value);
+    const T limit = static_cast<T>(end(std::numeric_limits<V>::digits));
+    if (!(converted < limit) || static_cast<V>(converted) != value) return std::nullopt;
+    return converted;
+  } else {
+    constexpr auto most = std::numeric_limits<T>::max();
+    if (std::isfinite(value) && (value > most || value < -most)) return std::nullopt;
+    const T converted = static_cast<T>(value);
+    if (static_cast<V>(converted) != value) return std::nullopt;
+    return converted;
+  }
+}
+
+}  // namespace detail
+
 inline std::string to_string(const Value& value) {
   return std::visit([](const auto& v) { return detail::format("{}", v); }, value);
 }
@@ -89,10 +129,9 @@ T Params::get(std::string_view name) const {
         } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<V, bool>) {
           fail(Errc::usage, "parameter '{}' = {} is not of the type asked for", name, v);
         } else if constexpr (std::is_arithmetic_v<T> && std::is_arithmetic_v<V>) {
-          const T converted = static_cast<T>(v);
-          if (static_cast<V>(converted) != v)
-            fail(Errc::usage, "parameter '{}' = {} does not fit the type asked for", name, v);
-          return converted;
+          const auto converted = detail::converted_exactly<T>(v);
+          if (!converted) fail(Errc::usage, "parameter '{}' = {} does not fit the type asked for", name, v);
+          return *converted;
         } else {
           fail(Errc::usage, "parameter '{}' = {} is not of the type asked for", name, v);
         }

@@ -4,9 +4,8 @@
 #include <hypertune/random.hpp>
 #include <hypertune/space/search_space.hpp>
 
-#include <boost/container_hash/hash.hpp>
-
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -121,12 +120,12 @@ class BasicSeenPoints {
   bool contains(const Point& point) const { return seen_.contains(key(point)); }
 
  private:
-  static std::size_t key(const Point& point) {
-    std::size_t mixed = point.size();
-    for (const double x : point) boost::hash_combine(mixed, is_active(x) ? x : -0.125);
+  static std::uint64_t key(const Point& point) {
+    std::uint64_t mixed = point.size();
+    for (const double x : point) mixed = mixed_in(mixed, std::bit_cast<std::uint64_t>(is_active(x) ? x + 0.0 : -0.125));
     return mixed;
   }
-  std::unordered_set<std::size_t> seen_;
+  std::unordered_set<std::uint64_t> seen_;
 };
 
 }  // namespace hypertune::detail
