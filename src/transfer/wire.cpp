@@ -6,14 +6,12 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdint>
 
 namespace hypertune::detail {
@@ -208,27 +206,6 @@ void Wire::wait_until(Clock::time_point when, ErrorCode& error) {
     }
   }
   if (deadline_ < when) error = error_names::timed_out;
-}
-
-NoSigpipe::NoSigpipe() {
-  sigset_t pipe, before;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  sigset_t pending;
-  sigpending(&pending);
-  if (sigismember(&pending, SIGPIPE) != 0) return;  // the program's own: it is blocked already, and stays
-  pthread_sigmask(SIG_BLOCK, &pipe, &before);
-  mine_ = sigismember(&before, SIGPIPE) == 0;
-}
-
-NoSigpipe::~NoSigpipe() {
-  if (!mine_) return;
-  sigset_t pipe;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  const timespec now{};
-  while (sigtimedwait(&pipe, nullptr, &now) < 0 && errno == EINTR) {}
-  pthread_sigmask(SIG_UNBLOCK, &pipe, nullptr);
 }
 
 Alarm::Alarm() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {

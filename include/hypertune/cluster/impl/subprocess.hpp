@@ -4,6 +4,7 @@
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/cluster/linkage.hpp>
 #include <hypertune/cluster/subprocess.hpp>
+#include <hypertune/detail/no_sigpipe.hpp>
 #include <hypertune/error.hpp>
 
 #include <fcntl.h>
@@ -175,11 +176,7 @@ HYPERTUNE_CLUSTER_INLINE ProgramResult run_program(const ProgramCall& call) {
   int status = 0;
   bool exited = false;
   detail::SteadyClock::time_point exit_time;
-  // SIGPIPE of a program that reads none of its input.
-  sigset_t pipe_signal, before;
-  sigemptyset(&pipe_signal);
-  sigaddset(&pipe_signal, SIGPIPE);
-  ::pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+  const hypertune::detail::NoSigpipe no_signal;  // of a program that reads none of its input
   const auto drain = [&](detail::Descriptor& from, std::string& into) {
     const ssize_t got = ::read(from.get(), buffer.data(), buffer.size());
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
@@ -219,9 +216,6 @@ HYPERTUNE_CLUSTER_INLINE ProgramResult run_program(const ProgramCall& call) {
       if (result.timed_out || result.cancelled) reaper.kill();
     }
   }
-  timespec none{};
-  while (::sigtimedwait(&pipe_signal, nullptr, &none) > 0) {}
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
 }

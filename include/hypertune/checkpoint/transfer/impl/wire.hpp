@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/checkpoint/transfer/impl/openssl.hpp>
+#include <hypertune/detail/no_sigpipe.hpp>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/system/error_code.hpp>
@@ -115,18 +116,6 @@ class Wire {
   Clock::duration stall_{};
   std::size_t lately_ = 0;  // bytes since the deadline moved on
   Clock::duration waited_{};
-};
-
-/// While it lives, a write to a connection that is gone is an error for this thread, and no signal.
-class NoSigpipe {
- public:
-  NoSigpipe();
-  NoSigpipe(const NoSigpipe&) = delete;
-  NoSigpipe& operator=(const NoSigpipe&) = delete;
-  ~NoSigpipe();
-
- private:
-  bool mine_ = false;
 };
 
 /// Something that poll() can wait for.

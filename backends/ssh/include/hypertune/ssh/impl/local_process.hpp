@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/detail/no_sigpipe.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/ssh/linkage.hpp>
 #include <hypertune/trial/trial.hpp>
@@ -124,22 +125,7 @@ inline ProcessOutcome run_process(const std::vector<std::string>& arguments, con
   err_write = Descriptor();
   for (const auto* end : {&in_write, &out_read, &err_read}) ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
   // A write into a pipe that nobody reads must be an error here, not a signal for the program.
-  struct NoSigpipe {
-    NoSigpipe() {
-      sigemptyset(&pipe);
-      sigaddset(&pipe, SIGPIPE);
-      ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
-    }
-    ~NoSigpipe() {
-      const timespec now{};
-      if (sigismember(&before, SIGPIPE) == 0) {
-        while (::sigtimedwait(&pipe, nullptr, &now) > 0) {}
-        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-      }
-    }
-    sigset_t pipe{}, before{};
-  };
-  const NoSigpipe no_sigpipe;
+  const hypertune::detail::NoSigpipe no_sigpipe;
   struct Ended {  // whatever is thrown on the way: no process is left
     ~Ended() {
       if (pid <= 0) return;
