@@ -4,6 +4,7 @@
 #include "remote_trials.hpp"
 
 #include <hypertune/detail/nearest.hpp>
+#include <hypertune/detail/say.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/show/text_width.hpp>
 #include <hypertune/ssh/runtime.hpp>
@@ -43,7 +44,7 @@ int exit_code(ht::Errc code) {
 }
 
 // One line: what it quotes of a file may hold anything.
-void complain(const char* what) { fmt::print(stderr, "hypertune: {}\n", ht::detail::terminal::printable(what)); }
+void complain(const char* what) { ht::detail::say("hypertune: " + ht::detail::terminal::printable(what)); }
 
 bool nobody_reads() {
   pollfd out{.fd = STDOUT_FILENO, .events = 0, .revents = 0};

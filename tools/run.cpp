@@ -6,6 +6,7 @@
 #include "sweep_file.hpp"
 
 #include <hypertune/config/yaml.hpp>
+#include <hypertune/detail/say.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/show/text_width.hpp>
@@ -92,6 +93,7 @@ int run(const RunArguments& arguments) {
   }
   options.output = directory;
   options.progress_csv = true;
+  options.exit_if_stuck = true;
   const auto program = program_of(sweep, !remote);
   std::optional<ClusterExecutor> cluster;
   if (remote && !sweep.executor.ssh->cluster.empty()) {
@@ -107,23 +109,24 @@ int run(const RunArguments& arguments) {
     ended = Tuner(sweep.space, program, options).run();
   } catch (const Error& error) {
     if (!cluster || !cluster->interrupted_early()) throw;
-    fmt::print(stderr, "hypertune: {}\n", error.what());
+    detail::say(fmt::format("hypertune: {}", error.what()));
     return exit_interrupted;
   }
   const Results& results = *ended;
 
-  fmt::print("{}", results.table({.rows = 20, .width = terminal_width()}));
-  if (const auto cost = cost_line(directory, results); !cost.empty()) fmt::print("{}\n", cost);
+  // Where nobody is left to read it (a terminal that was closed), the exit code says what there is to say.
+  std::fputs(results.table({.rows = 20, .width = terminal_width()}).c_str(), stdout);
+  if (const auto cost = cost_line(directory, results); !cost.empty()) std::fputs((cost + "\n").c_str(), stdout);
   std::fflush(stdout);
   if (results.experiment().interrupted) {
-    fmt::print(stderr,
-               "hypertune: interrupted, all is saved in {}; go on with: hypertune run {} --resume --output {}\n",
-               directory.string(), arguments.file, directory.string());
+    detail::say(
+        fmt::format("hypertune: interrupted, all is saved in {}; go on with: hypertune run {} --resume --output {}",
+                    directory.string(), arguments.file, directory.string()));
     return exit_interrupted;
   }
   if (allowed_failures > 0 && results.count(TrialState::failed) > static_cast<std::size_t>(allowed_failures)) {
-    fmt::print(stderr, "hypertune: the experiment failed: {} trials failed, {} are allowed\n",
-               results.count(TrialState::failed), allowed_failures);
+    detail::say(fmt::format("hypertune: the experiment failed: {} trials failed, {} are allowed",
+                            results.count(TrialState::failed), allowed_failures));
     return exit_failed;
   }
   const auto best = results.find_best();
@@ -132,7 +135,7 @@ int run(const RunArguments& arguments) {
     try {
       results.best();
     } catch (const Error& error) { why = error.what(); }
-    fmt::print(stderr, "hypertune: the experiment failed: {}\n", detail::terminal::printable(why));
+    detail::say("hypertune: the experiment failed: " + detail::terminal::printable(why));
     return exit_failed;
   }
   print_best(results);

@@ -171,6 +171,7 @@ struct Outlook {
   std::filesystem::path directory;     ///< the experiment's folder, which need not be there yet
   bool quiet = false;                  ///< say nothing that is no error
   bool handle_signals = false;         ///< Ctrl-C is hypertune's
+  bool exit_if_stuck = false;          ///< … and ends the process where it cannot be waited for
 };
 
 /// An Executor carries commands out. It keeps these laws (the conformance suite checks them):

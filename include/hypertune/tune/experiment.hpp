@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/say.hpp>
 #include <hypertune/execute/placement.hpp>
 #include <hypertune/record/callback.hpp>
 #include <hypertune/record/csv_logger.hpp>
@@ -178,7 +179,7 @@ class BasicExperiment {
     else if (display_)
       display_->print("hypertune: " + text);
     else
-      fmt::print(stderr, "hypertune: {}\n", text);
+      detail::say("hypertune: " + text);
   }
 
  private:

@@ -1,4 +1,4 @@
-// Ctrl-C: once to save everything and leave, twice to leave now.
+// Ctrl-C, and a terminal that is closed: once to save everything and leave, twice to leave now.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string_view>
@@ -32,13 +33,19 @@ class Interrupts {
   std::atomic<int> level_{0};
 };
 
-/// While it lives, SIGINT and SIGTERM call `on_signal(1)`, and the second one `on_signal(2)`, on a thread of its own.
-/// If the process has not come out of what it does a few seconds after the second, it exits with 130: a step that never
-/// returns cannot be waited for, and all that was committed is on disk. One at a time; the previous handlers come back
-/// at the end.
+/// What a SignalWatch does once the second signal has come.
+enum class AfterSecondSignal {
+  hand_back,  ///< the handlers that were there before are put back: the next signal does what it does without hypertune
+  leave  ///< if the process has not come out of what it does a few seconds later, or at the third, it exits with 130
+};
+
+/// While it lives, SIGINT, SIGTERM and SIGHUP call `on_signal(1)`, and the second one `on_signal(2)`, on a thread of
+/// its own. A step that never returns cannot be waited for; what then is the program's to say (AfterSecondSignal). A
+/// SIGHUP that was ignored stays so (nohup). One at a time; the previous handlers come back at the end.
 class SignalWatch {
  public:
-  explicit SignalWatch(std::function<void(int)> on_signal) : on_signal_(std::move(on_signal)) {
+  explicit SignalWatch(std::function<void(int)> on_signal, AfterSecondSignal after = AfterSecondSignal::hand_back)
+      : on_signal_(std::move(on_signal)), after_(after) {
     if (descriptor().exchange(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) >= 0)
       fail(Errc::usage, "two experiments with .handle_signals run at once: turn it off for one of them");
     signals_ = descriptor().load();
@@ -53,40 +60,56 @@ class SignalWatch {
     };
     action.sa_flags = SA_RESTART;
     sigemptyset(&action.sa_mask);
-    for (std::size_t i = 0; i < watched.size(); ++i) ::sigaction(watched[i], &action, &previous_[i]);
+    for (std::size_t i = 0; i < watched.size(); ++i) {
+      ::sigaction(watched[i], nullptr, &previous_[i]);
+      if (watched[i] == SIGHUP && ignored(previous_[i])) continue;
+      ::sigaction(watched[i], &action, nullptr);
+    }
     thread_ = std::thread([this] { watch(); });
   }
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
   ~SignalWatch() {
-    for (std::size_t i = 0; i < watched.size(); ++i) ::sigaction(watched[i], &previous_[i], nullptr);
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = ::write(closing_, &one, sizeof one);
     thread_.join();
+    hand_back();
     ::close(descriptor().exchange(-1));
     ::close(closing_);
   }
 
  private:
-  static constexpr std::array watched{SIGINT, SIGTERM};
+  static constexpr std::array watched{SIGINT, SIGTERM, SIGHUP};
   static constexpr int patience_ms = 5000;
   // A signal handler can reach nothing but globals.
   static std::atomic<int>& descriptor() {
     static std::atomic<int> fd{-1};
     return fd;
   }
+  static bool ignored(const struct sigaction& action) {
+    return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_IGN;
+  }
+
+  // On the thread, or when it has ended. What the program has set since is not taken from it.
+  void hand_back() {
+    if (std::exchange(handed_back_, true)) return;
+    for (std::size_t i = 0; i < watched.size(); ++i) ::sigaction(watched[i], &previous_[i], nullptr);
+  }
 
   void watch() {
+    const bool leaves = after_ == AfterSecondSignal::leave;
     for (std::uint64_t count = 0;;) {
       std::array<pollfd, 2> fds{pollfd{signals_, POLLIN, 0}, pollfd{closing_, POLLIN, 0}};
-      const int ready = ::poll(fds.data(), fds.size(), count >= 2 ? patience_ms : -1);
+      const int ready = ::poll(fds.data(), fds.size(), leaves && count >= 2 ? patience_ms : -1);
       if (fds[1].revents != 0) return;
       if (ready == 0) leave();
       std::uint64_t more = 0;
       if (ready < 0 || ::read(signals_, &more, sizeof more) != sizeof more) continue;
-      for (std::uint64_t i = 0; i < more; ++i)
-        if (++count <= 2) on_signal_(static_cast<int>(count));
-      if (count > 2) leave();
+      const std::uint64_t before = std::exchange(count, count + more);
+      if (!leaves && count >= 2) hand_back();
+      if (before < 1) on_signal_(1);
+      if (before < 2 && count >= 2) on_signal_(2);
+      if (leaves && count > 2) leave();
     }
   }
   [[noreturn]] static void leave() {
@@ -97,8 +120,10 @@ class SignalWatch {
   }
 
   std::function<void(int)> on_signal_;
+  AfterSecondSignal after_;
+  bool handed_back_ = false;
   int signals_ = -1, closing_ = -1;
-  std::array<struct sigaction, 2> previous_{};
+  std::array<struct sigaction, watched.size()> previous_{};
   std::thread thread_;
 };
 

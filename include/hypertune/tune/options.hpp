@@ -74,8 +74,13 @@ struct BasicOptions {
 
   Display display = Display::automatic;
   std::vector<AnyCallback> callbacks = {};
-  bool progress_csv = false;   ///< keep trials/<id>/progress.csv: a folder and a file per trial (not of simulated ones)
-  bool handle_signals = true;  ///< Ctrl-C once: save all and leave; twice: leave now
+  bool progress_csv = false;  ///< keep trials/<id>/progress.csv: a folder and a file per trial (not of simulated ones)
+  /// Ctrl-C (also SIGTERM, and SIGHUP unless it is ignored) once: save all and leave; twice: leave now. The third is
+  /// the program's own again: it does what it does without hypertune.
+  bool handle_signals = true;
+  /// Of a program that is nothing but this experiment: where a trial never returns, so that tune() cannot either, it
+  /// ends with 130 five seconds after the second Ctrl-C, or at the third. What was recorded is saved.
+  bool exit_if_stuck = false;
   double interrupt_grace = 10;  ///< seconds that a trial has to report after the first Ctrl-C
 };
 

@@ -9,6 +9,7 @@
 #include <hypertune/cluster/providers.hpp>
 #include <hypertune/cluster/scaler.hpp>
 #include <hypertune/detail/run_clock.hpp>
+#include <hypertune/detail/say.hpp>
 #include <hypertune/tune/interrupt.hpp>
 
 #include <fmt/format.h>
@@ -43,10 +44,11 @@ inline bool host_fits(const ssh::HostSpec& host, const Resources& needs) {
 /// Ctrl-C while there is no experiment that hears it.
 class Patience {
  public:
-  explicit Patience(bool handle_signals, std::atomic<bool>& cancelled) {
-    if (!handle_signals) return;
+  Patience(const Outlook& outlook, std::atomic<bool>& cancelled) {
+    if (!outlook.handle_signals) return;
     try {
-      watch_.emplace([&cancelled](int) { cancelled = true; });
+      watch_.emplace([&cancelled](int) { cancelled = true; },
+                     outlook.exit_if_stuck ? AfterSecondSignal::leave : AfterSecondSignal::hand_back);
     } catch (const Error&) {}  // another experiment's
   }
 
@@ -65,7 +67,7 @@ class ClusterRun {
           if (say)
             say(line);
           else if (!quiet)
-            fmt::print(stderr, "{}\n", line);
+            hypertune::detail::say(line);
         })) {
     // Before anything is locked or paid for.
     setup_.remote.ssh.validate();
@@ -81,7 +83,7 @@ class ClusterRun {
     };
     tracker_ = std::make_shared<DemandTracker>(outlook_.each, bounded(outlook_.trials.value_or(0), most),
                                                bounded(outlook_.concurrency, 10'000));
-    const Patience patience(outlook_.handle_signals, cancelled_);
+    const Patience patience(outlook_, cancelled_);
     cluster_ = std::make_unique<Cluster>(config_, ClusterHooks{.say = [this](const std::string& line) { say(line); },
                                                                .cancelled = [this] { return ending_ || cancelled_; }});
     cost_.emplace(outlook_.directory, config_.name, so_far());
@@ -100,8 +102,8 @@ class ClusterRun {
     try {
       finish();
     } catch (const std::exception& error) {
-      fmt::print(stderr, "hypertune: machines may be left ({}): run `hypertune down {}`\n", error.what(),
-                 config_.file.string());
+      hypertune::detail::say(fmt::format("hypertune: machines may be left ({}): run `hypertune down {}`", error.what(),
+                                         config_.file.string()));
     }
   }
 
@@ -112,7 +114,7 @@ class ClusterRun {
 
   /// False: the user has interrupted that.
   bool await_machine() {
-    const Patience patience(outlook_.handle_signals, cancelled_);
+    const Patience patience(outlook_, cancelled_);
     std::uint64_t seen = 0;
     while (!cancelled_) {
       if (!hosts().empty()) {
@@ -165,7 +167,7 @@ class ClusterRun {
     if (!scaler_) return;
     executor_.reset();
     cancelled_ = false;
-    const Patience patience(outlook_.handle_signals, cancelled_);
+    const Patience patience(outlook_, cancelled_);
     running_ = false;
     tracker_->ended();
     ending_ = true;  // what is being set up is left

@@ -202,6 +202,10 @@ void BasicTuner<Lazy>::State::attend(Seconds now) {
     if (leave_by_ && now >= *leave_by_ && !controller.finished()) {
       left_behind_ = true;
       controller.abandon(now, out_);
+      if (options_.handle_signals && !options_.exit_if_stuck)
+        experiment_->note(
+            "waiting for trials that do not return; all that was recorded is saved, and the next signal is "
+            "this program's own");
     } else if (interrupted_at_ && !hurried_ && (level >= 2 || now >= *interrupted_at_ + options_.interrupt_grace)) {
       hurried_ = true;
       controller.interrupt_now(now, out_);
@@ -265,6 +269,7 @@ Outlook BasicTuner<Lazy>::State::outlook() const {
   outlook.directory = directory_;
   outlook.quiet = options_.display == Display::quiet;
   outlook.handle_signals = options_.handle_signals;
+  outlook.exit_if_stuck = options_.exit_if_stuck;
   const auto per_sample = trials_per_sample(space_, options_.search);
   if (options_.samples == 0 && per_sample == 1) return outlook;
   outlook.trials = std::max<std::int64_t>(1, options_.samples) * per_sample;
@@ -322,7 +327,8 @@ Results BasicTuner<Lazy>::State::run() {
   if (options_.ordered) gate_.emplace();
   std::optional<SignalWatch> signals;
   if (options_.handle_signals && !executor.simulated())
-    signals.emplace([this](int level) { level > 1 ? stop_now() : stop(); });
+    signals.emplace([this](int level) { level > 1 ? stop_now() : stop(); },
+                    options_.exit_if_stuck ? AfterSecondSignal::leave : AfterSecondSignal::hand_back);
 
   experiment_->journal().on_error([this](const Error&) { wake(); });  // attend() throws it
   running_.store(true, std::memory_order_release);
