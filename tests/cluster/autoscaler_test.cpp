@@ -119,6 +119,38 @@ TEST_CASE("spot first, on-demand when there is none, back to spot later") {
         std::map<std::string, int>{{"gpu*", 1}});
 }
 
+TEST_CASE("a call that failed, and a machine that never came up, are no reason to pay for on-demand") {
+  auto rules = options({type("gpu", 8, 1, 1.0, 10, Spot::prefer)});
+  rules.launch_timeout = 30;
+  Autoscaler scaler(rules);
+  const auto wanted = demand({{{.cpus = 1, .gpus = 1}, 1}});
+  int next = 0;
+  take_up(scaler, scaler.decide(wanted, 0), 0, next, false);
+  double now = 1;
+  const auto again = [&] {
+    for (; now < 1000; now = std::max(now + 0.01, std::min(scaler.next_change(now), now + 5))) {
+      const auto decision = scaler.decide(wanted, now);
+      const auto found = launches(scaler, decision);
+      if (found.all == 0) continue;
+      CHECK(found.by_name == std::map<std::string, int>{{"gpu*", 1}});
+      return take_up(scaler, decision, now, next, false);
+    }
+    return 0;
+  };
+  SECTION("a create that timed out") {
+    scaler.launch_failed("m0", ProviderFailure::failed, "did not answer within 300 s", now);
+    CHECK(again() == 1);
+  }
+  SECTION("a machine that was not ready in time") {
+    now = 31;
+    CHECK(number_of<TerminateMachine>(scaler.decide(wanted, now)) == 1);
+    CHECK(again() == 1);
+  }
+  // Where there is none, it is.
+  scaler.launch_failed("m1", ProviderFailure::capacity, "no spot capacity", now);
+  CHECK(launches(scaler, scaler.decide(wanted, now)).by_name == std::map<std::string, int>{{"gpu", 1}});
+}
+
 TEST_CASE("spot only waits, with growing delays") {
   Autoscaler scaler(options({type("gpu", 8, 1, 1.0, 10, Spot::only)}));
   const auto wanted = demand({{{.cpus = 1, .gpus = 1}, 1}});

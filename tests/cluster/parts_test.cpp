@@ -6,11 +6,22 @@
 #include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/cluster/sync.hpp>
 #include <hypertune/error.hpp>
+#include <hypertune/record/journal_lock.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <stdexcept>
 #include <string>
+#include <string_view>
+#include <thread>
 
 namespace ht = hypertune;
 using namespace hypertune::cluster;
@@ -31,6 +42,49 @@ TEST_CASE("programs: input, output, exit codes, time limits, and what they leave
   const auto much = run_program({.arguments = {"sh", "-c", "head -c 100000 /dev/zero"}, .max_output = 1000});
   CHECK(much.truncated);
   CHECK(much.output.size() == 1000);
+}
+
+TEST_CASE("a callback that throws leaves no program and no blocked signal behind") {
+  const auto pipe_blocked = [] {
+    sigset_t now;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &now);
+    return sigismember(&now, SIGPIPE) == 1;
+  };
+  REQUIRE_FALSE(pipe_blocked());
+  CHECK_THROWS_AS(run_program({.arguments = {"sh", "-c", "echo said; exec sleep 60"},
+                               .on_output = [](std::string_view) { throw std::runtime_error("stop"); }}),
+                  std::runtime_error);
+  CHECK_FALSE(pipe_blocked());
+  CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
+  CHECK(run_program({.arguments = {"true"}, .input = std::string(1 << 20, 'x')}).ok());
+  CHECK_FALSE(pipe_blocked());
+}
+
+TEST_CASE("who drives is named, also by one that asks in the moment between the lock and the name") {
+  TemporaryDirectory folder;
+  const auto path = folder.path() / "driver.lock";
+  std::ofstream(path) << "999999999 " << ht::detail::host_name() << "\n";  // left by one that was killed
+  const ht::detail::LockFile holder(path, O_RDWR);
+  struct flock lock = ht::detail::whole_file();
+  REQUIRE(::fcntl(holder.get(), F_OFD_SETLK, &lock) == 0);
+  SECTION("it says so a little later") {
+    const auto name = fmt::format("{} {}\n", ::getpid(), "here");
+    std::jthread late([&] {
+      ::poll(nullptr, 0, 60);
+      REQUIRE(::ftruncate(holder.get(), 0) == 0);
+      ::poll(nullptr, 0, 60);
+      REQUIRE(::pwrite(holder.get(), name.data(), name.size(), 0) == static_cast<ssize_t>(name.size()));
+    });
+    const auto expected = fmt::format("process {} on here", ::getpid());
+    CHECK(ClusterJournal::driver_of(folder.path()) == expected);
+    CHECK(ht::driver_of(folder.path())->pid == ::getpid());
+    CHECK_THROWS_WITH(ClusterJournal(folder.path()), ContainsSubstring(expected));
+    CHECK_THROWS_WITH(ht::detail::DriverLock(folder.path()), ContainsSubstring(expected));
+  }
+  SECTION("it never says so") {
+    REQUIRE(::ftruncate(holder.get(), 0) == 0);
+    CHECK_THROWS_WITH(ClusterJournal(folder.path()), ContainsSubstring("a process that has not said which"));
+  }
 }
 
 TEST_CASE("the lock of a program is its own: what it leaves running does not hold it") {

@@ -123,6 +123,58 @@ head_node_type: head
         out, _ = self.run_command("down", "c.yaml", "-y")
         self.assertIn("host hours", out)
 
+    def wrap(self, script):
+        """A provider in front of the machines: `script` may answer in their place, or wait."""
+        wrapper = self.write("wrapper.sh", f"#!/bin/sh\ninput=$(cat)\ncase $input in *'\"verb\":\"create\"'*)\n{script}\n;; esac\n"
+                             f"printf %s \"$input\" | exec {MACHINES}\n", 0o755)
+        self.write("c.yaml", (self.folder / "c.yaml").read_text().replace(str(MACHINES), str(wrapper)))
+
+    NONE_THERE = "echo '{\"error\": {\"kind\": \"capacity\", \"message\": \"none to be had\"}}'; exit"
+
+    def test_up_asks_again_where_there_is_no_capacity(self):
+        # None for the head at first, and for the workers neither in the one market nor in the other.
+        self.wrap(f"echo >>{self.folder}/asked; case $(wc -l <{self.folder}/asked) in 1|2|4|5|6|7|8|9|10|11) {self.NONE_THERE};; esac")
+        self.write("c.yaml", (self.folder / "c.yaml").read_text().replace("start_timeout: 60s", "start_timeout: 300s"))
+        process = self.start("up", "c.yaml", "-y")
+        wait_until(lambda: len(self.known()) == 5 or process.poll() is not None, "five machines", 150)
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        _, err = self.finish(process)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertIn("none to be had; it is asked for again, for 300 s in all (provider.start_timeout)", err)
+        self.run_command("down", "c.yaml", "-y")
+
+    def test_up_ends_where_there_is_no_capacity_for_long(self):
+        self.wrap(self.NONE_THERE)
+        self.write("c.yaml", (self.folder / "c.yaml").read_text().replace("start_timeout: 60s", "start_timeout: 3s"))
+        begin = time.monotonic()
+        process = self.start("up", "c.yaml", "-y")
+        _, err = self.finish(process)
+        self.assertEqual(process.returncode, 2, err)
+        self.assertGreater(time.monotonic() - begin, 3)
+        self.assertIn("none to be had", err.splitlines()[-1])
+        self.assertEqual(self.known(), {})
+
+    def test_a_create_that_timed_out_is_no_reason_for_on_demand(self):
+        self.wrap(f"case $input in *'\"spot\":true'*) if mkdir {self.folder}/hung 2>/dev/null; then exec sleep 60; fi;; esac")
+        self.write("c.yaml", (self.folder / "c.yaml").read_text().replace("start_timeout: 60s", "start_timeout: 300s, timeout: 8s"))
+        process = self.start("up", "c.yaml", "-y")
+        wait_until(lambda: len(self.known()) == 5 or process.poll() is not None, "five machines", 150)
+        state = self.status()
+        process.send_signal(signal.SIGINT)
+        _, err = self.finish(process)
+        self.assertIn("did not answer within 8 s", err)
+        self.assertEqual([m["spot"] for m in state["machines"] if m["role"] == "worker"], [True] * 4, err)
+
+    def test_down_beside_up_names_it(self):
+        self.wrap(f": >{self.folder}/asked; sleep 3")
+        process = self.start("up", "c.yaml", "-y")
+        wait_until(lambda: (self.folder / "asked").exists(), "the call")
+        _, err = self.run_command("down", "c.yaml", "-y", code=2)
+        self.assertIn(f"(process {process.pid} on ", err)
+        process.send_signal(signal.SIGINT)
+        self.finish(process)
+
     def test_garbage_from_the_provider_is_one_clear_line(self):
         for text, part in (("echo hello", "no JSON object: 'hello'"), ("exit 3", "exit code 3"), ("true", "answered nothing"),
                            ("echo '{}'", "without a list 'machines'"), ("echo '{\"machines\": [{\"id\": \"-x\"}]}'", "without an id"),
@@ -137,6 +189,35 @@ head_node_type: head
             self.assertEqual(len(err.strip().splitlines()), 1, err)
         self.write("c.yaml", "cluster_name: bad\nprovider: {type: command, command: [./nowhere]}\n")
         self.assertIn("cannot run", self.run_command("up", "c.yaml", code=2)[1])
+
+
+class Deaf(Case):
+    def test_a_head_that_never_answers_does_not_stay(self):
+        self.make_cloud()
+        provider = pathlib.Path(__file__).resolve().parent / "host_machines.py"
+        self.write("c.yaml", f"""
+cluster_name: deaf
+max_workers: 0
+provider: {{type: command, command: ["{provider}", "{self.cloud}", "{os.getpid()}"], start_timeout: 3s, settings: {{deaf: 1}}}}
+auth: {{ssh_user: root, ssh_private_key: {self.cloud}/hosts/id}}
+""")
+        self.addCleanup(lambda: self.finish(self.start("down", "c.yaml", "-y")))
+        process = self.start("up", "c.yaml", "-y")
+        _, err = self.finish(process)
+        self.assertEqual(process.returncode, 1, err)
+        self.assertIn("is ended, as it never answered", err)
+        self.assertEqual(json.loads((self.cloud / "machines.json").read_text()), {})
+        self.assertEqual(self.status()["machines"], [])
+        self.run_command("up", "c.yaml", "-y")
+        (head,) = self.status()["machines"]
+        self.assertTrue(head["ready"])
+        # One that has answered once is kept, whatever becomes of it: there may be results on it.
+        subprocess.run([HOSTS, self.cloud / "hosts", "kill", head["id"].removeprefix("host")], check=True, capture_output=True, timeout=60)
+        process = self.start("up", "c.yaml", "-y")
+        _, err = self.finish(process)
+        self.assertEqual(process.returncode, 1, err)
+        self.assertNotIn("is ended", err)
+        self.assertEqual([m["id"] for m in self.status()["machines"]], [head["id"]])
 
 
 if __name__ == "__main__":

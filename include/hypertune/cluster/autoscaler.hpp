@@ -105,6 +105,7 @@ class Autoscaler {
     int failures = 0;
     Seconds until = 0;
     std::string why;
+    bool none_there = false;  // it was refused; else a call failed, or a machine did
   };
   struct Option {
     std::size_t type = 0;

@@ -39,6 +39,7 @@ struct MachineReport {
   Machine machine;
   std::string error;  ///< empty: it is set up
   std::optional<Resources> resources;
+  bool unreachable = false;  ///< with an error: it has not answered at all
 };
 
 struct DownOptions {
@@ -84,7 +85,9 @@ class Cluster {
   MachineReport set_up(const Machine& machine, const UpOptions& options = {});
   ssh::SshConnection connect(const Machine& machine, double deadline = 30);
 
-  /// The head and the least number of workers, set up. Reports are by machine; what failed is left for another up.
+  /// The head and the least number of workers, set up. Where there is no capacity it is asked for again, for as long as
+  /// a machine may take to come up. Reports are by machine; what failed is left for another up, but for machines that
+  /// were made and never answered: they are ended, so that the next up makes others.
   std::vector<MachineReport> up(const UpOptions& options = {});
   /// Ends the machines; returns how many. Repeats until the provider shows none.
   int down(const DownOptions& options = {});
@@ -99,6 +102,9 @@ class Cluster {
   void stop_or_terminate(const std::vector<Machine>& machines, const std::string& why);
   std::vector<MachineReport> set_up_all(std::vector<Machine> machines, const UpOptions& options);
   void introduce(const std::vector<MachineReport>& reports);
+  Machine launch_head();
+  int launch_workers(std::vector<Machine>& machines, std::vector<MachineReport>& failed);
+  void end_unreachable(std::vector<MachineReport>& reports);
   void clean_host(const Machine& machine);
 
   ClusterConfig config_;

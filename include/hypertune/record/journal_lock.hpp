@@ -5,15 +5,19 @@
 #include <hypertune/error.hpp>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -53,7 +57,7 @@ class LockFile {
     std::array<char, 300> buffer{};
     const auto size = ::pread(fd_, buffer.data(), buffer.size() - 1, 0);
     DriverInfo info;
-    if (size <= 0) return info;
+    if (size <= 0 || std::memchr(buffer.data(), '\n', static_cast<std::size_t>(size)) == nullptr) return info;
     char* rest = nullptr;
     info.pid = std::strtoll(buffer.data(), &rest, 10);
     info.host = std::string(rest).substr(0, std::string_view(rest).find('\n'));  // a last word may follow
@@ -61,6 +65,10 @@ class LockFile {
     if (!info.host.empty() && info.host.front() == ' ') info.host.erase(0, 1);
     return info;
   }
+
+  /// Who has the lock. It says so a moment after it has it: that is waited for, with a bound. pid 0: it did not say.
+  /// `held`: somebody has it, though it may not be seen yet.
+  DriverInfo holder(bool held = false) const;
 
  private:
   int fd_;
@@ -71,6 +79,30 @@ inline struct flock whole_file() {
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   return lock;
+}
+
+inline std::string host_name() {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
+  return host.data();
+}
+
+inline DriverInfo LockFile::holder(bool held) const {
+  for (int tries = 100;; --tries) {
+    DriverInfo info = read();
+    // What a driver left there that was killed says nothing about the present one.
+    const bool left = info.host == host_name() && ::kill(static_cast<pid_t>(info.pid), 0) != 0 && errno == ESRCH;
+    if (tries == 0 || (info.pid > 0 && !left)) return info;
+    struct flock lock = whole_file();
+    if (!held && (::fcntl(fd_, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK)) return info;
+    ::poll(nullptr, 0, 10);
+  }
+}
+
+/// "process 123 on host", for messages.
+inline std::string text_of(const DriverInfo& driver) {
+  if (driver.pid <= 0) return "a process that has not said which";
+  return detail::format("process {} on {}", driver.pid, driver.host.empty() ? "an unknown host" : driver.host);
 }
 
 inline std::filesystem::path lock_path(const std::filesystem::path& directory) { return directory / "driver.lock"; }
@@ -136,11 +168,9 @@ class DriverLock {
     if (::fcntl(file_.get(), F_OFD_SETLK, &lock) != 0) {
       if (errno != EAGAIN && errno != EACCES)
         fail(Errc::io, "cannot lock '{}': {}", lock_path(directory).string(), std::strerror(errno));
-      refuse(directory, file_.read());
+      refuse(directory, file_);
     }
-    std::array<char, 256> host{};
-    if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
-    const std::string text = detail::format("{} {}\n", ::getpid(), host.data());
+    const std::string text = detail::format("{} {}\n", ::getpid(), host_name());
     // A lock file that cannot be written (disk full) still locks; only the message of the other driver is poorer.
     if (::ftruncate(file_.get(), 0) != 0 || ::pwrite(file_.get(), text.data(), text.size(), 0) < 0) return;
     end_ = static_cast<::off_t>(text.size());
@@ -174,10 +204,11 @@ class DriverLock {
     if (folder.get() < 0) fail(Errc::io, "cannot open the folder '{}': {}", directory.string(), std::strerror(errno));
     // A file system without such locks still has those of files.
     if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-      refuse(directory, LockFile(lock_path(directory), O_RDONLY).read());
+      refuse(directory, LockFile(lock_path(directory), O_RDONLY));
     return folder;
   }
-  [[noreturn]] static void refuse(const std::filesystem::path& directory, const DriverInfo& other) {
+  [[noreturn]] static void refuse(const std::filesystem::path& directory, const LockFile& file) {
+    const DriverInfo other = file.holder(true);
     const std::string who = other.pid == 0       ? std::string()
                             : other.host.empty() ? detail::format(" (process {})", other.pid)
                                                  : detail::format(" (process {} on {})", other.pid, other.host);
@@ -200,7 +231,7 @@ inline std::optional<DriverInfo> driver_of(const std::filesystem::path& director
   if (file.get() < 0) return std::nullopt;
   struct flock lock = detail::whole_file();
   if (::fcntl(file.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
-  return file.read();
+  return file.holder();
 }
 
 /// What the last driver of the experiment in `directory` said when it ended without recording that: an error, such as a

@@ -6,6 +6,8 @@
 #include <boost/json.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,6 +39,11 @@ inline double number_of(const json::object& object, std::string_view key, double
   json::error_code error;
   const double x = value->to_number<double>(error);
   return error ? fallback : x;
+}
+
+/// A number from outside as a count of things of 2^`shift` bytes; 0 where it is none.
+inline std::uint64_t bytes_of(double count, unsigned shift) {
+  return count > 0 && count < 0x1p43 ? static_cast<std::uint64_t>(count) << shift : 0;
 }
 
 inline bool flag_of(const json::object& object, std::string_view key) {

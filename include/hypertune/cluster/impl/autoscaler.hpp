@@ -122,11 +122,12 @@ HYPERTUNE_CLUSTER_INLINE void Autoscaler::launch_failed(const std::string& token
   units_.erase(found);
   if (head) return;
   auto& block = blocks_[key];
-  block.failures = std::min(block.failures + 1, 40);
+  if (now >= block.until) block.failures = std::min(block.failures + 1, 40);  // those of one moment count once
   double wait = options_.backoff * std::pow(2.0, block.failures - 1);
   if (kind == ProviderFailure::invalid) wait = std::max(wait, 60.0);  // nothing will have changed so soon
   block.until = now + std::min(wait, options_.most_backoff);
   block.why = why;
+  block.none_there = kind != ProviderFailure::failed;
 }
 
 HYPERTUNE_CLUSTER_INLINE void Autoscaler::gone(const std::string& token, Seconds) { units_.erase(token); }
@@ -201,10 +202,10 @@ HYPERTUNE_CLUSTER_INLINE std::vector<Autoscaler::Option> Autoscaler::choices(Sec
     for (const bool spot : {true, false}) {
       if (spot ? type.spot == Spot::never : type.spot == Spot::only) continue;
       if (const auto block = blocks_.find({i, spot}); block != blocks_.end() && now < block->second.until) continue;
-      // On-demand only where there is no spot machine of this type now.
+      // On-demand only where there is no spot machine of this type now: a call that failed does not say so.
       if (!spot && type.spot == Spot::prefer) {
         const auto block = blocks_.find({i, true});
-        if (block == blocks_.end() || now >= block->second.until) continue;
+        if (block == blocks_.end() || now >= block->second.until || !block->second.none_there) continue;
       }
       all.push_back({i, spot, price_of(i, spot)});
     }
@@ -390,6 +391,7 @@ HYPERTUNE_CLUSTER_INLINE void Autoscaler::shrink(const Demand& demand, Seconds n
         block.failures = std::min(block.failures + 1, 40);
         block.until = now + std::min(options_.backoff * std::pow(2.0, block.failures - 1), options_.most_backoff);
         block.why = "a machine did not come up in time";
+        block.none_there = false;
       }
       continue;
     }

@@ -279,7 +279,7 @@ HYPERTUNE_CLUSTER_INLINE std::optional<Resources> AwsProvider::resources_of(cons
   };
   if (const auto* cpus = part("VCpuInfo")) resources.cpus = detail::number_of(*cpus, "DefaultVCpus", 1);
   if (const auto* memory = part("MemoryInfo"))
-    resources.memory = static_cast<std::uint64_t>(detail::number_of(*memory, "SizeInMiB")) << 20U;
+    resources.memory = detail::bytes_of(detail::number_of(*memory, "SizeInMiB"), 20);
   if (const auto* gpus = part("GpuInfo"))
     if (const auto* list = gpus->if_contains("Gpus"); list != nullptr && list->is_array())
       for (const auto& gpu : list->get_array())

@@ -16,10 +16,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <fstream>
+#include <functional>
+#include <iterator>
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 
 namespace hypertune::cluster {
 namespace detail {
@@ -38,6 +42,21 @@ void in_parallel(std::size_t count, std::size_t threads, F work) {
 
 /// Where a cluster keeps its own files on a machine, below the home folder.
 inline std::string remote_folder(const ClusterConfig& config) { return ".hypertune/clusters/" + config.name; }
+
+// A provider is asked again after a while that grows: nothing tells when a machine has changed.
+class Pause {
+ public:
+  explicit Pause(double first = 0.05, double most = 2) : next_(first), most_(most) {}
+  void wait(const std::function<bool()>& cancelled) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(next_);
+    while (std::chrono::steady_clock::now() < until && !(cancelled && cancelled()))
+      std::this_thread::sleep_for(std::chrono::milliseconds(std::min(50, static_cast<int>(next_ * 1000) + 1)));
+    next_ = std::min(next_ * 1.5, most_);
+  }
+
+ private:
+  double next_, most_;
+};
 
 inline std::string machine_label(const Machine& machine) {
   return fmt::format("{} {}", machine.head ? "head" : "worker",
@@ -60,7 +79,7 @@ inline std::optional<Resources> measure(const ssh::SshConnection& connection) {
   Resources resources;
   resources.cpus = std::max(1.0, number("cpus"));
   resources.gpus = number("gpus");
-  resources.memory = static_cast<std::uint64_t>(number("memory")) << 10U;
+  resources.memory = bytes_of(number("memory"), 10);
   return resources;
 }
 
@@ -73,6 +92,7 @@ HYPERTUNE_CLUSTER_INLINE ssh::SshConnection Cluster::connect(const Machine& mach
 HYPERTUNE_CLUSTER_INLINE MachineReport Cluster::set_up(const Machine& wanted, const UpOptions& options) {
   MachineReport report;
   report.machine = wanted;
+  bool answered = false;
   try {
     const auto machine = report.machine = await_address(wanted);
     const bool fresh = config_.provider.type != "local";
@@ -94,6 +114,7 @@ HYPERTUNE_CLUSTER_INLINE MachineReport Cluster::set_up(const Machine& wanted, co
         for (int i = 0; i < 20 && !cancelled(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
       }
     }
+    answered = true;
     const bool is_head = machine.head;
     const auto* type = config_.find_type(machine.node_type);
     const auto& role_commands = is_head                                       ? config_.head_setup_commands
@@ -175,6 +196,7 @@ HYPERTUNE_CLUSTER_INLINE MachineReport Cluster::set_up(const Machine& wanted, co
     report.error = error.what();
   }
   if (cancelled()) report.error = "interrupted";
+  report.unreachable = !answered && report.error != "interrupted";
   return report;
 }
 
@@ -281,6 +303,138 @@ HYPERTUNE_CLUSTER_INLINE void Cluster::clean_host(const Machine& machine) {
   }
 }
 
+// One machine of the head's type: spot first, on-demand where there is none.
+HYPERTUNE_CLUSTER_INLINE Machine Cluster::launch_head() {
+  const auto& type = config_.head();
+  std::vector<bool> markets;
+  if (type.spot != Spot::never) markets.push_back(true);
+  if (type.spot != Spot::only) markets.push_back(false);
+  const auto begin = std::chrono::steady_clock::now();
+  detail::Pause pause(1, 30);
+  for (;;) {
+    for (std::size_t i = 0; i < markets.size(); ++i) {
+      try {
+        auto machine = launch(type, markets[i], true);
+        say(fmt::format("launched the head {} ({}{})", machine.id, type.name, markets[i] ? ", spot" : ""));
+        return machine;
+      } catch (const ProviderError& error) {
+        if (error.kind() != ProviderFailure::capacity) throw;
+        const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        const bool last = i + 1 == markets.size();
+        if (last && waited >= config_.provider.start_timeout) throw;
+        say(fmt::format("no {}machine for the head: {}{}", markets[i] ? "spot " : "", error.what(),
+                        last ? fmt::format("; it is asked for again, for {:.0f} s in all (provider.start_timeout)",
+                                           config_.provider.start_timeout)
+                             : ""));
+      }
+    }
+    pause.wait(hooks_.cancelled);
+    check_cancelled();
+  }
+}
+
+// As many as the file wants at least; which, the autoscaler says, as if nothing waited.
+// Returns how many could not be had.
+HYPERTUNE_CLUSTER_INLINE int Cluster::launch_workers(std::vector<Machine>& machines,
+                                                     std::vector<MachineReport>& failed) {
+  auto rules = autoscaler_options(config_);
+  rules.upscaling_speed = 1e6;
+  rules.idle_timeout = 1e9;  // nothing runs there yet
+  rules.backoff = 1;
+  rules.most_backoff = 30;
+  Autoscaler scaler(rules);
+  for (const auto& machine : machines) {
+    const auto* type = config_.find_type(machine.node_type);
+    const auto index = type != nullptr ? static_cast<std::size_t>(type - config_.types.data()) : config_.head_type;
+    scaler.machine_added(machine.token, index, machine.spot, machine.head, true, 0);
+  }
+  const auto missing = [&] {
+    const auto of = [&](const NodeType* type) {
+      return static_cast<int>(std::count_if(machines.begin(), machines.end(), [&](const Machine& machine) {
+        return !machine.head && (type == nullptr || machine.node_type == type->name);
+      }));
+    };
+    const int count = std::max(0, std::min(config_.min_workers, config_.max_workers) - of(nullptr));
+    int by_type = 0;
+    for (const auto& type : config_.types) by_type += std::max(0, type.min_workers - of(&type));
+    return std::max(count, std::min(by_type, config_.max_workers - of(nullptr)));
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  const auto now = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+  std::mutex mutex;
+  int broken = 0;  // calls that failed for anything but want of machines: a few may
+  bool told = false;
+  for (;;) {
+    check_cancelled();
+    std::vector<LaunchMachine> wanted;
+    for (const auto& action : scaler.decide({}, now()).actions)
+      if (const auto* launch = std::get_if<LaunchMachine>(&action)) wanted.push_back(*launch);
+    if (wanted.empty()) {
+      const double next = scaler.next_change(now());
+      if (missing() == 0 || broken >= 3 || !(next <= config_.provider.start_timeout)) return missing();
+      if (!std::exchange(told, true))
+        say(fmt::format("the other workers are asked for again, for {:.0f} s in all (provider.start_timeout)",
+                        config_.provider.start_timeout));
+      detail::Pause pause(std::max(0.01, next - now()));
+      pause.wait(hooks_.cancelled);
+      continue;
+    }
+    std::vector<std::string> tokens;
+    for (const auto& what : wanted) {
+      tokens.push_back(new_token());
+      scaler.launching(tokens.back(), what, now());
+    }
+    bool came = false;
+    int failures = 0;
+    detail::in_parallel(wanted.size(), 8, [&](std::size_t i) {
+      const auto& type = config_.types[wanted[i].type];
+      try {
+        auto machine = launch(type, wanted[i].spot, false, tokens[i]);
+        const std::lock_guard lock(mutex);
+        came = true;
+        if (machine.token != tokens[i]) {  // one that had been stopped
+          scaler.gone(tokens[i], now());
+          scaler.machine_added(machine.token, wanted[i].type, false, false, true, now());
+        }
+        say(fmt::format("launched worker {} ({}{})", machine.id, type.name, wanted[i].spot ? ", spot" : ""));
+        machines.push_back(std::move(machine));
+      } catch (const Interrupted&) {
+      } catch (const std::exception& error) {
+        const auto* refusal = dynamic_cast<const ProviderError*>(&error);
+        const auto kind = refusal != nullptr ? refusal->kind() : ProviderFailure::failed;
+        say(fmt::format("no worker ({}{}): {}", type.name, wanted[i].spot ? ", spot" : "", error.what()));
+        const std::lock_guard lock(mutex);
+        scaler.launch_failed(tokens[i], kind, error.what(), now());
+        if (kind != ProviderFailure::capacity) failures = std::max(failures, kind == ProviderFailure::failed ? 1 : 3);
+        MachineReport report;
+        report.machine.node_type = type.name;
+        report.error = error.what();
+        failed.push_back(std::move(report));
+      }
+    });
+    broken = came ? failures : broken + failures;
+  }
+}
+
+// What was made and has never answered is of no use, and would be met again by the next up.
+HYPERTUNE_CLUSTER_INLINE void Cluster::end_unreachable(std::vector<MachineReport>& reports) {
+  if (config_.provider.type == "local") return;  // hosts that exist
+  const auto ledger = journal_.ledger();
+  std::vector<Machine> useless;
+  for (auto& report : reports) {
+    const auto* entry = ledger.find_id(report.machine.id);
+    if (!report.unreachable || entry == nullptr || entry->ready || entry->paused > 0) continue;  // it did answer once
+    say(fmt::format("{}: is ended, as it never answered: the next `up` makes another one",
+                    detail::machine_label(report.machine)));
+    useless.push_back(report.machine);
+  }
+  try {
+    terminate(useless, "it never answered");
+  } catch (const Interrupted&) { throw; } catch (const std::exception& error) {
+    say(fmt::format("machines that do not answer may be left: {}", error.what()));
+  }
+}
+
 HYPERTUNE_CLUSTER_INLINE std::vector<MachineReport> Cluster::up(const UpOptions& options) {
   auto machines = reconcile();
   const auto live = [](const Machine& machine) {
@@ -289,76 +443,16 @@ HYPERTUNE_CLUSTER_INLINE std::vector<MachineReport> Cluster::up(const UpOptions&
   std::erase_if(machines, [&](const Machine& machine) { return !live(machine); });
   std::vector<MachineReport> failed;
   // The head first: everything else is for it.
-  if (std::none_of(machines.begin(), machines.end(), [](const Machine& machine) { return machine.head; })) {
-    const auto& type = config_.head();
-    std::vector<bool> markets;
-    if (type.spot != Spot::never) markets.push_back(true);
-    if (type.spot != Spot::only) markets.push_back(false);
-    for (std::size_t i = 0; i < markets.size(); ++i) {
-      try {
-        machines.push_back(launch(type, markets[i], true));
-        say(fmt::format("launched the head {} ({}{})", machines.back().id, type.name, markets[i] ? ", spot" : ""));
-        break;
-      } catch (const ProviderError& error) {
-        if (i + 1 == markets.size() || error.kind() != ProviderFailure::capacity) throw;
-        say(fmt::format("no spot machine for the head: {}", error.what()));
-      }
-    }
-  }
-  // The workers: the autoscaler says which, as if nothing waited.
-  auto rules = autoscaler_options(config_);
-  rules.upscaling_speed = 1e6;
-  Autoscaler scaler(rules);
-  for (const auto& machine : machines) {
-    const auto* type = config_.find_type(machine.node_type);
-    const auto index = type != nullptr ? static_cast<std::size_t>(type - config_.types.data()) : config_.head_type;
-    scaler.machine_added(machine.token, index, machine.spot, machine.head, true, 0);
-  }
-  std::mutex mutex;
-  for (int round = 0; round < 20; ++round) {
-    check_cancelled();
-    std::vector<LaunchMachine> wanted;
-    for (const auto& action : scaler.decide({}, 0).actions)
-      if (const auto* launch = std::get_if<LaunchMachine>(&action)) wanted.push_back(*launch);
-    if (wanted.empty()) break;
-    std::vector<std::string> tokens;
-    for (const auto& what : wanted) {
-      tokens.push_back(new_token());
-      scaler.launching(tokens.back(), what, 0);
-    }
-    detail::in_parallel(wanted.size(), 8, [&](std::size_t i) {
-      const auto& type = config_.types[wanted[i].type];
-      try {
-        auto machine = launch(type, wanted[i].spot, false, tokens[i]);
-        const std::lock_guard lock(mutex);
-        if (machine.token != tokens[i]) {  // one that had been stopped
-          scaler.gone(tokens[i], 0);
-          scaler.machine_added(machine.token, wanted[i].type, false, false, true, 0);
-        }
-        say(fmt::format("launched worker {} ({}{})", machine.id, type.name, wanted[i].spot ? ", spot" : ""));
-        machines.push_back(std::move(machine));
-      } catch (const Interrupted&) {
-      } catch (const std::exception& error) {
-        const auto* refusal = dynamic_cast<const ProviderError*>(&error);
-        say(fmt::format("no worker ({}{}): {}", type.name, wanted[i].spot ? ", spot" : "", error.what()));
-        const std::lock_guard lock(mutex);
-        scaler.launch_failed(tokens[i], refusal != nullptr ? refusal->kind() : ProviderFailure::failed, error.what(),
-                             0);
-        MachineReport report;
-        report.machine.node_type = type.name;
-        report.error = error.what();
-        failed.push_back(std::move(report));
-      }
-    });
-  }
+  if (std::none_of(machines.begin(), machines.end(), [](const Machine& machine) { return machine.head; }))
+    machines.push_back(launch_head());
+  const int missing = launch_workers(machines, failed);
   check_cancelled();
-  const int workers =
-      static_cast<int>(std::count_if(machines.begin(), machines.end(), [](const Machine& m) { return !m.head; }));
   auto reports = set_up_all(machines, options);
   check_cancelled();
+  end_unreachable(reports);
   introduce(reports);
-  if (workers < std::min(config_.min_workers, config_.max_workers))
-    reports.insert(reports.end(), failed.begin(), failed.end());
+  const auto last = std::min<std::ptrdiff_t>(missing, std::ssize(failed));  // the last word about each
+  reports.insert(reports.end(), failed.end() - last, failed.end());
   return reports;
 }
 

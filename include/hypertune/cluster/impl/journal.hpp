@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <random>
@@ -154,8 +153,7 @@ HYPERTUNE_CLUSTER_INLINE std::string ClusterJournal::driver_of(const std::filesy
   if (file.get() < 0) return {};
   struct flock lock = hypertune::detail::whole_file();
   if (::fcntl(file.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return {};
-  const auto who = file.read();
-  return fmt::format("process {} on {}", who.pid, who.host.empty() ? "an unknown host" : who.host);
+  return hypertune::detail::text_of(file.holder());
 }
 
 HYPERTUNE_CLUSTER_INLINE ClusterJournal::ClusterJournal(std::filesystem::path folder)
@@ -176,9 +174,7 @@ HYPERTUNE_CLUSTER_INLINE ClusterJournal::ClusterJournal(std::filesystem::path fo
     fail(Errc::busy, "the cluster '{}' is being worked on by another command ({}): wait until it ends, or stop it",
          folder_.filename().string(), who.empty() ? "it has just ended" : who);
   }
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
-  const auto text = fmt::format("{} {}\n", ::getpid(), host.data());
+  const auto text = fmt::format("{} {}\n", ::getpid(), hypertune::detail::host_name());
   if (::ftruncate(impl_->lock.get(), 0) == 0)
     static_cast<void>(!::pwrite(impl_->lock.get(), text.data(), text.size(), 0));
   const auto path = detail::journal_file(folder_);
