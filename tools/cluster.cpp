@@ -7,6 +7,7 @@
 #include <hypertune/cluster/reach.hpp>
 #include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/cluster/sync.hpp>
+#include <hypertune/detail/say.hpp>
 #include <hypertune/record/json_text.hpp>
 
 #include <fmt/format.h>
@@ -265,10 +266,10 @@ void add_cluster_commands(CLI::App& app, std::function<int()>& chosen) {
             arguments->rest.erase(arguments->rest.begin());
           return run(*arguments);
         } catch (const cluster::Interrupted&) {
-          fmt::print(stderr,
-                     "hypertune: interrupted; what is there is written down: the same command goes on, "
-                     "`hypertune down {}` ends all machines\n",
-                     arguments->file);
+          detail::say(
+              fmt::format("hypertune: interrupted; what is there is written down: the same command goes on, "
+                          "`hypertune down {}` ends all machines",
+                          arguments->file));
           return exit_interrupted;
         }
       };

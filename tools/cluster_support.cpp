@@ -2,6 +2,8 @@
 
 #include "commands.hpp"
 
+#include <hypertune/detail/say.hpp>
+
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -28,7 +30,10 @@ int interruptions() {
     struct sigaction action{};
     action.sa_handler = count_signal;
     sigemptyset(&action.sa_mask);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+    struct sigaction hangup{};
+    ::sigaction(SIGHUP, nullptr, &hangup);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+      if (signal != SIGHUP || hangup.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);  // ignored: nohup
     return true;
   }();
   static_cast<void>(once);
@@ -38,7 +43,7 @@ bool interrupted() { return interruptions() > 0; }
 
 cluster::ClusterHooks hooks() {
   interruptions();
-  return {.say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); }, .cancelled = interrupted};
+  return {.say = [](const std::string& line) { detail::say(line); }, .cancelled = interrupted};
 }
 
 cluster::ClusterConfig read_cluster(const ClusterArguments& arguments) {
@@ -47,7 +52,7 @@ cluster::ClusterConfig read_cluster(const ClusterArguments& arguments) {
   if (arguments.min_workers >= 0) overrides.min_workers = arguments.min_workers;
   if (arguments.max_workers >= 0) overrides.max_workers = arguments.max_workers;
   auto config = cluster::load_cluster(arguments.file, overrides);
-  for (const auto& warning : config.warnings) fmt::print(stderr, "hypertune: {}\n", warning);
+  for (const auto& warning : config.warnings) detail::say(fmt::format("hypertune: {}", warning));
   return config;
 }
 

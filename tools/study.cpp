@@ -2,6 +2,7 @@
 #include "serve.hpp"
 #include "sweep_file.hpp"
 
+#include <hypertune/detail/say.hpp>
 #include <hypertune/serve/study_protocol.hpp>
 
 #include <fmt/format.h>
@@ -24,7 +25,7 @@ int study(const StudyArguments& arguments) {
     std::fflush(stdout);
   });
   study.require_sound();
-  fmt::print(stderr, "hypertune: the study is in {}; go on with --resume\n", study.directory().string());
+  detail::say(fmt::format("hypertune: the study is in {}; go on with --resume", study.directory().string()));
   return exit_done;
 }
 

@@ -4,6 +4,7 @@
 #include <hypertune/cluster/job.hpp>
 #include <hypertune/cluster/reach.hpp>
 #include <hypertune/config/yaml.hpp>
+#include <hypertune/detail/say.hpp>
 
 #include <fmt/format.h>
 
@@ -98,7 +99,7 @@ hc::JobStatus watch(const hc::ClusterConfig& config, const hc::Machine& head, ss
       if (status.state != hc::JobState::running) return status;
     } catch (const ssh::SshError& error) {
       if (!ssh::is_transient(error.problem())) throw;
-      fmt::print(stderr, "hypertune: {}; connecting again\n", error.what());
+      detail::say(fmt::format("hypertune: {}; connecting again", error.what()));
       connection = patient_connection(config, head, 600);
     }
   }
@@ -156,8 +157,8 @@ int submit(const ClusterArguments& arguments) {
     }
     if (interrupted()) throw hc::Interrupted();
     auto status = hc::start_job(connection, config, spec);
-    fmt::print(stderr, "job {} of '{}' {} on {}\n", id, title,
-               status.state == hc::JobState::running ? "runs" : "has run", head.address);
+    detail::say(fmt::format("job {} of '{}' {} on {}", id, title,
+                            status.state == hc::JobState::running ? "runs" : "has run", head.address));
     if (arguments.detach) {
       fmt::print("job {}: running; the same command without --detach follows it and fetches its results\n", id);
       return exit_done;
@@ -178,10 +179,10 @@ int submit(const ClusterArguments& arguments) {
     try {
       const int ended = cluster->down();
       const auto cost = cluster->journal().ledger().cost(hc::wall_now(), config.currency);
-      fmt::print(stderr, "cluster '{}': {} machines ended; {}\n", config.name, ended, cost.summary());
+      detail::say(fmt::format("cluster '{}': {} machines ended; {}", config.name, ended, cost.summary()));
     } catch (const std::exception& error) {
-      fmt::print(stderr, "hypertune: machines may be left: {}; run `hypertune down {}`\n", error.what(),
-                 arguments.file);
+      detail::say(
+          fmt::format("hypertune: machines may be left: {}; run `hypertune down {}`", error.what(), arguments.file));
       if (!trouble) throw;
     }
   }

@@ -216,6 +216,19 @@ class Study(Case):
         self.assertNotIn("the study is in", err)
         self.assertEqual(len(self.results("moved")), 3)
 
+    def test_a_closed_terminal_ends_it_unless_it_runs_under_nohup(self):
+        self.write(STUDY, "study.yaml")
+        process = self.serve()
+        self.call("POST", "/ask", {})
+        process.send_signal(signal.SIGHUP)
+        _, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertIn("--resume", err)
+        process = self.serve("--resume", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        process.send_signal(signal.SIGHUP)
+        self.assertEqual(self.call("POST", "/ask", {})["trial"], 0)
+        self.assertIsNone(process.poll())
+
     def test_nothing_told_is_lost_by_a_kill(self):
         self.write(STUDY, "study.yaml")
         process = self.serve()

@@ -1,5 +1,6 @@
 """Ctrl-C as a terminal sends it: to the whole foreground process group."""
 import pty
+import select
 import threading
 
 from support import *
@@ -24,6 +25,7 @@ class Terminal:
             finally:
                 os._exit(127)
         self.screen = b""
+        self.end_reading, self.hung_up = os.pipe(), False
         self.reader = threading.Thread(target=self.read)
         self.reader.start()
         self.code = None
@@ -31,6 +33,9 @@ class Terminal:
 
     def read(self):
         while True:
+            ready, _, _ = select.select([self.descriptor, self.end_reading[0]], [], [])
+            if self.end_reading[0] in ready:
+                return
             try:
                 data = os.read(self.descriptor, 65536)
             except OSError:  # the other end is closed
@@ -46,6 +51,13 @@ class Terminal:
         self.press_ctrl_c()
         wait_until(lambda: b"once more to leave now" in self.screen, "word of the first")  # at once, they are one signal
         self.press_ctrl_c()
+
+    def hang_up(self):
+        """Closes the terminal."""
+        os.write(self.end_reading[1], b"x")
+        self.reader.join(10)
+        os.close(self.descriptor)
+        self.hung_up = True
 
     def ended(self):
         if self.code is None:
@@ -63,8 +75,10 @@ class Terminal:
         if not self.ended():
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
-        self.reader.join(10)
-        os.close(self.descriptor)
+        if not self.hung_up:
+            self.hang_up()
+        for end in self.end_reading:
+            os.close(end)
 
 
 class CtrlC(Case):
@@ -102,6 +116,30 @@ class CtrlC(Case):
             if step < saved[trial]:
                 self.assertEqual(self.steps_run().count((trial, step)), 1, (trial, step))
         self.assert_each_report_once()
+
+    def test_a_closed_terminal_saves_all_and_a_resume_goes_on(self):
+        self.environment.update(PAUSE="0.05")
+        terminal = self.go()
+        terminal.hang_up()
+        self.assertEqual(terminal.wait(), 130)
+        self.assert_nothing_left()
+        self.assertIn("interrupted", self.run_command("status", "runs/digits")[0])
+        self.assertTrue(all(r["failures"] == 0 for r in self.results()), self.results())
+        self.environment.update(PAUSE="0")
+        self.run_command("run", "sweep.yaml", "--resume")
+        self.assertTrue(all(r["state"] in ("completed", "stopped") and r["failures"] == 0 for r in self.results()), self.results())
+        self.assert_each_report_once()
+
+    def test_under_nohup_it_goes_on(self):
+        self.environment.update(PAUSE="0.05")
+        self.write(self.sweep)
+        process = self.start("run", "sweep.yaml", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        wait_until(lambda: len(self.steps_run()) >= 4, "some steps")
+        process.send_signal(signal.SIGHUP)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, out + err)
+        self.assertNotIn("interrupted", err)
+        self.assertEqual(len(self.results()), 6)
 
     def test_twice_leaves_at_once(self):
         self.environment.update(PAUSE="0.05")

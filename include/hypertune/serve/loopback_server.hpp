@@ -72,9 +72,13 @@ class LoopbackServer {
 
   std::string address() const { return fmt::format("http://127.0.0.1:{}", acceptor_.local_endpoint().port()); }
 
-  /// Serves until SIGINT, SIGTERM or stop(). What `answer` throws ends it and is thrown here, after an answer of 500.
+  /// Serves until SIGINT, SIGTERM, SIGHUP (unless that is ignored) or stop(). What `answer` throws ends it and is
+  /// thrown here, after an answer of 500.
   void run() {
     boost::asio::signal_set signals(context_, SIGINT, SIGTERM);
+    struct sigaction hangup{};
+    ::sigaction(SIGHUP, nullptr, &hangup);
+    if (hangup.sa_handler != SIG_IGN) signals.add(SIGHUP);  // ignored: nohup
     signals.async_wait([this](const boost::system::error_code& error, int) {
       if (!error) context_.stop();
     });
