@@ -144,3 +144,44 @@ TEST_CASE("a host that is lost is waited for, one that is lost for good is not")
   CHECK_FALSE(placement.possible({.cpus = 1}));
   CHECK_THAT(placement.why_not({.cpus = 1}), ContainsSubstring("lost or excluded"));
 }
+
+TEST_CASE("trials are spread over the hosts by what share of each is taken, the first one of equal ones") {
+  const auto names = [](ht::Placement placement, const ht::Resources& each, int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i)
+      if (const auto slot = placement.place(each)) text += slot->host_name;
+    return text;
+  };
+  const std::vector<ht::Host> equal{{.name = "a", .total = {.cpus = 4}}, {.name = "b", .total = {.cpus = 4}}};
+  CHECK(names(ht::Placement(equal), {.cpus = 1}, 9) == "abababab");
+  CHECK(names(ht::Placement(equal), {.cpus = 0}, 6) == "ababab");  // nothing is asked for: by their number
+  const std::vector<ht::Host> uneven{{.name = "a", .total = {.cpus = 2}}, {.name = "b", .total = {.cpus = 6}}};
+  CHECK(names(ht::Placement(uneven), {.cpus = 0}, 8) == "abbbabbb");
+  CHECK(names(ht::Placement(uneven), {.cpus = 1}, 8) == "abbbabbb");
+  const std::vector<ht::Host> gpus{{.name = "a", .total = {.cpus = 8, .gpus = 2}},
+                                   {.name = "b", .total = {.cpus = 8, .gpus = 2}}};
+  CHECK(names(ht::Placement(gpus), {.cpus = 0, .gpus = 0.5}, 9) == "abababab");
+
+  ht::Placement placement(equal);
+  const auto first = placement.place({.cpus = 0});
+  REQUIRE(placement.place({.cpus = 0})->host_name == "b");
+  placement.release(*first);
+  CHECK(placement.place({.cpus = 0})->host_name == "a");  // it is the emptier one again
+}
+
+TEST_CASE("what the hosts that are there have, and what of it is in use") {
+  ht::Placement placement({{.name = "a", .total = {.cpus = 2}}});
+  CHECK(placement.usage() == ht::Placement::Usage{.cpus = 2});
+  const auto slot = placement.place({.cpus = 0.5});
+  placement.add_host({.name = "b", .total = {.cpus = 4, .gpus = 1}});
+  CHECK(placement.usage() == ht::Placement::Usage{.cpus = 6, .gpus = 1, .cpus_used = 0.5});
+  placement.remove_host(0);
+  placement.remove_host(0, true);
+  CHECK(placement.usage() == ht::Placement::Usage{.cpus = 4, .gpus = 1});
+  placement.release(*slot);
+  placement.restore_host(0);
+  placement.restore_host(0);
+  CHECK(placement.usage() == ht::Placement::Usage{.cpus = 6, .gpus = 1});
+  placement.describe_host(0, {.cpus = 8});
+  CHECK(placement.usage() == ht::Placement::Usage{.cpus = 12, .gpus = 1});
+}

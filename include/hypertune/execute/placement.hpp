@@ -24,8 +24,9 @@ class BasicPlacement;
 using Placement = BasicPlacement<void>;
 
 /// Accounts for what hosts have and trials hold. Amounts are kept in millionths, so that a fraction given and taken
-/// back a million times leaves nothing behind. Hosts fill up in their order. Placing and releasing cost O(log hosts) as
-/// long as successive requests are alike. No I/O, not thread-safe.
+/// back a million times leaves nothing behind. A trial goes to the host of which the smallest share is taken (where
+/// trials ask for nothing that is counted: to the one with the fewest for its cores), the first one of several. Placing
+/// and releasing cost O(log hosts) as long as successive requests are alike. No I/O, not thread-safe.
 template <class Lazy>
 class BasicPlacement {
  public:
@@ -47,36 +48,57 @@ class BasicPlacement {
     state.devices.assign(static_cast<std::size_t>(std::min(host.total.gpus, 4096.0)), unit);
     hosts_.push_back(std::move(state));
     const int index = static_cast<int>(hosts_.size()) - 1;
-    open_.insert(index);
+    count(index, 1);
+    open(index);
+    if (host.presence != Presence::there) {
+      remove_host(index);
+      at(index).unknown = host.presence == Presence::unknown;
+      at(index).awaited = true;
+      at(index).missed = 0;
+    }
     return index;
   }
   /// Takes a host out: nothing is placed there until restore_host(). What is held there is still to be released.
   /// `for_good`: it is not counted on any more. `why`: for people.
   void remove_host(int host, bool for_good = false, std::string why = {}) {
+    if (!at(host).gone) count(host, -1);
+    close(host);
     at(host).gone = true;
+    at(host).awaited = false;
+    ++at(host).missed;
     at(host).for_good = for_good;
     at(host).why = std::move(why);
-    open_.erase(host);
   }
   void restore_host(int host) {
-    at(host).gone = at(host).for_good = false;
+    const bool back = std::exchange(at(host).gone, false);
+    at(host).for_good = at(host).awaited = false;
+    at(host).missed = 0;
     at(host).why.clear();
-    open_.insert(host);
+    if (back) count(host, 1);
+    open(host);
   }
   /// What a host has is known only now, or has changed while it was away. Nothing is changed while something is held
   /// there.
   void describe_host(int host, const Resources& total) {
     HostState& state = at(host);
     if (state.free != state.total) return;
+    if (!state.gone) count(host, -1);
+    close(host);
     Placement fresh({Host{state.name, total}});
     HostState& now = fresh.at(0);
+    now.trials = state.trials;
     now.gone = state.gone;
     now.for_good = state.for_good;
     now.why = state.why;
     state = std::move(now);
+    if (!state.gone) {
+      count(host, 1);
+      open(host);
+    }
     last_.reset();
   }
   std::size_t size() const { return hosts_.size(); }
+  bool awaited(int host) const { return hosts_.at(static_cast<std::size_t>(host)).awaited; }
   bool gone(int host) const { return hosts_.at(static_cast<std::size_t>(host)).gone; }
   std::optional<int> find_host(std::string_view name) const {
     for (std::size_t host = 0; host < hosts_.size(); ++host)
@@ -85,16 +107,16 @@ class BasicPlacement {
   }
   const std::string& host_name(int host) const { return hosts_.at(static_cast<std::size_t>(host)).name; }
 
-  /// A slot for `request` on the first host that has room; nullopt when none has now.
+  /// A slot for `request` on the host with the smallest load that has room; nullopt when none has now.
   std::optional<Slot> place(const Resources& request, const Excluded& excluded = {}) {
     if (!last_ || *last_ != request) {  // hosts that were too full for the last request may do for this one
       last_ = request;
       for (int host = 0; host < static_cast<int>(hosts_.size()); ++host)
-        if (!at(host).gone) open_.insert(host);
+        if (!at(host).gone) open(host);
     }
     const Amounts need = amounts(request);
     for (auto it = open_.begin(); it != open_.end();) {
-      const int host = *it;
+      const int host = it->second;
       if (!excluded.empty() && excluded.contains(at(host).name)) {
         ++it;
         continue;
@@ -112,6 +134,9 @@ class BasicPlacement {
 
   void release(const Slot& slot) {
     auto& host = at(slot.host);
+    close(slot.host);
+    if (!host.gone) count(slot.host, -1);
+    --host.trials;
     const Amounts given = amounts(slot.resources);
     host.free.cpus += given.cpus;
     if (host.total.memory > 0) host.free.memory += given.memory;
@@ -120,14 +145,38 @@ class BasicPlacement {
       host.devices[static_cast<std::size_t>(device)] += slot.gpus.size() == 1 ? std::min(given.gpus, unit) : unit;
     host.free.gpus += given.gpus;
     for (auto core = slot.cpus.rbegin(); core != slot.cpus.rend(); ++core) host.cores.push_back(*core);
-    if (!host.gone) open_.insert(slot.host);
+    if (host.gone) return;
+    count(slot.host, 1);
+    open(slot.host);
+  }
+
+  /// What the hosts that are there have, all together, and what of it is in use.
+  struct Usage {
+    double cpus = 0, gpus = 0, cpus_used = 0, gpus_used = 0;
+    friend bool operator==(const Usage&, const Usage&) = default;
+  };
+  Usage usage() const {
+    const auto real = [](std::int64_t amount) { return static_cast<double>(amount) / unit; };
+    return {real(total_.cpus), real(total_.gpus), real(total_.cpus - free_.cpus), real(total_.gpus - free_.gpus)};
   }
 
   /// Whether some host could hold `request` if it were empty; one that is lost, but not for good, may come back.
   bool possible(const Resources& request, const Excluded& excluded = {}) const {
     const Amounts need = amounts(request);
     return std::any_of(hosts_.begin(), hosts_.end(), [&](const HostState& host) {
-      return !host.for_good && !excluded.contains(host.name) && fits(need, host.total) && sound(request);
+      return !host.for_good && !excluded.contains(host.name) && (host.unknown || fits(need, host.total)) &&
+             sound(request);
+    });
+  }
+
+  /// The same without hosts of which it has been said again and again that they are gone: whether it is worth while to
+  /// wait for one of those that are not `excluded`.
+  bool worth_waiting(const Resources& request, const Excluded& excluded) const {
+    constexpr int patience = 5;
+    const Amounts need = amounts(request);
+    return std::any_of(hosts_.begin(), hosts_.end(), [&](const HostState& host) {
+      return !host.for_good && (!host.gone || host.missed <= patience) && !excluded.contains(host.name) &&
+             (host.unknown || fits(need, host.total)) && sound(request);
     });
   }
 
@@ -186,9 +235,38 @@ class BasicPlacement {
     Amounts total, free;
     std::vector<int> cores;             // free ones, the lowest last
     std::vector<std::int64_t> devices;  // what is free of each GPU
+    std::int64_t trials = 0;            // that hold something of it
     bool gone = false, for_good = false;
+    bool unknown = false;  // what it has; until it is there
+    int missed = 0;        // how often it has been said to be gone since it was there
+    bool awaited = false;  // it was not there when it was added, and nothing has been said of it since
     std::string why = {};  // it is gone
   };
+
+  // Of a host: the largest share of anything it has that is taken, then its trials for a core.
+  using Load = std::pair<double, double>;
+  static Load load(const HostState& host) {
+    double share = 0;
+    const auto take = [&](std::int64_t total, std::int64_t free) {
+      if (total > 0) share = std::max(share, static_cast<double>(total - free) / static_cast<double>(total));
+    };
+    take(host.total.cpus, host.free.cpus);
+    take(host.total.gpus, host.free.gpus);
+    take(host.total.memory, host.free.memory);
+    for (const auto& [name, total] : host.total.custom) take(total, host.free.custom.at(name));
+    const double cores = std::max(1.0, static_cast<double>(host.total.cpus) / unit);
+    return {share, static_cast<double>(host.trials) / cores};
+  }
+  // Its load may change only while it is closed.
+  void open(int host) { open_.emplace(load(at(host)), host); }
+  bool close(int host) { return open_.erase({load(at(host)), host}) > 0; }
+  void count(int host, int sign) {
+    const HostState& state = at(host);
+    total_.cpus += sign * state.total.cpus;
+    total_.gpus += sign * state.total.gpus;
+    free_.cpus += sign * state.free.cpus;
+    free_.gpus += sign * state.free.gpus;
+  }
 
   // Why hosts are lost, a few of them.
   std::string losses(const char* before) const {
@@ -324,10 +402,15 @@ class BasicPlacement {
         host.cores.pop_back();
       }
     }
+    const bool was_open = close(index);
+    if (!host.gone) count(index, -1);
+    ++host.trials;
     host.free.cpus -= need.cpus;
     host.free.gpus -= need.gpus;
     if (host.total.memory > 0) host.free.memory -= need.memory;
     for (const auto& [name, amount] : need.custom) host.free.custom[name] -= amount;
+    if (!host.gone) count(index, 1);
+    if (was_open) open(index);
     slot.host = index;
     slot.host_name = host.name;
     slot.resources = request;
@@ -337,7 +420,8 @@ class BasicPlacement {
   HostState& at(int host) { return hosts_.at(static_cast<std::size_t>(host)); }
 
   std::vector<HostState> hosts_;
-  std::set<int> open_;  // hosts that may have room for a request like the last one
+  std::set<std::pair<Load, int>> open_;  // hosts that may have room for a request like the last one
+  Amounts total_, free_;                 // of the hosts that are there: cpus and gpus
   std::optional<Resources> last_;
 };
 

@@ -17,10 +17,18 @@ struct Resources {
   friend bool operator==(const Resources&, const Resources&) = default;
 };
 
+/// Whether trials can be placed on a host when an executor names it.
+enum class Presence : std::uint8_t {
+  there,
+  away,     ///< not now: HostGained tells when it is
+  unknown,  ///< likewise, and what it has is not known before
+};
+
 /// A machine that can run trials.
 struct Host {
   std::string name = "localhost";
   Resources total = {};
+  Presence presence = Presence::there;
 };
 
 /// The part of a host that a placement gave to a trial.
