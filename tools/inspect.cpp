@@ -121,6 +121,10 @@ int status(const std::string& directory, const std::string& format) {
     if (several_objectives(results)) object["front"] = boost::json::parse(front_json(results));
     object["best"] = best ? boost::json::parse(results.json(*best)) : boost::json::value();
     object["cost"] = boost::json::parse(cost_json(directory, results));
+    boost::json::array aside;
+    for (const auto& host : results.hosts())
+      if (!host.aside.empty()) aside.push_back(boost::json::object{{"host", host.host}, {"why", host.aside}});
+    object["hosts_aside"] = std::move(aside);
     print(boost::json::serialize(object));
     return exit_done;
   }
@@ -134,6 +138,8 @@ int status(const std::string& directory, const std::string& format) {
   fmt::print("; {} reports in {:.1f} s\n", info.reports, info.elapsed);
   print_best(results);
   if (const auto cost = cost_line(directory, results); !cost.empty()) fmt::print("{}\n", cost);
+  for (const auto& host : results.hosts())
+    if (!host.aside.empty()) fmt::print("host {} is set aside: {}\n", printable(host.host), printable(host.aside));
   print_waiting(results, driver && !ended);
   if (!ended && !driver)
     fmt::print("its driver {}: go on with --resume\n", last_word.empty() ? "was killed" : "ended with that error");

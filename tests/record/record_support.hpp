@@ -69,7 +69,10 @@ class RandomRecords {
       case 3: return ht::record::TrialCheckpointed{trial, checkpoint(trial)};
       case 4: return ht::record::CheckpointDropped{trial, checkpoint(trial), text()};
       case 5: return ht::record::TrialPaused{trial};
-      case 6: return ht::record::AttemptFailed{trial, 4294967295U, cause(), flag()};
+      case 6: {
+        const bool retry = flag();
+        return ht::record::AttemptFailed{trial, 4294967295U, cause(), retry, retry && flag()};
+      }
       case 7:
         return ht::record::TrialEnded{trial, ht::TrialState(integer(3, 5)),
                                       flag() ? std::optional(cause()) : std::nullopt};
@@ -184,7 +187,8 @@ struct SameAs {
   }
   bool operator()(const ht::record::AttemptFailed& x) const {
     const auto& y = as<ht::record::AttemptFailed>();
-    return x.trial == y.trial && x.attempt == y.attempt && x.cause == y.cause && x.retry == y.retry;
+    return x.trial == y.trial && x.attempt == y.attempt && x.cause == y.cause && x.retry == y.retry &&
+           x.doubted == y.doubted;
   }
   bool operator()(const ht::record::TrialEnded& x) const {
     const auto& y = as<ht::record::TrialEnded>();

@@ -117,6 +117,24 @@ TEST_CASE("the table says what a person asks") {
   CHECK(joined(render(feed.p(), {.width = 200, .height = 30, .color = true})).find("\x1b[31m") != std::string::npos);
 }
 
+TEST_CASE("what trials have of the hosts is told where they have a share of it") {
+  Feed feed;
+  feed.start();
+  const auto rate = [&](Capacity capacity) {
+    feed.tracker.set_capacity(std::move(capacity));
+    return render(feed.p(), {.width = 200, .height = 30, .color = false}).at(3);
+  };
+  CHECK_THAT(rate({.cpus = 2, .per_trial = {.cpus = 1}}), ContainsSubstring("cpus 0 of 2"));
+  feed(record::TrialCreated{.trial = 0, .point = {}, .params = {}});
+  feed(record::TrialStarted{.trial = 0, .attempt = 0, .next_step = 0, .host = "h", .cpus = {}, .gpus = {}});
+  // It takes no cores: that "0 of 2" are taken while it runs would read as a mistake.
+  CHECK(rate({.cpus = 2, .per_trial = {.cpus = 0}}).find("cpus") == std::string::npos);
+  CHECK(rate({.cpus = 2, .cpus_used = 0.0, .per_trial = {.cpus = 0}}).find("cpus") == std::string::npos);
+  CHECK_THAT(rate({.cpus = 2, .per_trial = {.cpus = 1}}), ContainsSubstring("cpus 1 of 2"));
+  // Who places the trials knows better than the records: hosts that came later, fractions, needs of each trial.
+  CHECK_THAT(rate({.cpus = 8, .cpus_used = 6.5, .per_trial = {.cpus = 1}}), ContainsSubstring("cpus 6.5 of 8"));
+}
+
 TEST_CASE("no line is wider than the terminal, and none is too many") {
   Feed feed;
   feed.tracker.set_capacity({.cpus = 64, .gpus = 8, .per_trial = {}});

@@ -62,9 +62,9 @@ class Bench {
     for (const auto& what : history) controller_.replay({.sequence = 1, .time = 0, .what = what});
     controller_.open_session(record::ExperimentStarted{}, 0, out_);
   }
-  Bench& settle() {
+  Bench& settle(bool survivors = false) {
     out_.clear();
-    controller_.settle(now_, false, out_);
+    controller_.settle(now_, survivors, out_);
     return *this;
   }
   /// What has been said so far, and where trials are started.
@@ -252,6 +252,162 @@ TEST_CASE("hosts that a rule ruled out stay so over a restart, unless none would
   CHECK(launched == std::vector<std::string>{"a", "b"});
 }
 
+TEST_CASE("a failure that may be the host's doing does not count, and is tried again on another host") {
+  Bench bench({.samples = 30}, {host("a"), host("b"), host("c")});
+  REQUIRE(bench.fill().commands<ht::Launch>().size() == 3);
+  // Trial 0 is on a. The other hosts are busy: a new trial begins there, as the retry is not for it.
+  const auto next = bench.fail(0, 0, ht::Blame::user).command<ht::Launch>();
+  CHECK(next.trial == 3);
+  CHECK(next.slot.host_name == "a");
+  REQUIRE(bench.records<record::AttemptFailed>().size() == 1);
+  CHECK(bench.records<record::AttemptFailed>().front().retry);
+  CHECK(bench.records<record::AttemptFailed>().front().doubted);
+  CHECK(bench.trial(0).failures == 0);
+  CHECK_THAT(bench->why_pending(0),
+             ContainsSubstring("is to be tried on another host than it failed on: waits for 1 cpus"));
+  CHECK(bench.fail(3, 0, ht::Blame::user).command<ht::Launch>().trial == 4);
+  // The third one: a is set aside.
+  CHECK(bench.fail(4, 0, ht::Blame::user).commands<ht::Launch>().empty());
+  REQUIRE(bench.notices().size() == 1);
+  CHECK(bench.notices().front() ==
+        "host a is set aside: 3 trials failed there with a cause that other hosts do not have: broken");
+  bench.report(1);
+  const auto again = bench.send(ht::Finished{1, 0}).command<ht::Launch>();
+  CHECK(again.slot.host_name == "b");
+  CHECK(again.attempt == 1);
+  SECTION("it is found to be the trials': it counts, and the host is used again") {
+    bench.fail(again.trial, 1, ht::Blame::user);
+    bench.report(2).send(ht::Finished{2, 0});
+    const auto last = bench.command<ht::Launch>();
+    CHECK(last.slot.host_name == "c");
+    bench.fail(last.trial, last.attempt, ht::Blame::user);
+    REQUIRE_FALSE(bench.notices().empty());
+    CHECK(bench.notices().front() == "host a is used again: what was laid against it is no better elsewhere");
+    CHECK(bench.trial(last.trial).state == TrialState::failed);
+    CHECK(bench.commands<ht::Launch>().size() == 2);
+  }
+  SECTION("every other trial completes elsewhere") {
+    std::vector<std::pair<std::string, ht::Launch>> running{{"b", again}};
+    bench.report(2).send(ht::Finished{2, 0});
+    running.emplace_back("c", bench.command<ht::Launch>());
+    while (!running.empty()) {
+      const auto go = running.back().second;
+      running.pop_back();
+      CHECK(go.slot.host_name != "a");
+      bench.report(go.trial, 1, go.attempt).send(ht::Finished{go.trial, go.attempt});
+      for (const auto& launch : bench.commands<ht::Launch>()) running.emplace_back(launch.slot.host_name, launch);
+    }
+    CHECK(bench->finished());
+    CHECK(bench.count(TrialState::completed) == 30);
+  }
+}
+
+TEST_CASE("a mistake of the trials' own costs few attempts more, and no host") {
+  Bench bench({.samples = 40}, {host("a", 2), host("b", 2), host("c", 2)});
+  std::vector<ht::Launch> running = bench.fill().commands<ht::Launch>();
+  int attempts = 0;
+  while (!running.empty()) {
+    const auto go = running.front();
+    running.erase(running.begin());
+    ++attempts;
+    bench.fail(go.trial, go.attempt, ht::Blame::user);
+    for (const auto& launch : bench.commands<ht::Launch>()) running.push_back(launch);
+  }
+  CHECK(bench->finished());
+  CHECK(bench.count(TrialState::failed) == 40);
+  CHECK(attempts <= 40 + 6);
+}
+
+TEST_CASE("a retry goes to another host, also where it counts") {
+  Bench bench({.samples = 1, .failures = {.max = 5}}, {host("a", 2), host("b", 2), host("c", 2)});
+  std::set<std::string> hosts{bench.fill().command<ht::Launch>().slot.host_name};
+  hosts.insert(bench.fail(0, 0, ht::Blame::user).command<ht::Launch>().slot.host_name);
+  hosts.insert(bench.fail(0, 1, ht::Blame::user).command<ht::Launch>().slot.host_name);
+  CHECK(hosts.size() == 3);
+  CHECK(bench.trial(0).failures == 0);
+  for (ht::Attempt attempt = 2; attempt < 7; ++attempt)
+    CHECK(bench.fail(0, attempt, ht::Blame::user).commands<ht::Launch>().size() == 1);  // nowhere else to go: it counts
+  CHECK(bench.fail(0, 7, ht::Blame::user).commands<ht::Launch>().empty());
+  CHECK(bench.trial(0).failures == 6);
+}
+
+TEST_CASE("a retry goes to another host where the cause is known on all of them") {
+  Bench bench({.samples = 4, .failures = {.max = 3}}, {host("a", 2), host("b", 2)});
+  REQUIRE(bench.fill().commands<ht::Launch>().size() == 4);                 // 0 and 2 on a, 1 and 3 on b
+  CHECK(bench.fail(1, 0, ht::Blame::user).commands<ht::Launch>().empty());  // b has room: it waits for a
+  const auto both = bench.fail(0, 0, ht::Blame::user).commands<ht::Launch>();
+  CHECK(bench.trial(0).failures == 1);  // it has been seen on b as well
+  REQUIRE(both.size() == 2);
+  CHECK(both[0].trial == 0);
+  CHECK(both[0].slot.host_name == "b");
+  CHECK(both[1].trial == 1);
+  CHECK(both[1].slot.host_name == "a");
+}
+
+TEST_CASE("a trial that ends without a report is tried on another host, once it is clear that it is its own it fails") {
+  Bench bench({.samples = 1}, {host("a"), host("b")});
+  CHECK(bench.fill().command<ht::Launch>().slot.host_name == "a");
+  CHECK(bench.send(ht::Finished{0, 0}).command<ht::Launch>().slot.host_name == "b");
+  bench.send(ht::Finished{0, 1});
+  CHECK(bench.records<record::TrialEnded>().at(0).cause->text == "ended without a report of 'loss'");
+}
+
+TEST_CASE("a retry waits for a host that is lost for a while, not for one that stays away") {
+  Bench bench({.samples = 1, .failures = {.max = 1}}, {host("a"), host("b")});
+  CHECK(bench.fill().command<ht::Launch>().slot.host_name == "a");
+  bench.send(ht::HostLost{1, "no answer"});
+  CHECK(bench.fail(0, 0, ht::Blame::user).commands<ht::Launch>().empty());
+  CHECK_THAT(bench->why_pending(0), ContainsSubstring("host 'b': no answer"));
+  SECTION("it comes back") { CHECK(bench.send(ht::HostGained{1}).command<ht::Launch>().slot.host_name == "b"); }
+  SECTION("it does not") {
+    int told = 1;
+    while (bench.send(ht::HostLost{1, "no answer"}).commands<ht::Launch>().empty()) REQUIRE(++told < 20);
+    CHECK(bench.commands<ht::Launch>().front().slot.host_name == "a");
+  }
+}
+
+TEST_CASE("no trial is placed on a host that is not there yet, and one that only such a host may hold is waited for") {
+  Bench bench(needing([](std::int64_t n) { return n == 0 ? 8.0 : 0.0; }, 3),
+              {host("a"), {.name = "b", .total = {.cpus = 0}, .presence = ht::Presence::unknown}});
+  bench.fill();
+  for (const auto& go : bench.commands<ht::Launch>()) CHECK(go.slot.host_name == "a");
+  CHECK(bench.commands<ht::Launch>().size() == 2);
+  CHECK(bench.trial(0).state == TrialState::pending);
+  bench.send(ht::HostLost{1, "is being connected to"});
+  CHECK(bench.records<record::HostLost>().size() == 1);
+  const auto go = bench.send(ht::HostGained{1, host("b", 8)}).command<ht::Launch>();
+  CHECK(go.trial == 0);
+  CHECK(go.slot.host_name == "b");
+}
+
+TEST_CASE("a host that is set aside is still so for a replay, and tried again by a new driver") {
+  const std::vector<ht::Host> hosts{host("a"), host("b")};
+  std::vector<record::Any> history;
+  Bench before({.samples = 9}, hosts);
+  const auto keep = [&] {
+    for (const auto& one : before.records<record::TrialCreated>()) history.emplace_back(one);
+    for (const auto& one : before.records<record::AttemptFailed>()) history.emplace_back(one);
+    for (const auto& one : before.records<record::TrialStarted>()) history.emplace_back(one);
+  };
+  before.fill();
+  keep();
+  for (const ht::TrialId trial : {0, 2, 3}) {
+    before.fail(trial, 0, ht::Blame::user);
+    keep();
+  }
+  REQUIRE(before.notices().size() == 1);
+  Bench after({.samples = 9}, hosts, history);
+  for (const ht::TrialId trial : {0, 2, 3}) {
+    CHECK(after.trial(trial).state == TrialState::pending);
+    CHECK(after.trial(trial).failures == 0);
+  }
+  const auto [notices, launched] = after.settle().fill_on();
+  CHECK(notices.empty());
+  CHECK(launched == std::vector<std::string>{"a", "b"});
+  Bench outlived({.samples = 9}, hosts, history);
+  CHECK(outlived.settle(true).fill_on().first == before.notices());
+}
+
 TEST_CASE("more failed trials than allowed end the experiment, and what runs is stopped first") {
   Bench bench({.samples = 100, .failures = {.max_trials = 2}}, {host("a", 2)});
   bench.fill();
@@ -293,8 +449,8 @@ TEST_CASE("every pending trial says why it waits") {
     bench.send(ht::HostLost{0, "no answer"});
     CHECK(bench.command<ht::Launch>().slot.host_name == "b");
     CHECK(bench->why_pending(0) == "waits for a running trial to leave: concurrency is 1");
-    CHECK(bench.send(ht::Finished{1, 0}).command<ht::Launch>().trial == 2);
-    bench.send(ht::Finished{2, 0});
+    CHECK(bench.report(1).send(ht::Finished{1, 0}).command<ht::Launch>().trial == 2);
+    bench.report(2).send(ht::Finished{2, 0});
     CHECK(bench->why_pending(0) == "waits for a host that is lost now to come back: host 'a': no answer");
     CHECK_FALSE(bench->finished());
     CHECK(bench.send(ht::HostGained{0}).command<ht::Launch>().trial == 0);
@@ -516,6 +672,8 @@ TEST_CASE("what a lost host took is no failure of its trials, also if it is back
   CHECK(bench.trial(0).failures == 0);
   bench.send(ht::Started{0, 1, 0});
   bench.fail(0, 1, ht::Blame::infrastructure);  // this time it is that of its process alone
+  bench.report(1).send(ht::Finished{1, 0});
+  bench.fail(0, 2, ht::Blame::infrastructure);  // and on the other host, too
   CHECK(bench.trial(0).state == TrialState::failed);
 }
 
@@ -797,7 +955,7 @@ TEST_CASE("a parked run goes on where it is held, or leaves it for another host 
   resumes = true;
   SECTION("there is room on its host, if on another as well") {
     resumes = false;
-    bench.send(ht::Finished{1, 0});
+    bench.report(2).report(1).send(ht::Finished{1, 0});
     resumes = true;
     const auto go = bench.send(ht::Finished{2, 0}).commands<ht::Launch>().at(0);
     CHECK(go.slot.host_name == "a");

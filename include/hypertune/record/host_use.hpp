@@ -1,11 +1,13 @@
 // HostLedger: what each host did for the experiment, and which steps were done twice, from its records.
 #pragma once
 
+#include <hypertune/record/host_faults.hpp>
 #include <hypertune/record/record.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -21,6 +23,7 @@ struct HostUse {
   double busy = 0;            ///< of all attempts on it together
   std::int64_t attempts = 0;  ///< begun on it
   std::int64_t lost = 0;      ///< how often it was lost, or went away
+  std::string aside = {};     ///< why no trial is started there any more; empty: it is used
 };
 
 namespace detail {
@@ -29,6 +32,7 @@ namespace detail {
 class HostLedger {
  public:
   void add(const Record& record) {
+    faults_.apply(record.what);
     std::visit([&](const auto& event) { take(event, record.time); }, record.what);
     last_ = record.time;
   }
@@ -38,6 +42,14 @@ class HostLedger {
     auto all = hosts_;
     for (const auto& [host, since] : present_) all[host].present += std::max(0.0, last_ - since);
     for (const auto& [trial, run] : running_) all[run.host].busy += std::max(0.0, last_ - run.since);
+    const auto aside = faults_.aside([&](const HostFaults::Hosts& without) {
+      return std::any_of(hosts_.begin(), hosts_.end(), [&](const HostUse& one) {
+        return one.aside.empty() && !gone_.contains(one.host) && !without.contains(one.host);
+      });
+    });
+    for (const auto& suspect : aside)
+      for (auto& one : all)
+        if (one.host == suspect.host && one.aside.empty()) one.aside = suspect.why;
     return all;
   }
   std::int64_t repeated_steps() const { return repeated_; }
@@ -64,11 +76,18 @@ class HostLedger {
     present_.clear();
   }
 
-  void take(const record::ExperimentStarted&, Seconds) { close(last_); }  // the last driver may have been killed
+  void take(const record::ExperimentStarted& e, Seconds) {
+    close(last_);  // the last driver may have been killed
+    if (e.executor != "simulated") faults_.forget();
+  }
   void take(const record::ExperimentEnded&, Seconds now) { close(now); }
-  void take(const record::HostGained& e, Seconds now) { present_.emplace(host(e.host), now); }
+  void take(const record::HostGained& e, Seconds now) {
+    present_.emplace(host(e.host), now);
+    gone_.erase(e.host);
+  }
   void take(const record::HostLost& e, Seconds now) {
     const std::size_t index = host(e.host);
+    gone_.insert(e.host);
     if (const auto node = present_.extract(index)) {
       hosts_[index].present += std::max(0.0, now - node.mapped());
       ++hosts_[index].lost;
@@ -91,6 +110,8 @@ class HostLedger {
   void take(const record::TrialMutated& e, Seconds) { done_[e.trial] = e.checkpoint.steps; }
   void take(const record::TrialPaused& e, Seconds now) { leave(e.trial, now); }
   void take(const record::AttemptFailed& e, Seconds now) {
+    if (const auto run = running_.find(e.trial); run != running_.end() && e.cause.exclude_host)
+      hosts_[run->second.host].aside = "a rule excludes it: " + e.cause.text;
     leave(e.trial, now);
     if (const auto done = done_.find(e.trial); e.retry && done != done_.end()) interrupted_[e.trial] = done->second;
   }
@@ -103,6 +124,8 @@ class HostLedger {
   void take(const E&, Seconds) {}
 
   std::vector<HostUse> hosts_;
+  HostFaults faults_;
+  std::set<std::string> gone_;
   std::map<std::size_t, Seconds> present_;
   std::unordered_map<TrialId, Running> running_;
   std::unordered_map<TrialId, int> done_;         // steps, of trials that have not ended

@@ -258,7 +258,9 @@ class BasicJournalReader {
       }
       case Kind::attempt_failed: {
         record::AttemptFailed event{trial, attempt, in.cause(), false};
-        event.retry = in.flag();
+        const std::uint64_t retry = in.number();
+        event.retry = retry != 0;
+        event.doubted = retry == 2;
         return event;
       }
       case Kind::trial_completed: {

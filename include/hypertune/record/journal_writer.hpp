@@ -328,7 +328,8 @@ class BasicJournalWriter {
     row_ = {Kind::attempt_failed, e.trial, e.attempt};
     show(e.cause.text);
     out.put(e.cause);
-    out.put(e.retry);
+    // Programs that do not know of doubts see a retry.
+    out.put(std::uint64_t{e.doubted ? 2U : e.retry ? 1U : 0U});
   }
   void encode(Encoder& out, const record::TrialEnded& e) {
     const bool failed = e.state == TrialState::failed;

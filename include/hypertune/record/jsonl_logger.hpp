@@ -119,6 +119,7 @@ class JsonEvent {
     number("attempt", e.attempt);
     cause(e.cause);
     flag("retry", e.retry);
+    if (e.doubted) flag("doubted", true);
   }
   void operator()(const record::TrialEnded& e) const {
     event("trial_ended");

@@ -97,6 +97,8 @@ struct AttemptFailed {
   Attempt attempt;
   Cause cause;
   bool retry = false;
+  /// Perhaps the doing of the host: it does not count, and the trial is tried again on another one.
+  bool doubted = false;
 };
 /// Causes of a stopped trial that say that it was given up, not that it has done what it was there for.
 inline constexpr const char* by_scheduler = "scheduler";

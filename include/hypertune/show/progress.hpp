@@ -29,8 +29,10 @@ namespace hypertune {
 /// What records do not say.
 struct Capacity {
   double cpus = 0, gpus = 0;  ///< of all hosts together; 0: not shown
-  Resources per_trial;        ///< what each trial takes
-  double time_limit = 0;      ///< seconds from the start, after which the experiment ends; 0: none
+  /// What of it is in use; nullopt: what the running trials are known to have.
+  std::optional<double> cpus_used = {}, gpus_used = {};
+  Resources per_trial;    ///< what each trial takes
+  double time_limit = 0;  ///< seconds from the start, after which the experiment ends; 0: none
 };
 
 /// The state behind the display. A plain value, quick to copy: it holds what runs, not what waits or has ended.
@@ -79,8 +81,8 @@ class ExperimentProgress {
   Rates rates() const;
   /// Seconds until all samples have ended, from the pace so far, or until the time limit; nullopt: nobody knows.
   std::optional<double> time_left() const;
-  double cpus_used() const { return used(&Running::cpus); }
-  double gpus_used() const { return used(&Running::gpus); }
+  double cpus_used() const { return capacity_.cpus_used ? *capacity_.cpus_used : used(&Running::cpus); }
+  double gpus_used() const { return capacity_.gpus_used ? *capacity_.gpus_used : used(&Running::gpus); }
 
  private:
   template <class>
@@ -264,9 +266,11 @@ void BasicProgressTracker<Lazy>::take(const record::TrialReported& e) {
 template <class Lazy>
 void BasicProgressTracker<Lazy>::take(const record::AttemptFailed& e) {
   if (e.cause.blame == Blame::preemption && e.retry) return set_state(e.trial, TrialState::pending);  // no failure
-  ++p_.failures_;
+  if (!e.doubted) ++p_.failures_;
   p_.last_failure_ = detail::format("trial {}: {}{}", e.trial, detail::terminal::printable(e.cause.text),
-                                    e.retry ? " (it is tried again)" : "");
+                                    e.doubted ? " (it is tried again on another host)"
+                                    : e.retry ? " (it is tried again)"
+                                              : "");
   if (e.retry) set_state(e.trial, TrialState::pending);
 }
 

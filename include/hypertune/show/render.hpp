@@ -90,8 +90,10 @@ inline std::string rates_text(const ExperimentProgress& p) {
 
 inline std::string resources_text(const ExperimentProgress& p) {
   std::string text;
-  if (p.capacity().cpus > 0) text = detail::format("cpus {:g} of {:g}", p.cpus_used(), p.capacity().cpus);
-  if (p.capacity().gpus > 0)
+  // Trials that ask for none take none: "0 of 8" would read as if nothing ran.
+  const bool counted = p.cpus_used() > 0 || (p.running().empty() && p.capacity().per_trial.cpus > 0);
+  if (p.capacity().cpus > 0 && counted) text = detail::format("cpus {:g} of {:g}", p.cpus_used(), p.capacity().cpus);
+  if (p.capacity().gpus > 0 && (p.gpus_used() > 0 || p.running().empty() || p.capacity().per_trial.gpus > 0))
     text += detail::format("{}gpus {:g} of {:g}", text.empty() ? "" : ", ", p.gpus_used(), p.capacity().gpus);
   return text;
 }

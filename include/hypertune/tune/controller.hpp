@@ -5,6 +5,7 @@
 #include <hypertune/checkpoint/retention.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/execute/placement.hpp>
+#include <hypertune/record/host_faults.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/tune/experiment_state.hpp>
 #include <hypertune/tune/policies.hpp>
@@ -145,6 +146,7 @@ class BasicController {
   /// Why the experiment ended, where it was not for having tried everything.
   const std::optional<std::string>& why_ended() const { return ending_; }
   std::size_t running() const { return live_.size(); }
+  const Placement& placement() const { return placement_; }
   /// What the user has not been told yet of checkpoints that could not be kept; for the end.
   std::optional<std::string> untold_save_failures() { return save_failures_.rest(); }
   /// One sentence why the trial does not run now; empty when it runs or has ended.
@@ -202,8 +204,8 @@ class BasicController {
   void end_experiment(const std::string& why, Outcome& out);
   void end_trial(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out, bool at_limit = false);
   void end_stopped(TrialId trial, const LiveTrial& run, Outcome& out);
-  std::optional<Slot> find_slot(const Resources& need);
-  std::optional<Slot> find_present_slot(const Resources& need);
+  std::optional<Slot> find_slot(const Resources& need, const Placement::Excluded& barred);
+  std::optional<Slot> find_present_slot(const Resources& need, Placement::Excluded elsewhere);
   void hold(TrialId trial, Launch go, Outcome& out);
   void settle_held(Outcome& out);
   void let_go(const std::string& host, const std::string& why, Outcome& out);
@@ -231,6 +233,9 @@ class BasicController {
   void launch(TrialId trial, Slot slot, Outcome& out);
   void exploit(const Choice& choice, Outcome& out);
   bool start_pending(Outcome& out);
+  Placement::Excluded barred_for(TrialId trial, const Resources& need) const;
+  bool in_doubt(TrialId trial, const std::string& host, const Cause& cause) const;
+  void judge_hosts(Outcome& out);
   void refuse(TrialId trial, const std::string& why, Outcome& out);
   bool start_chosen(Outcome& out);
   bool settle_parked(TrialId trial, Slot& slot, Outcome& out);
@@ -273,10 +278,16 @@ class BasicController {
   std::set<std::string> lost_;                       // hosts that were lost when the record ends
   std::unordered_map<TrialId, Cause> doomed_;        // failed for good, by a record whose last word is missing
   bool replaying_ = true;
+  HostFaults faults_;
   std::set<std::string> excluded_;  // hosts that a rule ruled out
-  std::set<int> gained_;            // hosts that were said to be there
-  std::optional<TrialId> best_;     // as the retention knows it
-  TrialId newest_possible_ = -1;    // the last one created that some host can hold
+  std::set<std::string> aside_;     // hosts where several trials failed, and trials fail nowhere else
+  std::set<std::string> barred_;    // both
+  std::int64_t judged_ = 0;         // what of the faults is in them
+  bool hosts_changed_ = true;
+  std::size_t elsewhere_ = 0;     // pending trials that wait for another host than the rest
+  std::set<int> gained_;          // hosts that were said to be there
+  std::optional<TrialId> best_;   // as the retention knows it
+  TrialId newest_possible_ = -1;  // the last one created that some host can hold
   Seconds now_ = 0;
   std::optional<std::string> ending_;
   bool interrupted_ = false, exhausted_ = false, done_ = false;

@@ -148,6 +148,7 @@ class BasicExperiment {
   void write(Outcome& out, Seconds now) {
     for (auto& what : out.records) journal_->append(now, std::move(what));
     out.records.clear();
+    show_usage();
     for (const auto& text : out.notices) note(text);
     out.notices.clear();
   }
@@ -190,15 +191,23 @@ class BasicExperiment {
   }
 
   void make_display(const Options& options) {
-    Capacity capacity;
-    capacity.per_trial = options.resources;
-    for (const auto& host : facts_.hosts) {
-      capacity.cpus += host.total.cpus;
-      capacity.gpus += host.total.gpus;
-    }
-    if (const auto limit = ExperimentStop(options.stop, objectives_).next_time(0)) capacity.time_limit = *limit;
-    display_ = std::make_unique<TerminalDisplay>(TerminalOptions{
-        .plain = options.display == Display::plain || facts_.survivors, .capacity = std::move(capacity)});
+    capacity_.per_trial = options.resources;
+    if (const auto limit = ExperimentStop(options.stop, objectives_).next_time(0)) capacity_.time_limit = *limit;
+    display_ = std::make_unique<TerminalDisplay>(
+        TerminalOptions{.plain = options.display == Display::plain || facts_.survivors, .capacity = capacity_});
+  }
+
+  // Hosts come and go, and what they have is often learnt only when they are there.
+  void show_usage() {
+    if (!display_) return;
+    const auto usage = controller_->placement().usage();
+    if (shown_ && usage == *shown_) return;
+    shown_ = usage;
+    capacity_.cpus = usage.cpus;
+    capacity_.gpus = usage.gpus;
+    capacity_.cpus_used = usage.cpus_used;
+    capacity_.gpus_used = usage.gpus_used;
+    display_->set_capacity(capacity_);
   }
 
   void make_controller(const Options& options) {
@@ -309,6 +318,8 @@ class BasicExperiment {
   mutable std::mutex notice_mutex_;
   std::function<void(const std::string&)> notice_;
   std::unique_ptr<TerminalDisplay> display_;
+  Capacity capacity_;
+  std::optional<Placement::Usage> shown_;
   std::optional<Controller> controller_;
   std::optional<LocalCheckpointStore> store_;
   mutable std::mutex results_mutex_;

@@ -321,7 +321,8 @@ class BasicExperimentState {
   }
   void on(const record::AttemptFailed& r) {
     auto& entry = trials_[r.trial];
-    if (r.cause.blame == Blame::user || (r.cause.blame == Blame::infrastructure && !on_lost_host(r.trial)))
+    if (!r.doubted &&
+        (r.cause.blame == Blame::user || (r.cause.blame == Blame::infrastructure && !on_lost_host(r.trial))))
       ++entry.failures;
     if (r.retry) trials_.set_state(r.trial, TrialState::pending);
   }

@@ -283,8 +283,10 @@ std::vector<ScheduleEntry> BasicResults<Lazy>::schedule(const TrialData& data, c
 }
 template <class Lazy>
 void BasicResults<Lazy>::take(TrialData& trial, const record::AttemptFailed& event, Seconds) {
-  ++trial.failures[static_cast<std::size_t>(event.cause.blame)];
-  ++failures_[static_cast<std::size_t>(event.cause.blame)];
+  if (!event.doubted) {
+    ++trial.failures[static_cast<std::size_t>(event.cause.blame)];
+    ++failures_[static_cast<std::size_t>(event.cause.blame)];
+  }
   trial.cause = std::make_shared<const Cause>(event.cause);
   set_state(trial, TrialState::pending);  // or its end follows
 }

@@ -10,6 +10,7 @@ namespace hypertune {
 
 template <class Lazy>
 void BasicController<Lazy>::track(const record::Any& what) {
+  faults_.apply(what);
   if (const auto* paused = std::get_if<record::TrialPaused>(&what))
     offer(paused->trial);
   else if (const auto* sealed = std::get_if<record::TrialCheckpointed>(&what)) {
@@ -143,6 +144,10 @@ void BasicController<Lazy>::settle(Seconds now, bool survivors, Outcome& out) {
       if (const auto host = placement_.find_host(name)) placement_.remove_host(*host);
   lost_.clear();
   settle_exclusions(out);
+  hosts_changed_ = true;
+  // Where drivers end and workers with them, somebody may have seen to the hosts since.
+  if (!survivors) faults_.forget();
+  judge_hosts(out);
   const auto doomed_ones = std::exchange(doomed_, {});
   std::vector<TrialId> again;
   for (TrialId trial = 0; trial < state_.trials().size(); ++trial) {

@@ -106,15 +106,22 @@ void BasicController<Lazy>::on(const Paused& e, Outcome& out) {
 template <class Lazy>
 void BasicController<Lazy>::on(const Finished& e, Outcome& out) {
   if (live(e.trial, e.attempt) == nullptr) return;
-  leave(e.trial);
+  const LiveTrial run = leave(e.trial);
   if (state_.trials()[e.trial].judged) {
     end_trial(e.trial, TrialState::completed, std::nullopt, out);
-  } else {
-    std::string names;
-    for (const auto& objective : state_.objectives()) names += (names.empty() ? "'" : "', '") + objective.metric;
-    end_trial(e.trial, TrialState::failed, Cause{.text = "ended without a report of " + names + "'", .retry = false},
-              out);
+    return;
   }
+  std::string names;
+  for (const auto& objective : state_.objectives()) names += (names.empty() ? "'" : "', '") + objective.metric;
+  Cause cause{.text = "ended without a report of " + names + "'"};
+  // It would end so again, unless that is the host's doing.
+  if (run.phase == Phase::running && in_doubt(e.trial, run.slot.host_name, cause)) {
+    commit(record::AttemptFailed{e.trial, e.attempt, std::move(cause), true, true}, out);
+    if (!interrupted_) pending_.push_front(e.trial);
+    return;
+  }
+  cause.retry = false;
+  end_trial(e.trial, TrialState::failed, std::move(cause), out);
 }
 
 template <class Lazy>
@@ -136,6 +143,7 @@ void BasicController<Lazy>::on(const Failed& e, Outcome& out) {
   if (live(e.trial, e.attempt) == nullptr) return;
   const LiveTrial run = leave(e.trial);
   if (e.cause.exclude_host && !run.slot.host_name.empty()) {
+    hosts_changed_ = true;
     if (excluded_.insert(run.slot.host_name).second)
       out.notices.push_back(detail::format("host {} is not used any more: {}", run.slot.host_name, e.cause.text));
   }
@@ -155,8 +163,9 @@ void BasicController<Lazy>::on(const Failed& e, Outcome& out) {
   // What a lost host takes with it is not the trial's doing, and cannot be its end.
   const bool counts =
       e.cause.blame == Blame::user || (e.cause.blame == Blame::infrastructure && !state_.on_lost_host(e.trial));
-  const bool retry = e.cause.retry && (!counts || state_.trials()[e.trial].failures < rules_.failures.max);
-  commit(record::AttemptFailed{e.trial, e.attempt, e.cause, retry}, out);
+  const bool doubted = counts && in_doubt(e.trial, run.slot.host_name, e.cause);
+  const bool retry = e.cause.retry && (!counts || doubted || state_.trials()[e.trial].failures < rules_.failures.max);
+  commit(record::AttemptFailed{e.trial, e.attempt, e.cause, retry, doubted}, out);
   if (!retry)
     end_trial(e.trial, TrialState::failed, e.cause, out);
   else if (!interrupted_)
@@ -176,6 +185,7 @@ void BasicController<Lazy>::on(const HostGained& e, Outcome& out) {
   if (e.what && !joins) placement_.describe_host(e.host, e.what->total);
   if (placement_.gone(e.host)) placement_.restore_host(e.host);
   if (e.what) gained_.insert(e.host);
+  hosts_changed_ = true;
   if (news) commit(record::HostGained{name}, out);
   for (const TrialId trial : held_on(name)) {
     if (stopped_.contains(trial)) continue;
@@ -189,8 +199,10 @@ void BasicController<Lazy>::on(const HostLost& e, Outcome& out) {
   if (e.host < 0 || static_cast<std::size_t>(e.host) >= placement_.size()) return;
   const std::string name = placement_.host_name(e.host);
   const bool waited_for = away_.contains(name);
-  const bool known = placement_.gone(e.host) || waited_for;
-  if (rules_.ordered && !e.for_good && !e.removed && (waited_for || !known)) {
+  const bool first = placement_.awaited(e.host);  // it was never there
+  const bool known = (placement_.gone(e.host) && !first) || waited_for;
+  hosts_changed_ = true;
+  if (rules_.ordered && !e.for_good && !e.removed && !first && (waited_for || !known)) {
     away_.try_emplace(name, Away{.since = now_});
   } else {
     away_.erase(name);
@@ -324,7 +336,11 @@ std::string BasicController<Lazy>::why_pending(TrialId trial) const {
   if (interrupted_) return "the experiment was interrupted: resume it";
   if (rules_.concurrency > 0 && live_.size() >= static_cast<std::size_t>(rules_.concurrency))
     return detail::format("waits for a running trial to leave: concurrency is {}", rules_.concurrency);
-  return placement_.why_not(needs(trial), excluded_);
+  const Resources need = needs(trial);
+  const auto barred = barred_for(trial, need);
+  const std::string why = placement_.why_not(need, barred);
+  return barred.size() > barred_.size() && !why.empty() ? "is to be tried on another host than it failed on: " + why
+                                                        : why;
 }
 
 }  // namespace hypertune

@@ -9,6 +9,7 @@ namespace hypertune {
 template <class Lazy>
 void BasicController<Lazy>::fill(Seconds now, Outcome& out) {
   now_ = now;
+  judge_hosts(out);
   if (!ending_ && state_.ending()) end_experiment(*state_.ending(), out);
   settle_held(out);
   // Pending trials that no slot fits now may be passed by a few smaller ones, no more: a big one must not starve.
@@ -16,7 +17,8 @@ void BasicController<Lazy>::fill(Seconds now, Outcome& out) {
   while (!ending_ && !interrupted_ && !done_ && !rules_.manual) {
     if (rules_.concurrency > 0 && live_.size() >= static_cast<std::size_t>(rules_.concurrency)) break;
     if (start_pending(out)) continue;
-    if (!pending_.empty() && (rules_.uniform_resources || pending_.size() >= lookahead)) break;
+    const std::size_t held = pending_.size() - elsewhere_;
+    if (held > 0 && (rules_.uniform_resources || held >= lookahead)) break;
     if (!start_chosen(out)) break;
   }
   if ((ending_ || interrupted_) && live_.empty()) done_ = true;
@@ -24,13 +26,15 @@ void BasicController<Lazy>::fill(Seconds now, Outcome& out) {
 
 template <class Lazy>
 bool BasicController<Lazy>::start_pending(Outcome& out) {
+  elsewhere_ = 0;
   for (auto it = pending_.begin(); it != pending_.end(); ++it) {
     const TrialId trial = *it;
     const Resources need = needs(trial);
-    auto slot = find_slot(need);
-    if (!slot && !placement_.possible(need, excluded_)) {
+    const auto barred = barred_for(trial, need);
+    auto slot = find_slot(need, barred);
+    if (!slot && !placement_.possible(need, barred)) {
       pending_.erase(it);
-      refuse(trial, placement_.why_not(need, excluded_), out);
+      refuse(trial, placement_.why_not(need, barred), out);
       return true;
     }
     newest_possible_ = std::max(newest_possible_, trial);
@@ -39,9 +43,57 @@ bool BasicController<Lazy>::start_pending(Outcome& out) {
       launch(trial, std::move(*slot), out);
       return true;
     }
-    if (rules_.uniform_resources) return false;  // the others need the same
+    if (barred.size() > barred_.size())
+      ++elsewhere_;  // it waits for a host that is not the next best one: the others may go there
+    else if (rules_.uniform_resources)
+      break;  // the others need the same
   }
   return false;
+}
+
+// Where the trial is not to go: to hosts that are of no use; to those where it, or others with the same cause, have
+// failed; where no host would be left, to those where it has; else to the last of them.
+template <class Lazy>
+Placement::Excluded BasicController<Lazy>::barred_for(TrialId trial, const Resources& need) const {
+  if (!faults_.failed_before(trial) || placement_.size() < 2) return barred_;
+  for (auto barred : {faults_.avoided(trial), faults_.failed_on(trial), faults_.failed_on(trial, true)}) {
+    barred.insert(barred_.begin(), barred_.end());
+    if (placement_.worth_waiting(need, barred)) return barred;
+  }
+  return barred_;
+}
+
+// Whether a failure may be the host's doing, and there is another one to find out.
+template <class Lazy>
+bool BasicController<Lazy>::in_doubt(TrialId trial, const std::string& host, const Cause& cause) const {
+  if (host.empty() || placement_.size() < 2 || !cause.retry || !faults_.doubtful(trial, cause)) return false;
+  auto barred = faults_.avoided(trial, host, cause);
+  barred.insert(barred_.begin(), barred_.end());
+  return placement_.worth_waiting(needs(trial), barred);
+}
+
+// Which hosts are set aside now.
+template <class Lazy>
+void BasicController<Lazy>::judge_hosts(Outcome& out) {
+  if (!hosts_changed_ && judged_ == faults_.version()) return;
+  hosts_changed_ = false;
+  judged_ = faults_.version();
+  const Resources need = rules_.uniform_resources ? rules_.resources({}) : Resources{.cpus = 0};
+  const auto suspects = faults_.aside([&](Placement::Excluded hosts) {
+    hosts.insert(excluded_.begin(), excluded_.end());
+    return placement_.worth_waiting(need, hosts);
+  });
+  barred_ = excluded_;
+  std::set<std::string> before = std::exchange(aside_, {});
+  for (const auto& suspect : suspects) {
+    barred_.insert(suspect.host);
+    aside_.insert(suspect.host);
+    if (before.erase(suspect.host) == 0 && !excluded_.contains(suspect.host))
+      out.notices.push_back(detail::format("host {} is set aside: {}", suspect.host, suspect.why));
+  }
+  for (const auto& host : before)
+    out.notices.push_back(
+        detail::format("host {} is used again: what was laid against it is no better elsewhere", host));
 }
 
 // A trial that no host can ever hold fails alone. Without a number of samples, a resources() that asks the impossible
@@ -60,9 +112,9 @@ bool BasicController<Lazy>::start_chosen(Outcome& out) {
   std::optional<Slot> slot;
   if (rules_.uniform_resources) {
     const Resources need = rules_.resources({});
-    slot = find_slot(need);
-    if (!slot && live_.empty() && !placement_.possible(need, excluded_))  // no event will ever change that
-      end_experiment("no trial can run any more: " + placement_.why_not(need, excluded_), out);
+    slot = find_slot(need, barred_);
+    if (!slot && live_.empty() && !placement_.possible(need, barred_))  // no event will ever change that
+      end_experiment("no trial can run any more: " + placement_.why_not(need, barred_), out);
     if (!slot) return false;
   }
   const auto give_back = [&] {
@@ -90,11 +142,11 @@ bool BasicController<Lazy>::start_chosen(Outcome& out) {
   }
   switch (choice.kind) {
     case Choice::Kind::exploit:
-      if (!rules_.uniform_resources && !(slot = find_slot(needs(choice.trial, choice.point)))) return false;
+      if (!rules_.uniform_resources && !(slot = find_slot(needs(choice.trial, choice.point), barred_))) return false;
       exploit(choice, out);
       [[fallthrough]];
     case Choice::Kind::resume:
-      if (!slot) slot = find_slot(needs(choice.trial));
+      if (!slot) slot = find_slot(needs(choice.trial), barred_);
       if (!slot || !settle_parked(choice.trial, *slot, out)) return false;
       launch(choice.trial, std::move(*slot), out);
       return true;
@@ -132,14 +184,14 @@ bool BasicController<Lazy>::settle_parked(TrialId trial, Slot& slot, Outcome& ou
   if (!entry.parked || home == nullptr || (*home == slot.host_name && !away)) return true;
   placement_.release(slot);
   const auto host = placement_.find_host(*home);
-  const bool there = host && !away && !placement_.gone(*host) && !excluded_.contains(*home);
+  const bool there = host && !away && !placement_.gone(*host) && !barred_.contains(*home);
   if (auto own = there ? placement_.place_on(*home, needs(trial)) : std::nullopt) {
     slot = std::move(*own);
     return true;
   }
   const auto saved = state_.restorable(trial);
   if (there && (saved.empty() || saved.front().steps != entry.steps)) return false;
-  auto elsewhere = find_slot(needs(trial));
+  auto elsewhere = find_slot(needs(trial), barred_);
   if (!elsewhere) return false;
   slot = std::move(*elsewhere);
   out.commands.push_back(Stop{trial, entry.attempts - 1, false});
@@ -279,14 +331,13 @@ void BasicController<Lazy>::launch(TrialId trial, Slot slot, Outcome& out) {
 
 // Hosts that are there come first; those that are away count all the same, so that there are as many slots as ever.
 template <class Lazy>
-std::optional<Slot> BasicController<Lazy>::find_slot(const Resources& need) {
+std::optional<Slot> BasicController<Lazy>::find_slot(const Resources& need, const Placement::Excluded& barred) {
   if (!away_.empty())
-    if (auto slot = find_present_slot(need)) return slot;
-  return placement_.place(need, excluded_);
+    if (auto slot = find_present_slot(need, barred)) return slot;
+  return placement_.place(need, barred);
 }
 template <class Lazy>
-std::optional<Slot> BasicController<Lazy>::find_present_slot(const Resources& need) {
-  auto elsewhere = excluded_;
+std::optional<Slot> BasicController<Lazy>::find_present_slot(const Resources& need, Placement::Excluded elsewhere) {
   for (const auto& [name, away] : away_) elsewhere.insert(name);
   return placement_.place(need, elsewhere);
 }
@@ -313,7 +364,8 @@ void BasicController<Lazy>::settle_held(Outcome& out) {
   std::vector<TrialId> trials;
   for (const auto& [trial, go] : held_) trials.push_back(trial);
   for (const TrialId trial : trials) {
-    auto slot = find_present_slot(needs(trial));
+    const Resources need = needs(trial);
+    auto slot = find_present_slot(need, barred_for(trial, need));
     if (!slot) continue;
     requeue(trial, "its host has not come back yet, and there is room elsewhere", out);
     std::erase(pending_, trial);

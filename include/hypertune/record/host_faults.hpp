@@ -1,0 +1,276 @@
+// HostFaults: whose doing failures are, the trials' or a host's, as far as an experiment's records tell.
+#pragma once
+
+#include <hypertune/detail/format.hpp>
+#include <hypertune/record/record.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hypertune {
+
+/// What two failures of one cause have in common: how the attempt ended (an exit code, a signal), and the last line
+/// that it said, without what differs from trial to trial (paths, numbers).
+inline std::string fault_key(const Cause& cause) {
+  constexpr std::size_t longest = 300;
+  std::string_view head = cause.text, tail;
+  if (const auto colon = head.find(": "); colon != std::string_view::npos) {
+    tail = head.substr(colon + 2);
+    head = head.substr(0, colon);
+    if (const auto bar = tail.rfind(" | "); bar != std::string_view::npos) tail.remove_prefix(bar + 3);
+  }
+  std::string key = to_string(cause.blame);
+  const auto number = [](std::string_view word) {
+    return std::any_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  };
+  for (const std::string_view part : {head, tail}) {
+    std::string_view before;
+    for (std::size_t at = 0; at < part.size() && key.size() < longest;) {
+      const auto begin = part.find_first_not_of(" \t\r\n'\"()[],;=", at);
+      if (begin == std::string_view::npos) break;
+      at = std::min(part.find_first_of(" \t\r\n'\"()[],;=", begin), part.size());
+      const std::string_view word = part.substr(begin, at - begin);
+      const bool kept = before == "code" || before == "signal" || before == "status" || before == "Errno";
+      key += ' ';
+      key += word.find('/') != std::string_view::npos ? "/" : number(word) && !kept ? "#" : word;
+      before = word;
+    }
+    key += ':';
+  }
+  if (key.size() > longest) key.resize(longest);
+  return key;
+}
+
+/// Lays failures against hosts as well as trials. A host is suspected when more trials have failed there with one
+/// cause than have ended well; it is to be set aside as long as there is another host where that was never seen. So a
+/// mistake of the trials' own, which shows on every host, sets none aside, and the last host never is. A failure is in
+/// doubt, and worth another host, until trials that were given one have failed there with the same cause.
+///
+/// Fed with each record once, in order, live and in a replay alike; its answers follow from them. No I/O, no clock.
+class HostFaults {
+ public:
+  using Hosts = std::set<std::string>;
+  struct Limits {
+    int same = 3;      ///< trials that fail on a host with one cause
+    int any = 6;       ///< … with whatever cause, where no other host has seen a failure
+    int opinions = 2;  ///< further hosts that a trial is given
+    int useless = 3;   ///< trials that failed elsewhere in the same way, more than went well: the cause is the trials'
+    int vain = 8;      ///< the same of all causes together
+  };
+  struct Suspect {
+    std::string host, why;
+  };
+
+  HostFaults() = default;
+  explicit HostFaults(Limits limits) : limits_(limits) {}
+
+  void apply(const record::Any& what) {
+    std::visit([this](const auto& r) { this->take(r); }, what);
+  }
+
+  /// Whether a failure that is about to be recorded may be the host's doing, so that another one should be tried.
+  bool doubtful(TrialId trial, const Cause& cause) const {
+    const auto story = stories_.find(trial);
+    if (story != stories_.end() && story->second.doubted >= limits_.opinions) return false;
+    const auto refuted = [&](const std::string& key, int most) {
+      const auto fault = faults_.find(key);
+      return fault != faults_.end() && fault->second.confirmed >= fault->second.acquitted + most;
+    };
+    return !refuted(fault_key(cause), limits_.useless) && !refuted({}, limits_.vain);
+  }
+  /// Where the trial has failed since it ended well last, and other trials with what it failed with last.
+  Hosts avoided(TrialId trial) const {
+    const auto story = stories_.find(trial);
+    return story == stories_.end() || story->second.failed.empty()
+               ? Hosts{}
+               : seen(story->second, story->second.failed.back().key);
+  }
+  /// The same when the failure on `host` will have been recorded.
+  Hosts avoided(TrialId trial, const std::string& host, const Cause& cause) const {
+    const auto story = stories_.find(trial);
+    Hosts hosts = seen(story == stories_.end() ? Story{} : story->second, fault_key(cause));
+    hosts.insert(host);
+    return hosts;
+  }
+  bool failed_before(TrialId trial) const {
+    const auto story = stories_.find(trial);
+    return story != stories_.end() && !story->second.failed.empty();
+  }
+  /// The hosts where it has failed itself; `last`: where it did last.
+  Hosts failed_on(TrialId trial, bool last = false) const {
+    Hosts hosts;
+    if (const auto story = stories_.find(trial); story != stories_.end())
+      for (const auto& failure : story->second.failed)
+        if (!last || &failure == &story->second.failed.back()) hosts.insert(failure.host);
+    return hosts;
+  }
+
+  /// Changes whenever aside() may.
+  std::int64_t version() const { return version_; }
+  /// The hosts to set aside, in the order in which they became suspects. `elsewhere(hosts)`: whether trials could run
+  /// on some host that is not one of these.
+  template <class Elsewhere>
+  std::vector<Suspect> aside(Elsewhere&& elsewhere) const {
+    std::map<std::int64_t, std::pair<const std::string*, const std::string*>> suspects;  // since: cause, host
+    for (const auto& [key, fault] : faults_)
+      for (const auto& [host, tally] : fault.hosts)
+        if (tally.suspect_since > 0) suspects.emplace(tally.suspect_since, std::pair{&key, &host});
+    std::vector<Suspect> list;
+    Hosts out;
+    for (const auto& [since, suspect] : suspects) {
+      const auto& [key, host] = suspect;
+      if (out.contains(*host)) continue;
+      const Fault& fault = faults_.at(*key);
+      if (fault.confirmed >= fault.acquitted + (key->empty() ? limits_.vain : limits_.useless)) continue;
+      Hosts without = out;
+      without.insert(*host);
+      for (const auto& [other, tally] : fault.hosts) without.insert(other);
+      if (!elsewhere(std::as_const(without))) continue;
+      out.insert(*host);
+      const Tally& tally = fault.hosts.at(*host);
+      list.push_back({*host, detail::format("{} trials failed there{}: {}", tally.trials.size(),
+                                            key->empty() ? ", which none does elsewhere; the last one"
+                                                         : " with a cause that other hosts do not have",
+                                            tally.text)});
+    }
+    return list;
+  }
+
+  /// Somebody may have seen to the hosts.
+  void forget() {
+    faults_.clear();
+    stories_.clear();
+    ++version_;
+  }
+
+ private:
+  struct Tally {                    // a cause on a host
+    std::set<TrialId> trials = {};  // that failed with it since it was last out of suspicion
+    int well = 0;                   // ended well meanwhile
+    std::int64_t suspect_since = 0;
+    std::string text = {};
+  };
+  struct Fault {                         // a cause; the empty key: any
+    std::map<std::string, Tally> hosts;  // where it was ever seen
+    int confirmed = 0;                   // trials that failed with it on one host more
+    int acquitted = 0;                   // … that ended well on another
+    std::int64_t last = 0;
+  };
+  struct Failure {
+    std::string key, host;
+  };
+  struct Story {  // of a trial since it ended well last
+    std::vector<Failure> failed;
+    int doubted = 0;
+  };
+  struct Run {
+    std::string host;
+    std::int64_t began = 0;
+  };
+
+  Hosts seen(const Story& story, const std::string& key) const {
+    Hosts hosts;
+    for (const auto& failure : story.failed) hosts.insert(failure.host);
+    if (const auto fault = faults_.find(key); fault != faults_.end())
+      for (const auto& [host, tally] : fault->second.hosts) hosts.insert(host);
+    return hosts;
+  }
+
+  void failed(TrialId trial, const Run& run, const Cause& cause, bool doubted) {
+    const std::string key = fault_key(cause);
+    Story& story = stories_[trial];
+    story.doubted += doubted;
+    for (const auto& [name, limit] : {std::pair{key, limits_.same}, std::pair{std::string(), limits_.any}}) {
+      Fault& fault = faults_[name];
+      fault.last = ++clock_;
+      const auto before = std::find_if(story.failed.begin(), story.failed.end(), [&](const Failure& failure) {
+        return failure.host != run.host && (name.empty() || failure.key == name);
+      });
+      if (before != story.failed.end()) ++fault.confirmed;
+      Tally& tally = fault.hosts[run.host];
+      tally.trials.insert(trial);
+      tally.text = cause.text;
+      if (tally.suspect_since == 0 && static_cast<int>(tally.trials.size()) - tally.well >= limit)
+        tally.suspect_since = clock_;
+    }
+    std::erase_if(story.failed, [&](const Failure& failure) { return failure.host == run.host && failure.key == key; });
+    story.failed.push_back({key, run.host});  // the last one stands last
+    bound();
+    ++version_;
+  }
+
+  void worked(TrialId trial, const Run& run) {
+    if (const auto node = stories_.extract(trial)) {
+      Hosts once;  // each cause
+      for (const auto& failure : node.mapped().failed)
+        if (failure.host != run.host)
+          for (const auto& key : {failure.key, std::string()})
+            if (const auto fault = faults_.find(key); fault != faults_.end() && once.insert(key).second)
+              ++fault->second.acquitted;
+      ++version_;
+    }
+    for (auto& [key, fault] : faults_) {
+      const auto found = fault.hosts.find(run.host);
+      if (found == fault.hosts.end() || found->second.trials.empty()) continue;
+      Tally& tally = found->second;
+      // What was under way before the host became a suspect says nothing of what begins there now.
+      if (run.began < tally.suspect_since || ++tally.well < static_cast<int>(tally.trials.size())) continue;
+      tally = Tally{};
+      ++version_;
+    }
+  }
+
+  // Messages that are never the same must not fill the memory.
+  void bound() {
+    constexpr std::size_t most = 200;
+    if (faults_.size() <= most) return;
+    auto oldest = faults_.end();
+    for (auto it = faults_.begin(); it != faults_.end(); ++it)
+      if (!it->first.empty() && (oldest == faults_.end() || it->second.last < oldest->second.last)) oldest = it;
+    faults_.erase(oldest);
+  }
+
+  void take(const record::TrialStarted& r) {
+    if (!r.host.empty()) runs_[r.trial] = {r.host, ++clock_};
+  }
+  void take(const record::AttemptFailed& r) {
+    const auto run = runs_.extract(r.trial);
+    if (run && r.cause.blame != Blame::preemption) failed(r.trial, run.mapped(), r.cause, r.doubted);
+  }
+  void take(const record::TrialPaused& r) {
+    if (const auto run = runs_.extract(r.trial)) worked(r.trial, run.mapped());
+  }
+  void take(const record::TrialEnded& r) {
+    const auto run = runs_.extract(r.trial);
+    if (run && r.state == TrialState::failed && r.cause)
+      failed(r.trial, run.mapped(), *r.cause, false);  // it came to an end by itself that counts as a failure
+    else if (run)
+      worked(r.trial, run.mapped());
+    stories_.erase(r.trial);
+  }
+  // What ran there fails for that.
+  void take(const record::HostLost& r) {
+    std::erase_if(runs_, [&](const auto& entry) { return entry.second.host == r.host; });
+  }
+  template <class Other>
+  void take(const Other&) {}
+
+  Limits limits_;
+  std::map<std::string, Fault> faults_;
+  std::unordered_map<TrialId, Story> stories_;  // of trials that have failed and not ended
+  std::unordered_map<TrialId, Run> runs_;
+  std::int64_t clock_ = 0, version_ = 0;
+};
+
+}  // namespace hypertune
