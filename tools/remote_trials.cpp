@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -95,6 +96,12 @@ ssh::RemoteSetup remote_setup_of(const Sweep& sweep, const std::string& file, co
   setup.ssh.identity = found(text.identity_file, sweep);
   setup.ssh.options = text.options;
   setup.ssh.connect_timeout = text.connect_timeout;
+  if (text.silence > 0) {
+    setup.remote.patience.silence = text.silence;
+    // The connection itself must not be given up before the host is.
+    setup.ssh.alive_count =
+        std::max(setup.ssh.alive_count, static_cast<int>(std::ceil(text.silence / setup.ssh.alive_interval)));
+  }
   for (const auto& mount : text.file_mounts) {
     auto local = found(mount.local, sweep);
     std::error_code ignored;

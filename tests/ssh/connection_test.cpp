@@ -256,6 +256,7 @@ TEST_CASE("a chatty start-up file and the user's own settings do no harm") {
       << "  LocalCommand touch " << folder.path().string() << "/touched\n";
   const auto connection = hosts->open();
   connection.download("data", folder.path() / "data");
+  CHECK(connection.script("printf 'all of it'").out == "all of it");
   CHECK(read_file(folder.path() / "data") == "some\nbytes\n");
   CHECK(connection.run({"printf", "x"}).out.ends_with("x"));
   CHECK_FALSE(std::filesystem::exists(folder.path() / "touched"));

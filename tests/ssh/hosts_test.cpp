@@ -5,12 +5,19 @@
 #include <hypertune/ssh/host_source.hpp>
 #include <hypertune/ssh/remote.hpp>
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <random>
+#include <stop_token>
+#include <thread>
 
 using namespace hypertune;
 using namespace hypertune::ssh;
@@ -269,4 +276,44 @@ TEST_CASE("a program that prints hosts is asked, within bounds") {
   CHECK_THAT(error({"sleep", "100"}, 0.2), ContainsSubstring("more than 0.2 s"));
   CHECK_THAT(error({"echo", "a b"}, 5), ContainsSubstring("what 'echo' printed:1"));
   CHECK_THROWS_AS(HostSource::command({}), Error);
+}
+
+TEST_CASE("a program that lists hosts is ended when nobody waits for it any more") {
+  std::stop_source stop;
+  std::atomic<bool> ended{false};
+  std::thread look([&] {
+    auto source = HostSource::command({"sleep", "100000"}, 1, 100000);
+    CHECK_THROWS_AS(source.poll(stop.get_token()), Error);
+    ended = true;
+  });
+  stop.request_stop();  // before it begins, or while it runs
+  look.join();
+  CHECK(ended);
+}
+
+TEST_CASE("an empty list, and one that takes its time, are told at once") {
+  const TemporaryDirectory folder;
+  const auto said_of = [&](HostSource source) {
+    const auto log = folder.path() / "stderr";
+    RemoteSetup setup;
+    setup.hosts = std::move(source);
+    setup.remote.patience.connect = 0.1;
+    std::fflush(stderr);
+    const int before = ::dup(STDERR_FILENO), into = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ::dup2(into, STDERR_FILENO);
+    CHECK_THROWS_WITH(RemoteExecutor(setup).hosts(), ContainsSubstring("there is none on the list"));
+    std::fflush(stderr);
+    ::dup2(before, STDERR_FILENO);
+    ::close(before);
+    ::close(into);
+    std::ifstream in(log);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  write_file(folder.path() / "hosts", "# none yet\n");
+  CHECK_THAT(said_of(HostSource::file(folder.path() / "hosts")),
+             ContainsSubstring("there is no host to run trials on: the hosts of '") &&
+                 ContainsSubstring("are none; looks again every 5 s"));
+  CHECK_THAT(said_of(HostSource::command({"sh", "-c", "sleep 1.5"})),
+             ContainsSubstring("waits for the hosts that 'sh' prints: they are not known yet"));
+  CHECK(said_of(HostSource::callback([] { return HostList{}; })).empty());  // the program knows what it does
 }

@@ -16,8 +16,8 @@
 namespace hypertune::detail {
 
 inline constexpr std::string_view ssh_keys[] = {
-    "hosts",   "ssh_config", "identity_file",   "user",           "port",       "options", "file_mounts",
-    "workdir", "cache",      "connect_timeout", "notice_command", "notice_url", "cluster", "transfer"};
+    "hosts", "ssh_config",      "identity_file",  "user",       "port",    "options",  "file_mounts", "workdir",
+    "cache", "connect_timeout", "notice_command", "notice_url", "cluster", "transfer", "silence"};
 
 inline std::string ssh_host_name(const Node& node) {
   const auto name = node.as<std::string>();
@@ -206,6 +206,12 @@ inline SshText ssh_from_yaml(const Node& node) {
   if (const auto timeout = node.find("connect_timeout")) {
     ssh.connect_timeout = timeout->duration();
     if (!(ssh.connect_timeout >= 1)) timeout->fail("'{}' must be 1 s or more", timeout->path());
+  }
+  if (const auto silence = node.find("silence")) {
+    ssh.silence = silence->duration();
+    if (!(ssh.silence >= 1 && ssh.silence <= 3600))
+      silence->fail("'{}' must be 1 s to 1 h: so long a host may give no sign of life until it is lost",
+                    silence->path());
   }
   if (const auto mounts = node.find("file_mounts")) ssh.file_mounts = file_mounts_from_yaml(*mounts);
   if (const auto workdir = node.find("workdir")) ssh.workdir = workdir->as<std::string>();

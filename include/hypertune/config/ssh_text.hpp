@@ -52,6 +52,7 @@ struct SshText {
   int port = 0;
   std::vector<std::string> options;  ///< "Key=value", as of `ssh -o`
   double connect_timeout = 10;       ///< seconds
+  double silence = 0;                ///< seconds without a sign of life until a host is lost; 0: the executor's own
   std::vector<FileMountText> file_mounts;
   std::string workdir;                     ///< on the hosts; empty: ~/hypertune/<name of the experiment>
   std::string cache;                       ///< on the hosts; empty: ~/.cache/hypertune

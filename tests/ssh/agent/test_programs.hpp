@@ -74,6 +74,16 @@ inline std::shared_ptr<const Program> command_program(const std::string& text) {
   return std::make_shared<local::CommandProgram>(names, std::move(options));
 }
 
+/// A command that cannot run on host "a", or cannot go on there after its first step: what happens is `deed`, in sh.
+inline std::shared_ptr<const Program> broken_on_a(const std::string& deed) {
+  return std::make_shared<local::CommandProgram>(
+      std::vector<std::string>{"x"},
+      local::CommandOptions{.command = {"sh", "-c",
+                                        "report() {{ printf '{{\"accuracy\": %s}}\\n' \"$1\"; }}\n"
+                                        "case $HYPERTUNE_DIRECTORY in */a/*) " +
+                                            deed + ";; esac\nreport 0.5; report 0.75"}});
+}
+
 inline std::shared_ptr<const Program> program_named(const std::string& name) {
   if (name == "coroutine") return planned_program(Form::coroutine);
   if (name == "object") return planned_program(Form::object);
@@ -81,6 +91,10 @@ inline std::shared_ptr<const Program> program_named(const std::string& name) {
   if (name == "chatty") return make_class_program<Plan, ChattyTrainer>(&Plan::of, "value");
   if (name == "learner") return learner_program();
   if (name.starts_with("command ")) return command_program(name);
+  if (name == "cannot run on a") return broken_on_a("echo 'sh: ./train: Permission denied' >&2; exit 126");
+  if (name == "disk full on a")
+    return broken_on_a(
+        "report 0.5; echo \"cannot write $HYPERTUNE_CHECKPOINT/x: No space left on device\" >&2; exit 1");
   fail(Errc::usage, "there is no test program '{}'", name);
 }
 

@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,7 +46,8 @@ class Master;
 class SshConnection {
  public:
   /// Connects `host`: a name of the ssh_config, a host's name or address, or user@name.
-  static SshConnection open(const std::string& host, SshOptions options = {}, Seconds deadline = 30);
+  static SshConnection open(const std::string& host, SshOptions options = {}, Seconds deadline = 30,
+                            std::stop_token stop = {});
 
   SshConnection(SshConnection&&) noexcept;
   SshConnection& operator=(SshConnection&&) noexcept;

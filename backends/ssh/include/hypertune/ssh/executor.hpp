@@ -18,7 +18,9 @@ namespace hypertune::ssh {
 
 struct RemoteOptions {
   HostPatience patience = {};
-  double gather = 20;  ///< seconds at the start for hosts to be reached, once one is; the others may join later
+  /// Seconds at the start for hosts to be reached, once one is, at most: others get as long as that one took (but a
+  /// second), so that one that hangs holds up nobody. Those that are not there by then join later.
+  double gather = 20;
   /// Seconds to wait for other hosts when every one is refused (see HostPatience); then wait() throws an Error of kind
   /// `resources` with the reason of each, and the experiment can be resumed when that is mended.
   double all_refused = 0;

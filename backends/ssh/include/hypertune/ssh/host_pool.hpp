@@ -23,6 +23,8 @@ struct RemoteHost {
   std::function<std::vector<std::string>()> launch;
   /// Added to the command's environment. Secrets belong here, or into files, never into the command.
   std::map<std::string, std::string> environment = {};
+  /// Called on another thread while launch() runs and its result is not waited for any more: ends it soon.
+  std::function<void()> cancel = {};
 };
 
 /// A handle: copies are one pool. All members may be called from any thread.

@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -45,20 +46,25 @@ class HostSource {
   /// Whether it was made of anything: not a HostSource().
   bool given() const { return read_ != nullptr; }
 
-  /// Looks now. The first call throws what goes wrong; a later one puts it into `trouble`.
-  HostChange poll();
+  /// Looks now. The first call throws what goes wrong; a later one puts it into `trouble`. `stop` ends a program that
+  /// is asked.
+  HostChange poll(const std::stop_token& stop = {});
   /// The hosts of the last look.
   const HostList& hosts() const { return last_; }
   /// Seconds after which another look is worth while; 0: the list never changes.
   Seconds interval() const { return interval_; }
+  /// Whether people or programs outside of this one keep the list: they are told when it is empty.
+  bool kept_outside() const { return outside_; }
   /// What it is, for messages: "the hosts of 'hosts.txt'".
   const std::string& what() const { return what_; }
 
  private:
-  HostSource(std::function<HostList()> read, Seconds interval, std::string what);
+  using Read = std::function<HostList(const std::stop_token&)>;
+  HostSource(Read read, Seconds interval, std::string what, bool outside = false);
 
-  std::function<HostList()> read_;
+  Read read_;
   Seconds interval_ = 0;
+  bool outside_ = false;
   std::string what_ = "the list of hosts";
   HostList last_;
   bool looked_ = false;

@@ -27,10 +27,6 @@ HYPERTUNE_SSH_INLINE bool is_of_client(std::string_view err) {
   return false;
 }
 
-HYPERTUNE_SSH_INLINE SshError closed_error(const std::string& host) {
-  return SshError(Problem::lost, host, fmt::format("host '{}': the connection is closed", host));
-}
-
 struct Exchange {
   NextInput next = {};
   TakeOutput take = {};  // empty: into `out`
@@ -89,7 +85,8 @@ HYPERTUNE_SSH_INLINE RunResult exchange(Master& master, const std::vector<std::s
 // Messages that can be told apart whatever language the account speaks.
 HYPERTUNE_SSH_INLINE std::vector<std::string> script_arguments(std::string_view text,
                                                                const std::vector<std::string>& arguments) {
-  std::vector<std::string> all{"sh", "-c", "LC_ALL=C; export LC_ALL\n" + std::string(text), "hypertune"};
+  // What they make is for nobody else to read: programs, data and their folders.
+  std::vector<std::string> all{"sh", "-c", "LC_ALL=C; export LC_ALL\numask 077\n" + std::string(text), "hypertune"};
   all.insert(all.end(), arguments.begin(), arguments.end());
   return all;
 }
@@ -102,7 +99,7 @@ HYPERTUNE_SSH_INLINE double number_of(std::string_view text) {
 
 HYPERTUNE_SSH_INLINE HostFacts ask_facts(const SshConnection& connection, Seconds deadline) {
   // What the account's start-up files print comes first, and is passed over.
-  constexpr std::string_view text = R"sh(printf '\nhypertune-facts\n'
+  constexpr std::string_view text = R"sh(printf 'hypertune-facts\n'
 echo "system=$(uname -s)"
 echo "architecture=$(uname -m)"
 echo "name=$(uname -n)"
@@ -122,10 +119,11 @@ echo "end=1"
   facts.round_trip = steady_seconds() - steady;
   const double middle = (before + wall()) / 2;
   std::string_view rest = result.out;
-  const auto mark = rest.find("\nhypertune-facts\n");
+  constexpr std::string_view begin = "hypertune-facts\n";
+  const auto mark = rest.find(begin);
   bool complete = false;
   if (mark != std::string_view::npos) {
-    rest.remove_prefix(mark + 17);
+    rest.remove_prefix(mark + begin.size());
     while (!rest.empty()) {
       const auto end = std::min(rest.find('\n'), rest.size());
       const auto line = rest.substr(0, end);
@@ -215,9 +213,11 @@ HYPERTUNE_SSH_INLINE SshConnection& SshConnection::operator=(SshConnection&& oth
 }
 HYPERTUNE_SSH_INLINE SshConnection::~SshConnection() { close(); }
 
-HYPERTUNE_SSH_INLINE SshConnection SshConnection::open(const std::string& host, SshOptions options, Seconds deadline) {
+HYPERTUNE_SSH_INLINE SshConnection SshConnection::open(const std::string& host, SshOptions options, Seconds deadline,
+                                                       std::stop_token stop) {
   const double until = detail::steady_seconds() + deadline;
   SshConnection connection(std::make_shared<detail::Master>(host, std::move(options)));
+  connection.master_->close_on(std::move(stop));
   connection.master_->open(until);
   connection.master_->facts = detail::ask_facts(connection, std::max(0.1, until - detail::steady_seconds()));
   return connection;
@@ -258,7 +258,12 @@ HYPERTUNE_SSH_INLINE RunResult SshConnection::run(const std::vector<std::string>
 
 HYPERTUNE_SSH_INLINE RunResult SshConnection::script(std::string_view text, const std::vector<std::string>& arguments,
                                                      const RunOptions& options) const {
-  return run(detail::script_arguments(text, arguments), options);
+  // What the account's start-up files print comes first, perhaps without an end of its line.
+  constexpr std::string_view mark = "\nhypertune-output\n";
+  auto result =
+      run(detail::script_arguments("printf '\\nhypertune-output\\n'\n" + std::string(text), arguments), options);
+  if (const auto at = result.out.find(mark); at != std::string::npos) result.out.erase(0, at + mark.size());
+  return result;
 }
 
 HYPERTUNE_SSH_INLINE RunResult SshConnection::must(std::string_view doing, std::string_view text,

@@ -17,6 +17,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <fstream>
+#include <list>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -149,7 +150,8 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   std::vector<std::string> troubles_;  // why hosts are not usable
   bool any_usable_ = false, all_settled_ = false;
   std::vector<HostAccount> accounts_;
-  std::string hopeless_;  // why the run cannot go on
+  std::list<std::function<void()>> launching_;  // what ends the launches that run
+  std::string hopeless_;                        // why the run cannot go on
   std::vector<Command> queue_;
   bool woken_ = false;
   std::atomic<bool> closing_{false};

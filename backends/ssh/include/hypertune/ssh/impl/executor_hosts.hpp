@@ -70,7 +70,7 @@ inline std::pair<std::string, std::uint64_t> next_epoch(const std::filesystem::p
 inline void SshExecutor::State::begin() {
   if (thread_.joinable()) return;
   work_.emplace(io_.get_executor());
-  pool_threads_.emplace(8);
+  pool_threads_.emplace(32);  // hosts that hang while they are connected to hold a thread each
   disk_.emplace(detail::asio::make_strand(pool_threads_->get_executor()));
   sigset_t all, before;  // signals are for the program's own threads
   sigfillset(&all);
@@ -162,9 +162,23 @@ inline detail::asio::awaitable<void> SshExecutor::State::connect(LinkPointer lin
   const auto result = std::make_shared<Result>();
   const auto done = std::make_shared<detail::Signal>(io_);
   const auto self = weak_from_this();
-  const auto job = [this, self, result, done, launch = link->spec.launch] {
+  const auto job = [this, self, result, done, launch = link->spec.launch, cancel = link->spec.cancel] {
+    struct Registered {
+      Registered(State& state, std::function<void()> cancel) : state(state) {
+        const std::lock_guard guard(state.mutex_);
+        state.launching_.push_front(std::move(cancel));
+        at = state.launching_.begin();
+      }
+      ~Registered() {
+        const std::lock_guard guard(state.mutex_);
+        state.launching_.erase(at);
+        state.settled_.notify_all();
+      }
+      State& state;
+      std::list<std::function<void()>>::iterator at;
+    } const registered(*this, cancel ? cancel : [] {});
     try {
-      result->command = launch();
+      if (!closing_) result->command = launch();
     } catch (const std::exception& e) {
       result->error = e.what();
       result->trouble = detail::trouble_of(e);
@@ -404,7 +418,8 @@ inline void SshExecutor::State::settle(Link& link) {
     if (other->index >= 0) {
       if (hosts_.size() <= static_cast<std::size_t>(other->index))
         hosts_.resize(static_cast<std::size_t>(other->index) + 1);
-      hosts_[static_cast<std::size_t>(other->index)] = other->host;
+      Host& host = hosts_[static_cast<std::size_t>(other->index)] = other->host;
+      host.presence = other->machine.usable() ? Presence::there : other->settled ? Presence::away : Presence::unknown;
     }
     any_usable_ = any_usable_ || other->machine.usable();
     all_settled_ = all_settled_ && other->settled;
@@ -467,10 +482,12 @@ inline std::vector<HostAccount> SshExecutor::State::accounts() {
 
 inline std::vector<Host> SshExecutor::State::hosts() {
   begin();
+  const double begun = detail::steady_now();
   std::unique_lock lock(mutex_);
   const auto seconds = [](double s) { return std::chrono::duration<double>(s); };
   settled_.wait_for(lock, seconds(options_.patience.connect + 1), [&] { return any_usable_ || all_settled_; });
-  settled_.wait_for(lock, seconds(options_.gather), [&] { return all_settled_; });
+  const double took = detail::steady_now() - begun;
+  settled_.wait_for(lock, seconds(std::min(options_.gather, std::max(1.0, took))), [&] { return all_settled_; });
   if (!any_usable_) {
     std::string why;
     for (const auto& trouble : troubles_) why += (why.empty() ? "" : "; ") + trouble;
@@ -490,6 +507,14 @@ inline void SshExecutor::State::shutdown() {
   stop_identifying_.request_stop();
   fetches_.join();
   if (exchange_) exchange_->stop();
+  // Who hangs on the way to a host is not waited for.
+  for (std::unique_lock lock(mutex_); !launching_.empty();) {
+    const auto running = launching_;
+    lock.unlock();
+    for (const auto& cancel : running) cancel();
+    lock.lock();
+    settled_.wait_for(lock, std::chrono::milliseconds(20), [this] { return launching_.empty(); });
+  }
   pool_threads_->join();
   io_.restart();
   io_.poll();  // what still waited to be told, and what coroutines hold

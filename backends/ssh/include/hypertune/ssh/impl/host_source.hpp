@@ -27,7 +27,8 @@ struct Printed {
   std::string out, err;
 };
 // What a program of this machine prints; nullopt if it cannot be started.
-inline std::optional<Printed> printed_by(const std::vector<std::string>& arguments, Seconds timeout) {
+inline std::optional<Printed> printed_by(const std::vector<std::string>& arguments, Seconds timeout,
+                                         const std::stop_token& stop = {}) {
   Printed printed;
   const auto into = [](std::string& text) {
     return [&text](std::string_view bytes) {
@@ -37,9 +38,9 @@ inline std::optional<Printed> printed_by(const std::vector<std::string>& argumen
   };
   struct NotStarted {};
   try {
-    const auto outcome =
-        run_process(arguments, {}, into(printed.out), into(printed.err),
-                    {.deadline = timeout, .max_output = std::size_t{16} << 20U}, [](int) { throw NotStarted(); });
+    const auto outcome = run_process(arguments, {}, into(printed.out), into(printed.err),
+                                     {.deadline = timeout, .max_output = std::size_t{16} << 20U, .stop = stop},
+                                     [](int) { throw NotStarted(); });
     printed.exit = outcome.exit_code();
     printed.late = outcome.late;
   } catch (const NotStarted&) { return std::nullopt; }
@@ -77,12 +78,12 @@ HYPERTUNE_SSH_INLINE HostList slurm_hosts() {
   return hosts;
 }
 
-HYPERTUNE_SSH_INLINE HostSource::HostSource(std::function<HostList()> read, Seconds interval, std::string what)
-    : read_(std::move(read)), interval_(interval), what_(std::move(what)) {}
+HYPERTUNE_SSH_INLINE HostSource::HostSource(Read read, Seconds interval, std::string what, bool outside)
+    : read_(std::move(read)), interval_(interval), outside_(outside), what_(std::move(what)) {}
 
 HYPERTUNE_SSH_INLINE HostSource::HostSource(HostList hosts) {
   validate_hosts(hosts, "the list of hosts");
-  read_ = [hosts = std::move(hosts)] { return hosts; };
+  read_ = [hosts = std::move(hosts)](const std::stop_token&) { return hosts; };
 }
 HYPERTUNE_SSH_INLINE HostSource::HostSource(std::vector<std::string> names)
     : HostSource([&] {
@@ -95,7 +96,8 @@ HYPERTUNE_SSH_INLINE HostSource::HostSource(std::initializer_list<const char*> n
 
 HYPERTUNE_SSH_INLINE HostSource HostSource::file(std::filesystem::path file, Seconds interval) {
   auto what = fmt::format("the hosts of '{}'", file.string());
-  return {[file = std::move(file)] { return read_host_file(file); }, interval, std::move(what)};
+  return {[file = std::move(file)](const std::stop_token&) { return read_host_file(file); }, interval, std::move(what),
+          true};
 }
 
 HYPERTUNE_SSH_INLINE HostSource HostSource::command(std::vector<std::string> arguments, Seconds interval,
@@ -103,8 +105,8 @@ HYPERTUNE_SSH_INLINE HostSource HostSource::command(std::vector<std::string> arg
   if (arguments.empty() || arguments.front().empty())
     fail(Errc::usage, "the command that lists hosts is empty: it must name a program");
   auto what = fmt::format("the hosts that '{}' prints", arguments.front());
-  return {[arguments = std::move(arguments), timeout] {
-            const auto printed = detail::printed_by(arguments, timeout);
+  return {[arguments = std::move(arguments), timeout](const std::stop_token& stop) {
+            const auto printed = detail::printed_by(arguments, timeout, stop);
             const auto& name = arguments.front();
             if (!printed)
               fail(Errc::input, "the command '{}' that lists hosts cannot be run: is it there, and executable?", name);
@@ -115,11 +117,11 @@ HYPERTUNE_SSH_INLINE HostSource HostSource::command(std::vector<std::string> arg
                    detail::last_line(printed->err));
             return parse_hosts(printed->out, fmt::format("what '{}' printed", name));
           },
-          interval, std::move(what)};
+          interval, std::move(what), true};
 }
 
 HYPERTUNE_SSH_INLINE HostSource HostSource::callback(std::function<HostList()> hosts, Seconds interval) {
-  return {[hosts = std::move(hosts)] {
+  return {[hosts = std::move(hosts)](const std::stop_token&) {
             auto list = hosts();
             validate_hosts(list, "the hosts of the callback");
             return list;
@@ -128,7 +130,7 @@ HYPERTUNE_SSH_INLINE HostSource HostSource::callback(std::function<HostList()> h
 }
 
 HYPERTUNE_SSH_INLINE HostSource HostSource::slurm() {
-  return {[] { return slurm_hosts(); }, 0, "the hosts of the Slurm allocation"};
+  return {[](const std::stop_token&) { return slurm_hosts(); }, 0, "the hosts of the Slurm allocation"};
 }
 
 HYPERTUNE_SSH_INLINE std::optional<HostSource> HostSource::environment() {
@@ -138,14 +140,15 @@ HYPERTUNE_SSH_INLINE std::optional<HostSource> HostSource::environment() {
   if (text.front() == '@') return file(text.substr(1));
   if (text.find('/') != std::string::npos) return file(text);
   std::replace(text.begin(), text.end(), ',', '\n');
-  return HostSource([text] { return parse_host_lines(text, "HYPERTUNE_HOSTS"); }, 0, "HYPERTUNE_HOSTS");
+  return HostSource([text](const std::stop_token&) { return parse_host_lines(text, "HYPERTUNE_HOSTS"); }, 0,
+                    "HYPERTUNE_HOSTS");
 }
 
-HYPERTUNE_SSH_INLINE HostChange HostSource::poll() {
+HYPERTUNE_SSH_INLINE HostChange HostSource::poll(const std::stop_token& stop) {
   HostChange change;
   HostList now;
   try {
-    if (read_) now = read_();
+    if (read_) now = read_(stop);
   } catch (const std::exception& error) {
     if (!looked_) throw;
     change.trouble = error.what();

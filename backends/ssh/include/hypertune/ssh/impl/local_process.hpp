@@ -22,6 +22,8 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -63,6 +65,7 @@ struct ProcessBounds {
   double deadline = 60;  ///< seconds
   double stall = 1e6;    ///< seconds without a byte in or out
   std::size_t max_output = std::size_t{64} << 20U;
+  std::stop_token stop = {};  ///< ends it
 };
 
 /// Pieces of the input; empty: no more. Pieces of the output; false: enough, end it.
@@ -138,6 +141,8 @@ inline ProcessOutcome run_process(const std::vector<std::string>& arguments, con
   const Descriptor exit_event(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!exit_event) fail(Errc::io, "cannot watch '{}': {}", arguments.front(), std::generic_category().message(errno));
 
+  std::optional<std::stop_callback<std::function<void()>>> on_stop;  // while its number is its own
+  on_stop.emplace(bounds.stop, std::function<void()>([pid] { ::kill(-pid, SIGKILL); }));
   ProcessOutcome outcome;
   const double begin = steady_seconds();
   double until = begin + bounds.deadline, moved = begin;
@@ -208,6 +213,7 @@ inline ProcessOutcome run_process(const std::vector<std::string>& arguments, con
     }
   }
   if (!exited) ::kill(pid, SIGKILL);
+  on_stop.reset();
   outcome.status = wait_for(pid);
   ended.pid = -1;
   return outcome;

@@ -25,6 +25,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -32,6 +33,10 @@
 #include <vector>
 
 namespace hypertune::ssh::detail {
+
+inline SshError closed_error(const std::string& host) {
+  return SshError(Problem::lost, host, fmt::format("host '{}': the connection is closed", host));
+}
 
 /// The thread that forks the ssh process lives as long as that does: so the kernel can be asked to end it when the
 /// thread goes, which it does last of all with the program, however that dies.
@@ -53,7 +58,15 @@ class Master {
   }
   Master(const Master&) = delete;
   Master& operator=(const Master&) = delete;
-  ~Master() { close(); }
+  ~Master() {
+    on_stop_.reset();
+    close();
+  }
+
+  /// From a request on, at any time, it closes. Before open().
+  void close_on(std::stop_token stop) {
+    on_stop_.emplace(std::move(stop), std::function<void()>([this] { begin_to_close(); }));
+  }
 
   /// Connects; throws SshError.
   void open(double until) {
@@ -69,16 +82,14 @@ class Master {
                                  host_, said.empty() ? "" : " (" + said + ")"));
     }
     if (state_ == State::open) return;
-    const SshError error = *error_;
+    const SshError error = error_ ? *error_ : closed_error(host_);
     hold.unlock();
     close();
     throw SshError(error);
   }
 
   void close() noexcept {
-    closing_ = true;
-    const std::uint64_t one = 1;
-    static_cast<void>(!::write(wake_.get(), &one, sizeof one));
+    begin_to_close();
     const std::lock_guard hold(join_mutex_);
     if (!thread_.joinable()) return;
     if (thread_.get_id() == std::this_thread::get_id()) return;  // from on_lost(): it is ending anyway
@@ -190,6 +201,12 @@ class Master {
     for (const auto& option : options_.options) all.insert(all.end(), {"-o", option});
     all.insert(all.end(), {"--", host_});
     return all;
+  }
+
+  void begin_to_close() noexcept {
+    closing_ = true;
+    const std::uint64_t one = 1;
+    static_cast<void>(!::write(wake_.get(), &one, sizeof one));
   }
 
   // ---- The thread.
@@ -352,6 +369,7 @@ class Master {
   std::optional<SshError> error_;
   std::vector<std::function<void(const SshError&)>> then_;
   int sessions_ = 0;
+  std::optional<std::stop_callback<std::function<void()>>> on_stop_;
   std::mutex join_mutex_;
   std::thread thread_;
 };

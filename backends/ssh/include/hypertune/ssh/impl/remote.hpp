@@ -14,10 +14,12 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -35,6 +37,14 @@ class RemoteNotices {
       sink_(Notice{std::move(text)});
     else
       waiting_.push_back(std::move(text));
+  }
+  /// Likewise; where the experiment takes no events yet, at once and on standard error: it may be long until it does.
+  void say_now(const std::string& text) {
+    const std::lock_guard hold(mutex_);
+    if (sink_ && taking_)
+      sink_(Notice{text});
+    else
+      fmt::print(stderr, "hypertune: {}\n", text);
   }
   void to(EventSink sink) {
     const std::lock_guard hold(mutex_);
@@ -66,6 +76,32 @@ class RemoteNotices {
   std::vector<std::string> waiting_;
 };
 
+/// Calls a function once if it still lives after so many seconds.
+class Overdue {
+ public:
+  Overdue(double seconds, std::function<void()> then)
+      : thread_([this, seconds, then = std::move(then)] {
+          std::unique_lock hold(mutex_);
+          if (!over_.wait_for(hold, std::chrono::duration<double>(seconds), [this] { return done_; })) then();
+        }) {}
+  Overdue(const Overdue&) = delete;
+  Overdue& operator=(const Overdue&) = delete;
+  ~Overdue() {
+    {
+      const std::lock_guard hold(mutex_);
+      done_ = true;
+    }
+    over_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable over_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
 /// One host of the list: its connection, and how an agent comes to be there.
 class RemoteLauncher {
  public:
@@ -74,9 +110,21 @@ class RemoteLauncher {
 
   std::vector<std::string> launch() {
     const std::lock_guard hold(mutex_);
+    std::stop_source stop;
+    {
+      const std::lock_guard swap(stop_mutex_);
+      stop_ = stop;
+    }
+    struct Launched {  // what runs over the connection from then on is not for cancel() to end
+      RemoteLauncher& self;
+      ~Launched() {
+        const std::lock_guard swap(self.stop_mutex_);
+        self.stop_ = std::stop_source();
+      }
+    } const launched{*this};
     // A connection that had an agent may still hold what is left of it: it ends with the connection.
     connection_.reset();
-    connection_ = SshConnection::open(host_.name, setup_->ssh, setup_->ssh.connect_timeout * 2 + 10);
+    connection_ = SshConnection::open(host_.name, setup_->ssh, setup_->ssh.connect_timeout * 2 + 10, stop.get_token());
     const auto shipped = setup_->program.empty() ? ship_self(*connection_, setup_->ship)
                                                  : ship_program(*connection_, setup_->program, setup_->ship);
     const auto folder = connection_->absolute(setup_->directory);
@@ -94,11 +142,18 @@ class RemoteLauncher {
                       host_.name, std::abs(connection_->facts().clock_ahead),
                       connection_->facts().clock_ahead > 0 ? "ahead" : "behind"));
     std::vector<std::string> words{
-        "sh",        "-c",   R"sh(mkdir -p -- "$1" && cd -- "$1" || exit 1; shift; exec "$@")sh",
-        "hypertune", folder, shipped.path};
+        "sh", "-c", R"sh(umask "$1"; shift; mkdir -p -- "$1" && cd -- "$1" || exit 1; shift; exec "$@")sh",
+        // Nobody else reads what trials make there, unless the disk is shared with other accounts.
+        "hypertune", setup_->remote.transfer.shared ? "007" : "077", folder, shipped.path};
     words.insert(words.end(), setup_->arguments.begin(), setup_->arguments.end());
     words.insert(words.end(), {"--hypertune-agent", agent_limits_text(host_)});
     return connection_->command(words);
+  }
+
+  /// Ends a launch() that runs.
+  void cancel() {
+    const std::lock_guard swap(stop_mutex_);
+    stop_.request_stop();
   }
 
  private:
@@ -133,6 +188,8 @@ done
   std::mutex mutex_;
   bool clock_told_ = false;
   std::optional<SshConnection> connection_;
+  std::mutex stop_mutex_;
+  std::stop_source stop_;
 };
 
 inline HostSpec with_limits(HostSpec host, const HostSpec& limits) {
@@ -205,7 +262,12 @@ class RemoteExecutor::State {
       fail(Errc::usage,
            "there are no hosts to run trials on: name them (.hosts), or set HYPERTUNE_HOSTS to their names, "
            "separated by commas, or to @FILE");
-    follow_once();
+    {
+      // A list that takes its time is not waited for in silence.
+      const detail::Overdue overdue(
+          1, [this] { notices_->say_now(fmt::format("waits for {}: they are not known yet", setup_->hosts.what())); });
+      follow_once();
+    }
     if (setup_->hosts.hosts().empty() && setup_->hosts.interval() == 0)
       fail(Errc::usage, "there are no hosts to run trials on: {} is empty", setup_->hosts.what());
     begun_ = true;
@@ -217,6 +279,7 @@ class RemoteExecutor::State {
       const std::lock_guard hold(mutex_);
       stopping_ = true;
     }
+    list_.request_stop();
     stop_.notify_all();
     if (thread_.joinable()) thread_.join();
   }
@@ -231,7 +294,13 @@ class RemoteExecutor::State {
   }
 
   void follow_once() {
-    const auto change = setup_->hosts.poll();
+    const auto change = setup_->hosts.poll(list_.get_token());
+    if (list_.stop_requested()) return;
+    const bool empty = setup_->hosts.kept_outside() && setup_->hosts.hosts().empty() && !change.trouble;
+    if (empty && !std::exchange(empty_told_, empty))
+      notices_->say_now(fmt::format("there is no host to run trials on: {} are none; looks again every {:g} s",
+                                    setup_->hosts.what(), setup_->hosts.interval()));
+    empty_told_ = empty;
     if (change.trouble && change.trouble != trouble_)
       notices_->say(fmt::format("{} cannot be read, the last ones hold: {}", setup_->hosts.what(), *change.trouble));
     trouble_ = change.trouble;
@@ -243,7 +312,9 @@ class RemoteExecutor::State {
     for (const auto& host : change.joined) {
       const auto launcher =
           std::make_shared<detail::RemoteLauncher>(detail::with_limits(host, setup_->limits), setup_, notices_);
-      pool_.add({.name = host.name, .launch = [launcher] { return launcher->launch(); }});
+      pool_.add({.name = host.name,
+                 .launch = [launcher] { return launcher->launch(); },
+                 .cancel = [launcher] { launcher->cancel(); }});
     }
   }
 
@@ -262,7 +333,8 @@ class RemoteExecutor::State {
   SshExecutor executor_;
   std::mutex begin_mutex_, mutex_;
   std::condition_variable stop_;
-  bool begun_ = false, stopping_ = false;
+  bool begun_ = false, stopping_ = false, empty_told_ = false;
+  std::stop_source list_;  // ends the program that lists hosts
   std::optional<std::string> trouble_;
   std::thread thread_;
 };
@@ -288,6 +360,7 @@ HYPERTUNE_SSH_INLINE void RemoteExecutor::perform(Command command) {
   self_->executor().perform(std::move(command));
 }
 HYPERTUNE_SSH_INLINE void RemoteExecutor::wait(Seconds deadline) {
+  self_->notices().begin();
   self_->notices().flush();
   self_->executor().wait(deadline);
 }

@@ -205,7 +205,7 @@ HYPERTUNE_SSH_INLINE Shipped ship_program(const SshConnection& connection, const
   auto seen = look();
   if (detail::says(seen.out, "absent\n")) {
     auto transfer = options.transfer;
-    transfer.mode = 0755;
+    transfer.mode = 0700;
     connection.upload(program, shipped.path, transfer);
     shipped.sent = true;
     shipped.bytes = content.size;
