@@ -97,6 +97,8 @@ TEST_CASE("the grace after Ctrl-C, and executors that a command cannot have") {
   CHECK(read("").options.interrupt_grace == 10);
   CHECK(read("interrupt_grace: 2m\n").options.interrupt_grace == 120);
   CHECK(complaint("interrupt_grace: soon\n").starts_with("s.yaml:6:"));
+  CHECK(read("").options.ordered_patience == 600);
+  CHECK(read("ordered_patience: 2m\n").options.ordered_patience == 120);
   for (const char* text : {"executor: simulated\n", "executor: {type: simulated, workers: 8, seed: 1}\n"})
     CHECK(complaint(text).find("a command takes its own time") != std::string::npos);
 }

@@ -181,6 +181,7 @@ void BasicTuner<Lazy>::State::carry_out(Outcome& out, Seconds now) {
     for (const TrialId trial : ended)
       if (!controller.holds_slot(trial)) gate_->left(trial);
     gate_->settled();
+    if (!out.held.empty()) wake();  // whoever waits for events has another deadline now
   }
   out.held.clear();
 }
