@@ -571,7 +571,7 @@ TEST_CASE("a searcher or scheduler that waits for nothing, or answers what canno
         space,
         [](Config c, ht::Context& context) -> ht::Training {
           context.checkpoints([](ht::CheckpointWriter&) {}, [](const ht::Checkpoint&) {});
-          for (int step = 0; step < 3; ++step) co_yield ht::report("loss", c.x);
+          for (int step = 0; step < 3; ++step) co_yield ht::report("value", c.x);
         },
         o);
   } catch (const ht::Error& e) { message = e.what(); }
