@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -84,6 +85,15 @@ void print_waiting(const Results& results, bool running) {
   if (shown > most) fmt::print("… and {} more that wait\n", shown - most);
 }
 
+// Which trial was stopped last, and why.
+void print_last_stopped(const Results& results) {
+  std::optional<TrialResult> last;
+  for (const auto& trial : results.trials())
+    if (trial.state == TrialState::stopped && trial.cause && (!last || trial.last_record > last->last_record))
+      last = trial;
+  if (last) fmt::print("last stopped: trial {}: {}\n", last->trial, printable(last->cause->text));
+}
+
 }  // namespace
 
 void print_best(const Results& results) {
@@ -112,20 +122,21 @@ int status(const std::string& directory, const std::string& format) {
     boost::json::object counts;
     for (int s = 0; s <= static_cast<int>(TrialState::failed); ++s)
       counts[to_string(static_cast<TrialState>(s))] = results.count(static_cast<TrialState>(s));
-    boost::json::object object{{"name", info.name},
-                               {"state", state},
-                               {"trials", counts},
-                               {"samples", info.samples},
-                               {"reports", info.reports}};
+    boost::json::object object{
+        {"name", info.name},         {"state", state},   {"search", info.searcher}, {"schedule", info.scheduler},
+        {"executor", info.executor}, {"trials", counts}, {"samples", info.samples}, {"reports", info.reports}};
     object["why"] = last_word.empty() ? info.why : last_word;
-    if (several_objectives(results)) object["front"] = boost::json::parse(front_json(results));
-    object["best"] = best ? boost::json::parse(results.json(*best)) : boost::json::value();
-    object["cost"] = boost::json::parse(cost_json(directory, results));
     boost::json::array aside;
     for (const auto& host : results.hosts())
       if (!host.aside.empty()) aside.push_back(boost::json::object{{"host", host.host}, {"why", host.aside}});
     object["hosts_aside"] = std::move(aside);
-    print(boost::json::serialize(object));
+    // What is JSON already is not read again: Boost.JSON rounds the last digit.
+    std::string text = boost::json::serialize(object);
+    text.pop_back();
+    if (several_objectives(results)) text += ",\"front\":" + front_json(results);
+    text +=
+        fmt::format(",\"best\":{},\"cost\":{}}}", best ? results.json(*best) : "null", cost_json(directory, results));
+    print(text);
     return exit_done;
   }
   fmt::print("{}: {}", printable(info.name), state);
@@ -136,7 +147,10 @@ int status(const std::string& directory, const std::string& format) {
     if (const auto n = results.count(static_cast<TrialState>(s)); n > 0)
       fmt::print(", {} {}", n, to_string(static_cast<TrialState>(s)));
   fmt::print("; {} reports in {:.1f} s\n", info.reports, info.elapsed);
+  fmt::print("search {}, schedule {}, executor {}\n", printable(info.searcher), printable(info.scheduler),
+             printable(info.executor));
   print_best(results);
+  print_last_stopped(results);
   if (const auto cost = cost_line(directory, results); !cost.empty()) fmt::print("{}\n", cost);
   for (const auto& host : results.hosts())
     if (!host.aside.empty()) fmt::print("host {} is set aside: {}\n", printable(host.host), printable(host.aside));

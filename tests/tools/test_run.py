@@ -333,6 +333,42 @@ class Mistakes(Case):
         _, err = self.run_command("best", "runs/digits", "more", code=2)
         self.assertIn("takes no further argument 'more'", err)
 
+    def test_a_stopped_trial_says_at_which_rung_and_what_the_bar_was(self):
+        self.run_command("run", self.write(SWEEP), "--samples", "12")
+        stopped = [r for r in self.results() if r["state"] == "stopped"]
+        self.assertTrue(stopped)
+        for result in stopped:
+            self.assertRegex(result["cause"], r"^stopped by asha at rung [12] \((1 step|3 steps)\): accuracy -?[0-9.e-]+, "
+                                              r"needed -?[0-9.e-]+ \(the best \d+ of \d+\)$")
+        status = self.run_command("status", "runs/digits")[0]
+        self.assertRegex(status, r"last stopped: trial \d+: stopped by asha at rung ")
+        self.assertIn("search auto: gp, schedule asha", status)
+        self.assertIn("stopped by asha at rung 1 (1 step)", self.run_command("results", "runs/digits")[0])
+
+    def test_loggers_from_the_file(self):
+        text = SWEEP + "loggers: [tensorboard, jsonl]\n"
+        self.complain(text.replace("tensorboard", "tensorbord"), "sweep.yaml:15", "did you mean 'tensorboard'?")
+        self.complain(text.replace("jsonl", "tensorboard"), "sweep.yaml:15", "named twice")
+        self.complain(text.replace("jsonl", "{jsonl: {file: x}}"), "sweep.yaml:15", "loggers take no options")
+        self.run_command("run", self.write(text), "--samples", "2")
+        folder = self.folder / "runs/digits"
+        events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+        self.assertEqual([e["sequence"] for e in events], list(range(1, len(events) + 1)))
+        self.assertEqual(events[-1]["event"], "experiment_ended")
+        for trial in ("0", "1"):
+            self.assertTrue(list((folder / "trials" / trial).glob("events.out.tfevents.*")))
+            self.assertTrue((folder / "trials" / trial / "progress.csv").exists())
+
+    def test_a_warm_start_says_what_it_took_over(self):
+        self.run_command("run", self.write(SWEEP))
+        again = SWEEP.replace("runs/digits", "runs/again") + "search: {type: tpe, warm_start: [runs/digits]}\n"
+        _, err = self.run_command("run", self.write(again, "again.yaml"))
+        self.assertIn("hypertune: warm start with 6 trials of runs/digits\n", err)
+        self.assertIn("search tpe, warm start with 6 trials of runs/digits", self.run_command("status", "runs/again")[0])
+        narrow = again.replace("[1.0e-4, 1.0e-1]", "[1.0e-3, 1.0e-1]").replace("runs/again", "runs/narrow")
+        _, err = self.run_command("run", self.write(narrow, "narrow.yaml"))
+        self.assertRegex(err, r"warm start with \d trials? of runs/digits \(\d do(es)? not fit this space: ")
+
     def test_failures_are_counted_by_trial(self):
         self.write("import sys\nsys.exit(3)\n", "fails.py")
         text = SWEEP.replace("train.py", "fails.py").replace("samples: 6", "samples: 4") + "failures: {max: 2}\n"

@@ -38,12 +38,14 @@ struct Numbers {
 struct Script {
   std::function<Decision(const ht::Progress&)> on_report = [](const ht::Progress&) { return Decision::go_on; };
   std::function<Choice(const ht::Pool&)> choose_next = [](const ht::Pool&) { return Choice::start_new(); };
+  std::function<std::string(ht::TrialId)> why = [](ht::TrialId) { return ""; };
 };
 struct Scripted {
   static constexpr bool takes_over = true;
   std::shared_ptr<Script> script;
   Decision on_report(const ht::Progress& progress) { return script->on_report(progress); }
   Choice choose_next(const ht::Pool& pool) { return script->choose_next(pool); }
+  std::string why(ht::TrialId trial) const { return script->why(trial); }
 };
 
 ht::Host host(const std::string& name, double cpus = 1) { return {.name = name, .total = {.cpus = cpus}}; }
@@ -57,8 +59,10 @@ class Bench {
   }
 
   /// Takes up an earlier one's history.
-  Bench(ht::ControlRules rules, const std::vector<ht::Host>& hosts, const std::vector<record::Any>& history)
-      : controller_(state(), with_resources(std::move(rules)), ht::Placement(hosts)) {
+  Bench(ht::ControlRules rules, const std::vector<ht::Host>& hosts, const std::vector<record::Any>& history,
+        Script script = {})
+      : script_(std::make_shared<Script>(std::move(script))),
+        controller_(state(), with_resources(std::move(rules)), ht::Placement(hosts)) {
     for (const auto& what : history) controller_.replay({.sequence = 1, .time = 0, .what = what});
     controller_.open_session(record::ExperimentStarted{}, 0, out_);
   }
@@ -124,6 +128,7 @@ class Bench {
     REQUIRE(std::holds_alternative<T>(out_.commands.front()));
     return std::get<T>(out_.commands.front());
   }
+  const std::vector<record::Any>& all_records() const { return out_.records; }
   bool quiet() const { return out_.records.empty() && out_.commands.empty() && out_.notices.empty(); }
   const std::vector<std::string>& notices() const { return out_.notices; }
 
@@ -568,6 +573,42 @@ TEST_CASE("stopping a paused trial drops the run that is held, and expects no an
   CHECK(bench.records<record::TrialEnded>().at(0).cause->text == "scheduler");
   CHECK(bench.commands<ht::Launch>().at(0).trial == 1);
   CHECK(bench.send(ht::Stopped{0, 0}).quiet());  // one that comes all the same changes nothing
+}
+
+TEST_CASE("the scheduler's words are the cause of what it stops, the same ones after a restart") {
+  Script strict;
+  strict.on_report = [](const ht::Progress& p) {
+    return p.loss() > 5 ? Decision::pause : p.loss() > 1 ? Decision::stop : Decision::go_on;
+  };
+  strict.why = [](ht::TrialId trial) { return "at rung 1 of trial " + std::to_string(trial); };
+  Bench bench({.samples = 3}, {host("a"), host("b"), host("c")});
+  bench.script() = strict;
+  std::vector<record::Any> history;
+  const auto keep = [&] {
+    for (const auto& what : bench.all_records()) history.push_back(what);
+  };
+  bench.fill();
+  keep();
+  bench.report(0, 2);
+  keep();
+  const auto until_then = history;
+  bench.report(1, 1);  // another one's report comes before the end
+  bench.send(ht::Stopped{0, 0});
+  const std::string why = "stopped by custom at rung 1 of trial 0";
+  CHECK(bench.records<record::TrialEnded>().at(0).cause->text == why);
+  // A driver that died before it could say so: the next one does.
+  Bench next({.samples = 3}, {host("a"), host("b"), host("c")}, until_then, strict);
+  next.settle();
+  REQUIRE(next.records<record::TrialEnded>().size() == 1);
+  CHECK(next.records<record::TrialEnded>().at(0).cause->text == why);
+  // Of paused trials that it stops, and of those that wait when all is over.
+  bench.report(2, 9);
+  bench.script().choose_next = [](const ht::Pool& pool) { return pool.paused > 0 ? Choice::stop(2) : Choice::wait(); };
+  bench.send(ht::Paused{2, 0, false});
+  CHECK(bench.records<record::TrialEnded>().at(0).cause->text == "stopped by custom at rung 1 of trial 2");
+  CHECK(record::gave_up(why));
+  CHECK(record::gave_up("scheduler"));  // of earlier versions
+  CHECK_FALSE(record::gave_up("10 steps done"));
 }
 
 TEST_CASE("a Stop that crosses Paused ends the run that is held after all") {

@@ -6,6 +6,9 @@
 #include <hypertune/config/ssh.hpp>
 #include <hypertune/config/sweep_text.hpp>
 #include <hypertune/config/yaml.hpp>
+#include <hypertune/record/csv_logger.hpp>
+#include <hypertune/record/jsonl_logger.hpp>
+#include <hypertune/record/tensorboard_logger.hpp>
 #include <hypertune/trial/metric_name.hpp>
 #include <hypertune/tune/options.hpp>
 
@@ -222,6 +225,27 @@ inline ExecutorText executor_from_yaml(const Node& node) {
   return executor;
 }
 
+/// loggers: [tensorboard, jsonl, csv]: what else is written while it runs.
+inline void loggers_from_yaml(const Node& node, bool study, Options& options) {
+  static const words known{"tensorboard", "jsonl", "csv"};
+  std::vector<std::string> seen;
+  for (const Node& item : node.is_list() ? node.items() : std::vector<Node>{node}) {
+    if (item.is_map())
+      item.fail("'{}' must be a logger's name, as in 'loggers: [tensorboard, jsonl]': loggers take no options",
+                item.path());
+    const auto name = item.as<std::string>();
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      item.fail("there is no logger '{}'{}", name, suggestion(name, known));
+    if (std::find(seen.begin(), seen.end(), name) != seen.end())
+      item.fail("the logger '{}' is named twice: remove one of the two", name);
+    if (name == "tensorboard") options.callbacks.emplace_back(TensorBoardLogger{});
+    if (name == "jsonl") options.callbacks.emplace_back(JsonlLogger{});
+    if (name == "csv" && study) options.callbacks.emplace_back(CsvLogger{});
+    if (name == "csv" && !study) options.progress_csv = true;
+    seen.push_back(name);
+  }
+}
+
 inline Params params_from_yaml(const Node& node) {
   Params params;
   for (const auto& [name, value] : node.entries()) params.set(name, value.scalar());
@@ -238,7 +262,8 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
                                      "schedule",    "resources",       "concurrency", "stop",
                                      "checkpoint",  "failures",        "executor",    "output",
                                      "constraints", "ordered",         "start_with",  "known",
-                                     "hang_limit",  "interrupt_grace", "log_limit",   "ordered_patience"};
+                                     "hang_limit",  "interrupt_grace", "log_limit",   "ordered_patience",
+                                     "loggers"};
   if (!study) keys.emplace_back("trial");
   root.only(keys);
   Sweep sweep{.space = space_from_yaml(root["space"]), .options = {}, .trial = {}, .executor = {}, .file = root.file()};
@@ -306,6 +331,7 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
   if (const auto executor = root.find("executor")) sweep.executor = detail::executor_from_yaml(*executor);
   // On machines that come with the queue, it takes cpus to tell how many machines that number of trials fills.
   if (sweep.executor.ssh && !sweep.executor.ssh->cluster.empty() && !cpus_given) options.resources.cpus = 1;
+  if (const auto loggers = root.find("loggers")) detail::loggers_from_yaml(*loggers, study, options);
   if (const auto output = root.find("output")) options.output = output->as<std::string>();
   if (const auto start = root.find("start_with"))
     for (const auto& item : start->items()) {

@@ -155,9 +155,7 @@ class Export {
 
   // Whether the scheduler (or a changed space) gave it up. One that a stop condition ended did what it was there for,
   // and may be the best: of the pruned ones Optuna lets none be that.
-  static bool cut(const TrialResult& trial) {
-    return !trial.cause || trial.cause->text == record::by_scheduler || trial.cause->text == record::space_changed;
-  }
+  static bool cut(const TrialResult& trial) { return !trial.cause || record::gave_up(trial.cause->text); }
 
   void write(const TrialResult& trial) {
     const std::vector<double> found = values(trial);

@@ -10,6 +10,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -100,14 +101,20 @@ struct AttemptFailed {
   /// Perhaps the doing of the host: it does not count, and the trial is tried again on another one.
   bool doubted = false;
 };
-/// Causes of a stopped trial that say that it was given up, not that it has done what it was there for.
+/// Causes of a stopped trial that say that it was given up, not that it has done what it was there for: by a scheduler
+/// that does not say why (and by all of them in journals of earlier versions), or "stopped by asha at rung 3 …".
 inline constexpr const char* by_scheduler = "scheduler";
+inline constexpr const char* stopped_by = "stopped by ";
 inline constexpr const char* space_changed = "the search space has changed";
+inline bool gave_up(std::string_view cause) {
+  return cause == by_scheduler || cause == space_changed || cause.starts_with(stopped_by);
+}
 struct TrialEnded {
   TrialId trial;
   TrialState state = TrialState::completed;  ///< completed, stopped or failed
-  std::optional<Cause> cause;  ///< with failed; with stopped, why (by_scheduler, a stop condition, …) in text
-  bool at_limit = false;       ///< with completed: by the schedule's limit of steps; a longer schedule may reopen it
+  std::optional<Cause>
+      cause;              ///< with failed; with stopped, why (the scheduler's words, a stop condition's, …) in text
+  bool at_limit = false;  ///< with completed: by the schedule's limit of steps; a longer schedule may reopen it
 };
 struct HostGained {
   std::string host;

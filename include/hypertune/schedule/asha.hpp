@@ -40,6 +40,18 @@ class BasicStoppingLadder {
     return true;
   }
 
+  /// How a loss stands at a rung.
+  RungVerdict verdict(std::size_t rung, double loss) const {
+    const auto& losses = rungs_.at(rung).losses;
+    return {.rung = rung,
+            .steps = steps_[rung],
+            .loss = loss,
+            .bar = losses.quota() == 0 ? worst_loss : losses.boundary(),
+            .quota = losses.quota(),
+            .trials = losses.size()};
+  }
+  std::size_t rungs() const { return rungs_.size(); }
+
  private:
   struct Rung {
     TopFraction<double> losses;
@@ -68,6 +80,7 @@ class BasicPromotionLadder {
     if (place.paused) return true;
     if (place.rung >= steps_.size() || steps < steps_[place.rung]) return false;
     place.paused = true;
+    place.loss = loss;
     enter(place.rung, {loss, trial}, reduction);
     return true;
   }
@@ -90,11 +103,25 @@ class BasicPromotionLadder {
     ++found->second.rung;
   }
   void forget(TrialId trial) { places_.erase(trial); }
+  /// How a trial stands at the rung where it waits.
+  std::optional<RungVerdict> verdict(TrialId trial) const {
+    const auto found = places_.find(trial);
+    if (found == places_.end() || !found->second.paused) return std::nullopt;
+    const auto& [rung, steps, loss, paused] = found->second;
+    const auto& entries = rungs_[rung].entries;
+    return RungVerdict{.rung = rung,
+                       .steps = steps_[rung],
+                       .loss = loss,
+                       .bar = entries.quota() == 0 ? worst_loss : entries.boundary().loss,
+                       .quota = entries.quota(),
+                       .trials = entries.size()};
+  }
 
  private:
   struct Place {
     std::size_t rung = 0;  // the rung it pauses at, or trains towards
     int steps = 0;
+    double loss = worst_loss;  // at that rung
     bool paused = false;
   };
   struct Rung {
@@ -148,6 +175,7 @@ struct BasicAshaState {
   std::vector<StoppingLadder> stopping;
   std::vector<PromotionLadder> promoting;
   std::unordered_map<TrialId, std::size_t> next_rung;  // stopping form, trials under way only
+  double judged = worst_loss;                          // the loss of the last report
 };
 
 }  // namespace detail
@@ -200,6 +228,7 @@ struct BasicAsha {
       return pauses ? Decision::pause : Decision::go_on;
     }
     std::size_t& next = state_.next_rung[progress.trial];
+    state_.judged = loss;
     const bool survives = state_.stopping[bracket].survives(next, progress.steps, loss, share);
     if (progress.steps >= max) return Decision::complete;
     return survives ? Decision::go_on : Decision::stop;
@@ -231,6 +260,20 @@ struct BasicAsha {
   }
 
   int max_steps() const { return max; }
+  std::string why(TrialId trial, const LossText& losses) const {
+    if (!state_.ready) return {};
+    const std::size_t bracket = bracket_of(trial);
+    std::optional<detail::RungVerdict> verdict;
+    if (promotion) {
+      verdict = state_.promoting[bracket].verdict(trial);
+    } else if (const auto next = state_.next_rung.find(trial);
+               next != state_.next_rung.end() && next->second < state_.stopping[bracket].rungs()) {
+      verdict = state_.stopping[bracket].verdict(next->second, state_.judged);
+    }
+    if (!verdict) return {};
+    const std::string text = verdict->text(losses);
+    return state_.shares.size() > 1 ? detail::format("in bracket {} {}", bracket + 1, text) : text;
+  }
   std::string name() const { return promotion ? "asha (promotion)" : "asha"; }
 
  private:

@@ -111,6 +111,12 @@ struct BasicHyperSched {
 
   int max_steps() const { return max; }
   std::string name() const { return "hyper_sched"; }
+  std::string why(TrialId id, const LossText& losses) const {
+    const auto found = trials_.find(id);
+    if (found == trials_.end()) return {};
+    return detail::format("at the deadline of {:g} s: paused after {} step{} with {}", deadline, found->second.steps,
+                          found->second.steps == 1 ? "" : "s", losses.named(found->second.loss));
+  }
 
  private:
   /// Whether a trial that starts now can come as far as the best one before the time is over.

@@ -104,6 +104,7 @@ class BasicHyperBandState {
     if (found == places_.end()) return;
     const Place place = found->second;
     places_.erase(found);
+    verdicts_.erase(trial);
     Bracket* bracket = find_bracket(place.bracket);
     if (bracket == nullptr) return;
     if (place.state == State::training || place.state == State::promoted) --bracket->training;
@@ -123,6 +124,14 @@ class BasicHyperBandState {
       if (const auto trial = first_to_resume(brackets_.back())) return Choice::resume(*trial);
     }
     return Choice::wait();
+  }
+
+  std::string why(TrialId trial, const LossText& losses) const {
+    const auto found = verdicts_.find(trial);
+    if (found == verdicts_.end()) return {};
+    const auto place = places_.find(trial);
+    const std::string text = found->second.text(losses);
+    return place == places_.end() ? text : detail::format("in bracket {} {}", place->second.bracket + 1, text);
   }
 
  private:
@@ -202,6 +211,12 @@ class BasicHyperBandState {
         if (i >= quota) {
           place.state = State::lost;
           losers_.push_back(arrived[i].trial);
+          verdicts_[arrived[i].trial] = {.rung = bracket.rung - 1,
+                                         .steps = plan[bracket.rung - 1].steps,
+                                         .loss = arrived[i].loss,
+                                         .bar = arrived[quota - 1].loss,
+                                         .quota = quota,
+                                         .trials = arrived.size()};
         } else if (place.steps >= plan[bracket.rung].steps) {
           bracket.arrived.push_back(arrived[i]);
         } else {
@@ -222,10 +237,11 @@ class BasicHyperBandState {
   std::size_t next_plan_ = 0;
   std::deque<Bracket> brackets_;  // from the oldest that is not over; only the last one may be open
   TrialId newest_ = -1;
-  std::uint64_t first_free_ = 0;               // the number of the next bracket
-  std::unordered_map<TrialId, Place> places_;  // of trials that have not ended
-  std::deque<Winner> winners_;                 // to resume; some may have been since, or have ended
-  std::deque<TrialId> losers_;                 // to stop; some may have ended since
+  std::uint64_t first_free_ = 0;                       // the number of the next bracket
+  std::unordered_map<TrialId, Place> places_;          // of trials that have not ended
+  std::deque<Winner> winners_;                         // to resume; some may have been since, or have ended
+  std::deque<TrialId> losers_;                         // to stop; some may have ended since
+  std::unordered_map<TrialId, RungVerdict> verdicts_;  // on them
 };
 
 }  // namespace detail
@@ -261,6 +277,7 @@ struct BasicHyperBand {
   Choice choose_next(const Pool& pool) { return state().choose(pool); }
   int max_steps() const { return max; }
   std::string name() const { return "hyperband"; }
+  std::string why(TrialId trial, const LossText& losses) const { return state_.why(trial, losses); }
 
  private:
   detail::HyperBandState& state() {

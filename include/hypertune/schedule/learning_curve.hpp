@@ -137,6 +137,11 @@ struct BasicLearningCurve {
   };
   std::unordered_map<TrialId, Trial> trials_{};  // under way
   double best_ = worst_loss;
+  struct Verdict {
+    double loss = worst_loss, bar = worst_loss, chance = 0;
+    int steps = 0;
+  };
+  Verdict verdict_{};  // on the last trial that was stopped
 
   void check() const {
     if (max < 1) fail(Errc::usage, "learning_curve: max is {}, but must be at least 1", max);
@@ -154,13 +159,21 @@ struct BasicLearningCurve {
     if (finite) best_ = std::min(best_, loss);
     if (progress.steps >= max) return Decision::complete;
     if (trial.reports < points || !std::isfinite(best)) return Decision::go_on;
+    verdict_ = {.loss = loss, .bar = best, .chance = 0, .steps = progress.steps};
     if (trial.curve.count() == 0) return Decision::stop;
     if (trial.curve.count() < static_cast<std::size_t>(points) || loss <= best) return Decision::go_on;
-    return trial.curve.below(max, best) < chance ? Decision::stop : Decision::go_on;
+    verdict_.chance = trial.curve.below(max, best);
+    return verdict_.chance < chance ? Decision::stop : Decision::go_on;
   }
   void on_end(TrialId trial, TrialState) { trials_.erase(trial); }
   int max_steps() const { return max; }
   std::string name() const { return "learning_curve"; }
+  std::string why(TrialId, const LossText& losses) const {
+    if (!std::isfinite(verdict_.loss) && verdict_.chance == 0)
+      return detail::format("after {} reports without a finite {}", points, losses.name());
+    return detail::format("at step {}: {}, with a chance of {:.2g} to get there in {} steps ({:g} is asked for)",
+                          verdict_.steps, losses.against(verdict_.loss, verdict_.bar), verdict_.chance, max, chance);
+  }
 };
 
 }  // namespace hypertune

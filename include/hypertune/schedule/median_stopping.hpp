@@ -36,6 +36,7 @@ struct BasicMedianStopping {
   };
   std::unordered_map<TrialId, Trial> trials_{};  ///< under way
   detail::ByStep averages_{};
+  detail::RungVerdict verdict_{};  ///< on the last trial that was stopped
 
   void check() const { detail::check_step_rule("median", grace, min_trials, max); }
   Decision on_report(const Progress& progress) {
@@ -48,7 +49,13 @@ struct BasicMedianStopping {
     }
     Decision decision = Decision::go_on;
     if (progress.steps >= grace) {
-      if (averages_.beyond(progress.steps, trial.best, min_trials)) decision = Decision::stop;
+      if (averages_.beyond(progress.steps, trial.best, min_trials)) {
+        decision = Decision::stop;
+        verdict_ = {.steps = progress.steps,
+                    .loss = trial.best,
+                    .bar = *averages_.quantile(progress.steps),
+                    .trials = averages_.trials(progress.steps)};
+      }
       if (progress.steps > trial.steps)
         averages_.add(std::max(trial.steps, grace - 1), progress.steps, trial.finite > 0 ? trial.mean : worst_loss,
                       0.5);
@@ -59,6 +66,10 @@ struct BasicMedianStopping {
   void on_end(TrialId trial, TrialState) { trials_.erase(trial); }
   int max_steps() const { return max; }
   std::string name() const { return "median"; }
+  std::string why(TrialId, const LossText& losses) const {
+    return detail::format("at step {}: best {} (the median of {} others)", verdict_.steps,
+                          losses.against(verdict_.loss, verdict_.bar), verdict_.trials);
+  }
 };
 
 }  // namespace hypertune

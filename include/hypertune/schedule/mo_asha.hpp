@@ -139,6 +139,7 @@ struct BasicMoAsha {
   };
   std::vector<Rung> rungs_{};
   std::unordered_map<TrialId, std::size_t> next_{};  // of trials under way
+  detail::LossVector judged_{};                      // the losses of the last report
 
   void check() const {
     if (grace < 1) fail(Errc::usage, "mo_asha: grace is {}, but must be at least 1 step", grace);
@@ -153,6 +154,7 @@ struct BasicMoAsha {
     detail::LossVector losses(progress.losses.begin(), progress.losses.end());
     if (losses.empty()) losses.push_back(worst_loss);
     for (double& loss : losses) loss = detail::ranked_loss(loss);
+    judged_ = losses;
     bool survives = true;
     std::size_t& next = next_[progress.trial];
     for (; survives && next < rungs_.size() && rungs_[next].steps <= progress.steps; ++next)
@@ -164,6 +166,15 @@ struct BasicMoAsha {
 
   int max_steps() const { return max; }
   std::string name() const { return "mo_asha"; }
+  std::string why(TrialId trial, const LossText& losses) const {
+    const auto next = next_.find(trial);
+    if (next == next_.end() || next->second == 0 || next->second > rungs_.size()) return {};
+    const std::size_t at = next->second - 1;
+    const auto& rung = rungs_[at];
+    return detail::format("at rung {} ({} step{}): {}, not among the best {} of {} by all objectives", at + 1,
+                          rung.steps, rung.steps == 1 ? "" : "s", losses.named(judged_),
+                          rung.losses.size() / static_cast<std::size_t>(reduction), rung.losses.size());
+  }
 
  private:
   bool enter(Rung& rung, const detail::LossVector& losses) const {

@@ -48,6 +48,15 @@ struct BasicPatience {
   void on_end(TrialId trial, TrialState) { trials_.erase(trial); }
   int max_steps() const { return max; }
   std::string name() const { return "patience"; }
+  std::string why(TrialId id, const LossText& losses) const {
+    const auto found = trials_.find(id);
+    if (found == trials_.end()) return {};
+    const Trial& trial = found->second;
+    if (trial.best == worst_loss) return detail::format("after {} steps without a finite {}", patience, losses.name());
+    return detail::format("after {} steps without an improvement{}: best {} after {} step{}", patience,
+                          min_improvement > 0 ? detail::format(" by more than {:g}", min_improvement) : "",
+                          losses.named(trial.best), trial.best_steps, trial.best_steps == 1 ? "" : "s");
+  }
 };
 
 }  // namespace hypertune

@@ -29,6 +29,7 @@ struct BasicPercentile {
   };
   std::unordered_map<TrialId, Trial> trials_{};  ///< under way
   detail::ByStep bests_{};
+  detail::RungVerdict verdict_{};  ///< on the last trial that was stopped
 
   void check() const {
     if (!(keep > 0 && keep < 100)) fail(Errc::usage, "percentile: keep is {}, but must lie between 0 and 100", keep);
@@ -39,7 +40,13 @@ struct BasicPercentile {
     trial.best = std::min(trial.best, detail::ranked_loss(progress.loss()));
     Decision decision = Decision::go_on;
     if (progress.steps >= grace) {
-      if (bests_.beyond(progress.steps, trial.best, min_trials)) decision = Decision::stop;
+      if (bests_.beyond(progress.steps, trial.best, min_trials)) {
+        decision = Decision::stop;
+        verdict_ = {.steps = progress.steps,
+                    .loss = trial.best,
+                    .bar = *bests_.quantile(progress.steps),
+                    .trials = bests_.trials(progress.steps)};
+      }
       if (progress.steps > trial.steps)
         bests_.add(std::max(trial.steps, grace - 1), progress.steps, trial.best, keep / 100);
     }
@@ -49,6 +56,10 @@ struct BasicPercentile {
   void on_end(TrialId trial, TrialState) { trials_.erase(trial); }
   int max_steps() const { return max; }
   std::string name() const { return "percentile"; }
+  std::string why(TrialId, const LossText& losses) const {
+    return detail::format("at step {}: best {} (the best {:g} % of {} others)", verdict_.steps,
+                          losses.against(verdict_.loss, verdict_.bar), keep, verdict_.trials);
+  }
 };
 
 }  // namespace hypertune

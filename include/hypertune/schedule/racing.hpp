@@ -81,6 +81,8 @@ struct BasicRace {
     std::unordered_map<TrialId, Runner> running{};
     Runner best{};  // what the best trial has, also when it has ended
     TrialId best_trial = -1;
+    std::size_t instances = 0;  // of the last verdict: on so many, means of so much, and how likely that is by chance
+    double mean = worst_loss, least = worst_loss, chance = 0, level = 0;
   };
   State state_{};
 
@@ -112,6 +114,12 @@ struct BasicRace {
   }
   int max_steps() const { return instances; }
   std::string name() const { return "race"; }
+  std::string why(TrialId, const LossText& losses) const {
+    const std::string means = detail::format("after {} instances: mean {} of trial {}", state_.instances,
+                                             losses.against(state_.mean, state_.least, "against"), state_.best_trial);
+    if (state_.level == 0) return means;
+    return means + detail::format(" (as likely by chance as {:.2g}, below {:.2g})", state_.chance, state_.level);
+  }
 
  private:
   void take(Runner& runner, std::size_t steps, double loss) const {
@@ -145,11 +153,17 @@ struct BasicRace {
     }
     const std::size_t n = std::min(runner.values.size(), best.values.size());
     const double mean = runner.mean(n), least = best.mean(n);
+    state_.instances = n;
+    state_.mean = mean;
+    state_.least = least;
+    state_.chance = state_.level = 0;
     if (!(mean < worst_loss)) return least < worst_loss;
     if (n < static_cast<std::size_t>(grace) || !(mean > least)) return false;
     const double k = static_cast<double>(runner.tests++);
     const double level = instances >= grace ? alpha / (instances - grace + 1) : alpha / ((k + 1) * (k + 2));
-    return chance(trial, runner, n) < level;
+    state_.level = level;
+    state_.chance = chance(trial, runner, n);
+    return state_.chance < level;
   }
 
   // Of values as these if the trial were as good as the best.

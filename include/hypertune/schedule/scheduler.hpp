@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/error.hpp>
+#include <hypertune/schedule/reason.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/trial.hpp>
 
@@ -95,6 +96,10 @@ struct Choice {
 /// - `void check() const`: throws an Error of kind `usage` if its options make no sense; called when it becomes an
 ///   AnyScheduler, so that a mistake shows before anything runs;
 /// - `int max_steps() const`: the steps after which it completes a trial (0: no limit).
+/// - `std::string why(TrialId, const LossText&) const` or `std::string why(TrialId) const`: why it stops the trial,
+/// asked
+///   at once after it said so, and of paused trials that it has not let go on when all is over: words that follow its
+///   name, "at rung 3 (9 steps): accuracy 0.71, needed 0.83". A function of the calls like all else;
 /// - `static constexpr bool takes_over = true;` if it makes trials go on from one another's checkpoints: each pause is
 ///   then saved, whatever Options::checkpoint says, and what a donor has saved is kept until it is not needed any more:
 ///   of each trial what it saved at its last pause, or, with `bool may_give(TrialId, int steps) const`, what it saved
@@ -118,10 +123,14 @@ class AnyScheduler {
   }
   /// Says what is missing, where the compiler would only find no way to call tune() with these options.
   template <class S>
-    requires(std::is_class_v<S> && !std::same_as<S, AnyScheduler> && !Scheduler<S>)
+    requires(!std::same_as<S, AnyScheduler> && !Scheduler<S>)
   AnyScheduler(const S&) {  // NOLINT
-    static_assert(Scheduler<S>,
-                  "hypertune: a Scheduler needs ht::Decision on_report(const ht::Progress&), and must be movable");
+    if constexpr (!std::is_class_v<S>)
+      static_assert(std::is_class_v<S>,
+                    "hypertune: this is no scheduler: write ht::Asha{.max = 81}, ht::Fifo{}, … (an object, no name)");
+    else
+      static_assert(Scheduler<S>,
+                    "hypertune: a Scheduler needs ht::Decision on_report(const ht::Progress&), and must be movable");
   }
   AnyScheduler(const AnyScheduler& other) : self_(other.self_->clone()) {}
   AnyScheduler(AnyScheduler&&) noexcept = default;
@@ -142,6 +151,8 @@ class AnyScheduler {
   void on_end(TrialId trial, TrialState state) { self_->on_end(trial, state); }
   Choice choose_next(const Pool& pool) { return self_->choose_next(pool); }
   int max_steps() const { return self_->max_steps(); }
+  /// Why it stops the trial, in words that follow its name; empty: it does not say.
+  std::string why(TrialId trial, const LossText& losses) const { return self_->why(trial, losses); }
   bool takes_over() const { return self_->takes_over(); }
   /// Whether what the trial saved when it paused after `steps` steps, which was its `last` pause or not, may be needed.
   bool may_give(TrialId trial, int steps, bool last) const { return self_->may_give(trial, steps, last); }
@@ -161,6 +172,7 @@ class AnyScheduler {
     virtual void on_end(TrialId, TrialState) = 0;
     virtual Choice choose_next(const Pool&) = 0;
     virtual int max_steps() const = 0;
+    virtual std::string why(TrialId, const LossText&) const = 0;
     virtual bool takes_over() const = 0;
     virtual bool may_give(TrialId, int, bool) const = 0;
     virtual bool multi_objective() const = 0;
@@ -211,6 +223,14 @@ class AnyScheduler {
         return scheduler.max_steps();
       else
         return 0;
+    }
+    std::string why([[maybe_unused]] TrialId t, [[maybe_unused]] const LossText& losses) const override {
+      if constexpr (requires { scheduler.why(t, losses); })
+        return scheduler.why(t, losses);
+      else if constexpr (requires { scheduler.why(t); })
+        return scheduler.why(t);
+      else
+        return {};
     }
     bool takes_over() const override {
       if constexpr (requires {

@@ -46,7 +46,8 @@ struct BasicSuccessiveHalving {
   };
   std::vector<Round> rounds_{};
   std::unordered_map<TrialId, Place> places_{};
-  std::set<TrialId> winners_{}, losers_{};  // to resume, to stop
+  std::set<TrialId> winners_{}, losers_{};                       // to resume, to stop
+  std::unordered_map<TrialId, detail::RungVerdict> verdicts_{};  // on the losers
 
   void check() const {
     if (grace < 1) fail(Errc::usage, "successive_halving: grace is {}, but must be at least 1 step", grace);
@@ -96,6 +97,7 @@ struct BasicSuccessiveHalving {
     places_.erase(found);
     winners_.erase(trial);
     losers_.erase(trial);
+    verdicts_.erase(trial);
     Round& round = rounds_[place.round];
     if (!place.waits || place.promoted) --round.training;
     std::erase_if(round.arrived, [&](const auto& entry) { return entry.trial == trial; });
@@ -113,6 +115,10 @@ struct BasicSuccessiveHalving {
 
   int max_steps() const { return max; }
   std::string name() const { return "successive_halving"; }
+  std::string why(TrialId trial, const LossText& losses) const {
+    const auto found = verdicts_.find(trial);
+    return found == verdicts_.end() ? "" : found->second.text(losses);
+  }
 
  private:
   int target(std::size_t rung) const {
@@ -133,6 +139,13 @@ struct BasicSuccessiveHalving {
     if (finite > 0) quota = std::min(quota, finite);
     for (std::size_t i = 0; i < arrived.size(); ++i) {
       (i < quota ? winners_ : losers_).insert(arrived[i].trial);
+      if (i >= quota)
+        verdicts_[arrived[i].trial] = {.rung = round.rung - 1,
+                                       .steps = target(round.rung - 1),
+                                       .loss = arrived[i].loss,
+                                       .bar = arrived[quota - 1].loss,
+                                       .quota = quota,
+                                       .trials = arrived.size()};
       places_.at(arrived[i].trial).promoted = i < quota;
     }
     round.training = quota;

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,6 +24,7 @@ struct SearchGoal {
   std::int64_t samples = 0;     ///< how many suggestions will be asked for; 0: unknown
   int parallelism = 1;          ///< how many trials run at once, about
   std::uint64_t seed = 0;
+  std::function<void(const std::string&)> note = {};  ///< says a line to the user; may be empty
 };
 
 /// One question to a searcher. `rng` is derived from the experiment's seed and the trial's number.
@@ -150,11 +152,25 @@ class AnySearcher {
   AnySearcher(S searcher) : self_(std::make_unique<Holder<S>>(std::move(searcher))) {}  // NOLINT: implicit on purpose
   /// Says what is missing, where the compiler would only find no way to call tune() with these options.
   template <class S>
-    requires(std::is_class_v<S> && !std::same_as<S, AnySearcher> && !Searcher<S>)
+    requires(!std::same_as<S, AnySearcher> && !Searcher<S>)
   AnySearcher(const S&) {  // NOLINT
-    static_assert(Searcher<S>,
-                  "hypertune: a Searcher needs prepare(const ht::SearchSpace&, const ht::SearchGoal&), "
-                  "suggest(const ht::Ask&) returning an ht::Suggestion, and observe(const ht::Observation&)");
+    if constexpr (!std::is_class_v<S>) {
+      static_assert(
+          std::is_class_v<S>,
+          "hypertune: this is no searcher: write ht::Auto{}, ht::Tpe{}, ht::Random{}, … (an object, no name)");
+    } else {
+      static_assert(
+          requires(S& s, const SearchSpace& space, const SearchGoal& goal) { s.prepare(space, goal); },
+          "hypertune: a Searcher needs prepare(const ht::SearchSpace&, const ht::SearchGoal&)");
+      static_assert(
+          requires(S& s, const Ask& ask) {
+            { s.suggest(ask) } -> std::convertible_to<Suggestion>;
+          }, "hypertune: a Searcher needs suggest(const ht::Ask&) returning an ht::Suggestion");
+      static_assert(
+          requires(S& s, const Observation& observation) { s.observe(observation); },
+          "hypertune: a Searcher needs observe(const ht::Observation&)");
+      static_assert(std::movable<S>, "hypertune: a Searcher must be movable");
+    }
   }
   AnySearcher(const AnySearcher& other) : self_(other.self_->clone()) {}
   AnySearcher(AnySearcher&&) noexcept = default;

@@ -25,11 +25,14 @@ template <class Lazy>
 struct BasicWarmStart {
   AnySearcher inner;
   std::vector<std::filesystem::path> experiments;
+  std::string taken_{};  ///< what was told, in words
 
   void prepare(const SearchSpace& space, const SearchGoal& goal) {
     inner.prepare(space, goal);
     TrialId number = -1;  // not those of this experiment's own trials
+    taken_.clear();
     for (const auto& directory : experiments) tell(Results::read(directory), space, goal, number);
+    if (goal.note && !taken_.empty()) goal.note("warm start with " + taken_);
   }
   Suggestion suggest(const Ask& ask) { return inner.suggest(ask); }
   void observe(const Observation& o) { inner.observe(o); }
@@ -37,7 +40,8 @@ struct BasicWarmStart {
   bool covers_grid() const { return inner.covers_grid(); }
   bool finite() const { return inner.finite(); }
   bool cheap() const { return inner.cheap(); }
-  std::string name() const { return inner.name() + ", warm start"; }
+  /// "auto, warm start with 24 trials of runs/a", once prepared.
+  std::string name() const { return inner.name() + ", warm start" + (taken_.empty() ? "" : " with " + taken_); }
 
  private:
   void tell(const Results& results, const SearchSpace& space, const SearchGoal& goal, TrialId& number) {
@@ -73,6 +77,11 @@ struct BasicWarmStart {
       say(Observation::Kind::ended, trial.state);
       --number;
     }
+    taken_ += detail::format("{}{} trial{} of {}", taken_.empty() ? "" : ", ", fitting, fitting == 1 ? "" : "s",
+                             results.directory().string());
+    if (fitting < ended)
+      taken_ += detail::format(" ({} do{} not fit this space: {})", ended - fitting, ended - fitting == 1 ? "es" : "",
+                               mismatch);
     if (ended > 0 && fitting == 0)
       fail(Errc::usage, "warm start from '{}': none of its {} trials fits this space ({})",
            results.directory().string(), ended, mismatch);
@@ -86,7 +95,7 @@ struct BasicWarmStart {
 /// keep them.
 template <class = void>
 WarmStart warm_start(AnySearcher inner, std::vector<std::filesystem::path> experiments) {
-  return {std::move(inner), std::move(experiments)};
+  return {.inner = std::move(inner), .experiments = std::move(experiments)};
 }
 
 }  // namespace hypertune

@@ -237,7 +237,9 @@ class BasicExperiment {
         .constraints = options.constraints.size(),
         .samples = rules.samples,
         .parallelism = std::max(1, options.concurrency > 0 ? options.concurrency : placement.about(options.resources)),
-        .seed = options.seed};
+        .seed = options.seed,
+        .note = options.display == Display::quiet ? std::function<void(const std::string&)>()
+                                                  : [this](const std::string& text) { note(text); }};
     controller_.emplace(ExperimentState(space_, std::move(searcher), options.schedule, objectives_, options.stop, goal,
                                         options.constraints, facts_.timed),
                         std::move(rules), std::move(placement));

@@ -67,6 +67,7 @@ class BasicExperimentState {
         experiment_stop_(stop, objectives_) {
     suggestions_->prepare(space_, goal);
     scheduler_.prepare(space_, goal.seed);
+    for (const auto& objective : objectives_) words_.add(objective.metric, objective.mode == Mode::maximize);
   }
 
   void apply(const record::Any& what, Seconds time) {
@@ -84,8 +85,16 @@ class BasicExperimentState {
   std::int64_t foreign() const { return foreign_; }
   /// Why the experiment is to end, once a stop condition says so.
   const std::optional<std::string>& ending() const { return ending_; }
-  /// Why the trial's last report ended it, where that was a stop condition.
-  const std::string& last_reason() const { return last_reason_; }
+  /// Why the trial's last report ends it: the scheduler's words, or a stop condition's.
+  std::string reason(TrialId trial) const {
+    const auto found = reasons_.find(trial);
+    return found == reasons_.end() ? record::by_scheduler : found->second;
+  }
+  /// Why the scheduler ends the trial, now that it has said so.
+  std::string scheduler_reason(TrialId trial) const {
+    const std::string why = scheduler_.why(trial, words_);
+    return why.empty() ? record::by_scheduler : record::stopped_by + scheduler_.name() + " " + why;
+  }
   /// The trial's sealed checkpoints, newest first.
   std::span<const CheckpointInfo> checkpoints(TrialId trial) const {
     const auto found = checkpoints_.find(trial);
@@ -224,7 +233,7 @@ class BasicExperimentState {
     entry.since = now_;
     entry.reported = true;
     entry.owed = Decision::go_on;
-    last_reason_.clear();
+    reasons_.erase(r.trial);
     if (entry.foreign) return;
     const auto losses = losses_of(r.metrics, objectives_);
     const auto excesses = learn_constraints(r);
@@ -253,6 +262,7 @@ class BasicExperimentState {
       if (!known_trials_.contains(r.trial))
         entry.owed = scheduler_.on_report(
             {.trial = r.trial, .steps = done, .losses = *losses, .elapsed = entry.elapsed, .now = elapsed()});
+      if (entry.owed == Decision::stop) reasons_[r.trial] = scheduler_reason(r.trial);
     }
     judge(r);
   }
@@ -353,6 +363,7 @@ class BasicExperimentState {
     }
     last_losses_.erase(r.trial);
     recent_losses_.erase(r.trial);
+    reasons_.erase(r.trial);
     excesses_.erase(r.trial);
     hosts_of_.erase(r.trial);
     displaced_.erase(r.trial);
@@ -386,7 +397,7 @@ class BasicExperimentState {
         .trial = r.trial, .steps = r.step + 1, .metrics = r.metrics, .elapsed = entry.elapsed};
     if (auto why = trial_stop_.check(report); why && entry.owed != Decision::complete) {
       entry.owed = Decision::stop;
-      last_reason_ = std::move(*why);
+      reasons_[r.trial] = std::move(*why);
     }
     auto now = view();
     now.report = &report;
@@ -435,7 +446,8 @@ class BasicExperimentState {
   int sessions_ = 0;
   bool ended_in_order_ = false;
   std::optional<std::string> ending_;
-  std::string last_reason_;
+  LossText words_;
+  std::unordered_map<TrialId, std::string> reasons_;  // of trials whose last report ends them
 };
 
 }  // namespace hypertune

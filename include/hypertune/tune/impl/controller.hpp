@@ -176,7 +176,7 @@ void BasicController<Lazy>::settle(Seconds now, bool survivors, Outcome& out) {
         } else if (ends && !save_at_end()) {
           const bool stopped = entry.owed == Decision::stop;
           end_trial(trial, stopped ? TrialState::stopped : TrialState::completed,
-                    stopped ? std::optional(Cause{.text = record::by_scheduler, .retry = false}) : std::nullopt, out,
+                    stopped ? std::optional(Cause{.text = state_.reason(trial), .retry = false}) : std::nullopt, out,
                     !stopped);
         } else {
           commit(record::AttemptFailed{trial, entry.attempts - 1,

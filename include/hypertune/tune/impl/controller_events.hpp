@@ -52,8 +52,7 @@ void BasicController<Lazy>::answer(TrialId trial, LiveTrial& run, int step, Outc
       out.commands.push_back(Pause{trial, attempt, rules_.checkpoint.every > 0 || state_.takes_over()});
       break;
     case Decision::stop:
-      stop_run(trial, run, Phase::stopping, TrialState::stopped,
-               state_.last_reason().empty() ? record::by_scheduler : state_.last_reason(), save_at_end(), out);
+      stop_run(trial, run, Phase::stopping, TrialState::stopped, state_.reason(trial), save_at_end(), out);
       break;
     case Decision::complete:
       run.at_limit = true;

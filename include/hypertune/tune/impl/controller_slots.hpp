@@ -152,7 +152,8 @@ bool BasicController<Lazy>::start_chosen(Outcome& out) {
       return true;
     case Choice::Kind::stop:
       give_back();
-      end_trial(choice.trial, TrialState::stopped, Cause{.text = record::by_scheduler, .retry = false}, out);
+      end_trial(choice.trial, TrialState::stopped, Cause{.text = state_.scheduler_reason(choice.trial), .retry = false},
+                out);
       return true;
     case Choice::Kind::start_new:
       switch (more_trials() ? create(out) : Created::none) {
@@ -211,7 +212,7 @@ bool BasicController<Lazy>::drain(Outcome& out) {
   }
   for (TrialId trial = 0; trial < state_.trials().size(); ++trial)
     if (state_.trials()[trial].state == TrialState::paused)
-      end_trial(trial, TrialState::stopped, Cause{.text = record::by_scheduler, .retry = false}, out);
+      end_trial(trial, TrialState::stopped, Cause{.text = state_.scheduler_reason(trial), .retry = false}, out);
   return true;
 }
 

@@ -1,0 +1,76 @@
+// Why a scheduler stopped a trial, in the user's words.
+#pragma once
+
+#include <hypertune/detail/format.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+
+/// Losses as the values of metrics that they were made from: schedulers minimise, users may maximise.
+class LossText {
+ public:
+  LossText() = default;
+  /// Says the next objective's metric.
+  void add(std::string metric, bool maximised) { metrics_.push_back({std::move(metric), maximised}); }
+
+  /// "0.71": the value of the first objective.
+  std::string value(double loss) const { return text(loss, 0, 4); }
+  /// "accuracy 0.71".
+  std::string named(double loss) const { return name(0) + " " + value(loss); }
+  /// "cost 3, latency 7".
+  std::string named(std::span<const double> losses) const {
+    std::string all;
+    for (std::size_t i = 0; i < losses.size(); ++i) all += (i > 0 ? ", " : "") + name(i) + " " + text(losses[i], i, 4);
+    return all;
+  }
+  /// "accuracy 0.71, needed 0.83": with as many digits as tell them apart.
+  std::string against(double loss, double bar, const char* word = "needed") const {
+    int digits = 4;
+    while (digits < 17 && loss != bar && text(loss, 0, digits) == text(bar, 0, digits)) ++digits;
+    return name(0) + " " + text(loss, 0, digits) + ", " + word + " " + text(bar, 0, digits);
+  }
+  /// The name of an objective's metric.
+  std::string name(std::size_t objective = 0) const {
+    return objective < metrics_.size() ? metrics_[objective].name : "loss";
+  }
+
+ private:
+  struct Metric {
+    std::string name;
+    bool maximised = false;
+  };
+  std::string text(double loss, std::size_t objective, int digits) const {
+    if (!std::isfinite(loss)) return "(not finite)";
+    const bool maximised = objective < metrics_.size() && metrics_[objective].maximised;
+    return detail::format("{:.{}g}", maximised && loss != 0 ? -loss : loss, digits);
+  }
+  std::vector<Metric> metrics_;
+};
+
+namespace detail {
+
+/// A trial at a rung, and the bar there.
+struct RungVerdict {
+  std::size_t rung = 0;  // from 0
+  int steps = 0;
+  double loss = worst_loss, bar = worst_loss;
+  std::size_t quota = 0, trials = 0;  // `quota` of `trials` go past it
+
+  /// "at rung 3 (9 steps): accuracy 0.71, needed 0.83 (the best 9 of 27)".
+  std::string text(const LossText& losses) const {
+    const std::string at = detail::format("at rung {} ({} step{}): ", rung + 1, steps, steps == 1 ? "" : "s");
+    if (quota == 0) return at + losses.named(loss) + detail::format(", too few to compare with ({})", trials);
+    return at + losses.against(loss, bar) + detail::format(" (the best {} of {})", quota, trials);
+  }
+};
+
+}  // namespace detail
+
+}  // namespace hypertune
