@@ -185,6 +185,24 @@ TEST_CASE("a window that changes its size is followed") {
   CHECK(narrow.cursor_visible);
 }
 
+TEST_CASE("a line as wide as the terminal keeps its last character") {
+  const Environment term("TERM", "xterm");
+  const Pty pty(60, 20);
+  Screen screen(60, 20);
+  TerminalDisplay display({.stream = pty.stream(), .refresh = 0.01});
+  Feed feed{display};
+  feed.start();
+  feed.run(0);
+  feed.report(0, 0, 0.5);
+  REQUIRE(read_until(pty.master(), screen, [&] { return screen.shows("accuracy 0.5 by") && screen.shows("    0  "); }));
+  feed.finish();
+  read_rest(pty.master(), screen);
+  bool full = false;
+  for (const auto& line : screen.lines())
+    full = full || (line.ends_with("…") && detail::terminal::text_width(line) == 60);
+  CHECK(full);
+}
+
 TEST_CASE("NO_COLOR takes the colours, not the table") {
   const Environment term("TERM", "xterm"), no_color("NO_COLOR", "1");
   const Pty pty;

@@ -57,7 +57,7 @@ class Screen {
       wrapped = true;
       return character.bytes;
     }
-    // Only ever at the end of what stands there, or over the whole line (which draw() then clears behind itself).
+    // Only ever at the end of what stands there, or over the whole line (which draw() has cleared).
     auto& row = rows_[row_];
     if (column_ == 0) row.clear();
     row += text.substr(0, character.bytes);
@@ -74,7 +74,7 @@ class Screen {
     else if (sequence == "[?7l" || sequence == "[?7h")
       wraps = sequence.back() == 'h';
     else if (sequence == "[K")
-      rows_[row_] = column_ == 0 ? "" : rows_[row_];
+      erase_to_end();
     else if (sequence == "[J")
       for (std::size_t r = row_; r < rows_.size(); ++r) rows_[r].clear();
     else if (sequence.back() == 'A')
@@ -84,6 +84,15 @@ class Screen {
     else
       FAIL("an escape sequence the test does not know: ESC" << sequence);
     return end + 1;
+  }
+
+  // From the cursor on. Behind the last column it stands on that.
+  void erase_to_end() {
+    auto& row = rows_[row_];
+    if (column_ == 0) row.clear();
+    if (column_ < width_ || row.empty()) return;
+    while (!row.empty() && (static_cast<unsigned char>(row.back()) & 0xC0U) == 0x80) row.pop_back();
+    row.pop_back();
   }
 
   void line_feed() {

@@ -61,7 +61,8 @@ class LiveRegion {
   void draw(const std::vector<std::string>& lines, Size size) {
     if (!foreground() || !flush(20) || (lines == lines_ && size.width == width_)) return;
     pending_ += "\x1b[?25l\x1b[?7l" + back(size);
-    for (const auto& line : lines) pending_ += line + "\x1b[K\r\n";
+    // Cleared before, not after: behind a line as wide as the terminal the cursor stands on its last character.
+    for (const auto& line : lines) pending_ += "\x1b[K" + line + "\r\n";
     pending_ += "\x1b[J\x1b[?7h\x1b[?25h";
     lines_ = lines;
     width_ = size.width;

@@ -25,7 +25,7 @@ std::string BasicResults<Lazy>::table(const TableOptions& options) const {
   if (!info_.constraints.empty()) columns.push_back({"feasible"});
   for (const auto& name : params) columns.push_back({name, true, 6});
   if (any_failure) columns.push_back({"failures", true});
-  if (any_cause) columns.push_back({"cause", false, 24});
+  if (any_cause) columns.push_back({"cause", false, 64});
   detail::terminal::TextTable table(columns);
   for (const TrialId id : ranked(options.rows)) {
     const TrialResult trial = this->trial(id);
