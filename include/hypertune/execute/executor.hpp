@@ -196,12 +196,54 @@ concept Executor = std::movable<E> &&
                      executor.shutdown();
                    };
 
+namespace detail {
+
+/// Says which member an executor lacks.
+template <class E>
+constexpr void explain_executor() {
+  if constexpr (!std::is_class_v<E>) {
+    static_assert(
+        std::is_class_v<E>,
+        "hypertune: this is no executor: write ht::threads(), ht::processes(), or an object of a class that is "
+        "an Executor");
+  } else {
+    static_assert(std::movable<E>, "hypertune: an Executor must be movable");
+    static_assert(
+        requires(const E& e) {
+          { e.hosts() } -> std::convertible_to<std::vector<Host>>;
+        }, "hypertune: an Executor needs std::vector<ht::Host> hosts() const");
+    static_assert(
+        requires(const E& e) {
+          { e.now() } -> std::convertible_to<Seconds>;
+        }, "hypertune: an Executor needs ht::Seconds now() const");
+    static_assert(
+        requires(E& e, ExecutorStart start) { e.start(std::move(start)); },
+        "hypertune: an Executor needs void start(ht::ExecutorStart)");
+    static_assert(
+        requires(E& e, Command command) { e.perform(std::move(command)); },
+        "hypertune: an Executor needs void perform(ht::Command)");
+    static_assert(
+        requires(E& e, Seconds deadline) { e.wait(deadline); },
+        "hypertune: an Executor needs void wait(ht::Seconds deadline)");
+    static_assert(requires(E& e) { e.notify(); }, "hypertune: an Executor needs void notify()");
+    static_assert(requires(E& e) { e.shutdown(); }, "hypertune: an Executor needs void shutdown()");
+  }
+}
+
+}  // namespace detail
+
 /// Any Executor, by value.
 class AnyExecutor {
  public:
   template <class E>
     requires(!std::same_as<E, AnyExecutor> && Executor<E>)
   AnyExecutor(E executor) : self_(std::make_shared<Holder<E>>(std::move(executor))) {}  // NOLINT: implicit on purpose
+  /// Says what is missing, where the compiler would only find no way to call tune() with these options.
+  template <class E>
+    requires(!std::same_as<E, AnyExecutor> && !Executor<E>)
+  AnyExecutor(const E&) {  // NOLINT
+    detail::explain_executor<E>();
+  }
 
   std::vector<Host> hosts() const { return self_->hosts(); }
   Seconds now() const { return self_->now(); }

@@ -99,6 +99,78 @@ concept Callback =
 
 namespace detail {
 
+// Names that are near to a hook's, or another library's: such a member would never be called.
+#define HYPERTUNE_NO_HOOKS(X)                   \
+  X(on_trial_reported, on_trial_report)         \
+  X(on_result, on_trial_report)                 \
+  X(on_trial_result, on_trial_report)           \
+  X(on_step, on_trial_report)                   \
+  X(on_trial_complete, on_trial_end)            \
+  X(on_trial_completed, on_trial_end)           \
+  X(on_trial_finish, on_trial_end)              \
+  X(on_trial_finished, on_trial_end)            \
+  X(on_trial_stop, on_trial_end)                \
+  X(on_trial_stopped, on_trial_end)             \
+  X(on_trial_ended, on_trial_end)               \
+  X(on_trial_started, on_trial_start)           \
+  X(on_trial_begin, on_trial_start)             \
+  X(on_trial_created, on_trial_create)          \
+  X(on_trial_add, on_trial_create)              \
+  X(on_trial_fail, on_trial_failure)            \
+  X(on_trial_failed, on_trial_failure)          \
+  X(on_trial_error, on_trial_failure)           \
+  X(on_failure, on_trial_failure)               \
+  X(on_checkpoint, on_trial_checkpoint)         \
+  X(on_trial_checkpointed, on_trial_checkpoint) \
+  X(on_trial_save, on_trial_checkpoint)         \
+  X(on_checkpoint_dropped, on_checkpoint_drop)  \
+  X(on_trial_paused, on_trial_pause)            \
+  X(on_trial_mutate, on_trial_mutation)         \
+  X(on_trial_mutated, on_trial_mutation)        \
+  X(on_trial_exploit, on_trial_mutation)        \
+  X(on_host_gained, on_host_gain)               \
+  X(on_host_add, on_host_gain)                  \
+  X(on_host_lost, on_host_loss)                 \
+  X(on_experiment_started, on_experiment_start) \
+  X(on_experiment_begin, on_experiment_start)   \
+  X(on_start, on_experiment_start)              \
+  X(on_experiment_ended, on_experiment_end)     \
+  X(on_experiment_finish, on_experiment_end)    \
+  X(on_records, on_record)                      \
+  X(on_event, on_record)                        \
+  X(on_batch, on_batch_end)                     \
+  X(on_opened, on_open)
+
+template <class C>
+constexpr void check_hook_names() {
+#define HYPERTUNE_REFUSE(name, meant) \
+  static_assert(!requires { &C::name; }, "hypertune: a callback has no hook " #name ": did you mean " #meant "?");
+  HYPERTUNE_NO_HOOKS(HYPERTUNE_REFUSE)
+#undef HYPERTUNE_REFUSE
+}
+
+/// Whether something in C is meant for a hook, so that what is wrong with it is said elsewhere.
+template <class C>
+constexpr bool means_a_hook() {
+#define HYPERTUNE_HAS(name, meant) || requires { &C::name; } || requires { &C::meant; }
+  return requires { &C::on_report; } || requires { &C::on_end; } HYPERTUNE_NO_HOOKS(HYPERTUNE_HAS);
+#undef HYPERTUNE_HAS
+}
+#undef HYPERTUNE_NO_HOOKS
+
+template <class C>
+struct CallbackOf {
+  using type = C;
+};
+template <class C>
+struct CallbackOf<std::reference_wrapper<C>> {
+  using type = C;
+};
+template <class C>
+struct CallbackOf<std::shared_ptr<C>> {
+  using type = C;
+};
+
 template <class C>
 void dispatch_record(C& callback, const Record& record) {
   if constexpr (has_on_record<C>)
@@ -136,12 +208,34 @@ class AnyCallback {
     requires(!std::same_as<C, AnyCallback> && Callback<C>)
   AnyCallback(C callback)  // NOLINT: implicit on purpose
       : AnyCallback(std::make_shared<C>(std::move(callback))) {}
+  /// Says what is missing, where the compiler would only find no way to call tune() with these options.
+  template <class C>
+    requires(!std::same_as<C, AnyCallback> && !Callback<typename detail::CallbackOf<C>::type> &&
+             !requires(const C& c) { c.begin(); })
+  AnyCallback(const C&) {  // NOLINT
+    using Own = typename detail::CallbackOf<C>::type;
+    if constexpr (std::is_class_v<Own>) {
+      detail::check_hook_names<Own>();
+      static_cast<void>(&detail::dispatch_record<Own>);  // a hook that cannot be called
+      // Members that a scheduler has, and a class may be both.
+      static_assert(
+          !requires { &Own::on_report; }, "hypertune: a callback has no hook on_report: did you mean on_trial_report?");
+      static_assert(
+          !requires { &Own::on_end; },
+          "hypertune: a callback has no hook on_end: did you mean on_trial_end or on_experiment_end?");
+    }
+    static_assert(Callback<Own> || detail::means_a_hook<Own>(),
+                  "hypertune: a callback needs a hook, such as void on_trial_report(const ht::record::TrialReported&); "
+                  "record/callback.hpp lists them");
+  }
   template <Callback C>
   AnyCallback(std::reference_wrapper<C> callback)  // NOLINT: implicit on purpose
       : AnyCallback(std::shared_ptr<C>(std::shared_ptr<void>(), &callback.get())) {}
   template <Callback C>
   AnyCallback(std::shared_ptr<C> callback)  // NOLINT: implicit on purpose
-      : self_(std::make_shared<Holder<C>>(std::move(callback))) {}
+      : self_(std::make_shared<Holder<C>>(std::move(callback))) {
+    detail::check_hook_names<C>();
+  }
 
   /// The experiment's folder is known. Called once, before the first batch.
   void open(const std::filesystem::path& directory) { self_->open(directory); }

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <concepts>
+#include <exception>
 #include <functional>
 #include <initializer_list>
 #include <limits>
@@ -203,6 +204,22 @@ class Dim {
 template <Domain D>
 Dim<Params> dim(std::string_view name, const D& domain) {
   return {detail::make_draft(name, domain), nullptr, nullptr};
+}
+
+/// Says what is missing: a domain.
+template <class D>
+  requires(!Domain<D>)
+Dim<Params> dim(std::string_view, const D&) {
+  static_assert(Domain<D>,
+                "hypertune: dim(): the last argument must be a Domain, such as ht::uniform(0.0, 1.0) or "
+                "ht::choice({\"a\", \"b\"}); a single value is ht::constant(x)");
+  std::terminate();
+}
+template <class Config, class M, class D>
+  requires(!Domain<D>)
+Dim<Config> dim(std::string_view name, M Config::*, const D& domain) {
+  dim(name, domain);
+  std::terminate();
 }
 
 /// A dimension that sets a member of the user's struct: `dim("lr", &Config::lr, log_uniform(1e-4, 1e-1))`. The member

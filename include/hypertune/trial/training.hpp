@@ -3,6 +3,7 @@
 
 #include <hypertune/trial/report.hpp>
 
+#include <concepts>
 #include <coroutine>
 #include <exception>
 #include <optional>
@@ -23,6 +24,14 @@ class Training {
     std::suspend_always final_suspend() noexcept { return {}; }
     std::suspend_always yield_value(Report r) {
       current = std::move(r);
+      return {};
+    }
+    /// Says what is missing.
+    template <class T>
+      requires(!std::convertible_to<const T&, Report>)
+    std::suspend_always yield_value(const T&) {
+      static_assert(std::convertible_to<const T&, Report>,
+                    "hypertune: co_yield takes a report: write co_yield ht::report(\"loss\", value)");
       return {};
     }
     void return_void() noexcept {}

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -135,6 +136,16 @@ class StopCondition {
   /// `.stop = at_most("loss", 0.1)`: a trial's report is within the bound.
   StopCondition(const MetricBound& bound)  // NOLINT: a bound on a metric is a condition
       : experiment_(detail::stop_leaf(detail::StopAtValue{bound.metric, bound.value, bound.side})) {}
+
+  /// Says what is missing, where the compiler would only find no way to call tune() with these options.
+  template <class T>
+    requires(!std::same_as<T, StopCondition> && !std::convertible_to<T, MetricBound>)
+  StopCondition(const T&) {  // NOLINT
+    static_assert(
+        std::same_as<T, StopCondition>,
+        "hypertune: this is no stop condition: write ht::steps(100), ht::within(3600), ht::total_steps(10000), "
+        "ht::until(\"loss\", 0.1), …");
+  }
 
   // For the judges below.
   StopCondition(detail::StopTree trial, detail::StopTree experiment)

@@ -8,10 +8,12 @@
 #include <hypertune/tune/options.hpp>
 #include <hypertune/tune/tuner.hpp>
 
+#include <concepts>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace hypertune {
@@ -22,6 +24,12 @@ template <class Config>
 std::function<Config(const Point&)> decoder(const Space<Config>& space) {
   return [space](const Point& point) { return space.config(point); };
 }
+
+/// In a list of candidates: no compiler says which designator of a braced list it could not match.
+class write_ht_Options_before_the_brace_to_see_which_option_is_wrong {
+  struct Nobody {};
+  explicit write_ht_Options_before_the_brace_to_see_which_option_is_wrong(Nobody, Nobody);
+};
 
 inline std::string first_metric(const Options& options) { return objectives_of(options).front().metric; }
 
@@ -50,6 +58,33 @@ Results tune(const Space<Config>& space, Options options) {
 template <class = void>
 Results tune(const SearchSpace& space, std::shared_ptr<const Program> program, Options options) {
   return Tuner(space, std::move(program), std::move(options)).run();
+}
+
+// What follows says what is wrong with a call that fits none of these.
+
+template <class Config, class F>
+Results tune(const Space<Config>&, F, detail::write_ht_Options_before_the_brace_to_see_which_option_is_wrong) = delete;
+template <class Config, class F>
+Results tune(const Space<Config>&, const F&) {
+  static_assert(
+      std::is_void_v<F>,
+      "hypertune: tune() takes a space, a trial and options: tune(space, train, {.metric = \"loss\", .samples = "
+      "100}), or tune<Trainer>(space, {…}) for a class");
+  return {};
+}
+template <class F, class Config>
+Results tune(const F&, const Space<Config>&, const Options&) {
+  static_assert(std::is_void_v<F>, "hypertune: tune(): the space comes first: tune(space, train, {…})");
+  return {};
+}
+template <class F>
+  requires(!std::convertible_to<const F&, std::shared_ptr<const Program>>)
+Results tune(const SearchSpace&, const F&, const Options&) {
+  static_assert(
+      std::is_void_v<F>,
+      "hypertune: tune(): a SearchSpace has no struct for a trial to take: give the ht::space<Config>(…) that it "
+      "is of, or a Program");
+  return {};
 }
 
 /// Goes on with the experiment in `directory`: trials that ended stay ended, those that ran go on from their last

@@ -41,5 +41,7 @@ int main() {
   ht::dim("x", ht::derived([](const ht::Params&) { return std::string(); }));
 #elif CASE == 9
   ht::dim("lr", &Config::lr, 0.1);
+#elif CASE == 10
+  ht::dim("lr", &Config::lr);
 #endif
 }

@@ -1,7 +1,9 @@
 // Trials and algorithms that must not compile, one per CASE, each for the reason that its test expects to read.
 #include <hypertune/hypertune.hpp>
 
+#include <functional>
 #include <string>
+#include <vector>
 
 namespace ht = hypertune;
 
@@ -27,6 +29,30 @@ struct NoScheduler {
   bool on_report(const ht::Progress&) { return true; }
 };
 
+struct NoObserver {
+  void prepare(const ht::SearchSpace&, const ht::SearchGoal&) {}
+  ht::Suggestion suggest(const ht::Ask&) { return ht::Suggestion::exhausted(); }
+};
+struct WrongHook {
+  void on_trial_reported(const ht::record::TrialReported&) {}
+};
+struct OneWrongHook {
+  void on_trial_end(const ht::record::TrialEnded&) {}
+  void on_checkpoint(const ht::record::TrialCheckpointed&) {}
+};
+struct NoHook {};
+struct UncallableHook {
+  void on_trial_report(int) {}
+};
+struct NoShutdown {
+  std::vector<ht::Host> hosts() const { return {}; }
+  ht::Seconds now() const { return 0; }
+  void start(ht::ExecutorStart) {}
+  void perform(ht::Command) {}
+  void wait(ht::Seconds) {}
+  void notify() {}
+};
+
 int main() {
   const auto space = ht::space<Config>(ht::dim("x", &Config::x, ht::uniform(0, 1)));
   [[maybe_unused]] const auto train = [](const Config& config) { return config.x; };
@@ -46,5 +72,38 @@ int main() {
   ht::tune(space, train, {.samples = 1, .search = NoSearcher{}});
 #elif CASE == 7
   ht::tune(space, train, {.samples = 1, .schedule = NoScheduler{}});
+#elif CASE == 8
+  ht::tune(space, train, {.metric = "x", .sampels = 1});
+#elif CASE == 9
+  ht::tune(space, train, {.samples = 1, .callbacks = {WrongHook{}}});
+#elif CASE == 10
+  ht::tune(space, train, {.samples = 1, .callbacks = {OneWrongHook{}}});
+#elif CASE == 11
+  ht::tune(space, train, {.samples = 1, .callbacks = {NoHook{}}});
+#elif CASE == 12
+  UncallableHook hook;
+  ht::tune(space, train, {.samples = 1, .callbacks = {std::ref(hook)}});
+#elif CASE == 13
+  ht::tune(space, train, {.samples = 1, .executor = NoShutdown{}});
+#elif CASE == 14
+  ht::tune(space, train, {.samples = 1, .executor = "local"});
+#elif CASE == 15
+  ht::tune(space, train, {.samples = 1, .search = "tpe"});
+#elif CASE == 16
+  ht::tune(space, train, {.samples = 1, .schedule = "asha"});
+#elif CASE == 17
+  ht::tune(space, train, {.samples = 1, .stop = 10});
+#elif CASE == 18
+  ht::tune(space, train);
+#elif CASE == 19
+  ht::tune(train, space, {.samples = 1});
+#elif CASE == 20
+  ht::tune(space.search_space(), train, {.samples = 1});
+#elif CASE == 21
+  ht::tune(space, [](Config config) -> ht::Training { co_yield config.x; }, {.samples = 1});
+#elif CASE == 22
+  ht::tune(space, train, {.samples = 1, .search = NoObserver{}});
+#elif CASE == 23
+  ht::tune(space, train, ht::Options{.metric = "x", .sampels = 1});
 #endif
 }
