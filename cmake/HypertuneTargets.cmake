@@ -131,8 +131,6 @@ endif()
 add_library(hypertune_warnings INTERFACE)
 target_compile_options(hypertune_warnings INTERFACE -Wall -Wextra -Wpedantic
   $<$<BOOL:${HYPERTUNE_WERROR}>:-Werror>
-  # clang with libstdc++ 12: std::stable_sort uses what the library itself has deprecated
-  $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
   # g++ 12: false alarms on Asio's awaitable_frame_base, on moved variants, and on std::string where it is optimised
   $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete -Wno-maybe-uninitialized -Wno-restrict>)
 target_link_libraries(hypertune_compiled PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)

@@ -1,6 +1,7 @@
 // Part of hypertune::transfer.
 #include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
 #include <hypertune/checkpoint/transfer/impl/shelf.hpp>
+#include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/error.hpp>
 
 #include <algorithm>
@@ -51,8 +52,8 @@ std::vector<CheckpointInfo> Shelf::list(TrialId trial) {
   std::vector<CheckpointInfo> all;
   for (LocalCheckpointStore& store : stores_)
     for (CheckpointInfo& info : store.list(trial)) all.push_back(std::move(info));
-  std::stable_sort(all.begin(), all.end(),
-                   [](const CheckpointInfo& a, const CheckpointInfo& b) { return a.steps > b.steps; });
+  hypertune::detail::stable_sort(all.begin(), all.end(),
+                                 [](const CheckpointInfo& a, const CheckpointInfo& b) { return a.steps > b.steps; });
   return all;
 }
 

@@ -4,16 +4,32 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hypertune {
 
+/// Amounts of one's own kinds, by name: `{{"licence", 1}}`.
+class CustomResources : public std::map<std::string, double> {
+ public:
+  using std::map<std::string, double>::map;
+  CustomResources() = default;
+  CustomResources(std::map<std::string, double> amounts)  // NOLINT: implicit on purpose
+      : std::map<std::string, double>(std::move(amounts)) {}
+  CustomResources(const CustomResources&) = default;
+  CustomResources(CustomResources&&) noexcept = default;
+  CustomResources& operator=(const CustomResources&) = default;
+  CustomResources& operator=(CustomResources&&) noexcept = default;
+  // Inlined into a program that writes Options in braces, it makes g++ 12 warn of a map that may be uninitialised.
+  [[gnu::noinline]] ~CustomResources() {}
+};
+
 /// What one trial needs. Zero means none.
 struct Resources {
-  double cpus = 1;                            ///< whole cores are pinned; a fraction shares a core
-  double gpus = 0;                            ///< a whole number, or a fraction below 1 of one GPU
-  std::uint64_t memory = 0;                   ///< bytes the trial may use; 0: no limit
-  std::map<std::string, double> custom = {};  ///< by name, e.g. {"licence", 1}
+  double cpus = 1;              ///< whole cores are pinned; a fraction shares a core
+  double gpus = 0;              ///< a whole number, or a fraction below 1 of one GPU
+  std::uint64_t memory = 0;     ///< bytes the trial may use; 0: no limit
+  CustomResources custom = {};  ///< by name, e.g. {"licence", 1}
   friend bool operator==(const Resources&, const Resources&) = default;
 };
 

@@ -1,6 +1,7 @@
 // What the results of an experiment say: importance of parameters, Pareto front, best so far.
 #pragma once
 
+#include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/record/fanova.hpp>
 #include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/front.hpp>
@@ -42,7 +43,8 @@ inline std::vector<Importance> ranked_importance(std::vector<std::string> names,
     const double variance = d < variances.size() ? variances[d] : 0;
     out.push_back({std::move(names[d]), sum > 0 ? variance / sum : 0, variance});
   }
-  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.share > b.share; });
+  hypertune::detail::stable_sort(out.begin(), out.end(),
+                                 [](const auto& a, const auto& b) { return a.share > b.share; });
   return out;
 }
 

@@ -1,6 +1,7 @@
 // How much of the variation of the results each parameter explains.
 #pragma once
 
+#include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/random.hpp>
 
@@ -38,8 +39,8 @@ class UnitTree {
     for (std::size_t d = 0; d < columns.size(); ++d) {
       order_[d].resize(y.size());
       std::iota(order_[d].begin(), order_[d].end(), 0U);
-      std::stable_sort(order_[d].begin(), order_[d].end(),
-                       [&](std::uint32_t a, std::uint32_t b) { return columns[d][a] < columns[d][b]; });
+      hypertune::detail::stable_sort(order_[d].begin(), order_[d].end(),
+                                     [&](std::uint32_t a, std::uint32_t b) { return columns[d][a] < columns[d][b]; });
     }
     scratch_.resize(y.size());
     const std::size_t dimensions = columns.size();

@@ -1,6 +1,7 @@
 // Several objectives: which results no other one beats in all of them, and how much of the space they cover.
 #pragma once
 
+#include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/error.hpp>
 
 #include <algorithm>
@@ -34,7 +35,8 @@ inline std::vector<std::size_t> lexicographic(std::span<const std::vector<double
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < losses.size(); ++i)
     if (std::none_of(losses[i].begin(), losses[i].end(), [](double x) { return std::isnan(x); })) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return losses[a] < losses[b]; });
+  hypertune::detail::stable_sort(order.begin(), order.end(),
+                                 [&](std::size_t a, std::size_t b) { return losses[a] < losses[b]; });
   return order;
 }
 

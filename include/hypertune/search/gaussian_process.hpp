@@ -1,6 +1,7 @@
 // GaussianProcess: Bayesian optimisation, for trials that cost much more than a few milliseconds.
 #pragma once
 
+#include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/search/detail/ties.hpp>
 #include <hypertune/search/detail/tried.hpp>
 #include <hypertune/search/gp/acquisition.hpp>
@@ -394,7 +395,8 @@ struct BasicGaussianProcess {
     auto& trials = knowledge->trials;
     const bool any_met = std::any_of(trials.begin(), trials.end(), [](const auto& t) { return t.met; });
     if (any_met) std::erase_if(trials, [](const auto& t) { return !t.met; });
-    std::stable_sort(trials.begin(), trials.end(), [](const auto& a, const auto& b) { return a.mean < b.mean; });
+    hypertune::detail::stable_sort(trials.begin(), trials.end(),
+                                   [](const auto& a, const auto& b) { return a.mean < b.mean; });
     if (any_met) {
       auto best = std::find_if(trials.begin(), trials.end(), [](const auto& t) { return t.complete; });
       acquisition.best = best != trials.end() ? best->mean : trials.front().mean;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/record/front.hpp>
 #include <hypertune/record/results.hpp>
 
@@ -40,8 +41,8 @@ inline void link_checkpoint(const TrialResult& trial, LocalCheckpointStore& stor
   const auto rank = [at = trial.best ? trial.best->step + 1 : -1](const CheckpointInfo& c) {
     return c.steps == at ? std::numeric_limits<int>::max() : c.steps;
   };
-  std::stable_sort(checkpoints.begin(), checkpoints.end(),
-                   [&](const auto& a, const auto& b) { return rank(a) > rank(b); });
+  hypertune::detail::stable_sort(checkpoints.begin(), checkpoints.end(),
+                                 [&](const auto& a, const auto& b) { return rank(a) > rank(b); });
   for (const auto& checkpoint : checkpoints) {
     try {
       return link_or_copy(store.open(checkpoint).directory(), target);

@@ -48,7 +48,8 @@ struct BasicOptions {
   std::int64_t samples = 0;  ///< trials to run (times the grid's size); 0: what the searcher has (a grid)
   AnySearcher search = default_searcher();  ///< who proposes configurations: Auto, which chooses what fits
   AnyScheduler schedule = Fifo{};
-  Resources resources = {};                                    ///< of each trial
+  // Not `= {}`: g++ 12 would take its parts for uninitialised in every program that is optimised.
+  Resources resources = Resources();                           ///< of each trial
   std::function<Resources(const Params&)> resources_for = {};  ///< … or as a function of its parameters
   int concurrency = 0;                                         ///< trials at once; 0: as many as there is room for
 

@@ -3,6 +3,7 @@
 
 #include <hypertune/cluster/autoscaler.hpp>
 #include <hypertune/cluster/linkage.hpp>
+#include <hypertune/detail/stable_sort.hpp>
 
 #include <fmt/format.h>
 
@@ -173,8 +174,9 @@ HYPERTUNE_CLUSTER_INLINE std::vector<Resources> Autoscaler::unplaced(const Deman
   for (const auto& asked : asked_)
     rooms.emplace_back(options_.types[asked.type].resources, options_.types[asked.type].resources_known);
   std::vector<TrialShape> shapes = demand.pending;
-  std::stable_sort(shapes.begin(), shapes.end(),
-                   [](const TrialShape& a, const TrialShape& b) { return weight_of(a.needs) > weight_of(b.needs); });
+  hypertune::detail::stable_sort(shapes.begin(), shapes.end(), [](const TrialShape& a, const TrialShape& b) {
+    return weight_of(a.needs) > weight_of(b.needs);
+  });
   std::vector<Resources> waiting;
   for (const auto& shape : shapes) {
     if (shape.count <= 0) continue;
@@ -418,7 +420,7 @@ HYPERTUNE_CLUSTER_INLINE void Autoscaler::shrink(const Demand& demand, Seconds n
     if (now - *unit.idle_since >= options_.idle_timeout) idle.emplace_back(token, &unit);
   }
   // The dearest first.
-  std::stable_sort(idle.begin(), idle.end(), [&](const auto& a, const auto& b) {
+  hypertune::detail::stable_sort(idle.begin(), idle.end(), [&](const auto& a, const auto& b) {
     return price_of(a.second->type, a.second->spot) > price_of(b.second->type, b.second->spot);
   });
   const auto staying = [&](std::optional<std::size_t> type) {

@@ -7,6 +7,7 @@
 #include <hypertune/cluster/providers.hpp>
 #include <hypertune/cluster/reach.hpp>
 #include <hypertune/cluster/subprocess.hpp>
+#include <hypertune/detail/stable_sort.hpp>
 
 #include <fmt/format.h>
 
@@ -316,9 +317,10 @@ HYPERTUNE_CLUSTER_INLINE ClusterView view_cluster(const ClusterConfig& config) {
     status.machine = std::move(machine);
     view.machines.push_back(std::move(status));
   }
-  std::stable_sort(view.machines.begin(), view.machines.end(), [](const MachineStatus& a, const MachineStatus& b) {
-    return std::pair(!a.machine.head, a.launched_at) < std::pair(!b.machine.head, b.launched_at);
-  });
+  hypertune::detail::stable_sort(
+      view.machines.begin(), view.machines.end(), [](const MachineStatus& a, const MachineStatus& b) {
+        return std::pair(!a.machine.head, a.launched_at) < std::pair(!b.machine.head, b.launched_at);
+      });
   view.cost = view.ledger.cost(wall_now(), config.currency);
   return view;
 }

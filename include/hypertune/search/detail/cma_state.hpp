@@ -2,6 +2,7 @@
 // search starts anew.
 #pragma once
 
+#include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/search/detail/category_distribution.hpp>
 #include <hypertune/search/detail/cma_distribution.hpp>
 #include <hypertune/search/detail/cma_margin.hpp>
@@ -243,8 +244,8 @@ class BasicCmaState {
   }
 
   void rank() {
-    std::stable_sort(batch_.begin(), batch_.end(),
-                     [](const Result& a, const Result& b) { return fitter(a.fitness, b.fitness); });
+    hypertune::detail::stable_sort(batch_.begin(), batch_.end(),
+                                   [](const Result& a, const Result& b) { return fitter(a.fitness, b.fitness); });
   }
   void keep_elite() {
     elite_.reset();

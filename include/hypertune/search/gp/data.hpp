@@ -1,6 +1,7 @@
 // The observations that a Gaussian process is fitted to.
 #pragma once
 
+#include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/search/gp/encoding.hpp>
 #include <hypertune/search/gp/history.hpp>
 #include <hypertune/search/gp/inputs.hpp>
@@ -102,8 +103,9 @@ struct Source {
     std::vector<std::size_t> chosen(count);
     for (std::size_t i = 0; i < count; ++i) chosen[i] = i;
     if (count <= local) return chosen;
-    std::stable_sort(chosen.begin(), chosen.end(),
-                     [&](std::size_t a, std::size_t b) { return record(a).standing() < record(b).standing(); });
+    hypertune::detail::stable_sort(chosen.begin(), chosen.end(), [&](std::size_t a, std::size_t b) {
+      return record(a).standing() < record(b).standing();
+    });
     const auto kept = chosen.begin() + static_cast<std::ptrdiff_t>(local / 5);
     const std::vector<double>& center = record(chosen.front()).features;
     std::vector<double> distance(count, 0.0);
@@ -114,7 +116,8 @@ struct Source {
         distance[*i] += encoding.categorical()[k] != 0 ? (d == 0 ? 0 : 0.25) : d * d;
       }
     }
-    std::stable_sort(kept, chosen.end(), [&](std::size_t a, std::size_t b) { return distance[a] < distance[b]; });
+    hypertune::detail::stable_sort(kept, chosen.end(),
+                                   [&](std::size_t a, std::size_t b) { return distance[a] < distance[b]; });
     chosen.resize(local);
     std::sort(chosen.begin(), chosen.end());
     return chosen;

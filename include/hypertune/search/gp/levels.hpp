@@ -1,6 +1,7 @@
 // Trials that were stopped, or that wait on the way: levels of steps, and what is learnt of each.
 #pragma once
 
+#include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/search/gp/chain.hpp>
 #include <hypertune/search/gp/data.hpp>
 #include <hypertune/search/gp/fit.hpp>
@@ -118,7 +119,7 @@ class BasicLevels {
     std::vector<std::size_t> order(there.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     const auto far = [&](std::size_t i) { return useful(there[i]->subject) ? last(there[i]->subject).steps : 0; };
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    hypertune::detail::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       const int x = far(a), y = far(b);
       return x != y ? x > y : last(there[a]->subject).losses.front() < last(there[b]->subject).losses.front();
     });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/lbfgs.hpp>
+#include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/random.hpp>
 #include <hypertune/search/gp/acquisition.hpp>
 #include <hypertune/search/gp/encoding.hpp>
@@ -52,8 +53,9 @@ class BasicMaximiser {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < candidates.size(); ++i)
       if (candidates[i].value == candidates[i].value) order.push_back(i);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return candidates[a].value > candidates[b].value; });
+    hypertune::detail::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return candidates[a].value > candidates[b].value;
+    });
     std::vector<Candidate> found;
     std::size_t broad_left = (effort.ascents + 1) / 2, near_left = effort.ascents / 2;
     neighbours_left_ = effort.neighbours;
@@ -70,8 +72,8 @@ class BasicMaximiser {
         spare_.push_back(candidates[i]);
       }
     }
-    std::stable_sort(found.begin(), found.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.value > b.value; });
+    hypertune::detail::stable_sort(found.begin(), found.end(),
+                                   [](const Candidate& a, const Candidate& b) { return a.value > b.value; });
     return found;
   }
   /// What run() has looked at beside what it found, best first.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/lbfgs.hpp>
+#include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/search/gp/encoding.hpp>
 #include <hypertune/search/gp/history.hpp>
 #include <hypertune/search/gp/quadratic.hpp>
@@ -51,8 +52,8 @@ struct Neighbourhood {
   /// Keeps that many; false if there are fewer.
   bool keep(std::size_t count) {
     if (trials.size() < count) return false;
-    std::stable_sort(trials.begin(), trials.end(),
-                     [](const Trial& a, const Trial& b) { return a.distance < b.distance; });
+    hypertune::detail::stable_sort(trials.begin(), trials.end(),
+                                   [](const Trial& a, const Trial& b) { return a.distance < b.distance; });
     trials.resize(count);
     return true;
   }
