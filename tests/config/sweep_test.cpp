@@ -110,8 +110,10 @@ TEST_CASE("every scheduler can be named, with its options, and unknown options a
         "{type: learning_curve, max: 40, points: 6, chance: 0.1}", "learning_curve",
         "{type: hyper_sched, deadline: 10m, grace: 1, reduction: 2, max: 8}", "hyper_sched",
         "{type: pbt, interval: 5, max: 50, quantile: 0.2, resample: 0.1, factor: 1.3, exploit: t_test, window: 4, "
-        "burn_in: 5, population: 8, mutate: [x]}",
-        "pbt", "{type: pb2, interval: 5, max: 50, quantile: 0.2, width: 2, history: 50, population: 8, mutate: [x]}",
+        "burn_in: 5, population: 8, synchronous: true, mutate: [x]}",
+        "pbt",
+        "{type: pb2, interval: 5, max: 50, quantile: 0.2, width: 2, history: 50, population: 8, synchronous: true, "
+        "mutate: [x]}",
         "pb2"}) {
     INFO(text);
     const std::string schedule = text;
