@@ -173,7 +173,7 @@ TEST_CASE("a trial whose reports were refused names the first of them") {
   };
   const auto text = cause(R"(echo '{{"lr": 1}}'; echo '{{"step": -1, "loss": 1}}'; echo '{{"step": 1.5, "loss": 1}}')");
   CHECK(text ==
-        "ended without a report of 'loss': the line '{\"step\": -1, \"loss\": 1}' is no report: 'step' is -1, "
+        "ended without a report of 'loss': the line '{\"step\": -1, \"loss\": 1}' is not one: 'step' is -1, "
         "but must be a whole number from 0 to 2147483646");
   CHECK_THAT(cause(R"(echo '{{"step": 2147483648, "loss": 1}}')"), ContainsSubstring("'step' is 2147483648"));
   CHECK_THAT(cause(R"(echo '{{"loss": "0.5"}}')"), ContainsSubstring("'loss' is the text '0.5', no number"));
@@ -185,6 +185,27 @@ TEST_CASE("a trial whose reports were refused names the first of them") {
   CHECK_THAT(cause("echo loss=1,234", {.metrics = {{"loss", "loss=([0-9.,]+)"}}}), ContainsSubstring("'1,234' may be"));
 }
 
+TEST_CASE("a trial whose reports lack what is tuned names the first of them") {
+  Bench bench(shell(R"(echo '{{"step": 0, "los": 0.5}}')", {.objectives = {"loss"}}));
+  bench.launch(0, "");
+  CHECK(value_of(bench.events.next<Reported>(), "los") == 0.5);
+  bench.executor.perform(Continue{0, 0});
+  CHECK_THAT(bench.events.next<Failed>().cause.text,
+             ContainsSubstring("'{\"step\": 0, \"los\": 0.5}' is not one: it has no 'loss'"));
+}
+
+TEST_CASE("lines that an expression reads are not complained of as JSON") {
+  Bench bench(shell("echo \"{{'loss': 0.5, 'lr': 1}}\"; echo \"{{'loss': 0.25}}\"",
+                    {.metrics = {{"loss", "'loss': ([0-9.]+)"}}, .objectives = {"loss"}}));
+  bench.launch(0, "");
+  for (const double loss : {0.5, 0.25}) {
+    CHECK(value_of(bench.events.next<Reported>(), "loss") == loss);
+    bench.executor.perform(Continue{0, 0});
+  }
+  bench.events.next<Finished>();
+  CHECK_THAT(log_of(bench), !ContainsSubstring("hypertune:"));
+}
+
 TEST_CASE("a line that is too long is no report, whatever its pieces look like, and what follows is read") {
   Bench bench(shell(R"(head -c 1048577 /dev/zero | tr '\0' x; echo '{{"loss": 1}}'; echo '{{"loss": 2}}')",
                     {.metrics = {}, .objectives = {"loss"}}));
@@ -193,7 +214,7 @@ TEST_CASE("a line that is too long is no report, whatever its pieces look like, 
 }
 
 TEST_CASE("a command's log is bounded, and its end is where a failure looks") {
-  Bench bench(shell(R"(echo first; yes '0123456789' | head -c 20000000; echo last; yes oops | head -c 5000000 >&2
+  Bench bench(shell(R"(echo first; yes '0123456789' | head -c 4000000; echo last; yes oops | head -c 2000000 >&2
 echo '{{"acc": 1}}'; echo the end; exit 3)"),
               {}, 0, std::uint64_t{1} << 20U);
   bench.launch(0, "");

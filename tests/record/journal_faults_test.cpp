@@ -387,6 +387,14 @@ TEST_CASE("a journal that is removed while its driver lives is written anew wher
     }
     CHECK(records_in(folder) == 100);
   }
+  SECTION("the whole folder, by one who is not done with it when that is noticed") {
+    {
+      auto journal = begun(folder, 100);
+      failure_of(journal, [&] { std::filesystem::remove(path.string() + "-wal"); });
+      std::filesystem::remove_all(folder);
+    }
+    CHECK(records_in(folder) == 100);
+  }
   SECTION("the folder, and another experiment is in its place by now") {
     {
       auto journal = ht::Journal::open(folder, {.look = std::chrono::hours(1)});

@@ -1,5 +1,6 @@
 """hypertune study: ask/tell over HTTP."""
 import resource
+import select
 import socket
 import threading
 import urllib.error
@@ -209,7 +210,12 @@ class Study(Case):
         for i in range(3):
             self.call("POST", "/tell", {"trial": self.call("POST", "/ask", {})["trial"], "value": i})
         (self.folder / "runs/study").rename(self.folder / "moved")
-        self.assertIn(f"was moved to '{self.folder}/moved' while it ran", process.stderr.readline())
+        said = ""
+        while "\n" not in said:
+            ready, _, _ = select.select([process.stderr], [], [], 20)
+            self.assertTrue(ready, "nothing was said")
+            said += os.read(process.stderr.fileno(), 65536).decode()
+        self.assertIn(f"was moved to '{self.folder}/moved' while it ran", said)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
         self.assertEqual(process.returncode, 1, err)

@@ -139,6 +139,7 @@ class BasicJournal {
       }
       work_.notify_all();
       thread_.join();
+      keep_rescued();
     }
 
     std::int64_t append(Seconds time, record::Any&& what) {
@@ -314,7 +315,8 @@ class BasicJournal {
       std::string kept;
       try {
         const auto target = rescue_folder(folder);
-        writer_.copy_to(target / name);
+        rescued_ = target / name;
+        writer_.copy_to(*rescued_);
         kept = detail::format("all that was recorded was written to '{}' anew; go on with --resume{}",
                               (target / name).string(), target == place_ ? "" : " --output " + target.string());
       } catch (const std::exception& error) {
@@ -322,6 +324,17 @@ class BasicJournal {
       }
       hypertune::fail(Errc::io, "the experiment's {} '{}' was removed while it ran: {}", folder ? "journal" : "folder",
                       (folder ? journal_path(directory) : directory).string(), kept);
+    }
+
+    // Whoever removed the folder may not have been done yet.
+    void keep_rescued() noexcept {
+      std::error_code none;
+      if (!rescued_ || std::filesystem::exists(*rescued_, none) || none) return;
+      try {
+        std::filesystem::create_directories(rescued_->parent_path());
+        writer_.copy_to(*rescued_);
+      } catch (const std::exception&) {  // NOLINT: nobody is left to tell
+      }
     }
 
     // Where what is gone may stand again: in its old place, unless another experiment is there by now. (What trials
@@ -380,6 +393,7 @@ class BasicJournal {
     Options options_;
     detail::DriverLock lock_;  // before the file is opened, until it is closed
     std::optional<detail::DriverLock> rescue_lock_;
+    std::optional<std::filesystem::path> rescued_;
     detail::JournalWriter writer_;
 
     mutable std::mutex mutex_;

@@ -267,17 +267,23 @@ class CommandRun final : public TrialRun {
           refuse(line.text, fmt::format("it is longer than {} bytes", longest_line), looks_like_report(line.text));
         continue;
       }
+      // Most of what is printed is none, and costs no more than this look.
+      const auto begin = line.text.find_first_not_of(" \t\r");
+      const bool object = begin != std::string::npos && line.text[begin] == '{';
       std::string why;
-      auto parsed = parse_report_line(line.text, &why);
+      auto parsed = object ? parse_report_line(line.text, &why) : std::nullopt;
       if (parsed && is_report(*parsed)) {
+        if (!judged_ && refusal_.text.empty() && !parsed->metrics.empty() && !judges(parsed->metrics))
+          remember(line.text, what_it_lacks(*parsed), false);
         if (auto report = take_report(std::move(*parsed))) return report;
         continue;
       }
       log(line.text);
+      bool found = false;
+      auto report = match_metrics(line.text, found);
       if (parsed) why = what_it_lacks(*parsed);
-      if (const auto begin = line.text.find_first_not_of(" \t"); begin != std::string::npos && line.text[begin] == '{')
-        refuse(line.text, why, looks_like_report(line.text));
-      if (auto report = match_metrics(line.text)) return report;
+      if (object && !found) refuse(line.text, why, looks_like_report(line.text));
+      if (report) return report;
     }
     if (child_->status() && !pending_.empty()) return flush_metrics();
     return std::nullopt;
@@ -308,14 +314,18 @@ class CommandRun final : public TrialRun {
   /// first is remembered, for a trial that ends without any.
   void refuse(std::string_view line, const std::string& why, bool meant) {
     if (meant) log(fmt::format("hypertune: the line above is not taken as a report: {}", why));
+    remember(line, why, meant);
+  }
+  void remember(std::string_view line, const std::string& why, bool meant) {
     if (!refusal_.text.empty() && (refusal_.meant || !meant)) return;
-    refusal_ = {fmt::format("the line '{}' is no report: {}", shortened(line), why), meant};
+    refusal_ = {fmt::format("the line '{}' is not one: {}", shortened(line), why), meant};
   }
-  void note_judged(const Metrics& metrics) {
+  bool judges(const Metrics& metrics) const {
     const auto& wanted = plan_.options.objectives;
-    judged_ = judged_ || std::all_of(wanted.begin(), wanted.end(),
-                                     [&](const auto& name) { return find_metric(metrics, name) != nullptr; });
+    return std::all_of(wanted.begin(), wanted.end(),
+                       [&](const auto& name) { return find_metric(metrics, name) != nullptr; });
   }
+  void note_judged(const Metrics& metrics) { judged_ = judged_ || judges(metrics); }
 
   bool is_report(const ReportLine& line) const {
     const auto& wanted = plan_.options.objectives;
@@ -342,7 +352,8 @@ class CommandRun final : public TrialRun {
     } catch (const Error& e) { log(fmt::format("hypertune: the checkpoint '{}' is not taken: {}", name, e.what())); }
   }
 
-  std::optional<Report> match_metrics(const std::string& line) {
+  /// `found`: whether an expression had something to find in the line.
+  std::optional<Report> match_metrics(const std::string& line, bool& found) {
     std::optional<Report> complete;
     for (const auto& [name, regex] : plan_.metrics) {
       if (line.size() > longest_searched) {
@@ -352,6 +363,7 @@ class CommandRun final : public TrialRun {
       }
       std::smatch match;
       if (!std::regex_search(line, match, regex) || match[1].length() == 0) continue;
+      found = true;
       std::string why;
       const auto value = number_in_text(match[1].str(), why);
       if (!value) {
