@@ -1,4 +1,5 @@
 // Part of hypertune::compiled: see detail/linkage.hpp.
+#include <hypertune/tune/impl/resumption.hpp>
 #include <hypertune/tune/impl/study.hpp>
 #include <hypertune/tune/impl/suggestions.hpp>
 #include <hypertune/tune/impl/tune.hpp>
@@ -7,6 +8,7 @@
 namespace hypertune {
 template class BasicSuggestions<void>;
 template class BasicTuner<void>;
+template Options with_recorded<>(Options, const SearchSpace&);
 template Options resumed_options<>(const std::filesystem::path&, const SearchSpace&, Options);
 template class BasicErasedStudy<void>;
 }  // namespace hypertune

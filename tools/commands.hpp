@@ -20,7 +20,7 @@ struct RunArguments {
   std::vector<std::string> set;  ///< key=value
   std::string samples;           ///< N, or +N more than there are
   std::string output;
-  bool resume = false, quiet = false, plain = false;
+  bool resume = false, retry_failed = false, quiet = false, plain = false;
 };
 int run(const RunArguments& arguments);
 

@@ -111,10 +111,11 @@ int main(int argc, char** argv) {
       ->allow_extra_args(false);
   run_command->add_option("--output", run.output, "the experiment's folder, in place of the file's");
   auto* resume = run_command->add_flag("--resume", run.resume, "go on with the experiment in the output folder");
+  run_command->add_flag("--retry-failed", run.retry_failed, "with --resume: try trials again that have failed")
+      ->needs(resume);
   run_command->add_option("--samples", run.samples, "trials in all, or with --resume +N: that many more");
   run_command->add_flag("--quiet", run.quiet, "no progress, only the results");
   run_command->add_flag("--plain", run.plain, "progress as plain lines, also on a terminal");
-  static_cast<void>(resume);
   run_command->callback([&] { chosen = [&] { return command::run(run); }; });
 
   std::string directory, format = "table";

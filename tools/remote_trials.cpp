@@ -114,7 +114,7 @@ ssh::RemoteSetup remote_setup_of(const Sweep& sweep, const std::string& file, co
   if (const auto& program = sweep.trial->command.front();
       program.find('{') == std::string::npos && !sweep.trial->environment.contains("PATH"))
     setup.needs.push_back(program);
-  setup.directory = text.workdir.empty() ? "hypertune/" + sweep.options.name : text.workdir;
+  setup.directory = text.workdir.empty() ? "hypertune/" + *sweep.options.name : text.workdir;
   if (!text.cache.empty()) setup.ship.directory = text.cache;
   setup.limits = {.name = {},
                   .cpus = sweep.executor.cpus,

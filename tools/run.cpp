@@ -76,6 +76,7 @@ int run(const RunArguments& arguments) {
   Options& options = sweep.options;
   if (!arguments.output.empty()) options.output = arguments.output;
   options.resume = arguments.resume;
+  options.retry_failed = arguments.retry_failed;
   if (arguments.quiet) options.display = Display::quiet;
   if (arguments.plain) options.display = Display::plain;
   const auto directory = experiment_directory(options);
@@ -88,8 +89,16 @@ int run(const RunArguments& arguments) {
         samples(arguments.samples, arguments.resume, directory, trials_per_sample(sweep.space, options.search));
   } else if (arguments.resume && !samples_set && options.samples > 0) {
     // The file may be older than an earlier --samples +N: what was to be done then is to be done still.
-    if (const auto last = JournalReader(directory).last_start())
-      options.samples = std::max(options.samples, last->samples / trials_per_sample(sweep.space, options.search));
+    const auto last = JournalReader(directory).last_start();
+    const auto recorded = last ? last->samples / trials_per_sample(sweep.space, options.search) : 0;
+    if (recorded > options.samples) {
+      if (!arguments.quiet)
+        detail::say(fmt::format(
+            "hypertune: {} samples were asked for before, {} by the file: it goes on to {} (--samples {} says "
+            "otherwise)",
+            recorded, *options.samples, recorded, *options.samples));
+      options.samples = recorded;
+    }
   }
   options.output = directory;
   options.progress_csv = true;

@@ -268,10 +268,10 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
   root.only(keys);
   Sweep sweep{.space = space_from_yaml(root["space"]), .options = {}, .trial = {}, .executor = {}, .file = root.file()};
   Options& options = sweep.options;
-  options.name = root.get("name", sweep.file.stem().string());
-  if (options.name.empty() || options.name.find('/') != std::string::npos || options.name == ".." ||
-      options.name == ".")
-    root["name"].fail("'name' must be a word that can be a folder's name, not '{}'", options.name);
+  const auto name = root.get("name", sweep.file.stem().string());
+  options.name = root.has("name") ? Setting(name) : Setting<std::string>::unset(name);
+  if (name.empty() || name.find('/') != std::string::npos || name == ".." || name == ".")
+    root["name"].fail("'name' must be a word that can be a folder's name, not '{}'", name);
   if (const auto objectives = root.find("objectives")) {
     if (root.has("metric")) objectives->fail("give 'metric' or 'objectives', not both");
     for (const auto& [metric, mode] : objectives->entries())

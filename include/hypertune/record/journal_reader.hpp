@@ -77,6 +77,15 @@ class BasicJournalReader {
     return std::max(end, from - 1);
   }
 
+  /// The ends of trials, and attempts that failed, in order.
+  template <class Visitor>
+  void read_ends(Visitor&& visitor) {
+    detail::Statement ends(
+        db_, detail::format("SELECT {} FROM records WHERE kind IN (8, 9, 10, 11) ORDER BY sequence", columns), "read");
+    while (ends.step())
+      if (!visit(visitor, decode(ends))) return;
+  }
+
   /// How the experiment was last started or resumed; nullopt if it never was.
   std::optional<record::ExperimentStarted> last_start() {
     detail::Statement newest(

@@ -109,11 +109,16 @@ inline constexpr const char* space_changed = "the search space has changed";
 inline bool gave_up(std::string_view cause) {
   return cause == by_scheduler || cause == space_changed || cause.starts_with(stopped_by);
 }
+/// Text of an AttemptFailed with `retry` that follows the failed end of a trial: a person wants that tried again, and
+/// what failed before counts no more.
+inline constexpr const char* tried_again = "tried again by the user";
+inline bool is_tried_again(const AttemptFailed& failed) { return failed.retry && failed.cause.text == tried_again; }
 struct TrialEnded {
   TrialId trial;
   TrialState state = TrialState::completed;  ///< completed, stopped or failed
-  std::optional<Cause>
-      cause;              ///< with failed; with stopped, why (the scheduler's words, a stop condition's, …) in text
+  /// with failed; with stopped, why (the scheduler's words, a stop condition's, …) in text, and `retry`: by a stop
+  /// condition or the end of the experiment; where the present conditions say otherwise, a resumption reopens it
+  std::optional<Cause> cause;
   bool at_limit = false;  ///< with completed: by the schedule's limit of steps; a longer schedule may reopen it
 };
 struct HostGained {

@@ -70,7 +70,8 @@ class BasicController {
       : state_(std::move(state)),
         rules_(std::move(rules)),
         placement_(std::move(placement)),
-        retention_(rules_.checkpoint) {}
+        retention_(rules_.checkpoint),
+        first_(rules_.start_with.begin(), rules_.start_with.end()) {}
 
   const ExperimentState& state() const { return state_; }
   const ControlRules& rules() const { return rules_; }
@@ -83,7 +84,15 @@ class BasicController {
   void replay(const Record& record) {
     state_.apply(record.what, record.time);
     track(record.what);
+    remember(record.what);
   }
+
+  /// Before open_session(): where configurations that are to be tried first have no place among the samples, there are
+  /// so many samples more.
+  void make_room(Outcome& out);
+
+  /// Before settle(): trials that have failed, by records that were replayed as if they had not.
+  void try_again(std::span<const TrialId> trials, Seconds now, Outcome& out);
 
   /// After the last replayed record: settles what the earlier run left undone. Trials that ran go on from their last
   /// checkpoint, or (`survivors`: an executor whose workers outlive the driver) from where they were.
@@ -174,6 +183,7 @@ class BasicController {
   // What the Controller itself follows in the records, live and in the replay.
   void track(const record::Any& what);
   void follow_queue(const record::Any& what);
+  void remember(const record::Any& what);
 
   LiveTrial* live(TrialId trial, Attempt attempt) {
     const auto found = live_.find(trial);
@@ -288,6 +298,14 @@ class BasicController {
   std::set<int> gained_;          // hosts that were said to be there
   std::optional<TrialId> best_;   // as the retention knows it
   TrialId newest_possible_ = -1;  // the last one created that some host can hold
+  std::deque<Point> first_;       // configurations to try first that have no trial yet
+  struct RecordedKnown {
+    TrialId trial;
+    Metrics metrics = {};
+    int steps = 0;  // 0: its report is missing
+    bool listed = false;
+  };
+  std::vector<RecordedKnown> recorded_known_;
   Seconds now_ = 0;
   std::optional<std::string> ending_;
   bool interrupted_ = false, exhausted_ = false, done_ = false;

@@ -20,6 +20,7 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -93,7 +94,8 @@ class BasicExperiment {
       if (bound.metric.empty() || !std::isfinite(bound.value))
         fail(Errc::usage, ".constraints: '{}' {} {} is no bound: name a metric and a finite number", bound.metric,
              bound.side == Mode::minimize ? "at most" : "at least", bound.value);
-    if (options.samples < 0) fail(Errc::usage, ".samples is {}: it must be 0 (all of a grid) or more", options.samples);
+    if (options.samples < 0)
+      fail(Errc::usage, ".samples is {}: it must be 0 (all of a grid) or more", *options.samples);
     if (options.concurrency < 0)
       fail(Errc::usage, ".concurrency is {}: it must be 0 (no limit) or more", options.concurrency);
     if (options.max_failures < 0) fail(Errc::usage, ".max_failures is {}: it must be 0 or more", options.max_failures);
@@ -133,6 +135,7 @@ class BasicExperiment {
     started.searcher = controller_->state().searcher();
     started.scheduler = options.schedule.name();
     started.executor = facts_.name;
+    controller_->make_room(out);
     started.samples = controller_->rules().samples;
     started.seed = options.seed;
     started.resumed = resumed_;
@@ -140,6 +143,7 @@ class BasicExperiment {
     controller_->open_session(std::move(started), now, out);
     controller_->add_known(options.known, now, out);
     find_unrecorded(now, out);
+    controller_->try_again(failed_, now, out);
     controller_->settle(now, facts_.survivors, out);
     controller_->fill(now, out);
   }
@@ -249,25 +253,75 @@ class BasicExperiment {
     if (journal_->last() == 0) return;
     resumed_ = true;
     results_.judge_by(options.constraints, journal_->last());
-    std::optional<record::ExperimentStarted> first;
+    const auto tried_again = failures_tried_again(options);
+    std::optional<record::ExperimentStarted> last;
     read_journal(directory_, [&](const Record& record) {
-      if (const auto* started = std::get_if<record::ExperimentStarted>(&record.what); started && !first) {
-        first = *started;
-        if (started->objectives != objectives_)
+      if (const auto* started = std::get_if<record::ExperimentStarted>(&record.what)) {
+        if (!last && started->objectives != objectives_)
           fail(Errc::usage, "'{}' tunes {}, not {}: an experiment keeps its objectives", directory_.string(),
                names(started->objectives), names(objectives_));
+        last = *started;
       }
       last_time_ = std::max(last_time_, record.time);
-      controller_->replay(record);
       results_.add(record);
       if (display_) display_->catch_up(record);
+      // A failure that is tried again is one that neither searcher nor scheduler hear of.
+      const auto* ended = std::get_if<record::TrialEnded>(&record.what);
+      const auto again = ended == nullptr ? tried_again.end() : tried_again.find(ended->trial);
+      if (again == tried_again.end() || record.sequence > again->second || ended->state != TrialState::failed)
+        return controller_->replay(record);
+      controller_->replay(
+          Record{record.sequence, record.time,
+                 record::AttemptFailed{ended->trial, 0, Cause{.blame = Blame::preemption, .text = record::tried_again},
+                                       true}});
     });
-    if (first && first->seed != options.seed)
-      note(detail::format("the seed was {} and is {} now: new trials differ from what they would have been",
-                          first->seed, options.seed));
-    if (const auto foreign = controller_->state().foreign(); foreign > 0)
+    if (last) say_changes(*last, options);
+  }
+
+  // What the replay has to know beforehand: up to which record the failures of a trial were given another try, or are
+  // now, by options.retry_failed. Those that are now are left in failed_.
+  std::map<TrialId, std::int64_t> failures_tried_again(const Options& options) {
+    std::map<TrialId, std::int64_t> until, open;
+    JournalReader(directory_).read_ends([&](const Record& record) {
+      if (const auto* ended = std::get_if<record::TrialEnded>(&record.what)) {
+        open.erase(ended->trial);
+        if (ended->state == TrialState::failed) open.emplace(ended->trial, record.sequence);
+      } else if (const auto* failed = std::get_if<record::AttemptFailed>(&record.what);
+                 failed != nullptr && record::is_tried_again(*failed)) {
+        if (const auto node = open.extract(failed->trial)) until[failed->trial] = node.mapped();
+      }
+    });
+    if (!options.retry_failed) return until;
+    for (const auto& [trial, sequence] : open) {
+      until[trial] = sequence;
+      failed_.push_back(trial);
+    }
+    return until;
+  }
+
+  // What a resumption cannot take over, or takes over otherwise than one may think.
+  void say_changes(const record::ExperimentStarted& last, const Options& options) {
+    const auto& state = controller_->state();
+    const auto& trials = state.trials();
+    const std::int64_t failed = trials.counts()[TrialState::failed];
+    if (options.max_failed_trials > 0 && failed > options.max_failed_trials)
+      fail(Errc::usage,
+           "{} trials of '{}' have failed, and {} may: raise that (max_failed_trials, failures.max_trials), or have "
+           "them tried again (--retry-failed, .retry_failed = true)",
+           failed, directory_.string(), options.max_failed_trials);
+    if (last.seed != *options.seed)
+      note(detail::format("the seed was {} and is {} now: new trials differ from what they would have been", last.seed,
+                          *options.seed));
+    if (const auto foreign = state.foreign(); foreign > 0)
       note(detail::format("the search space has changed: {} of {} trials do not fit it and teach nothing", foreign,
-                          controller_->state().trials().size()));
+                          trials.size()));
+    const std::int64_t samples = controller_->rules().samples, made = trials.size() - state.known();
+    if (samples > 0 && samples < last.samples && samples < made)
+      note(detail::format("there are {} trials, more than the {} samples asked for now: no more are made", made,
+                          samples));
+    if (!failed_.empty())
+      note(detail::format("{} trial{} that failed {} tried again", failed_.size(), failed_.size() == 1 ? "" : "s",
+                          failed_.size() == 1 ? "is" : "are"));
   }
 
   // Checkpoints that were sealed while the driver died, before their record was durable. One that is ahead of the last
@@ -327,6 +381,7 @@ class BasicExperiment {
   mutable std::mutex results_mutex_;
   Results results_{directory_};
   bool resumed_ = false;
+  std::vector<TrialId> failed_;  // to be tried again
   Seconds last_time_ = 0;
   std::optional<Journal> journal_;  // last: its thread uses the others
 };

@@ -12,7 +12,7 @@ namespace hypertune {
 /// The folder of an experiment: what the user named, or runs/<name>, or runs/<name>-2, … where that is taken.
 inline std::filesystem::path experiment_directory(const Options& options) {
   if (!options.output.empty()) return options.output;
-  const std::filesystem::path first = std::filesystem::path("runs") / options.name;
+  const std::filesystem::path first = std::filesystem::path("runs") / *options.name;
   if (options.resume || !has_journal(first)) return first;
   for (int i = 2;; ++i) {
     auto next = first;

@@ -85,6 +85,10 @@ class BasicExperimentState {
   std::int64_t foreign() const { return foreign_; }
   /// Why the experiment is to end, once a stop condition says so.
   const std::optional<std::string>& ending() const { return ending_; }
+  /// The experiment ends, for a reason that the records do not tell.
+  void end(const std::string& why) {
+    if (!ending_) ending_ = why;
+  }
   /// Why the trial's last report ends it: the scheduler's words, or a stop condition's.
   std::string reason(TrialId trial) const {
     const auto found = reasons_.find(trial);
@@ -213,7 +217,8 @@ class BasicExperimentState {
 
   void on(const record::TrialStarted& r) {
     auto& entry = trials_[r.trial];
-    if (entry.state == TrialState::paused && !entry.foreign) scheduler_.on_resume(r.trial);
+    if (entry.state == TrialState::paused && entry.before_pause == Decision::pause && !entry.foreign)
+      scheduler_.on_resume(r.trial);
     hosts_of_[r.trial] = r.host;
     displaced_.erase(r.trial);
     entry.attempts = r.attempt + 1;
@@ -233,6 +238,7 @@ class BasicExperimentState {
     entry.since = now_;
     entry.reported = true;
     entry.owed = Decision::go_on;
+    entry.by_condition = false;
     reasons_.erase(r.trial);
     if (entry.foreign) return;
     const auto losses = losses_of(r.metrics, objectives_);
@@ -325,23 +331,27 @@ class BasicExperimentState {
   }
 
   void on(const record::TrialPaused& r) {
-    trials_[r.trial].owed = Decision::go_on;
+    auto& entry = trials_[r.trial];
+    entry.before_pause = std::exchange(entry.owed, Decision::go_on);
     trials_.set_state(r.trial, TrialState::paused);
-    if (!trials_[r.trial].foreign) scheduler_.on_pause(r.trial);
+    if (!entry.foreign && entry.before_pause == Decision::pause) scheduler_.on_pause(r.trial);
   }
   void on(const record::AttemptFailed& r) {
     auto& entry = trials_[r.trial];
     if (!r.doubted &&
         (r.cause.blame == Blame::user || (r.cause.blame == Blame::infrastructure && !on_lost_host(r.trial))))
       ++entry.failures;
+    if (record::is_tried_again(r)) entry.failures = 0;
     if (r.retry) trials_.set_state(r.trial, TrialState::pending);
   }
   void on(const record::TrialEnded& r) {
     auto& entry = trials_[r.trial];
-    // The schedule of then gave no more steps. In the eyes of the present one, to which the reports were replayed, the
-    // trial has not ended: it goes on when there is room, or waits to be chosen.
-    if (r.at_limit && !entry.foreign && (entry.owed == Decision::go_on || entry.owed == Decision::pause)) {
+    // The schedule of then gave no more steps, or a stop condition of then ended it. In the eyes of the present ones,
+    // to which the reports were replayed, the trial has not ended: it goes on when there is room, or waits to be
+    // chosen.
+    if (reopens(r) && !entry.foreign && (entry.owed == Decision::go_on || entry.owed == Decision::pause)) {
       trials_.set_state(r.trial, entry.owed == Decision::pause ? TrialState::paused : TrialState::pending);
+      entry.before_pause = entry.owed;
       if (entry.owed == Decision::pause) scheduler_.on_pause(r.trial);
       entry.owed = Decision::go_on;
       ++reopened_;
@@ -368,6 +378,12 @@ class BasicExperimentState {
     hosts_of_.erase(r.trial);
     displaced_.erase(r.trial);
     judge(r);
+  }
+  bool reopens(const record::TrialEnded& r) {
+    if (r.at_limit) return true;
+    if (r.state != TrialState::stopped || !r.cause || !r.cause->retry || ending_) return false;
+    if (auto why = check_time(now_)) ending_ = std::move(why);  // it was this that ended it, between reports
+    return !ending_;
   }
   void on(const record::HostGained&) {}
   void on(const record::HostLost& r) {
@@ -397,6 +413,7 @@ class BasicExperimentState {
         .trial = r.trial, .steps = r.step + 1, .metrics = r.metrics, .elapsed = entry.elapsed};
     if (auto why = trial_stop_.check(report); why && entry.owed != Decision::complete) {
       entry.owed = Decision::stop;
+      entry.by_condition = true;
       reasons_[r.trial] = std::move(*why);
     }
     auto now = view();

@@ -11,6 +11,7 @@
 #include <hypertune/search/default_searcher.hpp>
 #include <hypertune/search/searcher.hpp>
 #include <hypertune/tune/policies.hpp>
+#include <hypertune/tune/setting.hpp>
 #include <hypertune/tune/stop.hpp>
 
 #include <cstdint>
@@ -32,12 +33,14 @@ template <class>
 struct BasicOptions;
 using Options = BasicOptions<void>;
 
-/// Meant for designated initialisers; every default is a sound choice.
+/// Meant for designated initialisers; every default is a sound choice. What docs/resume.md says of a change of each at
+/// a resumption holds for programs, too; a Setting that is not given is taken from the record then.
 template <class Lazy>
 struct BasicOptions {
-  std::string name = "experiment";
-  std::string metric = "value";  ///< the metric to tune; a bare number that a trial returns becomes it
-  Mode mode = Mode::minimize;
+  Setting<std::string> name = Setting<std::string>::unset("experiment");
+  /// the metric to tune; a bare number that a trial returns becomes it
+  Setting<std::string> metric = Setting<std::string>::unset("value");
+  Setting<Mode> mode = Setting<Mode>::unset(Mode::minimize);
   std::vector<Objective> objectives = {};  ///< several objectives, in place of metric and mode
 
   /// Bounds on metrics that a trial reports, which are not known before it has run:
@@ -45,7 +48,8 @@ struct BasicOptions {
   /// the best trial keeps them all, if any does. (What is known beforehand is a constraint of the space.)
   std::vector<MetricBound> constraints = {};
 
-  std::int64_t samples = 0;  ///< trials to run (times the grid's size); 0: what the searcher has (a grid)
+  /// trials to run (times the grid's size); 0: what the searcher has (a grid)
+  Setting<std::int64_t> samples = Setting<std::int64_t>::unset(0);
   AnySearcher search = default_searcher();  ///< who proposes configurations: Auto, which chooses what fits
   AnyScheduler schedule = Fifo{};
   // Not `= {}`: g++ 12 would take its parts for uninitialised in every program that is optimised.
@@ -65,13 +69,14 @@ struct BasicOptions {
 
   std::vector<Params> start_with = {};  ///< configurations to try first
   std::vector<KnownResult> known = {};  ///< configurations whose result is known
-  std::uint64_t seed = 0;
+  Setting<std::uint64_t> seed = Setting<std::uint64_t>::unset(0);
   bool ordered = false;  ///< take reports in the order of step and trial: reproducible, a little slower
   /// … and where a lost host leaves its trials no room elsewhere, wait for it, at most so many seconds
   double ordered_patience = 600;
 
   std::filesystem::path output = {};  ///< the experiment's folder; empty: runs/<name>, or runs/<name>-2, …
   bool resume = false;                ///< go on with the experiment in `output`; begin it where there is none
+  bool retry_failed = false;          ///< with resume: trials that have failed are tried again, as if they had not
 
   Display display = Display::automatic;
   std::vector<AnyCallback> callbacks = {};
@@ -88,7 +93,7 @@ struct BasicOptions {
 /// The objectives that `options` names.
 inline std::vector<Objective> objectives_of(const Options& options) {
   if (!options.objectives.empty()) return options.objectives;
-  if (options.metric.empty()) fail(Errc::usage, "no metric to tune: set .metric (or .objectives)");
+  if (options.metric->empty()) fail(Errc::usage, "no metric to tune: set .metric (or .objectives)");
   return {{options.metric, options.mode}};
 }
 

@@ -27,10 +27,14 @@ struct TrialEntry {
   bool judged = false;              ///< at least one report carried every objective
   bool foreign = false;             ///< from a record whose space this experiment does not share: nobody learns from it
   bool reported = false;            ///< has reported since its last start
+  bool by_condition = false;        ///< a stop condition is why it is owed a stop
   bool mutated = false;             ///< paused, and to go on from what it has taken over
   bool parked = false;              ///< paused, with its run kept by the executor
-  Seconds elapsed = 0;              ///< time it has run, all attempts together
-  Seconds since = 0;                ///< when it was last started or reported
+  /// The scheduler's answer to the last report before its pause. Where that is not to pause, another scheduler of
+  /// before or a person had it paused, and to the scheduler it runs.
+  Decision before_pause = Decision::pause;
+  Seconds elapsed = 0;  ///< time it has run, all attempts together
+  Seconds since = 0;    ///< when it was last started or reported
 };
 
 /// What is kept of a trial that holds a slot.
@@ -43,6 +47,7 @@ struct LiveTrial {
   TrialState end = TrialState::stopped;   ///< with stopping: what the trial becomes
   bool at_limit = false;                  ///< with stopping: completed by the schedule's limit of steps
   std::string reason;                     ///< with stopping: why, for the record
+  bool by_condition = false;              ///< with stopping: a stop condition or the experiment's end is the reason
   Seconds since = 0;                      ///< when it was launched or last reported
   std::vector<CheckpointInfo> restoring;  ///< what it may restore from: not to be dropped meanwhile
 };

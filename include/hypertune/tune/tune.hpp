@@ -6,6 +6,7 @@
 #include <hypertune/space/space.hpp>
 #include <hypertune/trial/trainable.hpp>
 #include <hypertune/tune/options.hpp>
+#include <hypertune/tune/resumption.hpp>
 #include <hypertune/tune/tuner.hpp>
 
 #include <concepts>
@@ -43,6 +44,7 @@ Options resumed_options(const std::filesystem::path& directory, const SearchSpac
 /// metric; see Options for the rest. Blocks until it has ended; see Tuner::run() for what it throws.
 template <class Config, class F>
 Results tune(const Space<Config>& space, F train, Options options) {
+  options = with_recorded(std::move(options), space.search_space());
   auto program = make_program<Config>(detail::decoder(space), std::move(train), detail::first_metric(options));
   return Tuner(space.search_space(), std::move(program), std::move(options)).run();
 }
@@ -50,6 +52,7 @@ Results tune(const Space<Config>& space, F train, Options options) {
 /// The same for a trial that is a class: `tune<Trainer>(space, options)`.
 template <class Trainer, class Config>
 Results tune(const Space<Config>& space, Options options) {
+  options = with_recorded(std::move(options), space.search_space());
   auto program = make_class_program<Config, Trainer>(detail::decoder(space), detail::first_metric(options));
   return Tuner(space.search_space(), std::move(program), std::move(options)).run();
 }
@@ -88,9 +91,9 @@ Results tune(const SearchSpace&, const F&, const Options&) {
 }
 
 /// Goes on with the experiment in `directory`: trials that ended stay ended, those that ran go on from their last
-/// checkpoint. What `options` leaves at its default is taken from the record: name, objectives, samples, seed. The
-/// search and schedule are not in the record in a form that can be rebuilt: give the same ones as before (or others,
-/// which then learn from all there is).
+/// checkpoint. What `options` does not give is taken from the record: name, metric and mode or objectives, constraints,
+/// samples, seed. The search and schedule are not in the record in a form that can be rebuilt: give the same ones as
+/// before (or others, which then learn from all there is). docs/resume.md says what a change of each option does.
 template <class Config, class F>
 Results resume(const std::filesystem::path& directory, const Space<Config>& space, F train, Options options = {}) {
   return tune(space, std::move(train), resumed_options(directory, space.search_space(), std::move(options)));

@@ -147,11 +147,11 @@ void BasicResults<Lazy>::take(const record::ExperimentStarted& event, Seconds ti
   earlier_ = info_.elapsed;
   session_start_ = time;
   if (info_.starts == 0) {
-    info_.name = event.name;
     info_.seed = event.seed;
     info_.started = time;
   }
   ++info_.starts;
+  info_.name = event.name;
   if (!event.objectives.empty()) info_.objectives = event.objectives;
   if (info_.records > judged_until_ && event.constraints != info_.constraints) {
     stale_ = info_.reports > 0;
@@ -283,6 +283,10 @@ std::vector<ScheduleEntry> BasicResults<Lazy>::schedule(const TrialData& data, c
 }
 template <class Lazy>
 void BasicResults<Lazy>::take(TrialData& trial, const record::AttemptFailed& event, Seconds) {
+  if (record::is_tried_again(event)) {  // no failure
+    trial.cause.reset();
+    return set_state(trial, TrialState::pending);
+  }
   if (!event.doubted) {
     ++trial.failures[static_cast<std::size_t>(event.cause.blame)];
     ++failures_[static_cast<std::size_t>(event.cause.blame)];

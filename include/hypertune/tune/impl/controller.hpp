@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/search/grid.hpp>
 #include <hypertune/tune/controller.hpp>
 
 #include <iterator>
@@ -111,10 +112,12 @@ void BasicController<Lazy>::follow_queue(const record::Any& what) {
   else if (const auto* started = std::get_if<record::TrialStarted>(&what))
     leave_queue(started->trial);
   else if (const auto* failed = std::get_if<record::AttemptFailed>(&what)) {
-    if (failed->retry)
+    if (failed->retry) {
+      doomed_.erase(failed->trial);
       enter_queue(failed->trial, true);
-    else
+    } else {
       doomed_.emplace(failed->trial, failed->cause);
+    }
   } else if (const auto* ended = std::get_if<record::TrialEnded>(&what)) {
     doomed_.erase(ended->trial);
     if (state_.trials()[ended->trial].state == TrialState::pending)
@@ -164,7 +167,16 @@ void BasicController<Lazy>::settle(Seconds now, bool survivors, Outcome& out) {
     switch (entry.state) {
       case TrialState::paused:
         state_.set_parked(trial, survivors && !entry.mutated);
-        if (entry.mutated) again.push_back(trial);  // its start was decided together with that
+        if (entry.mutated) {
+          again.push_back(trial);  // its start was decided together with that
+        } else if (entry.before_pause == Decision::go_on) {
+          again.push_back(trial);  // a person had it wait, or a scheduler that is not ours
+        } else if (entry.before_pause != Decision::pause) {
+          const bool stopped = entry.before_pause == Decision::stop;
+          end_trial(trial, stopped ? TrialState::stopped : TrialState::completed,
+                    stopped ? std::optional(Cause{.text = record::by_scheduler, .retry = false}) : std::nullopt, out,
+                    !stopped);
+        }
         break;
       case TrialState::running: {
         // The answer to its last report may not have been carried out.
@@ -175,9 +187,10 @@ void BasicController<Lazy>::settle(Seconds now, bool survivors, Outcome& out) {
           commit(record::TrialPaused{trial}, out);
         } else if (ends && !save_at_end()) {
           const bool stopped = entry.owed == Decision::stop;
-          end_trial(trial, stopped ? TrialState::stopped : TrialState::completed,
-                    stopped ? std::optional(Cause{.text = state_.reason(trial), .retry = false}) : std::nullopt, out,
-                    !stopped);
+          end_trial(
+              trial, stopped ? TrialState::stopped : TrialState::completed,
+              stopped ? std::optional(Cause{.text = state_.reason(trial), .retry = entry.by_condition}) : std::nullopt,
+              out, !stopped);
         } else {
           commit(record::AttemptFailed{trial, entry.attempts - 1,
                                        Cause{.blame = Blame::preemption, .text = "the driver ended"}, true},
@@ -240,26 +253,90 @@ void BasicController<Lazy>::take_over(TrialId trial, Outcome& out) {
   out.commands.push_back(std::move(go));
 }
 
+// What the lists of the options are compared with. In the replay, after the record was taken over.
+template <class Lazy>
+void BasicController<Lazy>::remember(const record::Any& what) {
+  if (const auto* created = std::get_if<record::TrialCreated>(&what)) {
+    if (created->known) recorded_known_.push_back({.trial = created->trial});
+    const auto& entry = state_.trials()[created->trial];
+    if (created->known || entry.foreign) return;
+    const auto same = std::find_if(first_.begin(), first_.end(),
+                                   [&](const Point& point) { return detail::same_point(point, entry.point); });
+    if (same != first_.end()) first_.erase(same);
+  } else if (const auto* report = std::get_if<record::TrialReported>(&what)) {
+    if (recorded_known_.empty() || report->trial > recorded_known_.back().trial) return;
+    for (auto& known : recorded_known_)
+      if (known.trial == report->trial) {
+        known.metrics = report->metrics;
+        known.steps = report->step + 1;
+      }
+  }
+}
+
+template <class Lazy>
+void BasicController<Lazy>::make_room(Outcome& out) {
+  if (rules_.samples == 0) return;
+  const auto waiting = static_cast<std::int64_t>(first_.size());
+  const std::int64_t created = state_.trials().size() - state_.known();
+  if (waiting == 0 || created + waiting <= rules_.samples) return;
+  out.notices.push_back(detail::format("{} samples are {} too few for the configurations of start_with: {} are made",
+                                       rules_.samples, created + waiting - rules_.samples, created + waiting));
+  rules_.samples = created + waiting;
+}
+
+template <class Lazy>
+void BasicController<Lazy>::try_again(std::span<const TrialId> trials, Seconds now, Outcome& out) {
+  now_ = now;
+  for (const TrialId trial : trials) {
+    const auto& entry = state_.trials()[trial];
+    commit(record::AttemptFailed{trial, entry.attempts - std::min<Attempt>(1, entry.attempts),
+                                 Cause{.blame = Blame::preemption, .text = record::tried_again}, true},
+           out);
+  }
+}
+
+// Those that are recorded are found by what they say, wherever they stand in the list: a list that has grown, or was
+// put into another order, adds what is new.
 template <class Lazy>
 void BasicController<Lazy>::add_known(std::span<const KnownResult> known, Seconds now, Outcome& out) {
   now_ = now;
-  std::int64_t index = 0, half = -1;  // a driver may have died within one
-  for (TrialId trial = 0; trial < state_.trials().size() && half < 0; ++trial)
-    if (state_.is_known(trial) && !is_final(state_.trials()[trial].state)) half = trial;
+  const auto same_metrics = [](const Metrics& a, const Metrics& b) {
+    return a.size() == b.size() && std::all_of(a.begin(), a.end(), [&](const auto& metric) {
+             const double* value = find_metric(b, metric.first);
+             return value != nullptr &&
+                    (*value == metric.second || (*value != *value && metric.second != metric.second));
+           });
+  };
   for (const auto& result : known) {
     if (result.steps < 1) fail(Errc::usage, "a known result is of {} steps: it must be 1 or more", result.steps);
     if (!losses_of(result.metrics, state_.objectives()))
       fail(Errc::usage, "a known result lacks the metric that is tuned ('{}')", state_.objectives().front().metric);
-    if (++index < state_.known() || (index == state_.known() && half < 0)) continue;
-    TrialId trial = std::exchange(half, -1);
-    if (trial < 0) {
-      trial = state_.trials().size();
-      commit(record::TrialCreated{trial, state_.space().point(result.params), result.params, true}, out);
+    const Point point = state_.space().point(result.params);
+    const auto recorded = std::find_if(recorded_known_.begin(), recorded_known_.end(), [&](const auto& before) {
+      const auto& entry = state_.trials()[before.trial];
+      return !before.listed && !entry.foreign && detail::same_point(entry.point, point) &&
+             (before.steps == 0 || (before.steps == result.steps && same_metrics(before.metrics, result.metrics)));
+    });
+    TrialId trial = state_.trials().size();
+    if (recorded != recorded_known_.end()) {
+      recorded->listed = true;
+      trial = recorded->trial;
+      if (is_final(state_.trials()[trial].state)) continue;  // else a driver died within it
+    } else {
+      commit(record::TrialCreated{trial, point, result.params, true}, out);
     }
     if (!state_.trials()[trial].judged) commit(record::TrialReported{trial, 0, result.steps - 1, result.metrics}, out);
     std::erase(pending_, trial);
     end_trial(trial, TrialState::completed, std::nullopt, out);
   }
+  const auto gone = std::count_if(recorded_known_.begin(), recorded_known_.end(), [&](const auto& before) {
+    return !before.listed && !state_.trials()[before.trial].foreign;
+  });
+  if (gone > 0 && !known.empty())
+    out.notices.push_back(
+        detail::format("{} known result{} of before {} not in the list any more: what is recorded stays", gone,
+                       gone == 1 ? "" : "s", gone == 1 ? "is" : "are"));
+  recorded_known_.clear();
 }
 
 }  // namespace hypertune

@@ -53,6 +53,7 @@ void BasicController<Lazy>::answer(TrialId trial, LiveTrial& run, int step, Outc
       break;
     case Decision::stop:
       stop_run(trial, run, Phase::stopping, TrialState::stopped, state_.reason(trial), save_at_end(), out);
+      run.by_condition = state_.trials()[trial].by_condition;
       break;
     case Decision::complete:
       run.at_limit = true;
@@ -68,6 +69,7 @@ void BasicController<Lazy>::stop_run(TrialId trial, LiveTrial& run, Phase phase,
   run.end = end;
   run.at_limit = run.at_limit && end == TrialState::completed;
   run.reason = std::move(reason);
+  run.by_condition = false;
   if (held_.contains(trial)) {  // nothing of it runs
     stopped_.insert(trial);
     return;
@@ -219,7 +221,7 @@ template <class Lazy>
 void BasicController<Lazy>::end_stopped(TrialId trial, const LiveTrial& run, Outcome& out) {
   const bool completed = run.end == TrialState::completed;
   std::optional<Cause> cause;
-  if (!completed) cause = Cause{.text = run.reason, .retry = false};
+  if (!completed) cause = Cause{.text = run.reason, .retry = run.by_condition};
   end_trial(trial, run.end, std::move(cause), out, completed && run.at_limit);
 }
 
@@ -239,15 +241,17 @@ void BasicController<Lazy>::end_trial(TrialId trial, TrialState state, std::opti
 template <class Lazy>
 void BasicController<Lazy>::end_experiment(const std::string& why, Outcome& out) {
   ending_ = why;
+  state_.end(why);
   for (const TrialId trial : live_ids()) {
     auto& run = live_.at(trial);
     if (run.phase == Phase::stopping) continue;
     stop_run(trial, run, Phase::stopping, TrialState::stopped, why, save_at_end(), out);
+    run.by_condition = true;
   }
   for (TrialId trial = 0; trial < state_.trials().size(); ++trial) {
     const TrialState state = state_.trials()[trial].state;
     if (state == TrialState::paused || state == TrialState::pending)
-      end_trial(trial, TrialState::stopped, Cause{.text = why, .retry = false}, out);
+      end_trial(trial, TrialState::stopped, Cause{.text = why, .retry = true}, out);
   }
   pending_.clear();
 }

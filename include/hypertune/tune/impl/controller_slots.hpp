@@ -38,6 +38,7 @@ bool BasicController<Lazy>::start_pending(Outcome& out) {
       return true;
     }
     newest_possible_ = std::max(newest_possible_, trial);
+    if (slot && state_.trials()[trial].state == TrialState::paused && !settle_parked(trial, *slot, out)) continue;
     if (slot) {
       pending_.erase(it);
       launch(trial, std::move(*slot), out);
@@ -120,8 +121,8 @@ bool BasicController<Lazy>::start_chosen(Outcome& out) {
   const auto give_back = [&] {
     if (slot) placement_.release(*slot);
   };
-  const auto paused = static_cast<std::size_t>(state_.trials().counts()[TrialState::paused]);
   searcher_waits_ = false;  // until it is asked
+  const auto paused = static_cast<std::size_t>(state_.trials().counts()[TrialState::paused]);
   const Choice choice = state_.choose_next(
       {.running = live_.size(), .paused = paused, .more_trials = more_trials(), .now = state_.elapsed_at(now_)});
   const bool of_paused =
@@ -243,10 +244,10 @@ void BasicController<Lazy>::require_sound(const Point& point, const std::string&
 template <class Lazy>
 auto BasicController<Lazy>::create(Outcome& out) -> Created {
   const TrialId trial = state_.trials().size();
-  const auto first = static_cast<std::size_t>(trial - state_.known());
   Point point;
-  if (first < rules_.start_with.size()) {
-    point = rules_.start_with[first];
+  if (!first_.empty()) {
+    point = std::move(first_.front());
+    first_.pop_front();
   } else {
     auto suggestion = state_.suggest(trial, rules_.seed);
     if (!suggestion) return Created::later;

@@ -3,6 +3,7 @@
 
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/tune/experiment.hpp>
+#include <hypertune/tune/resumption.hpp>
 #include <hypertune/tune/study.hpp>
 
 #include <algorithm>
@@ -15,7 +16,8 @@ template <class Lazy>
 class BasicErasedStudy<Lazy>::State {
  public:
   State(SearchSpace space, Options options)
-      : options_(std::move(options)), experiment_(std::move(space), options_, experiment_directory(options_), facts()) {
+      : options_(with_recorded(std::move(options), space)),
+        experiment_(std::move(space), options_, experiment_directory(options_), facts()) {
     experiment_.journal().on_error([this](const Error& error) { experiment_.note(error.what()); });
     ahead_ = std::max(0.0, experiment_.last_time() - run_clock());
     Outcome out;

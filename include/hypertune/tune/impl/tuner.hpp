@@ -5,6 +5,7 @@
 #include <hypertune/tune/fresh_folder.hpp>
 #include <hypertune/tune/interrupt.hpp>
 #include <hypertune/tune/ordered_gate.hpp>
+#include <hypertune/tune/resumption.hpp>
 #include <hypertune/tune/stand_in.hpp>
 #include <hypertune/tune/tuner.hpp>
 
@@ -276,7 +277,10 @@ Outlook BasicTuner<Lazy>::State::outlook() const {
   outlook.trials = std::max<std::int64_t>(1, options_.samples) * per_sample;
   if (options_.resume && has_journal(directory_)) {
     const Results before = Results::read(directory_);
-    for (const auto& trial : before.trials()) *outlook.trials -= !trial.known && is_final(trial.state) ? 1 : 0;
+    for (const auto& trial : before.trials()) {
+      const bool again = options_.retry_failed && trial.state == TrialState::failed;
+      *outlook.trials -= !trial.known && is_final(trial.state) && !again ? 1 : 0;
+    }
     outlook.trials = std::max<std::int64_t>(0, *outlook.trials);
   }
   return outlook;
@@ -285,6 +289,7 @@ Outlook BasicTuner<Lazy>::State::outlook() const {
 template <class Lazy>
 Results BasicTuner<Lazy>::State::run() {
   if (const auto& instead = detail::stand_in()) instead(options_.name, program_);
+  options_ = with_recorded(std::move(options_), space_);
   directory_ = experiment_directory(options_);
   Experiment::require_sound(space_, options_);
   auto& executor = options_.executor;

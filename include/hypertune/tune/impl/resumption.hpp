@@ -1,0 +1,38 @@
+// How what was not given is found in the record.
+#pragma once
+
+#include <hypertune/record/journal_reader.hpp>
+#include <hypertune/search/adaptors.hpp>
+#include <hypertune/tune/experiment_directory.hpp>
+#include <hypertune/tune/resumption.hpp>
+#include <hypertune/tune/stand_in.hpp>
+
+#include <optional>
+
+namespace hypertune {
+
+template <class>
+Options with_recorded(Options options, const SearchSpace& space) {
+  if (!options.resume || detail::stand_in()) return options;  // of a stand-in, the record is with the driver
+  const auto directory = experiment_directory(options);
+  if (!has_journal(directory)) return options;
+  std::optional<record::ExperimentStarted> last;
+  try {
+    last = JournalReader(directory).last_start();
+  } catch (const Error&) { return options; }  // who opens it to write says what is wrong with it
+  if (!last) return options;
+  if (!options.name.given()) options.name = last->name;
+  if (!options.samples.given()) options.samples = last->samples / trials_per_sample(space, options.search);
+  if (!options.seed.given()) options.seed = last->seed;
+  if (!options.objectives.empty() || last->objectives.empty()) return options;
+  const Objective& first = last->objectives.front();
+  if (!options.metric.given() && !options.mode.given())
+    options.objectives = last->objectives;
+  else if (!options.metric.given())
+    options.metric = first.metric;
+  else if (!options.mode.given() && *options.metric == first.metric)
+    options.mode = first.mode;
+  return options;
+}
+
+}  // namespace hypertune

@@ -1,0 +1,41 @@
+// Setting: an option that knows whether the user has given it.
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+#include <utility>
+
+namespace hypertune {
+
+/// Reads and is assigned like a T. What is only the default is taken from the record when an experiment is resumed;
+/// what was given, be it the same value, is meant.
+template <class T>
+class Setting {
+ public:
+  using value_type = T;
+
+  Setting() : Setting(unset(T{})) {}
+  /// A default: not given.
+  static Setting unset(T value) {
+    Setting setting(std::move(value));
+    setting.given_ = false;
+    return setting;
+  }
+  template <class U>
+    requires(std::convertible_to<U &&, T> && !std::same_as<std::remove_cvref_t<U>, Setting>)
+  Setting(U&& value) : value_(static_cast<T>(std::forward<U>(value))), given_(true) {}  // NOLINT: implicit on purpose
+
+  operator const T&() const { return value_; }  // NOLINT: implicit on purpose
+  const T& operator*() const { return value_; }
+  const T* operator->() const { return &value_; }
+  bool given() const { return given_; }
+
+ private:
+  T value_;
+  bool given_ = false;
+};
+
+template <class T>
+Setting(T) -> Setting<T>;
+
+}  // namespace hypertune
