@@ -1,4 +1,5 @@
 // Part of hypertune::compiled: see detail/linkage.hpp.
+#include <hypertune/tune/impl/control.hpp>
 #include <hypertune/tune/impl/resumption.hpp>
 #include <hypertune/tune/impl/study.hpp>
 #include <hypertune/tune/impl/suggestions.hpp>

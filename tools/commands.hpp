@@ -33,6 +33,8 @@ struct StudyArguments {
 };
 int study(const StudyArguments& arguments);
 
+/// "running", "ended", … `last_word`: of a driver that ended with an error.
+const char* state_of(const ExperimentInfo& info, bool driven, const std::string& last_word);
 int status(const std::string& directory, const std::string& format);
 
 /// What a person takes away from `results`: the best trial, or with several objectives the front.
@@ -47,6 +49,21 @@ struct ResultsArguments {
 int results(const ResultsArguments& arguments);
 
 int best(const std::string& directory, const std::string& format);
+
+/// The experiments in a folder and below it.
+int list(const std::string& directory, const std::string& format);
+
+/// stop, pause, continue: of some trials, or (none named) of the whole experiment.
+struct ControlArguments {
+  std::string directory;
+  std::vector<std::int64_t> trials;
+  bool now = false;
+  std::vector<std::string> params;  ///< add: name=value
+};
+int stop(const ControlArguments& arguments);
+int pause(const ControlArguments& arguments);
+int go_on(const ControlArguments& arguments);
+int add(const ControlArguments& arguments);
 
 struct ExportArguments {
   std::string directory;

@@ -107,16 +107,18 @@ void print_best(const Results& results) {
   }
 }
 
+const char* state_of(const ExperimentInfo& info, bool driven, const std::string& last_word) {
+  if (info.ended) return info.interrupted ? "interrupted" : "ended";
+  return driven ? "running" : !last_word.empty() ? "failed" : "killed";
+}
+
 int status(const std::string& directory, const std::string& format) {
   const Results results = Results::read(directory);
   const auto& info = results.experiment();
   const bool ended = info.ended.has_value();
   const auto driver = driver_of(directory);
   const std::string last_word = ended || driver ? "" : last_word_of(directory);
-  const char* state = ended                ? (info.interrupted ? "interrupted" : "ended")
-                      : driver             ? "running"
-                      : !last_word.empty() ? "failed"
-                                           : "killed";
+  const char* state = state_of(info, driver.has_value(), last_word);
   const auto best = results.find_best();
   if (format == "json") {
     boost::json::object counts;

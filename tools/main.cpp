@@ -152,6 +152,31 @@ int main(int argc, char** argv) {
   best_command->add_option("--format", format)->check(CLI::IsMember({"table", "json"}));
   best_command->callback([&] { chosen = [&] { return command::best(directory, format); }; });
 
+  std::string folder = "runs", list_format = "table";
+  auto* list_command = app.add_subcommand("list", "the experiments in a folder and below it");
+  list_command->add_option("DIR", folder, "where to look")->capture_default_str();
+  list_command->add_option("--format", list_format)->check(CLI::IsMember({"table", "json"}))->capture_default_str();
+  list_command->callback([&] { chosen = [&] { return command::list(folder, list_format); }; });
+
+  command::ControlArguments control;
+  const auto add_control = [&](const char* name, const char* what, const char* trials,
+                               int (*act)(const command::ControlArguments&)) {
+    auto* control_command = app.add_subcommand(name, what);
+    control_command->add_option("DIR", control.directory, "the experiment's folder")->required();
+    if (trials != nullptr) control_command->add_option("TRIAL", control.trials, trials)->check(CLI::NonNegativeNumber);
+    control_command->callback([&, act] { chosen = [&, act] { return act(control); }; });
+    return control_command;
+  };
+  add_control("stop", "have an experiment that runs saved and left, or some of its trials ended",
+              "trials to end for good; none: the whole, which --resume goes on with", command::stop)
+      ->add_flag("--now", control.now, "of the whole: do not wait for the next reports");
+  add_control("pause", "have trials of an experiment that runs saved, and wait",
+              "the trials; none: all of them, and nothing starts", command::pause);
+  add_control("continue", "let trials go on that were paused so", "the trials; none: all of them", command::go_on);
+  add_control("add", "one more configuration for an experiment that runs", nullptr, command::add)
+      ->add_option("NAME=VALUE", control.params, "the parameters: lr=0.01 layers=3")
+      ->required();
+
   command::ExportArguments exported;
   auto* export_command = app.add_subcommand("export", "results for other programs");
   export_command->add_option("DIR", exported.directory, "the experiment's folder")->required();

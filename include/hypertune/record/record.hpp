@@ -106,6 +106,8 @@ struct AttemptFailed {
 inline constexpr const char* by_scheduler = "scheduler";
 inline constexpr const char* stopped_by = "stopped by ";
 inline constexpr const char* space_changed = "the search space has changed";
+/// … and that a person ended it, from another terminal.
+inline constexpr const char* by_user = "stopped by the user";
 inline bool gave_up(std::string_view cause) {
   return cause == by_scheduler || cause == space_changed || cause.starts_with(stopped_by);
 }

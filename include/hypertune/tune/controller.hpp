@@ -158,6 +158,23 @@ class BasicController {
   const Placement& placement() const { return placement_; }
   /// What the user has not been told yet of checkpoints that could not be kept; for the end.
   std::optional<std::string> untold_save_failures() { return save_failures_.rest(); }
+  // ---- By a person, from elsewhere. Each answers with a line for that person; Error of kind `usage`: it was not done.
+
+  /// Ends a trial for good.
+  std::string stop_trial(TrialId trial, Seconds now, Outcome& out);
+  /// Has a trial saved and its slot freed after its next report, until continue_trial(): it is paused, but to the
+  /// scheduler it runs. The record of it ends with this driver: a resumption lets it go on.
+  std::string pause_trial(TrialId trial, Seconds now, Outcome& out);
+  std::string continue_trial(TrialId trial, Seconds now, Outcome& out);
+  /// The same for all that run, and nothing starts.
+  std::string pause_all();
+  std::string continue_all(Seconds now, Outcome& out);
+  /// One more configuration to try, as soon as there is room. It counts as a sample; where there is none left, there is
+  /// one more.
+  std::string add(const Params& params, Seconds now, Outcome& out);
+  /// Nothing runs, as a person wants it so.
+  bool rests() const { return live_.empty() && !done_ && (all_rest_ || !resting_.empty()); }
+
   /// One sentence why the trial does not run now; empty when it runs or has ended.
   std::string why_pending(TrialId trial) const;
 
@@ -224,6 +241,9 @@ class BasicController {
   void requeue(TrialId trial, const std::string& why, Outcome& out);
   bool is_leaving(TrialId trial) const;
   LiveTrial leave(TrialId trial);  // gives the slot back
+  const TrialEntry& require_open(TrialId trial) const;
+  bool is_to_rest(TrialId trial) const { return all_rest_ || to_rest_.contains(trial); }
+  void again(TrialId trial);
   void keep(const CheckpointInfo& checkpoint, Outcome& out);
   void drop(const CheckpointInfo& checkpoint, const std::string& why, Outcome& out);
   void drop_superfluous(Outcome& out);
@@ -306,6 +326,9 @@ class BasicController {
     bool listed = false;
   };
   std::vector<RecordedKnown> recorded_known_;
+  std::set<TrialId> to_rest_;  // by a person: each at its next report
+  std::set<TrialId> resting_;  // … and those that are
+  bool all_rest_ = false;
   Seconds now_ = 0;
   std::optional<std::string> ending_;
   bool interrupted_ = false, exhausted_ = false, done_ = false;
@@ -317,4 +340,5 @@ class BasicController {
 
 #include <hypertune/tune/impl/controller.hpp>
 #include <hypertune/tune/impl/controller_events.hpp>
+#include <hypertune/tune/impl/controller_person.hpp>
 #include <hypertune/tune/impl/controller_slots.hpp>

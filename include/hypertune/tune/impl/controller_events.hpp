@@ -43,6 +43,11 @@ void BasicController<Lazy>::answer(TrialId trial, LiveTrial& run, int step, Outc
   const bool best_so_far = state_.best() == trial && state_.best_steps() == step + 1;
   switch (decision) {
     case Decision::go_on: {
+      if (is_to_rest(trial)) {
+        run.phase = Phase::pausing;
+        out.commands.push_back(Pause{trial, attempt, true});
+        break;
+      }
       const bool save = rules_.checkpoint.every > 0 && (rules_.checkpoint.due(step + 1) || best_so_far);
       out.commands.push_back(Continue{trial, attempt, save});
       break;
@@ -102,6 +107,7 @@ void BasicController<Lazy>::on(const Paused& e, Outcome& out) {
   commit(record::TrialPaused{e.trial}, out);
   drop_superfluous(out);  // what was held back for its last pause
   state_.set_parked(e.trial, e.parked);
+  if (state_.trials()[e.trial].before_pause == Decision::go_on) again(e.trial);  // a person's wish, not the scheduler's
 }
 
 template <class Lazy>
@@ -118,7 +124,7 @@ void BasicController<Lazy>::on(const Finished& e, Outcome& out) {
   // It would end so again, unless that is the host's doing.
   if (run.phase == Phase::running && in_doubt(e.trial, run.slot.host_name, cause)) {
     commit(record::AttemptFailed{e.trial, e.attempt, std::move(cause), true, true}, out);
-    if (!interrupted_) pending_.push_front(e.trial);
+    again(e.trial);
     return;
   }
   cause.retry = false;
@@ -158,6 +164,7 @@ void BasicController<Lazy>::on(const Failed& e, Outcome& out) {
     if (!saved.empty() && saved.front().steps == state_.trials()[e.trial].steps) {
       commit(record::TrialPaused{e.trial}, out);
       drop_superfluous(out);
+      if (state_.trials()[e.trial].before_pause == Decision::go_on) again(e.trial);
       return;
     }
   }
@@ -169,8 +176,8 @@ void BasicController<Lazy>::on(const Failed& e, Outcome& out) {
   commit(record::AttemptFailed{e.trial, e.attempt, e.cause, retry, doubted}, out);
   if (!retry)
     end_trial(e.trial, TrialState::failed, e.cause, out);
-  else if (!interrupted_)
-    pending_.push_front(e.trial);
+  else
+    again(e.trial);
 }
 
 // What the record says already (an executor that tells it again after a restart) is not said twice.
@@ -232,6 +239,8 @@ void BasicController<Lazy>::end_trial(TrialId trial, TrialState state, std::opti
   if (entry.state == TrialState::paused && entry.parked)
     out.commands.push_back(Stop{trial, entry.attempts - 1, false});  // the executor need not keep the run
   commit(record::TrialEnded{trial, state, std::move(cause), at_limit}, out);
+  to_rest_.erase(trial);
+  resting_.erase(trial);
   drop_superfluous(out);
   const int limit = rules_.failures.max_trials;
   if (!ending_ && state == TrialState::failed && limit > 0 && state_.trials().counts()[TrialState::failed] > limit)
@@ -334,6 +343,7 @@ void BasicController<Lazy>::unpin(LiveTrial& run) {
 template <class Lazy>
 std::string BasicController<Lazy>::why_pending(TrialId trial) const {
   const auto& entry = state_.trials()[trial];
+  if (resting_.contains(trial)) return "paused by hand: it waits for `hypertune continue`";
   if (entry.state == TrialState::paused) return "paused by the scheduler: it waits to be chosen";
   if (entry.state != TrialState::pending) return "";
   if (interrupted_) return "the experiment was interrupted: resume it";

@@ -14,7 +14,7 @@ void BasicController<Lazy>::fill(Seconds now, Outcome& out) {
   settle_held(out);
   // Pending trials that no slot fits now may be passed by a few smaller ones, no more: a big one must not starve.
   constexpr std::size_t lookahead = 16;
-  while (!ending_ && !interrupted_ && !done_ && !rules_.manual) {
+  while (!ending_ && !interrupted_ && !done_ && !all_rest_ && !rules_.manual) {
     if (rules_.concurrency > 0 && live_.size() >= static_cast<std::size_t>(rules_.concurrency)) break;
     if (start_pending(out)) continue;
     const std::size_t held = pending_.size() - elsewhere_;
@@ -122,9 +122,13 @@ bool BasicController<Lazy>::start_chosen(Outcome& out) {
     if (slot) placement_.release(*slot);
   };
   searcher_waits_ = false;  // until it is asked
-  const auto paused = static_cast<std::size_t>(state_.trials().counts()[TrialState::paused]);
+  // To the scheduler, what a person holds runs.
+  const auto held = static_cast<std::size_t>(std::count_if(resting_.begin(), resting_.end(), [&](TrialId trial) {
+    return state_.trials()[trial].state == TrialState::paused;
+  }));
+  const auto paused = static_cast<std::size_t>(state_.trials().counts()[TrialState::paused]) - held;
   const Choice choice = state_.choose_next(
-      {.running = live_.size(), .paused = paused, .more_trials = more_trials(), .now = state_.elapsed_at(now_)});
+      {.running = live_.size() + held, .paused = paused, .more_trials = more_trials(), .now = state_.elapsed_at(now_)});
   const bool of_paused =
       choice.kind == Choice::Kind::resume || choice.kind == Choice::Kind::stop || choice.kind == Choice::Kind::exploit;
   if (of_paused) {
@@ -205,7 +209,7 @@ bool BasicController<Lazy>::settle_parked(TrialId trial, Slot& slot, Outcome& ou
 // them the experiment. Returns whether to look again.
 template <class Lazy>
 bool BasicController<Lazy>::drain(Outcome& out) {
-  if (!live_.empty() || !pending_.empty()) return false;
+  if (!live_.empty() || !pending_.empty() || !resting_.empty()) return false;
   if (state_.trials().counts()[TrialState::paused] == 0) {
     require_progress();
     done_ = true;

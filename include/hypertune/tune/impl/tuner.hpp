@@ -1,6 +1,7 @@
 // How the Tuner takes events in and hands commands out.
 #pragma once
 
+#include <hypertune/tune/control.hpp>
 #include <hypertune/tune/experiment.hpp>
 #include <hypertune/tune/fresh_folder.hpp>
 #include <hypertune/tune/interrupt.hpp>
@@ -11,6 +12,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -64,7 +67,24 @@ class BasicTuner<Lazy>::State {
   // What is recorded. Never before what the record ends with, wherever the clock of the machine was set since.
   Seconds now() const { return options_.executor.now() + ahead_; }
   void wake() {
-    if (running_.load(std::memory_order_acquire)) options_.executor.notify();
+    if (!running_.load(std::memory_order_acquire)) return;
+    options_.executor.notify();
+    stir();
+  }
+  void stir() {
+    {
+      const std::lock_guard guard(asked_mutex_);
+      stirred_ = true;
+    }
+    asked_.notify_all();
+  }
+  ControlAnswer control(const ControlRequest& request);
+  void attend_to_requests();
+  ControlAnswer carry_out(const ControlRequest& request);
+  void rest();
+  bool rests() {
+    const std::lock_guard guard(strand_);
+    return experiment_->controller().rests();
   }
   void start_asking();
   void stop_asking();
@@ -83,6 +103,18 @@ class BasicTuner<Lazy>::State {
   std::optional<OrderedGate> gate_;
   std::exception_ptr error_;
   std::atomic<bool> over_{false}, running_{false};
+
+  // What a person asks for from elsewhere is done on the thread of run(), between its waits.
+  struct Asked {
+    const ControlRequest* request;
+    std::optional<ControlAnswer> answer = {};
+  };
+  std::mutex asked_mutex_;
+  std::condition_variable asked_;
+  std::deque<Asked*> requests_;
+  bool stirred_ = false, closed_ = false;
+  std::atomic<bool> at_rest_{false};
+
   std::thread asker_;  // where a searcher thinks, unless that is cheap or all is to be decided in order
 
   Interrupts interrupts_;
@@ -119,6 +151,7 @@ void BasicTuner<Lazy>::State::on_strand(Decide&& decide) {
   if (!over) return;
   over_.store(true, std::memory_order_release);
   options_.executor.notify();
+  stir();
 }
 
 template <class Lazy>
@@ -176,6 +209,7 @@ void BasicTuner<Lazy>::State::carry_out(Outcome& out, Seconds now) {
     }
     options_.executor.perform(std::move(command));
   }
+  if (!out.commands.empty() && at_rest_) stir();
   out.commands.clear();
   if (gate_) {
     for (const TrialId trial : out.held) gate_->held(trial, controller.state().trials()[trial].steps);
@@ -237,6 +271,98 @@ void BasicTuner<Lazy>::State::start_asking() {
       suggestions.not_wanted();
     }
   });
+}
+
+// On the thread of the pipe.
+template <class Lazy>
+ControlAnswer BasicTuner<Lazy>::State::control(const ControlRequest& request) {
+  using Kind = ControlRequest::Kind;
+  const bool leaves = request.kind == Kind::leave || request.kind == Kind::leave_now;
+  if (leaves) {
+    request.kind == Kind::leave ? stop() : stop_now();
+    return {true,
+            request.kind == Kind::leave ? "each trial leaves at its next report, with all saved" : "it leaves now"};
+  }
+  Asked asked{&request};
+  std::unique_lock guard(asked_mutex_);
+  if (closed_) return {false, "the experiment is just ending"};
+  requests_.push_back(&asked);
+  guard.unlock();
+  wake();
+  guard.lock();
+  asked_.wait(guard, [&] { return asked.answer.has_value(); });
+  return std::move(*asked.answer);
+}
+
+template <class Lazy>
+void BasicTuner<Lazy>::State::attend_to_requests() {
+  for (;;) {
+    std::unique_lock guard(asked_mutex_);
+    stirred_ = false;
+    if (requests_.empty()) return;
+    Asked* const asked = requests_.front();
+    requests_.pop_front();
+    const bool late = closed_;
+    guard.unlock();
+    auto answer = late ? ControlAnswer{false, "the experiment is just ending"} : carry_out(*asked->request);
+    guard.lock();
+    asked->answer = std::move(answer);
+    asked_.notify_all();
+  }
+}
+
+template <class Lazy>
+ControlAnswer BasicTuner<Lazy>::State::carry_out(const ControlRequest& request) {
+  using Kind = ControlRequest::Kind;
+  ControlAnswer answer{false, "the experiment is just ending"};
+  const auto say = [&](const std::string& line) { answer.text += (answer.text.empty() ? "" : "\n") + line; };
+  on_strand([&] {
+    auto& controller = experiment_->controller();
+    if (controller.finished() || controller.why_ended()) return;
+    if (interrupts_.level() > 0) {
+      answer.text = "the experiment is being left";
+      return;
+    }
+    const Seconds now = this->now();
+    answer = {};
+    // Of several trials, each is dealt with by itself.
+    const auto attempt = [&](auto&& act) {
+      try {
+        say(act());
+      } catch (const Error& error) {
+        answer.done = false;
+        say(error.what());
+      }
+    };
+    if (request.kind == Kind::add) {
+      attempt([&] { return controller.add(request.params, now, out_); });
+    } else if (request.trials.empty()) {
+      attempt(
+          [&] { return request.kind == Kind::pause ? controller.pause_all() : controller.continue_all(now, out_); });
+    } else {
+      for (const TrialId trial : request.trials)
+        attempt([&] {
+          if (request.kind == Kind::stop) return controller.stop_trial(trial, now, out_);
+          if (request.kind == Kind::pause) return controller.pause_trial(trial, now, out_);
+          return controller.continue_trial(trial, now, out_);
+        });
+    }
+    carry_out(out_, now);
+  });
+  return answer;
+}
+
+// Nothing runs, because a person wants it so: an executor has nothing to wait for.
+template <class Lazy>
+void BasicTuner<Lazy>::State::rest() {
+  at_rest_ = true;  // from now on, a launch stirs it
+  if (rests()) {
+    const Seconds now = this->now();
+    const Seconds until = next_wake(now);
+    std::unique_lock guard(asked_mutex_);
+    asked_.wait_for(guard, std::chrono::duration<double>(std::max(0.0, until - now)), [this] { return stirred_; });
+  }
+  at_rest_ = false;
 }
 
 // All is decided and recorded by now; a searcher that takes long keeps nothing but this thread.
@@ -348,15 +474,37 @@ Results BasicTuner<Lazy>::State::run() {
     experiment_->begin(options_, now, out_);
     carry_out(out_, now);
   });
+  // A simulation has its own time, in which nobody can ask anything.
+  std::optional<ControlPipe> control;
+  if (!executor.simulated())
+    control.emplace(directory_, [this](const ControlRequest& request) { return this->control(request); });
+  struct ControlEnd {
+    State& self;
+    std::optional<ControlPipe>& control;
+    ~ControlEnd() {
+      {
+        const std::lock_guard guard(self.asked_mutex_);
+        self.closed_ = true;
+      }
+      self.attend_to_requests();
+      control.reset();
+    }
+  };
+  std::optional<ControlEnd> control_end(std::in_place, *this, control);
   while (!over_.load(std::memory_order_acquire)) {
     try {
-      executor.wait(next_wake(now()) - ahead_);
+      if (rests())
+        rest();
+      else
+        executor.wait(next_wake(now()) - ahead_);
+      attend_to_requests();
     } catch (...) {  // it cannot go on
       on_strand([error = std::current_exception()] { std::rethrow_exception(error); });
     }
     attend(now());
   }
   running_.store(false, std::memory_order_release);
+  control_end.reset();
   const auto end = [&] {
     const auto& controller = experiment_->controller();
     experiment_->end(now(), controller.interrupted(), controller.why_ended().value_or(""));

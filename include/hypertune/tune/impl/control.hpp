@@ -1,0 +1,283 @@
+// The pipe between a driver and those who ask something of it.
+#pragma once
+
+#include <hypertune/detail/format.hpp>
+#include <hypertune/error.hpp>
+#include <hypertune/record/journal_codec.hpp>
+#include <hypertune/record/journal_lock.hpp>
+#include <hypertune/record/journal_schema.hpp>
+#include <hypertune/tune/control.hpp>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <csignal>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+namespace hypertune {
+
+namespace detail {
+
+inline constexpr std::uint64_t control_version = 1;
+inline constexpr std::string_view answer_prefix = ".answer-";
+
+/// A message is its length in two bytes and that many more.
+inline std::string framed(std::string_view body) {
+  std::string message;
+  message += static_cast<char>(body.size() & 0xFFU);
+  message += static_cast<char>(body.size() >> 8U);
+  message += body;
+  return message;
+}
+
+HYPERTUNE_INLINE std::string encode_request(const ControlRequest& request, std::string_view answer_to) {
+  std::string body;
+  Encoder out(body);
+  out.put(control_version);
+  out.put(answer_to);
+  out.put(static_cast<std::uint64_t>(request.kind));
+  out.put(std::uint64_t{request.trials.size()});
+  for (const TrialId trial : request.trials) out.put_signed(trial);
+  out.put(Point{}, request.params);
+  return std::string(control_mark) + framed(body);
+}
+
+HYPERTUNE_INLINE std::pair<std::string, ControlRequest> decode_request(std::string_view body) {
+  Decoder in(body);
+  if (in.number() != control_version) fail(Errc::corrupt, "another version");
+  std::string answer_to = in.text();
+  ControlRequest request;
+  const std::uint64_t kind = in.number();
+  if (kind > static_cast<std::uint64_t>(ControlRequest::Kind::add)) fail(Errc::corrupt, "no such request");
+  request.kind = static_cast<ControlRequest::Kind>(kind);
+  request.trials.resize(in.count(1));
+  for (TrialId& trial : request.trials) trial = in.signed_number();
+  request.params = in.configuration().second;
+  in.end();
+  return {std::move(answer_to), std::move(request)};
+}
+
+/// A name that this program makes: a number after the prefix, nothing that leads out of the folder.
+inline bool is_answer_name(std::string_view name) {
+  if (!name.starts_with(answer_prefix) || name.size() > answer_prefix.size() + 40) return false;
+  name.remove_prefix(answer_prefix.size());
+  return !name.empty() && name.find_first_not_of("0123456789-") == std::string_view::npos;
+}
+
+/// A pipe of this user's own, and nothing else that stands in its place.
+inline bool is_own_pipe(int fd) {
+  struct stat info{};
+  return ::fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode) && info.st_uid == ::geteuid();
+}
+
+/// Writes within this call alone: a pipe without a reader is an error, no signal.
+inline bool write_pipe(int fd, std::string_view message) {
+  sigset_t pipe_signal, before, waiting;
+  sigemptyset(&pipe_signal);
+  sigaddset(&pipe_signal, SIGPIPE);
+  ::sigpending(&waiting);
+  const bool was_pending = sigismember(&waiting, SIGPIPE) == 1;
+  ::pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+  const auto written = ::write(fd, message.data(), message.size());
+  const int error = errno;
+  if (written < 0 && error == EPIPE && !was_pending) {
+    const timespec none{};
+    ::sigtimedwait(&pipe_signal, nullptr, &none);
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return written == static_cast<ssize_t>(message.size());
+}
+
+inline constexpr const char* control_name = "control";
+
+}  // namespace detail
+
+class ControlPipe::State {
+ public:
+  State(const std::filesystem::path& directory, Handler handler)
+      : folder_(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), handler_(std::move(handler)) {
+    struct stat there{};
+    if (folder_ < 0) return;
+    if (::fstatat(folder_, detail::control_name, &there, AT_SYMLINK_NOFOLLOW) == 0) {
+      if (!S_ISFIFO(there.st_mode)) return;          // somebody's own
+      ::unlinkat(folder_, detail::control_name, 0);  // of a driver that was killed: its lock is ours
+    }
+    if (::mkfifoat(folder_, detail::control_name, 0600) != 0) return;
+    // For writing as well, so that it never comes to an end when those who asked have gone.
+    fd_ = ::openat(folder_, detail::control_name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    closing_ = ::eventfd(0, EFD_CLOEXEC);
+    if (fd_ < 0 || closing_ < 0 || !detail::is_own_pipe(fd_)) return;
+    alone_.emplace(fd_);
+    sigset_t all, before;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      thread_ = std::thread([this] { serve(); });
+    } catch (const std::system_error&) {  // no thread to be had: nobody can ask
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (thread_.joinable()) {
+      const std::uint64_t one = 1;
+      [[maybe_unused]] const auto written = ::write(closing_, &one, sizeof one);
+      thread_.join();
+    }
+    alone_.reset();
+    if (fd_ >= 0) {
+      ::unlinkat(folder_, detail::control_name, 0);
+      ::close(fd_);
+    }
+    if (folder_ >= 0) ::close(folder_);
+    if (closing_ >= 0) ::close(closing_);
+  }
+
+ private:
+  void serve() {
+    for (;;) {
+      std::array<pollfd, 2> fds{pollfd{closing_, POLLIN, 0}, pollfd{fd_, POLLIN, 0}};
+      if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return;
+      if (fds[0].revents != 0) return;
+      if ((fds[1].revents & POLLIN) != 0) take();
+    }
+  }
+
+  // All that waits in the pipe. A message was written at once, so that it is there as a whole; what is none is passed
+  // over up to the next mark.
+  void take() {
+    std::string bytes(65536, '\0');
+    const auto size = ::read(fd_, bytes.data(), bytes.size());
+    if (size <= 0) return;
+    std::string_view rest(bytes.data(), static_cast<std::size_t>(size));
+    for (auto mark = rest.find(detail::control_mark); mark != std::string_view::npos;
+         mark = rest.find(detail::control_mark)) {
+      rest.remove_prefix(mark + detail::control_mark.size());
+      if (rest.size() < 2) return;
+      const std::size_t length =
+          static_cast<unsigned char>(rest[0]) | (std::size_t{static_cast<unsigned char>(rest[1])} << 8U);
+      if (length + 2 <= rest.size()) answer(rest.substr(2, length));
+    }
+  }
+
+  void answer(std::string_view body) {
+    std::string to;
+    ControlAnswer answer;
+    try {
+      ControlRequest request;
+      std::tie(to, request) = detail::decode_request(body);
+      if (!detail::is_answer_name(to)) return;
+      answer = handler_(request);
+    } catch (const Error& error) {
+      if (error.code() == Errc::corrupt) return;
+      answer = {false, error.what()};
+    } catch (const std::exception& error) { answer = {false, error.what()}; }
+    const int fd = ::openat(folder_, to.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return;  // who asked has gone
+    if (detail::is_own_pipe(fd)) {
+      std::string text;
+      detail::Encoder out(text);
+      out.put(answer.done);
+      constexpr std::size_t room = PIPE_BUF - 64;
+      out.put(std::string_view(answer.text).substr(0, room));
+      detail::write_pipe(fd, detail::framed(text));
+    }
+    ::close(fd);
+  }
+
+  int folder_;  // itself, wherever it is moved to
+  Handler handler_;
+  int fd_ = -1, closing_ = -1;
+  std::optional<detail::NotInherited> alone_;
+  std::thread thread_;
+};
+
+HYPERTUNE_INLINE ControlPipe::ControlPipe(const std::filesystem::path& directory, Handler handler)
+    : self_(std::make_unique<State>(directory, std::move(handler))) {}
+HYPERTUNE_INLINE ControlPipe::~ControlPipe() = default;
+
+HYPERTUNE_INLINE ControlAnswer ask_driver(const std::filesystem::path& directory, const ControlRequest& request,
+                                          double seconds) {
+  if (!has_journal(directory)) fail(Errc::usage, "there is no experiment in '{}'", directory.string());
+  const auto driver = driver_of(directory);
+  if (!driver)
+    fail(Errc::usage, "nobody runs the experiment in '{}' now: there is nobody to ask; go on with it by --resume",
+         directory.string());
+  struct Descriptor {
+    int fd;
+    ~Descriptor() {
+      if (fd >= 0) ::close(fd);
+    }
+  };
+  const Descriptor out{
+      ::open((directory / detail::control_name).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)};
+  if (out.fd < 0 || !detail::is_own_pipe(out.fd)) {
+    if (out.fd < 0 && errno == EACCES)
+      fail(Errc::usage, "the experiment in '{}' is another user's: that one alone may ask its driver",
+           directory.string());
+    fail(Errc::usage,
+         "the driver of '{}' (process {} on {}) does not listen here: it runs on another host, is just beginning or "
+         "ending, serves a study, or simulates",
+         directory.string(), driver->pid, driver->host.empty() ? "an unknown host" : driver->host);
+  }
+  const auto stamp = std::chrono::steady_clock::now().time_since_epoch().count();
+  const std::string name = detail::format("{}{}-{}", detail::answer_prefix, ::getpid(), stamp);
+  const std::string message = detail::encode_request(request, name);
+  if (message.size() > PIPE_BUF)
+    fail(Errc::usage, "{} bytes are too many for one request ({} at most): name fewer trials at a time", message.size(),
+         PIPE_BUF);
+  struct Removed {
+    std::filesystem::path path;
+    ~Removed() { ::unlink(path.c_str()); }
+  };
+  const Removed answer_path{directory / name};
+  if (::mkfifo(answer_path.path.c_str(), 0600) != 0)
+    fail(Errc::io, "cannot make '{}': {}", answer_path.path.string(), std::strerror(errno));
+  const Descriptor in{::open(answer_path.path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)};
+  if (in.fd < 0) fail(Errc::io, "cannot open '{}': {}", answer_path.path.string(), std::strerror(errno));
+  if (!detail::write_pipe(out.fd, message))
+    fail(Errc::io, "cannot ask the driver of '{}': {}", directory.string(), std::strerror(errno));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    pollfd fd{in.fd, POLLIN, 0};
+    // A driver that goes away leaves the pipe as it is: it is looked for again every second.
+    const int ready = ::poll(&fd, 1, static_cast<int>(std::clamp<long long>(left, 0, 1000)));
+    if (ready > 0) break;
+    if (ready < 0 && errno != EINTR) fail(Errc::io, "cannot wait for the driver's answer: {}", std::strerror(errno));
+    if (!driver_of(directory)) fail(Errc::usage, "the driver of '{}' has just ended", directory.string());
+    if (left <= 0)
+      fail(Errc::busy, "the driver of '{}' (process {}) has not answered within {} s; what was asked may still be done",
+           directory.string(), driver->pid, seconds);
+  }
+  std::array<char, PIPE_BUF> bytes{};
+  const auto size = ::read(in.fd, bytes.data(), bytes.size());
+  try {
+    if (size < 2) fail(Errc::corrupt, "it is too short");
+    detail::Decoder decoder(std::string_view(bytes.data() + 2, static_cast<std::size_t>(size) - 2));
+    ControlAnswer answer;
+    answer.done = decoder.flag();
+    answer.text = decoder.text();
+    decoder.end();
+    return answer;
+  } catch (const Error& error) { fail(Errc::io, "the driver's answer cannot be read: {}", error.what()); }
+}
+
+}  // namespace hypertune

@@ -1,0 +1,94 @@
+"""hypertune stop, pause, continue, add, list."""
+import re
+
+from support import *
+
+
+class Control(Case):
+    def setUp(self):
+        super().setUp()
+        self.environment.update(PAUSE="0.05", STEPS="100000")
+        self.write(SWEEP.replace("{type: asha, grace: 1, max: 9, reduction: 3}", "fifo"))
+
+    def started(self, *arguments):
+        process = self.start("run", "sweep.yaml", *arguments)
+        self.addCleanup(process.kill)
+        wait_until(lambda: (self.folder / "runs/digits/experiment.db").exists() and len(self.steps_run()) > 4, "steps")
+        return process
+
+    def states(self):
+        return [trial["state"] for trial in self.results()]
+
+    def test_trials_are_stopped_paused_continued_and_added(self):
+        process = self.started()
+        out, _ = self.run_command("stop", "runs/digits", "0")
+        self.assertEqual(out, "trial 0 is told to stop\n")
+        wait_until(lambda: self.states()[0] == "stopped", "the end of trial 0")
+        self.run_command("pause", "runs/digits", "1")
+        wait_until(lambda: self.states()[1] == "paused", "the pause of trial 1")
+        out, _ = self.run_command("add", "runs/digits", "lr=0.01", "hidden=32")
+        number = int(re.match(r"trial (\d+) is to try", out).group(1))
+        self.assertEqual(self.results()[number]["params"], {"lr": 0.01, "hidden": 32})
+        self.run_command("continue", "runs/digits", "1")
+        _, err = self.run_command("stop", "runs/digits", "0", code=2)
+        self.assertIn("trial 0 has ended already: it is stopped", err)
+        _, err = self.run_command("add", "runs/digits", "lr=5", "hidden=32", code=2)
+        self.assertIn("lr", err)
+        _, err = self.run_command("add", "runs/digits", "lr", code=2)
+        self.assertIn("NAME=VALUE", err)
+        self.assertIn("running", self.run_command("list")[0])
+        out, _ = self.run_command("stop", "runs/digits")
+        self.assertIn("each trial leaves", out)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertIn("stopped by the user", str(self.results()[0]["cause"]))
+        for command in ("stop", "pause", "continue"):
+            _, err = self.run_command(command, "runs/digits", code=2)
+            self.assertIn("nobody runs the experiment", err)
+        self.assert_nothing_left()
+
+    def test_the_whole_is_paused_and_continued(self):
+        process = self.started()
+        self.run_command("pause", "runs/digits")
+        wait_until(lambda: self.states() == ["paused", "paused"], "the pause of all")
+        self.assertIsNone(process.poll())
+        self.assertIn("running", self.run_command("status", "runs/digits")[0])
+        before = len(self.steps_run())
+        self.run_command("continue", "runs/digits")
+        wait_until(lambda: len(self.steps_run()) > before + 2, "more steps")
+        self.run_command("stop", "--now", "runs/digits")
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        self.assert_each_report_once()
+
+    def test_a_driver_that_was_killed_is_not_asked(self):
+        process = self.started()
+        process.kill()
+        process.communicate()
+        _, err = self.run_command("stop", "runs/digits", code=2)
+        self.assertIn("nobody runs the experiment", err)
+        _, err = self.run_command("stop", "runs/nowhere", code=2)
+        self.assertIn("there is no experiment", err)
+
+    def test_list(self):
+        self.environment.update(PAUSE="0", STEPS="2")
+        self.assertIn("no experiment", (self.folder / "runs").mkdir() or self.run_command("list")[0])
+        self.run_command("run", "sweep.yaml")
+        self.run_command("run", "sweep.yaml", "--output", "runs/group/second", "--set", "samples=2")
+        (self.folder / "runs/third").mkdir()
+        (self.folder / "runs/third/experiment.db").write_text("no database")
+        out, _ = self.run_command("list")
+        lines = out.splitlines()
+        self.assertEqual(len(lines), 4)
+        self.assertRegex(lines[1], r"runs/digits +ended +6/6 +accuracy=")
+        self.assertRegex(lines[2], r"runs/group/second +ended +2/2 +accuracy=")
+        self.assertRegex(lines[3], r"runs/third +unreadable")
+        found = json.loads(self.run_command("list", "runs", "--format", "json")[0])
+        self.assertEqual([e["folder"] for e in found], ["runs/digits", "runs/group/second", "runs/third"])
+        self.assertEqual(found[1]["trials"], 2)
+        self.assertIn("error", found[2])
+        self.run_command("list", "nowhere", code=2)
+
+
+if __name__ == "__main__":
+    unittest.main()

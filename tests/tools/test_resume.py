@@ -1,0 +1,101 @@
+"""What --resume makes of a sweep that has changed: docs/resume.md has a row for each key."""
+import sqlite3
+
+from support import *
+
+
+class ResumeChanged(Case):
+    def setUp(self):
+        super().setUp()
+        self.environment.update(STEPS="3")
+        self.text = SWEEP.replace("{type: asha, grace: 1, max: 9, reduction: 3}", "fifo")
+        self.write(self.text)
+
+    def resume(self, *arguments, code=0, **changes):
+        for key, value in changes.items():
+            arguments += ("--set", f"{key}={value}")
+        return self.run_command("run", "sweep.yaml", "--resume", "--quiet", *arguments, code=code)
+
+    def names(self):
+        db = sqlite3.connect(self.folder / "runs/digits/experiment.db")
+        self.addCleanup(db.close)
+        return [text for (text,) in db.execute("SELECT text FROM events WHERE event = 'experiment started' ORDER BY sequence")]
+
+    def test_start_with_and_known(self):
+        self.run_command("run", "sweep.yaml", "--quiet")
+        _, err = self.resume(start_with="[{lr: 0.01, hidden: 32}]")
+        self.assertIn("1 too few for the configurations of start_with", err)
+        self.assertEqual(self.results()[6]["params"], {"lr": 0.01, "hidden": 32})
+        self.resume(known="[{params: {lr: 0.02, hidden: 64}, metrics: {accuracy: 0.99}}]")
+        self.assertEqual(self.results()[7]["metrics"], {"accuracy": 0.99})
+        self.assertEqual(len(self.results()), 8)
+
+    def test_fewer_samples(self):
+        self.run_command("run", "sweep.yaml", "--quiet")
+        _, err = self.run_command("run", "sweep.yaml", "--resume", "--plain", "--samples", "8")
+        _, err = self.run_command("run", "sweep.yaml", "--resume", "--plain")
+        self.assertIn("8 samples were asked for before, 6 by the file: it goes on to 8", err)
+        _, err = self.resume("--samples", "5")
+        self.assertIn("there are 8 trials, more than the 5 samples asked for now", err)
+
+    def test_what_the_file_does_not_say_is_as_before(self):
+        self.run_command("run", "sweep.yaml", "--quiet", "--set", "seed=7")
+        self.write(self.text.replace("seed: 1\n", "").replace("name: digits\n", ""), "sweep.yaml")
+        _, err = self.resume()
+        self.assertEqual(err, "")
+        self.assertEqual(self.names(), ["digits", "digits"])
+        self.resume(name="other")
+        self.assertEqual(self.names(), ["digits", "digits", "other"])
+        self.assertIn("other: ended", self.run_command("status", "runs/digits")[0])
+        _, err = self.resume(seed=8)
+        self.assertIn("the seed was 7 and is 8 now", err)
+
+    def test_the_objective_stays(self):
+        self.run_command("run", "sweep.yaml", "--quiet")
+        _, err = self.resume(mode="min", code=2)
+        self.assertIn("tunes accuracy (max), not accuracy (min)", err)
+        _, err = self.resume(metric="loss", code=2)
+        self.assertIn("tunes accuracy (max), not loss (max)", err)
+
+    def test_failed_trials_are_tried_again(self):
+        self.write("import os, pathlib, sys\nif not pathlib.Path('mended').exists() and os.environ['HYPERTUNE_TRIAL'] in '024': sys.exit(3)\n"
+                   "print('{\"accuracy\": 0.5}')\n", "train.py")
+        self.run_command("run", "sweep.yaml", "--quiet")
+        self.assertEqual([t["state"] == "failed" for t in self.results()], [True, False] * 3)
+        (self.folder / "mended").write_text("")
+        self.resume()
+        self.assertEqual([t["state"] == "failed" for t in self.results()], [True, False] * 3)
+        _, err = self.resume("--retry-failed", failures="{max_trials: 2}")
+        self.assertIn("3 trials that failed are tried again", err)
+        self.assertEqual({t["state"] for t in self.results()}, {"completed"})
+        self.run_command("run", "sweep.yaml", "--retry-failed", code=2)
+
+    def test_too_many_have_failed_already(self):
+        self.write("import sys; sys.exit(3)", "train.py")
+        self.run_command("run", "sweep.yaml", "--quiet", code=1)
+        _, err = self.resume(failures="{max_trials: 2}", code=2)
+        self.assertIn("6 trials of 'runs/digits' have failed, and 2 may", err)
+        self.assertIn("--retry-failed", err)
+
+    def test_a_longer_stop_condition(self):
+        self.environment.update(STEPS="100")
+        self.run_command("run", "sweep.yaml", "--quiet", "--set", "stop={steps: 2}")
+        self.assertEqual({t["steps"] for t in self.results()}, {2})
+        self.resume(stop="{steps: 4}")
+        self.assertEqual({t["steps"] for t in self.results()}, {4})
+        self.assert_each_report_once()
+
+    def test_what_concerns_only_what_is_to_come(self):
+        self.run_command("run", "sweep.yaml", "--quiet", "--set", "samples=2")
+        for more, (key, value) in enumerate({
+                "search": "tpe", "schedule": "{type: median}", "resources": "{cpus: 0.5}", "concurrency": 1,
+                "checkpoint": "{every: 2, keep: 2}", "failures": "{max: 2}", "hang_limit": "60", "interrupt_grace": "5",
+                "ordered": "true", "executor": "{type: local, workers: threads}", "trial.environment": "{A: b}",
+                "trial.grace": "3", "constraints": "{accuracy: {at_most: 2}}"}.items()):
+            _, err = self.resume("--samples", str(3 + more), **{key: value})
+            self.assertEqual(err, "", key)
+            self.assertEqual(len(self.results()), 3 + more, key)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,142 @@
+// stop, pause, continue, add: what is asked of a driver that runs. list: what there is to ask.
+#include "commands.hpp"
+
+#include <hypertune/config/yaml.hpp>
+#include <hypertune/record/journal_lock.hpp>
+#include <hypertune/record/journal_schema.hpp>
+#include <hypertune/record/results.hpp>
+#include <hypertune/show/text_width.hpp>
+#include <hypertune/tune/control.hpp>
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace hypertune::command {
+
+namespace {
+
+namespace fs = std::filesystem;
+using detail::terminal::printable;
+
+int ask(const ControlArguments& arguments, ControlRequest request) {
+  request.trials.assign(arguments.trials.begin(), arguments.trials.end());
+  const auto answer = ask_driver(arguments.directory, request);
+  std::string_view rest = answer.text;
+  while (!rest.empty()) {
+    const auto end = std::min(rest.find('\n'), rest.size());
+    fmt::print(answer.done ? stdout : stderr, "{}{}\n",
+               answer.done ? "" : "hypertune: ", printable(rest.substr(0, end)));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return answer.done ? exit_done : exit_usage;
+}
+
+// Folders that hold an experiment, in order of their names; what is inside of one is its own affair.
+void find_experiments(const fs::path& folder, int depth, std::vector<fs::path>& found) {
+  constexpr int deepest = 6;
+  if (has_journal(folder)) {
+    found.push_back(folder);
+    return;
+  }
+  if (depth == deepest) return;
+  std::error_code ignored;
+  std::vector<fs::path> folders;
+  for (const auto& entry : fs::directory_iterator(folder, fs::directory_options::skip_permission_denied, ignored))
+    if (entry.is_directory(ignored) && !entry.is_symlink(ignored) && !entry.path().filename().string().starts_with('.'))
+      folders.push_back(entry.path());
+  std::sort(folders.begin(), folders.end());
+  for (const auto& path : folders) find_experiments(path, depth + 1, found);
+}
+
+}  // namespace
+
+int stop(const ControlArguments& arguments) {
+  using Kind = ControlRequest::Kind;
+  if (arguments.now && !arguments.trials.empty())
+    fail(Errc::usage, "--now is for the whole experiment: a trial is told to stop at once anyway");
+  return ask(arguments, {.kind = !arguments.trials.empty() ? Kind::stop
+                                 : arguments.now           ? Kind::leave_now
+                                                           : Kind::leave});
+}
+
+int pause(const ControlArguments& arguments) { return ask(arguments, {.kind = ControlRequest::Kind::pause}); }
+
+int go_on(const ControlArguments& arguments) { return ask(arguments, {.kind = ControlRequest::Kind::go_on}); }
+
+int add(const ControlArguments& arguments) {
+  ControlRequest request{.kind = ControlRequest::Kind::add};
+  for (const auto& text : arguments.params) {
+    const auto equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) fail(Errc::usage, "a parameter is NAME=VALUE, not '{}'", text);
+    const auto name = text.substr(0, equals);
+    if (request.params.contains(name)) fail(Errc::usage, "'{}' is given twice", name);
+    request.params.set(name, load_yaml_text(text.substr(equals + 1), name).scalar());
+  }
+  return ask(arguments, std::move(request));
+}
+
+int list(const std::string& directory, const std::string& format) {
+  if (!fs::is_directory(directory)) fail(Errc::usage, "there is no folder '{}'", directory);
+  std::vector<fs::path> found;
+  find_experiments(directory, 0, found);
+  boost::json::array all;
+  struct Row {
+    std::string folder, state, trials, best;
+  };
+  std::vector<Row> rows{{"folder", "state", "trials", "best"}};
+  for (const auto& path : found) {
+    try {
+      const Results results = Results::read(path);
+      const auto& info = results.experiment();
+      const bool driven = driver_of(path).has_value();
+      const char* state = state_of(info, driven, info.ended || driven ? "" : last_word_of(path));
+      const auto best = results.find_best();
+      std::size_t ended = 0;
+      for (const auto end : {TrialState::completed, TrialState::stopped, TrialState::failed})
+        ended += results.count(end);
+      boost::json::object object{{"folder", path.string()},
+                                 {"name", info.name},
+                                 {"state", state},
+                                 {"trials", results.size()},
+                                 {"ended", ended},
+                                 {"samples", info.samples},
+                                 {"failed", results.count(TrialState::failed)}};
+      object["best"] = best ? boost::json::parse(results.json(*best)) : boost::json::value();
+      all.push_back(std::move(object));
+      rows.push_back(
+          {path.string(), state,
+           fmt::format("{}/{}", ended, std::max<std::int64_t>(info.samples, static_cast<std::int64_t>(results.size()))),
+           best && best->best ? fmt::format("{}={:.6g} (trial {})", best->best->metric, best->best->value, best->trial)
+                              : "-"});
+    } catch (const Error& error) {
+      all.push_back(boost::json::object{{"folder", path.string()}, {"error", error.what()}});
+      rows.push_back({path.string(), "unreadable", "-", error.what()});
+    }
+  }
+  if (format == "json") {
+    fmt::print("{}\n", boost::json::serialize(all));
+    return exit_done;
+  }
+  if (found.empty()) {
+    fmt::print("no experiment in '{}'\n", printable(directory));
+    return exit_done;
+  }
+  std::size_t first = 0, second = 0, third = 0;
+  for (auto& row : rows) {
+    row.folder = printable(row.folder);
+    first = std::max(first, row.folder.size());
+    second = std::max(second, row.state.size());
+    third = std::max(third, row.trials.size());
+  }
+  for (const auto& row : rows)
+    fmt::print("{:<{}}  {:<{}}  {:>{}}  {}\n", row.folder, first, row.state, second, row.trials, third,
+               printable(row.best));
+  return exit_done;
+}
+
+}  // namespace hypertune::command
