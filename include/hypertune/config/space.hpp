@@ -52,6 +52,11 @@ namespace detail {
 
 class SpaceReader {
  public:
+  static constexpr std::array<std::string_view, 18> words{
+      "uniform",   "log_uniform",   "integer",          "int",    "log_int", "normal",   "log_normal",
+      "quantized", "quantized_log", "quantized_normal", "choice", "ordinal", "discrete", "boolean",
+      "bool",      "grid",          "constant",         "derived"};
+
   SearchSpace read(const Node& root) {
     if (root.is_null())
       root.fail("{} is empty: write parameters, such as  lr: {{log_uniform: [0.0001, 0.1]}}", root.title());
@@ -89,10 +94,6 @@ class SpaceReader {
  private:
   using Conditions = std::vector<ConditionDraft>;
 
-  static constexpr std::array<std::string_view, 18> words{
-      "uniform",   "log_uniform",   "integer",          "int",    "log_int", "normal",   "log_normal",
-      "quantized", "quantized_log", "quantized_normal", "choice", "ordinal", "discrete", "boolean",
-      "bool",      "grid",          "constant",         "derived"};
   static bool is_word(std::string_view text) { return std::find(words.begin(), words.end(), text) != words.end(); }
 
   static std::vector<Node> constraint_nodes(const Node& node) {

@@ -46,6 +46,7 @@ inline const std::string& command_metric(const Node& node, const std::string& na
 
 inline Resources resources_from_yaml(const Node& node) {
   Resources resources;
+  node.only({"cpus", "gpus", "memory", "custom"});
   for (const auto& [key, value] : node.entries()) {
     if (key == "cpus")
       resources.cpus = amount(value);
@@ -53,16 +54,16 @@ inline Resources resources_from_yaml(const Node& node) {
       resources.gpus = amount(value);
     else if (key == "memory")
       resources.memory = value.bytes();
-    else if (key == "custom") {
+    else
       for (const auto& [name, custom] : value.entries()) resources.custom[name] = amount(custom);
-    } else
-      node.only({"cpus", "gpus", "memory", "custom"});
   }
   return resources;
 }
 
 inline StopCondition stop_from_yaml(const Node& node, const std::vector<Objective>& objectives) {
   StopCondition stop;
+  const words own{"steps", "training_iteration", "time", "total_steps", "failed_trials", "plateau", "expected_gain"};
+  if (const auto* watch = key_watch()) watch->known(node.path(), own);
   for (const auto& [key, value] : node.entries()) {
     const auto add = [&](StopCondition condition) { stop = stop | condition; };
     checked(value, [&, &key = key, &value = value] {
@@ -92,8 +93,7 @@ inline StopCondition stop_from_yaml(const Node& node, const std::vector<Objectiv
         if (value.has("at_least")) add(hypertune::at_least(key, value["at_least"].as<double>()));
         if (value.has("at_most")) add(at_most(key, value["at_most"].as<double>()));
       } else {
-        std::vector<std::string_view> known{"steps",         "time",    "total_steps",
-                                            "failed_trials", "plateau", "expected_gain"};
+        auto known = own;
         for (const auto& objective : objectives) known.push_back(objective.metric);
         if (value.is_scalar())
           value.fail(

@@ -14,6 +14,7 @@
 #include <concepts>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -59,6 +60,18 @@ inline Value plain_value(std::string_view text) {
   if (text == "-.inf" || text == "-.Inf" || text == "-.INF") return -std::numeric_limits<double>::infinity();
   if (text == ".nan" || text == ".NaN" || text == ".NAN") return std::numeric_limits<double>::quiet_NaN();
   return std::string(text);
+}
+
+/// Hears which keys a reader of YAML knows, and what it takes where one is absent: for the test that compares the
+/// reference in docs/ with the readers themselves.
+struct KeyWatch {
+  std::function<void(const std::string& path, const std::vector<std::string_view>& keys)> known;
+  std::function<void(const std::string& path, std::string_view key, const std::string& fallback)> fallback;
+};
+/// Of this thread; usually nobody.
+inline KeyWatch*& key_watch() {
+  static thread_local KeyWatch* watch = nullptr;
+  return watch;
 }
 
 }  // namespace detail
@@ -115,6 +128,7 @@ class Node {
   /// Ends with an Error at the first key that is none of these; it says which one was probably meant.
   void only(const std::vector<std::string_view>& known) const {
     expect_map();
+    if (const auto* watch = detail::key_watch()) watch->known(path_, known);
     for (std::size_t i = 0; i < data_->keys.size(); ++i) {
       const auto& [key, line] = data_->keys[i];
       if (std::find(known.begin(), known.end(), key) == known.end())
@@ -173,6 +187,7 @@ class Node {
   /// The value of a key, or `fallback` where the map has no such key.
   template <class T>
   T get(std::string_view key, T fallback) const {
+    if (const auto* watch = detail::key_watch()) watch->fallback(path_, key, fmt::format("{}", fallback));
     const auto found = find(key);
     return found ? found->template as<T>() : std::move(fallback);
   }

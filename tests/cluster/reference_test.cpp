@@ -1,0 +1,56 @@
+// docs/cluster.md says what the reader of a CLUSTER.yaml knows: every key, and nothing else.
+#include "support/reference.hpp"
+
+#include "support/test.hpp"
+
+#include <hypertune/cluster/config.hpp>
+
+#include <fmt/format.h>
+
+#include <set>
+#include <string>
+
+namespace hc = hypertune::cluster;
+
+namespace {
+
+const std::filesystem::path page = std::filesystem::path(HYPERTUNE_SOURCE_DIR) / "docs/cluster.md";
+
+hc::ClusterConfig read(const std::string& text, const std::string& name) {
+  return hc::cluster_from_yaml(hypertune::load_yaml_text(text, name));
+}
+
+}  // namespace
+
+TEST_CASE("the reference of clusters: every key") {
+  const auto reference = support::read_reference(page);
+  support::WatchedKeys watched;
+  for (const char* provider :
+       {"{type: local, head_ip: a}", "{type: aws, region: b}", "{type: command, command: [./c]}"})
+    read(fmt::format("cluster_name: a\nprovider: {}\nauth: {{ssh_user: u}}\n"
+                     "available_node_types: {{head: {{price: {{spot: 1}}}}}}\n",
+                     provider),
+         provider);
+  const std::pair<const char*, const char*> tables[] = {
+      {"cluster", ""},
+      {"provider", "provider"},
+      {"auth", "auth"},
+      {"available_node_types.<type>", "available_node_types.head"},
+      {"available_node_types.<type>.price", "available_node_types.head.price"}};
+  std::set<std::string> seen;
+  for (const auto& [table, path] : tables) {
+    support::check_table(reference, table, watched, path);
+    seen.insert(table);
+  }
+  for (const auto& [table, rows] : reference.tables) CHECK(seen.contains(table));
+  CHECK(watched.known.size() == seen.size());  // no map of keys that no table is about
+}
+
+TEST_CASE("the reference of clusters: its examples are read as they stand") {
+  const auto reference = support::read_reference(page);
+  CHECK(reference.examples.size() >= 3);
+  for (const auto& [line, text] : reference.examples) {
+    INFO("cluster.md:" << line);
+    CHECK(read(text, fmt::format("cluster.md:{}", line)).warnings.empty());
+  }
+}

@@ -1,0 +1,240 @@
+// docs/ says what the readers of a sweep's file know: every key, with its default, and nothing else.
+#include "support/reference.hpp"
+
+#include "support/test.hpp"
+
+#include <hypertune/config/sweep.hpp>
+#include <hypertune/tune/options.hpp>
+
+#include <fmt/format.h>
+
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace ht = hypertune;
+
+namespace {
+
+const std::filesystem::path docs = std::filesystem::path(HYPERTUNE_SOURCE_DIR) / "docs";
+
+/// `text` with what a sweep needs besides.
+std::string whole(const std::string& text) {
+  const auto has = [&](const std::string& key) {
+    return text.starts_with(key + ":") || text.find("\n" + key + ":") != std::string::npos;
+  };
+  std::string all = text;
+  if (!has("trial")) all += "trial: {command: [./train]}\n";
+  if (!has("space")) all += "space: {lr: {log_uniform: [1.0e-4, 1.0]}}\n";
+  if (!has("metric") && !has("objectives")) all += "metric: accuracy\nmode: max\n";
+  return all;
+}
+
+ht::Sweep read(const std::string& text, const std::string& name) {
+  return ht::sweep_from_yaml(ht::load_yaml_text(whole(text), name), false);
+}
+
+/// Names that the reader lists for a type that there is not.
+std::set<std::string> names_of(const std::string& key) {
+  try {
+    read(key + ": nonesuch\n", "names");
+  } catch (const ht::Error& error) {
+    const std::string text = error.what();
+    const auto list = text.find("there are ");
+    REQUIRE(list != std::string::npos);
+    std::set<std::string> names;
+    const std::regex word("[a-z0-9_]+");
+    for (std::sregex_iterator at(text.begin() + static_cast<std::ptrdiff_t>(list) + 10, text.end(), word), end;
+         at != end; ++at)
+      names.insert(at->str());
+    return names;
+  }
+  FAIL("'nonesuch' was taken for " << key);
+  return {};
+}
+
+std::set<std::string> types_in(const support::Reference& reference, const std::string& key) {
+  std::set<std::string> types;
+  for (const auto& [table, rows] : reference.tables)
+    if (table.starts_with(key + " ")) types.insert(table.substr(key.size() + 1));
+  return types;
+}
+
+void check_algorithms(const std::string& key, const std::string& file) {
+  const auto reference = support::read_reference(docs / file);
+  const auto names = names_of(key);
+  CHECK(types_in(reference, key) == names);
+  const std::set<std::string> common = key == "search" ? reference.keys("search") : std::set<std::string>{};
+  for (const auto& name : names) {
+    INFO(key << " " << name);
+    if (!reference.tables.contains(key + " " + name)) continue;  // said above
+    support::WatchedKeys watched;
+    std::string text = key + ": {type: " + name;
+    if (name == "replay") text += ", from: " + (docs / "nowhere").string();
+    try {
+      read(text + "}\n", name);
+    } catch (const ht::Error&) {
+      if (name != "replay") throw;  // there is nothing to replay, but the keys have been looked at
+    }
+    support::check_table(reference, key + " " + name, watched, key, common);
+    for (const auto& shared : common) CHECK(watched.known.at(key).contains(shared));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the reference of sweeps: every key, and its default") {
+  const auto reference = support::read_reference(docs / "sweep.md");
+  const auto stopping = support::read_reference(docs / "stopping.md");
+  struct Probe {
+    const support::Reference& reference;
+    const char *table, *path, *text;
+  };
+  const std::vector<Probe> probes{
+      {reference, "sweep", "", ""},
+      {reference, "trial", "trial", ""},
+      {reference, "resources", "resources", "resources: {cpus: 1}\n"},
+      {reference, "checkpoint", "checkpoint", "checkpoint: {}\n"},
+      {reference, "failures", "failures", "failures: {}\n"},
+      {reference, "failures.log[]", "failures.log[0]", "failures: {log: [{match: a, do: no_retry}]}\n"},
+      {reference, "known[]", "known[0]", "known: [{params: {lr: 0.1}, metrics: {accuracy: 1}}]\n"},
+      {reference, "executor local", "executor", "executor: {type: local}\n"},
+      {reference, "executor ssh", "executor", "executor: {type: ssh, hosts: [a]}\n"},
+      {reference, "executor.hosts[]", "executor.hosts[0]", "executor: {type: ssh, hosts: [{name: a}]}\n"},
+      {reference, "executor.hosts", "executor.hosts", "executor: {type: ssh, hosts: {file: a}}\n"},
+      {reference, "executor.file_mounts.<place>", "executor.file_mounts.a",
+       "executor: {type: ssh, hosts: [a], file_mounts: {a: {from: b}}}\n"},
+      {reference, "executor.transfer", "executor.transfer", "executor: {type: ssh, hosts: [a], transfer: {}}\n"},
+      {reference, "executor.transfer.shared", "executor.transfer.shared",
+       "executor: {type: ssh, hosts: [a], transfer: {shared: {}}}\n"},
+      {stopping, "stop.<metric>", "stop.time_ms", "stop: {time_ms: {at_most: 5}}\n"},
+      {stopping, "stop.plateau", "stop.plateau", "stop: {plateau: {}}\n"},
+      {stopping, "stop.expected_gain", "stop.expected_gain", "stop: {expected_gain: {}}\n"},
+      {stopping, "constraints.<metric>", "constraints.size", "constraints: {size: {at_most: 5}}\n"},
+  };
+  std::set<std::string> sweep_tables, stopping_tables;
+  for (const auto& probe : probes) {
+    support::WatchedKeys watched;
+    read(probe.text, probe.table);
+    support::check_table(probe.reference, probe.table, watched, probe.path);
+    (&probe.reference == &reference ? sweep_tables : stopping_tables).insert(probe.table);
+  }
+  {
+    support::WatchedKeys watched;
+    read("stop: {}\n", "stop");
+    auto expected = watched.known.at("stop");
+    expected.insert("<metric>");
+    CHECK(stopping.keys("stop") == expected);
+    stopping_tables.insert("stop");
+  }
+  {
+    support::WatchedKeys watched;
+    read("space: {a: {normal: [0, 1]}, b: {uniform: [0, 1]}}\n", "space");
+    std::set<std::string> expected = watched.known.at("space.a");
+    CHECK(watched.known.at("space.b").size() + 1 == expected.size());
+    expected.erase("normal");
+    CHECK(reference.keys("space.<parameter>") == expected);
+    sweep_tables.insert("space.<parameter>");
+  }
+  for (const auto& [table, rows] : reference.tables) CHECK(sweep_tables.contains(table));
+  for (const auto& [table, rows] : stopping.tables) CHECK(stopping_tables.contains(table));
+}
+
+TEST_CASE("the reference of sweeps: defaults that options have") {
+  const auto reference = support::read_reference(docs / "sweep.md");
+  const ht::Options options;
+  const ht::TrialText trial;
+  const ht::ExecutorText executor;
+  const ht::SshText ssh;
+  const auto seconds = [](double s) { return fmt::format("{}s", s); };
+  const std::vector<std::tuple<std::string, std::string, std::string>> defaults{
+      {"sweep", "seed", fmt::to_string(*options.seed)},
+      {"sweep", "search", options.search.name().substr(0, 4)},
+      {"sweep", "schedule", options.schedule.name()},
+      {"sweep", "ordered_patience", seconds(options.ordered_patience)},
+      {"sweep", "log_limit", fmt::format("{}MiB", options.log_limit >> 20U)},
+      {"sweep", "interrupt_grace", seconds(options.interrupt_grace)},
+      {"sweep", "resources", fmt::format("{{cpus: {}}}", options.resources.cpus)},
+      {"sweep", "failures", fmt::format("{{max: {}}}", options.max_failures)},
+      {"sweep", "checkpoint",
+       fmt::format("{{every: {}, keep: {}}}", options.checkpoint.every, options.checkpoint.keep)},
+      {"sweep", "executor", executor.type},
+      {"trial", "grace", seconds(trial.grace)},
+      {"checkpoint", "every", fmt::to_string(options.checkpoint.every)},
+      {"checkpoint", "keep", fmt::to_string(options.checkpoint.keep)},
+      {"checkpoint", "keep_best", fmt::to_string(options.checkpoint.keep_best)},
+      {"failures", "max", fmt::to_string(options.max_failures)},
+      {"resources", "gpus", fmt::to_string(static_cast<int>(options.resources.gpus))},
+      {"executor local", "workers", executor.workers},
+      {"executor ssh", "connect_timeout", seconds(ssh.connect_timeout)},
+      {"executor.hosts", "interval", seconds(ssh.interval)},
+      {"executor.transfer", "by_content", ssh.transfer.by_content ? "true" : "false"},
+      {"executor.transfer", "direct", ssh.transfer.direct ? "true" : "false"},
+      {"executor.transfer", "shared", ssh.transfer.shared ? "true" : "false"},
+  };
+  for (const auto& [table, key, value] : defaults) {
+    INFO(table << ": " << key);
+    const auto& rows = reference.tables.at(table);
+    const auto row = std::find_if(rows.begin(), rows.end(), [&, &key = key](const auto& r) { return r.key == key; });
+    REQUIRE(row != rows.end());
+    CHECK(row->fallback == value);
+  }
+}
+
+TEST_CASE("the reference of sweeps: every domain of a space") {
+  const auto reference = support::read_reference(docs / "sweep.md");
+  std::set<std::string> documented;
+  for (const auto& cell : reference.first_cells.at("domains"))
+    for (const auto& code : support::code_in(cell)) documented.insert(code.substr(1, code.find(':') - 1));
+  const auto& words = ht::detail::SpaceReader::words;
+  CHECK(documented == std::set<std::string>(words.begin(), words.end()));
+}
+
+TEST_CASE("the reference of searchers: every one, every key, every default") {
+  check_algorithms("search", "searchers.md");
+}
+
+TEST_CASE("the reference of schedulers: every one, every key, every default") {
+  check_algorithms("schedule", "schedulers.md");
+}
+
+TEST_CASE("the examples of the references are read as they stand") {
+  for (const char* file : {"sweep.md", "searchers.md", "schedulers.md", "stopping.md", "trainer-protocol.md"}) {
+    const auto reference = support::read_reference(docs / file);
+    CHECK_FALSE(reference.examples.empty());
+    for (const auto& [line, text] : reference.examples) {
+      INFO(file << ":" << line);
+      CHECK_NOTHROW(read(text, fmt::format("{}:{}", file, line)));
+    }
+  }
+}
+
+TEST_CASE("what --resume makes of a change is said of every key and every option") {
+  const auto resume = support::read_reference(docs / "resume.md");
+  const auto sweep = support::read_reference(docs / "sweep.md");
+  std::set<std::string> rows;
+  for (const auto& cell : resume.first_cells.at("resume"))
+    for (const auto& key : support::code_in(cell)) rows.insert(key);
+  for (const auto& key : sweep.keys("sweep")) {
+    INFO(key);
+    CHECK(rows.contains(key));
+  }
+  // The members of Options, as the header has them.
+  std::ifstream header(std::filesystem::path(HYPERTUNE_SOURCE_DIR) / "include/hypertune/tune/options.hpp");
+  std::ifstream page(docs / "resume.md");
+  const std::string text((std::istreambuf_iterator<char>(page)), {});
+  const std::regex member(R"(^  [A-Za-z_:<>(), &\d]+ (\w+) = .*;.*$)");
+  std::string source;
+  int members = 0;
+  while (std::getline(header, source)) {
+    std::smatch match;
+    if (!std::regex_match(source, match, member)) continue;
+    const std::string name = match[1];
+    if (name == "resume" || name == "objectives") continue;
+    ++members;
+    INFO(name);
+    CHECK(text.find("`" + name + "`") != std::string::npos);
+  }
+  CHECK(members >= 20);
+}
