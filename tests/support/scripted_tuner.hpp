@@ -373,7 +373,14 @@ class ScriptedTuner {
     const std::lock_guard guard(complaints_mutex_);
     notices_.push_back(e.text);
   }
-  void on(const HostGained& e) { placement_.restore_host(e.host); }
+  void on(const HostGained& e) {
+    if (e.what && static_cast<std::size_t>(e.host) == placement_.size()) {
+      placement_.add_host(*e.what);
+      return;
+    }
+    if (e.what) placement_.describe_host(e.host, e.what->total);  // perhaps it was not there at the start
+    placement_.restore_host(e.host);
+  }
   void on(const HostLost& e) { placement_.remove_host(e.host); }
 
   void require_saved(ScriptedTrial& trial, bool asked) {
