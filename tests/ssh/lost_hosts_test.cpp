@@ -108,10 +108,12 @@ TEST_CASE("a killed host's trials fail by the infrastructure's doing and go on e
 
 TEST_CASE("an agent that is asked to end lets its trials save and leave, which counts as a preemption") {
   const Hosts hosts;
-  ScriptedTuner tuner(SshExecutor(hosts.pool(2), quick(10)), program());
+  auto pool = hosts.pool(1);  // both trials are there before the other host joins
+  ScriptedTuner tuner(SshExecutor(pool, quick(10)), program());
   tuner.attempts = 5;
-  std::atomic<bool> asked{false};
+  std::atomic<bool> joined{false}, asked{false};
   tuner.decide = [&](const ScriptedTrial& t) {
+    if (t.id == 0 && t.steps == 1 && !joined.exchange(true)) pool.add(hosts.host("b"));
     if (t.id == 0 && t.steps == 3 && !asked.exchange(true)) REQUIRE(hosts.kill("a", SIGTERM));
     return Answer{};
   };
