@@ -67,7 +67,8 @@ Results tune(const SearchSpace& space, std::shared_ptr<const Program> program, O
 
 template <class Config, class F>
 Results tune(const Space<Config>&, F, detail::write_ht_Options_before_the_brace_to_see_which_option_is_wrong) = delete;
-template <class Config, class F>
+template <class F, class Config>  // in this order: of tune<Trainer>(space, options) the first one is no Config
+  requires(!ClassTrainable<F, Config>)
 Results tune(const Space<Config>&, const F&) {
   static_assert(
       std::is_void_v<F>,
