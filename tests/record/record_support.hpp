@@ -77,7 +77,7 @@ class RandomRecords {
         return ht::record::TrialEnded{trial, ht::TrialState(integer(3, 5)),
                                       flag() ? std::optional(cause()) : std::nullopt};
       case 8: return ht::record::HostGained{text()};
-      case 9: return ht::record::HostLost{text(), text()};
+      case 9: return ht::record::HostLost{text(), text(), flag()};
       case 10: return ht::record::ExperimentEnded{flag(), text()};
       case 11: return ht::record::TrialMutated{trial, integer(0, 9), checkpoint(7), {number(), number()}, params()};
       default:

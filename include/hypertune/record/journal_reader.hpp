@@ -283,6 +283,7 @@ class BasicJournalReader {
       case Kind::host_lost: {
         record::HostLost event{in.text(), {}};
         event.why = in.text();
+        event.for_good = !in.at_end() && in.flag();  // older journals do not say
         return event;
       }
       case Kind::experiment_ended: {

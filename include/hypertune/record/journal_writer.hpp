@@ -352,6 +352,7 @@ class BasicJournalWriter {
     show(detail::format("{}: {}", e.host, e.why));
     out.put(std::string_view(e.host));
     out.put(std::string_view(e.why));
+    if (e.for_good) out.put(true);
   }
   void encode(Encoder& out, const record::ExperimentEnded& e) {
     row_.kind = Kind::experiment_ended;

@@ -128,6 +128,7 @@ struct HostGained {
 };
 struct HostLost {
   std::string host, why;
+  bool for_good = false;  ///< it was not to come back
 };
 /// The driver ended in order. Without it, it was killed.
 struct ExperimentEnded {

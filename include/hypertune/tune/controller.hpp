@@ -305,7 +305,7 @@ class BasicController {
   std::deque<TrialId> pending_;                      // created or to be tried again, in this order
   std::map<std::int64_t, TrialId> queue_;            // the same while the record is replayed, by place
   std::unordered_map<TrialId, std::int64_t> place_;  // … and each one's place
-  std::set<std::string> lost_;                       // hosts that were lost when the record ends
+  std::map<std::string, bool> lost_;                 // hosts that were lost when the record ends; whether for good
   std::unordered_map<TrialId, Cause> doomed_;        // failed for good, by a record whose last word is missing
   bool replaying_ = true;
   HostFaults faults_;

@@ -127,7 +127,7 @@ void BasicController<Lazy>::follow_queue(const record::Any& what) {
   } else if (const auto* gained = std::get_if<record::HostGained>(&what)) {
     lost_.erase(gained->host);
   } else if (const auto* lost = std::get_if<record::HostLost>(&what)) {
-    lost_.insert(lost->host);
+    lost_[lost->host] = lost->for_good;
   }
 }
 
@@ -143,8 +143,8 @@ void BasicController<Lazy>::settle(Seconds now, bool survivors, Outcome& out) {
   // Hosts whose workers do not outlive the driver are looked at anew; of the others the executor will not say again
   // what it has said already.
   if (survivors)
-    for (const auto& name : lost_)
-      if (const auto host = placement_.find_host(name)) placement_.remove_host(*host);
+    for (const auto& [name, for_good] : lost_)
+      if (const auto host = placement_.find_host(name)) placement_.remove_host(*host, for_good);
   lost_.clear();
   settle_exclusions(out);
   hosts_changed_ = true;

@@ -216,7 +216,7 @@ void BasicController<Lazy>::on(const HostLost& e, Outcome& out) {
     away_.erase(name);
     placement_.remove_host(e.host, e.for_good, e.why);
   }
-  if (!known) commit(record::HostLost{name, e.why}, out);
+  if (!known) commit(record::HostLost{name, e.why, e.for_good}, out);
   if (!away_.contains(name)) let_go(name, detail::format("host '{}' is lost: {}", name, e.why), out);
 }
 
