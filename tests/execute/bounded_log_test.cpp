@@ -46,8 +46,9 @@ TEST_CASE("a log beyond its limit keeps its beginning and its end, and says how 
   const auto parts = detail::LogParts::of(path, limit);
   CHECK(parts.length() == lines * line(0).size());
   CHECK(parts.left_out > 0);
-  CHECK_THAT(text, ContainsSubstring(fmt::format("[hypertune: {} bytes of this log are left out here, log_limit is 65536]\nline ",
-                                                 parts.left_out)));
+  CHECK_THAT(text,
+             ContainsSubstring(fmt::format(
+                 "[hypertune: {} bytes of this log are left out here, log_limit is 65536]\nline ", parts.left_out)));
   // A later attempt goes on counting.
   BoundedLog(path, limit).write(std::string(limit, 'x'));
   CHECK(detail::LogParts::of(path, limit).length() == lines * line(0).size() + limit);
@@ -99,7 +100,8 @@ TEST_CASE("who follows a log reads each byte once, however it is cut, or hears h
     const auto parts = detail::LogParts::of(path, limit);
     CHECK(text.starts_with(line(0)));
     CHECK(text.ends_with(line(19'999)));
-    CHECK_THAT(text, ContainsSubstring(fmt::format("[hypertune: {} bytes of this log are left out here]\n", parts.left_out)));
+    CHECK_THAT(text,
+               ContainsSubstring(fmt::format("[hypertune: {} bytes of this log are left out here]\n", parts.left_out)));
     CHECK(drain().empty());
     log.write("more\n");
     CHECK(drain() == "more\n");

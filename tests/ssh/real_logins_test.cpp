@@ -45,7 +45,8 @@ TEST_CASE("an account that greets without an end of the line is used like any ot
   INFO(story(results));
   CHECK(results.count(ht::TrialState::stopped) + results.count(ht::TrialState::completed) == 4);
   // What was made there lies in folders that nobody else can enter.
-  const auto seen = hosts->open().script("cd; find work .cache/hypertune -maxdepth 0 -perm /077; find work ! -type l -perm /077");
+  const auto seen =
+      hosts->open().script("cd; find work .cache/hypertune -maxdepth 0 -perm /077; find work ! -type l -perm /077");
   CHECK(seen.ok());
   CHECK(seen.out.empty());
   CHECK(hosts->open().script("cd; find work/data -follow -type f | wc -l").out.find('1') != std::string::npos);
