@@ -17,7 +17,8 @@ int main(int argc, char** argv) {
   options.directory = argv[1];
   options.processes.workers = std::atoi(argv[2]);
   options.processes.pin = false;
-  if (argc > 3) options.cache = std::strtoull(argv[3], nullptr, 10);
+  if (argc > 3 && argv[3][0] != '-')  // over ssh, "--hypertune-agent …" follows
+    options.cache = std::strtoull(argv[3], nullptr, 10);
   return hypertune::ssh::agent_main(
       [](const std::string& name) {
         return name.starts_with("weighty ") ? hypertune::test::weighty_program(name)
