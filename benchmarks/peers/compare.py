@@ -149,7 +149,7 @@ def check(head, rows):
     before = published[0]
     print(f"published: {described(before)}\nnow:       {described(head)}")
     # How much slower this machine is: rates and times of the driver depend on either, and the larger one excuses.
-    slower = max(1.0, *(head["yardstick"][k] / before["yardstick"][k] for k in before["yardstick"]))
+    slower = max([1.0, *(head["yardstick"][k] / seconds for k, seconds in before["yardstick"].items())])
     if slower > 1.05:
         print(f"this machine is {slower:.2f} times slower by the yardsticks, which is allowed for")
     worse = missing = 0
