@@ -144,7 +144,8 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   std::optional<detail::asio::steady_timer> hope_;  // runs while every host is refused
 
   // Of any thread.
-  mutable std::mutex mutex_;  // of what follows
+  std::atomic<int> ending_{0};  // processes that carried connections and are waited for
+  mutable std::mutex mutex_;    // of what follows
   std::condition_variable settled_;
   std::vector<Host> hosts_;
   std::vector<std::string> troubles_;  // why hosts are not usable

@@ -299,7 +299,11 @@ inline void SshExecutor::State::close(const LinkPointer& link, double grace) {
   if (shared_ && !connection->area.empty())
     detail::asio::post(*pool_threads_, [this, area = connection->area] { shared_->retire(area); });
   if (connection->greeted) link->account.seconds += detail::steady_now() - link->up_since;
-  detail::asio::post(*pool_threads_, [pid = connection->pid, grace] { detail::end_remote(pid, grace); });
+  ++ending_;
+  detail::asio::post(*pool_threads_, [this, pid = connection->pid, grace] {
+    detail::end_remote(pid, grace);
+    --ending_;
+  });
 }
 
 inline void SshExecutor::State::send_begin(const LinkPointer& link) {
@@ -538,20 +542,24 @@ inline void SshExecutor::State::shutdown() {
   woken_ = false;
 }
 
+// Agents let the processes leave that compute nothing. The kernel ends what carries the connections with this thread
+// (start_remote), which therefore lasts until they have ended.
 inline detail::asio::awaitable<void> SshExecutor::State::say_goodbye() {
+  constexpr double patience = 2;
   std::vector<std::shared_ptr<detail::Channel>> channels;
   for (const auto& link : links_) {
     link->timer.cancel();
     hope_.reset();
     if (!link->connection) continue;
     channels.push_back(link->connection->channel);
-    close(link, 10);
+    close(link, link->connection->greeted ? patience : 0);  // else there is nothing yet that could leave
   }
-  const Seconds until = detail::steady_now() + 2;
+  const Seconds until = detail::steady_now() + patience;
   detail::Signal pause(io_);
   for (const auto& channel : channels)
     while (!channel->closed() && detail::steady_now() < until) co_await pause.wait(0.002);
   for (const auto& channel : channels) channel->close();
+  while (ending_ > 0 && detail::steady_now() < until + 0.5) co_await pause.wait(0.002);  // then they end by force
   work_.reset();
   io_.stop();
 }
