@@ -125,11 +125,17 @@ TEST_CASE("what trials have of the hosts is told where they have a share of it")
     return render(feed.p(), {.width = 200, .height = 30, .color = false}).at(3);
   };
   CHECK_THAT(rate({.cpus = 2, .per_trial = {.cpus = 1}}), ContainsSubstring("cpus 0 of 2"));
-  feed(record::TrialCreated{.trial = 0, .point = {}, .params = {}});
-  feed(record::TrialStarted{.trial = 0, .attempt = 0, .next_step = 0, .host = "h", .cpus = {}, .gpus = {}});
+  const auto begin = [&](TrialId trial) {
+    feed(record::TrialCreated{.trial = trial, .point = {}, .params = {}});
+    feed(record::TrialStarted{.trial = trial, .attempt = 0, .next_step = 0, .host = "h", .cpus = {}, .gpus = {}});
+  };
+  feed.tracker.set_capacity({.cpus = 2, .per_trial = {.cpus = 0}});
+  begin(0);
   // It takes no cores: that "0 of 2" are taken while it runs would read as a mistake.
   CHECK(rate({.cpus = 2, .per_trial = {.cpus = 0}}).find("cpus") == std::string::npos);
   CHECK(rate({.cpus = 2, .cpus_used = 0.0, .per_trial = {.cpus = 0}}).find("cpus") == std::string::npos);
+  feed.tracker.set_capacity({.cpus = 2, .per_trial = {.cpus = 1}});
+  begin(1);
   CHECK_THAT(rate({.cpus = 2, .per_trial = {.cpus = 1}}), ContainsSubstring("cpus 1 of 2"));
   // Who places the trials knows better than the records: hosts that came later, fractions, needs of each trial.
   CHECK_THAT(rate({.cpus = 8, .cpus_used = 6.5, .per_trial = {.cpus = 1}}), ContainsSubstring("cpus 6.5 of 8"));
