@@ -58,12 +58,14 @@ struct ControlArguments {
   std::string directory;
   std::vector<std::int64_t> trials;
   bool now = false;
-  std::vector<std::string> params;  ///< add: name=value
+  std::vector<std::string> params;  ///< add: name=value; note: that, or a name
 };
 int stop(const ControlArguments& arguments);
 int pause(const ControlArguments& arguments);
 int go_on(const ControlArguments& arguments);
 int add(const ControlArguments& arguments);
+/// Of one that runs its driver notes it; else it is written down here.
+int note(const ControlArguments& arguments);
 
 struct ExportArguments {
   std::string directory;

@@ -1,7 +1,8 @@
-// stop, pause, continue, add: what is asked of a driver that runs. list: what there is to ask.
+// stop, pause, continue, add, note: what is asked of a driver that runs. list: what there is to ask.
 #include "commands.hpp"
 
 #include <hypertune/config/yaml.hpp>
+#include <hypertune/record/journal.hpp>
 #include <hypertune/record/journal_lock.hpp>
 #include <hypertune/record/journal_schema.hpp>
 #include <hypertune/record/results.hpp>
@@ -12,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -23,9 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using detail::terminal::printable;
 
-int ask(const ControlArguments& arguments, ControlRequest request) {
-  request.trials.assign(arguments.trials.begin(), arguments.trials.end());
-  const auto answer = ask_driver(arguments.directory, request);
+int tell(const ControlAnswer& answer) {
   std::string_view rest = answer.text;
   while (!rest.empty()) {
     const auto end = std::min(rest.find('\n'), rest.size());
@@ -34,6 +34,42 @@ int ask(const ControlArguments& arguments, ControlRequest request) {
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return answer.done ? exit_done : exit_usage;
+}
+
+int ask(const ControlArguments& arguments, ControlRequest request) {
+  request.trials.assign(arguments.trials.begin(), arguments.trials.end());
+  return tell(ask_driver(arguments.directory, request));
+}
+
+// NAME=VALUE, the value as in YAML.
+void take_pair(const std::string& text, const char* what, Params& params) {
+  const auto equals = text.find('=');
+  if (equals == 0 || equals == std::string::npos) fail(Errc::usage, "{} is NAME=VALUE, not '{}'", what, text);
+  const auto name = text.substr(0, equals);
+  if (params.contains(name)) fail(Errc::usage, "'{}' is given twice", name);
+  params.set(name, load_yaml_text(text.substr(equals + 1), name).scalar());
+}
+
+// Where nobody runs the experiment: whoever holds its lock may write. At the time of its last record, so that what has
+// passed since counts for nothing.
+ControlAnswer note_at_rest(const fs::path& directory, const ControlRequest& request) {
+  Journal journal = Journal::open(directory);
+  const Results results = Results::read(directory);
+  ControlAnswer answer;
+  const auto note = [&](TrialId trial, Attributes all, const std::string& whose) {
+    std::size_t left_out = 0;
+    auto changed = detail::merge_attributes(all, request.params, left_out);
+    if (left_out > 0) fail(Errc::usage, "{} has {} attributes already, and no more are kept", whose, all.size());
+    answer.text += fmt::format("{}{}{}", answer.text.empty() ? "" : "\n", whose,
+                               changed.empty() ? " has that already" : fmt::format(": {}", changed));
+    if (changed.empty()) return;
+    journal.append(results.experiment().updated, record::AttributesSet{trial, std::move(changed)});
+  };
+  if (request.trials.empty()) note(-1, results.experiment().attributes, "the experiment");
+  for (const TrialId trial : request.trials)
+    note(trial, results.trial(trial).attributes, fmt::format("trial {}", trial));
+  journal.flush();
+  return answer;
 }
 
 // Folders that hold an experiment, in order of their names; what is inside of one is its own affair.
@@ -70,14 +106,27 @@ int go_on(const ControlArguments& arguments) { return ask(arguments, {.kind = Co
 
 int add(const ControlArguments& arguments) {
   ControlRequest request{.kind = ControlRequest::Kind::add};
-  for (const auto& text : arguments.params) {
-    const auto equals = text.find('=');
-    if (equals == 0 || equals == std::string::npos) fail(Errc::usage, "a parameter is NAME=VALUE, not '{}'", text);
-    const auto name = text.substr(0, equals);
-    if (request.params.contains(name)) fail(Errc::usage, "'{}' is given twice", name);
-    request.params.set(name, load_yaml_text(text.substr(equals + 1), name).scalar());
-  }
+  for (const auto& text : arguments.params) take_pair(text, "a parameter", request.params);
   return ask(arguments, std::move(request));
+}
+
+int note(const ControlArguments& arguments) {
+  ControlRequest request{.kind = ControlRequest::Kind::note};
+  for (const auto& text : arguments.params) {
+    const bool number = text.find_first_not_of("0123456789") == std::string::npos;
+    TrialId trial = 0;
+    if (number && std::from_chars(text.data(), text.data() + text.size(), trial).ec == std::errc())
+      request.trials.push_back(trial);
+    else if (text.find('=') == std::string::npos)
+      request.params.set(text, true);
+    else
+      take_pair(text, "an attribute", request.params);
+  }
+  if (request.params.empty()) fail(Errc::usage, "what is to be noted? NAME=VALUE, or a name alone for a tag");
+  for (const auto& [name, value] : request.params) detail::require_attribute_name(name);
+  if (!has_journal(arguments.directory)) fail(Errc::usage, "there is no experiment in '{}'", arguments.directory);
+  return tell(driver_of(arguments.directory) ? ask_driver(arguments.directory, request)
+                                             : note_at_rest(arguments.directory, request));
 }
 
 int list(const std::string& directory, const std::string& format) {

@@ -107,6 +107,14 @@ void print_best(const Results& results) {
   }
 }
 
+namespace {
+
+void print_attributes(const Attributes& attributes) {
+  for (const auto& [name, value] : attributes) fmt::print("{}: {}\n", printable(name), printable(to_string(value)));
+}
+
+}  // namespace
+
 const char* state_of(const ExperimentInfo& info, bool driven, const std::string& last_word) {
   if (info.ended) return info.interrupted ? "interrupted" : "ended";
   return driven ? "running" : !last_word.empty() ? "failed" : "killed";
@@ -132,6 +140,10 @@ int status(const std::string& directory, const std::string& format) {
     for (const auto& host : results.hosts())
       if (!host.aside.empty()) aside.push_back(boost::json::object{{"host", host.host}, {"why", host.aside}});
     object["hosts_aside"] = std::move(aside);
+    boost::json::object attributes;
+    for (const auto& [name, value] : info.attributes)
+      attributes[name] = std::visit([](const auto& v) { return boost::json::value(v); }, value);
+    object["attributes"] = std::move(attributes);
     // What is JSON already is not read again: Boost.JSON rounds the last digit.
     std::string text = boost::json::serialize(object);
     text.pop_back();
@@ -151,6 +163,7 @@ int status(const std::string& directory, const std::string& format) {
   fmt::print("; {} reports in {:.1f} s\n", info.reports, info.elapsed);
   fmt::print("search {}, schedule {}, executor {}\n", printable(info.searcher), printable(info.scheduler),
              printable(info.executor));
+  print_attributes(info.attributes);
   print_best(results);
   print_last_stopped(results);
   if (const auto cost = cost_line(directory, results); !cost.empty()) fmt::print("{}\n", cost);
@@ -196,7 +209,7 @@ int best(const std::string& directory, const std::string& format) {
   else if (format == "json")
     print(results.json(best));
   else
-    fmt::print("{}\n", best);
+    fmt::print("{}\n", best), print_attributes(best.attributes);
   return exit_done;
 }
 

@@ -177,6 +177,13 @@ int main(int argc, char** argv) {
       ->add_option("NAME=VALUE", control.params, "the parameters: lr=0.01 layers=3")
       ->required();
 
+  add_control("note", "note something of an experiment, or of some of its trials, whether it runs or not", nullptr,
+              command::note)
+      ->add_option("[TRIAL…] NAME=VALUE…", control.params,
+                   "the trials (none: the experiment), and what is noted: note='learning rate too high' good "
+                   "(a name alone is a tag)")
+      ->required();
+
   command::ExportArguments exported;
   auto* export_command = app.add_subcommand("export", "results for other programs");
   export_command->add_option("DIR", exported.directory, "the experiment's folder")->required();

@@ -58,6 +58,7 @@ TEST_CASE("every message reads back as it was, and encodes the same again") {
   reported.report.metrics.emplace_back("inf", -std::numeric_limits<double>::infinity());
   reported.report.metrics.emplace_back("small", 5e-324);
   reported.report.step = 3;
+  reported.report.attributes = {{"phase", "warm-up"}, {"keep", true}, {"n", std::int64_t{-3}}, {"x", 0.1}};
   const std::vector<wire::Message> messages{
       wire::Hello{.pid = 12},
       wire::Welcome{

@@ -135,6 +135,22 @@ echo '{{"acc": 0.5}}'; echo oops >&2; printf '{{"step": 4, "acc": NaN}}')"));
   CHECK_THAT(log, ContainsSubstring("oops\n"));
 }
 
+TEST_CASE("texts in a command's reports are noted of the trial, also beside a checkpoint alone") {
+  Bench bench(shell(R"(echo '{{"phase": "settings", "seed": "7"}}'
+echo '{{"acc": 0.5, "phase": "warm-up", "list": ["x"], "deep": {{"a": "b"}}}}'
+mkdir "$HYPERTUNE_CHECKPOINT/a"; echo '{{"checkpoint": "a", "saved by": "the end of the epoch"}}'
+echo '{{"acc": 0.75}}'; echo '{{"acc": "high", "step": 2}}')",
+                    {.objectives = {"acc"}}));
+  bench.launch(0, "m");
+  bench.events.next<Started>();
+  CHECK(bench.events.next<Reported>().report.attributes == Attributes{{"phase", "warm-up"}});
+  bench.executor.perform(Continue{0, 0});
+  CHECK(bench.events.next<Reported>().report.attributes == Attributes{{"saved by", "the end of the epoch"}});
+  bench.executor.perform(Continue{0, 0});
+  bench.events.next<Finished>();
+  CHECK_THAT(log_of(bench), ContainsSubstring("'acc' is the text 'high', no number"));
+}
+
 TEST_CASE("an unchanged program is read by regular expressions") {
   Bench bench(shell("for i in 1 2; do echo \"epoch $i acc=0.$i\"; echo \"loss: $i.5\"; done",
                     {.metrics = {{"accuracy", "acc=([0-9.]+)"}, {"loss", "loss: ([0-9.]+)"}}}));

@@ -290,3 +290,30 @@ TEST_CASE("a journal is of the oldest version that can tell what is in it, also 
         1);
   CHECK(ht::detail::query_integer(db, "SELECT count(*) FROM events WHERE event = 'trial mutated'") == 1);
 }
+
+TEST_CASE("attributes make a journal of version 3, with a view of their last values") {
+  const TemporaryFolder folder;
+  const auto path = (std::filesystem::path(folder) / "experiment.db").string();
+  const auto number = [&](const char* sql) {
+    ht::detail::Database db(path, path, SQLITE_OPEN_READONLY);
+    return ht::detail::query_integer(db, sql);
+  };
+  {
+    auto journal = ht::Journal::open(folder);
+    journal.append(1, ht::record::TrialCreated{0, {0.5}, {{"lr", 0.5}}, false});
+    journal.append(2, ht::record::TrialMutated{0, 3, {3, 4, "step-4", 10, "d"}, {0.7}, {{"lr", 0.7}}});
+    journal.flush();
+    CHECK(number("PRAGMA user_version") == 2);
+    journal.append(3, ht::record::AttributesSet{0, {{"phase", "warm-up"}, {"keep", true}}});
+    journal.append(4, ht::record::AttributesSet{-1, {{"dataset", "v3"}}});
+    journal.append(5, ht::record::AttributesSet{0, {{"phase", "decay"}}});
+  }
+  CHECK(number("PRAGMA user_version") == 3);
+  CHECK(number("SELECT count(*) FROM attributes") == 3);
+  CHECK(number("SELECT count(*) FROM attributes WHERE trial = 0 AND name = 'phase' AND value = 'decay'") == 1);
+  CHECK(number("SELECT count(*) FROM attributes WHERE trial IS NULL AND value = 'v3'") == 1);
+  CHECK(number("SELECT count(*) FROM events WHERE event = 'attributes'") == 3);
+  const auto records = read_all(folder);
+  REQUIRE(records.size() == 5);
+  CHECK(std::get<ht::record::AttributesSet>(records[3].what).trial == -1);
+}

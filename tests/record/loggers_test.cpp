@@ -228,10 +228,12 @@ TEST_CASE("events.jsonl has every kind of record") {
   h.end(3);
   h.add(ht::record::HostGained{"h"});
   h.add(ht::record::HostLost{"h", "gone"});
+  h.add(ht::record::AttributesSet{2, {{"phase", "warm-up"}, {"keep", true}}});
+  h.add(ht::record::AttributesSet{-1, {{"dataset", "v3"}}});
   h.add(ht::record::ExperimentEnded{true, "Ctrl-C"});
   run<ht::JsonlLogger>(folder.path, h.records, 100);
   const std::string text = folder.read("events.jsonl");
-  CHECK(std::count(text.begin(), text.end(), '\n') == 13);
+  CHECK(std::count(text.begin(), text.end(), '\n') == 15);
   for (
       const char* line :
       {R"({"sequence": 1, "time": 1001, "event": "experiment_started", "name": "a\nb", "objectives": [{"metric": "acc", "mode": "max"}], "space": "x: {}", "searcher": "tpe", "scheduler": "asha", "executor": "threads", "samples": 10, "seed": 7, "resumed": true})",
@@ -244,6 +246,8 @@ TEST_CASE("events.jsonl has every kind of record") {
        R"("event": "trial_ended", "trial": 2, "state": "failed", "cause": {"blame": "user", "text": "why"}})",
        R"("event": "trial_ended", "trial": 3, "state": "completed", "cause": null})",
        R"("event": "host_gained", "host": "h"})", R"("event": "host_lost", "host": "h", "why": "gone"})",
+       R"("event": "attributes", "trial": 2, "attributes": {"phase": "warm-up", "keep": true}})",
+       R"("event": "attributes", "attributes": {"dataset": "v3"}})",
        R"("event": "experiment_ended", "interrupted": true, "why": "Ctrl-C"})"})
     CHECK_THAT(text, ContainsSubstring(line));
 }

@@ -53,7 +53,7 @@ class RandomRecords {
 
   ht::record::Any next() {
     const ht::TrialId trial = integer(0, 1'000'000);
-    switch (integer(0, 12)) {
+    switch (integer(0, 13)) {
       case 0:
         return ht::record::ExperimentStarted{text(),
                                              {{text(), ht::Mode::maximize}, {text(), ht::Mode::minimize}},
@@ -80,6 +80,7 @@ class RandomRecords {
       case 9: return ht::record::HostLost{text(), text(), flag()};
       case 10: return ht::record::ExperimentEnded{flag(), text()};
       case 11: return ht::record::TrialMutated{trial, integer(0, 9), checkpoint(7), {number(), number()}, params()};
+      case 12: return ht::record::AttributesSet{flag() ? trial : -1, params()};
       default:
         return ht::record::TrialReported{trial, ht::Attempt(integer(0, 3)), int(integer(0, 2'000'000)), metrics()};
     }
@@ -197,6 +198,10 @@ struct SameAs {
   bool operator()(const ht::record::HostGained& x) const { return x.host == as<ht::record::HostGained>().host; }
   bool operator()(const ht::record::HostLost& x) const {
     return x.host == as<ht::record::HostLost>().host && x.why == as<ht::record::HostLost>().why;
+  }
+  bool operator()(const ht::record::AttributesSet& x) const {
+    const auto& y = as<ht::record::AttributesSet>();
+    return x.trial == y.trial && same_pairs(x.attributes, y.attributes);
   }
   bool operator()(const ht::record::ExperimentEnded& x) const {
     return x.interrupted == as<ht::record::ExperimentEnded>().interrupted &&

@@ -258,3 +258,21 @@ TEST_CASE("the table is aligned, best first, and fits the width") {
   }
   CHECK(ht::Results().table() == "trial  state  steps\n");
 }
+
+TEST_CASE("attributes: the last value of each, in every format") {
+  auto events = story();
+  events.emplace_back(ht::record::AttributesSet{0, {{"phase", "warm-up"}, {"keep", true}}});
+  events.emplace_back(ht::record::AttributesSet{0, {{"phase", "a,b"}}});
+  events.emplace_back(ht::record::AttributesSet{-1, {{"dataset", "v3"}}});
+  events.emplace_back(ht::record::AttributesSet{77, {{"of", "nobody"}}});
+  const auto results = results_of(events);
+  CHECK(results.trial(0).attributes == ht::Attributes{{"phase", "a,b"}, {"keep", true}});
+  CHECK(results.trial(1).attributes.empty());
+  CHECK(results.experiment().attributes == ht::Attributes{{"dataset", "v3"}});
+  const auto parsed = boost::json::parse(results.json()).as_array();
+  CHECK(parsed[0].at("attributes") == boost::json::parse(R"({"phase": "a,b", "keep": true})"));
+  CHECK_FALSE(parsed[1].as_object().contains("attributes"));
+  CHECK_THAT(results.csv(), ContainsSubstring(",metrics_latency_ms,attributes_phase,attributes_keep,failures,"));
+  CHECK_THAT(results.csv(), ContainsSubstring("\n0,completed,4,1,0.875,1,0.25,sgd,0.9,nan,1,\"a,b\",true,0,,"));
+  CHECK_THAT(results.table(), ContainsSubstring("momentum  phase  keep  failures"));
+}

@@ -47,6 +47,33 @@ class Control(Case):
             self.assertIn("nobody runs the experiment", err)
         self.assert_nothing_left()
 
+    def test_notes_are_taken_while_it_runs_and_after(self):
+        process = self.started()
+        out, _ = self.run_command("note", "runs/digits", "0", "note=rate too high", "keep", "layers=3")
+        self.assertEqual(out, "trial 0: note=rate too high keep=true layers=3\n")
+        self.run_command("note", "runs/digits", "dataset=v3")
+        _, err = self.run_command("note", "runs/digits", "99", "keep", code=2)
+        self.assertIn("there is no trial 99", err)
+        _, err = self.run_command("note", "runs/digits", "0", code=2)
+        self.assertIn("what is to be noted", err)
+        self.run_command("stop", "--now", "runs/digits")
+        process.communicate(timeout=60)
+        before = json.loads(self.run_command("status", "runs/digits", "--format", "json")[0])
+        self.run_command("note", "runs/digits", "1", "note=later")
+        _, err = self.run_command("note", "runs/digits", "99", "keep", code=2)
+        self.assertIn("there is no trial 99", err)
+        after = json.loads(self.run_command("status", "runs/digits", "--format", "json")[0])
+        self.assertEqual(after["state"], before["state"])
+        self.assertEqual(after["attributes"], {"dataset": "v3"})
+        self.assertIn("dataset: v3", self.run_command("status", "runs/digits")[0])
+        results = {trial["trial"]: trial for trial in self.results()}
+        self.assertEqual(results[0]["attributes"], {"note": "rate too high", "keep": True, "layers": 3})
+        self.assertEqual(results[1]["attributes"], {"note": "later"})
+        header, first, *_ = self.run_command("results", "runs/digits", "--format", "csv")[0].splitlines()
+        self.assertIn(",attributes_note,attributes_keep,attributes_layers,", header)
+        self.assertIn(",rate too high,true,3,", first)
+        self.run_command("note", "runs/nowhere", "keep", code=2)
+
     def test_the_whole_is_paused_and_continued(self):
         process = self.started()
         self.run_command("pause", "runs/digits")

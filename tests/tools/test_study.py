@@ -42,6 +42,29 @@ class Study(Case):
         self.assertEqual(status, code, text)
         return json.loads(text)
 
+    def test_attributes_and_a_person_elsewhere(self):
+        self.write(STUDY, "study.yaml")
+        process = self.serve()
+        for _ in range(3):
+            self.call("POST", "/ask", {})
+        self.call("POST", "/report", {"trial": 0, "value": 1, "attributes": {"phase": "warm-up"}})
+        self.call("POST", "/tell", {"trial": 1, "value": 1, "attributes": {"n": 3, "x": 0.5, "keep": True}})
+        self.call("POST", "/tell", {"trial": 0, "state": "failed", "attributes": {"phase": "decay"}})
+        self.assertEqual(self.call("POST", "/note", {"trial": 1, "attributes": {"note": "noisy"}}), {"trial": 1})
+        self.assertEqual(self.call("POST", "/note", {"attributes": {"dataset": "v3"}}), {"trial": None})
+        for body in ({}, {"trial": 1, "attributes": 3}, {"attributes": {"a": []}}, {"attributes": {"": 1}},
+                     {"attributes": {"n" * 200: 1}}, {"note": "x"}):
+            self.assertIn("error", self.call("POST", "/note", body, code=400))
+        self.call("POST", "/note", {"trial": 99, "attributes": {"a": 1}}, code=409)
+        self.assertEqual([trial.get("attributes") for trial in self.results("runs/study")],
+                         [{"phase": "decay"}, {"n": 3, "x": 0.5, "keep": True, "note": "noisy"}, None])
+        self.run_command("stop", "runs/study", "2")
+        self.assertEqual(self.call("POST", "/report", {"trial": 2, "value": 1})["decision"], "stop")
+        self.run_command("stop", "runs/study")
+        process.wait(timeout=30)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(self.results("runs/study")[2]["state"], "stopped")
+
     def test_ask_tell_report_best(self):
         self.write(STUDY, "study.yaml")
         self.serve()

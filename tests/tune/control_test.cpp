@@ -366,3 +366,61 @@ TEST_CASE("control: requests are read as they were written") {
   CHECK(to == ".answer-7");
   CHECK(read == request);
 }
+
+TEST_CASE("control: what is noted of a trial or of the experiment, by its reports and by a person, is kept") {
+  const TemporaryDirectory directory;
+  auto o = options(directory);
+  o.attributes = {{"dataset", "v3"}};
+  Running run(o);
+  run.await_steps(0, 1);
+  CHECK(run.ask(Kind::note, {0, 1}, {{"note", "too high"}, {"keep", true}}).text ==
+        "trial 0: note=too high keep=true\ntrial 1: note=too high keep=true");
+  CHECK(run.ask(Kind::note, {0}, {{"note", "too high"}}).text == "trial 0 has that already");
+  CHECK(run.ask(Kind::note, {}, {{"dataset", "v4"}}).text == "the experiment: dataset=v4");
+  CHECK_FALSE(run.ask(Kind::note, {99}, {{"note", "x"}}).done);
+  CHECK(
+      run.ask(Kind::note, {0}, {{std::string(200, 'n'), true}}).text.starts_with("an attribute's name has 200 bytes"));
+  CHECK(run.ask(Kind::stop, {0}).done);
+  run.await_state(0, ht::TrialState::stopped);
+  CHECK(run.ask(Kind::note, {0}, {{"note", "later"}}).done);  // of one that has ended, too
+  auto results = run.end();
+  CHECK(results.trial(0).attributes == ht::Attributes{{"note", "later"}, {"keep", true}});
+  CHECK(results.trial(1).attributes == ht::Attributes{{"note", "too high"}, {"keep", true}});
+  CHECK(results.experiment().attributes == ht::Attributes{{"dataset", "v4"}});
+  // A resumption knows them, and says anew what its options say.
+  o.resume = true;
+  o.attributes.set("by", "me");
+  may_end = true;
+  results = ht::tune(line, work, o);
+  CHECK(results.trial(0).attributes.size() == 2);
+  CHECK(results.experiment().attributes == ht::Attributes{{"dataset", "v3"}, {"by", "me"}});
+}
+
+TEST_CASE("attributes in reports: what has not changed is not recorded again, and their size is bounded") {
+  const TemporaryDirectory directory;
+  auto o = options(directory);
+  o.samples = 1;
+  std::vector<std::string> notices;
+  const auto train = [](Config) -> ht::Training {
+    for (int step = 0; step < 50; ++step) {
+      auto report = ht::report("loss", 1.0).with("phase", std::string(step < 40 ? "warm-up" : "decay"));
+      if (step == 7) report = std::move(report).with("long", std::string(5000, 'x'));
+      if (step > 20)  // a new name each time
+        for (int i = 0; i < 10; ++i) report.attributes.set(fmt::format("name-{}-{}", step, i), std::int64_t{step});
+      co_yield std::move(report);
+    }
+  };
+  const auto results = ht::tune(line, train, o);
+  const auto attributes = results.trial(0).attributes;
+  CHECK(attributes.get<std::string>("phase") == "decay");
+  CHECK(attributes.get<std::string>("long").size() == ht::longest_attribute);
+  CHECK(attributes.get<std::string>("long").ends_with("x…"));
+  CHECK(attributes.size() == ht::most_attributes);
+  CHECK(attributes.get<int>("name-21-0") == 21);
+  int records = 0;
+  ht::read_journal(o.output, [&](const ht::Record& record) {
+    records += std::holds_alternative<ht::record::AttributesSet>(record.what);
+  });
+  CHECK(records <= 1 + 1 + 26 + 1);  // phase, long, the names while there is room, phase
+  CHECK_THROWS_WITH(ht::report("loss", 1.0).with("", 1.0), ContainsSubstring("no name"));
+}

@@ -2,6 +2,7 @@
 #include "support/test.hpp"
 
 #include <hypertune/hypertune.hpp>
+#include <hypertune/tune/control.hpp>
 
 namespace ht = hypertune;
 
@@ -78,4 +79,64 @@ TEST_CASE("a failed trial is asked for again while it may be") {
   study.tell_failed(*again, "boom");
   CHECK_FALSE(study.ask());
   CHECK(study.results().count(ht::TrialState::failed) == 1);
+}
+
+TEST_CASE("a study hears from a person elsewhere, and notes what it is told") {
+  TemporaryDirectory directory;
+  using Kind = ht::ControlRequest::Kind;
+  ht::Options options{.metric = "loss", .samples = 9, .output = directory.path() / "study"};
+  options.display = ht::Display::quiet;
+  const auto ask = [&](Kind kind, std::vector<ht::TrialId> trials = {}, ht::Params params = {}) {
+    return ht::ask_driver(options.output, {.kind = kind, .trials = std::move(trials), .params = std::move(params)});
+  };
+  {
+    ht::Study study(space, ht::Random{}, options);
+    const auto first = study.ask(), second = study.ask(), third = study.ask();
+    REQUIRE(third);
+    CHECK(study.report(*first, ht::report("loss", 0.5).with("phase", "warm-up")) == ht::Decision::go_on);
+    CHECK(ask(Kind::stop, {first->id}).done);
+    CHECK(study.report(*first, 0.25) == ht::Decision::stop);
+    CHECK_THROWS_WITH(study.report(*first, 0.1), ContainsSubstring("stopped"));
+    CHECK(ask(Kind::stop, {second->id}).done);
+    study.tell(*second, 0.125);  // it had come to its end before it could hear of it
+    CHECK(ask(Kind::pause, {third->id}).done);
+    CHECK(study.report(*third, 0.75) == ht::Decision::pause);
+    CHECK(ask(Kind::add, {}, {{"x", 0.375}}).done);
+    const auto added = study.ask();
+    REQUIRE(added);
+    CHECK(added->config.x == 0.375);
+    study.tell(*added, ht::report("loss", 0.3).with("by", "hand"));
+    CHECK(ask(Kind::pause).done);
+    CHECK_FALSE(study.ask());
+    CHECK_FALSE(study.exhausted());
+    CHECK(ask(Kind::go_on).done);
+    const auto again = study.ask();
+    REQUIRE(again);
+    CHECK(again->id == third->id);
+    CHECK(again->next_step == 1);
+    study.note(*again, {{"note", "it came back"}});
+    study.note({{"dataset", "v3"}});
+    CHECK_THROWS_WITH(study.note(*again, {{"", true}}), ContainsSubstring("no name"));
+    bool left = false;
+    study.on_leave([&] { left = true; });
+    CHECK(ask(Kind::leave).done);
+    CHECK(left);
+    CHECK_FALSE(study.ask());
+    CHECK(study.exhausted());
+    CHECK(study.report(*again, 0.5) == ht::Decision::pause);
+    CHECK_FALSE(ask(Kind::add, {}, {{"x", 0.5}}).done);
+  }
+  const auto results = ht::Results::read(options.output);
+  CHECK(results.trial(0).state == ht::TrialState::stopped);
+  CHECK(results.trial(0).steps == 1);  // what it reported after it was stopped does not count
+  CHECK(results.trial(0).attributes == ht::Attributes{{"phase", "warm-up"}});
+  CHECK(results.trial(2).attributes == ht::Attributes{{"note", "it came back"}});
+  CHECK(results.trial(3).attributes == ht::Attributes{{"by", "hand"}});
+  CHECK(results.experiment().attributes == ht::Attributes{{"dataset", "v3"}});
+  CHECK(results.experiment().interrupted);
+  options.resume = true;
+  ht::Study study(space, ht::Random{}, options);
+  const auto again = study.ask();
+  REQUIRE(again);
+  CHECK(again->id == 2);
 }

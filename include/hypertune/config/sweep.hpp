@@ -263,7 +263,7 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
                                      "checkpoint",  "failures",        "executor",    "output",
                                      "constraints", "ordered",         "start_with",  "known",
                                      "hang_limit",  "interrupt_grace", "log_limit",   "ordered_patience",
-                                     "loggers"};
+                                     "loggers",     "attributes"};
   if (!study) keys.emplace_back("trial");
   root.only(keys);
   Sweep sweep{.space = space_from_yaml(root["space"]), .options = {}, .trial = {}, .executor = {}, .file = root.file()};
@@ -332,6 +332,11 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
   // On machines that come with the queue, it takes cpus to tell how many machines that number of trials fills.
   if (sweep.executor.ssh && !sweep.executor.ssh->cluster.empty() && !cpus_given) options.resources.cpus = 1;
   if (const auto loggers = root.find("loggers")) detail::loggers_from_yaml(*loggers, study, options);
+  if (const auto attributes = root.find("attributes")) {
+    options.attributes = detail::params_from_yaml(*attributes);
+    for (const auto& [attribute, value] : options.attributes)
+      detail::checked(*attributes, [&] { detail::require_attribute_name(attribute); });
+  }
   if (const auto output = root.find("output")) options.output = output->as<std::string>();
   if (const auto start = root.find("start_with"))
     for (const auto& item : start->items()) {

@@ -35,7 +35,7 @@ namespace hypertune {
 namespace wire {
 
 /// Raised whenever a message changes. Driver and worker must agree.
-inline constexpr std::uint32_t version = 4;
+inline constexpr std::uint32_t version = 5;
 
 struct Hello {
   std::uint32_t version = wire::version;
@@ -157,6 +157,7 @@ class WireWriter : public Encoder {
     }
     put(m.report.step.has_value());
     if (m.report.step) put_signed(*m.report.step);
+    put(m.report.attributes);
     put(m.checkpoint.has_value());
     if (m.checkpoint) put(*m.checkpoint);
   }
@@ -272,6 +273,7 @@ class WireReader : public Decoder {
       value = real();
     }
     if (flag()) m.report.step = step();
+    m.report.attributes = params();
     if (flag()) m.checkpoint = checkpoint();
   }
   void get(Checkpointed& m) {

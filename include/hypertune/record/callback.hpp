@@ -51,6 +51,7 @@ HYPERTUNE_HOOK(on_trial_failure, record::AttemptFailed)
 HYPERTUNE_HOOK(on_trial_end, record::TrialEnded)
 HYPERTUNE_HOOK(on_host_gain, record::HostGained)
 HYPERTUNE_HOOK(on_host_loss, record::HostLost)
+HYPERTUNE_HOOK(on_attributes, record::AttributesSet)
 HYPERTUNE_HOOK(on_experiment_end, record::ExperimentEnded)
 #undef HYPERTUNE_HOOK
 
@@ -80,6 +81,7 @@ concept has_on_open = requires(C& c, const std::filesystem::path& directory) { c
 ///   void on_trial_end(const ht::record::TrialEnded&, ht::Seconds time);
 ///   void on_host_gain(const ht::record::HostGained&, ht::Seconds time);
 ///   void on_host_loss(const ht::record::HostLost&, ht::Seconds time);
+///   void on_attributes(const ht::record::AttributesSet&, ht::Seconds time);             // of a trial, or of all
 ///   void on_experiment_end(const ht::record::ExperimentEnded&, ht::Seconds time);
 ///   void on_batch_end();                                       // after each batch: the point at which to flush
 ///   std::string name() const;                                  // for notices; the type's name otherwise
@@ -95,7 +97,7 @@ concept Callback =
     detail::has_on_trial_report<C> || detail::has_on_trial_checkpoint<C> || detail::has_on_checkpoint_drop<C> ||
     detail::has_on_trial_pause<C> || detail::has_on_trial_mutation<C> || detail::has_on_trial_failure<C> ||
     detail::has_on_trial_end<C> || detail::has_on_host_gain<C> || detail::has_on_host_loss<C> ||
-    detail::has_on_experiment_end<C>;
+    detail::has_on_attributes<C> || detail::has_on_experiment_end<C>;
 
 namespace detail {
 
@@ -128,6 +130,9 @@ namespace detail {
   X(on_trial_mutate, on_trial_mutation)         \
   X(on_trial_mutated, on_trial_mutation)        \
   X(on_trial_exploit, on_trial_mutation)        \
+  X(on_attribute, on_attributes)                \
+  X(on_note, on_attributes)                     \
+  X(on_attributes_set, on_attributes)           \
   X(on_host_gained, on_host_gain)               \
   X(on_host_add, on_host_gain)                  \
   X(on_host_lost, on_host_loss)                 \
@@ -192,6 +197,7 @@ void dispatch_record(C& callback, const Record& record) {
     void operator()(const record::TrialEnded& e) const { call_on_trial_end(c, e, time); }
     void operator()(const record::HostGained& e) const { call_on_host_gain(c, e, time); }
     void operator()(const record::HostLost& e) const { call_on_host_loss(c, e, time); }
+    void operator()(const record::AttributesSet& e) const { call_on_attributes(c, e, time); }
     void operator()(const record::ExperimentEnded& e) const { call_on_experiment_end(c, e, time); }
   };
   std::visit(Visitor{callback, record.time}, record.what);

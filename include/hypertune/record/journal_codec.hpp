@@ -1,4 +1,4 @@
-// The bytes of a record's payload in the Journal: little-endian, varints, strings by length. Schema versions 1 and 2.
+// The bytes of a record's payload in the Journal: little-endian, varints, strings by length. Schema versions 1 to 3.
 #pragma once
 
 #include <hypertune/record/record.hpp>
@@ -32,7 +32,8 @@ enum class Kind : std::uint8_t {
   host_gained = 12,
   host_lost = 13,
   experiment_ended = 14,
-  trial_mutated = 15,  // since version 2
+  trial_mutated = 15,   // since version 2
+  attributes_set = 16,  // since version 3
 };
 
 template <class>
@@ -95,6 +96,9 @@ class BasicEncoder {
   void put(const Point& point, const Params& params) {
     put(std::uint64_t{point.size()});
     for (const double coordinate : point) put(coordinate);
+    put(params);
+  }
+  void put(const Params& params) {
     put(std::uint64_t{params.size()});
     for (const auto& [name, value] : params) {
       put(std::string_view(name));
@@ -178,12 +182,15 @@ class BasicDecoder {
   std::pair<Point, Params> configuration() {
     Point point(count(8));
     for (double& coordinate : point) coordinate = real();
+    return {std::move(point), params()};
+  }
+  Params params() {
     Params params;
     for (std::size_t left = count(2); left > 0; --left) {
       std::string name = text();
       params.set(std::move(name), value());
     }
-    return {std::move(point), std::move(params)};
+    return params;
   }
   /// How many elements follow, each of at least `size` bytes: never more than there are bytes.
   std::size_t count(std::size_t size) {

@@ -225,12 +225,12 @@ class BasicJournalReader {
   record::Any decode_event(detail::Statement& row) {
     using detail::Kind;
     const std::int64_t kind = row.integer(2);
-    const TrialId trial = row.integer(3);
+    const TrialId trial = row.is_null(3) ? -1 : row.integer(3);
     const auto attempt = static_cast<Attempt>(row.integer(4));
     const int step = small(row.integer(5));
     if (kind == static_cast<std::int64_t>(Kind::trial_reported))
       return record::TrialReported{trial, attempt, step, metrics(row)};
-    if (kind < 1 || kind > static_cast<std::int64_t>(Kind::trial_mutated))
+    if (kind < 1 || kind > static_cast<std::int64_t>(Kind::attributes_set))
       fail(Errc::corrupt, "its kind, {}, is unknown", kind);
     detail::Decoder in(row.bytes(8));
     record::Any event = decode_payload(static_cast<Kind>(kind), in, trial, attempt, step);
@@ -265,6 +265,7 @@ class BasicJournalReader {
         std::tie(event.point, event.params) = in.configuration();
         return event;
       }
+      case Kind::attributes_set: return record::AttributesSet{trial, in.params()};
       case Kind::attempt_failed: {
         record::AttemptFailed event{trial, attempt, in.cause(), false};
         const std::uint64_t retry = in.number();

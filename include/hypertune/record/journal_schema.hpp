@@ -37,8 +37,8 @@ inline void require_journal_file(const std::filesystem::path& directory) {
 
 inline constexpr std::int64_t journal_application = 0x48547465;  // "HTte", in the file's header
 // A file is of the oldest version that can tell what is in it, so that older programs read what they understand:
-// 2 where a trial has taken over another one's state (kind 15), else 1.
-inline constexpr std::int64_t journal_version = 2, first_version = 1;
+// 3 where attributes are noted (kind 16), 2 where a trial has taken over another one's state (kind 15), else 1.
+inline constexpr std::int64_t journal_version = 3, first_version = 1;
 
 // One table that only grows, by rising key: SQLite's fastest insert. `payload` is the truth of all but reports (see
 // journal_codec.hpp), `text` the part of it that a person reads. A report is its columns: the first metric in `metric`
@@ -67,7 +67,7 @@ CREATE VIEW events AS
       WHEN 4 THEN 'report' WHEN 5 THEN 'checkpoint' WHEN 6 THEN 'checkpoint dropped' WHEN 7 THEN 'trial paused'
       WHEN 8 THEN 'attempt failed' WHEN 9 THEN 'trial completed' WHEN 10 THEN 'trial stopped'
       WHEN 11 THEN 'trial failed' WHEN 12 THEN 'host gained' WHEN 13 THEN 'host lost'
-      WHEN 14 THEN 'experiment ended' WHEN 15 THEN 'trial mutated' ELSE kind END AS event,
+      WHEN 14 THEN 'experiment ended' WHEN 15 THEN 'trial mutated' WHEN 16 THEN 'attributes' ELSE kind END AS event,
     trial, attempt, step, text
   FROM records;
 
@@ -79,6 +79,10 @@ CREATE VIEW reports AS
     CASE j.value WHEN 'Infinity' THEN 9e999 WHEN '-Infinity' THEN -9e999 WHEN 'NaN' THEN NULL ELSE j.value END
   FROM records r JOIN json_each(r.payload) j JOIN names n ON n.id = CAST(j.key AS INTEGER)
   WHERE r.kind = 4 AND r.payload IS NOT NULL;
+
+CREATE VIEW attributes AS
+  SELECT max(r.sequence) AS sequence, r.time, r.trial, j.key AS name, j.value
+  FROM records r JOIN json_each(r.text) j WHERE r.kind = 16 GROUP BY r.trial, j.key;
 
 CREATE VIEW trials AS
   SELECT c.trial,

@@ -71,9 +71,9 @@ class BasicJournalWriter {
       upgrade(records);
       for (const Record& record : records) insert(s, record);
       s.commit.run();
-      if (std::exchange(upgrading_, false)) version_ = journal_version;
+      version_ = std::max(version_, std::exchange(upgraded_, 0));
     } catch (...) {
-      upgrading_ = false;
+      upgraded_ = 0;
       s.report.reset();
       s.event.reset();
       s.name.reset();
@@ -174,15 +174,20 @@ class BasicJournalWriter {
 
   // Within the transaction that needs it: a file never says more, or less, than it holds.
   void upgrade(std::span<const Record> records) {
-    if (version_ >= journal_version) return;
-    const bool needed = std::any_of(records.begin(), records.end(), [](const Record& record) {
-      return std::holds_alternative<record::TrialMutated>(record.what);
-    });
-    if (!needed) return;
-    db_.execute("DROP VIEW IF EXISTS events; DROP VIEW IF EXISTS reports; DROP VIEW IF EXISTS trials");
+    std::int64_t needed = version_;
+    for (const Record& record : records) needed = std::max(needed, version_of(record.what));
+    if (needed == version_) return;
+    db_.execute(
+        "DROP VIEW IF EXISTS events; DROP VIEW IF EXISTS reports; DROP VIEW IF EXISTS attributes; "
+        "DROP VIEW IF EXISTS trials");
     db_.execute(journal_views);
-    db_.execute(detail::format("PRAGMA user_version={}", journal_version));
-    upgrading_ = true;
+    db_.execute(detail::format("PRAGMA user_version={}", needed));
+    upgraded_ = needed;
+  }
+  /// The oldest version that can tell it.
+  static std::int64_t version_of(const record::Any& what) {
+    if (std::holds_alternative<record::AttributesSet>(what)) return 3;
+    return std::holds_alternative<record::TrialMutated>(what) ? 2 : first_version;
   }
 
   Statements& statements() {
@@ -305,6 +310,11 @@ class BasicJournalWriter {
     out.put(e.gpus);
   }
   void encode(Encoder&, const record::TrialReported&) {}
+  void encode(Encoder& out, const record::AttributesSet& e) {
+    row_ = {Kind::attributes_set, e.trial};
+    append_json_object(text_, e.attributes);
+    out.put(e.attributes);
+  }
   void encode(Encoder& out, const record::TrialCheckpointed& e) {
     row_ = {Kind::checkpointed, e.trial, -1, true, e.checkpoint.steps};
     show(e.checkpoint.name);
@@ -383,7 +393,7 @@ class BasicJournalWriter {
   std::unique_ptr<Statements> statements_;  // after the schema exists; before db_ goes
   std::unordered_map<std::string, std::int64_t> names_;
   std::int64_t last_ = 0, version_ = first_version;
-  bool upgrading_ = false;
+  std::int64_t upgraded_ = 0;  // what the transaction makes of version_; 0: nothing
   int wal_pages_ = 0;
   int tidied_pages_ = 0;  // size of the log when it was last folded in
   int checkpoint_pages_;

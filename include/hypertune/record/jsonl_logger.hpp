@@ -90,6 +90,12 @@ class JsonEvent {
     key("metrics");
     append_json_object(*out_, e.metrics);
   }
+  void operator()(const record::AttributesSet& e) const {
+    event("attributes");
+    if (e.trial >= 0) number("trial", e.trial);
+    key("attributes");
+    append_json_object(*out_, e.attributes);
+  }
   void operator()(const record::TrialCheckpointed& e) const {
     event("trial_checkpointed");
     number("trial", e.trial);

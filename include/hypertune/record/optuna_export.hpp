@@ -126,6 +126,13 @@ class Export {
       user.bind_text(2, json);
       user.run();
     }
+    for (const auto& [name, value] : info.attributes) {
+      std::string json;
+      append_json(json, value);
+      user.bind_text(1, name);
+      user.bind_text(2, json);
+      user.run();
+    }
   }
 
   void learn_distributions() {
@@ -194,6 +201,11 @@ class Export {
         value_.run();
       }
     for (const auto& [name, value] : trial.metrics) {
+      std::string json;
+      append_json(json, value);
+      attribute(id, name, json);
+    }
+    for (const auto& [name, value] : trial.attributes) {
       std::string json;
       append_json(json, value);
       attribute(id, name, json);

@@ -71,6 +71,11 @@ struct TrialReported {
   int step;  ///< from 0
   Metrics metrics;
 };
+/// Attributes of a trial, or of the experiment, as far as they are new or have changed.
+struct AttributesSet {
+  TrialId trial = -1;  ///< -1: of the experiment
+  Attributes attributes;
+};
 struct TrialCheckpointed {
   TrialId trial;
   CheckpointInfo checkpoint;
@@ -136,9 +141,9 @@ struct ExperimentEnded {
   std::string why;
 };
 
-using Any =
-    std::variant<ExperimentStarted, TrialCreated, TrialStarted, TrialReported, TrialCheckpointed, CheckpointDropped,
-                 TrialPaused, TrialMutated, AttemptFailed, TrialEnded, HostGained, HostLost, ExperimentEnded>;
+using Any = std::variant<ExperimentStarted, TrialCreated, TrialStarted, TrialReported, TrialCheckpointed,
+                         CheckpointDropped, TrialPaused, TrialMutated, AttemptFailed, TrialEnded, HostGained, HostLost,
+                         ExperimentEnded, AttributesSet>;
 
 }  // namespace record
 

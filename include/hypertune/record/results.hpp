@@ -119,10 +119,11 @@ class BasicResults {
   /// The trials as an aligned table, best first.
   std::string table(const TableOptions& options = {}) const;
   /// One line per trial with a header (RFC 4180): trial, state, steps, best_step, best_<objective>, …, params_<name>,
-  /// …, metrics_<name> (of the last report), …, failures, cause, duration in seconds.
+  /// …, metrics_<name> (of the last report), …, attributes_<name>, …, failures, cause, duration in seconds.
   std::string csv() const;
   /// A list with an object per trial, by number: trial, state, params, steps, metrics (of the last report), best
-  /// ({"step": …, "<objective>": …} or null), failures, cause (or null), and with `history` every report. Numbers that
+  /// ({"step": …, "<objective>": …} or null), attributes (where it has any), failures, cause (or null), and with
+  /// `history` every report. Numbers that
   /// JSON cannot write are the strings "NaN", "Infinity", "-Infinity".
   std::string json(bool history = false) const;
   /// The object of one trial, as json() lists it.
@@ -138,6 +139,7 @@ class BasicResults {
   Objective first_objective() const { return info_.objectives.empty() ? Objective{} : info_.objectives.front(); }
   TrialResult at(std::size_t index) const { return result(trials_.at(index), first_objective()); }
   std::vector<std::string> param_names() const;
+  std::vector<std::string> attribute_names() const;
   std::string counts_text() const;
   std::string last_cause() const;
   TrialResult result(const TrialData& data, const Objective& objective) const;
@@ -153,6 +155,7 @@ class BasicResults {
   void take(const record::ExperimentStarted& event, Seconds time);
   void take(const record::ExperimentEnded& event, Seconds time);
   void take(const record::TrialCreated& event, Seconds time);
+  void take(const record::AttributesSet& event, Seconds time);
   void take(TrialData& trial, const record::TrialStarted& event, Seconds time);
   void take(TrialData& trial, const record::TrialReported& event, Seconds time);
   void take(TrialData& trial, const record::TrialCheckpointed& event, Seconds time);

@@ -87,7 +87,8 @@ struct TrialData {
   std::string configuration;  // Encoder::put(Point, Params): a third of their size
   std::string checkpoints;    // Encoder::put(CheckpointInfo), one after the other
   std::shared_ptr<const Cause> cause;
-  std::shared_ptr<const LineNode> line;  // none until it takes over another's state, or another its
+  std::shared_ptr<const Attributes> attributes;  // none: nullptr, as most trials have
+  std::shared_ptr<const LineNode> line;          // none until it takes over another's state, or another its
   std::shared_ptr<const BestLine> best_line;
   std::vector<MetricData> metrics;
   std::vector<double> excesses;  // of the constraints, as last known; empty without any
@@ -104,6 +105,12 @@ struct TrialData {
     metrics.reserve(metrics.size() + 1);  // exactly: there are many trials, and a trial's metrics seldom change
     metrics.emplace_back().name = name;
     metrics.back().add(step, value, violation);
+  }
+
+  void note(const Attributes& changed) {
+    Attributes all = attributes ? *attributes : Attributes();
+    for (const auto& [name, value] : changed) all.set(name, value);
+    attributes = std::make_shared<const Attributes>(std::move(all));
   }
 
   std::vector<CheckpointInfo> kept() const {

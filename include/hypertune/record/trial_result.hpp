@@ -48,6 +48,7 @@ struct TrialResult {
   Seconds created = 0;
   std::optional<Seconds> started, ended;           ///< first start, final end
   std::vector<CheckpointInfo> checkpoints;         ///< those kept, in the order of saving
+  Attributes attributes;                           ///< noted by its reports, or by a person
   std::int64_t first_record = 0, last_record = 0;  ///< numbers of its first and last record in the Journal
 
   /// Attempts that failed by the user's code or the infrastructure. A preemption (or a killed driver) is no failure.
@@ -70,7 +71,8 @@ struct ExperimentInfo {
   std::string searcher, scheduler, executor;
   std::int64_t samples = 0;
   std::uint64_t seed = 0;
-  int starts = 0;  ///< 1, and one more for every resume; 0: nothing was recorded yet
+  Attributes attributes;  ///< of the experiment as a whole
+  int starts = 0;         ///< 1, and one more for every resume; 0: nothing was recorded yet
   Seconds started = 0;
   Seconds updated = 0;           ///< time of the last record
   Seconds elapsed = 0;           ///< up to there, without the time between drivers

@@ -105,6 +105,31 @@ inline Metrics metrics_from(const json::object& request, const std::vector<Objec
   return metrics;
 }
 
+/// A text, a number or a flag.
+inline Attributes attributes_from(const json::value& value) {
+  const auto* object = value.if_object();
+  if (object == nullptr) fail(Errc::input, "'attributes' must be an object of texts, numbers and flags by name");
+  Attributes attributes;
+  for (const auto& entry : *object) {
+    const std::string name(entry.key());
+    if (name.empty() || name.size() > longest_attribute_name)
+      fail(Errc::input, "an attribute's name must have 1 to {} bytes, not {}", longest_attribute_name, name.size());
+    const auto& given = entry.value();
+    if (given.is_string())
+      attributes.set(name, std::string(given.get_string()));
+    else if (given.is_bool())
+      attributes.set(name, given.get_bool());
+    else if (given.is_int64())
+      attributes.set(name, given.get_int64());
+    else if (given.is_number())
+      attributes.set(name, given.to_number<double>());
+    else
+      fail(Errc::input, "the attribute '{}' must be a text, a number, true or false, not {}", name,
+           json::serialize(given));
+  }
+  return attributes;
+}
+
 /// JSON has no infinity: the texts that number_from() takes stand for it.
 inline json::value to_json(double number) {
   if (std::isfinite(number)) return number;
@@ -139,17 +164,18 @@ inline json::object parse_request(std::string_view body) {
 
 }  // namespace detail
 
-/// Carries out one request on `study`: POST /ask, /tell, /report; GET /best (of several objectives: the front). Never
-/// throws for what a caller sent: bad input is an answer of 4xx with {"error": "…"} and changes nothing. A failing disk
-/// throws.
+/// Carries out one request on `study`: POST /ask, /tell, /report, /note; GET /best (of several objectives: the front).
+/// Never throws for what a caller sent: bad input is an answer of 4xx with {"error": "…"} and changes nothing. A
+/// failing disk throws.
 inline HttpAnswer answer_study(ErasedStudy& study, std::string_view method, std::string_view target,
                                std::string_view body) {
   namespace json = boost::json;
   const auto error = [](int status, std::string_view text) {
     return HttpAnswer{status, json::serialize(json::object{{"error", text}})};
   };
-  const bool known = target == "/ask" || target == "/tell" || target == "/report" || target == "/best";
-  if (!known) return error(404, "no such resource: POST /ask, POST /tell, POST /report, GET /best");
+  const bool known =
+      target == "/ask" || target == "/tell" || target == "/report" || target == "/note" || target == "/best";
+  if (!known) return error(404, "no such resource: POST /ask, POST /tell, POST /report, POST /note, GET /best");
   if (method != (target == "/best" ? "GET" : "POST"))
     return error(405, target == "/best" ? "/best takes GET" : "this resource takes POST");
   try {
@@ -171,32 +197,50 @@ inline HttpAnswer answer_study(ErasedStudy& study, std::string_view method, std:
       else
         answer = {{"trial", nullptr}, {"exhausted", study.exhausted()}};
     } else if (target == "/tell") {
-      detail::require_known_keys(request, {"trial", "value", "values", "state", "why"});
+      detail::require_known_keys(request, {"trial", "value", "values", "state", "why", "attributes"});
       const TrialId trial = detail::trial_from(request);
       const auto* state = request.if_contains("state");
       if ((state != nullptr) + request.contains("value") + request.contains("values") != 1)
         fail(Errc::input, "give exactly one of 'value', 'values' and 'state'");
+      Attributes attributes;
+      if (const auto* given = request.if_contains("attributes")) attributes = detail::attributes_from(*given);
       if (state != nullptr) {
         if (*state != "failed") fail(Errc::input, "'state' can be \"failed\"; a result is told by 'value' or 'values'");
         const auto* why = request.if_contains("why");
+        if (!attributes.empty()) study.note(trial, attributes);
         study.tell_failed(trial,
                           why != nullptr && why->is_string() ? std::string(why->get_string()) : "told as failed");
       } else {
-        study.tell(trial, detail::metrics_from(request, study.objectives()));
+        Report result(detail::metrics_from(request, study.objectives()));
+        result.attributes = std::move(attributes);
+        study.tell(trial, std::move(result));
       }
       answer = {{"trial", trial}};
+    } else if (target == "/note") {
+      detail::require_known_keys(request, {"trial", "attributes"});
+      const auto* given = request.if_contains("attributes");
+      if (given == nullptr) fail(Errc::input, "'attributes' is missing");
+      const Attributes attributes = detail::attributes_from(*given);
+      answer = {{"trial", nullptr}};
+      if (request.contains("trial")) {
+        const TrialId trial = detail::trial_from(request);
+        study.note(trial, attributes);
+        answer["trial"] = trial;
+      } else {
+        study.note(attributes);
+      }
     } else {
-      detail::require_known_keys(request, {"trial", "step", "value", "values"});
+      detail::require_known_keys(request, {"trial", "step", "value", "values", "attributes"});
       const TrialId trial = detail::trial_from(request);
-      Metrics metrics = detail::metrics_from(request, study.objectives());
-      std::optional<int> step;
+      Report report(detail::metrics_from(request, study.objectives()));
+      if (const auto* given = request.if_contains("attributes")) report.attributes = detail::attributes_from(*given);
       if (const auto* s = request.if_contains("step")) {
         const double number = detail::number_from(*s, "step");
         if (!(number >= 0 && number <= 2'000'000'000) || number != std::floor(number))
           fail(Errc::input, "'step' must be a whole number from 0");
-        step = static_cast<int>(number);
+        report.step = static_cast<int>(number);
       }
-      const Decision decision = study.report(trial, std::move(metrics), step);
+      const Decision decision = study.report(trial, std::move(report));
       answer = {{"decision", decision == Decision::complete ? "stop" : to_string(decision)}};
     }
     return {200, json::serialize(answer)};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/error.hpp>
+#include <hypertune/trial/attributes.hpp>
 
 #include <algorithm>
 #include <initializer_list>
@@ -27,6 +28,7 @@ inline const double* find_metric(const Metrics& metrics, std::string_view name) 
 struct Report {
   Metrics metrics;
   std::optional<int> step;
+  Attributes attributes;  ///< of the trial, from now on
 
   Report() = default;
   explicit Report(Metrics values) : metrics(std::move(values)) {}
@@ -36,6 +38,14 @@ struct Report {
   Report at(int s) && {
     require_step(s);
     step = s;
+    return std::move(*this);
+  }
+  /// Notes an attribute of the trial with this report: `co_yield ht::report("loss", loss).with("phase", "warm-up")`.
+  /// The last value of each name is kept; a text of more than 4,096 bytes is cut. Error of kind `usage` for an empty
+  /// name, or one of more than 128 bytes.
+  Report with(std::string name, Value value) && {
+    detail::require_attribute_name(name);
+    attributes.set(std::move(name), std::move(value));
     return std::move(*this);
   }
   /// Error of kind `usage` for a step that none can have: steps count from 0, and the number of those done is an int.

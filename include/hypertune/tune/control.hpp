@@ -25,10 +25,11 @@ struct ControlRequest {
     pause,      ///< these trials, or all, save and free their slots, and wait
     go_on,      ///< … no longer
     add,        ///< one more configuration
+    note,       ///< attributes of these trials, or of the experiment
   };
   Kind kind = Kind::leave;
   std::vector<TrialId> trials = {};
-  Params params = {};
+  Params params = {};  ///< of add and note
   friend bool operator==(const ControlRequest&, const ControlRequest&) = default;
 };
 

@@ -7,6 +7,7 @@
 #include <hypertune/execute/placement.hpp>
 #include <hypertune/record/host_faults.hpp>
 #include <hypertune/record/record.hpp>
+#include <hypertune/tune/control.hpp>
 #include <hypertune/tune/experiment_state.hpp>
 #include <hypertune/tune/policies.hpp>
 #include <hypertune/tune/save_failures.hpp>
@@ -158,7 +159,12 @@ class BasicController {
   const Placement& placement() const { return placement_; }
   /// What the user has not been told yet of checkpoints that could not be kept; for the end.
   std::optional<std::string> untold_save_failures() { return save_failures_.rest(); }
-  // ---- By a person, from elsewhere. Each answers with a line for that person; Error of kind `usage`: it was not done.
+  // ---- By a person, from elsewhere.
+
+  /// Does what is asked for, of each trial by itself; to leave is the driver's own affair, and not for here.
+  ControlAnswer carry_out(const ControlRequest& request, Seconds now, Outcome& out);
+
+  // Each of these answers with a line for that person; Error of kind `usage`: it was not done.
 
   /// Ends a trial for good.
   std::string stop_trial(TrialId trial, Seconds now, Outcome& out);
@@ -172,6 +178,8 @@ class BasicController {
   /// One more configuration to try, as soon as there is room. It counts as a sample; where there is none left, there is
   /// one more.
   std::string add(const Params& params, Seconds now, Outcome& out);
+  /// Notes attributes of a trial, whatever its state, or (-1) of the experiment.
+  std::string note(TrialId trial, const Attributes& attributes, Seconds now, Outcome& out);
   /// Nothing runs, as a person wants it so.
   bool rests() const { return live_.empty() && !done_ && (all_rest_ || !resting_.empty()); }
 
@@ -224,6 +232,7 @@ class BasicController {
   void on(const HostLost& e, Outcome& out);
 
   void answer(TrialId trial, LiveTrial& run, int step, Outcome& out);
+  void note_reported(TrialId trial, const Attributes& attributes, Outcome& out);
   void settle_exclusions(Outcome& out);
   void take_over(TrialId trial, Outcome& out);
   void stop_run(TrialId trial, LiveTrial& run, Phase phase, TrialState end, std::string reason, bool save,
@@ -277,6 +286,7 @@ class BasicController {
   bool save_at_end() const { return rules_.checkpoint.every > 0 && rules_.checkpoint.at_end; }
 
   SaveFailures save_failures_;
+  std::set<TrialId> overfull_;  // trials of which not every attribute is kept
   ExperimentState state_;
   ControlRules rules_;
   Placement placement_;

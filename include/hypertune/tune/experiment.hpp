@@ -106,6 +106,7 @@ class BasicExperiment {
     if (!(r.cpus >= 0) || !(r.gpus >= 0)) fail(Errc::usage, ".resources: cpus and gpus must be 0 or more");
     options.checkpoint.validate();
     require_log_limit(options.log_limit);
+    for (const auto& [name, value] : options.attributes) detail::require_attribute_name(name);
     if (options.samples == 0 && !options.search.finite() && space.grid_size() <= 1 && options.stop.empty() && !manual)
       fail(Errc::usage, "how many trials? set .samples (or a stop condition; a grid needs neither)");
   }
@@ -141,6 +142,7 @@ class BasicExperiment {
     started.resumed = resumed_;
     started.constraints = options.constraints;
     controller_->open_session(std::move(started), now, out);
+    if (!options.attributes.empty()) controller_->note(-1, options.attributes, now, out);
     controller_->add_known(options.known, now, out);
     find_unrecorded(now, out);
     controller_->try_again(failed_, now, out);

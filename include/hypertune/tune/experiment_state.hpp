@@ -181,6 +181,13 @@ class BasicExperimentState {
     return host == hosts_of_.end() ? nullptr : &host->second;
   }
 
+  /// What was noted of the trial, or (-1) of the experiment.
+  const Attributes& attributes(TrialId trial) const {
+    static const Attributes none;
+    const auto found = attributes_.find(trial);
+    return found == attributes_.end() ? none : found->second;
+  }
+
   bool is_known(TrialId trial) const { return known_trials_.contains(trial); }
   /// Trials that were recorded as completed and go on after all, as the present schedule gives more steps.
   std::int64_t reopened() const { return reopened_; }
@@ -292,6 +299,10 @@ class BasicExperimentState {
     return excesses;
   }
 
+  void on(const record::AttributesSet& r) {
+    auto& all = attributes_[r.trial];
+    for (const auto& [name, value] : r.attributes) all.set(name, value);
+  }
   void on(const record::TrialCheckpointed& r) {
     auto& list = checkpoints_[r.trial];
     list.insert(std::upper_bound(list.begin(), list.end(), r.checkpoint,
@@ -452,6 +463,7 @@ class BasicExperimentState {
   std::unordered_map<TrialId, std::vector<double>> excesses_;     // … of the constraints
   static constexpr std::size_t most_recent = 32;                  // reports that a copy may come later than
   std::unordered_map<TrialId, std::vector<std::pair<int, double>>> recent_losses_;  // the first ones, by steps done
+  std::unordered_map<TrialId, Attributes> attributes_;                              // -1: of the experiment
   std::set<TrialId> known_trials_;
   std::unordered_map<TrialId, std::string> hosts_of_;  // of trials that have not ended
   std::set<TrialId> displaced_;                        // whose host was lost since they were started there

@@ -78,6 +78,9 @@ struct BasicOptions {
   bool resume = false;                ///< go on with the experiment in `output`; begin it where there is none
   bool retry_failed = false;          ///< with resume: trials that have failed are tried again, as if they had not
 
+  /// what is noted of the experiment: `{{"note", "with the old data"}, {"dataset", "v3"}}`; see attributes.hpp
+  Attributes attributes = {};
+
   Display display = Display::automatic;
   std::vector<AnyCallback> callbacks = {};
   bool progress_csv = false;  ///< keep trials/<id>/progress.csv: a folder and a file per trial (not of simulated ones)

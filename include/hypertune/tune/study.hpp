@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,7 +27,9 @@ using ErasedStudy = BasicErasedStudy<void>;
 /// it; all are recorded like any other experiment, and what was told is durable when tell() returns. A Study opened
 /// with
 /// `.resume = true` knows all earlier results; trials that were asked for and never told are given out again.
-/// Thread-safe. ErasedStudy is the part that does not know the user's Config (the HTTP server uses it).
+/// Thread-safe. A person may stop, pause, continue and note its trials from elsewhere, add one, or stop the whole
+/// (`hypertune stop DIR`): then ask() gives none any more, exhausted() is true, and trials that report are to pause.
+/// ErasedStudy is the part that does not know the user's Config (the HTTP server uses it).
 template <class Lazy>
 class BasicErasedStudy {
  public:
@@ -52,13 +55,24 @@ class BasicErasedStudy {
   /// to do: on `pause` the trial comes back from a later ask(); on `stop` and `complete` it has ended: do not tell()
   /// it.
   Decision report(TrialId trial, Metrics metrics, std::optional<int> step = std::nullopt);
+  /// The same, with the attributes that the report has.
+  Decision report(TrialId trial, Report report);
 
   /// Ends a trial with its result.
   void tell(TrialId trial, Metrics metrics);
+  void tell(TrialId trial, Report result);
   void tell(TrialId trial, double value);
   void tell(TrialId trial, const std::vector<double>& values);
   /// Ends a trial that failed. It is tried again while options.max_failures allows: then ask() gives it out again.
   void tell_failed(TrialId trial, std::string why = "told as failed");
+
+  /// Notes attributes of a trial that was asked for, also of one that has ended, or of the study as a whole. Errors of
+  /// kind `usage`: no such trial, a name that cannot be, or more than most_attributes.
+  void note(TrialId trial, const Attributes& attributes);
+  void note(const Attributes& attributes);
+
+  /// Calls `leave` when a person asks for the end of the whole, on a thread of the study's own.
+  void on_leave(std::function<void()> leave);
 
   /// Error of kind `io` if what was told cannot be kept any more: the disk has failed, or the folder is gone.
   void require_sound();
@@ -100,11 +114,16 @@ class Study {
   Decision report(const Trial& trial, Metrics metrics, std::optional<int> step = std::nullopt) {
     return study_.report(trial.id, std::move(metrics), step);
   }
+  Decision report(const Trial& trial, Report report) { return study_.report(trial.id, std::move(report)); }
   void tell(const Trial& trial, double value) { study_.tell(trial.id, value); }
   void tell(const Trial& trial, Metrics metrics) { study_.tell(trial.id, std::move(metrics)); }
+  void tell(const Trial& trial, Report result) { study_.tell(trial.id, std::move(result)); }
   void tell_failed(const Trial& trial, std::string why = "told as failed") {
     study_.tell_failed(trial.id, std::move(why));
   }
+  void note(const Trial& trial, const Attributes& attributes) { study_.note(trial.id, attributes); }
+  void note(const Attributes& attributes) { study_.note(attributes); }
+  void on_leave(std::function<void()> leave) { study_.on_leave(std::move(leave)); }
   bool exhausted() const { return study_.exhausted(); }
   Results results() { return study_.results(); }
   const std::filesystem::path& directory() const { return study_.directory(); }

@@ -129,7 +129,9 @@ void BasicResults<Lazy>::add(const Record& record) {
   ledger_.add(record);
   std::visit(
       [&]<class Event>(const Event& event) {
-        if constexpr (requires(TrialData& trial) { take(trial, event, record.time); }) {
+        if constexpr (std::is_same_v<Event, record::AttributesSet>) {
+          take(event, record.time);
+        } else if constexpr (requires(TrialData& trial) { take(trial, event, record.time); }) {
           TrialData* trial = find(event.trial);
           if (trial == nullptr) return;  // never created: the record is not this program's
           trial->last_record = record.sequence;
@@ -188,6 +190,14 @@ void BasicResults<Lazy>::take(const record::TrialCreated& event, Seconds time) {
   const auto at = std::upper_bound(trials_.begin(), trials_.end(), trial.id,
                                    [](TrialId id, const TrialData& other) { return id < other.id; });
   trials_.insert(at, std::move(trial));
+}
+template <class Lazy>
+void BasicResults<Lazy>::take(const record::AttributesSet& event, Seconds) {
+  if (event.trial < 0) {
+    for (const auto& [name, value] : event.attributes) info_.attributes.set(name, value);
+  } else if (TrialData* trial = find(event.trial)) {
+    trial->note(event.attributes);
+  }
 }
 template <class Lazy>
 void BasicResults<Lazy>::take(TrialData& trial, const record::TrialStarted&, Seconds time) {
@@ -325,6 +335,7 @@ TrialResult BasicResults<Lazy>::result(const TrialData& data, const Objective& o
   if (!std::isnan(data.started)) result.started = data.started;
   if (!std::isnan(data.ended)) result.ended = data.ended;
   result.checkpoints = data.kept();
+  if (data.attributes) result.attributes = *data.attributes;
   result.first_record = data.first_record;
   result.last_record = data.last_record;
   return result;
@@ -386,6 +397,14 @@ std::vector<std::string> BasicResults<Lazy>::param_names() const {
   std::vector<std::string> names;
   for (const auto& data : trials_)
     detail::terminal::merge_names(names, detail::Decoder(data.configuration).configuration().second);
+  return names;
+}
+
+template <class Lazy>
+std::vector<std::string> BasicResults<Lazy>::attribute_names() const {
+  std::vector<std::string> names;
+  for (const auto& data : trials_)
+    if (data.attributes) detail::terminal::merge_names(names, *data.attributes);
   return names;
 }
 

@@ -55,6 +55,7 @@ inline void append_trial_json(std::string& out, const TrialResult& trial) {
     out += "null";
   }
   if (trial.feasible) out += detail::format(R"(, "feasible": {})", *trial.feasible);
+  if (!trial.attributes.empty()) append_json_object(out += R"(, "attributes": )", trial.attributes);
   out += detail::format(R"(, "failures": {}, "cause": )", trial.failure_count());
   if (trial.cause)
     append_json(out, trial.cause->text);
@@ -87,6 +88,8 @@ std::string BasicResults<Lazy>::csv() const {
   if (!info_.constraints.empty()) out += ",feasible";
   for (const auto& name : params) field("params_", name);
   for (const auto& name : names_) field("metrics_", name);
+  const auto attributes = attribute_names();
+  for (const auto& name : attributes) field("attributes_", name);
   out += ",failures,cause,duration\n";
   for (const TrialResult& trial : trials()) {
     out += detail::format("{},{},{},", trial.trial, to_string(trial.state), trial.steps);
@@ -103,6 +106,10 @@ std::string BasicResults<Lazy>::csv() const {
     for (const auto& name : names_) {
       const double* value = find_metric(trial.metrics, name);
       field("", value == nullptr ? "" : detail::format("{}", *value));
+    }
+    for (const auto& name : attributes) {
+      const Value* value = trial.attributes.find(name);
+      field("", value == nullptr ? "" : to_string(*value));
     }
     out += detail::format(",{}", trial.failure_count());
     field("", trial.cause ? trial.cause->text : "");

@@ -14,7 +14,7 @@ namespace hypertune {
 
 template <class Lazy>
 std::string BasicResults<Lazy>::table(const TableOptions& options) const {
-  const auto params = param_names();
+  const auto params = param_names(), attributes = attribute_names();
   const bool any_failure = failures_ != std::array<std::int64_t, 3>{};
   const bool any_cause =
       std::any_of(trials_.begin(), trials_.end(), [](const TrialData& trial) { return trial.cause != nullptr; });
@@ -24,6 +24,7 @@ std::string BasicResults<Lazy>::table(const TableOptions& options) const {
   if (!info_.objectives.empty()) columns.push_back({"at step", true});
   if (!info_.constraints.empty()) columns.push_back({"feasible"});
   for (const auto& name : params) columns.push_back({name, true, 6});
+  for (const auto& name : attributes) columns.push_back({name, false, 32});
   if (any_failure) columns.push_back({"failures", true});
   if (any_cause) columns.push_back({"cause", false, 64});
   detail::terminal::TextTable table(columns);
@@ -37,6 +38,7 @@ std::string BasicResults<Lazy>::table(const TableOptions& options) const {
     if (!info_.objectives.empty()) row.push_back(trial.best ? Cell(std::int64_t{trial.best->step}) : "-");
     if (!info_.constraints.empty()) row.push_back(!trial.feasible ? "-" : *trial.feasible ? "yes" : "no");
     for (const auto& name : params) row.push_back(Cell::of(trial.params.find(name), 5));
+    for (const auto& name : attributes) row.push_back(Cell::of(trial.attributes.find(name), 5));
     if (any_failure) row.push_back(std::int64_t{trial.failure_count()});
     if (any_cause) row.push_back(trial.cause ? trial.cause->text : "");
     table.add(std::move(row));

@@ -62,7 +62,7 @@ HYPERTUNE_INLINE std::pair<std::string, ControlRequest> decode_request(std::stri
   std::string answer_to = in.text();
   ControlRequest request;
   const std::uint64_t kind = in.number();
-  if (kind > static_cast<std::uint64_t>(ControlRequest::Kind::add)) fail(Errc::corrupt, "no such request");
+  if (kind > static_cast<std::uint64_t>(ControlRequest::Kind::note)) fail(Errc::corrupt, "no such request");
   request.kind = static_cast<ControlRequest::Kind>(kind);
   request.trials.resize(in.count(1));
   for (TrialId& trial : request.trials) trial = in.signed_number();
@@ -233,15 +233,16 @@ HYPERTUNE_INLINE ControlAnswer ask_driver(const std::filesystem::path& directory
            directory.string());
     fail(Errc::usage,
          "the driver of '{}' (process {} on {}) does not listen here: it runs on another host, is just beginning or "
-         "ending, serves a study, or simulates",
+         "ending, or simulates",
          directory.string(), driver->pid, driver->host.empty() ? "an unknown host" : driver->host);
   }
   const auto stamp = std::chrono::steady_clock::now().time_since_epoch().count();
   const std::string name = detail::format("{}{}-{}", detail::answer_prefix, ::getpid(), stamp);
   const std::string message = detail::encode_request(request, name);
   if (message.size() > PIPE_BUF)
-    fail(Errc::usage, "{} bytes are too many for one request ({} at most): name fewer trials at a time", message.size(),
-         PIPE_BUF);
+    fail(Errc::usage,
+         "{} bytes are too many for one request ({} at most): name fewer trials at a time, or give shorter texts",
+         message.size(), PIPE_BUF);
   struct Removed {
     std::filesystem::path path;
     ~Removed() { ::unlink(path.c_str()); }

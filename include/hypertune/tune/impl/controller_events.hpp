@@ -21,12 +21,28 @@ void BasicController<Lazy>::on(Reported& e, Outcome& out) {
   run->since = now_;
   const bool restored = !run->restoring.empty();
   unpin(*run);
-  if (step >= state_.trials()[e.trial].steps && run->phase != Phase::stopping)
+  if (step >= state_.trials()[e.trial].steps && run->phase != Phase::stopping) {
+    note_reported(e.trial, e.report.attributes, out);
     commit(record::TrialReported{e.trial, e.attempt, step, std::move(e.report.metrics)}, out);
+  }
   if (e.checkpoint) keep(*e.checkpoint, out);
   if (restored) drop_superfluous(out);  // what was held back for the restore alone
   if (!ending_ && state_.ending()) end_experiment(*state_.ending(), out);
   answer(e.trial, *run, step, out);
+}
+
+// Before the report, so that who sees that knows them. Only what is new is written down.
+template <class Lazy>
+void BasicController<Lazy>::note_reported(TrialId trial, const Attributes& attributes, Outcome& out) {
+  if (attributes.empty()) return;
+  Attributes all = state_.attributes(trial);
+  std::size_t left_out = 0;
+  if (auto changed = detail::merge_attributes(all, attributes, left_out); !changed.empty())
+    commit(record::AttributesSet{trial, std::move(changed)}, out);
+  if (left_out > 0 && overfull_.insert(trial).second)
+    out.notices.push_back(
+        detail::format("trial {}: not every attribute is kept: a trial has {} at most, with names of 1 to {} bytes",
+                       trial, most_attributes, longest_attribute_name));
 }
 
 template <class Lazy>

@@ -15,6 +15,40 @@ const TrialEntry& BasicController<Lazy>::require_open(TrialId trial) const {
   return entry;
 }
 
+template <class Lazy>
+ControlAnswer BasicController<Lazy>::carry_out(const ControlRequest& request, Seconds now, Outcome& out) {
+  using Kind = ControlRequest::Kind;
+  ControlAnswer answer;
+  const auto attempt = [&](auto&& act) {
+    std::string line;
+    try {
+      line = act();
+    } catch (const Error& error) {
+      answer.done = false;
+      line = error.what();
+    }
+    answer.text += (answer.text.empty() ? "" : "\n") + line;
+  };
+  if (request.kind == Kind::add) {
+    attempt([&] { return add(request.params, now, out); });
+  } else if (request.trials.empty()) {
+    attempt([&] {
+      if (request.kind == Kind::note) return note(-1, request.params, now, out);
+      return request.kind == Kind::pause ? pause_all() : continue_all(now, out);
+    });
+  }
+  for (const TrialId trial : request.trials) {
+    if (request.kind == Kind::add) break;
+    attempt([&] {
+      if (request.kind == Kind::note) return note(trial, request.params, now, out);
+      if (request.kind == Kind::stop) return stop_trial(trial, now, out);
+      if (request.kind == Kind::pause) return pause_trial(trial, now, out);
+      return continue_trial(trial, now, out);
+    });
+  }
+  return answer;
+}
+
 // Goes on when there is room, unless a person has it wait.
 template <class Lazy>
 void BasicController<Lazy>::again(TrialId trial) {
@@ -110,6 +144,23 @@ std::string BasicController<Lazy>::add(const Params& params, Seconds now, Outcom
   if (rules_.samples > 0) rules_.samples = std::max(rules_.samples, state_.trials().size() - state_.known());
   fill(now, out);
   return detail::format("trial {} is to try {}", trial, text);
+}
+
+template <class Lazy>
+std::string BasicController<Lazy>::note(TrialId trial, const Attributes& attributes, Seconds now, Outcome& out) {
+  now_ = now;
+  if (trial >= 0 && !state_.trials().contains(trial))
+    fail(Errc::usage, "there is no trial {}: there are {}", trial, state_.trials().size());
+  for (const auto& [name, value] : attributes) detail::require_attribute_name(name);
+  Attributes all = state_.attributes(trial);
+  std::size_t left_out = 0;
+  auto changed = detail::merge_attributes(all, attributes, left_out);
+  if (left_out > 0) fail(Errc::usage, "there are {} attributes already, and no more are kept", all.size());
+  const std::string whose = trial < 0 ? "the experiment" : detail::format("trial {}", trial);
+  if (changed.empty()) return detail::format("{} has that already", whose);
+  std::string line = detail::format("{}: {}", whose, changed);
+  commit(record::AttributesSet{trial, std::move(changed)}, out);
+  return line;
 }
 
 }  // namespace hypertune

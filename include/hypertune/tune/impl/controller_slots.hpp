@@ -430,7 +430,7 @@ template <class Lazy>
 std::optional<TrialId> BasicController<Lazy>::ask(Seconds now, Outcome& out) {
   now_ = now;
   const std::size_t before = out.commands.size();
-  while (!ending_ && !interrupted_) {
+  while (!ending_ && !interrupted_ && !all_rest_) {
     if (!start_pending(out) && !start_chosen(out)) break;
     for (std::size_t i = before; i < out.commands.size(); ++i)
       if (const auto* go = std::get_if<Launch>(&out.commands[i])) return go->trial;

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <hypertune/detail/run_clock.hpp>
+#include <hypertune/tune/control.hpp>
 #include <hypertune/tune/experiment.hpp>
 #include <hypertune/tune/resumption.hpp>
 #include <hypertune/tune/study.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <variant>
 
 namespace hypertune {
@@ -24,15 +28,17 @@ class BasicErasedStudy<Lazy>::State {
     experiment_.controller().suggestions().defer();
     experiment_.begin(options_, now(), out);
     experiment_.write(out, now());
+    control_.emplace(experiment_.directory(), [this](const ControlRequest& request) { return carry_out(request); });
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
+    control_.reset();  // nobody asks any more
     try {
       const std::lock_guard guard(mutex_);
       Outcome out;
       experiment_.controller().interrupt();
-      experiment_.end(now(), !experiment_.controller().finished(), "");
+      experiment_.end(now(), left_ || !experiment_.controller().finished(), "");
     } catch (const Error&) {  // the disk failed earlier and the caller knows
     }
   }
@@ -49,20 +55,19 @@ class BasicErasedStudy<Lazy>::State {
   bool exhausted() const {
     const std::lock_guard guard(mutex_);
     const auto& controller = experiment_.controller();
-    return controller.exhausted() || controller.why_ended() || controller.finished();
+    return controller.exhausted() || controller.why_ended() || controller.finished() || controller.interrupted();
   }
 
-  Decision report(TrialId trial, Metrics metrics, std::optional<int> step) {
+  Decision report(TrialId trial, Report report) {
     const Teaching teaching{*this};
     const std::lock_guard guard(mutex_);
     require_running(trial);
-    Report report(std::move(metrics));
-    report.step = step;
-    if (step) Report::require_step(*step);
+    if (report.step) Report::require_step(*report.step);
     Outcome out;
     const Attempt attempt = experiment_.controller().attempt(trial);
     handle(Reported{trial, attempt, std::move(report), std::nullopt}, out);
-    Decision decision = Decision::go_on;
+    // What a person has stopped since its last report hears of it now.
+    Decision decision = stopped_.erase(trial) > 0 ? Decision::stop : Decision::go_on;
     for (const auto& command : out.commands) {
       if (const auto* stop = std::get_if<Stop>(&command); stop != nullptr && stop->trial == trial)
         decision = Decision::stop;
@@ -73,44 +78,61 @@ class BasicErasedStudy<Lazy>::State {
     if (decision == Decision::pause) handle(Paused{trial, attempt, true}, out);
     if (decision == Decision::stop) {
       handle(Stopped{trial, attempt}, out);
-      if (experiment_.controller().state().trials()[trial].state == TrialState::completed)
-        decision = Decision::complete;
+      const TrialState state = experiment_.controller().state().trials()[trial].state;
+      if (state == TrialState::completed) decision = Decision::complete;
+      if (!is_final(state)) decision = Decision::pause;  // the whole is being left
     }
     experiment_.journal().flush();
     return decision;
   }
 
-  void tell(TrialId trial, Metrics metrics) {
+  void tell(TrialId trial, Report result) {
     const Teaching teaching{*this};
     const std::lock_guard guard(mutex_);
     require_running(trial);
     const auto objectives = experiment_.controller().state().objectives();
     for (const auto& objective : objectives)
-      if (find_metric(metrics, objective.metric) == nullptr)
+      if (find_metric(result.metrics, objective.metric) == nullptr)
         fail(Errc::usage, "trial {} was told without a value of '{}'", trial, objective.metric);
+    if (result.step) Report::require_step(*result.step);
     Outcome out;
     const Attempt attempt = experiment_.controller().attempt(trial);
-    handle(Reported{trial, attempt, Report(std::move(metrics)), std::nullopt}, out);
+    handle(Reported{trial, attempt, std::move(result), std::nullopt}, out);
     out.commands.clear();
+    stopped_.erase(trial);
     handle(Finished{trial, attempt}, out);
     experiment_.journal().flush();
   }
-  void tell(TrialId trial, double value) { tell(trial, Metrics{{objective(), value}}); }
+  void tell(TrialId trial, double value) { tell(trial, Report(Metrics{{objective(), value}})); }
   void tell(TrialId trial, const std::vector<double>& values) {
     const auto& objectives = experiment_.controller().state().objectives();
     if (values.size() != objectives.size())
       fail(Errc::usage, "trial {}: {} values for {} objectives", trial, values.size(), objectives.size());
     Metrics metrics;
     for (std::size_t i = 0; i < values.size(); ++i) metrics.emplace_back(objectives[i].metric, values[i]);
-    tell(trial, std::move(metrics));
+    tell(trial, Report(std::move(metrics)));
   }
   void tell_failed(TrialId trial, std::string why) {
     const Teaching teaching{*this};
     const std::lock_guard guard(mutex_);
     require_running(trial);
     Outcome out;
+    stopped_.erase(trial);
     handle(Failed{trial, experiment_.controller().attempt(trial), Cause{.text = std::move(why)}}, out);
     experiment_.journal().flush();
+  }
+
+  /// `trial` -1: of the study.
+  void note(TrialId trial, const Attributes& attributes) {
+    const std::lock_guard guard(mutex_);
+    Outcome out;
+    experiment_.controller().note(trial, attributes, now(), out);
+    experiment_.write(out, now());
+    experiment_.journal().flush();
+  }
+  void on_leave(std::function<void()> leave) {
+    const std::lock_guard guard(mutex_);
+    leave_ = std::move(leave);
   }
 
   Results results() {
@@ -130,11 +152,35 @@ class BasicErasedStudy<Lazy>::State {
         self.experiment_.controller().suggestions().work();
     }
   };
+  // For a person elsewhere, on the thread of the pipe. Of the caller's trials none can be ended from here: each hears
+  // of it at its next report.
+  ControlAnswer carry_out(const ControlRequest& request) {
+    using Kind = ControlRequest::Kind;
+    std::unique_lock guard(mutex_);
+    auto& controller = experiment_.controller();
+    if (request.kind == Kind::leave || request.kind == Kind::leave_now) {
+      left_ = left_ || !controller.finished();
+      controller.interrupt();
+      const auto leave = leave_;
+      guard.unlock();
+      if (leave) leave();
+      return {true, "no more trials are given out; what was told is saved"};
+    }
+    if (controller.interrupted()) return {false, "the study is being left"};
+    Outcome out;
+    auto answer = controller.carry_out(request, now(), out);
+    for (const auto& command : out.commands)
+      if (const auto* stop = std::get_if<Stop>(&command)) stopped_.insert(stop->trial);
+    experiment_.write(out, now());
+    return answer;
+  }
+
   // nullopt: the searcher has to be asked; an empty answer: there is no trial.
   std::optional<std::optional<Ask>> try_ask() {
     const std::lock_guard guard(mutex_);
     Outcome out;
     auto& controller = experiment_.controller();
+    if (controller.interrupted()) return std::optional<Ask>();
     const auto trial = controller.ask(now(), out);
     std::optional<Ask> asked;
     for (const auto& command : out.commands)
@@ -171,7 +217,11 @@ class BasicErasedStudy<Lazy>::State {
   std::mutex asking_;  // one suggestion after the other: each has to know of the one before
   mutable std::mutex mutex_;
   Experiment experiment_;
-  Seconds ahead_ = 0;  // of the clock
+  Seconds ahead_ = 0;          // of the clock
+  std::set<TrialId> stopped_;  // by a person, and not heard of yet
+  std::function<void()> leave_;
+  bool left_ = false;                   // a person wanted it so, before all was done
+  std::optional<ControlPipe> control_;  // last: its thread uses the others
 };
 
 template <class Lazy>
@@ -193,11 +243,34 @@ bool BasicErasedStudy<Lazy>::exhausted() const {
 }
 template <class Lazy>
 Decision BasicErasedStudy<Lazy>::report(TrialId trial, Metrics metrics, std::optional<int> step) {
-  return self_->report(trial, std::move(metrics), step);
+  Report report(std::move(metrics));
+  report.step = step;
+  return self_->report(trial, std::move(report));
+}
+template <class Lazy>
+Decision BasicErasedStudy<Lazy>::report(TrialId trial, Report report) {
+  return self_->report(trial, std::move(report));
+}
+template <class Lazy>
+void BasicErasedStudy<Lazy>::note(TrialId trial, const Attributes& attributes) {
+  if (trial < 0) fail(Errc::usage, "there is no trial {}", trial);
+  self_->note(trial, attributes);
+}
+template <class Lazy>
+void BasicErasedStudy<Lazy>::note(const Attributes& attributes) {
+  self_->note(-1, attributes);
+}
+template <class Lazy>
+void BasicErasedStudy<Lazy>::on_leave(std::function<void()> leave) {
+  self_->on_leave(std::move(leave));
 }
 template <class Lazy>
 void BasicErasedStudy<Lazy>::tell(TrialId trial, Metrics metrics) {
-  self_->tell(trial, std::move(metrics));
+  self_->tell(trial, Report(std::move(metrics)));
+}
+template <class Lazy>
+void BasicErasedStudy<Lazy>::tell(TrialId trial, Report result) {
+  self_->tell(trial, std::move(result));
 }
 template <class Lazy>
 void BasicErasedStudy<Lazy>::tell(TrialId trial, double value) {

@@ -313,9 +313,7 @@ void BasicTuner<Lazy>::State::attend_to_requests() {
 
 template <class Lazy>
 ControlAnswer BasicTuner<Lazy>::State::carry_out(const ControlRequest& request) {
-  using Kind = ControlRequest::Kind;
   ControlAnswer answer{false, "the experiment is just ending"};
-  const auto say = [&](const std::string& line) { answer.text += (answer.text.empty() ? "" : "\n") + line; };
   on_strand([&] {
     auto& controller = experiment_->controller();
     if (controller.finished() || controller.why_ended()) return;
@@ -324,29 +322,7 @@ ControlAnswer BasicTuner<Lazy>::State::carry_out(const ControlRequest& request) 
       return;
     }
     const Seconds now = this->now();
-    answer = {};
-    // Of several trials, each is dealt with by itself.
-    const auto attempt = [&](auto&& act) {
-      try {
-        say(act());
-      } catch (const Error& error) {
-        answer.done = false;
-        say(error.what());
-      }
-    };
-    if (request.kind == Kind::add) {
-      attempt([&] { return controller.add(request.params, now, out_); });
-    } else if (request.trials.empty()) {
-      attempt(
-          [&] { return request.kind == Kind::pause ? controller.pause_all() : controller.continue_all(now, out_); });
-    } else {
-      for (const TrialId trial : request.trials)
-        attempt([&] {
-          if (request.kind == Kind::stop) return controller.stop_trial(trial, now, out_);
-          if (request.kind == Kind::pause) return controller.pause_trial(trial, now, out_);
-          return controller.continue_trial(trial, now, out_);
-        });
-    }
+    answer = controller.carry_out(request, now, out_);
     carry_out(out_, now);
   });
   return answer;

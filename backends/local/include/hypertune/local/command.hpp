@@ -334,11 +334,21 @@ class CommandRun final : public TrialRun {
                        [&](const auto& name) { return find_metric(line.metrics, name) != nullptr; });
   }
 
+  /// A text in a report is noted of the trial, unless it stands where a number should.
+  bool is_attribute(const std::string& name) const {
+    const auto& wanted = plan_.options.objectives;
+    return !name.empty() && name.size() <= longest_attribute_name &&
+           std::find(wanted.begin(), wanted.end(), name) == wanted.end();
+  }
+
   std::optional<Report> take_report(ReportLine line) {
     if (line.checkpoint)
       adopt(*line.checkpoint, line.step ? *line.step + 1 : line.metrics.empty() ? steps_ : steps_ + 1);
+    for (auto& [name, text] : line.texts)
+      if (is_attribute(name)) attributes_.set(name, std::move(text));
     if (line.metrics.empty()) return std::nullopt;  // a checkpoint alone is no step: it goes with the next report
     Report report(std::move(line.metrics));
+    report.attributes = std::exchange(attributes_, {});
     note_judged(report.metrics);
     report.step = line.step;
     steps_ = line.step.value_or(steps_) + 1;
@@ -451,9 +461,10 @@ class CommandRun final : public TrialRun {
   struct {
     std::string text;
     bool meant = false;
-  } refusal_;            // the first line that was not taken, and why
-  bool judged_ = false;  // all that is tuned has been reported
-  Metrics pending_;      // read by regular expressions
+  } refusal_;              // the first line that was not taken, and why
+  bool judged_ = false;    // all that is tuned has been reported
+  Attributes attributes_;  // of a line that was no step, for the next report
+  Metrics pending_;        // read by regular expressions
   std::optional<CheckpointInfo> adopted_;
   int steps_ = 0;
   bool terminating_ = false, halted_ = false, exclude_host_ = false, no_retry_ = false;
