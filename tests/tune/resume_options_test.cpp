@@ -353,6 +353,40 @@ TEST_CASE("resume: failed trials are tried again when asked to") {
   }
 }
 
+TEST_CASE("resume: a trial whose driver died between its last failure and its end is tried again when asked to") {
+  const TemporaryDirectory directory;
+  auto o = options(directory);
+  o.samples = 12;
+  broken = true;
+  ht::tune(line, brittle, o);
+  broken = false;
+  const auto records = support::records_of(o.output);
+  std::size_t count = 0;
+  const ht::record::AttemptFailed* last = nullptr;
+  while (last == nullptr || last->retry) last = std::get_if<ht::record::AttemptFailed>(&records[count++].what);
+  REQUIRE(std::get<ht::record::TrialEnded>(records[count].what).trial == last->trial);
+  support::cut(o.output, records, count, directory.path() / "cut");
+  o.output = directory.path() / "cut";
+  o.resume = true;
+  SECTION("and has failed otherwise") {
+    const auto results = ht::tune(line, brittle, o);
+    CHECK(results.count(ht::TrialState::failed) == 1);
+    CHECK(results.trial(last->trial).state == ht::TrialState::failed);
+  }
+  SECTION("asked to") {
+    o.retry_failed = true;
+    CHECK_THAT(said([&] { CHECK(ht::tune(line, brittle, o).count(ht::TrialState::completed) == 12); }),
+               ContainsSubstring("1 trial that failed is tried again"));
+    const auto reports = ht::Results::read(o.output).experiment().reports;
+    for (const bool again : {true, false}) {  // and a replay of that finds nothing left to do
+      o.retry_failed = again;
+      const auto results = ht::tune(line, brittle, o);
+      CHECK(results.count(ht::TrialState::completed) == 12);
+      CHECK(results.experiment().reports == reports);
+    }
+  }
+}
+
 TEST_CASE("resume: what concerns only what is to come works") {
   const TemporaryDirectory directory;
   auto o = options(directory);

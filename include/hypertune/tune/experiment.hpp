@@ -288,9 +288,11 @@ class BasicExperiment {
       if (const auto* ended = std::get_if<record::TrialEnded>(&record.what)) {
         open.erase(ended->trial);
         if (ended->state == TrialState::failed) open.emplace(ended->trial, record.sequence);
-      } else if (const auto* failed = std::get_if<record::AttemptFailed>(&record.what);
-                 failed != nullptr && record::is_tried_again(*failed)) {
-        if (const auto node = open.extract(failed->trial)) until[failed->trial] = node.mapped();
+      } else if (const auto* failed = std::get_if<record::AttemptFailed>(&record.what)) {
+        if (!failed->retry)  // its end follows, or a driver died before that
+          open.insert_or_assign(failed->trial, record.sequence);
+        else if (const auto node = open.extract(failed->trial); node && record::is_tried_again(*failed))
+          until[failed->trial] = node.mapped();
       }
     });
     if (!options.retry_failed) return until;

@@ -289,9 +289,10 @@ void BasicController<Lazy>::try_again(std::span<const TrialId> trials, Seconds n
   now_ = now;
   for (const TrialId trial : trials) {
     const auto& entry = state_.trials()[trial];
-    commit(record::AttemptFailed{trial, entry.attempts - std::min<Attempt>(1, entry.attempts),
-                                 Cause{.blame = Blame::preemption, .text = record::tried_again}, true},
-           out);
+    record::Any what = record::AttemptFailed{trial, entry.attempts - std::min<Attempt>(1, entry.attempts),
+                                             Cause{.blame = Blame::preemption, .text = record::tried_again}, true};
+    follow_queue(what);  // as the next replay: it is not doomed any more, and waits
+    commit(std::move(what), out);
   }
 }
 
