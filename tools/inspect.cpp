@@ -7,6 +7,7 @@
 #include <hypertune/record/optuna_export.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/show/text_width.hpp>
+#include <hypertune/tune/control.hpp>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -16,9 +17,11 @@
 #include <cstddef>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hypertune::command {
 
@@ -65,24 +68,53 @@ void print_front(const Results& results, const std::string& format, std::size_t 
   }
 }
 
+// What the driver says that trials wait for, which no record tells: a person had them pause, or another host is wanted.
+// Nothing of a driver that cannot be asked.
+std::map<TrialId, std::string> reasons_to_wait(const std::string& directory, const std::vector<TrialResult>& trials) {
+  std::map<TrialId, std::string> reasons;
+  ControlRequest request{.kind = ControlRequest::Kind::why};
+  for (const auto& trial : trials) request.trials.push_back(trial.trial);
+  try {
+    constexpr double patience = 3;  // who asks how it stands is not to wait for a driver that hangs
+    const std::string answer = "\n" + ask_driver(directory, request, patience).text;
+    for (const auto& trial : trials) {
+      const std::string head = fmt::format("\ntrial {}: ", trial.trial);
+      const auto at = answer.find(head);
+      if (at == std::string::npos) continue;
+      const auto begin = at + head.size();
+      reasons[trial.trial] = answer.substr(begin, answer.find('\n', begin) - begin);
+    }
+  } catch (const Error&) {  // it is another user's, on another machine, busy, or has just ended
+  }
+  return reasons;
+}
+
 // A sentence for each of the first trials that wait.
-void print_waiting(const Results& results, bool running) {
-  constexpr int most = 5;
-  int shown = 0;
+void print_waiting(const std::string& directory, const Results& results, bool running) {
+  constexpr std::size_t most = 5;
+  std::vector<TrialResult> first;
+  std::size_t waiting = 0;
   for (const auto& trial : results.trials()) {
     if (trial.state != TrialState::pending && trial.state != TrialState::paused) continue;
-    if (++shown > most) continue;
-    fmt::print("trial {} is {}: ", trial.trial, to_string(trial.state));
-    if (trial.state == TrialState::paused)
-      fmt::print("the scheduler has not chosen to go on with it");
-    else if (!running)
-      fmt::print("no driver runs: go on with --resume");
-    else
-      fmt::print("it waits for room among the trials that run");
+    if (++waiting <= most) first.push_back(trial);
+  }
+  if (waiting == 0) return;
+  const auto reasons = running ? reasons_to_wait(directory, first) : std::map<TrialId, std::string>();
+  for (const auto& trial : first) {
+    const bool paused = trial.state == TrialState::paused;
+    std::string why = paused ? "it waits for the scheduler to choose it, or for `hypertune continue`"
+                             : "it waits for room among the trials that run";
+    if (!running)
+      why = "no driver runs: go on with --resume";
+    else if (const auto reason = reasons.find(trial.trial); reason != reasons.end())
+      why = reason->second;
+    const bool says_paused = paused && why.starts_with("paused ");
+    fmt::print("trial {} is {}{}", trial.trial, says_paused ? "" : to_string(trial.state) + std::string(": "),
+               printable(why));
     if (trial.cause) fmt::print(" (its last attempt: {})", printable(trial.cause->text));
     fmt::print("\n");
   }
-  if (shown > most) fmt::print("… and {} more that wait\n", shown - most);
+  if (waiting > most) fmt::print("… and {} more that wait\n", waiting - most);
 }
 
 // Which trial was stopped last, and why.
@@ -169,7 +201,7 @@ int status(const std::string& directory, const std::string& format) {
   if (const auto cost = cost_line(directory, results); !cost.empty()) fmt::print("{}\n", cost);
   for (const auto& host : results.hosts())
     if (!host.aside.empty()) fmt::print("host {} is set aside: {}\n", printable(host.host), printable(host.aside));
-  print_waiting(results, driver && !ended);
+  print_waiting(directory, results, driver && !ended);
   if (!ended && !driver)
     fmt::print("its driver {}: go on with --resume\n", last_word.empty() ? "was killed" : "ended with that error");
   return exit_done;

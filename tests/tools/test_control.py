@@ -26,6 +26,8 @@ class Control(Case):
         wait_until(lambda: self.states()[0] == "stopped", "the end of trial 0")
         self.run_command("pause", "runs/digits", "1")
         wait_until(lambda: self.states()[1] == "paused", "the pause of trial 1")
+        self.assertIn("trial 1 is paused by hand: it waits for `hypertune continue`\n",
+                      self.run_command("status", "runs/digits")[0])
         out, _ = self.run_command("add", "runs/digits", "lr=0.01", "hidden=32")
         number = int(re.match(r"trial (\d+) is to try", out).group(1))
         self.assertEqual(self.results()[number]["params"], {"lr": 0.01, "hidden": 32})
@@ -79,7 +81,12 @@ class Control(Case):
         self.run_command("pause", "runs/digits")
         wait_until(lambda: self.states() == ["paused", "paused"], "the pause of all")
         self.assertIsNone(process.poll())
-        self.assertIn("running", self.run_command("status", "runs/digits")[0])
+        out, _ = self.run_command("status", "runs/digits")
+        self.assertIn("running", out)
+        self.assertIn("trial 0 is paused by hand: it waits for `hypertune continue`\n", out)
+        self.run_command("add", "runs/digits", "lr=0.01", "hidden=32")
+        self.assertIn("trial 2 is pending: the whole experiment is paused by hand: it waits for `hypertune continue`\n",
+                      self.run_command("status", "runs/digits")[0])
         before = len(self.steps_run())
         self.run_command("continue", "runs/digits")
         wait_until(lambda: len(self.steps_run()) > before + 2, "more steps")
@@ -90,8 +97,12 @@ class Control(Case):
 
     def test_a_driver_that_was_killed_is_not_asked(self):
         process = self.started()
+        self.run_command("pause", "runs/digits")
+        wait_until(lambda: self.states() == ["paused", "paused"], "the pause of all")
         process.kill()
         process.communicate()
+        self.assertIn("trial 0 is paused: no driver runs: go on with --resume\n",
+                      self.run_command("status", "runs/digits")[0])
         _, err = self.run_command("stop", "runs/digits", code=2)
         self.assertIn("nobody runs the experiment", err)
         _, err = self.run_command("stop", "runs/nowhere", code=2)

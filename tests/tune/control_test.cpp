@@ -158,6 +158,10 @@ TEST_CASE("control: a trial that is paused gives its slot to another one and goe
   run.await_steps(1, 3);
   CHECK(run.read().trial(0).steps == steps);
   CHECK(run.tuner->why_pending(0) == "paused by hand: it waits for `hypertune continue`");
+  const auto why = run.ask(Kind::why, {1, 0, 99});  // the others run, or are not there
+  CHECK(why.done);
+  CHECK(why.text == "trial 0: paused by hand: it waits for `hypertune continue`");
+  CHECK(run.ask(Kind::why).text.empty());
   CHECK(run.ask(Kind::go_on, {0}).done);
   may_end = true;
   const auto results = run.end();

@@ -26,6 +26,7 @@ struct ControlRequest {
     go_on,      ///< … no longer
     add,        ///< one more configuration
     note,       ///< attributes of these trials, or of the experiment
+    why,        ///< changes nothing: "trial N: …" for each of these trials that waits, and for what
   };
   Kind kind = Kind::leave;
   std::vector<TrialId> trials = {};

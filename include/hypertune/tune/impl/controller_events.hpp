@@ -363,6 +363,7 @@ std::string BasicController<Lazy>::why_pending(TrialId trial) const {
   if (entry.state == TrialState::paused) return "paused by the scheduler: it waits to be chosen";
   if (entry.state != TrialState::pending) return "";
   if (interrupted_) return "the experiment was interrupted: resume it";
+  if (all_rest_) return "the whole experiment is paused by hand: it waits for `hypertune continue`";
   if (rules_.concurrency > 0 && live_.size() >= static_cast<std::size_t>(rules_.concurrency))
     return detail::format("waits for a running trial to leave: concurrency is {}", rules_.concurrency);
   const Resources need = needs(trial);

@@ -29,6 +29,14 @@ ControlAnswer BasicController<Lazy>::carry_out(const ControlRequest& request, Se
     }
     answer.text += (answer.text.empty() ? "" : "\n") + line;
   };
+  if (request.kind == Kind::why) {
+    for (const TrialId trial : request.trials) {
+      std::string why = state_.trials().contains(trial) ? why_pending(trial) : "";
+      std::replace(why.begin(), why.end(), '\n', ' ');
+      if (!why.empty()) attempt([&] { return detail::format("trial {}: {}", trial, why); });
+    }
+    return answer;
+  }
   if (request.kind == Kind::add) {
     attempt([&] { return add(request.params, now, out); });
   } else if (request.trials.empty()) {
