@@ -233,6 +233,43 @@ TEST_CASE("CSV quotes what it must and keeps to its header") {
       "2,paused,2,,,7,1,\"a,\"\"b\"\"\nc\",,nan,7,0,,\n"));
 }
 
+TEST_CASE("the duration of a trial is without the time between drivers") {
+  namespace record = ht::record;
+  ht::Results results;
+  std::int64_t sequence = 0;
+  const auto add = [&](ht::Seconds time, record::Any what) { results.add({++sequence, time, std::move(what)}); };
+  const auto driver = [&](ht::Seconds time) {
+    record::ExperimentStarted started;
+    started.objectives = {{"loss"}};
+    started.resumed = sequence > 0;
+    add(time, started);
+  };
+  driver(100);
+  for (const ht::TrialId trial : {0, 1}) add(100, record::TrialCreated{trial, {}, {}});
+  add(101, record::TrialStarted{0, 0, 0, "", {}, {}});
+  add(102, record::TrialStarted{1, 0, 0, "", {}, {}});
+  add(103, record::TrialReported{0, 0, 0, {{"loss", 1.0}}});
+  add(104, record::TrialEnded{1, ht::TrialState::failed, {}});
+  CHECK(results.trial(1).duration == 2.0);
+  driver(80'000);  // it was killed, and goes on the next day
+  add(80'001, record::TrialStarted{0, 1, 1, "", {}, {}});
+  add(80'004, record::TrialEnded{0, ht::TrialState::completed, {}});
+  const auto trial = results.trial(0);
+  CHECK(trial.started == 101.0);
+  CHECK(trial.ended == 80'004.0);
+  CHECK(trial.duration == 7.0);
+  CHECK_THAT(results.csv(), ContainsSubstring("0,completed,1,0,1,1,0,,7.000\n"));
+  SECTION("one that goes on after its end has none until it ends again") {
+    driver(90'000);
+    add(90'000, record::AttemptFailed{1, 0, ht::Cause{.text = record::tried_again}, true});
+    add(90'001, record::TrialStarted{1, 1, 0, "", {}, {}});
+    CHECK_FALSE(results.trial(1).duration.has_value());
+    CHECK_FALSE(results.trial(1).ended.has_value());
+    add(90'003, record::TrialEnded{1, ht::TrialState::completed, {}});
+    CHECK(results.trial(1).duration == 2.0 + 4.0 + 3.0);
+  }
+}
+
 TEST_CASE("the table is aligned, best first, and fits the width") {
   const auto results = results_of(story());
   CHECK(results.table({.rows = 2}) ==

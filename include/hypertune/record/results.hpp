@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -119,12 +120,12 @@ class BasicResults {
   /// The trials as an aligned table, best first.
   std::string table(const TableOptions& options = {}) const;
   /// One line per trial with a header (RFC 4180): trial, state, steps, best_step, best_<objective>, …, params_<name>,
-  /// …, metrics_<name> (of the last report), …, attributes_<name>, …, failures, cause, duration in seconds.
+  /// …, metrics_<name> (of the last report), …, attributes_<name>, …, failures, cause, duration (seconds from the first
+  /// start to the end, without the time between drivers).
   std::string csv() const;
   /// A list with an object per trial, by number: trial, state, params, steps, metrics (of the last report), best
   /// ({"step": …, "<objective>": …} or null), attributes (where it has any), failures, cause (or null), and with
-  /// `history` every report. Numbers that
-  /// JSON cannot write are the strings "NaN", "Infinity", "-Infinity".
+  /// `history` every report. Numbers that JSON cannot write are the strings "NaN", "Infinity", "-Infinity".
   std::string json(bool history = false) const;
   /// The object of one trial, as json() lists it.
   std::string json(const TrialResult& result) const;
@@ -151,6 +152,7 @@ class BasicResults {
   TrialData* find(TrialId id) { return const_cast<TrialData*>(std::as_const(*this).find(id)); }
   void set_state(TrialData& trial, TrialState state);
   void nothing_runs();
+  Seconds elapsed_at(Seconds time) const { return earlier_ + std::max(0.0, time - session_start_); }
 
   void take(const record::ExperimentStarted& event, Seconds time);
   void take(const record::ExperimentEnded& event, Seconds time);
@@ -169,8 +171,9 @@ class BasicResults {
   std::int64_t judged_until_ = 0;  // records up to this one say nothing about constraints
   bool stale_ = false;             // some reports were judged by other constraints than the present ones
   ExperimentInfo info_;
-  Seconds earlier_ = 0, session_start_ = 0;  // of info_.elapsed
-  std::deque<TrialData> trials_;             // by id; a deque, as a vector that doubles would hold half as much again
+  Seconds earlier_ = 0, session_start_ = 0;   // of info_.elapsed
+  std::deque<TrialData> trials_;              // by id; a deque, as a vector that doubles would hold half as much again
+  std::map<TrialId, Attributes> attributes_;  // of those that have any
   std::vector<std::string> names_;
   std::array<std::size_t, 6> counts_{};
   std::array<std::int64_t, 3> failures_{};

@@ -80,6 +80,8 @@ struct TrialData {
   std::int64_t first_record = 0, last_record = 0;
   Seconds created = 0;
   Seconds started = std::numeric_limits<Seconds>::quiet_NaN(), ended = std::numeric_limits<Seconds>::quiet_NaN();
+  // Of the experiment's own time, which stands still between drivers: when it started first, and from there to its end.
+  Seconds started_after = 0, duration = std::numeric_limits<Seconds>::quiet_NaN();
   std::int32_t steps = 0, attempts = 0;
   std::array<std::int32_t, 3> failures{};
   TrialState state = TrialState::pending;
@@ -87,8 +89,7 @@ struct TrialData {
   std::string configuration;  // Encoder::put(Point, Params): a third of their size
   std::string checkpoints;    // Encoder::put(CheckpointInfo), one after the other
   std::shared_ptr<const Cause> cause;
-  std::shared_ptr<const Attributes> attributes;  // none: nullptr, as most trials have
-  std::shared_ptr<const LineNode> line;          // none until it takes over another's state, or another its
+  std::shared_ptr<const LineNode> line;  // none until it takes over another's state, or another its
   std::shared_ptr<const BestLine> best_line;
   std::vector<MetricData> metrics;
   std::vector<double> excesses;  // of the constraints, as last known; empty without any
@@ -105,12 +106,6 @@ struct TrialData {
     metrics.reserve(metrics.size() + 1);  // exactly: there are many trials, and a trial's metrics seldom change
     metrics.emplace_back().name = name;
     metrics.back().add(step, value, violation);
-  }
-
-  void note(const Attributes& changed) {
-    Attributes all = attributes ? *attributes : Attributes();
-    for (const auto& [name, value] : changed) all.set(name, value);
-    attributes = std::make_shared<const Attributes>(std::move(all));
   }
 
   std::vector<CheckpointInfo> kept() const {

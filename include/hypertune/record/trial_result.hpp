@@ -47,6 +47,7 @@ struct TrialResult {
   bool known = false;              ///< its result was given by the user, nothing was run
   Seconds created = 0;
   std::optional<Seconds> started, ended;           ///< first start, final end
+  std::optional<Seconds> duration;                 ///< from there to there, without the time between drivers
   std::vector<CheckpointInfo> checkpoints;         ///< those kept, in the order of saving
   Attributes attributes;                           ///< noted by its reports, or by a person
   std::int64_t first_record = 0, last_record = 0;  ///< numbers of its first and last record in the Journal

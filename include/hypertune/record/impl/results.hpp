@@ -141,7 +141,7 @@ void BasicResults<Lazy>::add(const Record& record) {
         }
       },
       record.what);
-  info_.elapsed = earlier_ + std::max(0.0, record.time - session_start_);
+  info_.elapsed = elapsed_at(record.time);
 }
 
 template <class Lazy>
@@ -193,17 +193,18 @@ void BasicResults<Lazy>::take(const record::TrialCreated& event, Seconds time) {
 }
 template <class Lazy>
 void BasicResults<Lazy>::take(const record::AttributesSet& event, Seconds) {
-  if (event.trial < 0) {
-    for (const auto& [name, value] : event.attributes) info_.attributes.set(name, value);
-  } else if (TrialData* trial = find(event.trial)) {
-    trial->note(event.attributes);
-  }
+  if (event.trial >= 0 && find(event.trial) == nullptr) return;  // never created: the record is not this program's
+  Attributes& all = event.trial < 0 ? info_.attributes : attributes_[event.trial];
+  for (const auto& [name, value] : event.attributes) all.set(name, value);
 }
 template <class Lazy>
 void BasicResults<Lazy>::take(TrialData& trial, const record::TrialStarted&, Seconds time) {
   set_state(trial, TrialState::running);
   ++trial.attempts;
-  if (std::isnan(trial.started)) trial.started = time;
+  trial.ended = trial.duration = std::numeric_limits<Seconds>::quiet_NaN();  // what had ended goes on
+  if (!std::isnan(trial.started)) return;
+  trial.started = time;
+  trial.started_after = elapsed_at(time);
 }
 template <class Lazy>
 void BasicResults<Lazy>::take(TrialData& trial, const record::TrialReported& event, Seconds) {
@@ -308,6 +309,7 @@ template <class Lazy>
 void BasicResults<Lazy>::take(TrialData& trial, const record::TrialEnded& event, Seconds time) {
   set_state(trial, event.state);
   trial.ended = time;
+  if (!std::isnan(trial.started)) trial.duration = std::max(0.0, elapsed_at(time) - trial.started_after);
   if (event.cause)
     trial.cause = std::make_shared<const Cause>(*event.cause);
   else if (event.state != TrialState::failed)
@@ -334,8 +336,9 @@ TrialResult BasicResults<Lazy>::result(const TrialData& data, const Objective& o
   result.created = data.created;
   if (!std::isnan(data.started)) result.started = data.started;
   if (!std::isnan(data.ended)) result.ended = data.ended;
+  if (!std::isnan(data.duration)) result.duration = data.duration;
   result.checkpoints = data.kept();
-  if (data.attributes) result.attributes = *data.attributes;
+  if (const auto noted = attributes_.find(data.id); noted != attributes_.end()) result.attributes = noted->second;
   result.first_record = data.first_record;
   result.last_record = data.last_record;
   return result;
@@ -403,8 +406,7 @@ std::vector<std::string> BasicResults<Lazy>::param_names() const {
 template <class Lazy>
 std::vector<std::string> BasicResults<Lazy>::attribute_names() const {
   std::vector<std::string> names;
-  for (const auto& data : trials_)
-    if (data.attributes) detail::terminal::merge_names(names, *data.attributes);
+  for (const auto& [trial, attributes] : attributes_) detail::terminal::merge_names(names, attributes);
   return names;
 }
 

@@ -113,7 +113,7 @@ std::string BasicResults<Lazy>::csv() const {
     }
     out += detail::format(",{}", trial.failure_count());
     field("", trial.cause ? trial.cause->text : "");
-    field("", trial.started && trial.ended ? detail::format("{:.3f}", *trial.ended - *trial.started) : "");
+    field("", trial.duration ? detail::format("{:.3f}", *trial.duration) : "");
     out += '\n';
   }
   return out;
