@@ -186,7 +186,7 @@ int status(const std::string& directory, const std::string& format) {
     return exit_done;
   }
   fmt::print("{}: {}", printable(info.name), state);
-  if (driver && !ended) fmt::print(" (process {})", driver->pid);
+  if (driver && !ended && driver->pid > 0) fmt::print(" (process {})", driver->pid);
   if (const auto& why = last_word.empty() ? info.why : last_word; !why.empty()) fmt::print(": {}", printable(why));
   fmt::print("\n{} trial{}", results.size(), results.size() == 1 ? "" : "s");
   for (int s = 0; s <= static_cast<int>(TrialState::failed); ++s)

@@ -416,6 +416,41 @@ TEST_CASE("a journal that is removed while its driver lives is written anew wher
   }
 }
 
+TEST_CASE("a driver whose lock file was removed still runs, and says so again") {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "driver.lock";
+  {
+    auto journal = ht::Journal::open(folder);
+    journal.append(0, ht::record::ExperimentStarted{});
+    journal.flush();
+    std::filesystem::remove(file);
+    const auto driver = ht::driver_of(folder);
+    REQUIRE(driver.has_value());
+    CHECK(driver->pid == ::getpid());
+    CHECK(std::filesystem::exists(file));
+    CHECK_THROWS_WITH(ht::Journal::open(folder),
+                      ContainsSubstring(fmt::format("is being run by another driver (process {}", ::getpid())));
+    std::filesystem::remove(file);
+    journal.append(1, ht::record::HostGained{"a"});  // with a commit at once
+    journal.flush();
+    CHECK(std::filesystem::exists(file));
+    journal.last_word("the disk is full");
+  }
+  CHECK_FALSE(ht::driver_of(folder).has_value());
+  CHECK(ht::last_word_of(folder) == "the disk is full");
+}
+
+TEST_CASE("a driver whose lock file cannot be made anew is seen all the same") {
+  const TemporaryFolder folder;
+  auto lock = std::make_optional<ht::detail::DriverLock>(folder);  // nobody looks after the file
+  std::filesystem::remove(folder.path() / "driver.lock");
+  const auto driver = ht::driver_of(folder);
+  REQUIRE(driver.has_value());
+  CHECK(driver->pid == 0);
+  lock.reset();
+  CHECK_FALSE(ht::driver_of(folder).has_value());
+}
+
 TEST_CASE("the lock is the folder's, whatever is removed in it") {
   const TemporaryFolder folder;
   auto journal = ht::Journal::open(folder);

@@ -300,7 +300,11 @@ class BasicJournal {
 
     void require_in_place() {
       const std::lock_guard guard(presence_);
-      if (let_go_ || (writer_.in_place() && lock_.is(place_))) return;
+      if (let_go_) return;
+      if (writer_.in_place() && lock_.is(place_)) {
+        const std::lock_guard of_last_word(mutex_);
+        return lock_.keep_file(place_);
+      }
       writer_.disown();
       const auto now = lock_.place();
       const auto name = journal_path(directory).filename();

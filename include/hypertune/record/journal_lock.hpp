@@ -81,6 +81,12 @@ inline struct flock whole_file() {
   return lock;
 }
 
+/// Whether somebody else holds `file` in any way. False where that cannot be told.
+inline bool is_held(const LockFile& file) {
+  struct flock lock = whole_file();
+  return file.get() >= 0 && ::fcntl(file.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
 inline std::string host_name() {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
@@ -93,8 +99,7 @@ inline DriverInfo LockFile::holder(bool held) const {
     // What a driver left there that was killed says nothing about the present one.
     const bool left = info.host == host_name() && ::kill(static_cast<pid_t>(info.pid), 0) != 0 && errno == ESRCH;
     if (tries == 0 || (info.pid > 0 && !left)) return info;
-    struct flock lock = whole_file();
-    if (!held && (::fcntl(fd_, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK)) return info;
+    if (!held && !is_held(*this)) return info;
     ::poll(nullptr, 0, 10);
   }
 }
@@ -153,7 +158,7 @@ class NotInherited {
 };
 
 /// Holds the right to drive the experiment in `directory`. There are two locks: of the folder itself, which is held
-/// wherever the folder is moved and whatever is removed in it, and of a file, which says who holds it and can be asked.
+/// wherever the folder is moved and whatever is removed in it, and of a file, which says who holds it.
 /// They belong to what is open, not to the process: they also exclude a second Journal in the same process, and no
 /// unrelated close() releases them. Forked processes do not inherit them.
 class DriverLock {
@@ -170,10 +175,24 @@ class DriverLock {
         fail(Errc::io, "cannot lock '{}': {}", lock_path(directory).string(), std::strerror(errno));
       refuse(directory, file_);
     }
-    const std::string text = detail::format("{} {}\n", ::getpid(), host_name());
-    // A lock file that cannot be written (disk full) still locks; only the message of the other driver is poorer.
-    if (::ftruncate(file_.get(), 0) != 0 || ::pwrite(file_.get(), text.data(), text.size(), 0) < 0) return;
-    end_ = static_cast<::off_t>(text.size());
+    sign();
+  }
+
+  /// Makes the lock file anew where somebody has removed it, so that this driver is seen again. While `directory` is
+  /// the folder that is locked.
+  void keep_file(const std::filesystem::path& directory) {
+    struct stat own{}, there{};
+    if (::fstat(file_.get(), &own) != 0) return;
+    if (::stat(lock_path(directory).c_str(), &there) == 0 ? own.st_dev == there.st_dev && own.st_ino == there.st_ino
+                                                          : errno != ENOENT)
+      return;
+    LockFile file(lock_path(directory), O_RDWR | O_CREAT);
+    NotInherited alone(file.get());
+    struct flock lock = whole_file();
+    if (file.get() < 0 || ::fcntl(file.get(), F_OFD_SETLK, &lock) != 0) return;  // another time, perhaps
+    file_ = std::move(file);
+    alone_ = std::move(alone);
+    sign();
   }
 
   /// Why this driver ends without having recorded its end, for last_word_of(). The lock file has its block of the disk
@@ -205,6 +224,10 @@ class DriverLock {
     // A file system without such locks still has those of files.
     if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
       refuse(directory, LockFile(lock_path(directory), O_RDONLY));
+    // That one cannot be asked about without being taken. One that can, beside it: of a folder it can only be shared.
+    struct flock asked = whole_file();
+    asked.l_type = F_RDLCK;
+    static_cast<void>(::fcntl(folder.get(), F_OFD_SETLK, &asked));
     return folder;
   }
   [[noreturn]] static void refuse(const std::filesystem::path& directory, const LockFile& file) {
@@ -216,6 +239,14 @@ class DriverLock {
          directory.string(), who);
   }
 
+  void sign() {
+    const std::string text = detail::format("{} {}\n", ::getpid(), host_name());
+    // A lock file that cannot be written (disk full) still locks; only the message of the other driver is poorer.
+    end_ = 0;
+    if (::ftruncate(file_.get(), 0) != 0 || ::pwrite(file_.get(), text.data(), text.size(), 0) < 0) return;
+    end_ = static_cast<::off_t>(text.size());
+  }
+
   LockFile folder_;
   NotInherited folder_alone_;
   ::off_t end_ = 0;
@@ -225,13 +256,17 @@ class DriverLock {
 
 }  // namespace detail
 
-/// Who runs the experiment in `directory` now, if anybody. Takes no lock.
+/// Who runs the experiment in `directory` now, if anybody; pid 0: it has not said. Takes no lock.
 inline std::optional<DriverInfo> driver_of(const std::filesystem::path& directory) {
-  const detail::LockFile file(detail::lock_path(directory), O_RDONLY);
-  if (file.get() < 0) return std::nullopt;
-  struct flock lock = detail::whole_file();
-  if (::fcntl(file.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
-  return file.holder();
+  const detail::LockFile folder(directory, O_RDONLY | O_DIRECTORY);
+  for (int tries = 300;; --tries) {
+    const detail::LockFile file(detail::lock_path(directory), O_RDONLY);
+    if (detail::is_held(file)) return file.holder();
+    if (!detail::is_held(folder)) return std::nullopt;
+    // It is just beginning or ending, or somebody has removed its lock file, which it makes anew within a second.
+    if (tries == 0) return DriverInfo{};
+    ::poll(nullptr, 0, 10);
+  }
 }
 
 /// What the last driver of the experiment in `directory` said when it ended without recording that: an error, such as a

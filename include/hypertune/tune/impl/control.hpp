@@ -232,9 +232,9 @@ HYPERTUNE_INLINE ControlAnswer ask_driver(const std::filesystem::path& directory
       fail(Errc::usage, "the experiment in '{}' is another user's: that one alone may ask its driver",
            directory.string());
     fail(Errc::usage,
-         "the driver of '{}' (process {} on {}) does not listen here: it runs on another host, is just beginning or "
-         "ending, or simulates",
-         directory.string(), driver->pid, driver->host.empty() ? "an unknown host" : driver->host);
+         "the driver of '{}' ({}) does not listen here: it runs on another host, is just beginning or ending, or "
+         "simulates",
+         directory.string(), detail::text_of(*driver));
   }
   const auto stamp = std::chrono::steady_clock::now().time_since_epoch().count();
   const std::string name = detail::format("{}{}-{}", detail::answer_prefix, ::getpid(), stamp);
@@ -265,8 +265,8 @@ HYPERTUNE_INLINE ControlAnswer ask_driver(const std::filesystem::path& directory
     if (ready < 0 && errno != EINTR) fail(Errc::io, "cannot wait for the driver's answer: {}", std::strerror(errno));
     if (!driver_of(directory)) fail(Errc::usage, "the driver of '{}' has just ended", directory.string());
     if (left <= 0)
-      fail(Errc::busy, "the driver of '{}' (process {}) has not answered within {} s; what was asked may still be done",
-           directory.string(), driver->pid, seconds);
+      fail(Errc::busy, "the driver of '{}' ({}) has not answered within {} s; what was asked may still be done",
+           directory.string(), detail::text_of(*driver), seconds);
   }
   std::array<char, PIPE_BUF> bytes{};
   const auto size = ::read(in.fd, bytes.data(), bytes.size());
