@@ -58,7 +58,7 @@ cluster::ClusterConfig read_cluster(const ClusterArguments& arguments) {
 
 bool confirmed(const std::string& question, bool yes) {
   if (yes || ::isatty(STDIN_FILENO) == 0) return true;
-  fmt::print(stderr, "{} [y/N] ", question);
+  std::fputs((question + " [y/N] ").c_str(), stderr);
   std::fflush(stderr);
   std::string line;
   for (int c = std::getchar(); c != EOF && c != '\n'; c = std::getchar()) line += static_cast<char>(c);
@@ -78,7 +78,7 @@ int run_foreground(const std::vector<std::string>& arguments) {
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // it must not go on without us, whatever ends us
     if (::getppid() != self) ::_exit(127);
     ::execvp(argv[0], argv.data());
-    fmt::print(stderr, "hypertune: cannot run '{}': {}\n", argv[0], std::strerror(errno));
+    detail::say(fmt::format("hypertune: cannot run '{}': {}", argv[0], std::strerror(errno)));
     ::_exit(127);
   }
   int status = 0, heard = interruptions();

@@ -2,6 +2,7 @@
 #include "commands.hpp"
 
 #include <hypertune/config/yaml.hpp>
+#include <hypertune/detail/say.hpp>
 #include <hypertune/record/journal.hpp>
 #include <hypertune/record/journal_lock.hpp>
 #include <hypertune/record/journal_schema.hpp>
@@ -29,8 +30,8 @@ int tell(const ControlAnswer& answer) {
   std::string_view rest = answer.text;
   while (!rest.empty()) {
     const auto end = std::min(rest.find('\n'), rest.size());
-    fmt::print(answer.done ? stdout : stderr, "{}{}\n",
-               answer.done ? "" : "hypertune: ", printable(rest.substr(0, end)));
+    const auto line = printable(rest.substr(0, end));
+    answer.done ? fmt::print("{}\n", line) : detail::say("hypertune: " + line);
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return answer.done ? exit_done : exit_usage;

@@ -2,6 +2,7 @@
 #include "commands.hpp"
 #include "cost.hpp"
 
+#include <hypertune/detail/say.hpp>
 #include <hypertune/record/analysis.hpp>
 #include <hypertune/record/journal_lock.hpp>
 #include <hypertune/record/optuna_export.hpp>
@@ -249,8 +250,8 @@ int export_results(const ExportArguments& arguments) {
   if (arguments.format == "optuna") {
     if (arguments.output.empty()) fail(Errc::usage, "an Optuna storage is a file: name it with --output");
     export_optuna(arguments.directory, arguments.output);
-    fmt::print(stderr, "hypertune: wrote {}; open it with: optuna-dashboard sqlite:///{}\n", arguments.output,
-               arguments.output);
+    detail::say(fmt::format("hypertune: wrote {}; open it with: optuna-dashboard sqlite:///{}", arguments.output,
+                            arguments.output));
     return exit_done;
   }
   const Results results = Results::read(arguments.directory);

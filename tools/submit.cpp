@@ -89,9 +89,8 @@ hc::JobStatus watch(const hc::ClusterConfig& config, const hc::Machine& head, ss
           [&] { return interruptions() > passed_on; });
       if (const int heard = interruptions(); heard > passed_on) {
         passed_on = heard;
-        fmt::print(
-            stderr, "hypertune: {}\n",
-            heard == 1 ? "interrupted: the program is asked to end; once more ends it at once" : "ending the program");
+        detail::say(heard == 1 ? "hypertune: interrupted: the program is asked to end; once more ends it at once"
+                               : "hypertune: ending the program");
         hc::signal_job(connection, config, id, heard == 1 ? "INT" : "KILL");
         continue;
       }

@@ -8,6 +8,7 @@
 
 #include <charconv>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -87,7 +88,7 @@ int run(int argc, char** argv, F body) {
   try {
     return body(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const std::exception& e) {
-    fmt::print(stderr, "{}: {}\n", argv[0], e.what());
+    std::fprintf(stderr, "%s: %s\n", argv[0], e.what());
     return 1;
   }
 }

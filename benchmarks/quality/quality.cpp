@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include <chrono>
+#include <cstdio>
 #include <iostream>
 #include <limits>
 
@@ -138,6 +139,6 @@ int main(int argc, char** argv) try {
   if (a.size() == 3 && a[0] == "values") return values(problem(a[1]), std::stoull(a[2]));
   ht::fail(ht::Errc::usage, "quality problems | run SEARCHER PROBLEM SEED EVALS | values PROBLEM SEED");
 } catch (const std::exception& error) {
-  fmt::print(stderr, "quality: {}\n", error.what());
+  std::fprintf(stderr, "quality: %s\n", error.what());
   return 2;
 }

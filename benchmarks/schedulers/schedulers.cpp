@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -307,6 +308,6 @@ int main(int argc, char** argv) try {
   if (asked("population")) population(folder, seeds);
   std::filesystem::remove_all(folder);
 } catch (const std::exception& error) {
-  fmt::print(stderr, "schedulers: {}\n", error.what());
+  std::fprintf(stderr, "schedulers: %s\n", error.what());
   return 2;
 }

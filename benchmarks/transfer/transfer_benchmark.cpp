@@ -304,7 +304,7 @@ int main(int argc, char** argv) {
     else if (!option.starts_with("-"))
       bench.folder = fs::path(option) / "hypertune-benchmark-transfer";
     else
-      return fmt::print(stderr, "usage: benchmark_transfer [FOLDER] [--mib N] [--rounds N]\n"), 2;
+      return std::fprintf(stderr, "usage: benchmark_transfer [FOLDER] [--mib N] [--rounds N]\n"), 2;
   }
   try {
     fs::remove_all(bench.folder);
@@ -317,7 +317,7 @@ int main(int argc, char** argv) {
     bench.small_files();
     fs::remove_all(bench.folder);
   } catch (const Error& e) {
-    fmt::print(stderr, "{}\n", e.what());
+    std::fprintf(stderr, "%s\n", e.what());
     return 1;
   }
   return 0;

@@ -33,7 +33,7 @@ ht::Training train(Config config, ht::Context&) {
 int main(int argc, char** argv) {
   ht::Runtime runtime(argc, argv);  // on a machine, this same program is the agent that runs the trials
   if (argc != 2) {
-    fmt::print(stderr, "usage: cluster_machines CLUSTER.yaml\n");
+    std::fprintf(stderr, "usage: cluster_machines CLUSTER.yaml\n");
     return 2;
   }
   const auto space = ht::space<Config>(ht::dim("rate", &Config::rate, ht::log_uniform(1e-5, 1e-1)),
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   try {
     fmt::print("{}\n", ht::tune(space, train, options).best());
   } catch (const ht::Error& error) {
-    fmt::print(stderr, "cluster_machines: {}\n", error.what());
+    std::fprintf(stderr, "cluster_machines: %s\n", error.what());
     return 1;
   }
 }

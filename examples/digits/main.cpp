@@ -118,6 +118,6 @@ int main(int argc, char** argv) try {
   fmt::print("Best validation accuracy: {:.2f} % (trial {} after {} epochs)\n{}\n", 100 * best.best->value, best.trial,
              best.best->step + 1, best.params);
 } catch (const std::exception& error) {
-  fmt::print(stderr, "digits: {}\n", error.what());
+  std::fprintf(stderr, "digits: %s\n", error.what());
   return 1;
 }

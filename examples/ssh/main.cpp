@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -75,7 +76,7 @@ int main(int argc, char** argv) {
   try {
     fmt::print("{}\n", ht::tune(space, descend, options).best());
   } catch (const ht::Error& error) {
-    fmt::print(stderr, "ssh_hosts: {}\n", error.what());
+    std::fprintf(stderr, "ssh_hosts: %s\n", error.what());
     return 1;
   }
 }

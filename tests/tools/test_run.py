@@ -292,6 +292,14 @@ class Mistakes(Case):
         self.assertEqual((reader.stderr.read(), reader.wait(60)), ("", 0))
         reader.stderr.close()
 
+    def test_a_line_that_nobody_can_read_changes_no_exit_code(self):
+        self.run_command("run", self.write(SWEEP.replace("samples: 6", "samples: 2")))
+        with open("/dev/full", "wb") as full:
+            for code, arguments in ((0, ["export", "runs/digits", "--format", "optuna", "--output", "all.db"]),
+                                    (2, ["stop", "runs/digits"]), (2, ["results", "absent"])):
+                done = subprocess.run([HYPERTUNE, *arguments], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=full)
+                self.assertEqual(done.returncode, code, arguments)
+
     def test_nonsense_is_one_clear_error(self):
         (self.folder / "binary.yaml").write_bytes(bytes(range(256)) * 8)
         self.write("[" * 100_000, "deep.yaml")

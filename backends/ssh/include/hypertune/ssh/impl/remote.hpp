@@ -1,6 +1,7 @@
 // From a list of hosts to a pool of agents.
 #pragma once
 
+#include <hypertune/detail/say.hpp>
 #include <hypertune/local/process_options.hpp>
 #include <hypertune/ssh/connection.hpp>
 #include <hypertune/ssh/error.hpp>
@@ -44,7 +45,7 @@ class RemoteNotices {
     if (sink_ && taking_)
       sink_(Notice{text});
     else
-      fmt::print(stderr, "hypertune: {}\n", text);
+      hypertune::detail::say("hypertune: " + text);
   }
   void to(EventSink sink) {
     const std::lock_guard hold(mutex_);

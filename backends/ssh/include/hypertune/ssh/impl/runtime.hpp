@@ -1,13 +1,11 @@
 // How a program learns that it is the agent.
 #pragma once
 
+#include <hypertune/detail/say.hpp>
 #include <hypertune/ssh/runtime.hpp>
 #include <hypertune/tune/stand_in.hpp>
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -27,7 +25,7 @@ HYPERTUNE_SSH_INLINE std::optional<int> run_agent_if_asked(int argc, char** argv
       options.processes = agent_limits(i + 1 < argc ? argv[i + 1] : "");
       return agent_main(make_program, std::move(options));
     } catch (const std::exception& error) {
-      fmt::print(stderr, "hypertune: {}\n", error.what());
+      hypertune::detail::say(std::string("hypertune: ") + error.what());
       return 2;
     }
   }
@@ -57,7 +55,7 @@ HYPERTUNE_SSH_INLINE Runtime::Runtime(int& argc, char** argv) {
       ssh::AgentOptions options;
       options.processes = ssh::agent_limits(limits);
       code = ssh::agent_main([&](const std::string&) { return program; }, std::move(options));
-    } catch (const std::exception& error) { fmt::print(stderr, "hypertune: {}\n", error.what()); }
+    } catch (const std::exception& error) { hypertune::detail::say(std::string("hypertune: ") + error.what()); }
     std::exit(code);
   };
 }
