@@ -183,6 +183,11 @@ TEST_CASE("derived parameters see what was drawn before them, under the names of
     REQUIRE((noise >= 0 && noise < 1));
     REQUIRE(s.params(s.point(p)) == p);
   }
+  // What a record says of one is bounded by nothing but its type.
+  const auto whole = ht::space(ht::dim("n", ht::derived([](const ht::Params&) { return 3; }))).search_space();
+  CHECK(whole.params({1e300}).get<std::int64_t>("n") > 9'000'000'000'000'000'000);
+  CHECK(whole.params({-1e300}).get<std::int64_t>("n") == std::numeric_limits<std::int64_t>::min());
+  CHECK_THROWS_AS(whole.point({{"n", 1e300}}), ht::Error);
   const auto broken = ht::space(ht::dim("x", ht::derived([](const ht::Params&) { return std::nan(""); })));
   CHECK_THROWS_WITH(broken.search_space().sample(rng), ContainsSubstring("parameter 'x': its callable returned nan"));
 }

@@ -74,7 +74,8 @@ inline std::optional<Resources> measure(const ssh::SshConnection& connection) {
       {}, {.deadline = 60});
   const auto number = [&](std::string_view key) {
     const auto at = result.out.find(std::string(key) + "=");
-    return at == std::string::npos ? 0.0 : std::strtod(result.out.c_str() + at + key.size() + 1, nullptr);
+    const double said = at == std::string::npos ? 0 : std::strtod(result.out.c_str() + at + key.size() + 1, nullptr);
+    return said > 0 && said < 1e12 ? said : 0.0;
   };
   Resources resources;
   resources.cpus = std::max(1.0, number("cpus"));

@@ -5,6 +5,7 @@
 #include <hypertune/checkpoint/sealer.hpp>
 #include <hypertune/detail/doorbell.hpp>
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/whole.hpp>
 #include <hypertune/execute/attempt_run.hpp>
 #include <hypertune/execute/served_runs.hpp>
 #include <hypertune/execute/threads.hpp>
@@ -411,7 +412,7 @@ class BasicThreadExecutor<Lazy>::State {
   }
 
   void settle_on(const Slot& slot) {
-    if (omp_set_num_threads != nullptr) omp_set_num_threads(std::max(1, static_cast<int>(slot.resources.cpus)));
+    if (omp_set_num_threads != nullptr) omp_set_num_threads(detail::whole_within(slot.resources.cpus, 1, 4096));
     if (options_.pin) {
       cpu_set_t set;
       CPU_ZERO(&set);

@@ -165,7 +165,8 @@ inline double find_coordinate(const DimensionDraft& dimension, const Value& valu
   if (const auto* flag = std::get_if<bool>(&value); flag != nullptr && dimension.type == ValueType::boolean)
     x = *flag ? 1 : 0;
   if (info.kind == DomainKind::derived) {
-    if (std::isfinite(x) && (dimension.type != ValueType::integer || x == std::trunc(x))) return x;
+    if (std::isfinite(x) && (dimension.type != ValueType::integer || (x == std::trunc(x) && std::fabs(x) < 0x1p63)))
+      return x;
     why = dimension.type == ValueType::integer ? "a whole number" : "a finite number";
     return inactive;
   }
@@ -191,7 +192,8 @@ inline Value SpaceModel::value(std::size_t d, double coordinate) const {
   }
   const double settled = dimension.law.settle(coordinate);
   switch (dimension.type) {
-    case ValueType::integer: return static_cast<std::int64_t>(settled);
+    case ValueType::integer:  // a derived one has no bounds, and a record may say anything
+      return static_cast<std::int64_t>(std::clamp(settled, -0x1p63, 0x1.fffffffffffffp62));
     case ValueType::boolean: return settled != 0;
     case ValueType::real: break;
   }

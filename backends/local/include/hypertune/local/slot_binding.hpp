@@ -1,6 +1,7 @@
 // SlotBinding: what this machine has, and how a process is bound to its part of it.
 #pragma once
 
+#include <hypertune/detail/whole.hpp>
 #include <hypertune/execute/resources.hpp>
 
 #include <sched.h>
@@ -134,7 +135,7 @@ class SlotBinding {
   }
 
  private:
-  static int threads_of(const Slot& slot) { return std::max(1, static_cast<int>(std::floor(slot.resources.cpus))); }
+  static int threads_of(const Slot& slot) { return hypertune::detail::whole_within(slot.resources.cpus, 1, 4096); }
 
   std::vector<int> cores_;
   std::vector<std::string> gpus_;

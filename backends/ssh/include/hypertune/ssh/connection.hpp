@@ -35,7 +35,10 @@ struct TransferOptions {
 
 namespace detail {
 class Master;
-}
+
+/// Reads what a host says of itself, which may be anything; false: the end is missing. `now`: the time here.
+bool read_facts(std::string_view text, double now, HostFacts& facts);
+}  // namespace detail
 
 /// A connection to one host. Its ssh process is a child of this program, in a process group of its own; it ends with
 /// close(), the destructor, or this program's death, whatever the way (on Linux the kernel sees to that), and every

@@ -1,6 +1,7 @@
 // What is done over a connection.
 #pragma once
 
+#include <hypertune/detail/whole.hpp>
 #include <hypertune/ssh/connection.hpp>
 #include <hypertune/ssh/impl/master.hpp>
 #include <hypertune/ssh/impl/remote_error.hpp>
@@ -10,6 +11,7 @@
 
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
@@ -94,11 +96,37 @@ HYPERTUNE_SSH_INLINE std::vector<std::string> script_arguments(std::string_view 
 HYPERTUNE_SSH_INLINE double number_of(std::string_view text) {
   double value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
+  return std::isfinite(value) ? value : 0;
+}
+
+HYPERTUNE_SSH_INLINE bool read_facts(std::string_view text, double now, HostFacts& facts) {
+  // What the account's start-up files print comes first, and is passed over.
+  constexpr std::string_view begin = "hypertune-facts\n";
+  bool complete = false;
+  const auto mark = text.find(begin);
+  if (mark == std::string_view::npos) return false;
+  text.remove_prefix(mark + begin.size());
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    const auto line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const auto equals = std::min(line.find('='), line.size());
+    const auto key = line.substr(0, equals);
+    const auto value = std::string(line.substr(std::min(equals + 1, line.size())));
+    if (key == "system") facts.system = value;
+    if (key == "architecture") facts.architecture = value;
+    if (key == "name") facts.name = value;
+    if (key == "user") facts.user = value;
+    if (key == "home") facts.home = value;
+    if (key == "boot") facts.boot = value;
+    if (key == "cpus") facts.cpus = hypertune::detail::whole_within(number_of(value), 1, 1'000'000);
+    if (key == "time" && !value.empty()) facts.clock_ahead = number_of(value) + 0.5 - now;  // whole seconds
+    if (key == "end") complete = true;
+  }
+  return complete;
 }
 
 HYPERTUNE_SSH_INLINE HostFacts ask_facts(const SshConnection& connection, Seconds deadline) {
-  // What the account's start-up files print comes first, and is passed over.
   constexpr std::string_view text = R"sh(printf 'hypertune-facts\n'
 echo "system=$(uname -s)"
 echo "architecture=$(uname -m)"
@@ -117,32 +145,7 @@ echo "end=1"
   const auto result = connection.script(text, {}, {.deadline = deadline});
   HostFacts facts;
   facts.round_trip = steady_seconds() - steady;
-  const double middle = (before + wall()) / 2;
-  std::string_view rest = result.out;
-  constexpr std::string_view begin = "hypertune-facts\n";
-  const auto mark = rest.find(begin);
-  bool complete = false;
-  if (mark != std::string_view::npos) {
-    rest.remove_prefix(mark + begin.size());
-    while (!rest.empty()) {
-      const auto end = std::min(rest.find('\n'), rest.size());
-      const auto line = rest.substr(0, end);
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-      const auto equals = std::min(line.find('='), line.size());
-      const auto key = line.substr(0, equals);
-      const auto value = std::string(line.substr(std::min(equals + 1, line.size())));
-      if (key == "system") facts.system = value;
-      if (key == "architecture") facts.architecture = value;
-      if (key == "name") facts.name = value;
-      if (key == "user") facts.user = value;
-      if (key == "home") facts.home = value;
-      if (key == "boot") facts.boot = value;
-      if (key == "cpus") facts.cpus = std::max(1, static_cast<int>(number_of(value)));
-      if (key == "time" && !value.empty()) facts.clock_ahead = number_of(value) + 0.5 - middle;  // whole seconds
-      if (key == "end") complete = true;
-    }
-  }
-  if (!complete) {
+  if (!read_facts(result.out, (before + wall()) / 2, facts)) {
     const auto said = last_line(result.err.empty() ? result.out : result.err);
     throw SshError(Problem::other, connection.host(),
                    fmt::format("host '{}': the login works, but no command runs there{}; does the account have an "

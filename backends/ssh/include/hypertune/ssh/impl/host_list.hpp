@@ -245,7 +245,7 @@ inline std::vector<double> expand_counts(std::string_view text, std::size_t node
     } else if (!rest.empty()) {
       return {};
     }
-    if (counts.size() + times > nodes) return {};
+    if (!(value >= 0 && value <= 1e9) || times > nodes - counts.size()) return {};
     counts.insert(counts.end(), times, value);
   }
   return counts.size() == nodes ? counts : std::vector<double>{};
