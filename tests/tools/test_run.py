@@ -402,6 +402,18 @@ class Mistakes(Case):
             _, err = self.run_command(*arguments, code=2)
             self.assertTrue(err.strip(), arguments)
 
+    def test_trials_that_failed_after_a_report_have_no_result(self):
+        self.write("import os, sys\nprint('{\"accuracy\": 0.5}', flush=True)\n"
+                   "if os.environ['HYPERTUNE_TRIAL'] in os.environ['FAIL']: sys.exit(3)\n", "train.py")
+        sweep = self.write(SWEEP.replace("samples: 6", "samples: 3"))
+        self.environment["FAIL"] = "012"
+        _, err = self.run_command("run", sweep, "--plain", code=1)
+        self.assertIn("the experiment failed", err)
+        self.environment["FAIL"] = "02"
+        out, _ = self.run_command("run", sweep, "--output", "runs/some")
+        self.assertIn("best: trial 1", out)
+        self.run_command("run", sweep, "--output", "runs/limit", "--set", "failures.max_trials=1", code=1)
+
     def test_an_experiment_without_a_result_has_failed(self):
         _, err = self.run_command("run", self.write(SWEEP.replace("[python3, train.py]", "[sh, -c, 'echo no good >&2; exit 3']")), code=1)
         self.assertIn("failed", err)

@@ -41,7 +41,8 @@ template <class = void>
 Options resumed_options(const std::filesystem::path& directory, const SearchSpace& space, Options options);
 
 /// Runs an experiment: `train` is a coroutine (`Training train(Config, Context&)`) or a function that returns the
-/// metric; see Options for the rest. Blocks until it has ended; see Tuner::run() for what it throws.
+/// metric; see Options for the rest. Blocks until it has ended; see Tuner::run() for what it throws. That trials failed
+/// is none of it, even if all did: Results::best() throws then.
 template <class Config, class F>
 Results tune(const Space<Config>& space, F train, Options options) {
   options = with_recorded(std::move(options), space.search_space());
