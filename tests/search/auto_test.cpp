@@ -1,11 +1,17 @@
 #include "minimise.hpp"
 #include "support/test.hpp"
 
+#include <hypertune/search/adaptors.hpp>
 #include <hypertune/search/auto.hpp>
+#include <hypertune/search/cma_es.hpp>
+#include <hypertune/search/differential_evolution.hpp>
+#include <hypertune/search/multi_fidelity.hpp>
+#include <hypertune/search/nsga.hpp>
 #include <hypertune/space/space.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -286,6 +292,12 @@ bool each_once(const hypertune_test::Run& run) {
 std::vector<std::pair<std::string, AnySearcher>> modelling() {
   return {{"auto", Auto{}}, {"gp", GaussianProcess{}}, {"tpe", Tpe{}}};
 }
+std::vector<std::pair<std::string, AnySearcher>> evolving() {
+  return {{"nsga2", Nsga2{}},
+          {"nsga3", Nsga3{.population = 6}},
+          {"differential_evolution", DifferentialEvolution{.population = 4}},
+          {"dehb", Dehb{.max = 9}}};
+}
 
 }  // namespace
 
@@ -301,10 +313,12 @@ TEST_CASE("a finite space is tried whole, each configuration once, and then the 
     for (const double x : point) total += is_active(x) ? x : 0.5;
     return total;
   };
+  auto none_twice = modelling();
+  for (auto& other : evolving()) none_twice.push_back(std::move(other));
   const std::vector<std::pair<SearchSpace, std::size_t>> spaces{{lattice.search_space(), 64},
                                                                 {branches.search_space(), 10}};
   for (const auto& [finite, size] : spaces)
-    for (const auto& [name, searcher] : modelling())
+    for (const auto& [name, searcher] : none_twice)
       for (const int parallel : {1, 5}) {
         INFO(name << ", " << size << " configurations, " << parallel << " at a time");
         const auto n = static_cast<int>(size);
@@ -317,6 +331,33 @@ TEST_CASE("a finite space is tried whole, each configuration once, and then the 
       }
   // A budget for which numbers alone go to CMA-ES, which would not know.
   CHECK(chosen(lattice.search_space(), {.samples = 100'000}) == "auto: tpe");
+}
+
+TEST_CASE("a space of one configuration is tried once, by all but those that draw whatever was tried") {
+  const auto point = space(dim("a", constant(1)), dim("b", uniform(2, 2)), dim("c", choice<std::string>({"only"})));
+  const auto drawn = space(dim("x", derived([](const Params&, Rng& rng) { return uniform01(rng); }))).search_space();
+  auto all = modelling();
+  for (auto& other : evolving()) all.push_back(std::move(other));
+  all.emplace_back("cma_es", CmaEs{});
+  const auto flat = [](const Point&) { return 1.0; };
+  for (const auto& [name, searcher] : all) {
+    INFO(name);
+    CHECK(hypertune_test::minimise(searcher, point.search_space(), flat, 10, 3, 1).points.size() == 1);
+    CHECK(hypertune_test::minimise(searcher, SearchSpace(space()), flat, 10, 3, 1).points.size() == 1);
+    CHECK(
+        hypertune_test::minimise(hypertune::repeat(searcher, 3), point.search_space(), flat, 10, 3, 2).points.size() ==
+        3);
+    CHECK(hypertune_test::minimise(searcher, drawn, flat, 10, 3, 1).points.size() == 10);  // a new one each time
+  }
+  CHECK(hypertune_test::minimise(Random{}, point.search_space(), flat, 10, 3, 1).points.size() == 10);
+}
+
+TEST_CASE("cma_es may ask for a configuration again, and ends when all of a finite space is tried") {
+  const auto lattice = space(dim("x", integer(1, 4)), dim("y", integer(1, 4))).search_space();
+  const auto tried = hypertune_test::minimise(CmaEs{}, lattice, [](const Point& p) { return p[0] + p[1]; }, 2000, 3, 1);
+  std::set<Point> distinct(tried.points.begin(), tried.points.end());
+  CHECK(distinct.size() == 16);
+  CHECK(tried.points.size() < 2000);
 }
 
 TEST_CASE("a corner that is best is asked for once, and so is what no active parameter tells apart") {

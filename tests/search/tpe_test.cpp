@@ -67,7 +67,7 @@ Point ask(S& searcher, TrialId trial, std::uint64_t seed) {
   return searcher.suggest({.trial = trial, .rng = rng}).point;
 }
 
-/// The points that a searcher tries, one after the other.
+/// The points that a searcher tries, one after the other; fewer where it is exhausted.
 template <class S>
 std::vector<Point> run(S searcher, const SearchSpace& space, int trials, std::uint64_t seed, SearchGoal goal,
                        const std::function<Finished(const Point&)>& f) {
@@ -76,7 +76,10 @@ std::vector<Point> run(S searcher, const SearchSpace& space, int trials, std::ui
   searcher.prepare(space, goal);
   std::vector<Point> points;
   for (TrialId trial = 0; trial < trials; ++trial) {
-    points.push_back(ask(searcher, trial, seed));
+    Rng rng = derived_rng(seed, {static_cast<std::uint64_t>(trial), 1});
+    const auto suggestion = searcher.suggest({.trial = trial, .rng = rng});
+    if (suggestion.kind == Suggestion::Kind::exhausted) break;
+    points.push_back(suggestion.point);
     tell(searcher, trial, points.back(), f(points.back()));
   }
   return points;

@@ -92,6 +92,7 @@ struct BasicAuto {
   std::map<TrialId, int> steps_{};  // that each trial has done, by what it reported
   detail::AskBudget budget_{};
   detail::Tried tried_{};
+  bool finite_ = false;
   std::size_t dimensions_ = 0, ended_ = 0;
 
   void prepare(const SearchSpace& space, const SearchGoal& goal) {
@@ -101,6 +102,7 @@ struct BasicAuto {
     goal_ = goal;
     budget_ = detail::AskBudget(goal);
     tried_ = detail::Tried(space);
+    finite_ = detail::Tried::combinations(space) > 0;
     for (std::size_t d = 0; d < space.size(); ++d) dimensions_ += space.domain(d).options != 1;
     switch (detail::auto_choice(space, goal)) {
       case detail::AutoChoice::random: chosen_ = Random{}; break;
@@ -119,7 +121,7 @@ struct BasicAuto {
     chosen_->prepare(space, goal);
   }
   Suggestion suggest(const Ask& ask) {
-    if (chosen_) return chosen_->suggest(ask);
+    if (chosen_) return tried_.all() ? Suggestion::exhausted() : chosen_->suggest(ask);
     switch (means()) {
       case Means::random:
         for (int tries = 0; tries < 20; ++tries)
@@ -141,7 +143,10 @@ struct BasicAuto {
     return suggestion;
   }
   void observe(const Observation& o) {
-    if (chosen_) return chosen_->observe(o);
+    if (chosen_) {
+      if (finite_ && o.kind == Observation::Kind::started) tried_.add(o.point);
+      return chosen_->observe(o);
+    }
     if (o.kind == Observation::Kind::started) {
       // As it was when suggest() was asked for this trial.
       const Means by = means();

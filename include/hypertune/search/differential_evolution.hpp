@@ -7,6 +7,7 @@
 #include <hypertune/search/detail/offspring.hpp>
 #include <hypertune/search/detail/pending.hpp>
 #include <hypertune/search/detail/starting_design.hpp>
+#include <hypertune/search/detail/tried.hpp>
 #include <hypertune/search/searcher.hpp>
 
 #include <algorithm>
@@ -47,7 +48,7 @@ class BasicDifferentialState {
  public:
   BasicDifferentialState() = default;
   BasicDifferentialState(const SearchSpace& space, const SearchGoal& goal, const DifferentialOptions& options)
-      : genes_(space), design_(genes_, goal.seed), options_(options) {
+      : genes_(space), design_(genes_, goal.seed), options_(options), tried_(space) {
     std::size_t size = static_cast<std::size_t>(options.population);
     if (size == 0)
       size = goal.samples > 0 ? static_cast<std::size_t>(std::clamp<std::int64_t>(goal.samples / 20, 8, 40)) : 20;
@@ -61,7 +62,7 @@ class BasicDifferentialState {
       if (member) parents.push_back(&*member);
     const auto& target = members_[place(ask.trial)];
     const bool evolves = genes_.size() > 0 && target && parents.size() >= 4 && pending_.started() >= members_.size();
-    return offspring(genes_, seen_, ask.rng, [&](int i, std::vector<double>& genome) {
+    return offspring(genes_, tried_, ask.rng, [&](int i, std::vector<double>& genome) {
       if (evolves && i < offspring_tries / 2)
         differential_child(genes_, parents, *target, options_.weight, options_.crossover, ask.rng, genome);
       else
@@ -69,7 +70,7 @@ class BasicDifferentialState {
     });
   }
   void observe(const Observation& o) {
-    follow_trials(o, genes_, seen_, pending_, patience_, [this](Individual i) { take(std::move(i)); });
+    follow_trials(o, genes_, tried_, pending_, patience_, [this](Individual i) { take(std::move(i)); });
   }
 
  private:
@@ -88,7 +89,7 @@ class BasicDifferentialState {
   std::uint64_t patience_ = 0;
   std::vector<std::optional<Individual>> members_;
   PendingTrials pending_;
-  SeenPoints seen_;
+  Tried tried_;
 };
 
 }  // namespace detail

@@ -130,15 +130,8 @@ struct BasicGaussianProcess {
 
   Suggestion suggest(const Ask& ask) {
     auto& s = state_;
-    if (s.encoding.dimensions().empty()) return s.space->sample(ask.rng);
-    Suggestion suggestion = proposed(ask.rng);
-    if (suggestion.kind != Suggestion::Kind::point || !tried(suggestion.point)) return suggestion;
-    for (int tries = 0; tries < 100; ++tries)
-      if (Point drawn = s.space->sample(ask.rng); !tried(drawn)) return drawn;
-    const auto left = s.tried.rest();
-    if (!left) return suggestion;
-    if (left->empty()) return Suggestion::exhausted();
-    return (*left)[static_cast<std::size_t>(uniform01(ask.rng) * static_cast<double>(left->size()))];
+    if (s.encoding.dimensions().empty()) return s.tried.renewed(s.space->sample(ask.rng), ask.rng);
+    return s.tried.renewed(proposed(ask.rng), ask.rng);
   }
 
   /// Whether the last trials brought nothing that counts beside the differences there are (the part `counts` of them):

@@ -9,6 +9,7 @@
 #include <hypertune/search/detail/fitness.hpp>
 #include <hypertune/search/detail/genes.hpp>
 #include <hypertune/search/detail/starting_design.hpp>
+#include <hypertune/search/detail/tried.hpp>
 #include <hypertune/search/grid.hpp>
 #include <hypertune/search/searcher.hpp>
 
@@ -50,7 +51,7 @@ class BasicCmaState {
  public:
   BasicCmaState() = default;
   BasicCmaState(const SearchSpace& space, const SearchGoal& goal, const CmaOptions& options)
-      : genes_(space), design_(genes_, goal.seed), goal_(goal), options_(options) {
+      : genes_(space), design_(genes_, goal.seed), goal_(goal), options_(options), tried_(space) {
     for (std::size_t i = 0; i < genes_.size(); ++i)
       (genes_[i].kind == Gene::Kind::category ? categories_ : axes_).push_back(i);
     const std::size_t n = axes_.size();
@@ -76,13 +77,18 @@ class BasicCmaState {
     sigma_ = first_sigma();
   }
 
-  Suggestion suggest(const Ask& ask) const { return draw(ask.trial).point; }
+  /// It samples its distribution: where that has nothing new near, a point comes again, until all have been tried.
+  Suggestion suggest(const Ask& ask) const {
+    Point point = draw(ask.trial).point;
+    if (genes_.countable() && tried_.contains(point) && tried_.all()) return Suggestion::exhausted();
+    return point;
+  }
 
   void started(TrialId trial, const Point& point) {
     Candidate candidate = recognised(trial, point);
     for (const std::size_t axis : axes_) candidate.counts.push_back(is_active(point[genes_[axis].dimension]));
     for (const std::size_t c : categories_) candidate.counts.push_back(is_active(point[genes_[c].dimension]));
-    if (genes_.countable()) seen_.add(point);
+    if (genes_.countable()) tried_.add(point);
     pending_.insert_or_assign(trial, Pending{std::move(candidate), std::nullopt, 0});
     ++started_;
     take_stale();
@@ -146,7 +152,7 @@ class BasicCmaState {
         design_.draw(genes_, trial, i, rng, drawn.genome);
       drawn.point = genes_.point(drawn.genome, rng);
       if (!genes_.feasible(drawn.point)) continue;
-      if (known <= tries_for_new && genes_.countable() && seen_.contains(drawn.point)) {
+      if (known <= tries_for_new && genes_.countable() && tried_.contains(drawn.point)) {
         ++known;
         continue;
       }
@@ -401,7 +407,7 @@ class BasicCmaState {
   std::deque<std::pair<std::uint64_t, TrialId>> reports_;
   std::vector<Result> batch_;  // results since the last update
   std::optional<Result> elite_, best_;
-  SeenPoints seen_;
+  Tried tried_;
   std::deque<double> history_;  // best loss by generation
   double spread_ = 0;           // largest difference of losses within a generation
   int hopeless_ = 0;            // generations in a row without a finite loss

@@ -6,6 +6,7 @@
 #include <hypertune/search/detail/genes.hpp>
 #include <hypertune/search/detail/offspring.hpp>
 #include <hypertune/search/detail/starting_design.hpp>
+#include <hypertune/search/detail/tried.hpp>
 #include <hypertune/search/searcher.hpp>
 
 #include <algorithm>
@@ -31,7 +32,7 @@ class BasicDehbState {
  public:
   BasicDehbState() = default;
   BasicDehbState(const SearchSpace& space, const SearchGoal& goal, const DehbOptions& options)
-      : genes_(space), design_(genes_, goal.seed), options_(options) {
+      : genes_(space), design_(genes_, goal.seed), options_(options), tried_(space) {
     for (const auto& bracket : hyperband_brackets(options.max, options.reduction)) {
       starts_.push_back({bracket.front().trials, bracket.front().steps});
       for (const BracketRung& rung : bracket) {  // a population has room for the most trials that any bracket brings
@@ -47,7 +48,7 @@ class BasicDehbState {
     const std::size_t level = level_of_next();
     const std::vector<const Individual*> parents = pool(level);
     const bool evolves = genes_.size() > 0 && parents.size() >= 4 && started_ >= starts_.front().trials;
-    return offspring(genes_, seen_, ask.rng, [&](int i, std::vector<double>& genome) {
+    return offspring(genes_, tried_, ask.rng, [&](int i, std::vector<double>& genome) {
       if (evolves && i < offspring_tries / 2) {
         const auto& target =
             *parents[static_cast<std::size_t>(started_) % std::min(parents.size(), levels_[level].room)];
@@ -60,7 +61,7 @@ class BasicDehbState {
 
   void observe(const Observation& o) {
     if (o.kind == Observation::Kind::started) {
-      if (genes_.countable()) seen_.add(o.point);
+      if (genes_.countable()) tried_.add(o.point);
       pending_.insert_or_assign(o.trial, Pending{genes_.genome(o.point), 0});
       ++started_;
       return;
@@ -135,7 +136,7 @@ class BasicDehbState {
   std::vector<Level> levels_;  // by steps, rising
   std::unordered_map<TrialId, Pending> pending_;
   std::int64_t started_ = 0;
-  SeenPoints seen_;
+  Tried tried_;
 };
 
 }  // namespace hypertune::detail

@@ -5,13 +5,11 @@
 #include <hypertune/space/search_space.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -106,26 +104,6 @@ class BasicGenes {
   std::vector<Gene> genes_;
   bool constrained_ = false;
   bool countable_ = true;
-};
-
-template <class>
-class BasicSeenPoints;
-using SeenPoints = BasicSeenPoints<void>;
-
-/// The points that a space with finitely many has had already.
-template <class Lazy>
-class BasicSeenPoints {
- public:
-  void add(const Point& point) { seen_.insert(key(point)); }
-  bool contains(const Point& point) const { return seen_.contains(key(point)); }
-
- private:
-  static std::uint64_t key(const Point& point) {
-    std::uint64_t mixed = point.size();
-    for (const double x : point) mixed = mixed_in(mixed, std::bit_cast<std::uint64_t>(is_active(x) ? x + 0.0 : -0.125));
-    return mixed;
-  }
-  std::unordered_set<std::uint64_t> seen_;
 };
 
 }  // namespace hypertune::detail

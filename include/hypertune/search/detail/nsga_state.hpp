@@ -6,6 +6,7 @@
 #include <hypertune/search/detail/offspring.hpp>
 #include <hypertune/search/detail/pending.hpp>
 #include <hypertune/search/detail/starting_design.hpp>
+#include <hypertune/search/detail/tried.hpp>
 #include <hypertune/search/detail/variation.hpp>
 
 #include <algorithm>
@@ -33,7 +34,7 @@ class BasicNsgaState {
  public:
   BasicNsgaState() = default;
   BasicNsgaState(const SearchSpace& space, const SearchGoal& goal, const NsgaOptions& options)
-      : genes_(space), design_(genes_, goal.seed), options_(options) {
+      : genes_(space), design_(genes_, goal.seed), options_(options), tried_(space) {
     // With few trials a small population: evolution takes generations.
     std::size_t size = options.population > 0 ? static_cast<std::size_t>(options.population)
                        : goal.samples > 0 ? static_cast<std::size_t>(std::clamp<std::int64_t>(goal.samples / 15, 8, 50))
@@ -48,7 +49,7 @@ class BasicNsgaState {
 
   Suggestion suggest(const Ask& ask) const {
     const bool evolves = population_.size() >= std::min<std::size_t>(size_, 2) && pending_.started() >= size_;
-    return offspring(genes_, seen_, ask.rng, [&](int i, std::vector<double>& genome) {
+    return offspring(genes_, tried_, ask.rng, [&](int i, std::vector<double>& genome) {
       if (evolves && i < offspring_tries / 2)
         breed(ask.rng, genome);
       else
@@ -57,7 +58,7 @@ class BasicNsgaState {
   }
 
   void observe(const Observation& o) {
-    follow_trials(o, genes_, seen_, pending_, patience_, [this](Individual i) { take(std::move(i)); });
+    follow_trials(o, genes_, tried_, pending_, patience_, [this](Individual i) { take(std::move(i)); });
   }
 
   const std::vector<Individual>& population() const { return population_; }
@@ -154,7 +155,7 @@ class BasicNsgaState {
   std::vector<std::size_t> rank_;  // by individual: its front
   std::vector<double> room_;       // its crowding distance
   PendingTrials pending_;
-  SeenPoints seen_;
+  Tried tried_;
 };
 
 }  // namespace hypertune::detail

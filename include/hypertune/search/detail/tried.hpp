@@ -1,7 +1,11 @@
 // Tried: which configurations have been tried, and what is left of a finite space.
+//
+// A configuration that has its result teaches nothing by another one: noise is asked for by repeat().
 #pragma once
 
+#include <hypertune/random.hpp>
 #include <hypertune/search/grid.hpp>
+#include <hypertune/search/searcher.hpp>
 #include <hypertune/space/search_space.hpp>
 
 #include <bit>
@@ -9,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace hypertune::detail {
@@ -39,18 +44,42 @@ class BasicTried {
     }
   }
 
+  /// `suggestion`, or one that is new in its place where it has been tried: drawn, or of those left in a finite space,
+  /// of which nothing may be.
+  Suggestion renewed(Suggestion suggestion, Rng& rng) const {
+    if (suggestion.kind != Suggestion::Kind::point || !contains(suggestion.point)) return suggestion;
+    for (int tries = 0; tries < 100; ++tries)
+      if (Point drawn = space_->sample(rng); !contains(drawn)) return drawn;
+    const auto left = rest();
+    if (!left) return suggestion;
+    if (left->empty()) return Suggestion::exhausted();
+    return (*left)[static_cast<std::size_t>(uniform01(rng) * static_cast<double>(left->size()))];
+  }
+  /// Whether nothing is left of a finite space.
+  bool all() const {
+    if (combinations_ == 0 || seen_.empty()) return false;
+    GridWalk walk(*space_, static_cast<int>(most), 0);
+    for (std::uint64_t k = 0;; ++k) {
+      const Point* point = walk.at(k);
+      if (point == nullptr) return true;
+      if (!contains(*point)) return false;
+    }
+  }
+
   /// The configurations of a space at most, if they can be gone through; else 0. Those of a grid are left to who goes
-  /// through it, and what is derived may be drawn anew each time. A single one is no space to search: it is repeated.
+  /// through it, and what is derived may be drawn anew each time.
   static std::size_t combinations(const SearchSpace& space) {
     if (space.grid_size() > 1) return 0;
     std::size_t product = 1;
     for (std::size_t d = 0; d < space.size(); ++d) {
-      const std::size_t options =
-          space.domain(d).kind == DomainKind::constant ? std::size_t{1} : space.domain(d).options;
+      const DomainInfo& info = space.domain(d);
+      if (info.kind == DomainKind::derived) return 0;
+      const bool one = info.kind == DomainKind::constant || info.lower == info.upper;
+      const std::size_t options = one ? std::size_t{1} : info.options;
       if (options == 0 || options > most / product) return 0;
       product *= options;
     }
-    return product > 1 ? product : 0;
+    return product;
   }
 
  private:

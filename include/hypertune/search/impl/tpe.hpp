@@ -266,15 +266,8 @@ bool BasicTpe<Lazy>::fit_constraint(std::size_t constraint, detail::ParzenPair& 
 template <class Lazy>
 Suggestion BasicTpe<Lazy>::suggest(const Ask& ask) const {
   const SearchSpace& space = *state_.space;
-  if (state_.model.size() == 0) return space.sample(ask.rng);
-  Suggestion suggestion = proposed(ask.rng);
-  if (suggestion.kind != Suggestion::Kind::point || !state_.tried.contains(suggestion.point)) return suggestion;
-  for (int tries = 0; tries < 100; ++tries)
-    if (Point drawn = space.sample(ask.rng); !state_.tried.contains(drawn)) return drawn;
-  const auto left = state_.tried.rest();
-  if (!left) return suggestion;
-  if (left->empty()) return Suggestion::exhausted();
-  return (*left)[static_cast<std::size_t>(uniform01(ask.rng) * static_cast<double>(left->size()))];
+  Suggestion suggestion = state_.model.size() == 0 ? Suggestion(space.sample(ask.rng)) : proposed(ask.rng);
+  return state_.tried.renewed(std::move(suggestion), ask.rng);
 }
 
 template <class Lazy>
