@@ -4,6 +4,8 @@
 #include <hypertune/hypertune.hpp>
 #include <hypertune/tune/control.hpp>
 
+#include <atomic>
+
 namespace ht = hypertune;
 
 namespace {
@@ -117,7 +119,7 @@ TEST_CASE("a study hears from a person elsewhere, and notes what it is told") {
     study.note(*again, {{"note", "it came back"}});
     study.note({{"dataset", "v3"}});
     CHECK_THROWS_WITH(study.note(*again, {{"", true}}), ContainsSubstring("no name"));
-    bool left = false;
+    std::atomic<bool> left = false;
     study.on_leave([&] { left = true; });
     CHECK(ask(Kind::leave).done);
     CHECK(left);
