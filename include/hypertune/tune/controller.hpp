@@ -233,6 +233,7 @@ class BasicController {
 
   void answer(TrialId trial, LiveTrial& run, int step, Outcome& out);
   void note_reported(TrialId trial, const Attributes& attributes, Outcome& out);
+  bool settle_owed(TrialId trial, Outcome& out);
   void settle_exclusions(Outcome& out);
   void take_over(TrialId trial, Outcome& out);
   void stop_run(TrialId trial, LiveTrial& run, Phase phase, TrialState end, std::string reason, bool save,

@@ -16,6 +16,7 @@
 #include <hypertune/tune/controller.hpp>
 #include <hypertune/tune/experiment_directory.hpp>
 #include <hypertune/tune/options.hpp>
+#include <hypertune/tune/ordered_gate.hpp>
 
 #include <cmath>
 #include <filesystem>
@@ -122,6 +123,8 @@ class BasicExperiment {
   const Controller& controller() const { return *controller_; }
   Journal& journal() { return *journal_; }
   bool resumed() const { return resumed_; }
+  /// Of an ordered experiment: whose turn it is, after what has been replayed.
+  OrderedGate take_gate() { return std::move(gate_); }
   /// The last moment in the record, where a simulated clock goes on.
   Seconds last_time() const { return last_time_; }
   const SearchSpace& space() const { return space_; }
@@ -271,12 +274,15 @@ class BasicExperiment {
       const auto* ended = std::get_if<record::TrialEnded>(&record.what);
       const auto again = ended == nullptr ? tried_again.end() : tried_again.find(ended->trial);
       if (again == tried_again.end() || record.sequence > again->second || ended->state != TrialState::failed)
-        return controller_->replay(record);
-      controller_->replay(
-          Record{record.sequence, record.time,
-                 record::AttemptFailed{ended->trial, 0, Cause{.blame = Blame::preemption, .text = record::tried_again},
-                                       true}});
+        controller_->replay(record);
+      else
+        controller_->replay(
+            Record{record.sequence, record.time,
+                   record::AttemptFailed{ended->trial, 0,
+                                         Cause{.blame = Blame::preemption, .text = record::tried_again}, true}});
+      if (options.ordered) gate_.replay(record.what, controller_->state().trials());
     });
+    gate_.replayed();
     if (last) say_changes(*last, options);
   }
 
@@ -386,6 +392,7 @@ class BasicExperiment {
   Results results_{directory_};
   bool resumed_ = false;
   std::vector<TrialId> failed_;  // to be tried again
+  OrderedGate gate_;
   Seconds last_time_ = 0;
   std::optional<Journal> journal_;  // last: its thread uses the others
 };

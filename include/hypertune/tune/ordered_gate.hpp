@@ -2,14 +2,18 @@
 #pragma once
 
 #include <hypertune/execute/executor.hpp>
+#include <hypertune/record/record.hpp>
+#include <hypertune/tune/trial_table.hpp>
 
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
 #include <set>
+#include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace hypertune {
 
@@ -122,6 +126,50 @@ class OrderedGate {
       }
   }
 
+  // ---- Replay: who has run under an earlier driver has the turn that it had ----
+
+  /// Takes over a record of an earlier driver. `trials`: after it.
+  void replay(const record::Any& what, const TrialTable& trials) {
+    std::visit(
+        [&](const auto& e) {
+          using E = std::decay_t<decltype(e)>;
+          if constexpr (std::is_same_v<E, record::ExperimentStarted>)
+            replayed();
+          else if constexpr (std::is_same_v<E, record::TrialStarted>)
+            replay_start(e, trials[e.trial].steps);
+          else if constexpr (std::is_same_v<E, record::TrialReported>)
+            replay_report(e, trials[e.trial].owed != Decision::go_on);
+          else if constexpr (std::is_same_v<E, record::AttemptFailed>)
+            replay_failure(e);
+          else if constexpr (std::is_same_v<E, record::TrialEnded> || std::is_same_v<E, record::TrialPaused>)
+            replay_end(e.trial);
+        },
+        what);
+  }
+  /// After the last record of a driver: what ran then waits to be launched again.
+  void replayed() {
+    away_.reset();
+    for (auto& [trial, turn] : left_behind_)
+      if (turns_.try_emplace(trial, std::move(turn)).second) order_.insert({turns_.at(trial).due, trial});
+    left_behind_.clear();
+    // The record of a run that was not in order tells of no rounds.
+    const bool in_order = order_.empty() || order_.rbegin()->first <= order_.begin()->first + 1;
+    if (!in_order) order_.clear();
+    for (auto& [trial, turn] : turns_) {
+      turn.held = true;
+      if (in_order) continue;
+      turn.due = round_ + 1;
+      order_.insert({turn.due, trial});
+    }
+  }
+  /// Trials that are waited for and were not launched yet.
+  std::vector<TrialId> awaited() const {
+    std::vector<TrialId> trials;
+    for (const auto& [trial, turn] : turns_)
+      if (turn.held) trials.push_back(trial);
+    return trials;
+  }
+
  private:
   struct Turn {
     std::int64_t due = 0;
@@ -131,6 +179,48 @@ class OrderedGate {
     bool held = false;      // it has not been launched yet
     std::deque<Event> waiting = {};
   };
+
+  void replay_start(const record::TrialStarted& e, int done) {
+    left_behind_.erase(e.trial);
+    launched(e.trial, e.next_step, done);
+    turns_.at(e.trial).held = false;
+  }
+  void replay_report(const record::TrialReported& e, bool ends) {
+    leave_away(e.trial);
+    const auto found = turns_.find(e.trial);
+    if (found == turns_.end()) return;  // nothing of it ran
+    Turn& turn = found->second;
+    order_.erase({turn.due, e.trial});
+    round_ = turn.due;
+    turn.due = ends ? round_ : round_ + 1;
+    turn.stopping = ends;
+    turn.last_step = e.step;
+    order_.insert({turn.due, e.trial});
+  }
+  void replay_failure(const record::AttemptFailed& e) {
+    leave_away(e.trial);
+    const auto found = turns_.find(e.trial);
+    if (found == turns_.end() || found->second.held) return;  // one that its driver's end has cost its attempt
+    if (e.retry && e.cause.blame == Blame::preemption) {      // no turn: it was told to leave
+      left_behind_.insert_or_assign(e.trial, found->second);
+      leave(e.trial);
+      return;
+    }
+    if (e.retry && e.cause.blame == Blame::infrastructure && !found->second.stopping) {
+      away_ = e.trial;
+      return;
+    }
+    replay_end(e.trial);
+  }
+  void replay_end(TrialId trial) {
+    leave_away(trial);
+    if (const auto found = turns_.find(trial); found != turns_.end() && !found->second.held) round_ = found->second.due;
+    leave(trial);
+  }
+  // One that failed and was not launched again at once has left its place.
+  void leave_away(TrialId but) {
+    if (away_ && *away_ != but) leave(*std::exchange(away_, std::nullopt));
+  }
 
   void leave(TrialId trial) {
     const auto found = turns_.find(trial);
@@ -164,7 +254,8 @@ class OrderedGate {
   std::map<TrialId, Turn> turns_;
   std::set<std::pair<std::int64_t, TrialId>> order_;
   std::deque<Event> free_;
-  std::optional<TrialId> away_;  // has just failed, and may be launched again at once
+  std::optional<TrialId> away_;          // has just failed, and may be launched again at once
+  std::map<TrialId, Turn> left_behind_;  // replay: of those that were interrupted
 };
 
 }  // namespace hypertune

@@ -179,19 +179,9 @@ void BasicController<Lazy>::settle(Seconds now, bool survivors, Outcome& out) {
         }
         break;
       case TrialState::running: {
-        // The answer to its last report may not have been carried out.
-        const bool ends = entry.owed == Decision::stop || entry.owed == Decision::complete;
         if (survivors) {
           take_over(trial, out);
-        } else if (entry.owed == Decision::pause) {
-          commit(record::TrialPaused{trial}, out);
-        } else if (ends && !save_at_end()) {
-          const bool stopped = entry.owed == Decision::stop;
-          end_trial(
-              trial, stopped ? TrialState::stopped : TrialState::completed,
-              stopped ? std::optional(Cause{.text = state_.reason(trial), .retry = entry.by_condition}) : std::nullopt,
-              out, !stopped);
-        } else {
+        } else if (!settle_owed(trial, out)) {
           commit(record::AttemptFailed{trial, entry.attempts - 1,
                                        Cause{.blame = Blame::preemption, .text = "the driver ended"}, true},
                  out);
@@ -199,6 +189,9 @@ void BasicController<Lazy>::settle(Seconds now, bool survivors, Outcome& out) {
         }
         break;
       }
+      case TrialState::pending:
+        if (!survivors && entry.attempts > 0 && settle_owed(trial, out)) std::erase(pending_, trial);
+        break;
       default: break;
     }
   }
@@ -207,6 +200,25 @@ void BasicController<Lazy>::settle(Seconds now, bool survivors, Outcome& out) {
   for (const TrialId trial : live_ids())
     if (const auto& entry = state_.trials()[trial]; entry.reported)
       answer(trial, live_.at(trial), entry.steps - 1, out);
+}
+
+// The answer to a trial's last report may not have been carried out. It is now, unless the trial is to report that step
+// once more: where it has saved after it, it would not, and go on.
+template <class Lazy>
+bool BasicController<Lazy>::settle_owed(TrialId trial, Outcome& out) {
+  const auto& entry = state_.trials()[trial];
+  if (entry.owed == Decision::go_on) return false;
+  if (entry.owed == Decision::pause) {
+    commit(record::TrialPaused{trial}, out);
+    return true;
+  }
+  const auto saved = state_.restorable(trial);
+  if (save_at_end() && (saved.empty() || saved.front().steps < entry.steps)) return false;
+  const bool stopped = entry.owed == Decision::stop;
+  end_trial(trial, stopped ? TrialState::stopped : TrialState::completed,
+            stopped ? std::optional(Cause{.text = state_.reason(trial), .retry = entry.by_condition}) : std::nullopt,
+            out, !stopped);
+  return true;
 }
 
 // Who goes on with an experiment whose every host was excluded has seen to them.

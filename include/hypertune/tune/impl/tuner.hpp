@@ -432,7 +432,7 @@ Results BasicTuner<Lazy>::State::run() {
     executor.restore_clock(experiment_->last_time());
     if (!executor.simulated()) ahead_ = std::max(0.0, experiment_->last_time() - executor.now());
   }
-  if (options_.ordered) gate_.emplace();
+  if (options_.ordered) gate_.emplace(experiment_->take_gate());
   std::optional<SignalWatch> signals;
   if (options_.handle_signals && !executor.simulated())
     signals.emplace([this](int level) { level > 1 ? stop_now() : stop(); },
@@ -449,6 +449,9 @@ Results BasicTuner<Lazy>::State::run() {
     const Seconds now = this->now();
     experiment_->begin(options_, now, out_);
     carry_out(out_, now);
+    if (!gate_) return;
+    for (const TrialId trial : gate_->awaited())  // for which there is no room now, or which have ended
+      if (!experiment_->controller().holds_slot(trial)) gate_->left(trial);
   });
   // A simulation has its own time, in which nobody can ask anything.
   std::optional<ControlPipe> control;

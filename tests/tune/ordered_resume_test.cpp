@@ -1,0 +1,86 @@
+// Ordered: an experiment that was killed and resumed, at whatever record, ends like one that was not.
+#include "history.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/test.hpp"
+
+#include <hypertune/hypertune.hpp>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace ht = hypertune;
+
+namespace {
+
+struct Config {
+  double x = 0, y = 0;
+};
+const auto space = ht::space<Config>(ht::dim("x", &Config::x, ht::uniform(-1.0, 1.0)),
+                                     ht::dim("y", &Config::y, ht::uniform(0.0, 1.0)));
+
+ht::Training train(Config config, ht::Context& context) {
+  context.checkpoints([](ht::CheckpointWriter& out) { std::ofstream(out.file("nothing")) << 1; },
+                      [](const ht::Checkpoint&) {});
+  for (int step = context.next_step(); step < 9; ++step)
+    co_yield ht::report("loss", config.x * config.x + config.y / (step + 1)).at(step);
+}
+
+ht::Options options(const std::filesystem::path& output) {
+  ht::Options o;
+  o.metric = "loss";
+  o.output = output;
+  o.samples = 14;
+  o.seed = 3;
+  o.ordered = true;
+  o.display = ht::Display::quiet;
+  o.handle_signals = false;
+  o.executor = ht::threads(3);
+  o.checkpoint = {.every = 2, .keep = 2};
+  return o;
+}
+
+/// Each trial with its configuration and its fate.
+std::string outcome(const ht::Results& results) {
+  std::string text;
+  for (const auto& trial : results.trials())
+    text += fmt::format("{} {} {} {} {}\n", trial.trial, ht::to_string(trial.state), trial.steps, trial.params,
+                        trial.best ? trial.best->value : NAN);
+  return text;
+}
+
+void check_resumptions(const std::function<void(ht::Options&)>& set_up) {
+  const TemporaryDirectory directory;
+  auto o = options(directory.path() / "whole");
+  set_up(o);
+  const std::string whole = outcome(ht::tune(space, train, o));
+  const auto records = support::records_of(o.output);
+  for (std::size_t count = 5; count < records.size(); count += 1 + records.size() / 24) {
+    const auto folder = directory.path() / std::to_string(count);
+    support::cut(o.output, records, count, folder);
+    auto again = options(folder);
+    set_up(again);
+    again.resume = true;
+    INFO("killed after record " << count << " of " << records.size());
+    REQUIRE(outcome(ht::tune(space, train, again)) == whole);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("ordered: killed at any record and resumed, a model and a scheduler that stops decide as if undisturbed") {
+  check_resumptions([](ht::Options& o) {
+    o.search = ht::Tpe{};
+    o.schedule = ht::Asha{.grace = 1, .max = 9, .reduction = 3};
+  });
+}
+
+TEST_CASE("ordered: killed at any record and resumed, trials are promoted as if undisturbed") {
+  check_resumptions([](ht::Options& o) {
+    o.search = ht::Tpe{};
+    o.schedule = ht::Asha{.grace = 1, .max = 9, .reduction = 3, .promotion = true};
+  });
+}
