@@ -59,19 +59,21 @@ class BasicPlacement {
     return index;
   }
   /// Takes a host out: nothing is placed there until restore_host(). What is held there is still to be released.
-  /// `for_good`: it is not counted on any more. `why`: for people.
-  void remove_host(int host, bool for_good = false, std::string why = {}) {
+  /// `for_good`: it is not counted on any more. `why`: for people. `removed`: somebody has taken it away; it may come
+  /// back, but is not worth waiting for.
+  void remove_host(int host, bool for_good = false, std::string why = {}, bool removed = false) {
     if (!at(host).gone) count(host, -1);
     close(host);
     at(host).gone = true;
     at(host).awaited = false;
     ++at(host).missed;
     at(host).for_good = for_good;
+    at(host).removed = removed;
     at(host).why = std::move(why);
   }
   void restore_host(int host) {
     const bool back = std::exchange(at(host).gone, false);
-    at(host).for_good = at(host).awaited = false;
+    at(host).for_good = at(host).awaited = at(host).removed = false;
     at(host).missed = 0;
     at(host).why.clear();
     if (back) count(host, 1);
@@ -175,8 +177,8 @@ class BasicPlacement {
     constexpr int patience = 5;
     const Amounts need = amounts(request);
     return std::any_of(hosts_.begin(), hosts_.end(), [&](const HostState& host) {
-      return !host.for_good && (!host.gone || host.missed <= patience) && !excluded.contains(host.name) &&
-             (host.unknown || fits(need, host.total)) && sound(request);
+      return !host.for_good && (!host.gone || (host.missed <= patience && !host.removed)) &&
+             !excluded.contains(host.name) && (host.unknown || fits(need, host.total)) && sound(request);
     });
   }
 
@@ -240,6 +242,7 @@ class BasicPlacement {
     bool unknown = false;  // what it has; until it is there
     int missed = 0;        // how often it has been said to be gone since it was there
     bool awaited = false;  // it was not there when it was added, and nothing has been said of it since
+    bool removed = false;  // it was taken away by somebody
     std::string why = {};  // it is gone
   };
 
