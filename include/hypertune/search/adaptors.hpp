@@ -97,6 +97,7 @@ struct BasicRepeat {
     int succeeded = 0;  // trials with a result
     bool any_completed = false;
     int steps = 0;
+    Seconds elapsed = 0;         // of all repeats together: an ask stands for that many trials
     std::vector<double> sums{};  // of the losses of those that succeeded
     std::vector<double> constraint_sums{};
   };
@@ -154,6 +155,7 @@ struct BasicRepeat {
     Group& group = state_.groups_under_way.at(g);
     ++group.ended;
     group.steps = std::max(group.steps, o.steps);
+    group.elapsed += o.elapsed;
     if (o.state != TrialState::failed && !o.losses.empty()) {
       ++group.succeeded;
       group.any_completed = group.any_completed || o.state == TrialState::completed;
@@ -176,7 +178,8 @@ struct BasicRepeat {
                    .constraints = group.constraint_sums,
                    .state = group.any_completed   ? TrialState::completed
                             : group.succeeded > 0 ? TrialState::stopped
-                                                  : TrialState::failed});
+                                                  : TrialState::failed,
+                   .elapsed = group.elapsed});
     state_.groups_under_way.erase(g);
   }
 };
