@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace hypertune {
@@ -99,7 +100,8 @@ class BasicAttemptRun {
   /// before it had reported anything, and so perhaps before it had read that, is not its own doing: `lost` is told.
   Cause blame(Cause cause, const Lost& lost) const {
     const auto& from = context_->restore();
-    if (!from || reported_ || std::filesystem::exists(from->directory())) return cause;
+    std::error_code error;  // one that cannot be looked at is there
+    if (!from || reported_ || std::filesystem::exists(from->directory(), error) || error) return cause;
     lost(from->info(), "it vanished before it was read");
     return Cause{
         .blame = Blame::preemption,
