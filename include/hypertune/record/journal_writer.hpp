@@ -186,6 +186,7 @@ class BasicJournalWriter {
   }
   /// The oldest version that can tell it.
   static std::int64_t version_of(const record::Any& what) {
+    if (const auto* lost = std::get_if<record::HostLost>(&what); lost != nullptr && lost->for_good) return 3;
     if (std::holds_alternative<record::AttributesSet>(what)) return 3;
     return std::holds_alternative<record::TrialMutated>(what) ? 2 : first_version;
   }

@@ -41,6 +41,11 @@ inline Value bounded_attribute(Value value) {
   return value;
 }
 
+inline bool is_nan(const Value& value) {
+  const auto* number = std::get_if<double>(&value);
+  return number != nullptr && *number != *number;
+}
+
 /// Takes those of `given` over into `kept` that are new there or differ, and returns them. A name that cannot be, or
 /// one too many, is left out, and `left_out` counts it.
 inline Attributes merge_attributes(Attributes& kept, const Attributes& given, std::size_t& left_out) {
@@ -52,7 +57,7 @@ inline Attributes merge_attributes(Attributes& kept, const Attributes& given, st
       continue;
     }
     Value bounded = bounded_attribute(value);
-    if (before != nullptr && *before == bounded) continue;
+    if (before != nullptr && (*before == bounded || (is_nan(*before) && is_nan(bounded)))) continue;
     kept.set(name, bounded);
     changed.set(name, std::move(bounded));
   }
