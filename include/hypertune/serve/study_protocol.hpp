@@ -207,9 +207,9 @@ inline HttpAnswer answer_study(ErasedStudy& study, std::string_view method, std:
       if (state != nullptr) {
         if (*state != "failed") fail(Errc::input, "'state' can be \"failed\"; a result is told by 'value' or 'values'");
         const auto* why = request.if_contains("why");
-        if (!attributes.empty()) study.note(trial, attributes);
         study.tell_failed(trial,
                           why != nullptr && why->is_string() ? std::string(why->get_string()) : "told as failed");
+        if (!attributes.empty()) study.note(trial, attributes);
       } else {
         Report result(detail::metrics_from(request, study.objectives()));
         result.attributes = std::move(attributes);

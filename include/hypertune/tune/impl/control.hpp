@@ -172,7 +172,9 @@ class ControlPipe::State {
       if (rest.size() < 2) return;
       const std::size_t length =
           static_cast<unsigned char>(rest[0]) | (std::size_t{static_cast<unsigned char>(rest[1])} << 8U);
-      if (length + 2 <= rest.size()) answer(rest.substr(2, length));
+      if (length + 2 > rest.size()) continue;
+      answer(rest.substr(2, length));
+      rest.remove_prefix(length + 2);  // whatever stands in it is no request
     }
   }
 
