@@ -307,6 +307,26 @@ TEST_CASE("a failure that may be the host's doing does not count, and is tried a
   }
 }
 
+TEST_CASE("a retry does not wait for a host that was taken away, and counts where no other is left") {
+  Bench bench({.samples = 3, .failures = {.max = 1}}, {host("a"), host("b")});
+  REQUIRE(bench.fill().commands<ht::Launch>().size() == 2);
+  bench.send(ht::HostLost{.host = 1, .why = "it was taken from the list", .removed = true});
+  bench.send(
+      ht::Failed{1, 0, ht::Cause{.blame = ht::Blame::preemption, .text = "its host was removed", .retry = true}});
+  const auto again = bench.fail(0, 0, ht::Blame::user).command<ht::Launch>();
+  CHECK(again.slot.host_name == "a");
+  CHECK(bench.trial(0).failures == 1);
+}
+
+TEST_CASE("what fails while a person's wish is carried out is the experiment's own, and ends it") {
+  Bench bench({.samples = 9, .resources = [](const ht::Params&) -> ht::Resources {
+                 throw ht::Error(ht::Errc::usage, "resources() is broken");
+               }});
+  ht::Outcome out;
+  CHECK_THROWS_WITH(bench->carry_out({.kind = ht::ControlRequest::Kind::note, .params = {{"a", true}}}, 1, out),
+                    ContainsSubstring("resources() is broken"));
+}
+
 TEST_CASE("a mistake of the trials' own costs few attempts more, and no host") {
   Bench bench({.samples = 40}, {host("a", 2), host("b", 2), host("c", 2)});
   std::vector<ht::Launch> running = bench.fill().commands<ht::Launch>();

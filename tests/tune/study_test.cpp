@@ -2,9 +2,11 @@
 #include "support/test.hpp"
 
 #include <hypertune/hypertune.hpp>
+#include <hypertune/record/journal_reader.hpp>
 #include <hypertune/tune/control.hpp>
 
 #include <atomic>
+#include <cmath>
 
 namespace ht = hypertune;
 
@@ -130,7 +132,9 @@ TEST_CASE("a study hears from a person elsewhere, and notes what it is told") {
   }
   const auto results = ht::Results::read(options.output);
   CHECK(results.trial(0).state == ht::TrialState::stopped);
-  CHECK(results.trial(0).steps == 1);  // what it reported after it was stopped does not count
+  CHECK(results.trial(0).best->value == 0.25);  // its caller could not know that it was stopped
+  CHECK(results.trial(1).state == ht::TrialState::completed);
+  CHECK(results.trial(1).best->value == 0.125);
   CHECK(results.trial(0).attributes == ht::Attributes{{"phase", "warm-up"}});
   CHECK(results.trial(2).attributes == ht::Attributes{{"note", "it came back"}});
   CHECK(results.trial(3).attributes == ht::Attributes{{"by", "hand"}});
@@ -141,4 +145,29 @@ TEST_CASE("a study hears from a person elsewhere, and notes what it is told") {
   const auto again = study.ask();
   REQUIRE(again);
   CHECK(again->id == 2);
+}
+
+TEST_CASE("a study that a condition ends: whose trials are out hear of it, and what they tell is kept") {
+  TemporaryDirectory directory;
+  ht::Options options{.metric = "loss", .samples = 9, .stop = ht::total_steps(1), .output = directory.path() / "study"};
+  options.display = ht::Display::quiet;
+  ht::Study study(space, ht::Random{}, options);
+  const auto first = study.ask(), second = study.ask(), third = study.ask();
+  REQUIRE(third);
+  study.note(*third, {{"nan", NAN}});
+  study.note(*third, {{"nan", NAN}});  // has not changed
+  study.tell(*first, 0.5);
+  CHECK(study.exhausted());
+  CHECK(study.report(*second, 0.25) == ht::Decision::stop);
+  study.tell(*third, 0.125);
+  const auto results = study.results();
+  CHECK(results.trial(1).state == ht::TrialState::stopped);
+  CHECK(results.trial(1).best->value == 0.25);
+  CHECK(results.trial(2).state == ht::TrialState::completed);
+  CHECK(results.trial(2).best->value == 0.125);
+  int noted = 0;
+  ht::read_journal(study.directory(), [&](const ht::Record& record) {
+    noted += std::holds_alternative<ht::record::AttributesSet>(record.what);
+  });
+  CHECK(noted == 1);
 }

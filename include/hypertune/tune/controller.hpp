@@ -164,17 +164,18 @@ class BasicController {
   /// Does what is asked for, of each trial by itself; to leave is the driver's own affair, and not for here.
   ControlAnswer carry_out(const ControlRequest& request, Seconds now, Outcome& out);
 
-  // Each of these answers with a line for that person; Error of kind `usage`: it was not done.
+  // Each of these answers with a line for that person; Error of kind `usage`: it was not done. What there is room for
+  // then is started by fill().
 
   /// Ends a trial for good.
   std::string stop_trial(TrialId trial, Seconds now, Outcome& out);
   /// Has a trial saved and its slot freed after its next report, until continue_trial(): it is paused, but to the
   /// scheduler it runs. The record of it ends with this driver: a resumption lets it go on.
-  std::string pause_trial(TrialId trial, Seconds now, Outcome& out);
-  std::string continue_trial(TrialId trial, Seconds now, Outcome& out);
+  std::string pause_trial(TrialId trial);
+  std::string continue_trial(TrialId trial);
   /// The same for all that run, and nothing starts.
   std::string pause_all();
-  std::string continue_all(Seconds now, Outcome& out);
+  std::string continue_all();
   /// One more configuration to try, as soon as there is room. It counts as a sample; where there is none left, there is
   /// one more.
   std::string add(const Params& params, Seconds now, Outcome& out);

@@ -196,7 +196,9 @@ void BasicController<Lazy>::settle(Seconds now, bool survivors, Outcome& out) {
     }
   }
   pending_.insert(pending_.begin(), again.begin(), again.end());  // what was under way goes first
-  if (!ending_ && state_.ending()) end_experiment(*state_.ending(), out);
+  // A condition that holds already ends it before anything new is begun.
+  if (const auto why = state_.ending() ? state_.ending() : state_.check_time(now); !ending_ && why)
+    end_experiment(*why, out);
   for (const TrialId trial : live_ids())
     if (const auto& entry = state_.trials()[trial]; entry.reported)
       answer(trial, live_.at(trial), entry.steps - 1, out);

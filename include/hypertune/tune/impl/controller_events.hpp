@@ -21,7 +21,8 @@ void BasicController<Lazy>::on(Reported& e, Outcome& out) {
   run->since = now_;
   const bool restored = !run->restoring.empty();
   unpin(*run);
-  if (step >= state_.trials()[e.trial].steps && run->phase != Phase::stopping) {
+  // What the caller of a study says counts, though the trial was to end: it did not know of that yet.
+  if (step >= state_.trials()[e.trial].steps && (run->phase != Phase::stopping || rules_.manual)) {
     note_reported(e.trial, e.report.attributes, out);
     commit(record::TrialReported{e.trial, e.attempt, step, std::move(e.report.metrics)}, out);
   }
@@ -134,6 +135,10 @@ void BasicController<Lazy>::on(const Finished& e, Outcome& out) {
     end_trial(e.trial, TrialState::completed, std::nullopt, out);
     return;
   }
+  if (run.phase == Phase::stopping) {  // it was to end anyway
+    end_stopped(e.trial, run, out);
+    return;
+  }
   std::string names;
   for (const auto& objective : state_.objectives()) names += (names.empty() ? "'" : "', '") + objective.metric;
   Cause cause{.text = "ended without a report of " + names + "'"};
@@ -230,7 +235,7 @@ void BasicController<Lazy>::on(const HostLost& e, Outcome& out) {
     away_.try_emplace(name, Away{.since = now_});
   } else {
     away_.erase(name);
-    placement_.remove_host(e.host, e.for_good, e.why);
+    placement_.remove_host(e.host, e.for_good, e.why, e.removed);
   }
   if (!known) commit(record::HostLost{name, e.why, e.for_good}, out);
   if (!away_.contains(name)) let_go(name, detail::format("host '{}' is lost: {}", name, e.why), out);

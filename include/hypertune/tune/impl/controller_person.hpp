@@ -18,6 +18,7 @@ const TrialEntry& BasicController<Lazy>::require_open(TrialId trial) const {
 template <class Lazy>
 ControlAnswer BasicController<Lazy>::carry_out(const ControlRequest& request, Seconds now, Outcome& out) {
   using Kind = ControlRequest::Kind;
+  now_ = now;
   ControlAnswer answer;
   const auto attempt = [&](auto&& act) {
     std::string line;
@@ -42,7 +43,7 @@ ControlAnswer BasicController<Lazy>::carry_out(const ControlRequest& request, Se
   } else if (request.trials.empty()) {
     attempt([&] {
       if (request.kind == Kind::note) return note(-1, request.params, now, out);
-      return request.kind == Kind::pause ? pause_all() : continue_all(now, out);
+      return request.kind == Kind::pause ? pause_all() : continue_all();
     });
   }
   for (const TrialId trial : request.trials) {
@@ -50,10 +51,12 @@ ControlAnswer BasicController<Lazy>::carry_out(const ControlRequest& request, Se
     attempt([&] {
       if (request.kind == Kind::note) return note(trial, request.params, now, out);
       if (request.kind == Kind::stop) return stop_trial(trial, now, out);
-      if (request.kind == Kind::pause) return pause_trial(trial, now, out);
-      return continue_trial(trial, now, out);
+      if (request.kind == Kind::pause) return pause_trial(trial);
+      return continue_trial(trial);
     });
   }
+  // Not above: what fails here is the experiment's own affair, and none of this person's.
+  fill(now, out);
   return answer;
 }
 
@@ -74,25 +77,21 @@ std::string BasicController<Lazy>::stop_trial(TrialId trial, Seconds now, Outcom
   if (found == live_.end()) {
     std::erase(pending_, trial);
     end_trial(trial, TrialState::stopped, Cause{.text = record::by_user, .retry = false}, out);
-    fill(now, out);
     return detail::format("trial {} is stopped", trial);
   }
   if (found->second.phase == Phase::stopping) return detail::format("trial {} is about to end already", trial);
   stop_run(trial, found->second, Phase::stopping, TrialState::stopped, record::by_user, save_at_end(), out);
-  fill(now, out);
   return detail::format("trial {} is told to stop", trial);
 }
 
 template <class Lazy>
-std::string BasicController<Lazy>::pause_trial(TrialId trial, Seconds now, Outcome& out) {
-  now_ = now;
+std::string BasicController<Lazy>::pause_trial(TrialId trial) {
   const auto& entry = require_open(trial);
   if (resting_.contains(trial) || to_rest_.contains(trial))
     return detail::format("trial {} is paused, or about to be, already", trial);
   to_rest_.insert(trial);
   if (std::erase(pending_, trial) > 0) {
     resting_.insert(trial);
-    fill(now, out);
     return detail::format("trial {} waits until it is continued", trial);
   }
   if (entry.state == TrialState::paused)
@@ -103,14 +102,12 @@ std::string BasicController<Lazy>::pause_trial(TrialId trial, Seconds now, Outco
 }
 
 template <class Lazy>
-std::string BasicController<Lazy>::continue_trial(TrialId trial, Seconds now, Outcome& out) {
-  now_ = now;
+std::string BasicController<Lazy>::continue_trial(TrialId trial) {
   require_open(trial);
   if (all_rest_) fail(Errc::usage, "the whole experiment is paused: continue it without naming trials");
   const bool was_to_be = to_rest_.erase(trial) > 0;
   if (resting_.erase(trial) > 0) {
     pending_.push_front(trial);
-    fill(now, out);
     return detail::format("trial {} goes on as soon as there is room", trial);
   }
   if (!was_to_be)
@@ -127,14 +124,12 @@ std::string BasicController<Lazy>::pause_all() {
 }
 
 template <class Lazy>
-std::string BasicController<Lazy>::continue_all(Seconds now, Outcome& out) {
-  now_ = now;
+std::string BasicController<Lazy>::continue_all() {
   if (!all_rest_ && resting_.empty() && to_rest_.empty()) fail(Errc::usage, "nothing was paused by hand");
   all_rest_ = false;
   to_rest_.clear();
   const auto waiting = std::exchange(resting_, {});
   pending_.insert(pending_.begin(), waiting.begin(), waiting.end());
-  fill(now, out);
   return detail::format("goes on: {} trial{} had paused", waiting.size(), waiting.size() == 1 ? "" : "s");
 }
 
@@ -150,7 +145,6 @@ std::string BasicController<Lazy>::add(const Params& params, Seconds now, Outcom
   commit(record::TrialCreated{trial, std::move(point), std::move(all), false}, out);
   pending_.push_back(trial);
   if (rules_.samples > 0) rules_.samples = std::max(rules_.samples, state_.trials().size() - state_.known());
-  fill(now, out);
   return detail::format("trial {} is to try {}", trial, text);
 }
 

@@ -66,11 +66,9 @@ class BasicErasedStudy<Lazy>::State {
     Outcome out;
     const Attempt attempt = experiment_.controller().attempt(trial);
     handle(Reported{trial, attempt, std::move(report), std::nullopt}, out);
-    // What a person has stopped since its last report hears of it now.
+    // What was to end since its last report hears of it now.
     Decision decision = stopped_.erase(trial) > 0 ? Decision::stop : Decision::go_on;
     for (const auto& command : out.commands) {
-      if (const auto* stop = std::get_if<Stop>(&command); stop != nullptr && stop->trial == trial)
-        decision = Decision::stop;
       if (const auto* pause = std::get_if<Pause>(&command); pause != nullptr && pause->trial == trial)
         decision = Decision::pause;
     }
@@ -126,8 +124,9 @@ class BasicErasedStudy<Lazy>::State {
   void note(TrialId trial, const Attributes& attributes) {
     const std::lock_guard guard(mutex_);
     Outcome out;
-    experiment_.controller().note(trial, attributes, now(), out);
-    experiment_.write(out, now());
+    const Seconds now = this->now();
+    experiment_.controller().note(trial, attributes, now, out);
+    experiment_.write(out, now);
     experiment_.journal().flush();
   }
   void on_leave(std::function<void()> leave) {
@@ -168,10 +167,10 @@ class BasicErasedStudy<Lazy>::State {
     }
     if (controller.interrupted()) return {false, "the study is being left"};
     Outcome out;
-    auto answer = controller.carry_out(request, now(), out);
-    for (const auto& command : out.commands)
-      if (const auto* stop = std::get_if<Stop>(&command)) stopped_.insert(stop->trial);
-    experiment_.write(out, now());
+    const Seconds now = this->now();
+    auto answer = controller.carry_out(request, now, out);
+    follow_stops(out);
+    experiment_.write(out, now);
     return answer;
   }
 
@@ -181,12 +180,13 @@ class BasicErasedStudy<Lazy>::State {
     Outcome out;
     auto& controller = experiment_.controller();
     if (controller.interrupted()) return std::optional<Ask>();
-    const auto trial = controller.ask(now(), out);
+    const Seconds now = this->now();
+    const auto trial = controller.ask(now, out);
     std::optional<Ask> asked;
     for (const auto& command : out.commands)
       if (const auto* go = std::get_if<Launch>(&command); go != nullptr && trial && go->trial == *trial)
         asked = Ask{go->trial, go->params, go->point, go->next_step, go->seed};
-    experiment_.write(out, now());
+    experiment_.write(out, now);
     if (!asked && controller.suggestions().wanted()) return std::nullopt;
     experiment_.journal().flush();
     return asked;
@@ -202,8 +202,15 @@ class BasicErasedStudy<Lazy>::State {
     return facts;
   }
   void handle(Event event, Outcome& out) {
-    experiment_.controller().handle(std::move(event), now(), out);
-    experiment_.write(out, now());
+    const Seconds now = this->now();  // of the decisions and of their record: a replay finds the same
+    experiment_.controller().handle(std::move(event), now, out);
+    follow_stops(out);
+    experiment_.write(out, now);
+  }
+  // Trials that are to end, for whatever reason: each hears of it at its next report.
+  void follow_stops(const Outcome& out) {
+    for (const auto& command : out.commands)
+      if (const auto* stop = std::get_if<Stop>(&command)) stopped_.insert(stop->trial);
   }
   void require_running(TrialId trial) const {
     const auto& trials = experiment_.controller().state().trials();
@@ -218,7 +225,7 @@ class BasicErasedStudy<Lazy>::State {
   mutable std::mutex mutex_;
   Experiment experiment_;
   Seconds ahead_ = 0;          // of the clock
-  std::set<TrialId> stopped_;  // by a person, and not heard of yet
+  std::set<TrialId> stopped_;  // and their callers have not heard of it yet
   std::function<void()> leave_;
   bool left_ = false;                   // a person wanted it so, before all was done
   std::optional<ControlPipe> control_;  // last: its thread uses the others
