@@ -4,8 +4,12 @@
 
 #include <hypertune/cluster/scaler.hpp>
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -25,6 +29,8 @@ struct Cloud {
   std::condition_variable changed;
   std::map<std::string, Machine> machines;
   std::function<void(const LaunchRequest&)> before_create = {};
+  int deaf_lists = 0;     // so many calls of list() fail once a machine is there
+  bool addresses = true;  // create() says them already, not only list()
   int made = 0;
   bool lose_answer = false;
 
@@ -42,6 +48,8 @@ struct CloudProvider {
   std::shared_ptr<Cloud> cloud;
   std::vector<Machine> list() {
     const std::lock_guard lock(cloud->mutex);
+    if (!cloud->machines.empty() && cloud->deaf_lists > 0 && cloud->deaf_lists-- > 0)
+      throw ProviderError(ProviderFailure::failed, "asked too often");
     std::vector<Machine> all;
     for (const auto& [id, machine] : cloud->machines) all.push_back(machine);
     return all;
@@ -60,6 +68,10 @@ struct CloudProvider {
     machine.state = MachineState::running;
     cloud->machines[machine.id] = machine;
     cloud->changed.notify_all();
+    if (!cloud->addresses) {
+      machine.state = MachineState::pending;
+      machine.address.clear();
+    }
     if (cloud->lose_answer) throw ProviderError(ProviderFailure::failed, "the line went dead");
     return machine;
   }
@@ -75,9 +87,10 @@ struct CloudProvider {
 };
 static_assert(Provider<CloudProvider>);
 
-ClusterConfig config(const std::string& more = "") {
+ClusterConfig config(const std::string& more = "", const std::string& provider = "") {
   return cluster_from_yaml(
-      ht::load_yaml_text("cluster_name: test\nmax_workers: 4\nprovider: {type: command, command: none}\n"
+      ht::load_yaml_text("cluster_name: test\nmax_workers: 4\nprovider: {type: command, command: none" + provider +
+                         "}\n"
                          "idle_timeout_minutes: 0.005\navailable_node_types:\n"
                          "  w: {resources: {CPU: 2}, spot: true, price: {on_demand: 2, spot: 0.5}}\n" +
                          more));
@@ -108,6 +121,25 @@ ScalerOptions quick(std::vector<std::string>* log = nullptr, std::mutex* mutex =
     };
   return options;
 }
+
+// In place of the user's ssh: a script, or nothing at all.
+class SshInPath {
+ public:
+  explicit SshInPath(const std::string& script) : path_(std::getenv("PATH")) {
+    if (!script.empty()) {
+      std::ofstream(folder_.path() / "ssh") << "#!/bin/sh\n" << script;
+      std::filesystem::permissions(folder_.path() / "ssh", std::filesystem::perms::owner_all);
+    }
+    ::setenv("PATH", folder_.path().c_str(), 1);
+  }
+  SshInPath(const SshInPath&) = delete;
+  SshInPath& operator=(const SshInPath&) = delete;
+  ~SshInPath() { ::setenv("PATH", path_.c_str(), 1); }
+
+ private:
+  TemporaryDirectory folder_;
+  std::string path_;
+};
 
 }  // namespace
 
@@ -228,4 +260,37 @@ TEST_CASE("a wish is on the disk before the provider is asked") {
   Cluster cluster(config(), CloudProvider{cloud}, state);
   cluster.launch(cluster.config().types[0], false, false);
   CHECK(written);
+}
+
+TEST_CASE("up ends a machine that never answered, and none for what failed elsewhere") {
+  struct Case {
+    const char *ssh, *error;
+    bool ended;
+    int deaf_lists = 1;
+    const char* patience = "0.5s";
+  };
+  const Case it = GENERATE(
+      Case{"echo 'ssh: connect to host m0 port 22: Connection refused' >&2; exit 255\n", "Connection refused", true},
+      Case{"echo 'me@m0: Permission denied (publickey).' >&2; exit 255\n", "refuses the login", false},
+      // It answered once, as long as its network was there.
+      Case{"if [ -e \"$0.again\" ]; then echo 'ssh: connect to host m0 port 22: Connection refused' >&2; exit 255; fi\n"
+           ": >\"$0.again\"; echo 'me@m0: Permission denied (publickey).' >&2; exit 255\n",
+           "Connection refused", false},
+      Case{"", "no ssh client", false}, Case{"exit 255\n", "asked too often", false, 1'000'000, "0s"});
+  CAPTURE(it.ssh, it.deaf_lists);
+  const TemporaryDirectory folder;
+  auto cloud = std::make_shared<Cloud>();
+  cloud->deaf_lists = it.deaf_lists;
+  cloud->addresses = false;
+  std::string said;
+  ClusterHooks hooks;
+  hooks.say = [&](const std::string& line) { said += line + "\n"; };
+  Cluster cluster(config("", fmt::format(", start_timeout: {}", it.patience)), CloudProvider{cloud},
+                  folder.path() / "state", hooks);
+  const SshInPath ssh(it.ssh);
+  const auto reports = cluster.up();
+  REQUIRE(reports.size() == 1);
+  CHECK_THAT(reports[0].error, ContainsSubstring(it.error));
+  CHECK(cloud->count() == (it.ended ? 0U : 1U));
+  CHECK((said.find("never answered") != std::string::npos) == it.ended);
 }

@@ -39,7 +39,8 @@ struct MachineReport {
   Machine machine;
   std::string error;  ///< empty: it is set up
   std::optional<Resources> resources;
-  bool unreachable = false;  ///< with an error: it has not answered at all
+  /// With an error: it had an address, and nothing answered there for as long as a machine may take to come up.
+  bool unreachable = false;
 };
 
 struct DownOptions {
@@ -79,7 +80,7 @@ class Cluster {
   Machine launch(const NodeType& type, bool spot, bool head, const std::string& token = new_token());
   /// Ends machines. `wait`: until the provider shows them no more.
   void terminate(const std::vector<Machine>& machines, const std::string& why, bool wait = true);
-  /// Waits until it runs and has an address.
+  /// Waits until it runs and has an address. A provider that cannot be asked for a while is asked again.
   Machine await_address(const Machine& machine);
   /// Connects, and does what the file says is to be done to it. Nothing is done twice.
   MachineReport set_up(const Machine& machine, const UpOptions& options = {});

@@ -238,23 +238,32 @@ HYPERTUNE_CLUSTER_INLINE Machine Cluster::await_address(const Machine& wanted) {
   for (;;) {
     check_cancelled();
     if (wanted.state == MachineState::running && !wanted.address.empty()) return wanted;
-    const auto machines = provider_.list();
-    const auto found =
-        std::find_if(machines.begin(), machines.end(), [&](const Machine& m) { return m.id == wanted.id; });
-    const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (found == machines.end()) {
-      if (waited > provider_.settle_time()) fail(Errc::io, "machine {}: it is gone before it was up", wanted.id);
-    } else if (found->state == MachineState::running && !found->address.empty()) {
-      auto machine = *found;
-      journal_.have(machine);
-      return machine;
+    std::optional<std::vector<Machine>> machines;
+    std::string trouble;
+    try {
+      machines = provider_.list();
+    } catch (const ProviderError& error) {  // such as one that is asked too often
+      if (error.kind() == ProviderFailure::invalid || error.kind() == ProviderFailure::unsupported) throw;
+      trouble = error.what();
     }
-    if (waited > config_.provider.start_timeout)
-      fail(Errc::io, "machine {}: {} after {:.0f} s (provider.start_timeout)", wanted.id,
-           found == machines.end()  ? "not shown"
-           : found->address.empty() ? "without an address"
-                                    : to_string(found->state),
-           waited);
+    const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const Machine* found = nullptr;
+    if (machines)
+      for (const auto& machine : *machines)
+        if (machine.id == wanted.id) found = &machine;
+    if (found != nullptr && found->state == MachineState::running && !found->address.empty()) {
+      journal_.have(*found);
+      return *found;
+    }
+    if (machines && found == nullptr && waited > provider_.settle_time())
+      fail(Errc::io, "machine {}: it is gone before it was up", wanted.id);
+    if (waited > config_.provider.start_timeout) {
+      const std::string seen = !machines                ? "the provider could not be asked about it (" + trouble + ")"
+                               : found == nullptr       ? "not shown"
+                               : found->address.empty() ? "without an address"
+                                                        : to_string(found->state);
+      fail(Errc::io, "machine {}: {} after {:.0f} s (provider.start_timeout)", wanted.id, seen, waited);
+    }
     pause.wait(hooks_.cancelled);
   }
 }

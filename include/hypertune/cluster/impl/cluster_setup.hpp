@@ -93,7 +93,6 @@ HYPERTUNE_CLUSTER_INLINE ssh::SshConnection Cluster::connect(const Machine& mach
 HYPERTUNE_CLUSTER_INLINE MachineReport Cluster::set_up(const Machine& wanted, const UpOptions& options) {
   MachineReport report;
   report.machine = wanted;
-  bool answered = false;
   try {
     const auto machine = report.machine = await_address(wanted);
     const bool fresh = config_.provider.type != "local";
@@ -101,6 +100,7 @@ HYPERTUNE_CLUSTER_INLINE MachineReport Cluster::set_up(const Machine& wanted, co
     const double patience = fresh ? config_.provider.start_timeout : 15;
     const auto begin = std::chrono::steady_clock::now();
     std::optional<ssh::SshConnection> connection;
+    bool silent = true;  // nothing but the want of an answer was seen
     while (!connection) {
       check_cancelled();
       try {
@@ -111,11 +111,14 @@ HYPERTUNE_CLUSTER_INLINE MachineReport Cluster::set_up(const Machine& wanted, co
         const bool again = ssh::is_transient(error.problem()) ||
                            (fresh && (error.problem() == Problem::login_refused || error.problem() == Problem::other ||
                                       error.problem() == Problem::name_not_found));
-        if (!again || waited > patience) throw;
+        silent = silent && error.problem() == Problem::unreachable;
+        if (!again || waited > patience) {
+          report.unreachable = again && silent && !cancelled();
+          throw;
+        }
         for (int i = 0; i < 20 && !cancelled(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
       }
     }
-    answered = true;
     const bool is_head = machine.head;
     const auto* type = config_.find_type(machine.node_type);
     const auto& role_commands = is_head                                       ? config_.head_setup_commands
@@ -197,7 +200,6 @@ HYPERTUNE_CLUSTER_INLINE MachineReport Cluster::set_up(const Machine& wanted, co
     report.error = error.what();
   }
   if (cancelled()) report.error = "interrupted";
-  report.unreachable = !answered && report.error != "interrupted";
   return report;
 }
 
@@ -417,7 +419,8 @@ HYPERTUNE_CLUSTER_INLINE int Cluster::launch_workers(std::vector<Machine>& machi
   }
 }
 
-// What was made and has never answered is of no use, and would be met again by the next up.
+// What was made and has never answered is of no use, and would be met again by the next up. Whatever else failed (the
+// provider's calls, this machine's ssh, the login) says nothing against the machine, which is kept.
 HYPERTUNE_CLUSTER_INLINE void Cluster::end_unreachable(std::vector<MachineReport>& reports) {
   if (config_.provider.type == "local") return;  // hosts that exist
   const auto ledger = journal_.ledger();
@@ -425,8 +428,8 @@ HYPERTUNE_CLUSTER_INLINE void Cluster::end_unreachable(std::vector<MachineReport
   for (auto& report : reports) {
     const auto* entry = ledger.find_id(report.machine.id);
     if (!report.unreachable || entry == nullptr || entry->ready || entry->paused > 0) continue;  // it did answer once
-    say(fmt::format("{}: is ended, as it never answered: the next `up` makes another one",
-                    detail::machine_label(report.machine)));
+    say(fmt::format("{}: is ended, as it never answered within {:.0f} s: the next `up` makes another one",
+                    detail::machine_label(report.machine), config_.provider.start_timeout));
     useless.push_back(report.machine);
   }
   try {
