@@ -3,6 +3,7 @@
 
 #include <hypertune/random.hpp>
 #include <hypertune/ssh/connection.hpp>
+#include <hypertune/ssh/output_mark.hpp>
 #include <hypertune/ssh/quote.hpp>
 
 #include <signal.h>
@@ -236,6 +237,21 @@ TEST_CASE("what cannot be connected is said in one line, with how to mend it") {
     auto keys = read_file(hosts->state() / "host1" / "authorized_keys");
     std::ofstream(hosts->state() / "host1" / "authorized_keys") << "command=\"echo go away; exit 1\" " << keys;
     CHECK(problem("host1", options, "go away") == Problem::other);
+  }
+}
+
+TEST_CASE("what is printed before a script's output is passed over, in whatever pieces it comes") {
+  const auto own = [](const std::string& text, std::size_t piece) {
+    OutputMark mark;
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); i += piece) out += mark.own(std::string_view(text).substr(i, piece));
+    return mark.passed() ? out : "none";
+  };
+  for (const std::size_t piece : {1, 2, 7, 1000}) {
+    CHECK(own("\nhypertune-output\nit\n", piece) == "it\n");
+    CHECK(own("hello\n\nhypertune-out\n\nhypertune-output\n", piece).empty());
+    CHECK(own("hello hypertune-output\nhypertune-output\nit\nhypertune-output\n", piece) == "it\nhypertune-output\n");
+    CHECK(own("hello, \nhypertune-output", piece) == "none");
   }
 }
 

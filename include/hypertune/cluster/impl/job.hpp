@@ -8,6 +8,7 @@
 #include <hypertune/cluster/providers.hpp>
 #include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/cluster/sync.hpp>
+#include <hypertune/ssh/output_mark.hpp>
 #include <hypertune/ssh/shipping.hpp>
 
 #include <fmt/format.h>
@@ -144,22 +145,25 @@ HYPERTUNE_CLUSTER_INLINE std::uint64_t follow_job(const ssh::SshConnection& head
                                                   const std::function<void(std::string_view)>& output,
                                                   const std::function<bool()>& cancelled) {
   ProgramCall call;
-  call.arguments = head.command({"sh", "-c",
-                                 "d=$HOME/$1; off=$2; ended=\n"
-                                 "while :; do\n"
-                                 "  [ -f \"$d/exit\" ] && ended=1\n"
-                                 "  kill -s 0 -- \"-$(cat \"$d/pid\")\" 2>/dev/null || ended=1\n"
-                                 "  size=$(wc -c <\"$d/log\")\n"
-                                 "  if [ \"$size\" -gt \"$off\" ]; then tail -c +$((off + 1)) \"$d/log\" | head -c "
-                                 "$((size - off)) || exit 1; off=$size; fi\n"
-                                 "  [ -n \"$ended\" ] && exit 0\n"
-                                 "  sleep 0.2\n"
-                                 "done",
-                                 "hypertune", detail::job_folder(config, id), fmt::format("{}", offset)});
+  call.arguments = head.command(
+      {"sh", "-c",
+       ssh::OutputMark::before("d=$HOME/$1; off=$2; ended=\n"
+                               "while :; do\n"
+                               "  [ -f \"$d/exit\" ] && ended=1\n"
+                               "  kill -s 0 -- \"-$(cat \"$d/pid\")\" 2>/dev/null || ended=1\n"
+                               "  size=$(wc -c <\"$d/log\")\n"
+                               "  if [ \"$size\" -gt \"$off\" ]; then tail -c +$((off + 1)) \"$d/log\" | head -c "
+                               "$((size - off)) || exit 1; off=$size; fi\n"
+                               "  [ -n \"$ended\" ] && exit 0\n"
+                               "  sleep 0.2\n"
+                               "done"),
+       "hypertune", detail::job_folder(config, id), fmt::format("{}", offset)});
   call.timeout = 1e9;
   call.cancelled = cancelled;
   call.max_output = 4096;
-  call.on_output = [&](std::string_view text) {
+  call.on_output = [&, mark = ssh::OutputMark()](std::string_view text) mutable {
+    text = mark.own(text);
+    if (text.empty()) return;
     offset += text.size();
     output(text);
   };

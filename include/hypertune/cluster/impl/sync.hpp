@@ -6,6 +6,7 @@
 #include <hypertune/cluster/linkage.hpp>
 #include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/cluster/sync.hpp>
+#include <hypertune/ssh/output_mark.hpp>
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -274,8 +275,9 @@ HYPERTUNE_CLUSTER_INLINE std::size_t pull_files(const ssh::SshConnection& connec
   std::vector<std::string> there{
       "sh",
       "-c",
-      "cd \"$1\" && newer=$2 && shift 2 && if [ -n \"$newer\" ]; then find . ! -type d -newer \"$newer\" -print0 | "
-      "tar \"$@\" --null --no-recursion -T - -cf -; else exec tar \"$@\" -cf - .; fi",
+      ssh::OutputMark::before(
+          "cd \"$1\" && newer=$2 && shift 2 && if [ -n \"$newer\" ]; then find . ! -type d -newer \"$newer\" -print0 | "
+          "tar \"$@\" --null --no-recursion -T - -cf -; else exec tar \"$@\" -cf - .; fi"),
       "hypertune",
       path,
       newer_than.empty() ? "" : connection.absolute(newer_than)};
@@ -284,12 +286,15 @@ HYPERTUNE_CLUSTER_INLINE std::size_t pull_files(const ssh::SshConnection& connec
     if (!parsed.negated) there.push_back("--exclude=" + (parsed.anchored ? "./" + parsed.glob : parsed.glob));
   }
   ProgramCall call;
+  // `read` takes no byte too much: what follows the mark is tar's.
   call.arguments = {"sh", "-c",
-                    "root=$1 status=$2; shift 2; { \"$@\"; echo \"exit $?\" >\"$status\"; } | "
-                    "tar -C \"$root\" --no-same-owner -xvf -",
+                    "root=$1 status=$2 mark=$3; shift 3; { \"$@\"; echo \"exit $?\" >\"$status\"; } | {\n"
+                    "while IFS= read -r line; do [ \"$line\" = \"$mark\" ] && "
+                    "exec tar -C \"$root\" --no-same-owner -xvf -; done; exit 1; }",
                     "hypertune", local.string()};
   detail::TemporaryFile status;
   call.arguments.push_back(status.path().string());
+  call.arguments.emplace_back(ssh::OutputMark::line);
   const auto command = connection.command(there);
   call.arguments.insert(call.arguments.end(), command.begin(), command.end());
   call.timeout = 24 * 3600;

@@ -5,6 +5,7 @@
 #include <hypertune/ssh/connection.hpp>
 #include <hypertune/ssh/impl/master.hpp>
 #include <hypertune/ssh/impl/remote_error.hpp>
+#include <hypertune/ssh/output_mark.hpp>
 #include <hypertune/ssh/quote.hpp>
 
 #include <fmt/format.h>
@@ -261,11 +262,10 @@ HYPERTUNE_SSH_INLINE RunResult SshConnection::run(const std::vector<std::string>
 
 HYPERTUNE_SSH_INLINE RunResult SshConnection::script(std::string_view text, const std::vector<std::string>& arguments,
                                                      const RunOptions& options) const {
-  // What the account's start-up files print comes first, perhaps without an end of its line.
-  constexpr std::string_view mark = "\nhypertune-output\n";
-  auto result =
-      run(detail::script_arguments("printf '\\nhypertune-output\\n'\n" + std::string(text), arguments), options);
-  if (const auto at = result.out.find(mark); at != std::string::npos) result.out.erase(0, at + mark.size());
+  auto result = run(detail::script_arguments(OutputMark::before(text), arguments), options);
+  OutputMark mark;
+  const auto own = mark.own(result.out);
+  if (mark.passed()) result.out = std::string(own);  // else what was said instead
   return result;
 }
 

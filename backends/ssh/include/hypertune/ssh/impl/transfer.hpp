@@ -4,6 +4,7 @@
 #include <hypertune/ssh/connection.hpp>
 #include <hypertune/ssh/impl/connection.hpp>
 #include <hypertune/ssh/impl/remote_error.hpp>
+#include <hypertune/ssh/output_mark.hpp>
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -45,7 +46,7 @@ inline constexpr std::string_view send_script = R"sh(
 if [ -d "$1" ]; then echo "'$1' is a folder" >&2; exit 1; fi
 size=$(wc -c < "$1") || exit 1
 mode=$(stat -c %a -- "$1" 2>/dev/null || echo 644)
-printf '\nhypertune-file %s %s\n' "$((size))" "$mode"
+printf '%s %s\n' "$((size))" "$mode"
 exec cat -- "$1"
 )sh";
 
@@ -104,7 +105,8 @@ HYPERTUNE_SSH_INLINE void SshConnection::download(const std::string& remote, con
     ~Remove() { ::unlink(path.c_str()); }
     std::filesystem::path path;
   } remove{part};
-  std::string head;
+  OutputMark mark;
+  std::string head;  // its first line: size and mode
   bool begun = false;
   std::uint64_t size = 0, arrived = 0;
   unsigned mode = 0644;
@@ -124,13 +126,11 @@ HYPERTUNE_SSH_INLINE void SshConnection::download(const std::string& remote, con
   exchange.bounds = {.deadline = options.deadline, .stall = options.stall, .max_output = SIZE_MAX};
   exchange.take = [&](std::string_view bytes) {
     if (begun) return write(bytes);
-    head += bytes;
-    constexpr std::string_view mark = "\nhypertune-file ";
-    const auto at = head.find(mark);
-    const auto end = at == std::string::npos ? at : head.find('\n', at + 1);
-    if (end == std::string::npos) return head.size() < 65536;
+    head += mark.own(bytes);
+    const auto end = head.find('\n');
+    if (end == std::string::npos) return head.size() < 4096;
     const char* stop = head.data() + end;
-    const auto number = std::from_chars(head.data() + at + mark.size(), stop, size);
+    const auto number = std::from_chars(head.data(), stop, size);
     if (number.ec != std::errc() || number.ptr == stop) return false;
     std::from_chars(number.ptr + 1, stop, mode, 8);
     begun = true;
@@ -139,7 +139,8 @@ HYPERTUNE_SSH_INLINE void SshConnection::download(const std::string& remote, con
   RunResult result;
   try {
     result =
-        detail::exchange(*master_, command(detail::script_arguments(detail::send_script, {path})), std::move(exchange));
+        detail::exchange(*master_, command(detail::script_arguments(OutputMark::before(detail::send_script), {path})),
+                         std::move(exchange));
   } catch (const SshError&) {
     if (error == 0) throw;
   }
