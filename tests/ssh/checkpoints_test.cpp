@@ -6,7 +6,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -68,6 +71,53 @@ TEST_CASE("trials whose checkpoints all travel by content keep the laws of execu
     return SshExecutor(hosts.pool(2), options);
   };
   executor_conformance(make, traits);
+}
+
+TEST_CASE("hosts that hang while they are connected to hold up no checkpoint of another one") {
+  const Hosts hosts(1);
+  // More of them than threads that connect.
+  struct Hang {
+    std::mutex mutex;
+    std::condition_variable changed;
+    int begun = 0;
+    bool released = false, forgotten = false;
+  } hang;
+  const auto wait_there = [&]() -> std::vector<std::string> {
+    std::unique_lock hold(hang.mutex);
+    ++hang.begun;
+    hang.changed.notify_all();
+    if (!hang.changed.wait_for(hold, std::chrono::seconds(60), [&] { return hang.released; })) hang.forgotten = true;
+    fail(Errc::io, "it hangs");
+  };
+  const auto release = [&] {
+    const std::lock_guard hold(hang.mutex);
+    hang.released = true;
+    hang.changed.notify_all();
+  };
+  auto pool = hosts.pool(1);
+  for (int i = 0; i < 40; ++i) {
+    ssh::RemoteHost host;
+    host.name = fmt::format("hanging{}", i);
+    host.launch = wait_there;
+    host.cancel = release;
+    pool.add(host);
+  }
+  SharedExecutor<SshExecutor> executor(pool, options_for(1000));
+  ScriptedTuner tuner(executor, planned_program(Form::object));
+  tuner.decide = [&](const ScriptedTrial&) { return Answer{.save = true}; };
+  tuner.add({.steps = 6});
+  {
+    std::unique_lock hold(hang.mutex);
+    REQUIRE(hang.changed.wait_for(hold, std::chrono::seconds(60), [&] { return hang.begun >= 32; }));
+  }
+  tuner.run();
+  CHECK(tuner[0].sealed.size() >= 5);
+  {
+    const std::lock_guard hold(hang.mutex);
+    CHECK_FALSE(hang.forgotten);  // nothing had to wait for them
+  }
+  tuner.shutdown();
+  tuner.check();
 }
 
 TEST_CASE("of a checkpoint of which a tenth has changed, about a tenth moves") {

@@ -10,7 +10,6 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 
 #include <algorithm>
@@ -118,8 +117,10 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   RemoteOptions options_;
   detail::asio::io_context io_{1};
   std::optional<detail::asio::executor_work_guard<detail::asio::io_context::executor_type>> work_;
-  std::optional<detail::asio::thread_pool> pool_threads_;
-  std::optional<detail::asio::strand<detail::asio::thread_pool::executor_type>> disk_;
+  // None of these waits for another: hosts that hang must not hold up the checkpoints of those that work.
+  std::optional<detail::asio::thread_pool> launches_;  // where a host that hangs holds a thread
+  std::optional<detail::asio::thread_pool> ends_;      // processes that end, shared folders that are asked
+  std::optional<detail::asio::thread_pool> disk_;      // one thread: in the order of what is asked of it
   std::thread thread_;
   bool start_called_ = false;  // of the thread that calls start() and shutdown()
 

@@ -70,8 +70,9 @@ inline std::pair<std::string, std::uint64_t> next_epoch(const std::filesystem::p
 inline void SshExecutor::State::begin() {
   if (thread_.joinable()) return;
   work_.emplace(io_.get_executor());
-  pool_threads_.emplace(32);  // hosts that hang while they are connected to hold a thread each
-  disk_.emplace(detail::asio::make_strand(pool_threads_->get_executor()));
+  launches_.emplace(32);
+  ends_.emplace(16);
+  disk_.emplace(1);
   sigset_t all, before;  // signals are for the program's own threads
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -186,7 +187,7 @@ inline detail::asio::awaitable<void> SshExecutor::State::connect(LinkPointer lin
     if (result->error.empty() && result->command.empty()) result->error = "there is no command that reaches it";
     detail::asio::post(io_, [done] { done->raise(); });
   };
-  detail::asio::post(*pool_threads_, job);
+  detail::asio::post(*launches_, job);
   co_await done->wait();
   if (closing_ || link->generation != generation || link->machine.state() != HostState::connecting) co_return;
   detail::RemoteProcess process;
@@ -297,10 +298,10 @@ inline void SshExecutor::State::close(const LinkPointer& link, double grace) {
   while (!connection->wishes.empty()) close_wish(connection, connection->wishes.begin()->first);
   connection->tunnel->close();
   if (shared_ && !connection->area.empty())
-    detail::asio::post(*pool_threads_, [this, area = connection->area] { shared_->retire(area); });
+    detail::asio::post(*ends_, [this, area = connection->area] { shared_->retire(area); });
   if (connection->greeted) link->account.seconds += detail::steady_now() - link->up_since;
   ++ending_;
-  detail::asio::post(*pool_threads_, [this, pid = connection->pid, grace] {
+  detail::asio::post(*ends_, [this, pid = connection->pid, grace] {
     detail::end_remote(pid, grace);
     --ending_;
   });
@@ -519,11 +520,10 @@ inline void SshExecutor::State::shutdown() {
     lock.lock();
     settled_.wait_for(lock, std::chrono::milliseconds(20), [this] { return launching_.empty(); });
   }
-  pool_threads_->join();
+  for (auto* threads : {&launches_, &ends_, &disk_}) (*threads)->join();
   io_.restart();
   io_.poll();  // what still waited to be told, and what coroutines hold
-  disk_.reset();
-  pool_threads_.reset();
+  for (auto* threads : {&launches_, &ends_, &disk_}) threads->reset();
   exchange_.reset();
   if (shared_) shared_->close();
   shared_.reset();

@@ -410,7 +410,7 @@ inline void SshExecutor::State::lose(const ConnectionPointer& connection, std::u
 // Whether a host has the folder that is said to be shared, the disk is asked: what may take some time.
 inline void SshExecutor::State::on_proof(const LinkPointer& link, const ConnectionPointer& connection,
                                          const wire::Proof& proof) {
-  detail::asio::post(*pool_threads_, [this, link, connection, proof, area = connection->area] {
+  detail::asio::post(*ends_, [this, link, connection, proof, area = connection->area] {
     std::string why = proof.error;
     try {
       if (why.empty()) shared_->check(area, {proof.read, proof.wrote});
