@@ -154,6 +154,31 @@ TEST_CASE("a closed terminal counts as Ctrl-C, unless the program runs under noh
   CHECK(child.end() == -SIGKILL);
 }
 
+TEST_CASE("all that is said of a closed terminal counts as one") {
+  const auto after = GENERATE(ht::AfterSecondSignal::hand_back, ht::AfterSecondSignal::leave);
+  const bool asked_before = GENERATE(false, true);
+  Child child([after](int out) {
+    ht::SignalWatch watch([&](int level) { say(out, static_cast<char>('0' + level)); }, after);
+    say(out, 'r');
+    wait_for_ever();
+  });
+  REQUIRE(child.hear() == 'r');
+  if (asked_before) {
+    child.send(SIGINT);
+    CHECK(child.hear() == '1');
+  }
+  child.send(SIGHUP);
+  if (!asked_before) CHECK(child.hear() == '1');
+  for (int i = 0; i < 3; ++i) {  // by the shell, by the kernel …
+    child.send(SIGHUP);
+    CHECK(child.hear(50) == '?');
+  }
+  child.send(SIGTERM);
+  CHECK(child.hear() == '2');
+  child.send(SIGKILL);  // had one of them counted, it would have ended already
+  CHECK(child.end() == -SIGKILL);
+}
+
 TEST_CASE("tune() does not end the program that called it") {
   TemporaryDirectory directory;
   Child child([&](int out) {

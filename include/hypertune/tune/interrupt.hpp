@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -39,8 +40,9 @@ enum class AfterSecondSignal {
   leave  ///< if the process has not come out of what it does a few seconds later, or at the third, it exits with 130
 };
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP call `on_signal(1)`, and the second one `on_signal(2)`, on a thread of
-/// its own. A step that never returns cannot be waited for; what then is the program's to say (AfterSecondSignal). A
+/// While it lives, SIGINT, SIGTERM and SIGHUP call `on_signal(1)`, and a further SIGINT or SIGTERM `on_signal(2)`, on a
+/// thread of its own. A further SIGHUP says nothing new: of a terminal that is closed, the shell and the kernel tell by
+/// one each. A step that never returns cannot be waited for; what then is the program's to say (AfterSecondSignal). A
 /// SIGHUP that was ignored stays so (nohup). One at a time; the previous handlers come back at the end.
 class SignalWatch {
  public:
@@ -52,10 +54,10 @@ class SignalWatch {
     closing_ = ::eventfd(0, EFD_CLOEXEC);
     if (signals_ < 0 || closing_ < 0) fail(Errc::io, "cannot make an event descriptor (errno {})", errno);
     struct sigaction action{};
-    action.sa_handler = [](int) {
-      const std::uint64_t one = 1;
+    action.sa_handler = [](int signal) {
+      const std::uint64_t one = signal == SIGHUP ? one_hangup : 1;
       const int saved = errno;
-      if (::write(descriptor().load(), &one, sizeof one) < 0) errno = saved;
+      [[maybe_unused]] const auto written = ::write(descriptor().load(), &one, sizeof one);
       errno = saved;
     };
     action.sa_flags = SA_RESTART;
@@ -81,6 +83,7 @@ class SignalWatch {
  private:
   static constexpr std::array watched{SIGINT, SIGTERM, SIGHUP};
   static constexpr int patience_ms = 5000;
+  static constexpr std::uint64_t one_hangup = std::uint64_t{1} << 32U;  // in what is read at once; below: the others
   // A signal handler can reach nothing but globals.
   static std::atomic<int>& descriptor() {
     static std::atomic<int> fd{-1};
@@ -105,7 +108,8 @@ class SignalWatch {
       if (ready == 0) leave();
       std::uint64_t more = 0;
       if (ready < 0 || ::read(signals_, &more, sizeof more) != sizeof more) continue;
-      const std::uint64_t before = std::exchange(count, count + more);
+      const std::uint64_t asked = more % one_hangup;
+      const std::uint64_t before = std::exchange(count, asked == 0 ? std::max<std::uint64_t>(count, 1) : count + asked);
       if (!leaves && count >= 2) hand_back();
       if (before < 1) on_signal_(1);
       if (before < 2 && count >= 2) on_signal_(2);
