@@ -22,7 +22,14 @@ namespace hypertune::command {
 
 namespace {
 std::atomic<int> signals{0};
-void count_signal(int) { signals.fetch_add(1); }
+// Of a terminal that is closed, the shell and the kernel tell by a SIGHUP each: it says nothing beyond the first signal.
+void count_signal(int signal) {
+  int none = 0;
+  if (signal == SIGHUP)
+    signals.compare_exchange_strong(none, 1);
+  else
+    signals.fetch_add(1);
+}
 }  // namespace
 
 int interruptions() {

@@ -1,6 +1,7 @@
 """Ctrl-C as a terminal sends it: to the whole foreground process group."""
 import pty
 import select
+import shlex
 import threading
 
 from support import *
@@ -14,14 +15,15 @@ time.sleep(1000)
 
 
 class Terminal:
-    """A command in a terminal of its own."""
+    """A command in a terminal of its own; `shell`: with an interactive shell between them."""
 
-    def __init__(self, case, *arguments):
+    def __init__(self, case, *arguments, shell=False):
+        program = ["/bin/bash", "--norc", "--noprofile", "-i"] if shell else [HYPERTUNE, *arguments]
         self.pid, self.descriptor = pty.fork()
         if self.pid == 0:
             try:
                 os.chdir(case.folder)
-                os.execve(HYPERTUNE, [HYPERTUNE, *arguments], case.environment)
+                os.execve(program[0], program, case.environment)
             finally:
                 os._exit(127)
         self.screen = b""
@@ -30,6 +32,8 @@ class Terminal:
         self.reader.start()
         self.code = None
         case.addCleanup(self.close)
+        if shell:
+            os.write(self.descriptor, (shlex.join([HYPERTUNE, *arguments]) + "\n").encode())
 
     def read(self):
         while True:
@@ -164,6 +168,26 @@ class CtrlC(Case):
         self.assert_nothing_left()
         self.assertIn("interrupted", self.run_command("status", "runs/digits")[0])
         self.assertTrue(all(r["state"] == "pending" and r["failures"] == 0 for r in self.results()), self.results())
+
+
+class ClosedShell(Case):
+    def test_the_steps_under_way_are_waited_for(self):
+        """The kernel and an interactive shell both send a SIGHUP, and sooner than anything could be saved."""
+        trainer = (self.folder / "train.py").read_text()
+        step_begins = "    quality = "
+        self.write(trainer.replace(step_begins, "    time.sleep(1)\n" + step_begins), "train.py")
+        self.write(SWEEP)
+        self.environment.pop("HISTFILE", None)
+        terminal = Terminal(self, "run", "sweep.yaml", shell=True)
+        wait_until(lambda: len(self.steps_run()) >= 2 or terminal.ended(), "a step of each of two")
+        self.assertFalse(terminal.ended(), terminal.screen)
+        begun = self.steps_run()
+        terminal.hang_up()
+        terminal.wait()
+        self.assert_nothing_left()
+        self.assertIn("interrupted", self.run_command("status", "runs/digits")[0])
+        reported = {r["trial"]: r["steps"] for r in self.results()}
+        self.assertTrue(all(step < reported[trial] for trial, step in begun), (reported, begun))
 
 
 class CtrlCUnderThreads(CtrlC):
