@@ -27,43 +27,90 @@ namespace hypertune {
 namespace detail {
 
 inline constexpr std::string_view log_cut_begin = "\n[hypertune: ", log_cut_end = "]\n";
+inline constexpr std::uint64_t longest_log_cut = 160;
+// What the line says while the cut is not done.
+inline constexpr std::string_view log_cut_moving = " bytes cut: goes on at ", log_cut_moved = " bytes cut: ends at ";
 
 /// What of a log's file is which part of the log. A log of a limit is kept whole up to it. Then it is its first half of
 /// the limit, a line that says how many bytes follow in the log and not in the file, and the log's end.
+///
+/// The end is copied to behind the line, and while that lasts the line says where the end lies still; then how far the
+/// copy reaches, until the rest is cut off. So the file can be read at any moment, and also where a cut was never done.
 struct LogParts {
-  std::uint64_t size = 0;      ///< of the file
+  std::uint64_t size = 0;      ///< of the file, without what is still to be cut off
   std::uint64_t head = 0;      ///< bytes before the line
-  std::uint64_t marker = 0;    ///< length of the line; 0: nothing was left out
+  std::uint64_t marker = 0;    ///< from there to where the log goes on; 0: nothing was left out
   std::uint64_t left_out = 0;  ///< bytes
+  std::uint64_t end = 0;       ///< where the copy ends of a cut that is nearly done; else 0
 
   /// Of the log as it was printed.
   std::uint64_t length() const { return size - marker + left_out; }
 
+  /// Whether what lay in the file for one lies there for the other.
+  bool same_place(const LogParts& other) const {
+    return head == other.head && marker == other.marker && left_out == other.left_out && end == other.end;
+  }
+
   /// Finds them in the file. Empty where that cannot be read.
   static LogParts of(int file, std::uint64_t limit) {
     LogParts parts;
-    struct stat status{};
-    if (::fstat(file, &status) != 0) return parts;
-    parts.size = static_cast<std::uint64_t>(status.st_size);
-    parts.head = parts.size;
-    if (limit == 0 || parts.size <= limit / 2) return parts;
-    std::array<char, 160> buffer{};
-    const ssize_t n = ::pread(file, buffer.data(), buffer.size(), static_cast<off_t>(limit / 2));
-    std::string_view text(buffer.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
-    const auto end = text.find(log_cut_end);
-    if (!text.starts_with(log_cut_begin) || end == std::string_view::npos) return parts;
-    text.remove_prefix(log_cut_begin.size());
-    std::uint64_t left_out = 0;
-    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), left_out);
-    if (error != std::errc() || rest == text.data()) return parts;
-    parts.head = limit / 2;
-    parts.marker = end + log_cut_end.size();
-    parts.left_out = left_out;
+    for (int tries = 0; tries < 8; ++tries) {  // the line and the size of the same moment
+      const LineText before = line_at(file, limit);
+      struct stat status{};
+      if (::fstat(file, &status) != 0) return {};
+      const LineText after = line_at(file, limit);
+      parts = from(after.view(), static_cast<std::uint64_t>(status.st_size), limit);
+      if (from(before.view(), parts.size, limit).same_place(parts)) break;
+    }
     return parts;
   }
   static LogParts of(const std::filesystem::path& path, std::uint64_t limit) {
     const Descriptor file = open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_NOFOLLOW);
     return file ? of(file.get(), limit) : LogParts{};
+  }
+
+ private:
+  struct LineText {
+    std::array<char, longest_log_cut> buffer{};
+    std::size_t size = 0;
+    std::string_view view() const { return {buffer.data(), size}; }
+  };
+  static LineText line_at(int file, std::uint64_t limit) {
+    LineText text;
+    if (limit == 0) return text;
+    const ssize_t n = ::pread(file, text.buffer.data(), text.buffer.size(), static_cast<off_t>(limit / 2));
+    text.size = n > 0 ? static_cast<std::size_t>(n) : 0;
+    return text;
+  }
+  static bool take_number(std::string_view& text, std::uint64_t& number) {
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || rest == text.data()) return false;
+    text.remove_prefix(static_cast<std::size_t>(rest - text.data()));
+    return true;
+  }
+  static LogParts from(std::string_view text, std::uint64_t size, std::uint64_t limit) {
+    LogParts whole, parts;
+    whole.size = whole.head = parts.size = size;
+    const auto end = text.find(log_cut_end);
+    if (limit == 0 || size <= limit / 2 || !text.starts_with(log_cut_begin) || end == std::string_view::npos)
+      return whole;
+    parts.head = limit / 2;
+    parts.marker = end + log_cut_end.size();
+    text = text.substr(log_cut_begin.size(), end - log_cut_begin.size());
+    if (!take_number(text, parts.left_out)) return whole;
+    const std::uint64_t behind = parts.head + parts.marker;
+    std::uint64_t place = 0;
+    if (text.starts_with(log_cut_moving)) {
+      text.remove_prefix(log_cut_moving.size());
+      if (!take_number(text, place) || place < behind || place > size) return whole;
+      parts.marker = place - parts.head;
+    } else if (text.starts_with(log_cut_moved)) {
+      text.remove_prefix(log_cut_moved.size());
+      if (!take_number(text, place) || place < behind) return whole;
+      parts.end = place;
+      parts.size = std::min(size, place);
+    }
+    return parts;
   }
 };
 
@@ -79,6 +126,7 @@ class BoundedLog {
         limit_(limit),
         file_(detail::open_at(AT_FDCWD, path_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644)) {
     if (!file_) detail::fail_io(errno, "open", path_);
+    finish_cut();
     trim();
   }
 
@@ -104,14 +152,28 @@ class BoundedLog {
     if (::fstat(file_.get(), &status) != 0) return;
     size_ = static_cast<std::uint64_t>(status.st_size);
     if (limit_ == 0 || size_ <= limit_) return;
-    // Another descriptor, as what is written through the first one goes to the end.
-    const detail::Descriptor file = detail::open_at(AT_FDCWD, path_.c_str(), O_RDWR | O_NOFOLLOW);
-    struct stat same{};
-    if (file && ::fstat(file.get(), &same) == 0 && same.st_ino == status.st_ino && same.st_dev == status.st_dev)
-      size_ = cut(file.get());
+    if (const auto file = for_cutting()) size_ = cut(file.get());
   }
 
  private:
+  // Another descriptor, as what is written through the first one goes to the end.
+  detail::Descriptor for_cutting() const {
+    struct stat status{}, same{};
+    detail::Descriptor file = detail::open_at(AT_FDCWD, path_.c_str(), O_RDWR | O_NOFOLLOW);
+    if (file && ::fstat(file_.get(), &status) == 0 && ::fstat(file.get(), &same) == 0 && same.st_ino == status.st_ino &&
+        same.st_dev == status.st_dev)
+      return file;
+    return {};
+  }
+
+  // Who was to do it may have been killed meanwhile: what comes now would stand behind the end that its line tells.
+  void finish_cut() const {
+    if (limit_ == 0 || detail::LogParts::of(path_, limit_).end == 0) return;
+    const auto file = for_cutting();
+    const auto parts = file ? detail::LogParts::of(file.get(), limit_) : detail::LogParts{};
+    if (parts.end > 0) cut_off(file.get(), parts.left_out, parts.end);
+  }
+
   bool put(std::string_view text) {
     while (!text.empty()) {
       const ssize_t n = ::write(file_.get(), text.data(), text.size());
@@ -123,43 +185,64 @@ class BoundedLog {
     return true;
   }
 
+  static bool put_at(int file, std::uint64_t at, std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t n = ::pwrite(file, text.data(), text.size(), static_cast<off_t>(at));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return false;
+      at += static_cast<std::uint64_t>(n);
+      text.remove_prefix(static_cast<std::size_t>(n));
+    }
+    return true;
+  }
+
+  std::string line(std::uint64_t left_out) const {
+    return detail::format("{}{} bytes of this log are left out here, log_limit is {}{}", detail::log_cut_begin,
+                          left_out, limit_, detail::log_cut_end);
+  }
+  // The line of a cut that is not done, as long as the one that stands there in the end.
+  std::string line(std::uint64_t left_out, std::string_view what, std::uint64_t place) const {
+    const std::size_t length = line(left_out).size() - detail::log_cut_end.size();
+    std::string text = detail::format("{}{}{}{}", detail::log_cut_begin, left_out, what, place);
+    text.resize(length, ' ');
+    return text.append(detail::log_cut_end);
+  }
+
+  // Returns the size.
+  std::uint64_t cut_off(int file, std::uint64_t left_out, std::uint64_t end) const {
+    if (::ftruncate(file, static_cast<off_t>(end)) != 0) return size_;
+    put_at(file, limit_ / 2, line(left_out));
+    return end;
+  }
+
   // Keeps a quarter of the limit of the end, so that the next cut is a quarter away: what is moved is about as much as
-  // what is written. Returns the size.
+  // what is written. The end and its copy do not overlap. Returns the size.
   std::uint64_t cut(int file) const {
     const auto parts = detail::LogParts::of(file, limit_);
     const std::uint64_t head = limit_ / 2;
-    std::uint64_t from = after_line(file, parts.size - limit_ / 4);
-    const std::uint64_t left_out = parts.left_out + from - head - parts.marker;
-    std::uint64_t to = head;
-    const std::string marker = detail::format("{}{} bytes of this log are left out here, log_limit is {}{}",
-                                              detail::log_cut_begin, left_out, limit_, detail::log_cut_end);
-    const auto put_at = [&](std::string_view text) {
-      while (!text.empty()) {
-        const ssize_t n = ::pwrite(file, text.data(), text.size(), static_cast<off_t>(to));
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return false;
-        to += static_cast<std::uint64_t>(n);
-        text.remove_prefix(static_cast<std::size_t>(n));
-      }
-      return true;
-    };
-    bool good = put_at(marker);
+    const std::uint64_t begin =
+        after_line(file, std::max(parts.size - limit_ / 4 + detail::longest_log_cut, head + parts.marker));
+    const std::uint64_t left_out = parts.left_out + begin - head - parts.marker;
+    bool good = put_at(file, head, line(left_out, detail::log_cut_moving, begin));
+    std::uint64_t from = begin, to = head + line(left_out).size(), size = parts.size;
     std::vector<char> buffer(std::size_t{64} << 10U);
-    std::uint64_t size = parts.size;
     for (int look = 0; good && look < 8; ++look) {  // what came meanwhile
       while (good && from < size) {
         const ssize_t n =
             ::pread(file, buffer.data(), static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), size - from)),
                     static_cast<off_t>(from));
-        if (n <= 0) break;
-        good = put_at({buffer.data(), static_cast<std::size_t>(n)});
+        good = n > 0 && put_at(file, to, {buffer.data(), static_cast<std::size_t>(n)});
+        if (!good) break;
         from += static_cast<std::uint64_t>(n);
+        to += static_cast<std::uint64_t>(n);
       }
       struct stat status{};
       if (::fstat(file, &status) != 0 || static_cast<std::uint64_t>(status.st_size) <= size) break;
       size = static_cast<std::uint64_t>(status.st_size);
     }
-    return ::ftruncate(file, static_cast<off_t>(to)) == 0 ? to : size;
+    if (!good) return size;  // the line says where the end lies still
+    if (!put_at(file, head, line(left_out, detail::log_cut_moved, to))) return size;
+    return cut_off(file, left_out, to);
   }
 
   // Where the next line begins, if that is near.
@@ -191,7 +274,7 @@ class BoundedLogReader {
   std::string read() {
     if (!file_) file_ = open_at(AT_FDCWD, path_.c_str(), O_RDONLY | O_NOFOLLOW);
     std::string text;
-    for (int tries = 0; file_ && tries < 3; ++tries) {
+    for (int tries = 0; file_ && tries < 8; ++tries) {
       const auto parts = LogParts::of(file_.get(), limit_);
       text.clear();
       std::uint64_t at = std::min(at_, parts.length()), place = at, most = std::uint64_t{32} << 10U;
@@ -204,12 +287,13 @@ class BoundedLogReader {
         }
         place = at - parts.left_out + parts.marker;
       }
+      most = std::min(most, parts.size - std::min(parts.size, place));  // behind it there may be what is to be cut off
       const std::size_t said = text.size();
       text.resize(said + most);
       const ssize_t n = ::pread(file_.get(), text.data() + said, most, static_cast<off_t>(place));
       text.resize(said + (n > 0 ? static_cast<std::size_t>(n) : 0));
       at += n > 0 ? static_cast<std::uint64_t>(n) : 0;
-      if (LogParts::of(file_.get(), limit_).left_out != parts.left_out) continue;  // it was cut meanwhile
+      if (!LogParts::of(file_.get(), limit_).same_place(parts)) continue;  // it was cut meanwhile
       at_ = at;
       return text;
     }
