@@ -3,6 +3,7 @@
 #include "cost.hpp"
 #include "local_trials.hpp"
 #include "remote_trials.hpp"
+#include "shell_words.hpp"
 #include "sweep_file.hpp"
 
 #include <hypertune/config/yaml.hpp>
@@ -59,6 +60,15 @@ std::vector<std::string> with_executor(const RunArguments& arguments) {
     says = executor->is_map() ? executor->get("type", says) : executor->as<std::string>();
   if (says != arguments.executor) set.insert(set.begin(), "executor={type: " + arguments.executor + "}");
   return set;
+}
+
+// What goes on with the experiment as it was meant: by the same file, with all that was said otherwise beside it.
+std::string resume_command(const RunArguments& arguments, const Options& options) {
+  std::string words =
+      "hypertune run " + shell_word(arguments.file) + " --resume --output " + shell_word(options.output.string());
+  if (!arguments.executor.empty()) words += " --executor " + arguments.executor;
+  if (!arguments.samples.empty()) words += fmt::format(" --samples {}", *options.samples);  // +N: what that came to
+  return words + set_words(arguments.set);
 }
 
 std::size_t terminal_width() {
@@ -128,9 +138,8 @@ int run(const RunArguments& arguments) {
   if (const auto cost = cost_line(directory, results); !cost.empty()) std::fputs((cost + "\n").c_str(), stdout);
   std::fflush(stdout);
   if (results.experiment().interrupted) {
-    detail::say(
-        fmt::format("hypertune: interrupted, all is saved in {}; go on with: hypertune run {} --resume --output {}",
-                    directory.string(), arguments.file, directory.string()));
+    detail::say(fmt::format("hypertune: interrupted, all is saved in {}; go on with: {}", directory.string(),
+                            resume_command(arguments, options)));
     return exit_interrupted;
   }
   if (allowed_failures > 0 && results.count(TrialState::failed) > static_cast<std::size_t>(allowed_failures)) {

@@ -1,5 +1,6 @@
 #include "commands.hpp"
 #include "serve.hpp"
+#include "shell_words.hpp"
 #include "sweep_file.hpp"
 
 #include <hypertune/detail/say.hpp>
@@ -28,7 +29,9 @@ int study(const StudyArguments& arguments) {
     std::fflush(stdout);
   });
   study.require_sound();
-  detail::say(fmt::format("hypertune: the study is in {}; go on with --resume", study.directory().string()));
+  const auto directory = study.directory().string();
+  detail::say(fmt::format("hypertune: the study is in {}; go on with: hypertune study {} --resume --output {}{}",
+                          directory, shell_word(arguments.file), shell_word(directory), set_words(arguments.set)));
   return exit_done;
 }
 

@@ -1,4 +1,5 @@
 """What --resume makes of a sweep that has changed: docs/resume.md has a row for each key."""
+import shlex
 import sqlite3
 
 from support import *
@@ -85,10 +86,38 @@ class ResumeChanged(Case):
         self.assertEqual({t["steps"] for t in self.results()}, {4})
         self.assert_each_report_once()
 
+    def test_another_search_or_schedule_is_said(self):
+        self.run_command("run", "sweep.yaml", "--quiet", "--set", "samples=2")
+        _, err = self.resume("--samples", "3", search="tpe")
+        self.assertEqual(err, "hypertune: the search was auto: gp and is tpe now\n")
+        _, err = self.resume("--samples", "4", search="tpe", schedule="{type: median}")
+        self.assertEqual(err, "hypertune: the schedule was fifo and is median now\n")
+        _, err = self.resume("--samples", "5", search="tpe", schedule="{type: median, grace: 2}")
+        self.assertEqual(err, "")
+        self.assertEqual(len(self.results()), 5)
+
+    def test_what_an_interrupted_run_says_goes_on_as_it_was(self):
+        self.environment.update(PAUSE="0.1", STEPS="1000")
+        process = self.start("run", "sweep.yaml", "--quiet", "--samples", "4", "--executor", "local", "--output", "runs/a b",
+                             "--set", "schedule={type: hyperband, max: 9}", "--set", "seed=7", "--set", "name=it's")
+        self.addCleanup(process.kill)
+        wait_until(lambda: self.steps_run(), "a step")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        hint = err.split("go on with: hypertune ")[1].strip()
+        self.assertEqual(hint, "run sweep.yaml --resume --output 'runs/a b' --executor local --samples 4 "
+                         "--set 'schedule={type: hyperband, max: 9}' --set seed=7 --set 'name=it'\\''s'")
+        self.environment.update(PAUSE="0")
+        _, err = self.run_command(*shlex.split(hint), "--quiet")
+        self.assertEqual(err, "")
+        self.assertEqual(len(self.results("runs/a b")), 4)
+        self.assertEqual(json.loads(self.run_command("status", "runs/a b", "--format", "json")[0])["schedule"], "hyperband")
+
     def test_what_concerns_only_what_is_to_come(self):
         self.run_command("run", "sweep.yaml", "--quiet", "--set", "samples=2")
         for more, (key, value) in enumerate({
-                "search": "tpe", "schedule": "{type: median}", "resources": "{cpus: 0.5}", "concurrency": 1,
+                "resources": "{cpus: 0.5}", "concurrency": 1,
                 "checkpoint": "{every: 2, keep: 2}", "failures": "{max: 2}", "hang_limit": "60", "interrupt_grace": "5",
                 "ordered": "true", "executor": "{type: local, workers: threads}", "trial.environment": "{A: b}",
                 "trial.grace": "3", "constraints": "{accuracy: {at_most: 2}}"}.items()):

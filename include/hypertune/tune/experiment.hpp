@@ -322,6 +322,12 @@ class BasicExperiment {
     if (last.seed != *options.seed)
       note(detail::format("the seed was {} and is {} now: new trials differ from what they would have been", last.seed,
                           *options.seed));
+    // Of both only the names are recorded: other values of their keys are taken over without a word.
+    const auto say_other = [&](const char* what, const std::string& before, const std::string& now) {
+      if (before != now) note(detail::format("the {} was {} and is {} now", what, before, now));
+    };
+    say_other("search", last.searcher, state.searcher());
+    say_other("schedule", last.scheduler, options.schedule.name());
     if (const auto foreign = state.foreign(); foreign > 0)
       note(detail::format("the search space has changed: {} of {} trials do not fit it and teach nothing", foreign,
                           trials.size()));
