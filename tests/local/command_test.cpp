@@ -2,6 +2,7 @@
 
 #include <hypertune/local/command.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <fstream>
@@ -208,6 +209,26 @@ TEST_CASE("a trial whose reports lack what is tuned names the first of them") {
   bench.executor.perform(Continue{0, 0});
   CHECK_THAT(bench.events.next<Failed>().cause.text,
              ContainsSubstring("'{\"step\": 0, \"los\": 0.5}' is not one: it has no 'loss'"));
+}
+
+TEST_CASE("a step that comes again within an attempt is said once in the log") {
+  const auto log = [](const std::string& steps) {
+    Bench bench(shell("for i in " + steps + R"(; do echo "{{\"step\": $i, \"loss\": 1}}"; done; echo '{{"loss": 2}}')",
+                      {.objectives = {"loss"}}));
+    bench.launch(0, "");
+    const auto count = std::count(steps.begin(), steps.end(), ' ') + 2;
+    for (auto i = count; i > 0; --i) {
+      bench.events.next<Reported>();
+      bench.executor.perform(Continue{0, 0});
+    }
+    bench.events.next<Finished>();
+    return log_of(bench);
+  };
+  CHECK(log("5 3 4 2") ==
+        "hypertune: the report of step 3 comes after that of step 5: it is taken for a repetition and does not count "
+        "(said once)\n");
+  CHECK_THAT(log("0 0"), ContainsSubstring("the report of step 0 comes after that of step 0"));
+  CHECK(log("2 4 7").empty());
 }
 
 TEST_CASE("lines that an expression reads are not complained of as JSON") {

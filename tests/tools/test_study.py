@@ -82,6 +82,27 @@ class Study(Case):
         results = self.results("runs/study")
         self.assertEqual(sum(r["state"] == "failed" for r in results), 1)
 
+    def test_steps_rise(self):
+        self.write(STUDY.replace("schedule:", "#"), "study.yaml")
+        process = self.serve()
+        self.call("POST", "/ask", {})
+        report = lambda code=200, **more: self.call("POST", "/report", {"trial": 0, **more}, code=code)
+        report(value=1, step=5)
+        self.assertEqual(report(value=1, step=5), {"decision": "continue"})  # its answer was lost
+        for step, value, says in ((3, 0.5, "and this is step 3: steps rise"), (5, 0.5, "and this is step 5 with other values")):
+            error = report(code=409, value=value, step=step)["error"]
+            self.assertIn("trial 0 has reported step 5 already, " + says, error)
+        report(value="nan", step=6)
+        report(value="nan", step=6)
+        report(value=0.25)
+        self.assertEqual([r["step"] for r in self.results("runs/study", history=True)[0]["history"]], [5, 6, 7])
+        self.run_command("stop", "runs/study")
+        process.wait(timeout=30)
+        self.serve("--resume")
+        self.assertEqual(self.call("POST", "/ask", {})["trial"], 0)
+        report(value=1, step=0)  # from the beginning: what it did before is known
+        report(value=1, step=1)
+
     def test_reports_are_answered_while_others_ask(self):
         self.write(STUDY.replace("samples: 8", "samples: 60").replace("schedule:", "search: gp\nschedule:"), "study.yaml")
         self.serve()

@@ -8,10 +8,13 @@
 #include <hypertune/tune/study.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <utility>
 #include <variant>
 
 namespace hypertune {
@@ -63,6 +66,7 @@ class BasicErasedStudy<Lazy>::State {
     const std::lock_guard guard(mutex_);
     require_running(trial);
     if (report.step) Report::require_step(*report.step);
+    require_new_step(trial, report);
     Outcome out;
     const Attempt attempt = experiment_.controller().attempt(trial);
     handle(Reported{trial, attempt, std::move(report), std::nullopt}, out);
@@ -93,6 +97,7 @@ class BasicErasedStudy<Lazy>::State {
       if (find_metric(result.metrics, objective.metric) == nullptr)
         fail(Errc::usage, "trial {} was told without a value of '{}'", trial, objective.metric);
     if (result.step) Report::require_step(*result.step);
+    require_new_step(trial, result);
     Outcome out;
     const Attempt attempt = experiment_.controller().attempt(trial);
     handle(Reported{trial, attempt, std::move(result), std::nullopt}, out);
@@ -186,6 +191,7 @@ class BasicErasedStudy<Lazy>::State {
     for (const auto& command : out.commands)
       if (const auto* go = std::get_if<Launch>(&command); go != nullptr && trial && go->trial == *trial)
         asked = Ask{go->trial, go->params, go->point, go->next_step, go->seed};
+    if (asked) out_[asked->trial] = Given{.next_step = asked->next_step, .last = {}};
     experiment_.write(out, now);
     if (!asked && controller.suggestions().wanted()) return std::nullopt;
     experiment_.journal().flush();
@@ -200,6 +206,28 @@ class BasicErasedStudy<Lazy>::State {
     facts.name = "ask/tell";
     facts.manual = true;
     return facts;
+  }
+  // A step at or before the last would teach nothing and be lost without a word. The last one again, as it was, is a
+  // request whose answer did not arrive. Who was given a trial anew may do steps again that it did before.
+  void require_new_step(TrialId trial, const Report& report) {
+    Given& given = out_[trial];
+    const int step = report.step.value_or(given.next_step);
+    if (given.last) {
+      const auto same = [](const auto& a, const auto& b) {
+        return a.first == b.first && (a.second == b.second || (std::isnan(a.second) && std::isnan(b.second)));
+      };
+      const auto& [last, metrics] = *given.last;
+      const bool again = step == last &&
+                         std::equal(metrics.begin(), metrics.end(), report.metrics.begin(), report.metrics.end(), same);
+      if (step <= last && !again)
+        fail(Errc::usage,
+             "trial {} has reported step {} already, and this is step {}{}: steps rise; left out, it is the one after "
+             "the "
+             "last",
+             trial, last, step, step == last ? " with other values" : "");
+    }
+    given.last.emplace(step, report.metrics);
+    given.next_step = step + 1;
   }
   void handle(Event event, Outcome& out) {
     const Seconds now = this->now();  // of the decisions and of their record: a replay finds the same
@@ -220,12 +248,19 @@ class BasicErasedStudy<Lazy>::State {
            to_string(trials[trial].state));
   }
 
+  // A trial that the caller has.
+  struct Given {
+    int next_step = 0;
+    std::optional<std::pair<int, Metrics>> last;  // what was reported since it was given out
+  };
+
   Options options_;
   std::mutex asking_;  // one suggestion after the other: each has to know of the one before
   mutable std::mutex mutex_;
   Experiment experiment_;
   Seconds ahead_ = 0;          // of the clock
   std::set<TrialId> stopped_;  // and their callers have not heard of it yet
+  std::map<TrialId, Given> out_;
   std::function<void()> leave_;
   bool left_ = false;                   // a person wanted it so, before all was done
   std::optional<ControlPipe> control_;  // last: its thread uses the others

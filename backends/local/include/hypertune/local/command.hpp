@@ -149,7 +149,8 @@ class CommandRun final : public TrialRun {
     pending_.clear();
     out_ = err_ = {};
     refusal_ = {};
-    judged_ = false;
+    judged_ = told_repetition_ = false;
+    last_step_.reset();
     tail_.clear();
     adopted_.reset();
     terminating_ = halted_ = exclude_host_ = no_retry_ = false;
@@ -351,8 +352,20 @@ class CommandRun final : public TrialRun {
     report.attributes = std::exchange(attributes_, {});
     note_judged(report.metrics);
     report.step = line.step;
-    steps_ = line.step.value_or(steps_) + 1;
+    count_step(line.step.value_or(steps_));
     return report;
+  }
+
+  // Of a step that was recorded before nothing is recorded again. That is right where a trial does steps again after a
+  // restart, which this attempt knows nothing of; within one attempt it is hardly what was meant.
+  void count_step(int step) {
+    if (last_step_ && step <= *last_step_ && !std::exchange(told_repetition_, true))
+      log(fmt::format(
+          "hypertune: the report of step {} comes after that of step {}: it is taken for a repetition and does "
+          "not count (said once)",
+          step, *last_step_));
+    last_step_ = std::max(step, last_step_.value_or(0));
+    steps_ = step + 1;
   }
 
   void adopt(const std::string& name, int steps) {
@@ -387,7 +400,7 @@ class CommandRun final : public TrialRun {
     return complete;
   }
   std::optional<Report> flush_metrics() {
-    ++steps_;
+    count_step(steps_);
     note_judged(pending_);
     return Report(std::exchange(pending_, {}));
   }
@@ -467,6 +480,8 @@ class CommandRun final : public TrialRun {
   Metrics pending_;        // read by regular expressions
   std::optional<CheckpointInfo> adopted_;
   int steps_ = 0;
+  std::optional<int> last_step_;  // the highest one that this attempt has reported
+  bool told_repetition_ = false;
   bool terminating_ = false, halted_ = false, exclude_host_ = false, no_retry_ = false;
   double kill_at_ = 0;
 };
