@@ -21,10 +21,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace hypertune::command {
 
@@ -69,6 +71,26 @@ std::string resume_command(const RunArguments& arguments, const Options& options
   if (!arguments.executor.empty()) words += " --executor " + arguments.executor;
   if (!arguments.samples.empty()) words += fmt::format(" --samples {}", *options.samples);  // +N: what that came to
   return words + set_words(arguments.set);
+}
+
+// What the table does not show: how many trials more there are, and why the failed ones have, which rank last.
+void print_the_rest(const Results& results, std::size_t rows, const std::string& directory) {
+  if (results.size() > rows)
+    fmt::print("… {} more: hypertune results {}\n", results.size() - rows, shell_word(directory));
+  if (results.count(TrialState::failed) == 0) return;
+  std::map<std::string, std::size_t> times;
+  for (const auto& trial : results.trials())
+    if (trial.state == TrialState::failed) ++times[trial.cause ? trial.cause->text : "no cause is known"];
+  std::vector<std::pair<std::string, std::size_t>> causes(times.begin(), times.end());
+  std::stable_sort(causes.begin(), causes.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  constexpr std::size_t most = 3, longest = 120;
+  std::string line;
+  for (std::size_t i = 0; i < std::min(most, causes.size()); ++i)
+    line +=
+        fmt::format("{}{} ({})", i == 0 ? "" : ", ",
+                    detail::terminal::elide(detail::terminal::printable(causes[i].first), longest), causes[i].second);
+  if (causes.size() > most) line += fmt::format(", and {} other causes", causes.size() - most);
+  fmt::print("{} failed: {}\n", results.count(TrialState::failed), line);
 }
 
 std::size_t terminal_width() {
@@ -134,7 +156,9 @@ int run(const RunArguments& arguments) {
   const Results& results = *ended;
 
   // Where nobody is left to read it (a terminal that was closed), the exit code says what there is to say.
-  std::fputs(results.table({.rows = 20, .width = terminal_width()}).c_str(), stdout);
+  constexpr std::size_t rows = 20;
+  std::fputs(results.table({.rows = rows, .width = terminal_width()}).c_str(), stdout);
+  print_the_rest(results, rows, directory.string());
   if (const auto cost = cost_line(directory, results); !cost.empty()) std::fputs((cost + "\n").c_str(), stdout);
   std::fflush(stdout);
   if (results.experiment().interrupted) {

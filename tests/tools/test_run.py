@@ -224,6 +224,19 @@ class Run(Case):
         self.assert_nothing_left()
 
 
+class TheEnd(Case):
+    def test_what_the_table_leaves_out_is_said(self):
+        self.write("import os, sys\ntrial = int(os.environ['HYPERTUNE_TRIAL'])\n"
+                   "if trial % 5 == 0: sys.exit('no data' if trial else 'no disk')\nprint('{\"accuracy\": 0.5}')\n", "train.py")
+        sweep = SWEEP.replace("samples: 6", "samples: 26")
+        out, _ = self.run_command("run", self.write(sweep), "--quiet")
+        self.assertIn("\n… 6 more: hypertune results runs/digits\n"
+                      "6 failed: exited with code 1: no data (5), exited with code 1: no disk (1)\n", out)
+        out, _ = self.run_command("run", self.write(SWEEP), "--quiet", "--output", "runs/six")
+        self.assertNotIn("more: hypertune", out)
+        self.assertIn("\n2 failed: ", out)
+
+
 class Mistakes(Case):
     def complain(self, text, *parts, code=2):
         _, err = self.run_command("run", self.write(text), code=code)
