@@ -208,7 +208,7 @@ TEST_CASE("a trial whose reports lack what is tuned names the first of them") {
   CHECK(value_of(bench.events.next<Reported>(), "los") == 0.5);
   bench.executor.perform(Continue{0, 0});
   CHECK_THAT(bench.events.next<Failed>().cause.text,
-             ContainsSubstring("'{\"step\": 0, \"los\": 0.5}' is not one: it has no 'loss'"));
+             ContainsSubstring("'{\"step\": 0, \"los\": 0.5}' is not one: it has no 'loss': is 'los' meant?"));
 }
 
 TEST_CASE("a step that comes again within an attempt is said once in the log") {

@@ -231,7 +231,7 @@ class TheEnd(Case):
         sweep = SWEEP.replace("samples: 6", "samples: 26")
         out, _ = self.run_command("run", self.write(sweep), "--quiet")
         self.assertIn("\n… 6 more: hypertune results runs/digits\n"
-                      "6 failed: exited with code 1: no data (5), exited with code 1: no disk (1)\n", out)
+                      "6 failed: the command exited with code 1: no data (5), the command exited with code 1: no disk (1)\n", out)
         out, _ = self.run_command("run", self.write(SWEEP), "--quiet", "--output", "runs/six")
         self.assertNotIn("more: hypertune", out)
         self.assertIn("\n2 failed: ", out)
@@ -263,6 +263,14 @@ class Mistakes(Case):
         self.complain(SWEEP.replace("[python3, train.py]", "[pithon3, train.py]"), "pithon3")
         self.complain(SWEEP.replace("[python3, train.py]", "[./train.py]"), "train.py", "chmod")
         self.complain(SWEEP.replace("[python3, train.py]", "python3 train.py"), "[python3, train.py]")
+
+    def test_a_metric_that_no_expression_finds(self):
+        sweep = SWEEP.replace("train.py]", 'train.py]\n  metrics: {acuracy: "acc=(.*)"}')
+        self.complain(sweep, "sweep.yaml:8: 'trial.metrics' has no expression for 'accuracy'", "did you mean 'acuracy'")
+        sweep = sweep.replace("acuracy", "accuracy")
+        self.complain(sweep + "constraints: {latency: {at_most: 3}}\n", "sweep.yaml:16", "no expression for 'latency'")
+        self.complain(sweep.replace("metric: accuracy\nmode: max", "objectives: {accuracy: max, size: min}"), "sweep.yaml:8",
+                      "no expression for 'size'")
 
     def test_mistakes_in_entries_and_expressions_name_their_line(self):
         known = SWEEP + "known:\n  - {params: {lr: 0.01, hidden: 20}, metrics: {accuracy: 0.5}}\n  - "

@@ -448,12 +448,27 @@ TEST_CASE("more failed trials than allowed end the experiment, and what runs is 
   CHECK(bench->finished());
 }
 
+TEST_CASE("who calls the metric otherwise is told what was reported") {
+  const auto cause = [](bool given) {
+    Bench bench({.samples = 1, .metric_given = given});
+    bench.fill();
+    for (int step = 0; step < 2; ++step) bench.send(ht::Reported{0, 0, ht::Report({{"acc", 1.0}, {"los", 1.0}}), {}});
+    bench.send(ht::Finished{0, 0});
+    return bench.records<record::TrialEnded>().at(0).cause->text;
+  };
+  CHECK(cause(true) == "ended without a report of 'loss'; reported were: acc, los; is 'los' meant?");
+  CHECK(cause(false) ==
+        "ended without a report of 'loss'; reported were: acc, los; the metric is 'loss' where .metric is not set: set "
+        "it");
+}
+
 TEST_CASE("a trial that ends without a report of the metric has failed") {
   Bench bench({.samples = 1});
   bench.fill();
   bench.send(ht::Reported{0, 0, ht::Report({{"accuracy", 1.0}}), {}});
   bench.send(ht::Finished{0, 0});
-  CHECK(bench.records<record::TrialEnded>().at(0).cause->text == "ended without a report of 'loss'");
+  CHECK(bench.records<record::TrialEnded>().at(0).cause->text ==
+        "ended without a report of 'loss'; reported were: accuracy");
   CHECK(bench.trial(0).state == TrialState::failed);
 }
 

@@ -186,6 +186,16 @@ inline TrialText trial_from_yaml(const Node& node) {
   return trial;
 }
 
+/// Where expressions read the output, each metric that something hangs on needs one: it can arrive in no other way that
+/// belongs to the same step. `node`: where `metric` is named.
+inline void require_expression(const Node& node, const TrialText& trial, const std::string& metric) {
+  if (trial.metrics.empty() || trial.metrics.contains(metric)) return;
+  words known;
+  for (const auto& [name, pattern] : trial.metrics) known.emplace_back(name);
+  node.fail("'trial.metrics' has no expression for '{}', so that it can never be reported{}", metric,
+            suggestion(metric, known));
+}
+
 inline void refuse_simulated(const Node& node, const std::string& type) {
   if (type == "simulated")
     node.fail(
@@ -320,7 +330,15 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
   if (const auto grace = root.find("interrupt_grace")) options.interrupt_grace = grace->duration();
   if (const auto patience = root.find("ordered_patience")) options.ordered_patience = patience->duration();
   options.ordered = root.get("ordered", false);
-  if (!study) sweep.trial = detail::trial_from_yaml(root["trial"]);
+  if (!study) {
+    sweep.trial = detail::trial_from_yaml(root["trial"]);
+    if (root.has("metric")) detail::require_expression(root["metric"], *sweep.trial, options.metric);
+    if (const auto objectives = root.find("objectives"))
+      for (const auto& [metric, mode] : objectives->entries()) detail::require_expression(mode, *sweep.trial, metric);
+    if (const auto constraints = root.find("constraints"))
+      for (const auto& [metric, bounds] : constraints->entries())
+        detail::require_expression(bounds, *sweep.trial, metric);
+  }
   if (const auto failures = root.find("failures")) {
     failures->only({"max", "max_trials", "log"});
     if (const auto max = failures->find("max")) options.max_failures = detail::at_least(*max, 0);

@@ -56,6 +56,7 @@ struct ControlRules {
   /// Decide as if no host were ever lost: what one had keeps its place, and trials without room elsewhere wait for it.
   bool ordered = false;
   Seconds host_patience = 600;  ///< … for so long at most
+  bool metric_given = true;     ///< the objective was named, not left at its default
 };
 
 template <class>
@@ -235,6 +236,8 @@ class BasicController {
   void answer(TrialId trial, LiveTrial& run, int step, Outcome& out);
   void note_reported(TrialId trial, const Attributes& attributes, Outcome& out);
   bool settle_owed(TrialId trial, Outcome& out);
+  static void remember_names(LiveTrial& run, const Metrics& metrics);
+  std::string why_unjudged(const LiveTrial& run) const;
   void settle_exclusions(Outcome& out);
   void take_over(TrialId trial, Outcome& out);
   void stop_run(TrialId trial, LiveTrial& run, Phase phase, TrialState end, std::string reason, bool save,

@@ -234,6 +234,7 @@ class BasicExperiment {
       rules.resources = options.resources_for;
     else
       rules.resources = [r = options.resources](const Params&) { return r; };
+    rules.metric_given = !options.objectives.empty() || options.metric.given();
     rules.failures = {options.max_failures, options.max_failed_trials};
     rules.checkpoint = options.checkpoint;
     rules.manual = facts_.manual;

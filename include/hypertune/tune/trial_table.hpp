@@ -50,6 +50,7 @@ struct LiveTrial {
   bool by_condition = false;              ///< with stopping: a stop condition or the experiment's end is the reason
   Seconds since = 0;                      ///< when it was launched or last reported
   std::vector<CheckpointInfo> restoring;  ///< what it may restore from: not to be dropped meanwhile
+  std::vector<std::string> reported;      ///< metrics, some of them, while one that is tuned is missing
 };
 
 /// How many trials are in each state; a value to copy and show.

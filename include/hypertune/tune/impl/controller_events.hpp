@@ -2,7 +2,11 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/nearest.hpp>
 #include <hypertune/tune/controller.hpp>
+
+#include <algorithm>
+#include <string>
 
 namespace hypertune {
 
@@ -24,6 +28,7 @@ void BasicController<Lazy>::on(Reported& e, Outcome& out) {
   // What the caller of a study says counts, though the trial was to end: it did not know of that yet.
   if (step >= state_.trials()[e.trial].steps && (run->phase != Phase::stopping || rules_.manual)) {
     note_reported(e.trial, e.report.attributes, out);
+    if (!state_.trials()[e.trial].judged) remember_names(*run, e.report.metrics);
     commit(record::TrialReported{e.trial, e.attempt, step, std::move(e.report.metrics)}, out);
   }
   if (e.checkpoint) keep(*e.checkpoint, out);
@@ -127,6 +132,33 @@ void BasicController<Lazy>::on(const Paused& e, Outcome& out) {
   if (state_.trials()[e.trial].before_pause == Decision::go_on) again(e.trial);  // a person's wish, not the scheduler's
 }
 
+// For who has called the metric otherwise; a few are enough.
+template <class Lazy>
+void BasicController<Lazy>::remember_names(LiveTrial& run, const Metrics& metrics) {
+  constexpr std::size_t most = 8;
+  for (const auto& [name, value] : metrics)
+    if (run.reported.size() < most && std::find(run.reported.begin(), run.reported.end(), name) == run.reported.end())
+      run.reported.push_back(name);
+}
+
+template <class Lazy>
+std::string BasicController<Lazy>::why_unjudged(const LiveTrial& run) const {
+  std::string names, reported, meant;
+  for (const auto& objective : state_.objectives()) {
+    names += (names.empty() ? "'" : "', '") + objective.metric;
+    if (std::find(run.reported.begin(), run.reported.end(), objective.metric) != run.reported.end()) continue;
+    if (const auto near = detail::nearest(objective.metric, run.reported); !near.empty() && meant.empty())
+      meant = detail::format("; is '{}' meant?", near);
+  }
+  std::string text = "ended without a report of " + names + "'";
+  if (run.reported.empty()) return text;
+  for (const auto& name : run.reported) reported += (reported.empty() ? "" : ", ") + name;
+  text += "; reported were: " + reported;
+  if (rules_.metric_given) return text + meant;
+  return text +
+         detail::format("; the metric is '{}' where .metric is not set: set it", state_.objectives().front().metric);
+}
+
 template <class Lazy>
 void BasicController<Lazy>::on(const Finished& e, Outcome& out) {
   if (live(e.trial, e.attempt) == nullptr) return;
@@ -139,9 +171,7 @@ void BasicController<Lazy>::on(const Finished& e, Outcome& out) {
     end_stopped(e.trial, run, out);
     return;
   }
-  std::string names;
-  for (const auto& objective : state_.objectives()) names += (names.empty() ? "'" : "', '") + objective.metric;
-  Cause cause{.text = "ended without a report of " + names + "'"};
+  Cause cause{.text = why_unjudged(run)};
   // It would end so again, unless that is the host's doing.
   if (run.phase == Phase::running && in_doubt(e.trial, run.slot.host_name, cause)) {
     commit(record::AttemptFailed{e.trial, e.attempt, std::move(cause), true, true}, out);

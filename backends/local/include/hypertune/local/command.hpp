@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/detail/nearest.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/execute/bounded_log.hpp>
 #include <hypertune/local/child_process.hpp>
@@ -304,7 +305,14 @@ class CommandRun final : public TrialRun {
     for (const auto& name : plan_.options.objectives)
       if (const auto* text = line.text(name))
         return fmt::format("'{}' is the text '{}', no number", name, shortened(*text, 40));
-    return fmt::format("it has no {}", quoted(plan_.options.objectives));
+    std::string text = fmt::format("it has no {}", quoted(plan_.options.objectives));
+    std::vector<std::string_view> names;
+    for (const auto& [name, value] : line.metrics) names.emplace_back(name);
+    for (const auto& name : plan_.options.objectives)
+      if (const auto near = hypertune::detail::nearest(name, names);
+          !near.empty() && find_metric(line.metrics, name) == nullptr)
+        return text + fmt::format(": is '{}' meant?", near);
+    return text;
   }
   static std::string quoted(const std::vector<std::string>& names) {
     std::string out;
