@@ -82,7 +82,7 @@ class Reference(Case):
 
     def test_the_study_server(self):
         text = (DOCS / "study-server.md").read_text()
-        study = "space: {lr: {log_uniform: [1.0e-4, 1.0]}}\nmetric: loss\nmode: min\n"
+        study = "space: {lr: {log_uniform: [1.0e-4, 1.0]}}\nmetric: loss\nmode: min\nsamples: 3\n"
         process = self.start("study", self.write(study, "study.yaml"), "--output", "runs/study")
         self.addCleanup(process.kill)
         address = process.stdout.readline().strip()
@@ -115,6 +115,9 @@ class Reference(Case):
         self.assertLessEqual(set(best), keys_said(rows["/best"]) | {"lr"})
         ask("POST", "/ask", {})
         self.assertEqual(ask("POST", "/tell", {"trial": 1, "state": "failed", "why": "diverged"}), (200, {"trial": 1}))
+        ask("POST", "/ask", {})
+        (none_now,) = [line for line in text.splitlines() if "none now" in line]
+        self.assertEqual(set(ask("POST", "/ask", {})[1]), keys_said(none_now))
         said = set(map(int, re.findall(r"\b(\d{3})\b", " ".join(re.findall(r"^\| (\d{3}[^|]*)\|", text, re.M)))))
         for status, request in ((400, ("POST", "/tell", {"trial": "x"})), (404, ("GET", "/nothing")), (405, ("GET", "/ask")),
                                 (409, ("POST", "/tell", {"trial": 99, "value": 1}))):

@@ -82,6 +82,24 @@ class Study(Case):
         results = self.results("runs/study")
         self.assertEqual(sum(r["state"] == "failed" for r in results), 1)
 
+    def test_a_trial_whose_client_has_died_is_given_out_again(self):
+        text = STUDY.replace("samples: 8", "samples: 2").replace("schedule:", "#")
+        self.write(text, "study.yaml")
+        process = self.serve()
+        for trial in (0, 1):
+            self.assertEqual(self.call("POST", "/ask", {})["trial"], trial)
+        self.assertEqual(self.call("POST", "/ask", {}), {"trial": None, "exhausted": False, "out": [0, 1]})
+        self.call("POST", "/tell", {"trial": 0, "value": 1})
+        self.assertEqual(self.call("POST", "/ask", {}), {"trial": None, "exhausted": False, "out": [1]})
+        self.run_command("stop", "runs/study")
+        process.wait(timeout=30)
+        self.serve("--resume", "--set", "hang_limit=10ms", "--set", "failures={max: 1}")
+        self.assertEqual(self.call("POST", "/ask", {})["trial"], 1)
+        wait_until(lambda: self.call("POST", "/ask", {})["trial"] == 1, "the trial again")
+        wait_until(lambda: self.call("POST", "/ask", {}) == {"trial": None, "exhausted": True, "out": []}, "its end")
+        failed = self.results("runs/study")[1]
+        self.assertEqual((failed["state"], failed["cause"]), ("failed", "not heard of for 0.01 s"))
+
     def test_steps_rise(self):
         self.write(STUDY.replace("schedule:", "#"), "study.yaml")
         process = self.serve()

@@ -195,7 +195,7 @@ inline HttpAnswer answer_study(ErasedStudy& study, std::string_view method, std:
       if (const auto asked = study.ask())
         answer = {{"trial", asked->trial}, {"params", detail::to_json(asked->params)}, {"step", asked->next_step}};
       else
-        answer = {{"trial", nullptr}, {"exhausted", study.exhausted()}};
+        answer = {{"trial", nullptr}, {"exhausted", study.exhausted()}, {"out", detail::json::value_from(study.out())}};
     } else if (target == "/tell") {
       detail::require_known_keys(request, {"trial", "value", "values", "state", "why", "attributes"});
       const TrialId trial = detail::trial_from(request);

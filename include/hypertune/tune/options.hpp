@@ -59,7 +59,8 @@ struct BasicOptions {
 
   int max_failures = 0;       ///< how often a trial is tried again, from its last checkpoint
   int max_failed_trials = 0;  ///< the experiment fails when more trials than this failed; 0: no limit
-  double hang_limit = 0;      ///< seconds without a report or Context::alive() until a trial counts as hung
+  /// seconds without a report or Context::alive() (of a Study: without a word of it) until a trial counts as hung
+  double hang_limit = 0;
 
   std::uint64_t log_limit = default_log_limit;  ///< bytes of each trial's log that are kept (start and end); 0: all
 

@@ -48,8 +48,11 @@ class BasicErasedStudy {
   };
 
   /// The next trial; nullopt when there is none now (limit(), a scheduler that waits) or ever: see exhausted().
+  /// Those that are out and were not heard of for longer than options.hang_limit have failed by then.
   std::optional<Ask> ask();
   bool exhausted() const;
+  /// The trials that are out: asked for, and neither told nor, at their last report, ended or paused.
+  std::vector<TrialId> out() const;
 
   /// An intermediate result after step number `step` (from 0; by default the one after the last). The answer says what
   /// to do: on `pause` the trial comes back from a later ask(); on `stop` and `complete` it has ended: do not tell()
@@ -125,6 +128,7 @@ class Study {
   void note(const Attributes& attributes) { study_.note(attributes); }
   void on_leave(std::function<void()> leave) { study_.on_leave(std::move(leave)); }
   bool exhausted() const { return study_.exhausted(); }
+  std::vector<TrialId> out() const { return study_.out(); }
   Results results() { return study_.results(); }
   const std::filesystem::path& directory() const { return study_.directory(); }
 

@@ -16,6 +16,7 @@
 #include <set>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace hypertune {
 
@@ -49,6 +50,7 @@ class BasicErasedStudy<Lazy>::State {
   std::optional<Ask> ask() {
     const std::lock_guard turn(asking_);
     auto& suggestions = experiment_.controller().suggestions();
+    give_up_silent();
     for (;;) {
       if (auto asked = try_ask()) return std::move(*asked);
       suggestions.work();  // beside report() and tell()
@@ -58,7 +60,15 @@ class BasicErasedStudy<Lazy>::State {
   bool exhausted() const {
     const std::lock_guard guard(mutex_);
     const auto& controller = experiment_.controller();
-    return controller.exhausted() || controller.why_ended() || controller.finished() || controller.interrupted();
+    const bool comes_back = options_.max_failures > 0 && !out_.empty();  // what is out may fail
+    return (controller.exhausted() && !comes_back) || controller.why_ended() || controller.finished() ||
+           controller.interrupted();
+  }
+  std::vector<TrialId> out() const {
+    const std::lock_guard guard(mutex_);
+    std::vector<TrialId> trials;
+    for (const auto& [trial, given] : out_) trials.push_back(trial);
+    return trials;
   }
 
   Decision report(TrialId trial, Report report) {
@@ -77,6 +87,7 @@ class BasicErasedStudy<Lazy>::State {
         decision = Decision::pause;
     }
     out.commands.clear();
+    if (decision != Decision::go_on) out_.erase(trial);
     if (decision == Decision::pause) handle(Paused{trial, attempt, true}, out);
     if (decision == Decision::stop) {
       handle(Stopped{trial, attempt}, out);
@@ -103,6 +114,7 @@ class BasicErasedStudy<Lazy>::State {
     handle(Reported{trial, attempt, std::move(result), std::nullopt}, out);
     out.commands.clear();
     stopped_.erase(trial);
+    out_.erase(trial);
     handle(Finished{trial, attempt}, out);
     experiment_.journal().flush();
   }
@@ -120,8 +132,7 @@ class BasicErasedStudy<Lazy>::State {
     const std::lock_guard guard(mutex_);
     require_running(trial);
     Outcome out;
-    stopped_.erase(trial);
-    handle(Failed{trial, experiment_.controller().attempt(trial), Cause{.text = std::move(why)}}, out);
+    fail_out(trial, std::move(why), out);
     experiment_.journal().flush();
   }
 
@@ -130,6 +141,7 @@ class BasicErasedStudy<Lazy>::State {
     const std::lock_guard guard(mutex_);
     Outcome out;
     const Seconds now = this->now();
+    if (const auto given = out_.find(trial); given != out_.end()) given->second.heard = now;
     experiment_.controller().note(trial, attributes, now, out);
     experiment_.write(out, now);
     experiment_.journal().flush();
@@ -191,7 +203,7 @@ class BasicErasedStudy<Lazy>::State {
     for (const auto& command : out.commands)
       if (const auto* go = std::get_if<Launch>(&command); go != nullptr && trial && go->trial == *trial)
         asked = Ask{go->trial, go->params, go->point, go->next_step, go->seed};
-    if (asked) out_[asked->trial] = Given{.next_step = asked->next_step, .last = {}};
+    if (asked) out_[asked->trial] = Given{.next_step = asked->next_step, .heard = now, .last = {}};
     experiment_.write(out, now);
     if (!asked && controller.suggestions().wanted()) return std::nullopt;
     experiment_.journal().flush();
@@ -228,6 +240,24 @@ class BasicErasedStudy<Lazy>::State {
     }
     given.last.emplace(step, report.metrics);
     given.next_step = step + 1;
+    given.heard = now();
+  }
+  void fail_out(TrialId trial, std::string why, Outcome& out) {
+    stopped_.erase(trial);
+    out_.erase(trial);
+    handle(Failed{trial, experiment_.controller().attempt(trial), Cause{.text = std::move(why)}}, out);
+  }
+  // Of those who run the trials nothing is known but what they say. Looked at when somebody asks: before that nobody
+  // would get what has become free.
+  void give_up_silent() {
+    if (options_.hang_limit <= 0) return;
+    const std::lock_guard guard(mutex_);
+    std::vector<TrialId> silent;
+    for (const auto& [trial, given] : out_)
+      if (now() - given.heard > options_.hang_limit) silent.push_back(trial);
+    Outcome out;
+    for (const TrialId trial : silent)
+      fail_out(trial, detail::format("not heard of for {:g} s", options_.hang_limit), out);
   }
   void handle(Event event, Outcome& out) {
     const Seconds now = this->now();  // of the decisions and of their record: a replay finds the same
@@ -251,6 +281,7 @@ class BasicErasedStudy<Lazy>::State {
   // A trial that the caller has.
   struct Given {
     int next_step = 0;
+    Seconds heard = 0;                            // when the caller last spoke of it
     std::optional<std::pair<int, Metrics>> last;  // what was reported since it was given out
   };
 
@@ -282,6 +313,10 @@ void BasicErasedStudy<Lazy>::require_sound() {
 template <class Lazy>
 bool BasicErasedStudy<Lazy>::exhausted() const {
   return self_->exhausted();
+}
+template <class Lazy>
+std::vector<TrialId> BasicErasedStudy<Lazy>::out() const {
+  return self_->out();
 }
 template <class Lazy>
 Decision BasicErasedStudy<Lazy>::report(TrialId trial, Metrics metrics, std::optional<int> step) {
