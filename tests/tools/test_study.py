@@ -154,6 +154,10 @@ class Study(Case):
                      b'{"trial": 0, "value": "many"}', b'{"trial": 0, "value": 1, "values": [1]}', b'{"trial": 0, "vaule": 1}',
                      b"[" * 100000):
             self.assertIn("error", self.call("POST", "/tell", body, code=400))
+        self.assertEqual(self.call("POST", "/ask", {"foo": 1}, code=400)["error"], "unknown key 'foo': this request takes none")
+        for path in ("/tell", "/report"):
+            self.assertIn("""unknown key 'loss': metrics by name stand in 'values', as in "values": {"loss": …}""",
+                          self.call("POST", path, {"trial": 0, "loss": 0.5}, code=400)["error"])
         self.call("POST", "/tell", {"trial": 77, "value": 1}, code=409)
         self.call("GET", "/nothing", code=404)
         self.call("GET", "/ask", code=405)

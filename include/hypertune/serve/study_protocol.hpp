@@ -55,7 +55,9 @@ inline TrialId trial_from(const json::object& request) {
   return trial;
 }
 
-inline void require_known_keys(const json::object& request, std::initializer_list<std::string_view> known) {
+/// `objectives`: of a request that takes their values.
+inline void require_known_keys(const json::object& request, std::initializer_list<std::string_view> known,
+                               const std::vector<Objective>& objectives = {}) {
   for (const auto& entry : request) {
     bool found = false;
     std::string names;
@@ -63,7 +65,13 @@ inline void require_known_keys(const json::object& request, std::initializer_lis
       found = found || std::string_view(entry.key()) == key;
       names += (names.empty() ? "" : ", ") + std::string(key);
     }
-    if (!found) fail(Errc::input, "unknown key '{}': this request takes {}", std::string_view(entry.key()), names);
+    if (found) continue;
+    const std::string key(entry.key());
+    for (const auto& objective : objectives)
+      if (objective.metric == key)
+        fail(Errc::input, R"(unknown key '{}': metrics by name stand in 'values', as in "values": {{"{}": …}})", key,
+             key);
+    fail(Errc::input, "unknown key '{}': this request takes {}", key, names.empty() ? "none" : names);
   }
 }
 
@@ -197,7 +205,8 @@ inline HttpAnswer answer_study(ErasedStudy& study, std::string_view method, std:
       else
         answer = {{"trial", nullptr}, {"exhausted", study.exhausted()}, {"out", detail::json::value_from(study.out())}};
     } else if (target == "/tell") {
-      detail::require_known_keys(request, {"trial", "value", "values", "state", "why", "attributes"});
+      detail::require_known_keys(request, {"trial", "value", "values", "state", "why", "attributes"},
+                                 study.objectives());
       const TrialId trial = detail::trial_from(request);
       const auto* state = request.if_contains("state");
       if ((state != nullptr) + request.contains("value") + request.contains("values") != 1)
@@ -230,7 +239,7 @@ inline HttpAnswer answer_study(ErasedStudy& study, std::string_view method, std:
         study.note(attributes);
       }
     } else {
-      detail::require_known_keys(request, {"trial", "step", "value", "values", "attributes"});
+      detail::require_known_keys(request, {"trial", "step", "value", "values", "attributes"}, study.objectives());
       const TrialId trial = detail::trial_from(request);
       Report report(detail::metrics_from(request, study.objectives()));
       if (const auto* given = request.if_contains("attributes")) report.attributes = detail::attributes_from(*given);
