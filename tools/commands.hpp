@@ -33,8 +33,10 @@ struct StudyArguments {
 };
 int study(const StudyArguments& arguments);
 
-/// "running", "ended", … `last_word`: of a driver that ended with an error.
-const char* state_of(const ExperimentInfo& info, bool driven, const std::string& last_word);
+/// "running", "ended", … `last_word`: of a driver that ended with an error. `rests`: a person has the whole wait.
+const char* state_of(const ExperimentInfo& info, bool driven, const std::string& last_word, bool rests);
+/// Asks the driver of an experiment that runs whether a person has the whole wait.
+bool is_at_rest(const std::string& directory);
 int status(const std::string& directory, const std::string& format);
 
 /// What a person takes away from `results`: the best trial, or with several objectives the front.

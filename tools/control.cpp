@@ -144,7 +144,9 @@ int list(const std::string& directory, const std::string& format) {
       const Results results = Results::read(path);
       const auto& info = results.experiment();
       const bool driven = driver_of(path).has_value();
-      const char* state = state_of(info, driven, info.ended || driven ? "" : last_word_of(path));
+      const bool runs = driven && !info.ended;
+      const char* state =
+          state_of(info, driven, info.ended || driven ? "" : last_word_of(path), runs && is_at_rest(path.string()));
       const auto best = results.find_best();
       std::size_t ended = 0;
       for (const auto end : {TrialState::completed, TrialState::stopped, TrialState::failed})

@@ -22,6 +22,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hypertune::command {
@@ -71,27 +72,32 @@ void print_front(const Results& results, const std::string& format, std::size_t 
 
 // What the driver says that trials wait for, which no record tells: a person had them pause, or another host is wanted.
 // Nothing of a driver that cannot be asked.
-std::map<TrialId, std::string> reasons_to_wait(const std::string& directory, const std::vector<TrialResult>& trials) {
+struct Waits {
+  bool at_rest = false;  // a person has the whole wait
   std::map<TrialId, std::string> reasons;
+};
+Waits ask_why(const std::string& directory, const std::vector<TrialResult>& trials) {
+  Waits waits;
   ControlRequest request{.kind = ControlRequest::Kind::why};
   for (const auto& trial : trials) request.trials.push_back(trial.trial);
   try {
     constexpr double patience = 3;  // who asks how it stands is not to wait for a driver that hangs
     const std::string answer = "\n" + ask_driver(directory, request, patience).text;
+    waits.at_rest = answer.substr(1).starts_with(at_rest);
     for (const auto& trial : trials) {
       const std::string head = fmt::format("\ntrial {}: ", trial.trial);
       const auto at = answer.find(head);
       if (at == std::string::npos) continue;
       const auto begin = at + head.size();
-      reasons[trial.trial] = answer.substr(begin, answer.find('\n', begin) - begin);
+      waits.reasons[trial.trial] = answer.substr(begin, answer.find('\n', begin) - begin);
     }
   } catch (const Error&) {  // it is another user's, on another machine, busy, or has just ended
   }
-  return reasons;
+  return waits;
 }
 
-// A sentence for each of the first trials that wait.
-void print_waiting(const std::string& directory, const Results& results, bool running) {
+// The first trials that wait, and how many do.
+std::pair<std::vector<TrialResult>, std::size_t> waiting_of(const Results& results) {
   constexpr std::size_t most = 5;
   std::vector<TrialResult> first;
   std::size_t waiting = 0;
@@ -99,23 +105,28 @@ void print_waiting(const std::string& directory, const Results& results, bool ru
     if (trial.state != TrialState::pending && trial.state != TrialState::paused) continue;
     if (++waiting <= most) first.push_back(trial);
   }
-  if (waiting == 0) return;
-  const auto reasons = running ? reasons_to_wait(directory, first) : std::map<TrialId, std::string>();
+  return {std::move(first), waiting};
+}
+
+// A sentence for each of the first trials that wait.
+void print_waiting(const std::vector<TrialResult>& first, std::size_t waiting, const Waits& waits, bool running) {
   for (const auto& trial : first) {
     const bool paused = trial.state == TrialState::paused;
     std::string why = paused ? "it waits for the scheduler to choose it, or for `hypertune continue`"
                              : "it waits for room among the trials that run";
     if (!running)
       why = "no driver runs: go on with --resume";
-    else if (const auto reason = reasons.find(trial.trial); reason != reasons.end())
+    else if (const auto reason = waits.reasons.find(trial.trial); reason != waits.reasons.end())
       why = reason->second;
+    else if (waits.at_rest)
+      why = std::string(at_rest) + ": it waits for `hypertune continue`";
     const bool says_paused = paused && why.starts_with("paused ");
     fmt::print("trial {} is {}{}", trial.trial, says_paused ? "" : to_string(trial.state) + std::string(": "),
                printable(why));
     if (trial.cause) fmt::print(" (its last attempt: {})", printable(trial.cause->text));
     fmt::print("\n");
   }
-  if (waiting > most) fmt::print("… and {} more that wait\n", waiting - most);
+  if (waiting > first.size()) fmt::print("… and {} more that wait\n", waiting - first.size());
 }
 
 // Which trial was stopped last, and why.
@@ -148,9 +159,11 @@ void print_attributes(const Attributes& attributes) {
 
 }  // namespace
 
-const char* state_of(const ExperimentInfo& info, bool driven, const std::string& last_word) {
+bool is_at_rest(const std::string& directory) { return ask_why(directory, {}).at_rest; }
+
+const char* state_of(const ExperimentInfo& info, bool driven, const std::string& last_word, bool rests) {
   if (info.ended) return info.interrupted ? "interrupted" : "ended";
-  return driven ? "running" : !last_word.empty() ? "failed" : "killed";
+  return driven ? rests ? "paused" : "running" : !last_word.empty() ? "failed" : "killed";
 }
 
 int status(const std::string& directory, const std::string& format) {
@@ -159,7 +172,10 @@ int status(const std::string& directory, const std::string& format) {
   const bool ended = info.ended.has_value();
   const auto driver = driver_of(directory);
   const std::string last_word = ended || driver ? "" : last_word_of(directory);
-  const char* state = state_of(info, driver.has_value(), last_word);
+  const bool runs = driver && !ended;
+  const auto [waiting, count] = waiting_of(results);
+  const Waits waits = runs ? ask_why(directory, waiting) : Waits();
+  const char* state = state_of(info, driver.has_value(), last_word, waits.at_rest);
   const auto best = results.find_best();
   if (format == "json") {
     boost::json::object counts;
@@ -202,7 +218,7 @@ int status(const std::string& directory, const std::string& format) {
   if (const auto cost = cost_line(directory, results); !cost.empty()) fmt::print("{}\n", cost);
   for (const auto& host : results.hosts())
     if (!host.aside.empty()) fmt::print("host {} is set aside: {}\n", printable(host.host), printable(host.aside));
-  print_waiting(directory, results, driver && !ended);
+  print_waiting(waiting, count, waits, runs);
   if (!ended && !driver)
     fmt::print("its driver {}: go on with --resume\n", last_word.empty() ? "was killed" : "ended with that error");
   return exit_done;

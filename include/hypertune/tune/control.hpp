@@ -26,13 +26,16 @@ struct ControlRequest {
     go_on,      ///< … no longer
     add,        ///< one more configuration
     note,       ///< attributes of these trials, or of the experiment
-    why,        ///< changes nothing: "trial N: …" for each of these trials that waits, and for what
+    why,        ///< changes nothing: "trial N: …" for each of these trials that waits, and for what; before it at_rest
   };
   Kind kind = Kind::leave;
   std::vector<TrialId> trials = {};
   Params params = {};  ///< of add and note
   friend bool operator==(const ControlRequest&, const ControlRequest&) = default;
 };
+
+/// The first line of the answer to a `why` while a person has the whole rest.
+inline constexpr std::string_view at_rest = "the whole experiment is paused by hand";
 
 /// What came of it: a line for each thing that was done, or that was not and why.
 struct ControlAnswer {

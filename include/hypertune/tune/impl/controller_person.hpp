@@ -31,6 +31,7 @@ ControlAnswer BasicController<Lazy>::carry_out(const ControlRequest& request, Se
     answer.text += (answer.text.empty() ? "" : "\n") + line;
   };
   if (request.kind == Kind::why) {
+    if (all_rest_ || rests()) answer.text = at_rest;
     for (const TrialId trial : request.trials) {
       std::string why = state_.trials().contains(trial) ? why_pending(trial) : "";
       std::replace(why.begin(), why.end(), '\n', ' ');
