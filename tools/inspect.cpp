@@ -1,6 +1,7 @@
 // status, results, best, export: what is in an experiment's folder. They read it while it runs, too.
 #include "commands.hpp"
 #include "cost.hpp"
+#include "terminal_text.hpp"
 
 #include <hypertune/detail/say.hpp>
 #include <hypertune/record/analysis.hpp>
@@ -12,8 +13,6 @@
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <cstdio>
@@ -36,12 +35,6 @@ void print(std::string_view text) {
   if (!text.ends_with('\n')) fmt::print("\n");
 }
 
-std::size_t terminal_width() {
-  winsize size{};
-  if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
-  return size.ws_col;
-}
-
 bool several_objectives(const Results& results) { return results.experiment().objectives.size() > 1; }
 
 std::string front_json(const Results& results) {
@@ -62,11 +55,11 @@ void print_front(const Results& results, const std::string& format, std::size_t 
       break;
     }
     const TrialResult trial = results.trial(front[i]);
-    fmt::print("trial {} ", trial.trial);
+    std::string line = fmt::format("trial {} ", trial.trial);
     for (const auto& objective : results.experiment().objectives)
       if (const double* value = find_metric(trial.metrics, objective.metric))
-        fmt::print(" {}={:.6g}", printable(objective.metric), *value);
-    fmt::print("  {}\n", printable(fmt::to_string(trial.params)));
+        line += fmt::format(" {}={:.6g}", printable(objective.metric), *value);
+    print_line(line + "  " + printable(fmt::to_string(trial.params)));
   }
 }
 
@@ -121,10 +114,10 @@ void print_waiting(const std::vector<TrialResult>& first, std::size_t waiting, c
     else if (waits.at_rest)
       why = std::string(at_rest) + ": it waits for `hypertune continue`";
     const bool says_paused = paused && why.starts_with("paused ");
-    fmt::print("trial {} is {}{}", trial.trial, says_paused ? "" : to_string(trial.state) + std::string(": "),
-               printable(why));
-    if (trial.cause) fmt::print(" (its last attempt: {})", printable(trial.cause->text));
-    fmt::print("\n");
+    std::string line = fmt::format("trial {} is {}{}", trial.trial,
+                                   says_paused ? "" : to_string(trial.state) + std::string(": "), printable(why));
+    if (trial.cause) line += fmt::format(" (its last attempt: {})", printable(trial.cause->text));
+    print_line(line);
   }
   if (waiting > first.size()) fmt::print("… and {} more that wait\n", waiting - first.size());
 }
@@ -135,7 +128,7 @@ void print_last_stopped(const Results& results) {
   for (const auto& trial : results.trials())
     if (trial.state == TrialState::stopped && trial.cause && (!last || trial.last_record > last->last_record))
       last = trial;
-  if (last) fmt::print("last stopped: trial {}: {}\n", last->trial, printable(last->cause->text));
+  if (last) print_line(fmt::format("last stopped: trial {}: {}", last->trial, printable(last->cause->text)));
 }
 
 }  // namespace
@@ -147,7 +140,7 @@ void print_best(const Results& results) {
       print_front(results, "table", 10);
     }
   } else if (const auto best = results.find_best()) {
-    fmt::print("best: {}\n", *best);
+    print_line(fmt::format("best: {}", *best));
   }
 }
 
@@ -258,7 +251,7 @@ int best(const std::string& directory, const std::string& format) {
   else if (format == "json")
     print(results.json(best));
   else
-    fmt::print("{}\n", best), print_attributes(best.attributes);
+    print_line(fmt::to_string(best)), print_attributes(best.attributes);
   return exit_done;
 }
 

@@ -5,6 +5,7 @@
 #include "remote_trials.hpp"
 #include "shell_words.hpp"
 #include "sweep_file.hpp"
+#include "terminal_text.hpp"
 
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/detail/say.hpp>
@@ -15,7 +16,6 @@
 #include <hypertune/tune/tuner.hpp>
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -65,12 +65,14 @@ std::vector<std::string> with_executor(const RunArguments& arguments) {
 }
 
 // What goes on with the experiment as it was meant: by the same file, with all that was said otherwise beside it.
-std::string resume_command(const RunArguments& arguments, const Options& options) {
-  std::string words =
-      "hypertune run " + shell_word(arguments.file) + " --resume --output " + shell_word(options.output.string());
-  if (!arguments.executor.empty()) words += " --executor " + arguments.executor;
-  if (!arguments.samples.empty()) words += fmt::format(" --samples {}", *options.samples);  // +N: what that came to
-  return words + set_words(arguments.set);
+std::vector<std::string> resume_command(const RunArguments& arguments, const Options& options) {
+  std::vector<std::string> words{"hypertune run " + shell_word(arguments.file), "--resume",
+                                 "--output " + shell_word(options.output.string())};
+  if (!arguments.executor.empty()) words.push_back("--executor " + arguments.executor);
+  if (!arguments.samples.empty())
+    words.push_back(fmt::format("--samples {}", *options.samples));  // of +N what it came to
+  for (const auto& assignment : arguments.set) words.push_back("--set " + shell_word(assignment));
+  return words;
 }
 
 // What the table does not show: how many trials more there are, and why the failed ones have, which rank last.
@@ -90,13 +92,7 @@ void print_the_rest(const Results& results, std::size_t rows, const std::string&
         fmt::format("{}{} ({})", i == 0 ? "" : ", ",
                     detail::terminal::elide(detail::terminal::printable(causes[i].first), longest), causes[i].second);
   if (causes.size() > most) line += fmt::format(", and {} other causes", causes.size() - most);
-  fmt::print("{} failed: {}\n", results.count(TrialState::failed), line);
-}
-
-std::size_t terminal_width() {
-  winsize size{};
-  if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
-  return size.ws_col;
+  print_line(fmt::format("{} failed: {}", results.count(TrialState::failed), line));
 }
 
 }  // namespace
@@ -162,8 +158,8 @@ int run(const RunArguments& arguments) {
   if (const auto cost = cost_line(directory, results); !cost.empty()) std::fputs((cost + "\n").c_str(), stdout);
   std::fflush(stdout);
   if (results.experiment().interrupted) {
-    detail::say(fmt::format("hypertune: interrupted, all is saved in {}; go on with: {}", directory.string(),
-                            resume_command(arguments, options)));
+    detail::say(with_command(fmt::format("hypertune: interrupted, all is saved in {}; go on with:", directory.string()),
+                             resume_command(arguments, options), terminal_width(STDERR_FILENO)));
     return exit_interrupted;
   }
   if (allowed_failures > 0 && results.count(TrialState::failed) > static_cast<std::size_t>(allowed_failures)) {

@@ -1,6 +1,9 @@
 // What a person may copy to a shell.
 #pragma once
 
+#include <hypertune/show/text_width.hpp>
+
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,11 +19,24 @@ inline std::string shell_word(std::string_view text) {
   return word + "'";
 }
 
-/// " --set key=value" for each, as a person gave them.
-inline std::string set_words(const std::vector<std::string>& set) {
-  std::string words;
-  for (const auto& assignment : set) words += " --set " + shell_word(assignment);
-  return words;
+/// `text` and a command of these parts behind it. Where the terminal is too narrow for one line, the command has lines
+/// of its own, which a shell reads as one.
+inline std::string with_command(const std::string& text, const std::vector<std::string>& parts, std::size_t width) {
+  using detail::terminal::text_width;
+  std::string all = text;
+  for (const auto& part : parts) all += ' ' + part;
+  if (width == 0 || text_width(all) <= width) return all;
+  std::string out = detail::terminal::wrapped(text, width) + '\n', line = "  ";
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    constexpr std::size_t rest = 2;  // " \"
+    if (i > 0 && text_width(line) + 1 + text_width(parts[i]) + rest > width) {
+      out += line + " \\\n";
+      line = "    " + parts[i];
+    } else {
+      line += (i > 0 ? " " : "") + parts[i];
+    }
+  }
+  return out + line;
 }
 
 }  // namespace hypertune::command

@@ -2,6 +2,7 @@
 #include "serve.hpp"
 #include "shell_words.hpp"
 #include "sweep_file.hpp"
+#include "terminal_text.hpp"
 
 #include <hypertune/detail/say.hpp>
 #include <hypertune/serve/study_protocol.hpp>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <string>
+#include <vector>
 
 namespace hypertune::command {
 
@@ -30,8 +33,11 @@ int study(const StudyArguments& arguments) {
   });
   study.require_sound();
   const auto directory = study.directory().string();
-  detail::say(fmt::format("hypertune: the study is in {}; go on with: hypertune study {} --resume --output {}{}",
-                          directory, shell_word(arguments.file), shell_word(directory), set_words(arguments.set)));
+  std::vector<std::string> words{"hypertune study " + shell_word(arguments.file), "--resume",
+                                 "--output " + shell_word(directory)};
+  for (const auto& assignment : arguments.set) words.push_back("--set " + shell_word(assignment));
+  detail::say(with_command(fmt::format("hypertune: the study is in {}; go on with:", directory), words,
+                           terminal_width(STDERR_FILENO)));
   return exit_done;
 }
 

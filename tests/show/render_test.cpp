@@ -57,8 +57,26 @@ constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
+TEST_CASE("a table's further blocks have only rows with something in them") {
+  using detail::terminal::TextTable;
+  TextTable table({{"trial", true}, {"state"}, {"cause", false, 20}});
+  for (const char* cause : {"", "ran out of memory", "-"}) table.add({std::int64_t{7}, "completed", cause});
+  CHECK(table.text(26) ==
+        "trial  state\n    7  completed\n    7  completed\n    7  completed\n\n"
+        "trial  cause\n    7  ran out of memory\n");
+  CHECK_THAT(table.text(80), ContainsSubstring("completed\n") && ContainsSubstring("completed  -\n"));
+  TextTable without({{"trial", true}, {"state"}, {"cause", false, 20}});
+  without.add({std::int64_t{7}, "completed, and quite long", ""});
+  CHECK(without.text(28).find("cause") == std::string::npos);
+}
+
 TEST_CASE("texts are measured and cut by columns") {
   using namespace detail::terminal;
+  CHECK(wrapped("one two  three", 0) == "one two  three");
+  CHECK(wrapped("one two  three", 14) == "one two  three");
+  CHECK(wrapped("one two  three", 9) == "one two\n  three");
+  CHECK(wrapped("größe=1 学习率=2", 9) == "größe=1\n  学习率=2");
+  CHECK(wrapped("a longword b", 4) == "a\n  longword\n  b");
   CHECK(text_width("abc") == 3);
   CHECK(text_width("größe") == 5);
   CHECK(text_width("学习") == 4);

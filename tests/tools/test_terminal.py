@@ -1,7 +1,10 @@
 """Ctrl-C as a terminal sends it: to the whole foreground process group."""
+import fcntl
 import pty
 import select
 import shlex
+import struct
+import termios
 import threading
 
 from support import *
@@ -17,11 +20,13 @@ time.sleep(1000)
 class Terminal:
     """A command in a terminal of its own; `shell`: with an interactive shell between them."""
 
-    def __init__(self, case, *arguments, shell=False):
+    def __init__(self, case, *arguments, shell=False, columns=None):
         program = ["/bin/bash", "--norc", "--noprofile", "-i"] if shell else [HYPERTUNE, *arguments]
         self.pid, self.descriptor = pty.fork()
         if self.pid == 0:
             try:
+                if columns:
+                    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
                 os.chdir(case.folder)
                 os.execve(program[0], program, case.environment)
             finally:
@@ -83,6 +88,35 @@ class Terminal:
             self.hang_up()
         for end in self.end_reading:
             os.close(end)
+
+
+class Narrow(Case):
+    def test_lines_break_between_words_and_a_command_can_still_be_copied(self):
+        self.environment.update(STEPS="2")
+        self.write(SWEEP)
+        self.run_command("run", "sweep.yaml", "--quiet")
+        whole = self.run_command("best", "runs/digits")[0]
+        terminal = Terminal(self, "best", "runs/digits", columns=40)
+        self.assertEqual(terminal.wait(), 0)
+        lines = terminal.screen.decode().splitlines()
+        self.assertGreater(len(lines), 1)
+        self.assertTrue(all(len(line) <= 40 for line in lines), lines)
+        self.assertEqual(" ".join(lines).split(), whole.split())
+
+        self.environment.update(PAUSE="0.05", STEPS="1000")
+        terminal = Terminal(self, "run", "sweep.yaml", "--quiet", "--output", "runs/long", "--set", "schedule=fifo", "--set",
+                            "stop={total_steps: 4000}", columns=60)
+        wait_until(self.steps_run, "a step")
+        before = len(self.steps_run())
+        wait_until(lambda: len(self.steps_run()) > before, "a step")
+        terminal.press_ctrl_c()
+        self.assertEqual(terminal.wait(), 130)
+        said = terminal.screen.decode().replace("\r", "")
+        said = said[said.index("hypertune: interrupted"):]
+        self.assertTrue(all(len(line) <= 60 for line in said.splitlines()), said)
+        command = said[said.index("hypertune run"):]
+        self.assertEqual(shlex.split(command), ["hypertune", "run", "sweep.yaml", "--resume", "--output", "runs/long", "--set",
+                                                "schedule=fifo", "--set", "stop={total_steps: 4000}"])
 
 
 class CtrlC(Case):

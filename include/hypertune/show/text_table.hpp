@@ -124,6 +124,7 @@ class Cell {
   }
 
   std::size_t width() const { return text_width(text_); }
+  bool says_nothing() const { return text_.empty() || text_ == "-"; }
   /// The columns that it takes with three significant digits; of a text, `smallest`.
   std::size_t least(std::size_t smallest) const {
     if (!number_) return std::min(width(), smallest);
@@ -164,12 +165,19 @@ class TextTable {
   void add(std::vector<Cell> cells) { rows_.push_back(std::move(cells)); }
 
   /// The lines in at most `width` columns each (0: as wide as it gets). Columns for which there is no room stand below
-  /// the others, in a block of their own that begins with the first column again.
+  /// the others, in a block of their own that begins with the first column again and has only rows with something to
+  /// say in it.
   std::vector<Line> lines(std::size_t width) const {
     std::vector<Line> out;
     const auto blocks = fit(width);
     for (const auto& block : blocks.parts) {
+      const bool below = &block != &blocks.parts.front();
+      const auto says = [&](const std::vector<Cell>& row) {
+        return std::any_of(block.begin() + 1, block.end(), [&](std::size_t i) { return !row[i].says_nothing(); });
+      };
+      if (below && std::none_of(rows_.begin(), rows_.end(), says)) continue;
       for (std::size_t row = 0; row <= rows_.size(); ++row) {
+        if (below && row > 0 && !says(rows_[row - 1])) continue;
         std::string line;
         for (const std::size_t i : block) {
           if (!line.empty()) line += "  ";

@@ -99,4 +99,29 @@ inline std::string elide(std::string_view text, std::size_t width) {
   return std::string(text);
 }
 
+/// A line broken at spaces into ones of at most `width` columns (0: not at all), those after the first begun with
+/// `indent` spaces. A longer word stays whole.
+inline std::string wrapped(std::string_view line, std::size_t width, std::size_t indent = 2) {
+  if (width == 0 || text_width(line) <= width) return std::string(line);
+  std::string out;
+  std::size_t used = 0;
+  while (!line.empty()) {
+    const auto gap = std::min(line.find_first_not_of(' '), line.size());
+    const auto end = std::min(line.find(' ', gap), line.size());
+    const std::string_view word = line.substr(gap, end - gap);
+    const std::size_t wide = text_width(word);
+    if (!out.empty() && used + gap + wide > width && !word.empty()) {
+      out += '\n' + std::string(indent, ' ');
+      used = indent;
+    } else if (!word.empty()) {
+      out.append(gap, ' ');
+      used += gap;
+    }
+    out += word;
+    used += wide;
+    line.remove_prefix(end);
+  }
+  return out;
+}
+
 }  // namespace hypertune::detail::terminal
