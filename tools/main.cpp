@@ -133,7 +133,7 @@ int main(int argc, char** argv) {
   command::add_cluster_commands(app, chosen);
 
   command::ResultsArguments results;
-  auto* results_command = app.add_subcommand("results", "all trials, best first");
+  auto* results_command = app.add_subcommand("results", "all trials: a table, best first; json and csv in their order");
   results_command->add_option("DIR", results.directory, "the experiment's folder")->required();
   results_command->add_option("--format", results.format)
       ->check(CLI::IsMember({"table", "json", "csv"}))
