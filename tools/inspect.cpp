@@ -219,6 +219,8 @@ int status(const std::string& directory, const std::string& format) {
 
 int results(const ResultsArguments& arguments) {
   const Results results = Results::read(arguments.directory);
+  if (arguments.history && arguments.format != "json")
+    fail(Errc::usage, "--history goes with --format json: nothing else has room for each report");
   if (arguments.importance) {
     for (const auto& parameter : importance(results))
       fmt::print("{:>6.1f} %  {}\n", 100 * parameter.share, printable(parameter.name));

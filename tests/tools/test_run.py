@@ -238,6 +238,13 @@ class TheEnd(Case):
 
 
 class Mistakes(Case):
+    def test_options_of_results_that_mean_nothing(self):
+        self.run_command("run", self.write(SWEEP), "--quiet")
+        _, err = self.run_command("results", "runs/digits", "--history", code=2)
+        self.assertIn("--history goes with --format json", err)
+        _, err = self.run_command("results", "runs/digits", "--rows", "-1", code=2)
+        self.assertIn("--rows", err)
+
     def complain(self, text, *parts, code=2):
         _, err = self.run_command("run", self.write(text), code=code)
         self.assertEqual(len(err.strip().splitlines()), 1, err)
