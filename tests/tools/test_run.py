@@ -255,6 +255,11 @@ class Mistakes(Case):
     def test_a_misspelt_key_names_its_line_and_what_was_meant(self):
         self.complain(SWEEP.replace("samples: 6", "sampels: 6"), "sweep.yaml:9", "sampels", "samples")
 
+    def test_no_number_of_trials(self):
+        sweep = SWEEP.replace("samples: 6\n", "")
+        self.complain(sweep, "sweep.yaml:1: how many trials? add 'samples: 50'", "--samples")
+        self.run_command("run", self.write(sweep), "--quiet", "--samples", "1")
+
     def test_other_mistakes(self):
         self.complain(SWEEP.replace("log_uniform: [1.0e-4, 1.0e-1]", "log_uniform: [1.0e-1, 1.0e-4]"), "sweep.yaml:5", "lr")
         self.complain(SWEEP.replace("log_uniform: [1.0e-4", "log_uniform: [0"), "lr")
