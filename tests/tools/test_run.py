@@ -3,6 +3,7 @@ import csv
 import io
 
 import shutil
+import sqlite3
 
 from support import *
 
@@ -254,6 +255,21 @@ class Mistakes(Case):
 
     def test_a_misspelt_key_names_its_line_and_what_was_meant(self):
         self.complain(SWEEP.replace("samples: 6", "sampels: 6"), "sweep.yaml:9", "sampels", "samples")
+
+    def test_a_journal_without_a_column(self):
+        self.run_command("run", self.write(SWEEP), "--quiet")
+        db = sqlite3.connect(self.folder / "runs/digits/experiment.db")
+        self.addCleanup(db.close)
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'")]
+        column = {name: [c for _, c, *_ in db.execute(f"PRAGMA table_info({name})")] for name in tables}
+        (table,) = [name for name in tables if "attempt" in column[name]]
+        for (view,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'view'").fetchall():
+            db.execute(f"DROP VIEW {view}")
+        db.execute(f"ALTER TABLE {table} RENAME COLUMN attempt TO other")
+        db.commit()
+        _, err = self.run_command("results", "runs/digits", code=2)
+        self.assertIn("lacks what a hypertune journal has (no such column: attempt)", err)
+        self.assertNotIn("nothing recorded before was lost", err)
 
     def test_no_number_of_trials(self):
         sweep = SWEEP.replace("samples: 6\n", "")

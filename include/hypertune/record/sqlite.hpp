@@ -53,10 +53,15 @@ class Database {
     if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
       fail(Errc::corrupt, "'{}' is no readable hypertune journal ({}); it was left as it is: restore it from a copy",
            path_, text);
+    if (text.starts_with("no such "))  // the statements are right: a table or a column is missing
+      fail(Errc::corrupt,
+           "'{}' lacks what a hypertune journal has ({}): it was changed by something else; restore it from a "
+           "copy",
+           path_, text);
     if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
       fail(Errc::busy, "cannot {} '{}': another program keeps it locked ({})", verb, path_, text);
-    fail(Errc::io, "cannot {} '{}': {}{}{}; nothing recorded before was lost", verb, path_, text,
-         system != 0 ? ": " : "", system != 0 ? std::strerror(system) : "");
+    fail(Errc::io, "cannot {} '{}': {}{}{}", verb, path_, text, system != 0 ? ": " : "",
+         system != 0 ? std::strerror(system) : "");
   }
 
  private:
