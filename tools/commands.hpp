@@ -37,6 +37,8 @@ int study(const StudyArguments& arguments);
 const char* state_of(const ExperimentInfo& info, bool driven, const std::string& last_word, bool rests);
 /// Asks the driver of an experiment that runs whether a person has the whole wait.
 bool is_at_rest(const std::string& directory);
+/// Error of kind `usage` where `file` is a sweep's, which is not what can be asked how it stands.
+void refuse_sweep(const std::string& file);
 int status(const std::string& directory, const std::string& format);
 
 /// What a person takes away from `results`: the best trial, or with several objectives the front.

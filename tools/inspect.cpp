@@ -3,6 +3,7 @@
 #include "cost.hpp"
 #include "terminal_text.hpp"
 
+#include <hypertune/config/yaml.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/record/analysis.hpp>
 #include <hypertune/record/journal_lock.hpp>
@@ -16,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -157,6 +159,14 @@ bool is_at_rest(const std::string& directory) { return ask_why(directory, {}).at
 const char* state_of(const ExperimentInfo& info, bool driven, const std::string& last_word, bool rests) {
   if (info.ended) return info.interrupted ? "interrupted" : "ended";
   return driven ? rests ? "paused" : "running" : !last_word.empty() ? "failed" : "killed";
+}
+
+void refuse_sweep(const std::string& file) {
+  if (!std::filesystem::is_regular_file(file)) return;
+  const Node root = load_yaml_file(file);
+  if (!root.is_map() || !(root.has("trial") || root.has("space"))) return;
+  fail(Errc::usage, "'{}' is a sweep: name the folder of its experiment, such as runs/{}; `hypertune list` shows them",
+       file, root.has("name") ? root.get("name", std::string()) : std::filesystem::path(file).stem().string());
 }
 
 int status(const std::string& directory, const std::string& format) {

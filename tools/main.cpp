@@ -126,6 +126,7 @@ int main(int argc, char** argv) {
   status_command->add_option("-n,--cluster-name", cluster_name, "in place of the cluster file's");
   status_command->callback([&] {
     chosen = [&] {
+      command::refuse_sweep(directory);
       return std::filesystem::is_regular_file(directory) ? command::cluster_status(directory, format, cluster_name)
                                                          : command::status(directory, format);
     };

@@ -271,6 +271,11 @@ class Mistakes(Case):
         self.assertIn("lacks what a hypertune journal has (no such column: attempt)", err)
         self.assertNotIn("nothing recorded before was lost", err)
 
+    def test_the_status_of_a_sweep(self):
+        _, err = self.run_command("status", self.write(SWEEP), code=2)
+        self.assertIn("'sweep.yaml' is a sweep: name the folder of its experiment, such as runs/digits", err)
+        self.assertLess(len(err), 150)
+
     def test_no_number_of_trials(self):
         sweep = SWEEP.replace("samples: 6\n", "")
         self.complain(sweep, "sweep.yaml:1: how many trials? add 'samples: 50'", "--samples")
