@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -32,7 +34,11 @@ std::vector<std::string> words_of(std::string_view text) {
 void require_program(const Sweep& sweep) {
   const std::string& program = sweep.trial->command.front();
   if (program.find('{') != std::string::npos || sweep.trial->environment.contains("PATH")) return;
-  const auto runs = [](const std::string& path) { return ::access(path.c_str(), X_OK) == 0; };
+  const auto is_file = [](const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::is_regular_file(path, ignored);
+  };
+  const auto runs = [&](const std::string& path) { return is_file(path) && ::access(path.c_str(), X_OK) == 0; };
   bool found = program.find('/') != std::string::npos && runs(program);
   if (program.find('/') == std::string::npos) {
     const char* path = std::getenv("PATH");
@@ -47,8 +53,11 @@ void require_program(const Sweep& sweep) {
   if (sweep.trial->command.size() == 1 && program.find(' ') != std::string::npos)
     fail(Errc::usage, "{}: 'trial.command' is a list of words: write [{}], not '{}'", sweep.file.string(),
          fmt::join(words_of(program), ", "), program);
+  std::error_code ignored;
+  if (program.find('/') != std::string::npos && std::filesystem::is_directory(program, ignored))
+    fail(Errc::usage, "{}: 'trial.command': '{}' is a folder, no program", sweep.file.string(), program);
   fail(Errc::usage, "{}: 'trial.command': there is no program '{}'{}", sweep.file.string(), program,
-       ::access(program.c_str(), F_OK) == 0 ? " that may be run: chmod +x it, or name its interpreter before it" : "");
+       is_file(program) ? " that may be run: chmod +x it, or name its interpreter before it" : "");
 }
 
 // What the program finds wrong with placeholders and expressions, with the line where they stand.

@@ -295,6 +295,7 @@ class Mistakes(Case):
         self.complain(SWEEP.replace("cpus: 1", "memory: 900TB"), "memory")
         self.complain(SWEEP.replace("[python3, train.py]", "[pithon3, train.py]"), "pithon3")
         self.complain(SWEEP.replace("[python3, train.py]", "[./train.py]"), "train.py", "chmod")
+        self.complain(SWEEP.replace("[python3, train.py]", "[/tmp]"), "'/tmp' is a folder, no program")
         self.complain(SWEEP.replace("[python3, train.py]", "python3 train.py"), "[python3, train.py]")
 
     def test_a_metric_that_no_expression_finds(self):
