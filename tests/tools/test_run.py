@@ -276,6 +276,11 @@ class Mistakes(Case):
         self.assertIn("'sweep.yaml' is a sweep: name the folder of its experiment, such as runs/digits", err)
         self.assertLess(len(err), 150)
 
+    def test_a_space_without_parameters(self):
+        space = "  lr: {log_uniform: [1.0e-4, 1.0e-1]}\n  hidden: {log_int: [16, 512]}\n"
+        for nothing in ("", "  {}\n", "  constraints: []\n"):
+            self.complain(SWEEP.replace(space, nothing), "'space' is empty")
+
     def test_no_number_of_trials(self):
         sweep = SWEEP.replace("samples: 6\n", "")
         self.complain(sweep, "sweep.yaml:1: how many trials? add 'samples: 50'", "--samples")

@@ -58,10 +58,12 @@ class SpaceReader {
       "bool",      "grid",          "constant",         "derived"};
 
   SearchSpace read(const Node& root) {
-    if (root.is_null())
+    const auto other_than_rules = [](const auto& entry) { return entry.first != "constraints"; };
+    const auto entries = root.is_null() ? decltype(root.entries())() : root.entries();
+    if (std::none_of(entries.begin(), entries.end(), other_than_rules))
       root.fail("{} is empty: write parameters, such as  lr: {{log_uniform: [0.0001, 0.1]}}", root.title());
     std::vector<Node> rules;
-    for (const auto& [key, value] : root.entries()) {
+    for (const auto& [key, value] : entries) {
       if (key == "constraints")
         rules = constraint_nodes(value);
       else
