@@ -141,3 +141,22 @@ TEST_CASE("steps that are recorded take no turns, from wherever a trial goes on"
   gate.offer(reported(0, 1));
   CHECK(taken(gate) == "r0 r1 ");
 }
+
+TEST_CASE("a checkpoint stays behind the report that it was made after") {
+  ht::OrderedGate gate;
+  gate.launched(0);
+  gate.launched(1);
+  const auto saved = [](TrialId trial) { return ht::Checkpointed{trial, 0, {trial, 1, "step-1", 1, ""}}; };
+  gate.offer(reported(1));
+  gate.offer(saved(1));
+  CHECK_FALSE(gate.next());  // trial 0 is before it
+  gate.offer(reported(0));
+  CHECK(std::holds_alternative<ht::Reported>(*gate.next()));
+  gate.settled();
+  CHECK(std::get<ht::Reported>(*gate.next()).trial == 1);
+  gate.settled();
+  CHECK(std::get<ht::Checkpointed>(*gate.next()).trial == 1);
+  gate.settled();
+  gate.offer(saved(0));  // behind nothing
+  CHECK(std::get<ht::Checkpointed>(*gate.next()).trial == 0);
+}

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -83,4 +84,40 @@ TEST_CASE("ordered: killed at any record and resumed, trials are promoted as if 
     o.search = ht::Tpe{};
     o.schedule = ht::Asha{.grace = 1, .max = 9, .reduction = 3, .promotion = true};
   });
+}
+
+TEST_CASE("a scheduler's decision on the last report before an interruption is made at the resumption") {
+  // Every trial is interrupted between its report and the answer, with its checkpoint saved.
+  const TemporaryDirectory directory;
+  auto o = options(directory.path() / "whole");
+  o.search = ht::Random{};
+  o.samples = 3;
+  o.schedule = ht::Asha{.grace = 1, .max = 9, .reduction = 3};
+  o.checkpoint = {.every = 1, .keep = 3};
+  const std::string whole = outcome(ht::tune(space, train, o));
+  const auto records = support::records_of(o.output);
+  std::size_t count = 0;
+  std::map<ht::TrialId, int> reports;
+  while (reports.size() < 3 || reports[2] == 0) {
+    const auto& record = records.at(count++);
+    if (const auto* r = std::get_if<ht::record::TrialReported>(&record.what)) ++reports[r->trial];
+  }
+  const auto folder = directory.path() / "interrupted";
+  support::cut(o.output, records, count, folder);
+  {
+    auto journal = ht::Journal::open(folder, {.sync = ht::Sync::normal});
+    for (ht::TrialId trial = 0; trial < 3; ++trial) {
+      journal.append(
+          records[count].time,
+          ht::record::AttemptFailed{
+              trial, 0, ht::Cause{.blame = ht::Blame::preemption, .text = "interrupted", .retry = true}, true});
+    }
+  }
+  auto again = options(folder);
+  again.search = ht::Random{};
+  again.samples = 3;
+  again.schedule = o.schedule;
+  again.checkpoint = o.checkpoint;
+  again.resume = true;
+  CHECK(outcome(ht::tune(space, train, again)) == whole);
 }

@@ -108,13 +108,20 @@ class BasicExperimentState {
   /// state, those it made since, then what it took over; before it has made any, at last its own of before.
   std::vector<CheckpointInfo> restorable(TrialId trial) const {
     const auto own = checkpoints(trial);
+    // One that is ahead of the reports would leave out those between: earlier versions recorded such, and died.
+    const auto reported = [steps = trials_[trial].steps](const CheckpointInfo& c) { return c.steps <= steps; };
     const auto found = takeovers_.find(trial);
-    if (found == takeovers_.end()) return {own.begin(), own.end()};
-    const Takeover& takeover = found->second;
     std::vector<CheckpointInfo> list, before;
-    for (const auto& checkpoint : own)
-      if (checkpoint != takeover.base)
-        (takeover.before.contains(checkpoint.name) ? before : list).push_back(checkpoint);
+    if (found == takeovers_.end()) {
+      std::copy_if(own.begin(), own.end(), std::back_inserter(list), reported);
+      return list;
+    }
+    const Takeover& takeover = found->second;
+    for (const auto& checkpoint : own) {
+      if (checkpoint == takeover.base) continue;
+      const bool earlier = takeover.before.contains(checkpoint.name);
+      if (earlier || reported(checkpoint)) (earlier ? before : list).push_back(checkpoint);
+    }
     const auto donors = checkpoints(takeover.base.trial);
     if (std::find(donors.begin(), donors.end(), takeover.base) != donors.end()) list.push_back(takeover.base);
     if (!takeover.saved) list.insert(list.end(), before.begin(), before.end());

@@ -65,7 +65,7 @@ class OrderedGate {
       return;
     }
     Turn& turn = found->second;
-    bool free = !has_turn(event) || (turn.waiting.empty() && displaced(event, turn));
+    bool free = goes_ahead(event) || (turn.waiting.empty() && (!has_turn(event) || displaced(event, turn)));
     if (const auto* started = std::get_if<Started>(&event)) turn.next_step = started->next_step;
     if (const auto* reported = std::get_if<Reported>(&event)) {
       const int step = reported->report.step.value_or(turn.next_step);
@@ -118,9 +118,9 @@ class OrderedGate {
   /// What the last event brought about has been carried out.
   void settled() {
     if (const auto trial = std::exchange(away_, std::nullopt)) leave(*trial);
-    // What came of a trial behind a report that has now been taken.
+    // What came of a trial behind a report that has now been taken: that it has failed, or has saved.
     for (auto& [trial, turn] : turns_)
-      while (!turn.waiting.empty() && displaced(turn.waiting.front(), turn)) {
+      while (!turn.waiting.empty() && (!has_turn(turn.waiting.front()) || displaced(turn.waiting.front(), turn))) {
         free_.push_back(std::move(turn.waiting.front()));
         turn.waiting.pop_front();
       }
@@ -238,6 +238,11 @@ class OrderedGate {
     return std::holds_alternative<Reported>(event) || std::holds_alternative<Paused>(event) ||
            std::holds_alternative<Finished>(event) || std::holds_alternative<Stopped>(event) ||
            std::holds_alternative<Failed>(event);
+  }
+  // Of those that have no turn: a checkpoint stays behind the report that it was made after, as a record that has it
+  // before its report would go on from it without that.
+  static bool goes_ahead(const Event& event) {
+    return !has_turn(event) && !std::holds_alternative<Checkpointed>(event);
   }
   static TrialId trial_of(const Event& event) {
     return std::visit(
