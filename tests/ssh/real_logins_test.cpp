@@ -3,7 +3,10 @@
 #include "experiments.hpp"
 #include "support/test_hosts.hpp"
 
+#include <hypertune/ssh/impl/host_folder.hpp>
 #include <hypertune/ssh/remote.hpp>
+
+#include <sys/stat.h>
 
 #include <stop_token>
 #include <thread>
@@ -50,6 +53,37 @@ TEST_CASE("an account that greets without an end of the line is used like any ot
   CHECK(seen.ok());
   CHECK(seen.out.empty());
   CHECK(hosts->open().script("cd; find work/data -follow -type f | wc -l").out.find('1') != std::string::npos);
+}
+
+TEST_CASE("trials make files as their account wants them, in folders that nobody else enters") {
+  const auto hosts = test_hosts(1);
+  if (!hosts) return;
+  const TemporaryDirectory folder;
+  hosts->open().upload_text("umask 027\n", "~/.bashrc");
+  auto setup = setup_for(*hosts, {"host1"});
+  setup.remote.program = "umask";
+  const auto results = run(few_trials(folder.path() / "out", std::move(setup)));
+  INFO(story(results));
+  REQUIRE(results.size() == 4);
+  for (const auto& trial : results.trials())
+    for (const auto& [name, value] : trial.metrics)
+      if (name == "accuracy") CHECK(value == 027);
+  CHECK(results.count(ht::TrialState::completed) == 4);
+  CHECK(hosts->open().script("cd; stat -c %a work .cache/hypertune").out == "700\n700\n");
+}
+
+TEST_CASE("an agent's folder is for nobody else, whatever the umask") {
+  const TemporaryDirectory folder;
+  const auto before = ::umask(0);
+  {
+    const ht::ssh::detail::HostFolder made(folder.path() / "deep" / "agent", "experiment", "host");
+    for (auto path = made.path(); path != folder.path(); path = path.parent_path())
+      CHECK((std::filesystem::status(path).permissions() & std::filesystem::perms::all) ==
+            std::filesystem::perms::owner_all);
+  }
+  ::umask(before);
+  std::ofstream(folder.path() / "file") << "x";
+  CHECK_THROWS_AS(ht::ssh::detail::HostFolder(folder.path() / "file" / "x", "experiment", "host"), ht::Error);
 }
 
 TEST_CASE("an account whose login hangs holds up neither the others nor the end") {

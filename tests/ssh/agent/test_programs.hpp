@@ -91,6 +91,11 @@ inline std::shared_ptr<const Program> program_named(const std::string& name) {
   if (name == "chatty") return make_class_program<Plan, ChattyTrainer>(&Plan::of, "value");
   if (name == "learner") return learner_program();
   if (name.starts_with("command ")) return command_program(name);
+  if (name == "umask")
+    return std::make_shared<local::CommandProgram>(
+        std::vector<std::string>{"x"},
+        local::CommandOptions{
+            .command = {"sh", "-c", "printf '{{\"accuracy\": %d}}\\n' \"$(($(umask)))\"; touch made-by-trial"}});
   if (name == "cannot run on a") return broken_on_a("echo 'sh: ./train: Permission denied' >&2; exit 126");
   if (name == "disk full on a")
     return broken_on_a(

@@ -131,6 +131,7 @@ HYPERTUNE_CLUSTER_INLINE JobStatus start_job(const ssh::SshConnection& head, con
       "start the job",
       "d=$HOME/$1\n" + std::string(detail::job_state_script) +
           "if command -v bash >/dev/null 2>&1; then shell='bash -l'; else shell='sh -l'; fi\n"
+          ": >\"$d/log\"; as_login\n"
           "if setsid --help 2>&1 | grep -q -- '-f\\|--fork'; then setsid -f $shell \"$d/run\" </dev/null >\"$d/log\" "
           "2>&1\n"
           "else setsid $shell \"$d/run\" </dev/null >\"$d/log\" 2>&1 & fi\n"

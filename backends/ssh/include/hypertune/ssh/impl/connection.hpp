@@ -88,8 +88,17 @@ HYPERTUNE_SSH_INLINE RunResult exchange(Master& master, const std::vector<std::s
 // Messages that can be told apart whatever language the account speaks.
 HYPERTUNE_SSH_INLINE std::vector<std::string> script_arguments(std::string_view text,
                                                                const std::vector<std::string>& arguments) {
-  // What they make is for nobody else to read: programs, data and their folders.
-  std::vector<std::string> all{"sh", "-c", "LC_ALL=C; export LC_ALL\numask 077\n" + std::string(text), "hypertune"};
+  // What they make is for nobody else to read: programs, data and their folders. A script that starts a program of the
+  // user's calls as_login first, which takes both back.
+  constexpr std::string_view begin = R"sh(login_umask=$(umask) login_locale=${LC_ALL-}
+as_login() {
+  umask "$login_umask"
+  if [ -n "$login_locale" ]; then LC_ALL=$login_locale; else unset LC_ALL; fi
+}
+LC_ALL=C; export LC_ALL
+umask 077
+)sh";
+  std::vector<std::string> all{"sh", "-c", std::string(begin) + std::string(text), "hypertune"};
   all.insert(all.end(), arguments.begin(), arguments.end());
   return all;
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,6 +47,18 @@ inline std::string folder_name(std::string_view name) {
   return safe.empty() ? "%" : safe;
 }
 
+/// Makes a folder, and those above it that are missing, for this user alone, whatever the umask.
+inline std::error_code make_private_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return {};
+  if (path.has_relative_path() && path.has_parent_path() && path.parent_path() != path)
+    if (const auto above = make_private_folder(path.parent_path())) return above;
+  if (::mkdir(path.c_str(), 0700) == 0) return {};
+  const int why = errno;
+  if (why == EEXIST && std::filesystem::is_directory(path, error)) return {};  // somebody else has just made it
+  return {why, std::generic_category()};
+}
+
 /// The lock is on an open file that every process forked by its holder has as well: it is free only when the agent, its
 /// guardian and all their workers are gone.
 class HostFolder {
@@ -53,9 +66,7 @@ class HostFolder {
   /// Makes the folder. Error of kind `io` if that cannot be.
   HostFolder(const std::filesystem::path& base, std::string_view experiment, std::string_view host)
       : experiment_(base / folder_name(experiment)), path_(experiment_ / folder_name(host)) {
-    std::error_code error;
-    std::filesystem::create_directories(path_, error);
-    if (error)
+    if (const auto error = make_private_folder(path_))
       fail(Errc::io,
            "cannot make the folder '{}': {} (agents keep checkpoints there; XDG_CACHE_HOME can name another place)",
            path_.string(), error.message());

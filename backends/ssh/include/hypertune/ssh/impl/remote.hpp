@@ -22,6 +22,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -143,9 +144,8 @@ class RemoteLauncher {
                       host_.name, std::abs(connection_->facts().clock_ahead),
                       connection_->facts().clock_ahead > 0 ? "ahead" : "behind"));
     std::vector<std::string> words{
-        "sh", "-c", R"sh(umask "$1"; shift; mkdir -p -- "$1" && cd -- "$1" || exit 1; shift; exec "$@")sh",
-        // Nobody else reads what trials make there, unless the disk is shared with other accounts.
-        "hypertune", setup_->remote.transfer.shared ? "007" : "077", folder, shipped.path};
+        "sh",   "-c",        std::string(start_script), "hypertune", setup_->remote.transfer.shared ? "007" : "077",
+        folder, shipped.path};
     words.insert(words.end(), setup_->arguments.begin(), setup_->arguments.end());
     words.insert(words.end(), {"--hypertune-agent", agent_limits_text(host_)});
     return connection_->command(words);
@@ -158,6 +158,16 @@ class RemoteLauncher {
   }
 
  private:
+  // Nobody else enters the folder that is made here, unless the disk is shared with other accounts. What trials make is
+  // as the account wants it, but that on such a disk the driver's account must be able to move it.
+  static constexpr std::string_view start_script = R"sh(own=$(umask)
+umask "$1"
+mkdir -p -- "$2" && cd -- "$2" || exit 1
+umask "$own"
+if [ "$1" = 007 ]; then umask g=rwx; fi
+shift 2
+exec "$@")sh";
+
   // What is missing would fail in every trial alike.
   void check_needs(const std::string& folder) const {
     if (setup_->needs.empty()) return;

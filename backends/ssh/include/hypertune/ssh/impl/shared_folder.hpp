@@ -95,6 +95,9 @@ inline SharedProof prove_shared(const std::filesystem::path& root, const std::st
   const auto aside = folder / ".proof";
   if (!std::filesystem::create_directories(aside, error) && error)
     fail(Errc::io, "nothing can be written to '{}' there: {}", root.string(), error.message());
+  // For the driver's account and this one.
+  std::filesystem::permissions(folder, std::filesystem::perms::others_all, std::filesystem::perm_options::remove,
+                               error);
   said.wrote = random_text();
   hypertune::detail::write_new_file(aside / "text", said.wrote);
   hypertune::detail::sync_directory(aside);

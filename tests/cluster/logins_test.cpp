@@ -1,4 +1,4 @@
-// What is read from hosts whose accounts print something at each login.
+// Hosts whose accounts have start-up files: what they print, and the umask that they set.
 #include "ssh/support/test_hosts.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
@@ -49,4 +49,20 @@ TEST_CASE("a greeting gets neither into folders that are fetched nor into the ou
   said.clear();
   CHECK(follow_job(connection, config, "job", 6, output, {}) == 13);  // as after a connection that was lost
   CHECK(said == "second\n");
+}
+
+TEST_CASE("a program that is submitted has the account's umask and locale, and its folder is for nobody else") {
+  const auto hosts = plain_test_hosts(1);
+  if (!hosts) return;
+  const TemporaryDirectory folder;
+  const auto connection = hosts->open();
+  connection.upload_text("umask 027\n", "~/.bashrc");
+  std::ofstream(folder.path() / "program") << "#!/bin/sh\numask\necho \"${LC_ALL-none}\"\nstat -c %a . .. ../log\n";
+  std::filesystem::permissions(folder.path() / "program", std::filesystem::perms::owner_all);
+  ClusterConfig config;
+  config.name = "masked";
+  const auto status = start_job(connection, config, {.program = folder.path() / "program", .arguments = {}, .files = {}});
+  std::string said;
+  follow_job(connection, config, status.id, 0, [&](std::string_view text) { said += text; }, {});
+  CHECK(said == "0027\nnone\n700\n700\n600\n");
 }
