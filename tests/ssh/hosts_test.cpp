@@ -1,12 +1,16 @@
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
+#include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/ssh/host_source.hpp>
 #include <hypertune/ssh/remote.hpp>
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -167,6 +171,45 @@ TEST_CASE("a Slurm allocation is asked by its own command, or taken apart") {
   auto source = HostSource::slurm();
   CHECK(source.interval() == 0);
   CHECK(source.poll().joined.size() == 2);
+}
+
+TEST_CASE("a program that lists hosts ends with whoever asked it, and all that it has started") {
+  const TemporaryDirectory folder;
+  const auto fifo = folder.path() / "alive";  // open as long as one of them lives
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  const hypertune::detail::Descriptor alive(::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  REQUIRE(alive);
+  const auto source = [&](const std::string& script) {
+    return HostSource::command({"sh", "-c", script, fifo.string()}, 0, 1000);
+  };
+  const pid_t asking = ::fork();
+  if (asking == 0) {
+    try {
+      source("exec 9>\"$0\"; echo begun >&9; sleep 100; :").poll();
+    } catch (const std::exception&) {}
+    ::_exit(0);
+  }
+  REQUIRE(asking > 0);
+  const auto heard = [&] {
+    pollfd polled{.fd = alive.get(), .events = POLLIN, .revents = 0};
+    ::poll(&polled, 1, 30000);
+    char text[16];
+    return ::read(alive.get(), text, sizeof text);
+  };
+  CHECK(heard() == 6);
+  ::kill(asking, SIGKILL);
+  ::waitpid(asking, nullptr, 0);
+  CHECK(heard() == 0);
+  // How it ends is told as it is.
+  const auto error = [&](const std::string& script) {
+    try {
+      source(script).poll();
+    } catch (const Error& e) { return std::string(e.what()); }
+    return std::string();
+  };
+  CHECK_THAT(error("echo why >&2; exit 7"), ContainsSubstring("code 7: why"));
+  CHECK_THAT(error("kill -TERM $$"), ContainsSubstring("code 143"));
+  CHECK(source("echo a; echo b").poll().joined.size() == 2);
 }
 
 TEST_CASE("sources tell who joins and who leaves") {

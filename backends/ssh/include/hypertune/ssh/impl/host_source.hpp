@@ -38,9 +38,11 @@ inline std::optional<Printed> printed_by(const std::vector<std::string>& argumen
   };
   struct NotStarted {};
   try {
-    const auto outcome = run_process(arguments, {}, into(printed.out), into(printed.err),
-                                     {.deadline = timeout, .max_output = std::size_t{16} << 20U, .stop = stop},
-                                     [](int) { throw NotStarted(); });
+    const auto outcome =
+        run_process(arguments, {}, into(printed.out), into(printed.err),
+                    // Lists are waited for before anybody hears a Ctrl-C.
+                    {.deadline = timeout, .max_output = std::size_t{16} << 20U, .stop = stop, .bound = true},
+                    [](int) { throw NotStarted(); });
     printed.exit = outcome.exit_code();
     printed.late = outcome.late;
   } catch (const NotStarted&) { return std::nullopt; }

@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -66,6 +67,8 @@ struct ProcessBounds {
   double stall = 1e6;    ///< seconds without a byte in or out
   std::size_t max_output = std::size_t{64} << 20U;
   std::stop_token stop = {};  ///< ends it
+  /// It ends with this program, whatever the way, and with it what it has started in its group.
+  bool bound = false;
 };
 
 /// Pieces of the input; empty: no more. Pieces of the output; false: enough, end it.
@@ -109,6 +112,92 @@ inline int wait_for(pid_t pid) {
   return status;
 }
 
+/// What stands between this program and one that must not outlive it: a process of one thread, the leader of the other
+/// one's group, which ends as that does, or takes all of the group with it when its owner is gone.
+class GroupKeeper {
+ public:
+  /// In a forked process. `failed`: where errno is written to if the program cannot be started.
+  [[noreturn]] static void run(char** argv, pid_t owner, int in, int out, int err, int failed) {
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_NAME, "ht-keeper", 0, 0, 0);
+    for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+    sigset_t heard;
+    sigemptyset(&heard);
+    sigaddset(&heard, SIGCHLD);
+    sigaddset(&heard, SIGUSR1);
+    ::sigprocmask(SIG_SETMASK, &heard, nullptr);
+    // Of the thread that forked: it waits for the program's end, so that its own end is that of the owner.
+    ::prctl(PR_SET_PDEATHSIG, SIGUSR1, 0, 0, 0);
+    if (::getppid() != owner) ::_exit(127);
+    const pid_t program = ::fork();
+    if (program == 0) execute(argv, in, out, err, failed);
+    if (program < 0) tell(failed, errno);
+    ::syscall(SYS_close_range, 0U, ~0U, 0U);  // a pipe that this process held open would never end
+    for (;;) {
+      int signal = 0;
+      ::sigwait(&heard, &signal);
+      if (::getppid() != owner) ::kill(0, SIGKILL);
+      int status = 0;
+      if (::waitpid(program, &status, WNOHANG) == program) end_like(status);
+    }
+  }
+
+ private:
+  [[noreturn]] static void execute(char** argv, int in, int out, int err, int failed) {
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::dup2(in, STDIN_FILENO);
+    ::dup2(out, STDOUT_FILENO);
+    ::dup2(err, STDERR_FILENO);
+    const int kept = 3;
+    if (failed != kept) ::dup2(failed, kept);
+    ::fcntl(kept, F_SETFD, FD_CLOEXEC);
+    ::syscall(SYS_close_range, 4U, ~0U, 0U);
+    ::execvp(argv[0], argv);
+    tell(kept, errno);
+  }
+  [[noreturn]] static void tell(int failed, int error) {
+    static_cast<void>(!::write(failed, &error, sizeof error));
+    ::_exit(127);
+  }
+  [[noreturn]] static void end_like(int status) {
+    if (WIFEXITED(status)) ::_exit(WEXITSTATUS(status));
+    ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // its core would say nothing
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::kill(::getpid(), WTERMSIG(status));
+    ::_exit(128 + WTERMSIG(status));
+  }
+};
+
+/// As spawn(), and the program ends with this one, whatever the way, and with it what of its group still runs. The
+/// calling thread must wait for its end.
+inline int spawn_bound(const std::vector<std::string>& arguments, int in, int out, int err, pid_t& pid) {
+  std::vector<char*> argv;
+  for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  // Above the three first, so that none overwrites another.
+  const Descriptor in_copy(::fcntl(in, F_DUPFD_CLOEXEC, 3)), out_copy(::fcntl(out, F_DUPFD_CLOEXEC, 3)),
+      err_copy(::fcntl(err, F_DUPFD_CLOEXEC, 3));
+  auto [failed_read, failed_write] = make_pipe();
+  Descriptor failed_copy(::fcntl(failed_write.get(), F_DUPFD_CLOEXEC, 3));
+  failed_write = Descriptor();
+  const pid_t self = ::getpid();
+  pid = ::fork();
+  if (pid < 0) return errno;
+  if (pid == 0) GroupKeeper::run(argv.data(), self, in_copy.get(), out_copy.get(), err_copy.get(), failed_copy.get());
+  ::setpgid(pid, pid);  // it does so too: whoever is first
+  failed_copy = Descriptor();
+  int error = 0;
+  if (hypertune::detail::read_some(failed_read.get(), reinterpret_cast<char*>(&error), sizeof error) != sizeof error)
+    return 0;
+  wait_for(pid);
+  pid = -1;
+  return error;
+}
+
 /// Runs a program to its end. `not_started` is called with errno if it cannot be started, and must throw.
 inline ProcessOutcome run_process(const std::vector<std::string>& arguments, const NextInput& next,
                                   const TakeOutput& take_out, const TakeOutput& take_err, const ProcessBounds& bounds,
@@ -119,7 +208,8 @@ inline ProcessOutcome run_process(const std::vector<std::string>& arguments, con
   ::fcntl(in_write.get(), F_SETPIPE_SZ, 1 << 20);  // fewer switches between the two sides; as far as it is allowed
   ::fcntl(out_read.get(), F_SETPIPE_SZ, 1 << 20);
   pid_t pid = -1;
-  if (const int error = spawn(arguments, in_read.get(), out_write.get(), err_write.get(), pid); error != 0) {
+  const auto start = bounds.bound ? spawn_bound : spawn;
+  if (const int error = start(arguments, in_read.get(), out_write.get(), err_write.get(), pid); error != 0) {
     not_started(error);
     fail(Errc::io, "cannot run '{}': {}", arguments.front(), std::generic_category().message(error));
   }
