@@ -349,3 +349,34 @@ TEST_CASE("shutdown leaves no process behind, whatever trials do") {
   CHECK(::kill(pid, 0) != 0);
   CHECK(seconds_since(begin) < 3);
 }
+
+TEST_CASE("at shutdown a step under way ends before what another trial keeps is destroyed") {
+  const TemporaryDirectory directory;
+  const auto folder = directory.path();
+  Bench bench(program_of([folder](Context& context) -> Training {
+    struct Kept {
+      std::filesystem::path folder;
+      pid_t owner = ::getpid();
+      ~Kept() {
+        if (::getpid() != owner) return;
+        pid_t other = 0;
+        std::ifstream(folder / "runs") >> other;
+        for (int i = 0; i < 300 && ::kill(other, 0) == 0; ++i) ::usleep(10000);
+        std::ofstream(folder / "seen") << (::kill(other, 0) == 0 ? "runs" : "is gone");
+      }
+    };
+    std::optional<Kept> kept;
+    if (context.trial() == 0) kept.emplace(folder);
+    co_yield report("pid", ::getpid());
+    std::ofstream(folder / "runs") << ::getpid();
+    for (;;) ::pause();
+  }));
+  bench.launch(0, "keeps");
+  bench.events.next<Reported>();
+  bench.launch(1, "runs");
+  const pid_t pid = pid_in(bench.events.next<Reported>());
+  bench.executor.perform(Continue{1, 0});
+  for (int i = 0; i < 2000 && text_of(folder / "runs") != std::to_string(pid); ++i) ::usleep(10000);
+  bench.executor.shutdown();
+  CHECK(text_of(folder / "seen") == "is gone");
+}

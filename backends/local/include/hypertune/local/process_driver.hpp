@@ -191,12 +191,17 @@ class ProcessDriver {
     io_thread_ = std::thread::id();
   }
 
-  // The objects that workers keep are destroyed, as those of any process that ends. A step under way is not waited for,
-  // and of commands there is nothing in a worker.
+  // The objects that workers keep are destroyed, as those of any process that ends. A step under way is not waited for:
+  // it ends before anything else is waited for, as its trial may begin elsewhere now. Of commands there is nothing in a
+  // worker.
   void release_all() {
     if (start_.program->external() || guardian_lost_) return;
     const Seconds until = steady_clock() + options_.grace;
     std::vector<std::uint64_t> leaving;
+    for (const auto& [id, worker] : workers_)
+      if (worker->link.launch() != nullptr &&
+          (worker->link.state() == WorkerLink::State::running || worker->link.state() == WorkerLink::State::greeting))
+        guardian_->kill(id);
     for (const auto& [id, worker] : workers_) {
       apply(worker, worker->link.release());
       if (worker->link.state() == WorkerLink::State::leaving) leaving.push_back(id);
