@@ -95,16 +95,26 @@ TEST_CASE("a number that an expression finds is read whole or not at all") {
   CHECK(read(" 5. ") == 5);
   CHECK(read("1e-3") == 1e-3);
   CHECK(read("-.5") == -.5);
+  // What ends a sentence, or a bracket.
+  CHECK(read("0.2312.") == 0.2312);
+  CHECK(read("1.5...") == 1.5);
+  CHECK(read("-1e-3).") == -1e-3);
+  CHECK(read("3-") == 3);
+  CHECK(read("1,234.5.") == 1234.5);
+  CHECK(std::isnan(read("nan.")));
   CHECK(std::isnan(read("NaN")));
   CHECK(read("-Infinity") < 0);
-  for (const char* none : {"", "-", "1.2.3", "0.93%", "12,34", "1,2345", "1234,567", "0,123.4", "1,234.5,6", "1,23,456",
-                           "--1", "1 2", "0x10", "1.234,5", ",123", "abc"}) {
+  for (const char* none :
+       {"",    "-",   "1.2.3", "0.93%",   "12,34", "1,2345", "1234,567", "0,123.4", "1,234.5,6", "1,23,456",
+        "--1", "1 2", "0x10",  "1.234,5", ",123",  "abc",    ".",        "1.2.3.",  "1e-",       "-."}) {
     INFO(none);
     CHECK_FALSE(local::number_in_text(none, why));
     CHECK_THAT(why, ContainsSubstring("is no number"));
   }
   CHECK_FALSE(local::number_in_text("1,234", why));
   CHECK_THAT(why, ContainsSubstring("'1,234' may be 1234 or 1.234"));
+  CHECK_FALSE(local::number_in_text("1,234.", why));
+  CHECK_THAT(why, ContainsSubstring("'1,234.' may be 1234 or 1.234"));
 }
 
 TEST_CASE("the command line: names, braces, mistakes") {
@@ -163,6 +173,15 @@ TEST_CASE("an unchanged program is read by regular expressions") {
     bench.executor.perform(Continue{0, 0});
   }
   bench.events.next<Finished>();
+}
+
+TEST_CASE("a number at the end of a sentence is read by the expression that the documents give") {
+  Bench bench(shell("echo 'epoch 1 is done, loss: 0.2312.'", {.metrics = {{"loss", "loss: ([0-9.eE+-]+)"}}}));
+  bench.launch(0, "");
+  CHECK(value_of(bench.events.next<Reported>(), "loss") == 0.2312);
+  bench.executor.perform(Continue{0, 0});
+  bench.events.next<Finished>();
+  CHECK_THAT(log_of(bench), !ContainsSubstring("hypertune:"));
 }
 
 TEST_CASE("thousands are read with their commas, and a number that is not sure is refused") {

@@ -258,7 +258,9 @@ inline std::optional<double> number_in_text(std::string_view text, std::string& 
   std::string_view word = text;
   while (!word.empty() && blank(word.front())) word.remove_prefix(1);
   // What ends a clause, no part of the number: `acc=([0-9.,]+)` in "acc=0.93, loss=0.2".
-  while (!word.empty() && (blank(word.back()) || word.back() == ',' || word.back() == ';')) word.remove_suffix(1);
+  // Nor does a number end with these: `loss: ([0-9.eE+-]+)` in "loss: 0.2312." A percent sign is another number.
+  while (!word.empty() && (blank(word.back()) || std::string_view(",;:.!?)]}'\"+-").find(word.back()) != word.npos))
+    word.remove_suffix(1);
   std::string plain(word);
   const bool negative = plain.starts_with('-');
   if (negative || plain.starts_with('+')) plain.erase(0, 1);
