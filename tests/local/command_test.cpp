@@ -63,6 +63,20 @@ TEST_CASE("report lines: JSON as programs print it, and what is none") {
   CHECK(twice->metrics == Metrics{{"a", 3}, {"b", 2}});
 }
 
+TEST_CASE("a report line of very many names") {
+  std::string text = "{";
+  constexpr int names = 60'000;
+  for (int i = 0; i < names; ++i) text += fmt::format("\"n{}\":{},", i, i);
+  text += R"("n7": -1, "n50000": -2, "last": 3})";
+  const auto line = local::parse_report_line(text);
+  REQUIRE(line);
+  REQUIRE(line->metrics.size() == names + 1);
+  CHECK(line->metrics[7] == std::pair<std::string, double>("n7", -1));
+  CHECK(line->metrics[8] == std::pair<std::string, double>("n8", 8));
+  CHECK(line->metrics[50'000] == std::pair<std::string, double>("n50000", -2));
+  CHECK(line->metrics.back() == std::pair<std::string, double>("last", 3));
+}
+
 TEST_CASE("report lines that are refused say why") {
   const auto why = [](const std::string& line) {
     std::string text;

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -95,13 +96,23 @@ class ReportParser {
     return text_.empty();
   }
 
-  // Where a name stands twice, the later one counts, as in every reader of JSON.
-  static void put(Metrics& metrics, const std::string& name, double value) {
-    const auto found = std::find_if(metrics.begin(), metrics.end(), [&](const auto& m) { return m.first == name; });
-    if (found == metrics.end())
+  // Where a name stands twice, the later one counts, as in every reader of JSON. A line may have very many.
+  void put(Metrics& metrics, const std::string& name, double value) {
+    constexpr std::size_t few = 32;
+    if (metrics.size() < few) {
+      const auto found = std::find_if(metrics.begin(), metrics.end(), [&](const auto& m) { return m.first == name; });
+      if (found == metrics.end())
+        metrics.emplace_back(name, value);
+      else
+        found->second = value;
+      return;
+    }
+    if (places_.empty())
+      for (std::size_t i = 0; i < metrics.size(); ++i) places_.emplace(metrics[i].first, i);
+    if (const auto [place, fresh] = places_.emplace(name, metrics.size()); fresh)
       metrics.emplace_back(name, value);
     else
-      found->second = value;
+      metrics[place->second].second = value;
   }
   void refuse_step(std::string_view value) {
     why_ = hypertune::detail::format("'step' is {}, but must be a whole number from 0 to {}", shortened(value, 40),
@@ -246,6 +257,7 @@ class ReportParser {
 
   std::string_view text_;
   std::string why_;
+  std::unordered_map<std::string, std::size_t> places_;  // of the metrics by name, where there are many
 };
 
 }  // namespace detail
