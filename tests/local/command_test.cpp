@@ -176,6 +176,29 @@ echo '{{"acc": 0.75}}'; echo '{{"acc": "high", "step": 2}}')",
   CHECK_THAT(log_of(bench), ContainsSubstring("'acc' is the text 'high', no number"));
 }
 
+TEST_CASE("texts with a step and no metric are no step, and noted with the next report") {
+  Bench bench(shell(R"(echo '{{"note": "only text", "step": 0}}'; echo '{{"acc": 0.5, "phase": "warm-up"}}')",
+                    {.objectives = {"acc"}}));
+  bench.launch(0, "m");
+  const auto reported = bench.events.next<Reported>();
+  CHECK(reported.report.attributes == Attributes{{"note", "only text"}, {"phase", "warm-up"}});
+  bench.executor.perform(Continue{0, 0});
+  bench.events.next<Finished>();
+  CHECK_THAT(log_of(bench), !ContainsSubstring("hypertune:"));
+}
+
+TEST_CASE("no metric is called checkpoint") {
+  const std::string value = GENERATE("5", "true", "[1]");
+  Bench bench(shell(R"(echo '{{"acc": 1, "checkpoint": )" + value + R"(}}'; echo '{{"acc": 0.5}}')"));
+  bench.launch(0, "m");
+  const auto reported = bench.events.next<Reported>();
+  CHECK(reported.report.metrics == Metrics{{"acc", 0.5}});
+  bench.executor.perform(Continue{0, 0});
+  bench.events.next<Finished>();
+  CHECK_THAT(log_of(bench), ContainsSubstring("not taken as a report: 'checkpoint' is") &&
+                                ContainsSubstring("must be the name of a folder"));
+}
+
 TEST_CASE("an unchanged program is read by regular expressions") {
   Bench bench(shell("for i in 1 2; do echo \"epoch $i acc=0.$i\"; echo \"loss: $i.5\"; done",
                     {.metrics = {{"accuracy", "acc=([0-9.]+)"}, {"loss", "loss: ([0-9.]+)"}}}));

@@ -274,7 +274,11 @@ class CommandRun final : public TrialRun {
       const bool object = begin != std::string::npos && line.text[begin] == '{';
       std::string why;
       auto parsed = object ? parse_report_line(line.text, &why) : std::nullopt;
-      if (parsed && is_report(*parsed)) {
+      const bool noted = parsed && only_notes(*parsed);
+      if (noted) {  // no step: they go with the next report, and the line to the log
+        note_texts(parsed->texts);
+        remember(line.text, what_it_lacks(*parsed), false);
+      } else if (parsed && is_report(*parsed)) {
         if (!judged_ && refusal_.text.empty() && !parsed->metrics.empty() && !judges(parsed->metrics))
           remember(line.text, what_it_lacks(*parsed), false);
         if (auto report = take_report(std::move(*parsed))) return report;
@@ -284,7 +288,7 @@ class CommandRun final : public TrialRun {
       bool found = false;
       auto report = match_metrics(line.text, found);
       if (parsed) why = what_it_lacks(*parsed);
-      if (object && !found) refuse(line.text, why, looks_like_report(line.text));
+      if (object && !found && !noted) refuse(line.text, why, looks_like_report(line.text));
       if (report) return report;
     }
     if (child_->status() && !pending_.empty()) return flush_metrics();
@@ -293,11 +297,12 @@ class CommandRun final : public TrialRun {
 
   // ---- What is no report, and why ----
 
-  // A line that names what is tuned, or a step, is meant as a report.
+  // A line that names what is tuned, a step or a checkpoint, is meant as a report.
   bool looks_like_report(std::string_view line) const {
     const auto& wanted = plan_.options.objectives;
     line = line.substr(0, 4096);
-    if (line.find("\"step\"") != std::string_view::npos) return true;
+    for (const std::string_view name : {"\"step\"", "\"checkpoint\""})
+      if (line.find(name) != std::string_view::npos) return true;
     return std::any_of(wanted.begin(), wanted.end(),
                        [&](const auto& name) { return line.find(name) != std::string_view::npos; });
   }
@@ -336,7 +341,14 @@ class CommandRun final : public TrialRun {
   }
   void note_judged(const Metrics& metrics) { judged_ = judged_ || judges(metrics); }
 
+  /// Texts with a step, none of them where a number of what is tuned should stand.
+  bool only_notes(const ReportLine& line) const {
+    const auto& wanted = plan_.options.objectives;
+    return line.metrics.empty() && !line.checkpoint &&
+           std::none_of(wanted.begin(), wanted.end(), [&](const auto& name) { return line.text(name) != nullptr; });
+  }
   bool is_report(const ReportLine& line) const {
+    if (line.metrics.empty() && !line.checkpoint) return false;
     const auto& wanted = plan_.options.objectives;
     return wanted.empty() || line.step || line.checkpoint ||
            std::any_of(wanted.begin(), wanted.end(),
@@ -350,11 +362,16 @@ class CommandRun final : public TrialRun {
            std::find(wanted.begin(), wanted.end(), name) == wanted.end();
   }
 
+  void note_texts(std::vector<std::pair<std::string, std::string>>& texts) {
+    for (auto& [name, text] : texts)
+      if (is_attribute(name) && (attributes_.size() < most_attributes || attributes_.contains(name)))
+        attributes_.set(name, std::move(text));
+  }
+
   std::optional<Report> take_report(ReportLine line) {
     if (line.checkpoint)
       adopt(*line.checkpoint, line.step ? *line.step + 1 : line.metrics.empty() ? steps_ : steps_ + 1);
-    for (auto& [name, text] : line.texts)
-      if (is_attribute(name)) attributes_.set(name, std::move(text));
+    note_texts(line.texts);
     if (line.metrics.empty()) return std::nullopt;  // a checkpoint alone is no step: it goes with the next report
     Report report(std::move(line.metrics));
     report.attributes = std::exchange(attributes_, {});
@@ -410,7 +427,9 @@ class CommandRun final : public TrialRun {
   std::optional<Report> flush_metrics() {
     count_step(steps_);
     note_judged(pending_);
-    return Report(std::exchange(pending_, {}));
+    Report report(std::exchange(pending_, {}));
+    report.attributes = std::exchange(attributes_, {});
+    return report;
   }
 
   void match_rules(std::string_view line) {

@@ -119,6 +119,11 @@ class ReportParser {
                                      std::numeric_limits<int>::max() - 1);
   }
 
+  void refuse_checkpoint(std::string_view value) {
+    why_ =
+        hypertune::detail::format("'checkpoint' is {}, but must be the name of a folder, a text", shortened(value, 40));
+  }
+
   bool member(const std::string& name, ReportLine& line) {
     blank();
     if (text_.empty()) return false;
@@ -137,6 +142,7 @@ class ReportParser {
     }
     if (text_.front() == '{' || text_.front() == '[') {
       if (name == "step") refuse_step("no number");
+      if (name == "checkpoint") refuse_checkpoint("a list or an object");
       return skip_nested();
     }
     const auto end = std::min(text_.find_first_of(",}] \t\r\n"), text_.size());
@@ -155,7 +161,9 @@ class ReportParser {
         why_ = hypertune::detail::format("'{}' is {}, which is no number", name, shortened(token, 40));
       return false;
     }
-    if (name != "step")
+    if (name == "checkpoint")
+      refuse_checkpoint(token);
+    else if (name != "step")
       put(line.metrics, name, *value);
     else if (token == "true" || token == "false" ||
              !(*value >= 0 && *value < 2147483647.0 && *value == std::floor(*value)))
@@ -307,8 +315,8 @@ inline std::optional<double> number_in_text(std::string_view text, std::string& 
   return negative ? -*value : *value;
 }
 
-/// nullopt: the line is no JSON object with a metric or a checkpoint in it, but something else that the command
-/// printed; `why` says what it lacks.
+/// nullopt: the line is no JSON object with a metric or a checkpoint in it, or a text beside a step, but something else
+/// that the command printed; `why` says what it lacks.
 inline std::optional<ReportLine> parse_report_line(std::string_view text, std::string* why = nullptr) {
   detail::ReportParser parser(text);
   auto line = parser.parse();
@@ -316,7 +324,8 @@ inline std::optional<ReportLine> parse_report_line(std::string_view text, std::s
   if (line && why != nullptr)
     for (const auto& [name, value] : line->texts)
       *why = hypertune::detail::format("'{}' is the text '{}', no number", name, shortened(value, 40));
-  if (!line || (line->metrics.empty() && !line->checkpoint)) return std::nullopt;
+  if (!line || (line->metrics.empty() && !line->checkpoint && !(line->step && !line->texts.empty())))
+    return std::nullopt;
   return line;
 }
 
