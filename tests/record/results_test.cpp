@@ -284,8 +284,10 @@ TEST_CASE("the table is aligned, best first, and fits the width") {
     // The newline in a parameter is shown as '?'. What has no room in a line stands in another block.
     std::ptrdiff_t blocks = 0;
     for (std::size_t at = 0; at != std::string::npos; at = table.find("\n\n", at + 1)) ++blocks;
-    CHECK(std::ranges::count(table, '\n') == 6 * blocks + (blocks - 1));
     CAPTURE(width, table);
+    // Of another block's rows those without anything in it are left out.
+    CHECK(std::ranges::count(table, '\n') <= 6 * blocks + (blocks - 1));
+    CHECK(std::ranges::count(table, '\n') >= 6 + 3 * (blocks - 1));
     CHECK((blocks == 1) == (width >= 112));
     for (const char* title :
          {"state", "steps", "accur", "late", "at step", "lr", "optim", "momen", "failures", "cause"})

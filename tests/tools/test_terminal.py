@@ -112,11 +112,12 @@ class Narrow(Case):
         terminal.press_ctrl_c()
         self.assertEqual(terminal.wait(), 130)
         said = terminal.screen.decode().replace("\r", "")
-        said = said[said.index("hypertune: interrupted"):]
+        said = said[said.index("hypertune: interrupted, all"):]
         self.assertTrue(all(len(line) <= 60 for line in said.splitlines()), said)
         command = said[said.index("hypertune run"):]
-        self.assertEqual(shlex.split(command), ["hypertune", "run", "sweep.yaml", "--resume", "--output", "runs/long", "--set",
-                                                "schedule=fifo", "--set", "stop={total_steps: 4000}"])
+        words = subprocess.run(["sh", "-c", "hypertune() { printf '%s\\n' \"$@\"; }\n" + command], capture_output=True, text=True).stdout
+        self.assertEqual(words.splitlines(), ["run", "sweep.yaml", "--resume", "--output", "runs/long", "--set", "schedule=fifo",
+                                              "--set", "stop={total_steps: 4000}"])
 
 
 class CtrlC(Case):
