@@ -87,8 +87,8 @@ class Control(Case):
         self.assertRegex(self.run_command("list")[0], r"runs/digits +paused ")
         self.assertIn("trial 0 is paused by hand: it waits for `hypertune continue`\n", out)
         self.run_command("add", "runs/digits", "lr=0.01", "hidden=32")
-        self.assertIn("trial 2 is pending: the whole experiment is paused by hand: it waits for `hypertune continue`\n",
-                      self.run_command("status", "runs/digits")[0])
+        pending = "trial 2 is pending: the whole experiment is paused by hand: it waits for `hypertune continue`\n"
+        wait_until(lambda: pending in self.run_command("status", "runs/digits")[0], pending)  # when its record is written
         before = len(self.steps_run())
         self.run_command("continue", "runs/digits")
         self.assertIn("digits: running (process", self.run_command("status", "runs/digits")[0])
