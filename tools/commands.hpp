@@ -57,10 +57,13 @@ int best(const std::string& directory, const std::string& format);
 /// The experiments in a folder and below it.
 int list(const std::string& directory, const std::string& format);
 
+/// Error of kind `usage` if that is none.
+std::int64_t trial_number(const std::string& text);
+
 /// stop, pause, continue: of some trials, or (none named) of the whole experiment.
 struct ControlArguments {
   std::string directory;
-  std::vector<std::int64_t> trials;
+  std::vector<std::string> trials;
   bool now = false;
   std::vector<std::string> params;  ///< add: name=value; note: that, or a name
 };

@@ -15,8 +15,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 namespace hypertune::command {
@@ -38,7 +41,7 @@ int tell(const ControlAnswer& answer) {
 }
 
 int ask(const ControlArguments& arguments, ControlRequest request) {
-  request.trials.assign(arguments.trials.begin(), arguments.trials.end());
+  for (const auto& text : arguments.trials) request.trials.push_back(trial_number(text));
   return tell(ask_driver(arguments.directory, request));
 }
 
@@ -57,18 +60,20 @@ ControlAnswer note_at_rest(const fs::path& directory, const ControlRequest& requ
   Journal journal = Journal::open(directory);
   const Results results = Results::read(directory);
   ControlAnswer answer;
+  std::vector<record::AttributesSet> changes;
   const auto note = [&](TrialId trial, Attributes all, const std::string& whose) {
     std::size_t left_out = 0;
     auto changed = detail::merge_attributes(all, request.params, left_out);
     if (left_out > 0) fail(Errc::usage, "{} has {} attributes already, and no more are kept", whose, all.size());
     answer.text += fmt::format("{}{}{}", answer.text.empty() ? "" : "\n", whose,
                                changed.empty() ? " has that already" : fmt::format(": {}", changed));
-    if (changed.empty()) return;
-    journal.append(results.experiment().updated, record::AttributesSet{trial, std::move(changed)});
+    if (!changed.empty()) changes.push_back({trial, std::move(changed)});
   };
   if (request.trials.empty()) note(-1, results.experiment().attributes, "the experiment");
   for (const TrialId trial : request.trials)
     note(trial, results.trial(trial).attributes, fmt::format("trial {}", trial));
+  // All or none: an error was thrown before this.
+  for (auto& change : changes) journal.append(results.experiment().updated, std::move(change));
   journal.flush();
   return answer;
 }
@@ -92,6 +97,14 @@ void find_experiments(const fs::path& folder, int depth, std::vector<fs::path>& 
 
 }  // namespace
 
+std::int64_t trial_number(const std::string& text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0)
+    fail(Errc::usage, "a trial's number is a whole number from 0, not '{}'", text);
+  return number;
+}
+
 int stop(const ControlArguments& arguments) {
   using Kind = ControlRequest::Kind;
   if (arguments.now && !arguments.trials.empty())
@@ -114,10 +127,11 @@ int add(const ControlArguments& arguments) {
 int note(const ControlArguments& arguments) {
   ControlRequest request{.kind = ControlRequest::Kind::note};
   for (const auto& text : arguments.params) {
-    const bool number = text.find_first_not_of("0123456789") == std::string::npos;
-    TrialId trial = 0;
-    if (number && std::from_chars(text.data(), text.data() + text.size(), trial).ec == std::errc())
-      request.trials.push_back(trial);
+    const auto digits = text.find_first_not_of("+-");
+    const bool number =
+        digits <= 1 && text.find_first_not_of("0123456789", digits) == std::string::npos;  // with a sign or not
+    if (number)
+      request.trials.push_back(trial_number(text));
     else if (text.find('=') == std::string::npos)
       request.params.set(text, true);
     else

@@ -165,7 +165,7 @@ int main(int argc, char** argv) {
                                int (*act)(const command::ControlArguments&)) {
     auto* control_command = app.add_subcommand(name, what);
     control_command->add_option("DIR", control.directory, "the experiment's folder")->required();
-    if (trials != nullptr) control_command->add_option("TRIAL", control.trials, trials)->check(CLI::NonNegativeNumber);
+    if (trials != nullptr) control_command->add_option("TRIAL", control.trials, trials);
     control_command->callback([&, act] { chosen = [&, act] { return act(control); }; });
     return control_command;
   };
@@ -197,10 +197,14 @@ int main(int argc, char** argv) {
   auto* schedule_flag = export_command->add_flag(
       "--schedule", exported.schedule,
       "the best trial's configurations by step, as population based training found them (JSON, which is YAML, too)");
-  export_command->add_option("--trial", exported.trial, "… of this trial instead")
-      ->needs(schedule_flag)
-      ->check(CLI::NonNegativeNumber);
-  export_command->callback([&] { chosen = [&] { return command::export_results(exported); }; });
+  std::string exported_trial;
+  export_command->add_option("--trial", exported_trial, "… of this trial instead")->needs(schedule_flag);
+  export_command->callback([&] {
+    chosen = [&] {
+      if (!exported_trial.empty()) exported.trial = command::trial_number(exported_trial);
+      return command::export_results(exported);
+    };
+  });
 
   command::StudyArguments study;
   auto* study_command = app.add_subcommand("study", "ask/tell over HTTP on loopback, for programs in other languages");

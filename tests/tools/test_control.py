@@ -62,6 +62,14 @@ class Control(Case):
         process.communicate(timeout=60)
         before = json.loads(self.run_command("status", "runs/digits", "--format", "json")[0])
         self.run_command("note", "runs/digits", "1", "note=later")
+        self.run_command("note", "runs/digits", "1", "77", "good", code=2)  # all or none
+        for none in "99999999999999999999", "-1", "+2":
+            _, err = self.run_command("note", "runs/digits", "--", none, "t", code=2)
+            self.assertEqual(err, f"hypertune: a trial's number is a whole number from 0, not '{none}'\n")
+        for name in "stop", "pause", "continue":
+            for none in "abc", "2x", "-1":
+                _, err = self.run_command(name, "runs/digits", none, code=2)
+                self.assertEqual(err, f"hypertune: a trial's number is a whole number from 0, not '{none}'\n")
         _, err = self.run_command("note", "runs/digits", "99", "keep", code=2)
         self.assertIn("there is no trial 99", err)
         after = json.loads(self.run_command("status", "runs/digits", "--format", "json")[0])
