@@ -187,6 +187,12 @@ TEST_CASE("texts with a step and no metric are no step, and noted with the next 
   CHECK_THAT(log_of(bench), !ContainsSubstring("hypertune:"));
 }
 
+TEST_CASE("of a command that hangs it is said that it printed nothing") {
+  Bench bench(shell("sleep 1000"), {}, 0.25);
+  bench.launch(0, "m");
+  CHECK(bench.events.next<Failed>().cause.text == "hung: nothing was printed for 0.25 s");
+}
+
 TEST_CASE("no metric is called checkpoint") {
   const std::string value = GENERATE("5", "true", "[1]");
   Bench bench(shell(R"(echo '{{"acc": 1, "checkpoint": )" + value + R"(}}'; echo '{{"acc": 0.5}}')"));

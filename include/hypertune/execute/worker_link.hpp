@@ -26,6 +26,7 @@ struct LinkActions {
 struct LinkOptions {
   double hang_limit = 0;  ///< seconds without a report or alive() until an attempt is taken for hung; 0: none
   double grace = 5;       ///< seconds between a Stop within a step and the end by force
+  bool prints = false;    ///< an external command: it is alive as long as it prints
   bool reusable = false;  ///< whether the process serves another attempt
   wire::Welcome welcome = {};
 };
@@ -148,7 +149,9 @@ class WorkerLink {
     if (now < deadline()) return out;
     if (!kill_at_ || now < *kill_at_)
       kill_cause_ = Cause{.blame = Blame::user,
-                          .text = detail::format("hung: no report and no alive() for {} s", options_.hang_limit)};
+                          .text = detail::format("hung: {} for {} s",
+                                                 options_.prints ? "nothing was printed" : "no report and no alive()",
+                                                 options_.hang_limit)};
     killed_ = out.kill = true;
     return out;
   }

@@ -315,7 +315,10 @@ class BasicThreadExecutor<Lazy>::State {
       return false;
     }
     if (run->hung && !run->stop)
-      throw TrialFailure(Cause{.text = fmt::format("hung: no report and no alive() for {} s", start_.hang_limit)});
+      throw TrialFailure(
+          Cause{.text = fmt::format("hung: {} for {} s",
+                                    start_.program->external() ? "nothing was printed" : "no report and no alive()",
+                                    start_.hang_limit)});
     run->state = Run::State::reporting;
     return true;
   }

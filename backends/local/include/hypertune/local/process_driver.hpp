@@ -403,6 +403,7 @@ class ProcessDriver {
     LinkOptions link;
     link.hang_limit = start_.hang_limit;
     link.grace = std::max(options_.grace, start_.program->grace() + 1);  // a run that needs all of its own may save
+    link.prints = start_.program->external();
     link.reusable = start_.program->reusable();
     link.welcome.directory = start_.directory.string();
     link.welcome.checkpoints = start_.checkpoints.string();
