@@ -8,11 +8,13 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <string>
@@ -357,6 +359,24 @@ TEST_CASE("control: what is left of a driver that was killed, or stands in the w
     std::getline(std::ifstream(o.output / "control"), text);
     CHECK(text == "kept");
   }
+}
+
+TEST_CASE("control: the pipes for answers of who was killed while it asked are removed") {
+  const TemporaryDirectory directory;
+  const auto pipe_of = [&](pid_t pid) { return directory.path() / (".answer-" + std::to_string(pid) + "-1"); };
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  REQUIRE(::waitpid(gone, nullptr, 0) == gone);
+  const auto make = [&](pid_t pid) { REQUIRE(::mkfifo(pipe_of(pid).c_str(), 0600) == 0); };
+  make(gone);
+  make(::getpid());
+  {
+    const ht::ControlPipe control(directory.path(), [](const ht::ControlRequest&) { return ht::ControlAnswer{}; });
+    CHECK_FALSE(std::filesystem::exists(pipe_of(gone)));
+    make(gone);
+  }
+  CHECK_FALSE(std::filesystem::exists(pipe_of(gone)));
+  CHECK(std::filesystem::exists(pipe_of(::getpid())));
 }
 
 TEST_CASE("control: requests are read as they were written") {

@@ -8,6 +8,7 @@
 #include <hypertune/record/journal_schema.hpp>
 #include <hypertune/tune/control.hpp>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -17,6 +18,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <climits>
 #include <csignal>
@@ -105,6 +107,30 @@ inline bool write_pipe(int fd, std::string_view message) {
 
 inline constexpr const char* control_name = "control";
 
+/// Removes the pipes for answers whose askers are gone: who is killed while it asks leaves one. A process of that
+/// number that is another one by now keeps it until it ends.
+inline void remove_left_answers(int folder) {
+  const int copy = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (copy < 0) return;
+  DIR* entries = ::fdopendir(copy);
+  if (entries == nullptr) {
+    ::close(copy);
+    return;
+  }
+  while (const dirent* entry = ::readdir(entries)) {
+    const std::string_view name = entry->d_name;
+    struct stat there{};
+    pid_t pid = 0;
+    if (!is_answer_name(name)) continue;
+    const std::string_view number = name.substr(answer_prefix.size());
+    if (std::from_chars(number.data(), number.data() + number.size(), pid).ec != std::errc() || pid <= 0) continue;
+    if (::kill(pid, 0) == 0 || errno != ESRCH) continue;
+    if (::fstatat(folder, entry->d_name, &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISFIFO(there.st_mode))
+      ::unlinkat(folder, entry->d_name, 0);
+  }
+  ::closedir(entries);
+}
+
 }  // namespace detail
 
 class ControlPipe::State {
@@ -113,6 +139,7 @@ class ControlPipe::State {
       : folder_(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), handler_(std::move(handler)) {
     struct stat there{};
     if (folder_ < 0) return;
+    detail::remove_left_answers(folder_);
     if (::fstatat(folder_, detail::control_name, &there, AT_SYMLINK_NOFOLLOW) == 0) {
       if (!S_ISFIFO(there.st_mode)) return;          // somebody's own
       ::unlinkat(folder_, detail::control_name, 0);  // of a driver that was killed: its lock is ours
@@ -145,7 +172,10 @@ class ControlPipe::State {
       ::unlinkat(folder_, detail::control_name, 0);
       ::close(fd_);
     }
-    if (folder_ >= 0) ::close(folder_);
+    if (folder_ >= 0) {
+      detail::remove_left_answers(folder_);
+      ::close(folder_);
+    }
     if (closing_ >= 0) ::close(closing_);
   }
 
