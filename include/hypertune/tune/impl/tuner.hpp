@@ -290,7 +290,12 @@ ControlAnswer BasicTuner<Lazy>::State::control(const ControlRequest& request) {
   guard.unlock();
   wake();
   guard.lock();
-  asked_.wait(guard, [&] { return asked.answer.has_value(); });
+  const auto answered = [&] { return asked.answer.has_value(); };
+  // A trial may run on the thread that is to do it. Whoever asks to leave must not wait behind this one.
+  constexpr std::chrono::seconds patience(10);
+  if (!asked_.wait_for(guard, patience, answered) && std::erase(requests_, &asked) > 0)
+    return {false, "nothing was done: the driver is busy with a step of a trial; ask again when it has reported"};
+  asked_.wait(guard, answered);
   return std::move(*asked.answer);
 }
 
