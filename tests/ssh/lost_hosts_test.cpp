@@ -4,12 +4,17 @@
 #include "support/executor_trials.hpp"
 #include "support/scripted_tuner.hpp"
 
+#include <hypertune/ssh/error.hpp>
+
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include <atomic>
 #include <fstream>
 #include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
 
 using namespace hypertune;
 using namespace hypertune::test;
@@ -206,6 +211,60 @@ TEST_CASE("an agent that a program of it cannot begin says so, and is set aside"
     return why.find("there is no test program 'no such program'") != std::string::npos;
   }));
   executor.shutdown();
+}
+
+TEST_CASE("why a host that joins cannot be used is said, once for each reason and with its name once") {
+  const TemporaryDirectory directory;
+  const Hosts hosts;
+  auto pool = hosts.pool(1);
+  SshExecutor executor(pool, quick());
+  REQUIRE(executor.hosts().size() == 1);
+  std::mutex mutex;
+  std::vector<std::string> notices;
+  executor.start({.program = program(), .directory = directory.path(), .sink = [&](Event event) {
+                    const std::lock_guard guard(mutex);
+                    if (const auto* notice = std::get_if<Notice>(&event)) notices.push_back(notice->text);
+                  }});
+  executor.wait(0);
+  std::atomic<int> attempts{0};
+  pool.add({.name = "x", .launch = [&]() -> std::vector<std::string> {
+              if (++attempts < 4)
+                throw ssh::SshError(ssh::Problem::name_not_found, "x", "host 'x': there is no host of this name");
+              throw ssh::SshError(ssh::Problem::unreachable, "x", "host 'x': it cannot be reached");
+            }});
+  REQUIRE(eventually([&] { return attempts >= 6; }));
+  executor.shutdown();
+  REQUIRE(notices.size() == 2);
+  CHECK_THAT(notices[0], Catch::Matchers::StartsWith("host 'x' is not used: there is no host of this name"));
+  CHECK_THAT(notices[1], Catch::Matchers::StartsWith("host 'x' is not used: it cannot be reached"));
+}
+
+TEST_CASE("a host that is there and refuses each time is told of once") {
+  const TemporaryDirectory directory;
+  const Hosts hosts;
+  auto pool = hosts.pool(1);
+  std::ofstream(hosts.folder() / "x") << "in the way";
+  std::atomic<int> attempts{0};
+  auto x = hosts.host("x");
+  x.launch = [&attempts, launch = x.launch] {
+    ++attempts;
+    return launch();
+  };
+  pool.add(x);
+  SshExecutor executor(pool, quick());
+  REQUIRE(executor.hosts().size() == 2);
+  std::mutex mutex;
+  std::vector<std::string> notices;
+  executor.start({.program = program(), .directory = directory.path(), .sink = [&](Event event) {
+                    const std::lock_guard guard(mutex);
+                    if (const auto* notice = std::get_if<Notice>(&event))
+                      if (notice->text.find("cannot make the folder") != std::string::npos)
+                        notices.push_back(notice->text);
+                  }});
+  executor.wait(0);
+  REQUIRE(eventually([&] { return attempts >= 4; }));
+  executor.shutdown();
+  CHECK(notices.size() == 1);
 }
 
 TEST_CASE("a host that is refused for good is set aside while others work; where all are, the run ends and says why") {

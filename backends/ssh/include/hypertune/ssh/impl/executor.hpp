@@ -67,6 +67,7 @@ class SshExecutor::State : public std::enable_shared_from_this<SshExecutor::Stat
   void close(const LinkPointer& link, double grace);
   void send_begin(const LinkPointer& link);
   void announce(const LinkPointer& link);
+  void say_why(const LinkPointer& link);
   void fail_all(const LinkPointer& link, bool preempted);
   void drain(const LinkPointer& link, const std::string& why, double seconds, bool for_good);
   void ask_to_leave(const LinkPointer& link, TrialId trial, Route& route);

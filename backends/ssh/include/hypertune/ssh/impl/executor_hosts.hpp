@@ -18,6 +18,12 @@ inline std::string last_line_of(std::string_view text) {
   return std::string(text.substr(0, 300));
 }
 
+/// What is said of a host, without its name: whoever tells it names the host.
+inline std::string without_host(const std::string& host, std::string text) {
+  const auto name = hypertune::detail::format("host '{}': ", host);
+  return text.starts_with(name) ? text.substr(name.size()) : text;
+}
+
 /// What became of an attempt to connect, by what was said.
 inline Trouble trouble_of(const std::string& host, const std::string& said) {
   const auto of = [](Problem problem) {
@@ -204,7 +210,9 @@ inline detail::asio::awaitable<void> SshExecutor::State::connect(LinkPointer lin
   if (error.empty())
     open(link, std::move(process));
   else
-    step(link, [&](HostMachine& m) { return m.ended(error, detail::steady_now(), trouble); });
+    step(link, [&, why = detail::without_host(link->spec.name, error)](HostMachine& m) {
+      return m.ended(why, detail::steady_now(), trouble);
+    });
 }
 
 inline void SshExecutor::State::open(const LinkPointer& link, detail::RemoteProcess process) {
@@ -273,6 +281,7 @@ inline detail::asio::awaitable<void> SshExecutor::State::bury(LinkPointer link, 
     if (!said.empty()) why = said;
     trouble = detail::trouble_of(link->spec.name, connection->errors);
   }
+  why = detail::without_host(link->spec.name, std::move(why));
   step(link, [&](HostMachine& m) { return m.ended(why, detail::steady_now(), trouble); });
   close(link, 0);
 }
@@ -357,8 +366,20 @@ inline void SshExecutor::State::announce(const LinkPointer& link) {
                          });
     emit(HostLost{link->index, link->machine.reason(), refused || link->machine.state() == HostState::gone,
                   link->machine.leaving()});
-    emit(Notice{hypertune::detail::format("host '{}' is not used: {}", link->spec.name, link->machine.reason())});
+    say_why(link);
+  } else if (link->settled && link->machine.state() != HostState::gone) {
+    say_why(link);  // it has joined and never been there: the Tuner does not know it, but people wait for it
   }
+}
+
+// Once for each reason, and not at each further attempt in a row that fails like the one before.
+inline void SshExecutor::State::say_why(const LinkPointer& link) {
+  const auto& machine = link->machine;
+  const bool failed = machine.state() == HostState::backing_off || machine.state() == HostState::connecting;
+  const auto& why = failed && machine.failures() > 0 ? machine.trouble() : machine.reason();
+  if (link->said == why && machine.failures() != 1) return;
+  link->said = why;
+  emit(Notice{hypertune::detail::format("host '{}' is not used: {}", link->spec.name, machine.reason())});
 }
 
 inline void SshExecutor::State::fail_all(const LinkPointer& link, bool preempted) {

@@ -62,8 +62,7 @@ inline void SshExecutor::State::drain_queue() {
   }
   if (closing_) return;
   if (!std::exchange(active_, true)) {  // the Tuner is ready for events: it has spoken first
-    for (const auto& link : links_)
-      if (link->index >= 0 || link->machine.usable()) announce(link);
+    for (const auto& link : links_) announce(link);
     for (auto& notice : std::exchange(early_, {})) emit(std::move(notice));
   }
   for (auto& command : commands) std::visit([this](auto& m) { carry_out(m); }, command);

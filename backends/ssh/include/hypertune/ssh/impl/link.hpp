@@ -85,6 +85,7 @@ struct Link {
   Seconds save_by = std::numeric_limits<double>::infinity();  // draining: then trials are not let to their step's end
   std::map<TrialId, Route> routes;
   HostAccount account;
+  std::string said;         // why it is not used, as people were told last
   bool told_apart = false;  // that it does not have the shared folder
   Seconds up_since = 0;
 };
