@@ -22,6 +22,7 @@
 #include <optional>
 #include <sstream>
 #include <thread>
+#include <tuple>
 
 using namespace hypertune;
 using namespace hypertune::ssh;
@@ -219,7 +220,14 @@ TEST_CASE("what cannot be connected is said in one line, with how to mend it") {
     const auto end = known.find('\n');
     const auto second_key = known.substr(known.find(' ', end));
     std::ofstream(hosts->state() / "known_hosts") << known.substr(0, known.find(' ')) + second_key;
-    CHECK(problem("host1", options, "ssh-keygen -R") == Problem::changed_host_key);
+    const auto error = error_of([&] { SshConnection::open("host1", options, 10); });
+    CHECK(error.problem() == Problem::changed_host_key);
+    // The file that ssh names, which the ssh_config chose, and the name that stands there.
+    const auto advice = "ssh-keygen -f " + (hosts->state() / "known_hosts").string() + " -R ";
+    const std::string text = error.what();
+    REQUIRE_THAT(text, ContainsSubstring(advice));
+    REQUIRE(local_command({"sh", "-c", text.substr(text.find("ssh-keygen -f"))}).exit == 0);
+    CHECK(problem("host1", options, "known_hosts") == Problem::unknown_host_key);
   }
   SECTION("names that are none") {
     CHECK_THROWS_AS(SshConnection::open("-oProxyCommand=touch /tmp/x", options), Error);
@@ -237,6 +245,17 @@ TEST_CASE("what cannot be connected is said in one line, with how to mend it") {
     auto keys = read_file(hosts->state() / "host1" / "authorized_keys");
     std::ofstream(hosts->state() / "host1" / "authorized_keys") << "command=\"echo go away; exit 1\" " << keys;
     CHECK(problem("host1", options, "go away") == Problem::other);
+  }
+  SECTION("start-up files that come to no command") {
+    std::string start_up, says;
+    Problem of{};
+    std::tie(start_up, of, says) = GENERATE(
+        table<std::string, Problem, std::string>({{"exit 3\n", Problem::other, "no command runs there"},
+                                                  {"sleep 1000\n", Problem::timeout, "came to no command within"}}));
+    hosts->open().upload_text(start_up, "~/.bashrc");
+    const auto error = error_of([&] { SshConnection::open("host1", options, 3); });
+    CHECK(error.problem() == of);
+    CHECK_THAT(error.what(), ContainsSubstring(says) && ContainsSubstring("~/.bashrc"));
   }
 }
 

@@ -152,14 +152,25 @@ echo "end=1"
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   };
   const double before = wall(), steady = steady_seconds();
-  const auto result = connection.script(text, {}, {.deadline = deadline});
+  const auto result = [&] {
+    try {
+      return connection.script(text, {}, {.deadline = deadline});
+    } catch (const SshError& error) {
+      if (error.problem() != Problem::timeout) throw;
+      throw SshError(Problem::timeout, connection.host(),
+                     fmt::format("host '{}': the login works, but it came to no command within {:.3g} s; does a "
+                                 "start-up file there (~/.bashrc) hang, or wait for input?",
+                                 connection.host(), deadline));
+    }
+  }();
   HostFacts facts;
   facts.round_trip = steady_seconds() - steady;
   if (!read_facts(result.out, (before + wall()) / 2, facts)) {
     const auto said = last_line(result.err.empty() ? result.out : result.err);
     throw SshError(Problem::other, connection.host(),
-                   fmt::format("host '{}': the login works, but no command runs there{}; does the account have an "
-                               "ordinary shell, and its key no forced command?",
+                   fmt::format("host '{}': the login works, but no command runs there{}; does a start-up file "
+                               "there (~/.bashrc) end or replace the shell? If not: does the account have an ordinary "
+                               "shell, and its key no forced command?",
                                connection.host(), said.empty() ? "" : " (" + said + ")"));
   }
   if (facts.home.empty() || facts.home.front() != '/') facts.home = "/";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/ssh/error.hpp>
+#include <hypertune/ssh/quote.hpp>
 
 #include <fmt/format.h>
 
@@ -69,6 +70,12 @@ HYPERTUNE_SSH_INLINE std::string last_line(std::string_view messages) {
   return found;
 }
 
+// For who types it into a shell.
+inline std::string typed_word(const std::string& word) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+,";
+  return !word.empty() && word.find_first_not_of(plain) == std::string::npos ? word : shell_quote(word);
+}
+
 HYPERTUNE_SSH_INLINE SshError classify_client(const std::string& host, std::string_view messages, bool opened) {
   const auto has = [&](std::string_view part) { return messages.find(part) != std::string_view::npos; };
   const auto any = [&](std::initializer_list<std::string_view> parts) {
@@ -86,13 +93,22 @@ HYPERTUNE_SSH_INLINE SshError classify_client(const std::string& host, std::stri
     return made(Problem::lost, "the connection is lost" + (last.empty() ? "" : " (" + last + ")"));
   }
   if (has("REMOTE HOST IDENTIFICATION HAS CHANGED") || (has("has changed and you have requested strict checking"))) {
-    std::string place = line_with(messages, "Offending ");  // "Offending ED25519 key in FILE:LINE"
-    if (const auto in = place.find(" key in "); in != std::string::npos) place = place.substr(in + 8);
+    std::string place = line_with(messages, "Offending "), file;  // "Offending ED25519 key in FILE:LINE"
+    if (const auto in = place.find(" key in "); in != std::string::npos) {
+      place = place.substr(in + 8);
+      file = place.substr(0, place.rfind(':'));
+    }
+    // As it stands in that file: "Host key for [127.0.0.1]:2222 has changed and you have …"
+    std::string name = host;
+    const auto line = line_with(messages, " has changed and you have requested strict checking");
+    if (constexpr std::string_view begin = "Host key for "; line.starts_with(begin))
+      name = line.substr(begin.size(), line.find(" has changed") - begin.size());
     return made(
         Problem::changed_host_key,
         fmt::format("its host key is not the one that is known{}: somebody may be in between, or the machine is "
-                    "a new one; if you know that it is, remove the old key: ssh-keygen -R {}",
-                    place.empty() ? "" : " (" + place + ")", host));
+                    "a new one; if you know that it is, remove the old key: ssh-keygen {}-R {}",
+                    place.empty() ? "" : " (" + place + ")", file.empty() ? "" : "-f " + typed_word(file) + " ",
+                    typed_word(name)));
   }
   if (has("Host key verification failed") || has("host key is known for"))
     return made(
