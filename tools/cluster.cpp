@@ -69,6 +69,9 @@ Reached reach(const ClusterArguments& arguments) {
     bring_up(*reached.cluster, arguments);
   }
   reached.head = hc::find_head(reached.config);
+  if (!arguments.start)
+    if (const auto trouble = hc::setup_trouble(reached.config, reached.head); !trouble.empty())
+      detail::say(fmt::format("hypertune: {}", trouble));
   return reached;
 }
 void leave(Reached& reached, const ClusterArguments& arguments) {

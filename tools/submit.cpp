@@ -155,6 +155,12 @@ int submit(const ClusterArguments& arguments) {
       }
     }
     if (interrupted()) throw hc::Interrupted();
+    // One that runs or has run there is only followed.
+    if (const auto setup = arguments.start ? std::string() : hc::setup_trouble(config, head); !setup.empty()) {
+      const auto state = hc::job_status(connection, config, id).state;
+      if (state == hc::JobState::none || state == hc::JobState::died) fail(Errc::usage, "{}", setup);
+      detail::say(fmt::format("hypertune: {}", setup));
+    }
     auto status = hc::start_job(connection, config, spec);
     detail::say(fmt::format("job {} of '{}' {} on {}", id, title,
                             status.state == hc::JobState::running ? "runs" : "has run", head.address));

@@ -290,6 +290,38 @@ output: runs/s
         self.run_command("up", "c.yaml")
         self.assertEqual(self.ssh("host1", f"cat {self.name}-phases"), "i\ns\noneh\n")
 
+    def test_a_cluster_whose_setup_has_failed_is_not_used(self):
+        self.write("program.sh", "#!/bin/sh\necho ran\n", 0o755)
+        self.run_command("up", "c.yaml")
+        good = (self.folder / "c.yaml").read_text()
+        bad = good.replace("setup_commands: [\"echo s", "setup_commands: [\"echo oops >&2; exit 5\", \"echo s", 1)
+        self.assertNotEqual(good, bad)
+        self.write("c.yaml", bad)
+        # Nothing was done by this file yet: the machines are what they were, but not what it wants.
+        self.assertTrue(all(m["ready"] for m in self.status()["machines"]))
+        self.assertIn("by another file", self.run_command("submit", "c.yaml", "./program.sh", code=2)[1])
+        self.assertIn("ended with exit code 5", self.run_command("up", "c.yaml", code=1)[1])
+        self.assertEqual([m["ready"] for m in self.status()["machines"]], [False] * 3)
+        self.assertIn("not set up", self.run_command("status", "c.yaml")[0])
+        err = self.run_command("submit", "c.yaml", "./program.sh", code=2)[1]
+        self.assertIn("head host1 is not set up", err)
+        self.assertIn("run `hypertune up c.yaml`", err)
+        out, err = self.run_command("exec", "c.yaml", "echo here")
+        self.assertIn("here", out)
+        self.assertIn("head host1 is not set up", err)
+        # What the commands that failed may have changed is set up again.
+        self.write("c.yaml", good)
+        self.run_command("up", "c.yaml")
+        self.assertEqual(self.ssh("host1", f"cat {self.name}-phases"), "i\ns\noneh\ns\none")
+        self.assertTrue(all(m["ready"] for m in self.status()["machines"]))
+        self.assertNotIn("set up", self.run_command("exec", "c.yaml", "true")[1])
+        self.assertNotIn("set up", self.run_command("submit", "--detach", "c.yaml", "./program.sh")[1])
+        # What runs there, or has, is followed all the same.
+        self.write("c.yaml", bad)
+        out, err = self.run_command("submit", "c.yaml", "./program.sh", "-o", "out")
+        self.assertIn("ran", out)
+        self.assertIn("by another file", err)
+
     def test_secrets_of_commands_are_in_no_process_list(self):
         self.write("c.yaml", (self.folder / "c.yaml").read_text().replace(
             "head_setup_commands: [", "head_setup_commands: [\"TOKEN=s3cr3t-$((40+2)); ps -ef --width 4000 >~/list\", "))

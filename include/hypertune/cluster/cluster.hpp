@@ -126,6 +126,13 @@ struct ClusterView {
 };
 ClusterView view_cluster(const ClusterConfig& config);
 
+/// What the file says is to be done to such a machine, in short: its commands, and where its files go. Not what the
+/// files hold.
+std::string setup_print(const ClusterConfig& config, const Machine& machine);
+/// Why a machine is not as the file wants it, for people: its set-up has failed, or was another file's. Empty where
+/// it is, and where this computer has no record of its set-up.
+std::string setup_trouble(const ClusterConfig& config, const Machine& machine);
+
 /// The head of a cluster that is up. Error of kind `usage` if there is none.
 Machine find_head(const ClusterConfig& config);
 

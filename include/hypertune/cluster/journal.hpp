@@ -32,8 +32,10 @@ struct LedgerEntry {
   std::string token, node_type, id, address, why;
   bool head = false, spot = false;
   State state = State::wanted;
-  bool ready = false;    ///< set up
-  bool stopped = false;  ///< not running, but there
+  bool ready = false;     ///< set up
+  bool answered = false;  ///< it was set up once: it did answer
+  std::string setup;      ///< what it was set up by: setup_print(); empty: not known
+  bool stopped = false;   ///< not running, but there
   double price = 0, on_demand = 0;
   WallTime wanted_at = 0, launched_at = 0, ended_at = 0;
   double paused = 0;  ///< seconds that it was stopped for
@@ -78,7 +80,10 @@ class ClusterJournal {
   void want(const LaunchRequest& request, double price, double on_demand);
   void have(const Machine& machine);
   void refused(std::string_view token, std::string_view why);
-  void ready(std::string_view token);
+  /// It is set up, by what has this setup_print().
+  void ready(std::string_view token, std::string_view setup = {});
+  /// It is to be set up anew: what it had counts no more, until it is ready() again.
+  void unready(std::string_view token);
   void ending(std::string_view token, std::string_view why);
   void gone(std::string_view token);
   void stopped(std::string_view token);

@@ -334,6 +334,23 @@ HYPERTUNE_CLUSTER_INLINE ClusterView view_cluster(const ClusterConfig& config) {
   return view;
 }
 
+HYPERTUNE_CLUSTER_INLINE std::string setup_trouble(const ClusterConfig& config, const Machine& machine) {
+  const auto state = cluster_state(config.name);
+  const auto ledger = ClusterJournal::read(state);
+  const auto* entry = ledger.find_id(machine.id);
+  if (entry == nullptr) return {};
+  const auto driver = entry->ready ? std::string() : ClusterJournal::driver_of(state);
+  const auto label = detail::machine_label(machine);
+  if (!driver.empty()) return fmt::format("{} is not set up: {} works on it", label, driver);
+  if (!entry->ready)
+    return fmt::format("{} is not set up: its last set-up has failed, or was interrupted; run `hypertune up {}`", label,
+                       config.file.filename().string());
+  if (!entry->setup.empty() && entry->setup != setup_print(config, machine))
+    return fmt::format("{} was set up by another file, or by this one before it changed; run `hypertune up {}`", label,
+                       config.file.filename().string());
+  return {};
+}
+
 HYPERTUNE_CLUSTER_INLINE Machine find_head(const ClusterConfig& config) {
   const auto state = cluster_state(config.name);
   std::error_code ignored;

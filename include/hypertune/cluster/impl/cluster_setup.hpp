@@ -90,9 +90,36 @@ HYPERTUNE_CLUSTER_INLINE ssh::SshConnection Cluster::connect(const Machine& mach
   return ssh::SshConnection::open(machine.address, ssh_options(config_, machine, journal_.folder()), deadline);
 }
 
+namespace detail {
+
+// The commands that only this kind of machine gets.
+inline const std::vector<std::string>& role_commands(const ClusterConfig& config, const Machine& machine) {
+  if (machine.head) return config.head_setup_commands;
+  const auto* type = config.find_type(machine.node_type);
+  return type != nullptr && type->own_setup_commands ? type->setup_commands : config.worker_setup_commands;
+}
+
+}  // namespace detail
+
+HYPERTUNE_CLUSTER_INLINE std::string setup_print(const ClusterConfig& config, const Machine& machine) {
+  detail::Fingerprint print;
+  for (const auto* commands :
+       {&config.initialization_commands, &config.setup_commands, &detail::role_commands(config, machine)}) {
+    print.add(fmt::format("{} commands", commands->size()));
+    for (const auto& command : *commands) print.add(command);
+  }
+  for (const auto& mount : config.file_mounts) print.add(mount.remote);
+  return print.text();
+}
+
 HYPERTUNE_CLUSTER_INLINE MachineReport Cluster::set_up(const Machine& wanted, const UpOptions& options) {
   MachineReport report;
   report.machine = wanted;
+  // Once something is done to a machine, or has failed there, what it was set up for before counts no more.
+  bool stands = false;
+  const auto withdraw = [&] {
+    if (std::exchange(stands, false)) journal_.unready(report.machine.token);
+  };
   try {
     const auto machine = report.machine = await_address(wanted);
     const bool fresh = config_.provider.type != "local";
@@ -119,11 +146,12 @@ HYPERTUNE_CLUSTER_INLINE MachineReport Cluster::set_up(const Machine& wanted, co
         for (int i = 0; i < 20 && !cancelled(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
       }
     }
-    const bool is_head = machine.head;
-    const auto* type = config_.find_type(machine.node_type);
-    const auto& role_commands = is_head                                       ? config_.head_setup_commands
-                                : type != nullptr && type->own_setup_commands ? type->setup_commands
-                                                                              : config_.worker_setup_commands;
+    std::string by;  // what it was set up by
+    auto ledger = journal_.ledger();
+    if (const auto* entry = ledger.find(machine.token)) {
+      stands = entry->ready;
+      by = entry->setup;
+    }
     const SyncRules rules{config_.rsync_exclude, config_.rsync_filter};
     const auto folder = detail::remote_folder(config_);
     const auto stamps = connection->must(
@@ -138,11 +166,7 @@ HYPERTUNE_CLUSTER_INLINE MachineReport Cluster::set_up(const Machine& wanted, co
       for (const auto& command : commands) print.add(command);
       return fmt::format("{} {}", phase, print.text());
     };
-    const bool was_ready = [&] {
-      auto ledger = journal_.ledger();
-      const auto* entry = ledger.find(machine.token);
-      return entry != nullptr && entry->ready && !stamp.empty();
-    }();
+    const bool was_ready = stands && !stamp.empty();
     std::filesystem::create_directories(journal_.folder() / "logs");
     const auto log_path =
         journal_.folder() / "logs" /
@@ -156,7 +180,7 @@ HYPERTUNE_CLUSTER_INLINE MachineReport Cluster::set_up(const Machine& wanted, co
       const std::lock_guard lock(log_mutex);
       log << text << std::flush;
     };
-    const auto mark = [&](const std::string& line) {
+    const auto unmarked = [&](const std::string& line) {
       const auto key = line.substr(0, line.rfind(' ') + 1);
       std::string next;
       std::string_view rest = stamp;
@@ -165,7 +189,18 @@ HYPERTUNE_CLUSTER_INLINE MachineReport Cluster::set_up(const Machine& wanted, co
         if (!rest.starts_with(key)) next += rest.substr(0, end);
         rest.remove_prefix(end);
       }
-      stamp = next + line + "\n";
+      return next;
+    };
+    // What is begun may change what was there: until it is done, neither the old nor the new counts as done.
+    const auto begin_part = [&](const std::string& line) {
+      withdraw();
+      auto next = unmarked(line);
+      if (next == stamp) return;
+      stamp = std::move(next);
+      connection->upload_text(stamp, folder + "/setup");
+    };
+    const auto mark = [&](const std::string& line) {
+      stamp = unmarked(line) + line + "\n";
       connection->upload_text(stamp, folder + "/setup");
     };
     const auto phase = [&](const char* name, const std::vector<std::string>& commands) {
@@ -174,6 +209,7 @@ HYPERTUNE_CLUSTER_INLINE MachineReport Cluster::set_up(const Machine& wanted, co
       if (has_stamp(line)) return;
       check_cancelled();
       say(fmt::format("{}: {} ({})", detail::machine_label(machine), name, commands.size()));
+      begin_part(line);
       run_commands(*connection, name, commands, write_log, hooks_.cancelled);
       mark(line);
     };
@@ -188,16 +224,21 @@ HYPERTUNE_CLUSTER_INLINE MachineReport Cluster::set_up(const Machine& wanted, co
         if (has_stamp(line)) continue;
         say(fmt::format("{}: {} ({} files, {:.1f} MB)", detail::machine_label(machine), mount.remote,
                         files.folder ? files.paths.size() : 1, static_cast<double>(files.bytes) / 1e6));
+        begin_part(line);
         push_files(*connection, files, mount.remote, hooks_.cancelled);
         mark(line);
       }
       phase("setup_commands", config_.setup_commands);
-      phase(is_head ? "head_setup_commands" : "worker_setup_commands", role_commands);
+      phase(machine.head ? "head_setup_commands" : "worker_setup_commands", detail::role_commands(config_, machine));
     }
     report.resources = detail::measure(*connection);
-    if (!was_ready) journal_.ready(machine.token);
+    const auto print = setup_print(config_, machine);
+    if (!stands || by != print) journal_.ready(machine.token, print);
   } catch (const Interrupted&) { report.error = "interrupted"; } catch (const std::exception& error) {
     report.error = error.what();
+    try {
+      withdraw();
+    } catch (const std::exception& lost) { report.error += fmt::format("; {}", lost.what()); }
   }
   if (cancelled()) report.error = "interrupted";
   return report;
@@ -427,7 +468,8 @@ HYPERTUNE_CLUSTER_INLINE void Cluster::end_unreachable(std::vector<MachineReport
   std::vector<Machine> useless;
   for (auto& report : reports) {
     const auto* entry = ledger.find_id(report.machine.id);
-    if (!report.unreachable || entry == nullptr || entry->ready || entry->paused > 0) continue;  // it did answer once
+    if (!report.unreachable || entry == nullptr || entry->answered || entry->paused > 0)
+      continue;  // it did answer once
     say(fmt::format("{}: is ended, as it never answered within {:.0f} s: the next `up` makes another one",
                     detail::machine_label(report.machine), config_.provider.start_timeout));
     useless.push_back(report.machine);

@@ -105,7 +105,10 @@ inline void apply_record(Ledger& ledger, const json::object& record) {
     entry->state = State::refused;
     entry->why = text_of(record, "why");
   } else if (what == "ready") {
-    entry->ready = true;
+    entry->ready = entry->answered = true;
+    entry->setup = text_of(record, "setup");
+  } else if (what == "unready") {
+    entry->ready = false;
   } else if (what == "ending") {
     if (entry->open()) entry->state = State::ending;
     entry->why = text_of(record, "why");
@@ -113,7 +116,7 @@ inline void apply_record(Ledger& ledger, const json::object& record) {
     if (entry->stopped) entry->paused += std::max(0.0, time - entry->stopped_at);
     entry->state = State::gone;
     entry->ended_at = time;
-    entry->stopped = false;
+    entry->stopped = entry->ready = false;
   } else if (what == "stopped") {
     if (!entry->stopped) entry->stopped_at = time;
     entry->stopped = true;
@@ -249,8 +252,13 @@ HYPERTUNE_CLUSTER_INLINE void ClusterJournal::ending(std::string_view token, std
   record["why"] = detail::json::string_view(why.data(), why.size());
   append(detail::json::serialize(record));
 }
-HYPERTUNE_CLUSTER_INLINE void ClusterJournal::ready(std::string_view token) {
-  append(detail::json::serialize(detail::record("ready", token)));
+HYPERTUNE_CLUSTER_INLINE void ClusterJournal::ready(std::string_view token, std::string_view setup) {
+  auto record = detail::record("ready", token);
+  if (!setup.empty()) record["setup"] = detail::json::string_view(setup.data(), setup.size());
+  append(detail::json::serialize(record));
+}
+HYPERTUNE_CLUSTER_INLINE void ClusterJournal::unready(std::string_view token) {
+  append(detail::json::serialize(detail::record("unready", token)));
 }
 HYPERTUNE_CLUSTER_INLINE void ClusterJournal::gone(std::string_view token) {
   append(detail::json::serialize(detail::record("gone", token)));
