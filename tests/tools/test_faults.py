@@ -76,7 +76,10 @@ class Faults(Case):
 
     def test_kill_9_of_a_trial(self):
         process = self.go("failures: {max: 3}\n")
-        victims = [pid for pid, command in self.processes_in_folder() if command.startswith("python3 train.py")]
+        # Between two trials there may be none for a moment, or one that is just being started.
+        trainers = lambda: [pid for pid, command in self.processes_in_folder() if command.startswith("python3 train.py")]
+        victims = []
+        wait_until(lambda: victims.extend(trainers()) or victims or process.poll() is not None, "a trainer that runs")
         os.kill(victims[0], signal.SIGKILL)
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, out + err)
