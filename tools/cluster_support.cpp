@@ -22,7 +22,8 @@ namespace hypertune::command {
 
 namespace {
 std::atomic<int> signals{0};
-// Of a terminal that is closed, the shell and the kernel tell by a SIGHUP each: it says nothing beyond the first signal.
+// Of a terminal that is closed, the shell and the kernel tell by a SIGHUP each: it says nothing beyond the first
+// signal.
 void count_signal(int signal) {
   int none = 0;
   if (signal == SIGHUP)

@@ -61,7 +61,8 @@ TEST_CASE("a program that is submitted has the account's umask and locale, and i
   std::filesystem::permissions(folder.path() / "program", std::filesystem::perms::owner_all);
   ClusterConfig config;
   config.name = "masked";
-  const auto status = start_job(connection, config, {.program = folder.path() / "program", .arguments = {}, .files = {}});
+  const auto status =
+      start_job(connection, config, {.program = folder.path() / "program", .arguments = {}, .files = {}});
   std::string said;
   follow_job(connection, config, status.id, 0, [&](std::string_view text) { said += text; }, {});
   CHECK(said == "0027\nnone\n700\n700\n600\n");
