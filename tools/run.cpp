@@ -9,6 +9,7 @@
 
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/detail/say.hpp>
+#include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/show/text_width.hpp>
@@ -84,7 +85,7 @@ void print_the_rest(const Results& results, std::size_t rows, const std::string&
   for (const auto& trial : results.trials())
     if (trial.state == TrialState::failed) ++times[trial.cause ? trial.cause->text : "no cause is known"];
   std::vector<std::pair<std::string, std::size_t>> causes(times.begin(), times.end());
-  std::stable_sort(causes.begin(), causes.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  detail::stable_sort(causes.begin(), causes.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   constexpr std::size_t most = 3, longest = 120;
   std::string line;
   for (std::size_t i = 0; i < std::min(most, causes.size()); ++i)
