@@ -1,5 +1,6 @@
 """Sweeps that are interrupted, killed, and sabotaged."""
 import resource
+import re
 
 from support import *
 
@@ -77,9 +78,10 @@ class Faults(Case):
     def test_kill_9_of_a_trial(self):
         process = self.go("failures: {max: 3}\n")
         # Between two trials there may be none for a moment, or one that is just being started.
-        trainers = lambda: [pid for pid, command in self.processes_in_folder() if command.startswith("python3 train.py")]
+        trainers = lambda: [pid for pid, command in self.processes_in_folder() if re.match(r"(\S*/)?python3 train\.py", command)]
         victims = []
         wait_until(lambda: victims.extend(trainers()) or victims or process.poll() is not None, "a trainer that runs")
+        self.assertTrue(victims, self.processes_in_folder())
         os.kill(victims[0], signal.SIGKILL)
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, out + err)
