@@ -62,11 +62,8 @@ ControlAnswer note_at_rest(const fs::path& directory, const ControlRequest& requ
   ControlAnswer answer;
   std::vector<record::AttributesSet> changes;
   const auto note = [&](TrialId trial, Attributes all, const std::string& whose) {
-    std::size_t left_out = 0;
-    auto changed = detail::merge_attributes(all, request.params, left_out);
-    if (left_out > 0) fail(Errc::usage, "{} has {} attributes already, and no more are kept", whose, all.size());
-    answer.text += fmt::format("{}{}{}", answer.text.empty() ? "" : "\n", whose,
-                               changed.empty() ? " has that already" : fmt::format(": {}", changed));
+    auto [changed, line] = detail::noted(whose, std::move(all), request.params);
+    answer.text += (answer.text.empty() ? "" : "\n") + line;
     if (!changed.empty()) changes.push_back({trial, std::move(changed)});
   };
   if (request.trials.empty()) note(-1, results.experiment().attributes, "the experiment");

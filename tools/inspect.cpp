@@ -7,6 +7,7 @@
 #include <hypertune/detail/say.hpp>
 #include <hypertune/record/analysis.hpp>
 #include <hypertune/record/journal_lock.hpp>
+#include <hypertune/record/json_text.hpp>
 #include <hypertune/record/optuna_export.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/show/text_width.hpp>
@@ -192,13 +193,10 @@ int status(const std::string& directory, const std::string& format) {
     for (const auto& host : results.hosts())
       if (!host.aside.empty()) aside.push_back(boost::json::object{{"host", host.host}, {"why", host.aside}});
     object["hosts_aside"] = std::move(aside);
-    boost::json::object attributes;
-    for (const auto& [name, value] : info.attributes)
-      attributes[name] = std::visit([](const auto& v) { return boost::json::value(v); }, value);
-    object["attributes"] = std::move(attributes);
     // What is JSON already is not read again: Boost.JSON rounds the last digit.
     std::string text = boost::json::serialize(object);
     text.pop_back();
+    hypertune::detail::append_json_object(text += ",\"attributes\":", info.attributes);
     if (several_objectives(results)) text += ",\"front\":" + front_json(results);
     text +=
         fmt::format(",\"best\":{},\"cost\":{}}}", best ? results.json(*best) : "null", cost_json(directory, results));

@@ -10,15 +10,6 @@
 
 namespace hypertune::command {
 
-/// `text` as one word of a POSIX shell: in single quotes where a shell would read it otherwise.
-inline std::string shell_word(std::string_view text) {
-  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
-  if (!text.empty() && text.find_first_not_of(plain) == std::string_view::npos) return std::string(text);
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
-}
-
 /// `text` and a command of these parts behind it. Where the terminal is too narrow for one line, the command has lines
 /// of its own, which a shell reads as one.
 inline std::string with_command(const std::string& text, const std::vector<std::string>& parts, std::size_t width) {

@@ -4,6 +4,7 @@
 #include "sweep_file.hpp"
 #include "terminal_text.hpp"
 
+#include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/serve/study_protocol.hpp>
 
@@ -33,9 +34,9 @@ int study(const StudyArguments& arguments) {
   });
   study.require_sound();
   const auto directory = study.directory().string();
-  std::vector<std::string> words{"hypertune study " + shell_word(arguments.file), "--resume",
-                                 "--output " + shell_word(directory)};
-  for (const auto& assignment : arguments.set) words.push_back("--set " + shell_word(assignment));
+  std::vector<std::string> words{"hypertune study " + cluster::shell_quote(arguments.file), "--resume",
+                                 "--output " + cluster::shell_quote(directory)};
+  for (const auto& assignment : arguments.set) words.push_back("--set " + cluster::shell_quote(assignment));
   detail::say(with_command(fmt::format("hypertune: the study is in {}; go on with:", directory), words,
                            terminal_width(STDERR_FILENO)));
   return exit_done;

@@ -1,6 +1,7 @@
 // A machine as a provider knows it, and what is asked for when one is wanted.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 
 #include <cstdint>
@@ -74,5 +75,15 @@ class ProviderError : public Error {
  private:
   ProviderFailure kind_;
 };
+
+namespace detail {
+/// How people are told of it.
+inline std::string machine_label(const Machine& machine) {
+  return hypertune::detail::format("{} {}", machine.head ? "head" : "worker",
+                                   machine.address.empty() || machine.address == machine.id
+                                       ? machine.id
+                                       : hypertune::detail::format("{} ({})", machine.address, machine.id));
+}
+}  // namespace detail
 
 }  // namespace hypertune::cluster

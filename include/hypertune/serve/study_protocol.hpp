@@ -120,7 +120,7 @@ inline Attributes attributes_from(const json::value& value) {
   Attributes attributes;
   for (const auto& entry : *object) {
     const std::string name(entry.key());
-    if (name.empty() || name.size() > longest_attribute_name)
+    if (!is_attribute_name(name))
       fail(Errc::input, "an attribute's name must have 1 to {} bytes, not {}", longest_attribute_name, name.size());
     const auto& given = entry.value();
     if (given.is_string())

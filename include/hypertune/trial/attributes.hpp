@@ -1,6 +1,7 @@
 // What is noted of a trial, or of an experiment, beside its metrics.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/space/params.hpp>
 
@@ -20,6 +21,8 @@ using Attributes = Params;
 inline constexpr std::size_t longest_attribute = 4096, longest_attribute_name = 128, most_attributes = 256;
 
 namespace detail {
+
+inline bool is_attribute_name(std::string_view name) { return !name.empty() && name.size() <= longest_attribute_name; }
 
 /// Error of kind `usage` for a name that no attribute can have.
 inline void require_attribute_name(std::string_view name) {
@@ -52,7 +55,7 @@ inline Attributes merge_attributes(Attributes& kept, const Attributes& given, st
   Attributes changed;
   for (const auto& [name, value] : given) {
     const Value* before = kept.find(name);
-    if (name.empty() || name.size() > longest_attribute_name || (before == nullptr && kept.size() >= most_attributes)) {
+    if (!is_attribute_name(name) || (before == nullptr && kept.size() >= most_attributes)) {
       ++left_out;
       continue;
     }
@@ -62,6 +65,17 @@ inline Attributes merge_attributes(Attributes& kept, const Attributes& given, st
     changed.set(name, std::move(bounded));
   }
   return changed;
+}
+
+/// What a person notes of `whose` ("trial 3"), which has `kept`: what of it is new, and a line for that person. Errors
+/// of kind `usage`: a name that cannot be, or one too many.
+inline std::pair<Attributes, std::string> noted(const std::string& whose, Attributes kept, const Attributes& given) {
+  for (const auto& [name, value] : given) require_attribute_name(name);
+  std::size_t left_out = 0;
+  auto changed = merge_attributes(kept, given, left_out);
+  if (left_out > 0) fail(Errc::usage, "{} has {} attributes already, and no more are kept", whose, kept.size());
+  std::string line = whose + (changed.empty() ? " has that already" : detail::format(": {}", changed));
+  return {std::move(changed), std::move(line)};
 }
 
 }  // namespace detail

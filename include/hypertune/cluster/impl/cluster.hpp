@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/cluster/cluster.hpp>
+#include <hypertune/cluster/detail/pause.hpp>
 #include <hypertune/cluster/impl/cluster_setup.hpp>
 #include <hypertune/cluster/linkage.hpp>
 #include <hypertune/cluster/providers.hpp>

@@ -6,6 +6,7 @@
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/detail/fingerprint.hpp>
 #include <hypertune/cluster/detail/json.hpp>
+#include <hypertune/cluster/detail/pause.hpp>
 #include <hypertune/cluster/linkage.hpp>
 #include <hypertune/cluster/reach.hpp>
 #include <hypertune/cluster/subprocess.hpp>
@@ -42,28 +43,6 @@ void in_parallel(std::size_t count, std::size_t threads, F work) {
 
 /// Where a cluster keeps its own files on a machine, below the home folder.
 inline std::string remote_folder(const ClusterConfig& config) { return ".hypertune/clusters/" + config.name; }
-
-// A provider is asked again after a while that grows: nothing tells when a machine has changed.
-class Pause {
- public:
-  explicit Pause(double first = 0.05, double most = 2) : next_(first), most_(most) {}
-  void wait(const std::function<bool()>& cancelled) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(next_);
-    while (std::chrono::steady_clock::now() < until && !(cancelled && cancelled()))
-      std::this_thread::sleep_for(std::chrono::milliseconds(std::min(50, static_cast<int>(next_ * 1000) + 1)));
-    next_ = std::min(next_ * 1.5, most_);
-  }
-
- private:
-  double next_, most_;
-};
-
-inline std::string machine_label(const Machine& machine) {
-  return fmt::format("{} {}", machine.head ? "head" : "worker",
-                     machine.address.empty() || machine.address == machine.id
-                         ? machine.id
-                         : fmt::format("{} ({})", machine.address, machine.id));
-}
 
 // What a machine has, as it says itself.
 inline std::optional<Resources> measure(const ssh::SshConnection& connection) {

@@ -4,6 +4,10 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/tune/controller.hpp>
 
+#include <algorithm>
+#include <string>
+#include <utility>
+
 namespace hypertune {
 
 template <class Lazy>
@@ -46,15 +50,14 @@ ControlAnswer BasicController<Lazy>::carry_out(const ControlRequest& request, Se
       if (request.kind == Kind::note) return note(-1, request.params, now, out);
       return request.kind == Kind::pause ? pause_all() : continue_all();
     });
-  }
-  for (const TrialId trial : request.trials) {
-    if (request.kind == Kind::add) break;
-    attempt([&] {
-      if (request.kind == Kind::note) return note(trial, request.params, now, out);
-      if (request.kind == Kind::stop) return stop_trial(trial, now, out);
-      if (request.kind == Kind::pause) return pause_trial(trial);
-      return continue_trial(trial);
-    });
+  } else {
+    for (const TrialId trial : request.trials)
+      attempt([&] {
+        if (request.kind == Kind::note) return note(trial, request.params, now, out);
+        if (request.kind == Kind::stop) return stop_trial(trial, now, out);
+        if (request.kind == Kind::pause) return pause_trial(trial);
+        return continue_trial(trial);
+      });
   }
   // Not above: what fails here is the experiment's own affair, and none of this person's.
   fill(now, out);
@@ -154,16 +157,10 @@ std::string BasicController<Lazy>::note(TrialId trial, const Attributes& attribu
   now_ = now;
   if (trial >= 0 && !state_.trials().contains(trial))
     fail(Errc::usage, "there is no trial {}: there are {}", trial, state_.trials().size());
-  for (const auto& [name, value] : attributes) detail::require_attribute_name(name);
-  Attributes all = state_.attributes(trial);
-  std::size_t left_out = 0;
-  auto changed = detail::merge_attributes(all, attributes, left_out);
-  if (left_out > 0) fail(Errc::usage, "there are {} attributes already, and no more are kept", all.size());
-  const std::string whose = trial < 0 ? "the experiment" : detail::format("trial {}", trial);
-  if (changed.empty()) return detail::format("{} has that already", whose);
-  std::string line = detail::format("{}: {}", whose, changed);
-  commit(record::AttributesSet{trial, std::move(changed)}, out);
-  return line;
+  auto [changed, line] = detail::noted(trial < 0 ? "the experiment" : detail::format("trial {}", trial),
+                                       state_.attributes(trial), attributes);
+  if (!changed.empty()) commit(record::AttributesSet{trial, std::move(changed)}, out);
+  return std::move(line);
 }
 
 }  // namespace hypertune

@@ -358,8 +358,7 @@ class CommandRun final : public TrialRun {
   /// A text in a report is noted of the trial, unless it stands where a number should.
   bool is_attribute(const std::string& name) const {
     const auto& wanted = plan_.options.objectives;
-    return !name.empty() && name.size() <= longest_attribute_name &&
-           std::find(wanted.begin(), wanted.end(), name) == wanted.end();
+    return hypertune::detail::is_attribute_name(name) && std::find(wanted.begin(), wanted.end(), name) == wanted.end();
   }
 
   void note_texts(std::vector<std::pair<std::string, std::string>>& texts) {

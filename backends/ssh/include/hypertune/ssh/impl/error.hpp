@@ -70,12 +70,6 @@ HYPERTUNE_SSH_INLINE std::string last_line(std::string_view messages) {
   return found;
 }
 
-// For who types it into a shell.
-inline std::string typed_word(const std::string& word) {
-  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+,";
-  return !word.empty() && word.find_first_not_of(plain) == std::string::npos ? word : shell_quote(word);
-}
-
 HYPERTUNE_SSH_INLINE SshError classify_client(const std::string& host, std::string_view messages, bool opened) {
   const auto has = [&](std::string_view part) { return messages.find(part) != std::string_view::npos; };
   const auto any = [&](std::initializer_list<std::string_view> parts) {
@@ -107,8 +101,8 @@ HYPERTUNE_SSH_INLINE SshError classify_client(const std::string& host, std::stri
         Problem::changed_host_key,
         fmt::format("its host key is not the one that is known{}: somebody may be in between, or the machine is "
                     "a new one; if you know that it is, remove the old key: ssh-keygen {}-R {}",
-                    place.empty() ? "" : " (" + place + ")", file.empty() ? "" : "-f " + typed_word(file) + " ",
-                    typed_word(name)));
+                    place.empty() ? "" : " (" + place + ")", file.empty() ? "" : "-f " + shell_quote(file) + " ",
+                    shell_quote(name)));
   }
   if (has("Host key verification failed") || has("host key is known for"))
     return made(

@@ -112,6 +112,29 @@ inline int wait_for(pid_t pid) {
   return status;
 }
 
+/// In a forked process: writes the error to `failed`, for who forked it.
+[[noreturn]] inline void tell_not_started(int failed, int error) {
+  static_cast<void>(!::write(failed, &error, sizeof error));
+  ::_exit(127);
+}
+
+/// In a forked process: becomes the program, with these as its standard streams, all of them above 2. Only what is safe
+/// after a fork of a program with threads. `failed`: where errno is written to if that cannot be.
+[[noreturn]] inline void become(char** argv, int in, int out, int err, int failed) {
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::dup2(in, STDIN_FILENO);
+  ::dup2(out, STDOUT_FILENO);
+  ::dup2(err, STDERR_FILENO);
+  const int kept = 3;
+  if (failed != kept) ::dup2(failed, kept);
+  ::fcntl(kept, F_SETFD, FD_CLOEXEC);
+  ::syscall(SYS_close_range, 4U, ~0U, 0U);
+  ::execvp(argv[0], argv);
+  tell_not_started(kept, errno);
+}
+
 /// What stands between this program and one that must not outlive it: a process of one thread, the leader of the other
 /// one's group, which ends as that does, or takes all of the group with it when its owner is gone.
 class GroupKeeper {
@@ -130,8 +153,8 @@ class GroupKeeper {
     ::prctl(PR_SET_PDEATHSIG, SIGUSR1, 0, 0, 0);
     if (::getppid() != owner) ::_exit(127);
     const pid_t program = ::fork();
-    if (program == 0) execute(argv, in, out, err, failed);
-    if (program < 0) tell(failed, errno);
+    if (program == 0) become(argv, in, out, err, failed);
+    if (program < 0) tell_not_started(failed, errno);
     ::syscall(SYS_close_range, 0U, ~0U, 0U);  // a pipe that this process held open would never end
     for (;;) {
       int signal = 0;
@@ -143,24 +166,6 @@ class GroupKeeper {
   }
 
  private:
-  [[noreturn]] static void execute(char** argv, int in, int out, int err, int failed) {
-    sigset_t none;
-    sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    ::dup2(in, STDIN_FILENO);
-    ::dup2(out, STDOUT_FILENO);
-    ::dup2(err, STDERR_FILENO);
-    const int kept = 3;
-    if (failed != kept) ::dup2(failed, kept);
-    ::fcntl(kept, F_SETFD, FD_CLOEXEC);
-    ::syscall(SYS_close_range, 4U, ~0U, 0U);
-    ::execvp(argv[0], argv);
-    tell(kept, errno);
-  }
-  [[noreturn]] static void tell(int failed, int error) {
-    static_cast<void>(!::write(failed, &error, sizeof error));
-    ::_exit(127);
-  }
   [[noreturn]] static void end_like(int status) {
     if (WIFEXITED(status)) ::_exit(WEXITSTATUS(status));
     ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // its core would say nothing

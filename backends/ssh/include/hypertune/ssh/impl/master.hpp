@@ -303,20 +303,7 @@ class Master {
     ::prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
     if (::getppid() != parent) ::_exit(127);
     for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    ::dup2(null, STDIN_FILENO);
-    ::dup2(null, STDOUT_FILENO);
-    ::dup2(err, STDERR_FILENO);
-    const int kept = 3;
-    if (failed != kept) ::dup2(failed, kept);
-    ::fcntl(kept, F_SETFD, FD_CLOEXEC);
-    ::syscall(SYS_close_range, 4U, ~0U, 0U);
-    ::execvp(argv[0], argv);
-    const int error = errno;
-    static_cast<void>(!::write(kept, &error, sizeof error));
-    ::_exit(127);
+    become(argv, null, null, err, failed);
   }
 
   // False: there is nothing more now.
