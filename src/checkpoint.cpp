@@ -1,6 +1,2 @@
 // Part of hypertune::compiled: see detail/linkage.hpp.
 #include <hypertune/checkpoint/impl/local_store.hpp>
-
-namespace hypertune {
-template class BasicLocalCheckpointStore<void>;
-}

@@ -1,6 +1,2 @@
 // Part of hypertune::compiled: see detail/linkage.hpp.
 #include <hypertune/execute/impl/threads.hpp>
-
-namespace hypertune {
-template class BasicThreadExecutor<void>;
-}

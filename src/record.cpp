@@ -1,6 +1,2 @@
 // Part of hypertune::compiled: see detail/linkage.hpp.
 #include <hypertune/record/impl/results.hpp>
-
-namespace hypertune {
-template class BasicResults<void>;
-}

@@ -25,10 +25,6 @@
 
 namespace hypertune {
 
-template <class>
-class BasicLocalCheckpointStore;
-using LocalCheckpointStore = BasicLocalCheckpointStore<void>;
-
 /// The checkpoints of one experiment, below its folder:
 ///
 ///     trials/<id>/checkpoints/step-27/              sealed: the trial's files and manifest.json
@@ -39,8 +35,7 @@ using LocalCheckpointStore = BasicLocalCheckpointStore<void>;
 /// A sealed one appears by one rename after all of it is on the disk, and disappears by one rename before any of it is
 /// deleted: whatever dies when, list() gives only whole ones. Safe to use from several threads; copies share one state.
 /// Making one touches no file.
-template <class Lazy>
-class BasicLocalCheckpointStore {
+class LocalCheckpointStore {
  public:
   struct Options {
     bool sync = true;  ///< force to the disk what is sealed; without it a power cut may take the newest ones
@@ -49,9 +44,9 @@ class BasicLocalCheckpointStore {
     bool make_root = true;  ///< make the experiment's folder where it is missing; else begin() is an Error then
   };
 
-  explicit BasicLocalCheckpointStore(std::filesystem::path experiment_directory)
-      : BasicLocalCheckpointStore(std::move(experiment_directory), Options()) {}
-  BasicLocalCheckpointStore(std::filesystem::path experiment_directory, Options options)
+  explicit LocalCheckpointStore(std::filesystem::path experiment_directory)
+      : LocalCheckpointStore(std::move(experiment_directory), Options()) {}
+  LocalCheckpointStore(std::filesystem::path experiment_directory, Options options)
       : state_(std::make_shared<State>(std::move(experiment_directory), options)) {}
 
   /// The folder to write the checkpoint of `trial` after `steps` steps into. `parent`: the name of the one that
@@ -133,10 +128,6 @@ class BasicLocalCheckpointStore {
 
 }  // namespace hypertune
 
-#ifdef HYPERTUNE_COMPILED
-namespace hypertune {
-extern template class BasicLocalCheckpointStore<void>;
-}
-#else
+#ifndef HYPERTUNE_COMPILED
 #include <hypertune/checkpoint/impl/local_store.hpp>
 #endif

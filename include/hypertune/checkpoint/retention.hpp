@@ -21,10 +21,6 @@
 
 namespace hypertune {
 
-template <class>
-class BasicRetention;
-using Retention = BasicRetention<void>;
-
 /// Decides, and does no I/O: it is told of every sealed checkpoint of the experiment, and take_dropped() says which to
 /// delete. Of each trial it keeps the newest `keep` and the `keep_best` with the lowest loss; while all together have
 /// more than `max_bytes`, it drops more: first those of ended trials, worst loss first, then those of the others,
@@ -36,13 +32,12 @@ using Retention = BasicRetention<void>;
 ///
 /// Its state is a function of the calls, so that a replay of the record gives the same decisions. Each call is
 /// O(log n), and trial_ended() that for each checkpoint the trial has. Not thread-safe.
-template <class Lazy>
-class BasicRetention {
+class Retention {
  public:
   /// Error of kind `usage` if the policy makes no sense.
-  explicit BasicRetention(CheckpointPolicy policy) : policy_(policy) { policy_.validate(); }
-  BasicRetention(BasicRetention&&) = default;
-  BasicRetention& operator=(BasicRetention&&) = default;
+  explicit Retention(CheckpointPolicy policy) : policy_(policy) { policy_.validate(); }
+  Retention(Retention&&) = default;
+  Retention& operator=(Retention&&) = default;
 
   /// A checkpoint was sealed. `loss`: of the last report before it, lower is better; NaN counts as the worst.
   void add(const CheckpointInfo& checkpoint, double loss);
@@ -135,24 +130,21 @@ class BasicRetention {
   std::uint64_t sequence_ = 0;
 };
 
-template <class Lazy>
-typename BasicRetention<Lazy>::Entry* BasicRetention<Lazy>::best_of(std::optional<TrialId> trial) const {
+inline Retention::Entry* Retention::best_of(std::optional<TrialId> trial) const {
   if (!trial) return by_loss_.empty() ? nullptr : *by_loss_.begin();
   const auto found = trials_.find(*trial);
   return found == trials_.end() ? nullptr : found->second.best.first();
 }
 
 /// Whether it may not be dropped whatever the limits.
-template <class Lazy>
-bool BasicRetention<Lazy>::needed(Entry* e) const {
+inline bool Retention::needed(Entry* e) const {
   return e->pins > 0 || (!e->trial->ended && e->trial->newest.first() == e) || best_of(std::nullopt) == e ||
          (best_trial_ == e->info.trial && e->trial->best.first() == e);
 }
 
 /// Takes the consequences of a change that may have made `e` needed, or not needed any more. Dropping one that is not
 /// needed changes nothing for the others, so that no review asks for another.
-template <class Lazy>
-void BasicRetention<Lazy>::review(Entry* e) {
+inline void Retention::review(Entry* e) {
   if (e == nullptr) return;
   if (needed(e))
     expendable_.erase(e);
@@ -162,8 +154,7 @@ void BasicRetention<Lazy>::review(Entry* e) {
     drop(e);
 }
 
-template <class Lazy>
-void BasicRetention<Lazy>::remove(Entry* e) {
+inline void Retention::remove(Entry* e) {
   Trial& trial = *e->trial;
   expendable_.erase(e);
   by_loss_.erase(e);
@@ -174,19 +165,16 @@ void BasicRetention<Lazy>::remove(Entry* e) {
   entries_.erase(key(e->info));
 }
 
-template <class Lazy>
-void BasicRetention<Lazy>::drop(Entry* e) {
+inline void Retention::drop(Entry* e) {
   dropped_.insert_or_assign(key(e->info), std::pair(++sequence_, e->info));
   remove(e);
 }
 
-template <class Lazy>
-void BasicRetention<Lazy>::fit_budget() {
+inline void Retention::fit_budget() {
   while (over_budget() && !expendable_.empty()) drop(*expendable_.begin());
 }
 
-template <class Lazy>
-void BasicRetention<Lazy>::add(const CheckpointInfo& checkpoint, double loss) {
+inline void Retention::add(const CheckpointInfo& checkpoint, double loss) {
   forget(checkpoint);  // if a replay tells it twice
   Trial& trial = trials_.try_emplace(checkpoint.trial, policy_).first->second;
   Entry entry{.info = checkpoint,
@@ -210,8 +198,7 @@ void BasicRetention<Lazy>::add(const CheckpointInfo& checkpoint, double loss) {
   fit_budget();
 }
 
-template <class Lazy>
-void BasicRetention<Lazy>::forget(const CheckpointInfo& checkpoint) {
+inline void Retention::forget(const CheckpointInfo& checkpoint) {
   dropped_.erase(key(checkpoint));
   const auto found = entries_.find(key(checkpoint));
   if (found == entries_.end()) return;
@@ -224,8 +211,7 @@ void BasicRetention<Lazy>::forget(const CheckpointInfo& checkpoint) {
   if (best_trial_ == checkpoint.trial) review(trial->second.best.first());
 }
 
-template <class Lazy>
-bool BasicRetention<Lazy>::pin(const CheckpointInfo& checkpoint) {
+inline bool Retention::pin(const CheckpointInfo& checkpoint) {
   const auto found = entries_.find(key(checkpoint));
   if (found == entries_.end()) return false;
   ++found->second.pins;
@@ -233,8 +219,7 @@ bool BasicRetention<Lazy>::pin(const CheckpointInfo& checkpoint) {
   return true;
 }
 
-template <class Lazy>
-void BasicRetention<Lazy>::unpin(const CheckpointInfo& checkpoint) {
+inline void Retention::unpin(const CheckpointInfo& checkpoint) {
   const auto found = entries_.find(key(checkpoint));
   if (found == entries_.end() || found->second.pins == 0) return;
   --found->second.pins;
@@ -242,8 +227,7 @@ void BasicRetention<Lazy>::unpin(const CheckpointInfo& checkpoint) {
   fit_budget();
 }
 
-template <class Lazy>
-void BasicRetention<Lazy>::supersede(const CheckpointInfo& checkpoint) {
+inline void Retention::supersede(const CheckpointInfo& checkpoint) {
   const auto found = entries_.find(key(checkpoint));
   if (found == entries_.end() || found->second.superseded) return;
   Entry* const e = &found->second;
@@ -256,8 +240,7 @@ void BasicRetention<Lazy>::supersede(const CheckpointInfo& checkpoint) {
   fit_budget();
 }
 
-template <class Lazy>
-void BasicRetention<Lazy>::trial_ended(TrialId id) {
+inline void Retention::trial_ended(TrialId id) {
   const auto found = trials_.find(id);
   if (found == trials_.end() || found->second.ended) return;
   const std::vector<Entry*> all(found->second.best.begin(), found->second.best.end());
@@ -267,8 +250,7 @@ void BasicRetention<Lazy>::trial_ended(TrialId id) {
   fit_budget();
 }
 
-template <class Lazy>
-void BasicRetention<Lazy>::trial_reopened(TrialId id) {
+inline void Retention::trial_reopened(TrialId id) {
   const auto found = trials_.find(id);
   if (found == trials_.end() || !found->second.ended) return;
   const std::vector<Entry*> all(found->second.best.begin(), found->second.best.end());
@@ -277,8 +259,7 @@ void BasicRetention<Lazy>::trial_reopened(TrialId id) {
   for (Entry* const e : all) review(e);
 }
 
-template <class Lazy>
-void BasicRetention<Lazy>::set_best_trial(TrialId trial) {
+inline void Retention::set_best_trial(TrialId trial) {
   if (best_trial_ == trial) return;
   Entry* const before = best_trial_ ? best_of(best_trial_) : nullptr;
   best_trial_ = trial;
@@ -287,8 +268,7 @@ void BasicRetention<Lazy>::set_best_trial(TrialId trial) {
   fit_budget();
 }
 
-template <class Lazy>
-std::vector<CheckpointInfo> BasicRetention<Lazy>::take_dropped() {
+inline std::vector<CheckpointInfo> Retention::take_dropped() {
   std::vector<std::pair<std::uint64_t, CheckpointInfo>> ordered;
   for (auto& [_, dropped] : dropped_) ordered.push_back(std::move(dropped));
   dropped_.clear();

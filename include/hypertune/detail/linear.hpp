@@ -26,17 +26,11 @@
 
 namespace hypertune::detail {
 
-template <class>
-class BasicMatrix;
-using Matrix = BasicMatrix<void>;
-
 /// A dense matrix by value, row-major and contiguous.
-template <class Lazy>
-class BasicMatrix {
+class Matrix {
  public:
-  BasicMatrix() = default;
-  BasicMatrix(std::size_t rows, std::size_t cols, double fill = 0)
-      : rows_(rows), cols_(cols), entries_(rows * cols, fill) {}
+  Matrix() = default;
+  Matrix(std::size_t rows, std::size_t cols, double fill = 0) : rows_(rows), cols_(cols), entries_(rows * cols, fill) {}
   static Matrix identity(std::size_t n) {
     Matrix m(n, n);
     for (std::size_t i = 0; i < n; ++i) m(i, i) = 1;
@@ -155,16 +149,11 @@ HYPERTUNE_HOT inline void rotate(double c, double s, double* __restrict x, doubl
   }
 }
 
-template <class>
-class BasicCholesky;
-using Cholesky = BasicCholesky<void>;
-
 /// A lower Cholesky factor, L L' = A, of a symmetric positive definite matrix, to which rows can be appended in O(n^2).
 /// Its rows are packed one after the other.
-template <class Lazy>
-class BasicCholesky {
+class Cholesky {
  public:
-  BasicCholesky() = default;
+  Cholesky() = default;
 
   /// Factors `a`, of which only the lower triangle is read. Where it is not positive definite (by rounding, or because
   /// of duplicate points) ever more is added to the diagonal: from 1e-10 of its mean to `most` of it. nullopt when even
@@ -343,8 +332,7 @@ struct SymmetricEigen {
 namespace linear {
 
 // T = W A W' is tridiagonal, W a product of Householder reflections; `diagonal` and `beside` are T's, `a` becomes W.
-template <class = void>
-void tridiagonalise(Matrix& a, std::vector<double>& diagonal, std::vector<double>& beside) {
+inline void tridiagonalise(Matrix& a, std::vector<double>& diagonal, std::vector<double>& beside) {
   const std::size_t n = a.rows();
   diagonal.assign(n, 0);
   beside.assign(n, 0);
@@ -388,8 +376,7 @@ void tridiagonalise(Matrix& a, std::vector<double>& diagonal, std::vector<double
 
 // The eigenvalues of a tridiagonal matrix by implicit QL steps; the rotations are applied to the rows of w. False when
 // it does not converge, which takes an entry that is not finite.
-template <class = void>
-bool implicit_ql(std::vector<double>& d, std::vector<double>& e, Matrix& w) {
+inline bool implicit_ql(std::vector<double>& d, std::vector<double>& e, Matrix& w) {
   const std::size_t n = d.size();
   for (std::size_t l = 0; l < n; ++l) {
     for (int step = 0;; ++step) {
@@ -436,8 +423,7 @@ bool implicit_ql(std::vector<double>& d, std::vector<double>& e, Matrix& w) {
 
 /// The eigenvalues and eigenvectors of a symmetric matrix, by Householder tridiagonalisation and implicit QL (Golub and
 /// Van Loan, "Matrix Computations", chapter 8). nullopt if an entry is not finite.
-template <class = void>
-std::optional<SymmetricEigen> symmetric_eigen(Matrix a) {
+inline std::optional<SymmetricEigen> symmetric_eigen(Matrix a) {
   const std::size_t n = a.rows();
   double largest = 0;
   for (const double x : a.entries()) {

@@ -17,15 +17,10 @@
 
 namespace hypertune {
 
-template <class>
-class BasicAttemptRun;
-using AttemptRun = BasicAttemptRun<void>;
-
 /// Restores, begins, steps, saves and parks an attempt, and knows how many steps are done and which of them are saved.
 /// Every executor runs its trials through this, so that they cannot differ. Used by one thread at a time, the Context's
 /// thread-safe members excepted; member functions throw what the user's code throws.
-template <class Lazy>
-class BasicAttemptRun {
+class AttemptRun {
  public:
   /// Told of each checkpoint that could not be restored; it has been set aside by then.
   using Lost = std::function<void(const CheckpointInfo&, const std::string&)>;
@@ -33,8 +28,8 @@ class BasicAttemptRun {
   /// Opens the newest sound checkpoint of `launch.restore`; no user code runs yet. Error of kind `io` where the disk
   /// fails: it may work again later, so nothing is set aside for that. Error of kind `corrupt` where none is sound and
   /// one must be.
-  BasicAttemptRun(LocalCheckpointStore& store, const std::filesystem::path& directory, const Launch& launch,
-                  const Lost& lost, std::uint64_t log_limit = default_log_limit)
+  AttemptRun(LocalCheckpointStore& store, const std::filesystem::path& directory, const Launch& launch,
+             const Lost& lost, std::uint64_t log_limit = default_log_limit)
       : store_(&store), context_(std::make_unique<Context>(prepare(store, directory, launch, lost, log_limit))) {
     steps_ = saved_ = context_->next_step();
   }

@@ -19,14 +19,9 @@
 
 namespace hypertune {
 
-template <class>
-class BasicInlineExecutor;
-using InlineExecutor = BasicInlineExecutor<void>;
-
 /// Runs everything inside wait(), in the thread that called run() on the Tuner: a breakpoint in a trial shows one
 /// stack, and an exception stops where it is thrown (catch throw). Same decisions as any other executor of one slot.
-template <class Lazy>
-class BasicInlineExecutor {
+class InlineExecutor {
  public:
   static constexpr bool is_synchronous = true;
 

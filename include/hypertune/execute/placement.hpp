@@ -19,20 +19,15 @@
 
 namespace hypertune {
 
-template <class>
-class BasicPlacement;
-using Placement = BasicPlacement<void>;
-
 /// Accounts for what hosts have and trials hold. Amounts are kept in millionths, so that a fraction given and taken
 /// back a million times leaves nothing behind. A trial goes to the host of which the smallest share is taken (where
 /// trials ask for nothing that is counted: to the one with the fewest for its cores), the first one of several. Placing
 /// and releasing cost O(log hosts) as long as successive requests are alike. No I/O, not thread-safe.
-template <class Lazy>
-class BasicPlacement {
+class Placement {
  public:
   using Excluded = std::set<std::string>;
 
-  explicit BasicPlacement(const std::vector<Host>& hosts) {
+  explicit Placement(const std::vector<Host>& hosts) {
     for (const auto& host : hosts) add_host(host);
   }
 

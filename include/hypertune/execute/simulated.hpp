@@ -46,23 +46,18 @@ struct SimulationOptions {
   std::uint64_t seed = 0;
 };
 
-template <class>
-class BasicSimulatedExecutor;
-using SimulatedExecutor = BasicSimulatedExecutor<void>;
-
 /// Runs the program's steps in the caller's thread, one event after the other, each at its virtual time. Events at the
 /// same time come in the order of outages, then trials.
 ///
 /// The workers are taken to outlive the driver: an experiment that was killed and is resumed goes on at the virtual
 /// time of its last record and makes the decisions that it would have made. A program without checkpoints is brought to
 /// where it was by running its steps again (no report comes of them).
-template <class Lazy>
-class BasicSimulatedExecutor {
+class SimulatedExecutor {
  public:
   static constexpr bool is_simulated = true;
 
   /// Error of kind `usage` that names the option that makes no sense.
-  explicit BasicSimulatedExecutor(SimulationOptions options) : options_(std::move(options)) {
+  explicit SimulatedExecutor(SimulationOptions options) : options_(std::move(options)) {
     require_sound();
     speeds_.assign(static_cast<std::size_t>(options_.workers), 1.0);
     if (options_.speed_spread > 0)

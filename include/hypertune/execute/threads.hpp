@@ -27,22 +27,17 @@ struct ThreadOptions {
   std::function<void(const Slot&)> setup = {};  ///< called on a trial's thread before it runs there (cudaSetDevice …)
 };
 
-template <class>
-class BasicThreadExecutor;
-using ThreadExecutor = BasicThreadExecutor<void>;
-
 /// Runs each trial on a thread of its own while it holds a slot. A report's answer usually comes from within the sink's
 /// call, and the same thread goes on with the next step; a thread whose trial has ended takes the next launch the same
 /// way. A paused trial is a suspended coroutine (or an object at rest): it holds memory but no thread. Threads cannot
 /// be killed: a step that never returns keeps shutdown() waiting (processes do not have this limit). A step that hangs
 /// past the limit fails if it heeds Context::stop_requested(), as an external command does.
-template <class Lazy>
-class BasicThreadExecutor {
+class ThreadExecutor {
  public:
-  explicit BasicThreadExecutor(ThreadOptions options = {});
-  BasicThreadExecutor(BasicThreadExecutor&&) noexcept;
-  BasicThreadExecutor& operator=(BasicThreadExecutor&&) noexcept;
-  ~BasicThreadExecutor();
+  explicit ThreadExecutor(ThreadOptions options = {});
+  ThreadExecutor(ThreadExecutor&&) noexcept;
+  ThreadExecutor& operator=(ThreadExecutor&&) noexcept;
+  ~ThreadExecutor();
 
   std::vector<Host> hosts() const;
   Seconds now() const { return run_clock(); }
@@ -59,21 +54,11 @@ class BasicThreadExecutor {
 };
 
 /// Trials on `cpus` threads' worth of this machine; 0: all its cores.
-template <class = void>
-ThreadExecutor threads(double cpus = 0) {
-  return ThreadExecutor(ThreadOptions{.cpus = cpus});
-}
-template <class = void>
-ThreadExecutor threads(ThreadOptions options) {
-  return ThreadExecutor(std::move(options));
-}
+inline ThreadExecutor threads(double cpus = 0) { return ThreadExecutor(ThreadOptions{.cpus = cpus}); }
+inline ThreadExecutor threads(ThreadOptions options) { return ThreadExecutor(std::move(options)); }
 
 }  // namespace hypertune
 
-#ifdef HYPERTUNE_COMPILED
-namespace hypertune {
-extern template class BasicThreadExecutor<void>;
-}
-#else
+#ifndef HYPERTUNE_COMPILED
 #include <hypertune/execute/impl/threads.hpp>
 #endif

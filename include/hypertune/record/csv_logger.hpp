@@ -75,10 +75,6 @@ inline std::size_t csv_rows_end(std::string_view text, std::size_t begin, int st
 
 }  // namespace detail
 
-template <class>
-class BasicCsvLogger;
-using CsvLogger = BasicCsvLogger<void>;
-
 /// A Callback that writes `trials/<id>/progress.csv`: a line per report with `step` (from 0), `time` (seconds, of the
 /// executor's clock) and the metrics in the order of their first appearance; one that is called `step` or `time` itself
 /// stands there as `metrics_step` or `metrics_time`. A metric that appears later gets a new
@@ -88,8 +84,7 @@ using CsvLogger = BasicCsvLogger<void>;
 /// After a resume the files go on where they ended, whatever a kill had left: half-written lines are cut off, reports
 /// that were committed but not yet written are added, none is repeated. Files are written at the end of each batch;
 /// none is kept open. Memory: some 100 bytes per trial that has not ended.
-template <class Lazy>
-class BasicCsvLogger {
+class CsvLogger {
  public:
   void on_open(const std::filesystem::path& directory) { logs_.open(directory); }
   void on_record(const Record& record) {

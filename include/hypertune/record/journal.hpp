@@ -47,10 +47,6 @@ struct JournalOptions {
   std::optional<std::int64_t> crash_after = std::nullopt;
 };
 
-template <class>
-class BasicJournal;
-using Journal = BasicJournal<void>;
-
 /// The append-only history of an experiment: DIR/experiment.db, an SQLite database in WAL mode.
 ///
 /// append() moves a record into a buffer. A thread of the Journal's own commits what has gathered, in one transaction,
@@ -70,8 +66,7 @@ using Journal = BasicJournal<void>;
 /// that was committed is kept, in a new file where the old one is gone, and the Error says where.
 ///
 /// Thread-safe, except for moving and destroying it. The destructor commits what is left.
-template <class Lazy>
-class BasicJournal {
+class Journal {
  public:
   using Options = JournalOptions;
   using Committed = std::function<void(std::span<const Record>)>;
@@ -81,10 +76,10 @@ class BasicJournal {
   /// no journal, or damaged: it is left untouched), `input` (written by a newer version; nothing there to resume),
   /// `io`.
   static Journal open(const std::filesystem::path& directory, Options options = {}) {
-    return BasicJournal(std::make_unique<State>(directory, options));
+    return Journal(std::make_unique<State>(directory, options));
   }
-  BasicJournal(BasicJournal&&) noexcept = default;
-  BasicJournal& operator=(BasicJournal&&) noexcept = default;
+  Journal(Journal&&) noexcept = default;
+  Journal& operator=(Journal&&) noexcept = default;
 
   /// Adds a record; returns its number: 1, 2, 3, … Well under a microsecond, except when `max_waiting` records wait
   /// already. Throws once the Journal has failed; then the record was not taken.
@@ -415,7 +410,7 @@ class BasicJournal {
     std::thread thread_;
   };
 
-  explicit BasicJournal(std::unique_ptr<State> state) : state_(std::move(state)) {}
+  explicit Journal(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
   std::unique_ptr<State> state_;
 };

@@ -36,14 +36,9 @@ enum class Kind : std::uint8_t {
   attributes_set = 16,  // since version 3
 };
 
-template <class>
-class BasicEncoder;
-using Encoder = BasicEncoder<void>;
-
-template <class Lazy>
-class BasicEncoder {
+class Encoder {
  public:
-  explicit BasicEncoder(std::string& out) : out_(out) { out_.clear(); }
+  explicit Encoder(std::string& out) : out_(out) { out_.clear(); }
 
   void put(std::uint64_t value) {
     while (value >= 0x80) {
@@ -110,15 +105,10 @@ class BasicEncoder {
   std::string& out_;
 };
 
-template <class>
-class BasicDecoder;
-using Decoder = BasicDecoder<void>;
-
 /// Reads what Encoder wrote. The bytes may be anything: whatever does not fit is an Error of kind `corrupt`.
-template <class Lazy>
-class BasicDecoder {
+class Decoder {
  public:
-  explicit BasicDecoder(std::string_view bytes) : bytes_(bytes) {}
+  explicit Decoder(std::string_view bytes) : bytes_(bytes) {}
 
   std::uint64_t number() {
     std::uint64_t value = 0;

@@ -23,19 +23,14 @@
 
 namespace hypertune {
 
-template <class>
-class BasicJournalReader;
-using JournalReader = BasicJournalReader<void>;
-
 /// Streams the records of an experiment. It never makes the driver wait: it reads in short pieces, and as records are
 /// only ever added, the pieces together are one consistent state. No visitor is called within a read transaction, so
 /// that a slow one (a pipe to a pager) does not keep the driver's log from being folded in. Used by one thread at a
 /// time.
-template <class Lazy>
-class BasicJournalReader {
+class JournalReader {
  public:
   /// Errors: `input` (no experiment there, or one of a newer version), `corrupt`, `io`.
-  explicit BasicJournalReader(const std::filesystem::path& directory)
+  explicit JournalReader(const std::filesystem::path& directory)
       : db_(open(directory)),
         last_(db_, "SELECT max(sequence) FROM records", "read"),
         records_(db_,
@@ -47,7 +42,7 @@ class BasicJournalReader {
                                 columns),
                  "read"),
         names_statement_(db_, "SELECT id, name FROM names", "read") {}
-  BasicJournalReader(const JournalReader&) = delete;
+  JournalReader(const JournalReader&) = delete;
   JournalReader& operator=(const JournalReader&) = delete;
 
   /// The number of the newest durable record; 0: none.

@@ -23,16 +23,11 @@
 
 namespace hypertune::detail {
 
-template <class>
-class BasicJournalWriter;
-using JournalWriter = BasicJournalWriter<void>;
-
 /// Appends batches to the table. Used by one thread at a time.
-template <class Lazy>
-class BasicJournalWriter {
+class JournalWriter {
  public:
   /// Opens or creates the file. One that is no journal is left untouched.
-  BasicJournalWriter(const std::filesystem::path& directory, bool full_sync, int checkpoint_pages)
+  JournalWriter(const std::filesystem::path& directory, bool full_sync, int checkpoint_pages)
       : wal_path_(std::filesystem::absolute(journal_path(directory)).string() + "-wal"),
         db_(open(directory)),
         checkpoint_pages_(checkpoint_pages) {
@@ -57,7 +52,7 @@ class BasicJournalWriter {
     Statement names(db_, "SELECT id, name FROM names", "read");
     while (names.step()) names_.emplace(std::string(names.bytes(1)), names.integer(0));
   }
-  BasicJournalWriter(const JournalWriter&) = delete;
+  JournalWriter(const JournalWriter&) = delete;
   JournalWriter& operator=(const JournalWriter&) = delete;
 
   std::int64_t last() const { return last_; }  ///< sequence of the last committed record; 0: none

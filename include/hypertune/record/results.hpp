@@ -33,10 +33,6 @@ struct TableOptions {
   std::size_t width = 0;
 };
 
-template <class>
-class BasicResults;
-using Results = BasicResults<void>;
-
 /// What an experiment has found: a few hundred bytes per trial and nothing per report. A value; not thread-safe.
 ///
 /// These rules hold wherever a trial is judged: a report that is NaN or infinite is never the best one, a trial that
@@ -44,12 +40,11 @@ using Results = BasicResults<void>;
 /// (Options::constraints), a report or trial that breaks one is never better than one that keeps them all; among those
 /// that break them, the one that does so least is best. A bounded metric that a report lacks has its last value, or,
 /// before there is one, its first.
-template <class Lazy>
-class BasicResults {
+class Results {
  public:
-  BasicResults() = default;
+  Results() = default;
   /// Empty; add() fills it, history() reads from `directory`.
-  explicit BasicResults(std::filesystem::path directory) : directory_(std::move(directory)) {}
+  explicit Results(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
   /// Reads the experiment in `directory`, also while it runs. Errors as JournalReader's.
   static Results read(const std::filesystem::path& directory);
@@ -184,8 +179,7 @@ class BasicResults {
 /// `{"from_step": 0, "trial": 3, "params": {"lr": 0.1}}`.
 std::string schedule_json(std::span<const ScheduleEntry> schedule);
 
-template <class Lazy>
-class BasicResults<Lazy>::Trials {
+class Results::Trials {
  public:
   class Iterator {
    public:
@@ -221,17 +215,10 @@ class BasicResults<Lazy>::Trials {
  private:
   const Results* results_;
 };
-template <class Lazy>
-auto BasicResults<Lazy>::trials() const -> Trials {
-  return Trials(this);
-}
+inline auto Results::trials() const -> Trials { return Trials(this); }
 
 }  // namespace hypertune
 
-#ifdef HYPERTUNE_COMPILED
-namespace hypertune {
-extern template class BasicResults<void>;
-}
-#else
+#ifndef HYPERTUNE_COMPILED
 #include <hypertune/record/impl/results.hpp>
 #endif

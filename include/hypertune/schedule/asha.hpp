@@ -16,16 +16,11 @@ namespace hypertune {
 
 namespace detail {
 
-template <class>
-class BasicStoppingLadder;
-using StoppingLadder = BasicStoppingLadder<void>;
-
 /// One successive-halving ladder in the stopping form: a trial that is not among the best of those that reached a rung
 /// before it ends there.
-template <class Lazy>
-class BasicStoppingLadder {
+class StoppingLadder {
  public:
-  explicit BasicStoppingLadder(std::vector<int> steps) : steps_(std::move(steps)), rungs_(steps_.size()) {}
+  explicit StoppingLadder(std::vector<int> steps) : steps_(std::move(steps)), rungs_(steps_.size()) {}
 
   /// Judges a report at every rung between `next` (the first the trial has not passed) and its steps.
   bool survives(std::size_t& next, int steps, double loss, std::size_t reduction) {
@@ -61,15 +56,10 @@ class BasicStoppingLadder {
   std::vector<Rung> rungs_;
 };
 
-template <class>
-class BasicPromotionLadder;
-using PromotionLadder = BasicPromotionLadder<void>;
-
 /// One ladder in the promotion form: every trial pauses at every rung; the best of a rung may be resumed.
-template <class Lazy>
-class BasicPromotionLadder {
+class PromotionLadder {
  public:
-  explicit BasicPromotionLadder(std::vector<int> steps) : steps_(std::move(steps)), rungs_(steps_.size()) {}
+  explicit PromotionLadder(std::vector<int> steps) : steps_(std::move(steps)), rungs_(steps_.size()) {}
 
   const std::vector<int>& steps() const { return steps_; }
 
@@ -164,12 +154,7 @@ class BasicPromotionLadder {
   std::unordered_map<TrialId, Place> places_;
 };
 
-template <class>
-struct BasicAshaState;
-using AshaState = BasicAshaState<void>;
-
-template <class Lazy>
-struct BasicAshaState {
+struct AshaState {
   bool ready = false;
   std::vector<double> shares;  // cumulative: which part of the trials each bracket gets
   std::vector<StoppingLadder> stopping;
@@ -179,10 +164,6 @@ struct BasicAshaState {
 };
 
 }  // namespace detail
-
-template <class>
-struct BasicAsha;
-using Asha = BasicAsha<void>;
 
 /// Asynchronous successive halving (Li et al., "A System for Massively Parallel Hyperparameter Tuning", MLSys 2020).
 /// Trials are compared at rungs of grace, grace * reduction, grace * reduction^2, … steps; about one in `reduction`
@@ -199,8 +180,7 @@ using Asha = BasicAsha<void>;
 /// ignored.
 ///
 /// A report costs O(log n) for n trials at the rung; 8 bytes (promotion: up to 48) are kept per trial and rung.
-template <class Lazy>
-struct BasicAsha {
+struct Asha {
   int grace = 1;           ///< steps that every trial gets, at least
   int max = 81;            ///< steps after which a trial is complete
   int reduction = 3;       ///< one in this many goes past a rung; 2 or more

@@ -10,14 +10,9 @@
 
 namespace hypertune::detail {
 
-template <class>
-class BasicByStep;
-using ByStep = BasicByStep<void>;
-
 /// Keeps the best floor(fraction * n + 1/2) of the n numbers of each step at hand; 8 bytes a number, O(log n) to add
 /// one.
-template <class Lazy>
-class BasicByStep {
+class ByStep {
  public:
   /// The trials seen at a step.
   std::size_t trials(int step) const {

@@ -14,9 +14,8 @@ namespace hypertune::detail {
 
 /// Which dimensions of a space population based training may change: those named, or all that are no constant, no
 /// derived one and no grid one. Error of kind `usage` for a name that the space does not have, or that cannot change.
-template <class = void>
-std::vector<std::size_t> mutable_dimensions(const SearchSpace& space, const std::vector<std::string>& names,
-                                            const char* who) {
+inline std::vector<std::size_t> mutable_dimensions(const SearchSpace& space, const std::vector<std::string>& names,
+                                                   const char* who) {
   const auto changes = [&](std::size_t d) {
     const DomainKind kind = space.domain(d).kind;
     return kind != DomainKind::constant && kind != DomainKind::derived;
@@ -38,8 +37,7 @@ std::vector<std::size_t> mutable_dimensions(const SearchSpace& space, const std:
 
 /// A number times `factor`, within its domain. One of a lattice moves by one of its cells at least; one at 0, which no
 /// factor moves, by a part of its domain.
-template <class = void>
-double perturbed(const DomainInfo& info, double x, double factor) {
+inline double perturbed(const DomainInfo& info, double x, double factor) {
   double y = x * factor;
   const double width = info.upper - info.lower;
   if (x == 0 && std::isfinite(width)) y = (factor - 1) * width / 2;
@@ -52,9 +50,8 @@ double perturbed(const DomainInfo& info, double x, double factor) {
 /// `from` with each of `dimensions` drawn anew with probability `resample`, else multiplied by `factor` or divided by
 /// about as much (1.2 or 0.8 in the paper: 1 + f or 1 - f with f = factor - 1); ordered options move to a neighbour,
 /// unordered ones stay. Meets the space's constraints: `from` itself where many draws do not.
-template <class = void>
-Point explored(const SearchSpace& space, const Point& from, const std::vector<std::size_t>& dimensions, double resample,
-               double factor, Rng& rng) {
+inline Point explored(const SearchSpace& space, const Point& from, const std::vector<std::size_t>& dimensions,
+                      double resample, double factor, Rng& rng) {
   constexpr int tries = 100;
   for (int i = 0; i < tries; ++i) {
     std::vector<double> unit = space.to_unit(from);

@@ -15,10 +15,6 @@
 
 namespace hypertune {
 
-template <class>
-struct BasicHyperSched;
-using HyperSched = BasicHyperSched<void>;
-
 /// HyperSched (Liaw et al., "HyperSched: Dynamic Resource Reallocation for Model Development on a Deadline", SoCC
 /// 2019): the best model when `deadline` seconds are over. Trials pause at rungs of grace, grace * reduction, … steps;
 /// a free slot goes to one of the best 1/reduction of a rung, else to a new trial (exploration). A new trial is let in
@@ -30,8 +26,7 @@ using HyperSched = BasicHyperSched<void>;
 /// Time is that of the experiment, all its sessions together, as the record has it: a resumed experiment decides alike.
 /// A trial keeps the resources that it was started with. Bound the whole by `.stop = ht::within(deadline)` as well
 /// where a step may last long.
-template <class Lazy>
-struct BasicHyperSched {
+struct HyperSched {
   Seconds deadline = 3600;  ///< above 0
   int grace = 1;            ///< steps of the first rung
   int reduction = 3;        ///< one in this many goes past a rung while there is time to explore; 2 or more

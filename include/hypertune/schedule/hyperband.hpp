@@ -25,8 +25,7 @@ struct BracketRung {
 
 /// The brackets of HyperBand from the most exploring one on, each a list of rungs; as in table 1 of the paper for max =
 /// 81, reduction = 3, where the first has 81 trials at 1 step, 27 at 3, 9 at 9, 3 at 27 and 1 at 81.
-template <class = void>
-std::vector<std::vector<BracketRung>> hyperband_brackets(int max, int reduction) {
+inline std::vector<std::vector<BracketRung>> hyperband_brackets(int max, int reduction) {
   if (max < 1) fail(Errc::usage, "hyperband: max is {}, but must be at least 1", max);
   if (reduction < 2) fail(Errc::usage, "hyperband: reduction is {}, but must be at least 2", reduction);
   std::vector<std::int64_t> powers{1};  // of reduction, up to max: whole numbers, as logarithms round
@@ -46,15 +45,10 @@ std::vector<std::vector<BracketRung>> hyperband_brackets(int max, int reduction)
 
 namespace detail {
 
-template <class>
-class BasicHyperBandState;
-using HyperBandState = BasicHyperBandState<void>;
-
-template <class Lazy>
-class BasicHyperBandState {
+class HyperBandState {
  public:
-  BasicHyperBandState() = default;
-  BasicHyperBandState(int max, int reduction) : plans_(hyperband_brackets(max, reduction)), max_(max) {}
+  HyperBandState() = default;
+  HyperBandState(int max, int reduction) : plans_(hyperband_brackets(max, reduction)), max_(max) {}
 
   bool ready() const { return !plans_.empty(); }
 
@@ -246,10 +240,6 @@ class BasicHyperBandState {
 
 }  // namespace detail
 
-template <class>
-struct BasicHyperBand;
-using HyperBand = BasicHyperBand<void>;
-
 /// Hyperband (Li et al., "Hyperband: A Novel Bandit-Based Approach to Hyperparameter Optimization", JMLR 2018). Trials
 /// fill brackets of hyperband_brackets() in turn, over and over; in each, all trials train to the first rung and pause
 /// there, the best 1/reduction of them train to the next one, and so on to `max` steps. While a rung fills, free slots
@@ -259,8 +249,7 @@ using HyperBand = BasicHyperBand<void>;
 /// those it has; a NaN loss is promoted only where no loss is finite. A bracket therefore always ends. A trial whose
 /// reports skip rungs is judged at each of them. The number of samples best is a multiple of a round over all brackets
 /// (81 + 34 + 15 + 8 + 5 = 143 by default).
-template <class Lazy>
-struct BasicHyperBand {
+struct HyperBand {
   int max = 81;       ///< steps after which a trial is complete, 1 or more
   int reduction = 3;  ///< one in this many goes past a rung; 2 or more
 

@@ -17,16 +17,11 @@ namespace hypertune {
 
 namespace detail {
 
-template <class>
-class BasicCurveEnsemble;
-using CurveEnsemble = BasicCurveEnsemble<void>;
-
 /// What a learning curve will come to, from its beginning: an ensemble of curves level + amount * s^-b (power laws) and
 /// level + amount * exp(-k s), over a grid of b and k, each fitted by Bayesian linear regression of level and amount
 /// with unknown noise (normal-inverse-gamma), weighted by how well it explains what was seen (its evidence). All
 /// integrals are exact, so that nothing is sampled. A value costs the size of the grid, whatever has been seen before.
-template <class Lazy>
-class BasicCurveEnsemble {
+class CurveEnsemble {
  public:
   /// The value after `step` steps, 1 or more; finite.
   void add(double step, double value) {
@@ -113,10 +108,6 @@ class BasicCurveEnsemble {
 
 }  // namespace detail
 
-template <class>
-struct BasicLearningCurve;
-using LearningCurve = BasicLearningCurve<void>;
-
 /// Stops a trial once its learning curve, extrapolated to `max` steps, is below the best loss that any trial has had
 /// with a probability of less than `chance` (Domhan, Springenberg and Hutter, "Speeding up Automatic Hyperparameter
 /// Optimization of Deep Neural Networks by Extrapolation of Learning Curves", IJCAI 2015). In place of the paper's
@@ -125,8 +116,7 @@ using LearningCurve = BasicLearningCurve<void>;
 ///
 /// A trial is never stopped on fewer than `points` finite reports. One that has only had infinite losses (or NaN) by
 /// `points` reports is stopped once another trial has had a finite one.
-template <class Lazy>
-struct BasicLearningCurve {
+struct LearningCurve {
   int max = 100;         ///< steps after which a trial is complete; where the curves are compared
   int points = 8;        ///< reports without which nothing is said, 4 or more
   double chance = 0.05;  ///< of becoming the best, below which a trial ends: above 0, below 0.5

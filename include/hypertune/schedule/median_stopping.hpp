@@ -12,18 +12,13 @@
 
 namespace hypertune {
 
-template <class>
-struct BasicMedianStopping;
-using MedianStopping = BasicMedianStopping<void>;
-
 /// The median stopping rule of Vizier (Golovin et al., KDD 2017): after step s a trial ends if its best loss so far is
 /// worse than the median of the running averages, up to s, of the losses of the other trials that have come to s. NaN
 /// and infinite losses are left out of an average; a trial with nothing else counts as the worst.
 ///
 /// A trial whose reports skip steps counts, for those, with the average it has at the next one. A report costs O(log n)
 /// for n trials; 8 bytes are kept per trial and step.
-template <class Lazy>
-struct BasicMedianStopping {
+struct MedianStopping {
   int grace = 1;       ///< steps that every trial gets, at least
   int min_trials = 3;  ///< other trials there must be at a step before a trial ends there
   int max = 0;         ///< steps after which a trial is complete; 0: when it ends by itself

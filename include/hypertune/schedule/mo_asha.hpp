@@ -20,8 +20,7 @@ namespace detail {
 using LossVector = std::vector<double>;
 
 /// Whether `a` is at least as good everywhere and better somewhere.
-template <class = void>
-bool dominates(const LossVector& a, const LossVector& b) {
+inline bool dominates(const LossVector& a, const LossVector& b) {
   bool better = false;
   for (std::size_t k = 0; k < a.size() && k < b.size(); ++k) {
     if (a[k] > b[k]) return false;
@@ -35,8 +34,7 @@ bool dominates(const LossVector& a, const LossVector& b) {
 /// chosen before, so that every part of the front is near to one that ranks high. Losses are scaled to the front's
 /// ranges. Points with an infinite loss come last. Whether `target` is among the first `quota`: O(n log n) and one
 /// comparison with each other point for most, as those that stand behind are soon found to.
-template <class = void>
-bool among_first(const std::vector<LossVector>& points, std::size_t target, std::size_t quota) {
+inline bool among_first(const std::vector<LossVector>& points, std::size_t target, std::size_t quota) {
   const auto finite = [&](std::size_t i) {
     return std::all_of(points[i].begin(), points[i].end(), [](double v) { return std::isfinite(v); });
   };
@@ -112,10 +110,6 @@ bool among_first(const std::vector<LossVector>& points, std::size_t target, std:
 
 }  // namespace detail
 
-template <class>
-struct BasicMoAsha;
-using MoAsha = BasicMoAsha<void>;
-
 /// Multi-objective ASHA (Schmucker et al., "Multi-objective Asynchronous Successive Halving", 2021), in its stopping
 /// form with the epsilon-net of Salinas et al. (2021), which the paper found best. As Asha, but a trial goes past a
 /// rung if it is among the best 1/reduction of those that came there so far when these are ordered by nondominated
@@ -123,8 +117,7 @@ using MoAsha = BasicMoAsha<void>;
 ///
 /// A trial with a NaN or infinite loss never goes past a rung where there is one without. A report at a rung costs some
 /// microseconds for the `history` trials that count there, the last ones.
-template <class Lazy>
-struct BasicMoAsha {
+struct MoAsha {
   int grace = 1;      ///< steps that every trial gets, at least
   int max = 81;       ///< steps after which a trial is complete
   int reduction = 3;  ///< one in this many goes past a rung; 2 or more

@@ -9,14 +9,9 @@
 
 namespace hypertune {
 
-template <class>
-struct BasicPatience;
-using Patience = BasicPatience<void>;
-
 /// Ends a trial whose loss has not fallen by more than `min_improvement` below its best for `patience` steps. It
 /// compares a trial with nothing but itself.
-template <class Lazy>
-struct BasicPatience {
+struct Patience {
   int patience = 10;           ///< steps without an improvement, 1 or more
   double min_improvement = 0;  ///< in units of the metric; 0 or more
   int grace = 1;               ///< steps that every trial gets, at least

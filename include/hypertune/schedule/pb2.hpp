@@ -21,14 +21,9 @@ namespace hypertune {
 
 namespace detail {
 
-template <class>
-class BasicTimeVaryingBandit;
-using TimeVaryingBandit = BasicTimeVaryingBandit<void>;
-
 /// How much a population's losses fell in an interval, as a function of the configuration and of time: a Gaussian
 /// process with the kernel exp(-|x - x'|^2 / 2 l^2) (1 - forgetting)^(|t - t'| / 2) of Bogunovic et al. (2016).
-template <class Lazy>
-class BasicTimeVaryingBandit {
+class TimeVaryingBandit {
  public:
   struct Observation {
     std::vector<double> x;  // in the unit cube
@@ -37,7 +32,7 @@ class BasicTimeVaryingBandit {
   };
 
   /// Chooses length, forgetting and noise by the marginal likelihood on a grid. `observations`: 2 or more.
-  explicit BasicTimeVaryingBandit(std::vector<Observation> observations) : seen_(std::move(observations)) {
+  explicit TimeVaryingBandit(std::vector<Observation> observations) : seen_(std::move(observations)) {
     double mean = 0, squares = 0;
     for (const auto& o : seen_) mean += o.gain / static_cast<double>(seen_.size());
     for (const auto& o : seen_) squares += (o.gain - mean) * (o.gain - mean) / static_cast<double>(seen_.size());
@@ -150,10 +145,6 @@ class BasicTimeVaryingBandit {
 
 }  // namespace detail
 
-template <class>
-struct BasicPb2;
-using Pb2 = BasicPb2<void>;
-
 /// Population based bandits (Parker-Holder et al., "Provably Efficient Online Hyperparameter Optimization with
 /// Population-Based Bandits", NeurIPS 2020). As Pbt with truncation selection, but the configuration that a trial goes
 /// on with is not a perturbation: it maximises an upper confidence bound of a time-varying Gaussian process of how much
@@ -164,8 +155,7 @@ using Pb2 = BasicPb2<void>;
 ///
 /// Unordered choices are kept as the donor has them (PB2 is for numbers); name in `mutate` what may change. The model
 /// looks at the last `history` intervals of all trials together: a decision costs O(history^3), with 100 about 2 ms.
-template <class Lazy>
-struct BasicPb2 {
+struct Pb2 {
   int interval = 4;                      ///< steps from one comparison to the next, 1 or more
   int max = 100;                         ///< steps after which a trial is complete
   double quantile = 0.25;                ///< what counts as good, and as bad: above 0, at most 0.5

@@ -15,10 +15,6 @@
 
 namespace hypertune {
 
-template <class>
-struct BasicPbt;
-using Pbt = BasicPbt<void>;
-
 /// Population based training (Jaderberg et al., "Population Based Training of Neural Networks", 2017). All trials form
 /// a population and train side by side; every `interval` steps each is saved and compared with the others by its last
 /// loss. A bad one takes over the state of a good one (exploit) and goes on with its configuration, changed a little
@@ -41,8 +37,7 @@ using Pbt = BasicPbt<void>;
 /// neighbour, unordered ones only when drawn anew; the space's conditions and constraints hold.
 ///
 /// A report costs O(log n), a decision O(n log n) in the size of the population.
-template <class Lazy>
-struct BasicPbt {
+struct Pbt {
   enum class Exploit : std::uint8_t { truncation, t_test };
 
   int interval = 4;                       ///< steps from one comparison to the next, 1 or more

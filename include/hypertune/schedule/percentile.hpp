@@ -10,14 +10,9 @@
 
 namespace hypertune {
 
-template <class>
-struct BasicPercentile;
-using Percentile = BasicPercentile<void>;
-
 /// After step s a trial ends if its best loss so far is worse than the `keep` percentile of the bests, up to s, of the
 /// other trials that have come to s. Unlike Asha it judges at every step, so that a small `keep` leaves few trials.
-template <class Lazy>
-struct BasicPercentile {
+struct Percentile {
   double keep = 50;    ///< percent of the trials that may go on; above 0, below 100
   int grace = 1;       ///< steps that every trial gets, at least
   int min_trials = 3;  ///< other trials there must be at a step before a trial ends there

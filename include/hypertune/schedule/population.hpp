@@ -37,15 +37,10 @@ struct PopulationArrival {
   std::vector<double> recent = {};
 };
 
-template <class>
-class BasicPopulation;
-using Population = BasicPopulation<void>;
-
 /// Members pause at every multiple of the interval, and are compared with what the others were at that multiple,
 /// however far those have come since: with fewer slots than members they take turns, and one that has done more steps
 /// is not the better for it. The one with the fewest steps goes on first, so that all advance evenly.
-template <class Lazy>
-class BasicPopulation {
+class Population {
  public:
   using Members = std::map<TrialId, PopulationMember>;
 

@@ -30,10 +30,6 @@ enum class RaceReports : std::uint8_t {
   value,         ///< the value of this one instance
 };
 
-template <class>
-struct BasicRace;
-using Race = BasicRace<void>;
-
 /// Racing over folds, problem instances or seeds (F-Race: Birattari et al., GECCO 2002; irace: López-Ibáñez et al.,
 /// Operations Research Perspectives 3, 2016). Every step of a trial is one instance, and all trials go through the same
 /// ones in the same order:
@@ -58,8 +54,7 @@ using Race = BasicRace<void>;
 /// results see the last instance's value instead of the mean. As a mean over few, easy instances may be the best report
 /// of all, Results::best() may name a trial that was dropped: race_winner() (record/analysis.hpp) does not. A report
 /// that skips steps stands for each of the instances it skips.
-template <class Lazy>
-struct BasicRace {
+struct Race {
   int instances = 0;            ///< steps after which a trial is complete; 0: when it ends by itself
   int grace = 5;                ///< instances before the first test, 2 or more
   double alpha = 0.05;          ///< risk of dropping a trial as good as the best, in (0, 1)

@@ -13,10 +13,6 @@
 
 namespace hypertune {
 
-template <class>
-struct BasicReplay;
-using Replay = BasicReplay<void>;
-
 /// Trains by the schedule of an earlier trial, which population based training has found: at each entry's step the
 /// trial is saved and goes on with that entry's configuration. It is both the searcher, which brings the first
 /// configuration and no other, and the scheduler:
@@ -26,8 +22,7 @@ using Replay = BasicReplay<void>;
 /// options.search = replay; options.schedule = replay;   // options.samples: how often
 /// ```
 /// With `samples` above 1 the same is trained so often, each with a seed of its own. A trial must save its state.
-template <class Lazy>
-struct BasicReplay {
+struct Replay {
   std::vector<ScheduleEntry> schedule;  ///< by rising step, the first from step 0
   int max = 0;                          ///< steps after which a trial is complete; 0: when it ends by itself
 

@@ -76,8 +76,7 @@ struct RungEntry {
 };
 
 /// The steps of successive halving: grace, grace * reduction, … below max.
-template <class = void>
-std::vector<int> rung_steps(int grace, int max, int reduction) {
+inline std::vector<int> rung_steps(int grace, int max, int reduction) {
   std::vector<int> steps;
   for (std::int64_t at = grace; at < max; at *= reduction) steps.push_back(static_cast<int>(at));
   return steps;

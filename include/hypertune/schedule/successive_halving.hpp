@@ -16,10 +16,6 @@
 
 namespace hypertune {
 
-template <class>
-struct BasicSuccessiveHalving;
-using SuccessiveHalving = BasicSuccessiveHalving<void>;
-
 /// Successive halving (Jamieson and Talwalkar, "Non-stochastic Best Arm Identification and Hyperparameter
 /// Optimization", AISTATS 2016): all trials train to `grace` steps and wait for one another there; the best 1/reduction
 /// of them go on to grace * reduction, and so on to `max` steps. Every comparison is among all that are left, so that
@@ -28,8 +24,7 @@ using SuccessiveHalving = BasicSuccessiveHalving<void>;
 /// `trials` is the size of a round: 0 takes all samples as one. With more samples than that rounds follow one another,
 /// and slots that would wait start trials of the next one. Failed trials leave their place to the next best; a NaN loss
 /// goes on only where no loss is finite.
-template <class Lazy>
-struct BasicSuccessiveHalving {
+struct SuccessiveHalving {
   int grace = 1;      ///< steps of the first round
   int max = 81;       ///< steps after which a trial is complete
   int reduction = 3;  ///< one in this many goes on; 2 or more

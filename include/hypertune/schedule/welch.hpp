@@ -10,8 +10,7 @@ namespace hypertune::detail {
 
 /// The probability that samples as far apart as these, a below b, come from equal means: one-sided. 1 where either has
 /// fewer than two values, or one that is not finite.
-template <class = void>
-double welch_less(std::span<const double> a, std::span<const double> b) {
+inline double welch_less(std::span<const double> a, std::span<const double> b) {
   struct Moments {
     double n = 0, mean = 0, variance = 0;
     explicit Moments(std::span<const double> values) {

@@ -19,13 +19,8 @@
 
 namespace hypertune {
 
-template <class>
-struct BasicMixedGrid;
-using MixedGrid = BasicMixedGrid<void>;
-
 /// See mixed_grid().
-template <class Lazy>
-struct BasicMixedGrid {
+struct MixedGrid {
   AnySearcher inner;
 
   struct State {
@@ -73,21 +68,15 @@ inline MixedGrid mixed_grid(AnySearcher searcher) { return {std::move(searcher)}
 
 /// How many trials a sample of Options::samples stands for: one for each combination of the grid dimensions, unless
 /// `search` goes through them itself. Error of kind `space` if no combination can be met.
-template <class = void>
-std::int64_t trials_per_sample(const SearchSpace& space, const AnySearcher& search) {
+inline std::int64_t trials_per_sample(const SearchSpace& space, const AnySearcher& search) {
   if (search.covers_grid() || space.grid_size() <= 1) return 1;
   const auto combinations = static_cast<std::int64_t>(GridCombinations(space).size());
   if (combinations == 0) fail(Errc::space, "no combination of the grid dimensions meets the constraints: loosen them");
   return combinations;
 }
 
-template <class>
-struct BasicRepeat;
-using Repeat = BasicRepeat<void>;
-
 /// See repeat().
-template <class Lazy>
-struct BasicRepeat {
+struct Repeat {
   AnySearcher inner;
   int times = 1;
 
@@ -190,13 +179,8 @@ struct BasicRepeat {
 /// intermediate reports. Configurations from elsewhere (to try first, already known) are repeated as well.
 inline Repeat repeat(AnySearcher searcher, int times) { return {std::move(searcher), times}; }
 
-template <class>
-struct BasicLimit;
-using Limit = BasicLimit<void>;
-
 /// See limit().
-template <class Lazy>
-struct BasicLimit {
+struct Limit {
   AnySearcher inner;
   int most = 1;
 
@@ -228,13 +212,8 @@ struct BasicLimit {
 /// (promotion, HyperBand) the limit must be larger than what they hold.
 inline Limit limit(AnySearcher searcher, int most) { return {std::move(searcher), most}; }
 
-template <class>
-struct BasicStartWith;
-using StartWith = BasicStartWith<void>;
-
 /// See start_with().
-template <class Lazy>
-struct BasicStartWith {
+struct StartWith {
   AnySearcher inner;
   std::vector<Params> first;
 
@@ -268,8 +247,7 @@ struct BasicStartWith {
 /// Suggests these configurations first, in this order, then what `searcher` suggests, which learns from them too. An
 /// Error of kind `space` names a value outside of its domain. The same as Options::start_with, for a searcher used by
 /// itself or inside another adaptor.
-template <class = void>
-StartWith start_with(AnySearcher searcher, std::vector<Params> configurations) {
+inline StartWith start_with(AnySearcher searcher, std::vector<Params> configurations) {
   return {std::move(searcher), std::move(configurations)};
 }
 

@@ -27,8 +27,7 @@ namespace detail {
 enum class AutoChoice : std::uint8_t { random, gp, tpe, cma_es };
 
 /// What fits a problem, by what is known before it begins.
-template <class = void>
-AutoChoice auto_choice(const SearchSpace& space, const SearchGoal& goal) {
+inline AutoChoice auto_choice(const SearchSpace& space, const SearchGoal& goal) {
   std::size_t numeric = 0, discrete = 0;
   bool conditional = false;
   for (std::size_t d = 0; d < space.size(); ++d) {
@@ -50,10 +49,6 @@ AutoChoice auto_choice(const SearchSpace& space, const SearchGoal& goal) {
 }
 
 }  // namespace detail
-
-template <class>
-struct BasicAuto;
-using Auto = BasicAuto<void>;
 
 /// Chooses by dimensions, types, budget and objectives, once, before the first trial: a Gaussian process for the usual
 /// case (up to 60 dimensions and 2,000 trials); CMA-ES for larger problems of numbers alone; TPE for larger ones with
@@ -77,8 +72,7 @@ using Auto = BasicAuto<void>;
 ///
 /// Where most trials are cut short (by ASHA, say), every other trial is TPE's from the start, which ranks a trial by
 /// how far it came, as in BOHB: what the model makes of the first steps may be far from the end.
-template <class Lazy>
-struct BasicAuto {
+struct Auto {
   std::optional<AnySearcher> chosen_{};
   std::optional<GaussianProcess> gp_{};  // instead of chosen_: this and …
   std::optional<Tpe> tpe_{};             // … this

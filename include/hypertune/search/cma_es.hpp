@@ -9,10 +9,6 @@
 
 namespace hypertune {
 
-template <class>
-struct BasicCmaEs;
-using CmaEs = BasicCmaEs<void>;
-
 /// Covariance matrix adaptation (Hansen, "The CMA Evolution Strategy: A Tutorial", 2016, with active updates), for one
 /// objective and spaces that are mostly numbers. Strong where dimensions interact or are scaled badly, and cheap: a
 /// suggestion costs microseconds whatever has been observed.
@@ -27,8 +23,7 @@ using CmaEs = BasicCmaEs<void>;
 ///   of results is there, whichever they are. Trials that fail rank last; ones that never return are not waited for.
 /// - Trials that a scheduler stopped rank after the others, by steps, then loss; one that it has paused for long is
 ///   ranked by its last report. Learnt constraints come before losses (Deb 2000).
-template <class Lazy>
-struct BasicCmaEs {
+struct CmaEs {
   int population = 0;                         ///< results per generation, 4 or more; 0: by dimensions and parallelism
   double sigma = 0;                           ///< first standard deviation, as a part of the range, in (0, 1]; 0: 0.13
   CmaRestarts restarts = CmaRestarts::bipop;  ///< what follows convergence

@@ -7,15 +7,10 @@
 namespace hypertune {
 
 /// Auto, which need not be included for it.
-template <class = void>
 AnySearcher default_searcher();
 
 }  // namespace hypertune
 
-#ifdef HYPERTUNE_COMPILED
-namespace hypertune {
-extern template AnySearcher default_searcher<>();
-}
-#else
+#ifndef HYPERTUNE_COMPILED
 #include <hypertune/search/impl/default_searcher.hpp>
 #endif

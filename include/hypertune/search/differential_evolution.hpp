@@ -28,8 +28,7 @@ struct DifferentialOptions {
   double weight = 0.5, crossover = 0.5;
 };
 
-template <class = void>
-void check_differential(const char* name, int population, double weight, double crossover) {
+inline void check_differential(const char* name, int population, double weight, double crossover) {
   if (population != 0 && population < 4)
     fail(Errc::usage, "{}: a population of {} is too small: it must be 4 or more (0: chosen for you)", name,
          population);
@@ -38,16 +37,11 @@ void check_differential(const char* name, int population, double weight, double 
     fail(Errc::usage, "{}: crossover is {}, but is a probability", name, crossover);
 }
 
-template <class>
-class BasicDifferentialState;
-using DifferentialState = BasicDifferentialState<void>;
-
 /// Members in places; a result that is as good as the member in its place takes it.
-template <class Lazy>
-class BasicDifferentialState {
+class DifferentialState {
  public:
-  BasicDifferentialState() = default;
-  BasicDifferentialState(const SearchSpace& space, const SearchGoal& goal, const DifferentialOptions& options)
+  DifferentialState() = default;
+  DifferentialState(const SearchSpace& space, const SearchGoal& goal, const DifferentialOptions& options)
       : genes_(space), design_(genes_, goal.seed), options_(options), tried_(space) {
     std::size_t size = static_cast<std::size_t>(options.population);
     if (size == 0)
@@ -94,16 +88,11 @@ class BasicDifferentialState {
 
 }  // namespace detail
 
-template <class>
-struct BasicDifferentialEvolution;
-using DifferentialEvolution = BasicDifferentialEvolution<void>;
-
 /// Differential evolution (Storn and Price, "Differential Evolution: A Simple and Efficient Heuristic", Journal of
 /// Global Optimization 11, 1997): rand/1/bin in the unit cube, for one objective. Asynchronous: trial k challenges
 /// member k modulo the population as soon as it has ended, whatever the others do; failed trials challenge nobody, and
 /// none is waited for. The population begins with a scrambled Sobol design, or draws from the user's priors.
-template <class Lazy>
-struct BasicDifferentialEvolution {
+struct DifferentialEvolution {
   int population = 0;      ///< 4 or more; 0: a twentieth of the samples, between 8 and 40
   double weight = 0.5;     ///< of differences, in (0, 2]
   double crossover = 0.9;  ///< how many parameters of a child come from the mutant, in [0, 1]

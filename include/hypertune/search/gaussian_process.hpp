@@ -41,12 +41,7 @@ struct Region {  // as in Eriksson et al., "TuRBO", NeurIPS 2019
   int successes = 0, failures = 0;
 };
 
-template <class>
-struct BasicGaussianProcessState;
-using GaussianProcessState = BasicGaussianProcessState<void>;
-
-template <class Lazy>
-struct BasicGaussianProcessState {
+struct GaussianProcessState {
   std::optional<SearchSpace> space;
   SearchGoal goal;
   Encoding encoding;
@@ -63,10 +58,6 @@ struct BasicGaussianProcessState {
 };
 
 }  // namespace detail::gp
-
-template <class>
-struct BasicGaussianProcess;
-using GaussianProcess = BasicGaussianProcess<void>;
 
 /// Bayesian optimisation with a Gaussian process: the next configuration is the one of the greatest expected
 /// improvement under a model of the losses. The searcher of choice for few (10 to 500), expensive trials. It reads:
@@ -88,8 +79,7 @@ using GaussianProcess = BasicGaussianProcess<void>;
 /// dimensions.
 ///
 /// No configuration is tried twice, noise or not (see repeat()); a finite space is exhausted when all has been tried.
-template <class Lazy>
-struct BasicGaussianProcess {
+struct GaussianProcess {
   using Record = detail::gp::Record;
 
   int startup = 0;  ///< trials spread evenly before the model is asked; 0: by the number of dimensions

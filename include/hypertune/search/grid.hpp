@@ -16,16 +16,11 @@ namespace hypertune {
 
 namespace detail {
 
-template <class>
-class BasicGridWalk;
-using GridWalk = BasicGridWalk<void>;
-
 /// The points of a full factorial one after the other, the first dimension varying slowest. A dimension that is not
 /// active has no values, so that no point comes twice; points that violate a constraint are passed over.
-template <class Lazy>
-class BasicGridWalk {
+class GridWalk {
  public:
-  BasicGridWalk(SearchSpace space, int resolution, std::uint64_t seed) : space_(std::move(space)), seed_(seed) {
+  GridWalk(SearchSpace space, int resolution, std::uint64_t seed) : space_(std::move(space)), seed_(seed) {
     for (std::size_t d = 0; d < space_.size(); ++d) {
       levels_.push_back(levels(d, resolution));
       random_ = random_ || space_.domain(d).kind == DomainKind::derived;
@@ -135,8 +130,7 @@ inline bool same_coordinate(double a, double b) {
 }
 
 /// Whether two points are the same configuration, after a way through text and back as well.
-template <class = void>
-bool same_point(const Point& a, const Point& b) {
+inline bool same_point(const Point& a, const Point& b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), same_coordinate);
 }
 
@@ -147,17 +141,12 @@ struct GridState {
 
 }  // namespace detail
 
-template <class>
-struct BasicGrid;
-using Grid = BasicGrid<void>;
-
 /// Tries every combination of values once, in order, the first dimension varying slowest; then it is exhausted. All
 /// options of a choice, ordinal or grid dimension are tried, and all whole (or quantised) numbers where there are at
 /// most `resolution` of them. Of any other number `resolution` values are tried, at evenly spaced quantiles of its
 /// prior: from the lower to the upper bound, both included, or in the middle of equal shares where it is unbounded.
 /// Inactive parameters do not multiply the points; combinations that violate a constraint are left out.
-template <class Lazy>
-struct BasicGrid {
+struct Grid {
   int resolution = 10;  ///< values of a continuous dimension, 1 or more
 
   detail::GridState state_{};

@@ -12,18 +12,13 @@
 
 namespace hypertune {
 
-template <class>
-class BasicGridCombinations;
-using GridCombinations = BasicGridCombinations<void>;
-
 /// The combinations of the grid dimensions that trials are made of, as numbers for SearchSpace::set_grid(), ascending.
 /// Left out are those that differ from an earlier one in inactive parameters alone, and those that no draw of the other
 /// parameters brings in line with the constraints. A function of the space alone. Where there are very many, all of
 /// them count.
-template <class Lazy>
-class BasicGridCombinations {
+class GridCombinations {
  public:
-  explicit BasicGridCombinations(const SearchSpace& space) : size_(space.grid_size()) {
+  explicit GridCombinations(const SearchSpace& space) : size_(space.grid_size()) {
     const auto& model = space.model();
     const bool conditional = std::any_of(model.grid.begin(), model.grid.end(),
                                          [&](std::size_t d) { return !model.dimensions[d].when.empty(); });

@@ -12,10 +12,6 @@
 
 namespace hypertune {
 
-template <class>
-struct BasicDehb;
-using Dehb = BasicDehb<void>;
-
 /// The searcher of DEHB (Awad, Mallik, Hutter, "DEHB: Evolutionary Hyperband for Scalable, Robust and Efficient
 /// Hyperparameter Optimization", IJCAI 2021): a population of differential evolution for each number of steps at which
 /// HyperBand judges. Best by dehb(), which gives the scheduler too; `max` and `reduction` must be the scheduler's.
@@ -25,8 +21,7 @@ using Dehb = BasicDehb<void>;
 /// configuration at each rung and trains it from its beginning, here a configuration goes on to the next rung from its
 /// checkpoint, as HyperBand promotes it, and enters the population there: no step is trained twice. A population keeps
 /// its best members instead of one in each place, as results come in any order.
-template <class Lazy>
-struct BasicDehb {
+struct Dehb {
   int max = 81;            ///< as HyperBand::max
   int reduction = 3;       ///< as HyperBand::reduction
   double weight = 0.5;     ///< of differences, in (0, 2]
@@ -60,14 +55,12 @@ struct SearchAndSchedule {
 /// BOHB (Falkner, Klein, Hutter, "BOHB: Robust and Efficient Hyperparameter Optimization at Scale", ICML 2018):
 /// HyperBand whose trials TPE proposes, ranking by steps first, then by loss, so that the model is of the largest
 /// number of steps that enough trials have come to. `max` steps, of which one in `reduction` trials go past a rung.
-template <class = void>
-SearchAndSchedule bohb(int max = 81, int reduction = 3) {
+inline SearchAndSchedule bohb(int max = 81, int reduction = 3) {
   return {Tpe{}, HyperBand{.max = max, .reduction = reduction}};
 }
 
 /// DEHB: see Dehb.
-template <class = void>
-SearchAndSchedule dehb(int max = 81, int reduction = 3) {
+inline SearchAndSchedule dehb(int max = 81, int reduction = 3) {
   return {Dehb{.max = max, .reduction = reduction}, HyperBand{.max = max, .reduction = reduction}};
 }
 

@@ -11,9 +11,8 @@ namespace hypertune {
 
 namespace detail {
 
-template <class = void>
-void check_evolution(const char* name, int population, double crossover, double mutation, double crossover_eta,
-                     double mutation_eta) {
+inline void check_evolution(const char* name, int population, double crossover, double mutation, double crossover_eta,
+                            double mutation_eta) {
   if (population != 0 && population < 4)
     fail(Errc::usage, "{}: a population of {} is too small: it must be 4 or more (0: chosen for you)", name,
          population);
@@ -27,10 +26,6 @@ void check_evolution(const char* name, int population, double crossover, double 
 
 }  // namespace detail
 
-template <class>
-struct BasicNsga2;
-using Nsga2 = BasicNsga2<void>;
-
 /// NSGA-II (Deb, Pratap, Agarwal, Meyarivan, "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE TEC
 /// 6(2), 2002): nondominated sorting, crowding distance, simulated binary crossover and polynomial mutation in the unit
 /// cube, uniform crossover of categories, and domination by learnt constraints first. For one objective it is plain
@@ -39,8 +34,7 @@ using Nsga2 = BasicNsga2<void>;
 /// In steady state (Durillo et al. 2009), so that parallel trials may end in any order: each result enters the
 /// population at once and the worst leaves it; nothing waits for a trial that never returns. Failed trials never enter;
 /// trials that a scheduler stopped are dominated by those that completed.
-template <class Lazy>
-struct BasicNsga2 {
+struct Nsga2 {
   static constexpr bool multi_objective = true;
 
   int population = 0;         ///< 4 or more; 0: a fifteenth of the samples, between 8 and 50
@@ -61,16 +55,11 @@ struct BasicNsga2 {
   std::string name() const { return "nsga2"; }
 };
 
-template <class>
-struct BasicNsga3;
-using Nsga3 = BasicNsga3<void>;
-
 /// NSGA-III (Deb and Jain, "An Evolutionary Many-Objective Optimization Algorithm Using Reference-Point-Based
 /// Nondominated Sorting Approach", IEEE TEC 18(4), 2014): as Nsga2, but the population is kept even along reference
 /// directions (Das and Dennis) instead of by crowding, which works for three and more objectives. Where the paper draws
 /// lots in a niche, the one nearest to its direction is kept.
-template <class Lazy>
-struct BasicNsga3 {
+struct Nsga3 {
   static constexpr bool multi_objective = true;
 
   int population = 0;  ///< 4 or more; 0: as many as there are reference directions, up to what Nsga2 would take

@@ -16,21 +16,16 @@ namespace hypertune {
 
 namespace detail {
 
-template <class>
-class BasicSobolSequence;
-using SobolSequence = BasicSobolSequence<void>;
-
 /// The Sobol sequence in base 2 with the direction numbers of Joe and Kuo (2008), by index: 32 bits a coordinate.
-template <class Lazy>
-class BasicSobolSequence {
+class SobolSequence {
  public:
   static constexpr std::size_t max_dimensions = BOOST_RANDOM_SOBOL_MAX_DIMENSION;
   static constexpr std::uint64_t length = std::uint64_t{1} << 32U;
 
-  BasicSobolSequence() = default;
+  SobolSequence() = default;
 
   /// With scrambling, a random permutation of the digits (Owen 1995) of each dimension, drawn from `seed`.
-  BasicSobolSequence(std::size_t dimensions, bool scramble, std::uint64_t seed) : dimensions_(dimensions) {
+  SobolSequence(std::size_t dimensions, bool scramble, std::uint64_t seed) : dimensions_(dimensions) {
     if (dimensions == 0) return;
     boost::random::sobol_engine<std::uint32_t, 32> engine(dimensions);
     directions_.resize(bits * dimensions);
@@ -84,12 +79,7 @@ class BasicSobolSequence {
   std::vector<std::uint32_t> seeds_;       // by dimension; empty: not scrambled
 };
 
-template <class>
-struct BasicSobolState;
-using SobolState = BasicSobolState<void>;
-
-template <class Lazy>
-struct BasicSobolState {
+struct SobolState {
   std::optional<SearchSpace> space;
   SobolSequence sequence;
   std::uint64_t seed = 0;
@@ -101,16 +91,11 @@ struct BasicSobolState {
 
 }  // namespace detail
 
-template <class>
-struct BasicSobol;
-using Sobol = BasicSobol<void>;
-
 /// A Sobol sequence mapped through the priors of the space, scrambled so that each seed has a sequence of its own with
 /// the same evenness: among the first 2^k points each of 2^k equally likely slices of any one dimension has one. Best
 /// used with a power of two as the number of samples. Trial k gets the k-th point that meets the space's constraints,
 /// whatever has happened before. Dimensions beyond 3667 are drawn at random. Never exhausted.
-template <class Lazy>
-struct BasicSobol {
+struct Sobol {
   bool scramble = true;
 
   detail::SobolState state_{};

@@ -49,10 +49,6 @@ struct TpeBranch {
 
 }  // namespace detail
 
-template <class>
-struct BasicTpe;
-using Tpe = BasicTpe<void>;
-
 /// Multivariate TPE: the trials are split into the good ones and the others, each set gets a density over the space,
 /// and of many draws from the good ones' density the one is suggested that is most typical of them rather than of the
 /// others. It copes with everything a space can be (conditions, choices, integers, constraints), with noise, with many
@@ -73,8 +69,7 @@ using Tpe = BasicTpe<void>;
 /// - Priors of the user (Dim::prior) weigh the choice, and are sampled from, less with each result: as in piBO
 ///   (Hvarfner et al., ICLR 2022).
 /// No configuration is tried twice, noise or not (see repeat()); a finite space is exhausted when all has been tried.
-template <class Lazy>
-struct BasicTpe {
+struct Tpe {
   int startup = 0;      ///< trials of a scrambled Sobol sequence before the model is asked; 0: 10, fewer of few samples
   double share = 0.1;   ///< of the trials that are good: the best share, …
   int most_good = 25;   ///< … but never more than this
@@ -106,10 +101,6 @@ struct BasicTpe {
 
 }  // namespace hypertune
 
-#ifdef HYPERTUNE_COMPILED
-namespace hypertune {
-extern template struct BasicTpe<void>;
-}
-#else
+#ifndef HYPERTUNE_COMPILED
 #include <hypertune/search/impl/tpe.hpp>
 #endif

@@ -16,13 +16,8 @@
 
 namespace hypertune {
 
-template <class>
-struct BasicWarmStart;
-using WarmStart = BasicWarmStart<void>;
-
 /// See warm_start().
-template <class Lazy>
-struct BasicWarmStart {
+struct WarmStart {
   AnySearcher inner;
   std::vector<std::filesystem::path> experiments;
   std::string taken_{};  ///< what was told, in words
@@ -93,8 +88,7 @@ struct BasicWarmStart {
 /// its last report. Trials that do not fit the space (a parameter lies outside, or is new) are left out; when none
 /// fits, or a folder holds no experiment, it is an Error. The folders are read again at each start of this experiment:
 /// keep them.
-template <class = void>
-WarmStart warm_start(AnySearcher inner, std::vector<std::filesystem::path> experiments) {
+inline WarmStart warm_start(AnySearcher inner, std::vector<std::filesystem::path> experiments) {
   return {.inner = std::move(inner), .experiments = std::move(experiments)};
 }
 

@@ -85,8 +85,7 @@ class ExperimentProgress {
   double gpus_used() const { return capacity_.gpus_used ? *capacity_.gpus_used : used(&Running::gpus); }
 
  private:
-  template <class>
-  friend class BasicProgressTracker;
+  friend class ProgressTracker;
   struct Sample {
     double time;
     std::int64_t ended, reports;
@@ -111,17 +110,12 @@ class ExperimentProgress {
   std::deque<Sample> samples_of_time_;
 };
 
-template <class>
-class BasicProgressTracker;
-using ProgressTracker = BasicProgressTracker<void>;
-
 /// Makes ExperimentProgress from records and times that are passed in: no clock, no I/O. Memory: one byte per trial,
 /// and its parameters (at most 100 bytes of a text) until it has ended.
-template <class Lazy>
-class BasicProgressTracker {
+class ProgressTracker {
  public:
-  BasicProgressTracker() = default;
-  explicit BasicProgressTracker(Capacity capacity) { p_.capacity_ = std::move(capacity); }
+  ProgressTracker() = default;
+  explicit ProgressTracker(Capacity capacity) { p_.capacity_ = std::move(capacity); }
 
   /// Takes in a record. `live`: it happens now (false: it is replayed before going on, and makes no pace).
   void add(const Record& record, bool live = true);
@@ -149,8 +143,7 @@ class BasicProgressTracker {
   bool ticked_ = false;
 };
 
-template <class Lazy>
-void BasicProgressTracker<Lazy>::set_state(TrialId trial, TrialState state) {
+inline void ProgressTracker::set_state(TrialId trial, TrialState state) {
   if (trial < 0) return;
   const auto at = static_cast<std::size_t>(trial);
   while (states_.size() <= at) {
@@ -170,8 +163,7 @@ void BasicProgressTracker<Lazy>::set_state(TrialId trial, TrialState state) {
   excesses_.erase(trial);
 }
 
-template <class Lazy>
-void BasicProgressTracker<Lazy>::take(const record::ExperimentStarted& e) {
+inline void ProgressTracker::take(const record::ExperimentStarted& e) {
   // What ran when an earlier driver died waits to go on.
   while (!p_.running_.empty()) set_state(p_.running_.begin()->first, TrialState::pending);
   if (p_.started_.objectives != e.objectives || p_.started_.constraints != e.constraints)
@@ -181,14 +173,12 @@ void BasicProgressTracker<Lazy>::take(const record::ExperimentStarted& e) {
   p_.finished_.reset();
 }
 
-template <class Lazy>
-void BasicProgressTracker<Lazy>::take(const record::TrialCreated& e) {
+inline void ProgressTracker::take(const record::TrialCreated& e) {
   set_state(e.trial, TrialState::pending);
   describe(e.trial, e.params);
 }
 
-template <class Lazy>
-void BasicProgressTracker<Lazy>::describe(TrialId trial, const Params& params) {
+inline void ProgressTracker::describe(TrialId trial, const Params& params) {
   auto values = std::make_shared<Params>();
   for (const auto& [name, value] : params) {
     const auto* const text = std::get_if<std::string>(&value);
@@ -198,13 +188,9 @@ void BasicProgressTracker<Lazy>::describe(TrialId trial, const Params& params) {
   waiting_[trial] = std::move(values);
 }
 
-template <class Lazy>
-void BasicProgressTracker<Lazy>::take(const record::TrialMutated& e) {
-  describe(e.trial, e.params);
-}
+inline void ProgressTracker::take(const record::TrialMutated& e) { describe(e.trial, e.params); }
 
-template <class Lazy>
-void BasicProgressTracker<Lazy>::take(const record::TrialStarted& e) {
+inline void ProgressTracker::take(const record::TrialStarted& e) {
   set_state(e.trial, TrialState::running);
   const auto params = waiting_.extract(e.trial);
   const Resources& each = p_.capacity_.per_trial;
@@ -220,8 +206,7 @@ void BasicProgressTracker<Lazy>::take(const record::TrialStarted& e) {
 }
 
 // By how much the trial breaks the constraints.
-template <class Lazy>
-double BasicProgressTracker<Lazy>::violation_of(const record::TrialReported& e) {
+inline double ProgressTracker::violation_of(const record::TrialReported& e) {
   const auto& bounds = p_.started_.constraints;
   if (bounds.empty()) return 0;
   auto& excesses = excesses_[e.trial];
@@ -232,8 +217,7 @@ double BasicProgressTracker<Lazy>::violation_of(const record::TrialReported& e) 
   return violation;
 }
 
-template <class Lazy>
-void BasicProgressTracker<Lazy>::take(const record::TrialReported& e) {
+inline void ProgressTracker::take(const record::TrialReported& e) {
   const double violation = violation_of(e);
   ++p_.reports_;
   const auto run = p_.running_.find(e.trial);
@@ -263,8 +247,7 @@ void BasicProgressTracker<Lazy>::take(const record::TrialReported& e) {
   }
 }
 
-template <class Lazy>
-void BasicProgressTracker<Lazy>::take(const record::AttemptFailed& e) {
+inline void ProgressTracker::take(const record::AttemptFailed& e) {
   if (e.cause.blame == Blame::preemption && e.retry) return set_state(e.trial, TrialState::pending);  // no failure
   if (!e.doubted) ++p_.failures_;
   p_.last_failure_ = detail::format("trial {}: {}{}", e.trial, detail::terminal::printable(e.cause.text),
@@ -274,8 +257,7 @@ void BasicProgressTracker<Lazy>::take(const record::AttemptFailed& e) {
   if (e.retry) set_state(e.trial, TrialState::pending);
 }
 
-template <class Lazy>
-void BasicProgressTracker<Lazy>::add(const Record& record, bool live) {
+inline void ProgressTracker::add(const Record& record, bool live) {
   const auto visitor = [&](const auto& e) {
     using E = std::decay_t<decltype(e)>;
     if constexpr (requires { this->take(e); }) {
@@ -293,8 +275,7 @@ void BasicProgressTracker<Lazy>::add(const Record& record, bool live) {
   std::visit(visitor, record.what);
 }
 
-template <class Lazy>
-void BasicProgressTracker<Lazy>::tick(double now) {
+inline void ProgressTracker::tick(double now) {
   if (!ticked_) p_.start_ = p_.now_ = now;
   ticked_ = true;
   p_.now_ = std::max(p_.now_, now);

@@ -1,6 +1,7 @@
 // TerminalDisplay: a callback that shows an experiment on a terminal, or as plain lines where there is none.
 #pragma once
 
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/show/live_region.hpp>
 #include <hypertune/show/progress.hpp>
@@ -32,19 +33,14 @@ struct TerminalOptions {
   Capacity capacity = {};
 };
 
-template <class>
-class BasicTerminalDisplay;
-using TerminalDisplay = BasicTerminalDisplay<void>;
-
 /// On a terminal: a table that is redrawn in place. Elsewhere (a pipe, a file, TERM=dumb): a line at the start, at a
 /// new best (at most one a second), every `summary_every` seconds, and at the end, without control codes. NO_COLOR is
 /// honoured. Feeding it costs some ten nanoseconds per record; a thread of its own draws, from on_experiment_start()
 /// to on_experiment_end() or the destructor. The cursor is hidden only while a picture is written, so that a program
 /// that dies leaves the terminal as it was. All members may be called from any thread.
-template <class Lazy>
-class BasicTerminalDisplay {
+class TerminalDisplay {
  public:
-  explicit BasicTerminalDisplay(TerminalOptions options = {}) : self_(std::make_unique<Self>(std::move(options))) {}
+  explicit TerminalDisplay(TerminalOptions options = {}) : self_(std::make_unique<Self>(std::move(options))) {}
 
   /// A record from before a resumption: counted, not announced.
   void catch_up(const Record& record) {
@@ -101,4 +97,6 @@ class BasicTerminalDisplay {
 
 }  // namespace hypertune
 
+#ifndef HYPERTUNE_COMPILED
 #include <hypertune/show/impl/terminal_display.hpp>
+#endif

@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/policy.hpp>
 #include <hypertune/checkpoint/retention.hpp>
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/execute/placement.hpp>
 #include <hypertune/record/host_faults.hpp>
@@ -59,16 +60,11 @@ struct ControlRules {
   bool metric_given = true;     ///< the objective was named, not left at its default
 };
 
-template <class>
-class BasicController;
-using Controller = BasicController<void>;
-
 /// Decides what runs where and when. The order of calls is its only notion of time beside the `now` it is given. Calls
 /// come one at a time (the Tuner's strand).
-template <class Lazy>
-class BasicController {
+class Controller {
  public:
-  BasicController(ExperimentState state, ControlRules rules, Placement placement)
+  Controller(ExperimentState state, ControlRules rules, Placement placement)
       : state_(std::move(state)),
         rules_(std::move(rules)),
         placement_(std::move(placement)),
@@ -353,7 +349,9 @@ class BasicController {
 
 }  // namespace hypertune
 
+#ifndef HYPERTUNE_COMPILED
 #include <hypertune/tune/impl/controller.hpp>
 #include <hypertune/tune/impl/controller_events.hpp>
 #include <hypertune/tune/impl/controller_person.hpp>
 #include <hypertune/tune/impl/controller_slots.hpp>
+#endif

@@ -41,18 +41,13 @@ struct ExecutorFacts {
   bool timed = false;      ///< what is decided may depend on how long trials take
 };
 
-template <class>
-class BasicExperiment;
-using Experiment = BasicExperiment<void>;
-
 /// Everything about an experiment except who runs the trials. Not thread-safe: calls come one at a time.
-template <class Lazy>
-class BasicExperiment {
+class Experiment {
  public:
   /// Opens `directory`: replays what is there (only with options.resume) and records a new start. Errors: `busy`,
   /// `usage` (there is an experiment already, or options that contradict each other), `resources`, `io`, `corrupt`.
-  BasicExperiment(SearchSpace space, const Options& options, const std::filesystem::path& directory,
-                  const ExecutorFacts& facts)
+  Experiment(SearchSpace space, const Options& options, const std::filesystem::path& directory,
+             const ExecutorFacts& facts)
       : directory_(directory),
         space_(std::move(space)),
         objectives_(objectives_of(options)),

@@ -43,19 +43,14 @@ inline std::optional<std::vector<double>> losses_of(const Metrics& metrics, std:
   return losses;
 }
 
-template <class>
-class BasicExperimentState;
-using ExperimentState = BasicExperimentState<void>;
-
 /// The state of an experiment as a function of its records. apply() is called with each record once, in order, by the
 /// Controller as it makes them and by the replay as it reads them; it is the only thing that changes trials, searcher
 /// and scheduler. Single-threaded.
-template <class Lazy>
-class BasicExperimentState {
+class ExperimentState {
  public:
-  BasicExperimentState(SearchSpace space, AnySearcher searcher, AnyScheduler scheduler,
-                       std::vector<Objective> objectives, const StopCondition& stop, const SearchGoal& goal,
-                       std::vector<MetricBound> constraints = {}, bool timed = false)
+  ExperimentState(SearchSpace space, AnySearcher searcher, AnyScheduler scheduler, std::vector<Objective> objectives,
+                  const StopCondition& stop, const SearchGoal& goal, std::vector<MetricBound> constraints = {},
+                  bool timed = false)
       : space_(std::move(space)),
         suggestions_(std::make_unique<Suggestions>(std::move(searcher))),
         scheduler_(std::move(scheduler)),

@@ -29,14 +29,9 @@ enum class Display : std::uint8_t {
   quiet,      ///< nothing
 };
 
-template <class>
-struct BasicOptions;
-using Options = BasicOptions<void>;
-
 /// Meant for designated initialisers; every default is a sound choice. What docs/resume.md says of a change of each at
 /// a resumption holds for programs, too; a Setting that is not given is taken from the record then.
-template <class Lazy>
-struct BasicOptions {
+struct Options {
   Setting<std::string> name = Setting<std::string>::unset("experiment");
   /// the metric to tune; a bare number that a trial returns becomes it
   Setting<std::string> metric = Setting<std::string>::unset("value");

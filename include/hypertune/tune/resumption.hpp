@@ -9,15 +9,10 @@ namespace hypertune {
 
 /// With options.resume, and where there is a record: `options` with every Setting that was not given as it is recorded
 /// (name, metric and mode or objectives, samples, seed). Otherwise `options`.
-template <class = void>
 Options with_recorded(Options options, const SearchSpace& space);
 
 }  // namespace hypertune
 
-#ifdef HYPERTUNE_COMPILED
-namespace hypertune {
-extern template Options with_recorded<>(Options, const SearchSpace&);
-}
-#else
+#ifndef HYPERTUNE_COMPILED
 #include <hypertune/tune/impl/resumption.hpp>
 #endif

@@ -19,10 +19,6 @@
 
 namespace hypertune {
 
-template <class>
-class BasicErasedStudy;
-using ErasedStudy = BasicErasedStudy<void>;
-
 /// An experiment whose trials the caller runs. ask() gives a trial, report() asks whether it should go on, tell() ends
 /// it; all are recorded like any other experiment, and what was told is durable when tell() returns. A Study opened
 /// with
@@ -30,13 +26,12 @@ using ErasedStudy = BasicErasedStudy<void>;
 /// Thread-safe. A person may stop, pause, continue and note its trials from elsewhere, add one, or stop the whole
 /// (`hypertune stop DIR`): then ask() gives none any more, exhausted() is true, and trials that report are to pause.
 /// ErasedStudy is the part that does not know the user's Config (the HTTP server uses it).
-template <class Lazy>
-class BasicErasedStudy {
+class ErasedStudy {
  public:
-  BasicErasedStudy(SearchSpace space, Options options);
-  BasicErasedStudy(const ErasedStudy&) = delete;
+  ErasedStudy(SearchSpace space, Options options);
+  ErasedStudy(const ErasedStudy&) = delete;
   ErasedStudy& operator=(const ErasedStudy&) = delete;
-  ~BasicErasedStudy();
+  ~ErasedStudy();
 
   /// One trial to run.
   struct Ask {
@@ -143,10 +138,6 @@ class Study {
 
 }  // namespace hypertune
 
-#ifdef HYPERTUNE_COMPILED
-namespace hypertune {
-extern template class BasicErasedStudy<void>;
-}
-#else
+#ifndef HYPERTUNE_COMPILED
 #include <hypertune/tune/impl/study.hpp>
 #endif

@@ -16,22 +16,17 @@
 
 namespace hypertune {
 
-template <class>
-class BasicSuggestions;
-using Suggestions = BasicSuggestions<void>;
-
 /// Owns a searcher. At first its work is done at once, by whoever calls. After defer() observe() only notes and
 /// suggest() only asks: another thread does the work by wait() and work(), and whoever decides asks again when it has.
 ///
 /// Either way the searcher is told everything in the order of observe(), and computes a suggestion only when it has
 /// been told all that was known. There is one suggestion at a time, for one trial, and it is given out before the next
 /// one is begun: what is pending is always known to the searcher.
-template <class Lazy>
-class BasicSuggestions {
+class Suggestions {
  public:
-  explicit BasicSuggestions(AnySearcher searcher) : searcher_(std::move(searcher)) {}
-  BasicSuggestions(const BasicSuggestions&) = delete;
-  BasicSuggestions& operator=(const BasicSuggestions&) = delete;
+  explicit Suggestions(AnySearcher searcher) : searcher_(std::move(searcher)) {}
+  Suggestions(const Suggestions&) = delete;
+  Suggestions& operator=(const Suggestions&) = delete;
 
   void prepare(const SearchSpace& space, const SearchGoal& goal);
   const std::string& name() const { return name_; }  ///< as the searcher calls itself once prepared
@@ -135,10 +130,6 @@ class BasicSuggestions {
 
 }  // namespace hypertune
 
-#ifdef HYPERTUNE_COMPILED
-namespace hypertune {
-extern template class BasicSuggestions<void>;
-}
-#else
+#ifndef HYPERTUNE_COMPILED
 #include <hypertune/tune/impl/suggestions.hpp>
 #endif

@@ -37,7 +37,6 @@ inline std::string first_metric(const Options& options) { return objectives_of(o
 }  // namespace detail
 
 /// `options` for going on with the experiment in `directory`; see resume().
-template <class = void>
 Options resumed_options(const std::filesystem::path& directory, const SearchSpace& space, Options options);
 
 /// Runs an experiment: `train` is a coroutine (`Training train(Config, Context&)`) or a function that returns the
@@ -59,8 +58,7 @@ Results tune(const Space<Config>& space, Options options) {
 }
 
 /// The same for a Program made elsewhere (an external command, a user's own).
-template <class = void>
-Results tune(const SearchSpace& space, std::shared_ptr<const Program> program, Options options) {
+inline Results tune(const SearchSpace& space, std::shared_ptr<const Program> program, Options options) {
   return Tuner(space, std::move(program), std::move(options)).run();
 }
 
@@ -107,10 +105,6 @@ Results resume(const std::filesystem::path& directory, const Space<Config>& spac
 
 }  // namespace hypertune
 
-#ifdef HYPERTUNE_COMPILED
-namespace hypertune {
-extern template Options resumed_options<>(const std::filesystem::path&, const SearchSpace&, Options);
-}
-#else
+#ifndef HYPERTUNE_COMPILED
 #include <hypertune/tune/impl/tune.hpp>
 #endif

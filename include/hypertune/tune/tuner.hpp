@@ -13,19 +13,14 @@
 
 namespace hypertune {
 
-template <class>
-class BasicTuner;
-using Tuner = BasicTuner<void>;
-
 /// One experiment, from start (or resumption) to end. Its events come from any thread; the decisions are made one at a
 /// time.
-template <class Lazy>
-class BasicTuner {
+class Tuner {
  public:
-  BasicTuner(SearchSpace space, std::shared_ptr<const Program> program, Options options);
-  BasicTuner(const Tuner&) = delete;
+  Tuner(SearchSpace space, std::shared_ptr<const Program> program, Options options);
+  Tuner(const Tuner&) = delete;
   Tuner& operator=(const Tuner&) = delete;
-  ~BasicTuner();
+  ~Tuner();
 
   /// Runs until nothing is left to do, a stop condition is met or the user interrupts; returns what came of it. Throws
   /// Error when the experiment cannot start, the disk fails, or an algorithm throws; what was recorded stays.
@@ -47,10 +42,6 @@ class BasicTuner {
 
 }  // namespace hypertune
 
-#ifdef HYPERTUNE_COMPILED
-namespace hypertune {
-extern template class BasicTuner<void>;
-}
-#else
+#ifndef HYPERTUNE_COMPILED
 #include <hypertune/tune/impl/tuner.hpp>
 #endif

@@ -24,8 +24,7 @@ struct FolderOwner {
   friend bool operator==(const FolderOwner&, const FolderOwner&) = default;
 };
 
-template <class = void>
-FolderOwner this_process() {
+HYPERTUNE_INLINE FolderOwner this_process() {
   static const FolderOwner self = [] {
     FolderOwner owner;
     if (::getentropy(&owner.process, sizeof owner.process) != 0) owner.process = 0;
@@ -42,8 +41,7 @@ FolderOwner this_process() {
 }
 
 /// The end of the name of a folder aside.
-template <class = void>
-std::string unique_suffix() {
+HYPERTUNE_INLINE std::string unique_suffix() {
   static std::atomic<std::uint64_t> count{0};
   const FolderOwner self = this_process();
   return detail::format("{:08x}-{:08x}-{}-{}", self.process, self.machine, self.pid,
@@ -52,8 +50,7 @@ std::string unique_suffix() {
 
 /// Whether what is named so may be at work on that folder. Of processes elsewhere, which may share the disk, nothing is
 /// known but when they last wrote.
-template <class = void>
-bool has_living_owner(const std::filesystem::path& folder) {
+HYPERTUNE_INLINE bool has_living_owner(const std::filesystem::path& folder) {
   const std::string name = folder.filename();
   FolderOwner owner;
   int pid = 0;
@@ -68,8 +65,7 @@ bool has_living_owner(const std::filesystem::path& folder) {
 }
 
 /// The manifest's text. Error of kind `corrupt` if there is none.
-template <class = void>
-std::string read_manifest_text(const std::filesystem::path& folder) {
+HYPERTUNE_INLINE std::string read_manifest_text(const std::filesystem::path& folder) {
   const auto path = folder / Manifest::file_name;
   const Descriptor file = open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   struct stat status{};
@@ -99,8 +95,7 @@ std::string read_manifest_text(const std::filesystem::path& folder) {
   return text;
 }
 
-template <class = void>
-CheckpointInfo info_of(const Manifest& manifest, std::string name, std::string digest) {
+HYPERTUNE_INLINE CheckpointInfo info_of(const Manifest& manifest, std::string name, std::string digest) {
   CheckpointInfo info{.trial = manifest.trial,
                       .steps = manifest.steps,
                       .name = std::move(name),
@@ -111,8 +106,7 @@ CheckpointInfo info_of(const Manifest& manifest, std::string name, std::string d
 }
 
 /// What was sealed as `info` in this folder, by its manifest alone. Error of kind `corrupt` if that is another one.
-template <class = void>
-Manifest require_manifest(const std::filesystem::path& folder, const CheckpointInfo& info) {
+HYPERTUNE_INLINE Manifest require_manifest(const std::filesystem::path& folder, const CheckpointInfo& info) {
   const std::string text = read_manifest_text(folder);
   if (ContentHash::of(text) != info.digest)
     fail(Errc::corrupt, "its manifest.json is not the one that was sealed (digest {}, not {})", ContentHash::of(text),
@@ -126,16 +120,14 @@ Manifest require_manifest(const std::filesystem::path& folder, const CheckpointI
 
 }  // namespace detail
 
-template <class Lazy>
-std::filesystem::path BasicLocalCheckpointStore<Lazy>::folder(const CheckpointInfo& info) const {
+HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::folder(const CheckpointInfo& info) const {
   const bool named = !info.name.empty() && info.name.front() != '.' && info.name.find('/') == std::string::npos &&
                      info.name.find('\0') == std::string::npos;
   if (!named) fail(Errc::usage, "'{}' is not the name of a checkpoint", info.name);
   return folder(info.trial) / info.name;
 }
 
-template <class Lazy>
-std::filesystem::path BasicLocalCheckpointStore<Lazy>::new_staging(TrialId trial) {
+HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::new_staging(TrialId trial) {
   const auto parent = folder(trial);
   const auto staging = parent / (".staging-" + detail::unique_suffix());
   std::error_code error;
@@ -149,8 +141,7 @@ std::filesystem::path BasicLocalCheckpointStore<Lazy>::new_staging(TrialId trial
   return staging;
 }
 
-template <class Lazy>
-CheckpointWriter BasicLocalCheckpointStore<Lazy>::begin(TrialId trial, int steps, std::string parent) {
+HYPERTUNE_INLINE CheckpointWriter LocalCheckpointStore::begin(TrialId trial, int steps, std::string parent) {
   if (trial < 0 || steps < 0)
     fail(Errc::usage, "a checkpoint of trial {} after {} steps cannot be: neither is negative", trial, steps);
   CheckpointWriter writer(trial, steps, new_staging(trial), std::move(parent));
@@ -162,14 +153,12 @@ CheckpointWriter BasicLocalCheckpointStore<Lazy>::begin(TrialId trial, int steps
   return writer;
 }
 
-template <class Lazy>
-void BasicLocalCheckpointStore<Lazy>::discard(const CheckpointWriter& writer) {
+HYPERTUNE_INLINE void LocalCheckpointStore::discard(const CheckpointWriter& writer) {
   std::error_code ignored;  // recover() removes what cannot be removed now
   std::filesystem::remove_all(writer.directory(), ignored);
 }
 
-template <class Lazy>
-void BasicLocalCheckpointStore<Lazy>::sync_new_folders(TrialId trial) {
+HYPERTUNE_INLINE void LocalCheckpointStore::sync_new_folders(TrialId trial) {
   {
     const std::lock_guard lock(state_->mutex);
     if (state_->fresh.erase(trial) == 0) return;
@@ -177,8 +166,7 @@ void BasicLocalCheckpointStore<Lazy>::sync_new_folders(TrialId trial) {
   for (const auto& path : {trial_directory(trial), state_->root / "trials", state_->root}) detail::sync_directory(path);
 }
 
-template <class Lazy>
-CheckpointInfo BasicLocalCheckpointStore<Lazy>::seal(CheckpointWriter writer) {
+HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::seal(CheckpointWriter writer) {
   try {
     return seal_staging(writer);
   } catch (const Error& e) {
@@ -190,8 +178,7 @@ CheckpointInfo BasicLocalCheckpointStore<Lazy>::seal(CheckpointWriter writer) {
   }
 }
 
-template <class Lazy>
-CheckpointInfo BasicLocalCheckpointStore<Lazy>::seal_staging(const CheckpointWriter& writer) {
+HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::seal_staging(const CheckpointWriter& writer) {
   const auto& staging = writer.directory();
   const bool sync = state_->options.sync;
   Manifest manifest{.trial = writer.trial(), .steps = writer.steps(), .parent = writer.parent(), .files = {}};
@@ -215,9 +202,8 @@ CheckpointInfo BasicLocalCheckpointStore<Lazy>::seal_staging(const CheckpointWri
 }
 
 /// Renames the finished staging folder to the first free name, which it returns.
-template <class Lazy>
-std::string BasicLocalCheckpointStore<Lazy>::publish(TrialId trial, const std::filesystem::path& staging,
-                                                     const std::string& wanted) {
+HYPERTUNE_INLINE std::string LocalCheckpointStore::publish(TrialId trial, const std::filesystem::path& staging,
+                                                           const std::string& wanted) {
   const auto parent = folder(trial);
   for (int n = 1;; ++n) {
     std::string name = n == 1 ? wanted : detail::format("{}-{}", wanted, n);
@@ -227,9 +213,8 @@ std::string BasicLocalCheckpointStore<Lazy>::publish(TrialId trial, const std::f
   }
 }
 
-template <class Lazy>
-CheckpointInfo BasicLocalCheckpointStore<Lazy>::admit(const std::filesystem::path& folder, std::string_view text,
-                                                      const std::string& name) {
+HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::admit(const std::filesystem::path& folder, std::string_view text,
+                                                            const std::string& name) {
   const Manifest manifest = parse_manifest(text);
   CheckpointInfo info = detail::info_of(manifest, name, detail::ContentHash::of(text));
   static_cast<void>(this->folder(info));  // the name is one, or an Error
@@ -249,9 +234,8 @@ CheckpointInfo BasicLocalCheckpointStore<Lazy>::admit(const std::filesystem::pat
   return info;
 }
 
-template <class Lazy>
-CheckpointInfo BasicLocalCheckpointStore<Lazy>::take_over(const std::filesystem::path& folder,
-                                                          const CheckpointInfo& info) {
+HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::take_over(const std::filesystem::path& folder,
+                                                                const CheckpointInfo& info) {
   static_cast<void>(this->folder(info));  // the name is one, or an Error
   struct stat status{};
   if (::lstat(folder.c_str(), &status) != 0) detail::fail_io(errno, "look at", folder);
@@ -273,8 +257,7 @@ CheckpointInfo BasicLocalCheckpointStore<Lazy>::take_over(const std::filesystem:
 }
 
 /// The folder of this very content, here or in an origin; without one, where it should be.
-template <class Lazy>
-std::filesystem::path BasicLocalCheckpointStore<Lazy>::find(const CheckpointInfo& info) const {
+HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::find(const CheckpointInfo& info) const {
   const auto own = folder(info);
   if (state_->options.origins.empty()) return own;
   const auto is_it = [&](const std::filesystem::path& candidate) {
@@ -293,8 +276,7 @@ std::filesystem::path BasicLocalCheckpointStore<Lazy>::find(const CheckpointInfo
   return own;
 }
 
-template <class Lazy>
-bool BasicLocalCheckpointStore<Lazy>::names(const CheckpointInfo& info) const {
+HYPERTUNE_INLINE bool LocalCheckpointStore::names(const CheckpointInfo& info) const {
   try {
     return detail::ContentHash::of(detail::read_manifest_text(find(info))) == info.digest;
   } catch (const Error& e) {
@@ -303,9 +285,8 @@ bool BasicLocalCheckpointStore<Lazy>::names(const CheckpointInfo& info) const {
   }
 }
 
-template <class Lazy>
-CheckpointInfo BasicLocalCheckpointStore<Lazy>::adopt(TrialId trial, int steps, const std::filesystem::path& source,
-                                                      std::string parent) {
+HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::adopt(TrialId trial, int steps,
+                                                            const std::filesystem::path& source, std::string parent) {
   const auto status = std::filesystem::symlink_status(source);
   if (!std::filesystem::is_directory(status))
     fail(Errc::usage, "trial {} named '{}' as its checkpoint, but that is {}: name a folder that is complete", trial,
@@ -335,8 +316,7 @@ CheckpointInfo BasicLocalCheckpointStore<Lazy>::adopt(TrialId trial, int steps, 
   }
 }
 
-template <class Lazy>
-Checkpoint BasicLocalCheckpointStore<Lazy>::open(const CheckpointInfo& info) {
+HYPERTUNE_INLINE Checkpoint LocalCheckpointStore::open(const CheckpointInfo& info) {
   const auto directory = find(info);
   try {
     const Manifest manifest = detail::require_manifest(directory, info);
@@ -346,9 +326,8 @@ Checkpoint BasicLocalCheckpointStore<Lazy>::open(const CheckpointInfo& info) {
 }
 
 /// Renames `folder` to a free name beside it that starts with `name`; nullopt if it is not there.
-template <class Lazy>
-std::optional<std::filesystem::path> BasicLocalCheckpointStore<Lazy>::move_aside(const std::filesystem::path& folder,
-                                                                                 const std::string& name) {
+HYPERTUNE_INLINE std::optional<std::filesystem::path> LocalCheckpointStore::move_aside(
+    const std::filesystem::path& folder, const std::string& name) {
   for (int n = 1;; ++n) {
     auto target = folder.parent_path() / (n == 1 ? name : detail::format("{}-{}", name, n));
     struct stat status{};
@@ -359,15 +338,13 @@ std::optional<std::filesystem::path> BasicLocalCheckpointStore<Lazy>::move_aside
   }
 }
 
-template <class Lazy>
-void BasicLocalCheckpointStore<Lazy>::set_aside(const CheckpointInfo& info) {
+HYPERTUNE_INLINE void LocalCheckpointStore::set_aside(const CheckpointInfo& info) {
   const auto directory = folder(info);
   if (move_aside(directory, ".corrupt-" + info.name) && state_->options.sync)
     detail::sync_directory(directory.parent_path());
 }
 
-template <class Lazy>
-void BasicLocalCheckpointStore<Lazy>::drop(const CheckpointInfo& info) {
+HYPERTUNE_INLINE void LocalCheckpointStore::drop(const CheckpointInfo& info) {
   const auto directory = folder(info);
   try {
     const std::string text = detail::read_manifest_text(directory);
@@ -385,8 +362,7 @@ void BasicLocalCheckpointStore<Lazy>::drop(const CheckpointInfo& info) {
   if (error) detail::fail_io(error.value(), "delete", *trash);
 }
 
-template <class Lazy>
-std::vector<CheckpointInfo> BasicLocalCheckpointStore<Lazy>::list(TrialId trial) {
+HYPERTUNE_INLINE std::vector<CheckpointInfo> LocalCheckpointStore::list(TrialId trial) {
   std::vector<CheckpointInfo> found;
   const auto parent = folder(trial);
   std::error_code error;
@@ -413,8 +389,7 @@ std::vector<CheckpointInfo> BasicLocalCheckpointStore<Lazy>::list(TrialId trial)
   return found;
 }
 
-template <class Lazy>
-void BasicLocalCheckpointStore<Lazy>::sweep(const std::filesystem::path& parent) {
+HYPERTUNE_INLINE void LocalCheckpointStore::sweep(const std::filesystem::path& parent) {
   std::error_code error;
   for (std::filesystem::directory_iterator entries(parent, error), end; !error && entries != end;
        entries.increment(error)) {
@@ -426,13 +401,9 @@ void BasicLocalCheckpointStore<Lazy>::sweep(const std::filesystem::path& parent)
   }
 }
 
-template <class Lazy>
-void BasicLocalCheckpointStore<Lazy>::recover(TrialId trial) {
-  sweep(folder(trial));
-}
+HYPERTUNE_INLINE void LocalCheckpointStore::recover(TrialId trial) { sweep(folder(trial)); }
 
-template <class Lazy>
-void BasicLocalCheckpointStore<Lazy>::recover() {
+HYPERTUNE_INLINE void LocalCheckpointStore::recover() {
   std::error_code error;
   for (std::filesystem::directory_iterator trials(state_->root / "trials", error), end; !error && trials != end;
        trials.increment(error))

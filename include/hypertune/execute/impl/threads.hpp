@@ -37,8 +37,7 @@ inline Seconds steady_seconds() {
 }
 }  // namespace detail
 
-template <class Lazy>
-class BasicThreadExecutor<Lazy>::State {
+class ThreadExecutor::State {
   struct Run {
     enum class State : std::uint8_t { ready, stepping, reporting, waiting, parked };
     explicit Run(Launch l) : launch(std::move(l)) {}
@@ -449,40 +448,20 @@ class BasicThreadExecutor<Lazy>::State {
   std::atomic<bool> closing_{false};
 };
 
-template <class Lazy>
-BasicThreadExecutor<Lazy>::BasicThreadExecutor(ThreadOptions options)
+HYPERTUNE_INLINE ThreadExecutor::ThreadExecutor(ThreadOptions options)
     : self_(std::make_unique<State>(std::move(options))) {}
-template <class Lazy>
-BasicThreadExecutor<Lazy>::BasicThreadExecutor(BasicThreadExecutor&&) noexcept = default;
-template <class Lazy>
-BasicThreadExecutor<Lazy>& BasicThreadExecutor<Lazy>::operator=(BasicThreadExecutor&&) noexcept = default;
-template <class Lazy>
-BasicThreadExecutor<Lazy>::~BasicThreadExecutor() {
+HYPERTUNE_INLINE ThreadExecutor::ThreadExecutor(ThreadExecutor&&) noexcept = default;
+HYPERTUNE_INLINE ThreadExecutor& ThreadExecutor::operator=(ThreadExecutor&&) noexcept = default;
+HYPERTUNE_INLINE ThreadExecutor::~ThreadExecutor() {
   if (self_) self_->shutdown();
 }
-template <class Lazy>
-std::vector<Host> BasicThreadExecutor<Lazy>::hosts() const {
-  return self_->hosts();
-}
-template <class Lazy>
-void BasicThreadExecutor<Lazy>::start(ExecutorStart start) {
-  self_->start(std::move(start));
-}
-template <class Lazy>
-void BasicThreadExecutor<Lazy>::perform(Command command) {
+HYPERTUNE_INLINE std::vector<Host> ThreadExecutor::hosts() const { return self_->hosts(); }
+HYPERTUNE_INLINE void ThreadExecutor::start(ExecutorStart start) { self_->start(std::move(start)); }
+HYPERTUNE_INLINE void ThreadExecutor::perform(Command command) {
   std::visit([&](auto& c) { self_->on(c); }, command);
 }
-template <class Lazy>
-void BasicThreadExecutor<Lazy>::wait(Seconds deadline) {
-  self_->wait(deadline);
-}
-template <class Lazy>
-void BasicThreadExecutor<Lazy>::notify() {
-  self_->notify();
-}
-template <class Lazy>
-void BasicThreadExecutor<Lazy>::shutdown() {
-  self_->shutdown();
-}
+HYPERTUNE_INLINE void ThreadExecutor::wait(Seconds deadline) { self_->wait(deadline); }
+HYPERTUNE_INLINE void ThreadExecutor::notify() { self_->notify(); }
+HYPERTUNE_INLINE void ThreadExecutor::shutdown() { self_->shutdown(); }
 
 }  // namespace hypertune

@@ -19,15 +19,13 @@
 
 namespace hypertune {
 
-template <class Lazy>
-Results BasicResults<Lazy>::read(const std::filesystem::path& directory) {
+HYPERTUNE_INLINE Results Results::read(const std::filesystem::path& directory) {
   Results results(directory);
   results.update();
   return results;
 }
 
-template <class Lazy>
-void BasicResults<Lazy>::update() {
+HYPERTUNE_INLINE void Results::update() {
   JournalReader reader(directory());
   reader.read([this](const Record& record) { add(record); }, info_.records + 1);
   if (stale_) {  // the constraints have changed: earlier reports are judged by them, too
@@ -40,23 +38,20 @@ void BasicResults<Lazy>::update() {
   if (!driver_of(directory())) nothing_runs();
 }
 
-template <class Lazy>
-TrialResult BasicResults<Lazy>::trial(TrialId id) const {
+HYPERTUNE_INLINE TrialResult Results::trial(TrialId id) const {
   const auto* data = find(id);
   if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", id, trials_.size());
   return result(*data, first_objective());
 }
 
-template <class Lazy>
-TrialResult BasicResults<Lazy>::best() const {
+HYPERTUNE_INLINE TrialResult Results::best() const {
   const Objective objective = first_objective();
   if (auto found = find_best(objective)) return std::move(*found);
   fail(Errc::experiment, "no trial has a result: none reported a finite '{}' ({}){}", objective.metric, counts_text(),
        last_cause());
 }
 
-template <class Lazy>
-TrialResult BasicResults<Lazy>::best(std::string_view metric, std::optional<Mode> mode) const {
+HYPERTUNE_INLINE TrialResult Results::best(std::string_view metric, std::optional<Mode> mode) const {
   for (const auto& objective : info_.objectives)
     if (objective.metric == metric && !mode) mode = objective.mode;
   if (!name_of(metric))
@@ -66,42 +61,36 @@ TrialResult BasicResults<Lazy>::best(std::string_view metric, std::optional<Mode
   fail(Errc::experiment, "no trial reported a finite '{}' ({})", metric, counts_text());
 }
 
-template <class Lazy>
-void BasicResults<Lazy>::history(TrialId trial, const std::function<void(const Record&)>& visitor) const {
+HYPERTUNE_INLINE void Results::history(TrialId trial, const std::function<void(const Record&)>& visitor) const {
   const auto* data = find(trial);
   if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", trial, trials_.size());
   JournalReader(directory()).history(trial, visitor, data->first_record, data->last_record);
 }
 
-template <class Lazy>
-const std::filesystem::path& BasicResults<Lazy>::directory() const {
+HYPERTUNE_INLINE const std::filesystem::path& Results::directory() const {
   if (directory_.empty()) fail(Errc::usage, "these results were not read from a folder: use Results::read(directory)");
   return directory_;
 }
 
-template <class Lazy>
-std::optional<BestReport> BasicResults<Lazy>::best_of(const TrialData& data, const Objective& objective) const {
+HYPERTUNE_INLINE std::optional<BestReport> Results::best_of(const TrialData& data, const Objective& objective) const {
   const auto name = name_of(objective.metric);
   const auto* metric = name ? data.metric(*name) : nullptr;
   if (metric == nullptr || !metric->has_best()) return std::nullopt;
   return BestReport{objective.metric, metric->best_step(objective.mode), metric->best(objective.mode)};
 }
-template <class Lazy>
-std::optional<std::uint32_t> BasicResults<Lazy>::name_of(std::string_view name) const {
+HYPERTUNE_INLINE std::optional<std::uint32_t> Results::name_of(std::string_view name) const {
   for (std::size_t i = 0; i < names_.size(); ++i)
     if (names_[i] == name) return static_cast<std::uint32_t>(i);
   return std::nullopt;
 }
-template <class Lazy>
-std::uint32_t BasicResults<Lazy>::intern(const std::string& name) {
+HYPERTUNE_INLINE std::uint32_t Results::intern(const std::string& name) {
   if (const auto found = name_of(name)) return *found;
   names_.push_back(name);
   return static_cast<std::uint32_t>(names_.size() - 1);
 }
 
 // Trials are numbered 0, 1, 2, …, so that the number is nearly always the index.
-template <class Lazy>
-auto BasicResults<Lazy>::find(TrialId id) const -> const TrialData* {
+HYPERTUNE_INLINE auto Results::find(TrialId id) const -> const TrialData* {
   if (id >= 0 && static_cast<std::size_t>(id) < trials_.size() && trials_[static_cast<std::size_t>(id)].id == id)
     return &trials_[static_cast<std::size_t>(id)];
   const auto at = std::lower_bound(trials_.begin(), trials_.end(), id,
@@ -109,21 +98,18 @@ auto BasicResults<Lazy>::find(TrialId id) const -> const TrialData* {
   return at != trials_.end() && at->id == id ? &*at : nullptr;
 }
 
-template <class Lazy>
-void BasicResults<Lazy>::set_state(TrialData& trial, TrialState state) {
+HYPERTUNE_INLINE void Results::set_state(TrialData& trial, TrialState state) {
   --counts_[static_cast<std::size_t>(trial.state)];
   ++counts_[static_cast<std::size_t>(state)];
   trial.state = state;
 }
-template <class Lazy>
-void BasicResults<Lazy>::nothing_runs() {
+HYPERTUNE_INLINE void Results::nothing_runs() {
   if (count(TrialState::running) == 0) return;
   for (auto& trial : trials_)
     if (trial.state == TrialState::running) set_state(trial, TrialState::pending);
 }
 
-template <class Lazy>
-void BasicResults<Lazy>::add(const Record& record) {
+HYPERTUNE_INLINE void Results::add(const Record& record) {
   info_.records = record.sequence;
   info_.updated = record.time;
   ledger_.add(record);
@@ -144,8 +130,7 @@ void BasicResults<Lazy>::add(const Record& record) {
   info_.elapsed = elapsed_at(record.time);
 }
 
-template <class Lazy>
-void BasicResults<Lazy>::take(const record::ExperimentStarted& event, Seconds time) {
+HYPERTUNE_INLINE void Results::take(const record::ExperimentStarted& event, Seconds time) {
   earlier_ = info_.elapsed;
   session_start_ = time;
   if (info_.starts == 0) {
@@ -169,15 +154,13 @@ void BasicResults<Lazy>::take(const record::ExperimentStarted& event, Seconds ti
   info_.why.clear();
   nothing_runs();
 }
-template <class Lazy>
-void BasicResults<Lazy>::take(const record::ExperimentEnded& event, Seconds time) {
+HYPERTUNE_INLINE void Results::take(const record::ExperimentEnded& event, Seconds time) {
   info_.ended = time;
   info_.interrupted = event.interrupted;
   info_.why = event.why;
   nothing_runs();
 }
-template <class Lazy>
-void BasicResults<Lazy>::take(const record::TrialCreated& event, Seconds time) {
+HYPERTUNE_INLINE void Results::take(const record::TrialCreated& event, Seconds time) {
   if (find(event.trial) != nullptr) return;
   TrialData trial;
   trial.id = event.trial;
@@ -191,14 +174,12 @@ void BasicResults<Lazy>::take(const record::TrialCreated& event, Seconds time) {
                                    [](TrialId id, const TrialData& other) { return id < other.id; });
   trials_.insert(at, std::move(trial));
 }
-template <class Lazy>
-void BasicResults<Lazy>::take(const record::AttributesSet& event, Seconds) {
+HYPERTUNE_INLINE void Results::take(const record::AttributesSet& event, Seconds) {
   if (event.trial >= 0 && find(event.trial) == nullptr) return;  // never created: the record is not this program's
   Attributes& all = event.trial < 0 ? info_.attributes : attributes_[event.trial];
   for (const auto& [name, value] : event.attributes) all.set(name, value);
 }
-template <class Lazy>
-void BasicResults<Lazy>::take(TrialData& trial, const record::TrialStarted&, Seconds time) {
+HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialStarted&, Seconds time) {
   set_state(trial, TrialState::running);
   ++trial.attempts;
   trial.ended = trial.duration = std::numeric_limits<Seconds>::quiet_NaN();  // what had ended goes on
@@ -206,8 +187,7 @@ void BasicResults<Lazy>::take(TrialData& trial, const record::TrialStarted&, Sec
   trial.started = time;
   trial.started_after = elapsed_at(time);
 }
-template <class Lazy>
-void BasicResults<Lazy>::take(TrialData& trial, const record::TrialReported& event, Seconds) {
+HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialReported& event, Seconds) {
   ++info_.reports;
   if (trial.state == TrialState::pending && !trial.known) set_state(trial, TrialState::running);
   double violation = 0;
@@ -221,24 +201,20 @@ void BasicResults<Lazy>::take(TrialData& trial, const record::TrialReported& eve
   for (const auto& [name, value] : event.metrics) trial.report(event.step, intern(name), value, violation);
   trial.steps = event.step + 1;
 }
-template <class Lazy>
-void BasicResults<Lazy>::take(TrialData& trial, const record::TrialCheckpointed& event, Seconds) {
+HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialCheckpointed& event, Seconds) {
   auto kept = trial.kept();
   kept.push_back(event.checkpoint);
   trial.keep(kept);
 }
-template <class Lazy>
-void BasicResults<Lazy>::take(TrialData& trial, const record::CheckpointDropped& event, Seconds) {
+HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::CheckpointDropped& event, Seconds) {
   auto kept = trial.kept();
   std::erase_if(kept, [&](const CheckpointInfo& info) { return info.name == event.checkpoint.name; });
   trial.keep(kept);
 }
-template <class Lazy>
-void BasicResults<Lazy>::take(TrialData& trial, const record::TrialPaused&, Seconds) {
+HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialPaused&, Seconds) {
   set_state(trial, TrialState::paused);
 }
-template <class Lazy>
-void BasicResults<Lazy>::take(TrialData& trial, const record::TrialMutated& event, Seconds) {
+HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialMutated& event, Seconds) {
   const auto line_of = [](const TrialData& data) {
     return data.line ? data.line : std::make_shared<const detail::LineNode>(0, data.id, data.configuration, nullptr);
   };
@@ -253,14 +229,12 @@ void BasicResults<Lazy>::take(TrialData& trial, const record::TrialMutated& even
   trial.line =
       std::make_shared<const detail::LineNode>(event.checkpoint.steps, trial.id, trial.configuration, donor->line);
 }
-template <class Lazy>
-std::vector<ScheduleEntry> BasicResults<Lazy>::schedule(TrialId id) const {
+HYPERTUNE_INLINE std::vector<ScheduleEntry> Results::schedule(TrialId id) const {
   const auto* data = find(id);
   if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", id, trials_.size());
   return schedule(*data, data->line.get());
 }
-template <class Lazy>
-std::vector<ScheduleEntry> BasicResults<Lazy>::schedule(const TrialResult& trial) const {
+HYPERTUNE_INLINE std::vector<ScheduleEntry> Results::schedule(const TrialResult& trial) const {
   if (!trial.best) return schedule(trial.trial);
   const auto* data = find(trial.trial);
   if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", trial.trial, trials_.size());
@@ -270,16 +244,15 @@ std::vector<ScheduleEntry> BasicResults<Lazy>::schedule(const TrialResult& trial
   std::erase_if(entries, [&](const ScheduleEntry& entry) { return entry.from_step > trial.best->step; });
   return entries;
 }
-template <class Lazy>
-std::vector<double> BasicResults<Lazy>::excesses(TrialId id) const {
+HYPERTUNE_INLINE std::vector<double> Results::excesses(TrialId id) const {
   const auto* data = find(id);
   if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", id, trials_.size());
   auto excesses = data->excesses;
   excesses.resize(info_.constraints.size(), detail::unknown_excess);
   return excesses;
 }
-template <class Lazy>
-std::vector<ScheduleEntry> BasicResults<Lazy>::schedule(const TrialData& data, const detail::LineNode* line) const {
+HYPERTUNE_INLINE std::vector<ScheduleEntry> Results::schedule(const TrialData& data,
+                                                              const detail::LineNode* line) const {
   std::vector<ScheduleEntry> entries;
   const auto add = [&](int from, TrialId trial, const std::string& configuration) {
     entries.push_back({from, detail::Decoder(configuration).configuration().second, trial});
@@ -292,8 +265,7 @@ std::vector<ScheduleEntry> BasicResults<Lazy>::schedule(const TrialData& data, c
   std::reverse(entries.begin(), entries.end());
   return entries;
 }
-template <class Lazy>
-void BasicResults<Lazy>::take(TrialData& trial, const record::AttemptFailed& event, Seconds) {
+HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::AttemptFailed& event, Seconds) {
   if (record::is_tried_again(event)) {  // no failure
     trial.cause.reset();
     return set_state(trial, TrialState::pending);
@@ -305,8 +277,7 @@ void BasicResults<Lazy>::take(TrialData& trial, const record::AttemptFailed& eve
   trial.cause = std::make_shared<const Cause>(event.cause);
   set_state(trial, TrialState::pending);  // or its end follows
 }
-template <class Lazy>
-void BasicResults<Lazy>::take(TrialData& trial, const record::TrialEnded& event, Seconds time) {
+HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialEnded& event, Seconds time) {
   set_state(trial, event.state);
   trial.ended = time;
   if (!std::isnan(trial.started)) trial.duration = std::max(0.0, elapsed_at(time) - trial.started_after);
@@ -316,8 +287,7 @@ void BasicResults<Lazy>::take(TrialData& trial, const record::TrialEnded& event,
     trial.cause.reset();  // what made it restart is over
 }
 
-template <class Lazy>
-TrialResult BasicResults<Lazy>::result(const TrialData& data, const Objective& objective) const {
+HYPERTUNE_INLINE TrialResult Results::result(const TrialData& data, const Objective& objective) const {
   TrialResult result;
   result.trial = data.id;
   result.state = data.state;
@@ -344,8 +314,7 @@ TrialResult BasicResults<Lazy>::result(const TrialData& data, const Objective& o
   return result;
 }
 
-template <class Lazy>
-std::optional<TrialResult> BasicResults<Lazy>::find_best(const Objective& objective) const {
+HYPERTUNE_INLINE std::optional<TrialResult> Results::find_best(const Objective& objective) const {
   const auto name = name_of(objective.metric);
   if (!name) return std::nullopt;
   const TrialData* best = nullptr;
@@ -364,8 +333,7 @@ std::optional<TrialResult> BasicResults<Lazy>::find_best(const Objective& object
   return result(*best, objective);
 }
 
-template <class Lazy>
-std::vector<TrialId> BasicResults<Lazy>::ranked(std::size_t limit) const {
+HYPERTUNE_INLINE std::vector<TrialId> Results::ranked(std::size_t limit) const {
   struct Entry {
     bool ranks;
     double violation, loss;
@@ -395,31 +363,27 @@ std::vector<TrialId> BasicResults<Lazy>::ranked(std::size_t limit) const {
   return ids;
 }
 
-template <class Lazy>
-std::vector<std::string> BasicResults<Lazy>::param_names() const {
+HYPERTUNE_INLINE std::vector<std::string> Results::param_names() const {
   std::vector<std::string> names;
   for (const auto& data : trials_)
     detail::terminal::merge_names(names, detail::Decoder(data.configuration).configuration().second);
   return names;
 }
 
-template <class Lazy>
-std::vector<std::string> BasicResults<Lazy>::attribute_names() const {
+HYPERTUNE_INLINE std::vector<std::string> Results::attribute_names() const {
   std::vector<std::string> names;
   for (const auto& [trial, attributes] : attributes_) detail::terminal::merge_names(names, attributes);
   return names;
 }
 
-template <class Lazy>
-std::string BasicResults<Lazy>::counts_text() const {
+HYPERTUNE_INLINE std::string Results::counts_text() const {
   std::string text;
   for (int i = 0; i <= static_cast<int>(TrialState::failed); ++i)
     if (const auto state = static_cast<TrialState>(i); count(state) > 0)
       text += detail::format("{}{} {}", text.empty() ? "" : ", ", count(state), to_string(state));
   return text.empty() ? "no trials" : text;
 }
-template <class Lazy>
-std::string BasicResults<Lazy>::last_cause() const {
+HYPERTUNE_INLINE std::string Results::last_cause() const {
   const TrialData* last = nullptr;
   for (const auto& trial : trials_)
     if (trial.cause && trial.state == TrialState::failed && (last == nullptr || trial.last_record > last->last_record))

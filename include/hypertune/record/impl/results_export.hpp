@@ -76,8 +76,7 @@ inline void append_report_json(std::string& out, const record::TrialReported& re
 
 }  // namespace detail
 
-template <class Lazy>
-std::string BasicResults<Lazy>::csv() const {
+HYPERTUNE_INLINE std::string Results::csv() const {
   std::string out = "trial,state,steps,best_step";
   const auto field = [&](std::string_view prefix, std::string_view name) {
     out += ',';
@@ -119,23 +118,20 @@ std::string BasicResults<Lazy>::csv() const {
   return out;
 }
 
-template <class Lazy>
-std::string BasicResults<Lazy>::json(const TrialResult& result) const {
+HYPERTUNE_INLINE std::string Results::json(const TrialResult& result) const {
   std::string out;
   detail::append_trial_json(out, result);
   out += '}';
   return out;
 }
 
-template <class Lazy>
-std::string BasicResults<Lazy>::json(bool history) const {
+HYPERTUNE_INLINE std::string Results::json(bool history) const {
   std::string out;
   write_json([&](std::string_view text) { out += text; }, history);
   return out;
 }
 
-template <class Lazy>
-void BasicResults<Lazy>::write_json(const std::function<void(std::string_view)>& sink, bool history) const {
+HYPERTUNE_INLINE void Results::write_json(const std::function<void(std::string_view)>& sink, bool history) const {
   std::string text = "[";
   std::size_t next = 0;  // trial that is written next
   std::string reports;

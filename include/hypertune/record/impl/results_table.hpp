@@ -12,8 +12,7 @@
 
 namespace hypertune {
 
-template <class Lazy>
-std::string BasicResults<Lazy>::table(const TableOptions& options) const {
+HYPERTUNE_INLINE std::string Results::table(const TableOptions& options) const {
   const auto params = param_names(), attributes = attribute_names();
   const bool any_failure = failures_ != std::array<std::int64_t, 3>{};
   const bool any_cause =

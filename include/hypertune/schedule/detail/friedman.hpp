@@ -16,8 +16,7 @@ namespace hypertune::detail {
 /// good as the one with the least sum of ranks, given that any differ; the larger one of both tests'. `series`: three
 /// or more, of equal length, one value per block, less is better. 1 where `judged` is the best. Values are compared
 /// within a block alone, so that blocks need no scale in common; infinite ones are fine.
-template <class = void>
-double friedman_worse(const std::vector<std::span<const double>>& series, std::size_t judged) {
+inline double friedman_worse(const std::vector<std::span<const double>>& series, std::size_t judged) {
   const std::size_t k = series.size(), n = k == 0 ? 0 : series.front().size();
   if (k < 2 || n < 2) return 1;
   std::vector<double> sums(k, 0.0);

@@ -12,8 +12,7 @@
 namespace hypertune::detail {
 
 /// The regularised incomplete beta function I_x(a, b), by its continued fraction (Lentz).
-template <class = void>
-double incomplete_beta(double a, double b, double x) {
+inline double incomplete_beta(double a, double b, double x) {
   if (!(x > 0)) return 0;
   if (x >= 1) return 1;
   if (x > (a + 1) / (a + b + 2)) return 1 - incomplete_beta(b, a, 1 - x);
@@ -39,16 +38,14 @@ double incomplete_beta(double a, double b, double x) {
 }
 
 /// P(T > t) of Student's distribution.
-template <class = void>
-double student_upper(double t, double degrees) {
+inline double student_upper(double t, double degrees) {
   const double tail = incomplete_beta(degrees / 2, 0.5, degrees / (degrees + t * t)) / 2;
   return t > 0 ? tail : 1 - tail;
 }
 
 /// The probability of differences with such a mean, or a larger one, if their true mean were 0: the paired t-test, one
 /// sided. Without any spread: 0 or 1.
-template <class = void>
-double paired_t_test(std::span<const double> differences) {
+inline double paired_t_test(std::span<const double> differences) {
   const auto n = static_cast<double>(differences.size());
   double mean = 0, squares = 0;
   for (const double d : differences) mean += d / n;
@@ -61,8 +58,7 @@ double paired_t_test(std::span<const double> differences) {
 
 /// The same by ranks (Wilcoxon's signed-rank test), which asks for no scale that instances have in common. Exact up to
 /// 25 differences without ties, else normal with corrections for ties and continuity. Equal pairs say nothing.
-template <class = void>
-double signed_rank_test(std::span<const double> differences) {
+inline double signed_rank_test(std::span<const double> differences) {
   std::vector<double> d;
   for (const double x : differences)
     if (x != 0 && x == x) d.push_back(x);

@@ -60,13 +60,8 @@ struct CmaSample {
   const unsigned char* counts = nullptr;  // by axis, whether the mean may follow it; null: it may follow all
 };
 
-template <class>
-class BasicCmaDistribution;
-using CmaDistribution = BasicCmaDistribution<void>;
-
 /// N(mean, sigma^2 S C S), where S is the diagonal of `stretch`, which keeps discrete axes from freezing.
-template <class Lazy>
-class BasicCmaDistribution {
+class CmaDistribution {
  public:
   void start(std::span<const double> mean, double sigma, std::size_t lambda, bool separable) {
     const std::size_t n = mean.size();

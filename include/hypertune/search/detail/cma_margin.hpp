@@ -14,8 +14,7 @@ namespace hypertune::detail {
 /// Corrects mean and stretch of axis j, whose options meet at `edges` (rising, at least one), so that the options
 /// beside the mean's keep a probability of `margin` together (Hamano, Saito, Nomura, Shirakawa, "CMA-ES with Margin:
 /// Lower-Bounding Marginal Probability for Mixed-Integer Black-Box Optimization", GECCO 2022).
-template <class = void>
-void keep_margin(CmaDistribution& distribution, std::size_t j, const std::vector<double>& edges, double margin) {
+inline void keep_margin(CmaDistribution& distribution, std::size_t j, const std::vector<double>& edges, double margin) {
   double& mean = distribution.mean()[j];
   const double deviation = distribution.deviation(j);
   const auto above = std::lower_bound(edges.begin(), edges.end(), mean);  // the mean's option ends here

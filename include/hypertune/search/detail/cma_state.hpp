@@ -42,15 +42,10 @@ struct CmaOptions {
   CmaShape shape = CmaShape::automatic;
 };
 
-template <class>
-class BasicCmaState;
-using CmaState = BasicCmaState<void>;
-
-template <class Lazy>
-class BasicCmaState {
+class CmaState {
  public:
-  BasicCmaState() = default;
-  BasicCmaState(const SearchSpace& space, const SearchGoal& goal, const CmaOptions& options)
+  CmaState() = default;
+  CmaState(const SearchSpace& space, const SearchGoal& goal, const CmaOptions& options)
       : genes_(space), design_(genes_, goal.seed), goal_(goal), options_(options), tried_(space) {
     for (std::size_t i = 0; i < genes_.size(); ++i)
       (genes_[i].kind == Gene::Kind::category ? categories_ : axes_).push_back(i);

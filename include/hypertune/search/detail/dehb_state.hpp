@@ -23,15 +23,10 @@ struct DehbOptions {
   double weight = 0.5, crossover = 0.5;
 };
 
-template <class>
-class BasicDehbState;
-using DehbState = BasicDehbState<void>;
-
-template <class Lazy>
-class BasicDehbState {
+class DehbState {
  public:
-  BasicDehbState() = default;
-  BasicDehbState(const SearchSpace& space, const SearchGoal& goal, const DehbOptions& options)
+  DehbState() = default;
+  DehbState(const SearchSpace& space, const SearchGoal& goal, const DehbOptions& options)
       : genes_(space), design_(genes_, goal.seed), options_(options), tried_(space) {
     for (const auto& bracket : hyperband_brackets(options.max, options.reduction)) {
       starts_.push_back({bracket.front().trials, bracket.front().steps});

@@ -13,9 +13,9 @@ namespace hypertune::detail {
 /// A child of `target` and the mutant r1 + weight * (r2 - r3) of three different members of `parents` (4 or more, or at
 /// least 3 besides the target): each gene is the mutant's with probability `crossover`, one at least is. What leaves
 /// [0, 1] is drawn anew there. A category is r1's, or anything where r2 and r3 differ and chance says so.
-template <class = void>
-void differential_child(const Genes& genes, const std::vector<const Individual*>& parents, const Individual& target,
-                        double weight, double crossover, Rng& rng, std::vector<double>& child) {
+inline void differential_child(const Genes& genes, const std::vector<const Individual*>& parents,
+                               const Individual& target, double weight, double crossover, Rng& rng,
+                               std::vector<double>& child) {
   const Individual* r[3] = {};
   for (std::size_t k = 0; k < 3;) {
     const auto i = static_cast<std::size_t>(uniform01(rng) * static_cast<double>(parents.size()));

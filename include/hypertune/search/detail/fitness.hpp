@@ -47,15 +47,13 @@ struct Fitness {
 };
 
 /// The order for one objective; equivalent ones are equally good.
-template <class = void>
-bool fitter(const Fitness& a, const Fitness& b) {
+inline bool fitter(const Fitness& a, const Fitness& b) {
   if (const int c = a.class_against(b); c != 0) return c < 0;
   return !a.failed && a.loss() < b.loss();
 }
 
 /// Constrained domination (Deb et al. 2002): the better class, or at least as good in all losses and better in one.
-template <class = void>
-bool dominates(const Fitness& a, const Fitness& b) {
+inline bool dominates(const Fitness& a, const Fitness& b) {
   if (const int c = a.class_against(b); c != 0) return c < 0;
   if (a.failed) return false;
   bool better = false;

@@ -24,17 +24,12 @@ struct Gene {
   std::vector<double> edges{};  // of a discrete gene: between its options, in the unit interval, rising
 };
 
-template <class>
-class BasicGenes;
-using Genes = BasicGenes<void>;
-
 /// The dimensions of a space that can vary, and the map from and to their quantiles. A genome is one number per
 /// dimension of the space; those of dimensions that cannot vary are 0.5.
-template <class Lazy>
-class BasicGenes {
+class Genes {
  public:
-  BasicGenes() = default;
-  explicit BasicGenes(const SearchSpace& space) : space_(space), constrained_(!space.model().constraints.empty()) {
+  Genes() = default;
+  explicit Genes(const SearchSpace& space) : space_(space), constrained_(!space.model().constraints.empty()) {
     for (std::size_t d = 0; d < space.size(); ++d) {
       const DomainInfo& info = space.domain(d);
       if (info.kind == DomainKind::constant || info.kind == DomainKind::derived) continue;

@@ -14,8 +14,7 @@ namespace hypertune::detail {
 
 /// Fronts of indices: the first is dominated by none, the next only by members of the first, and so on. Fast
 /// nondominated sorting (Deb et al. 2002), O(objectives * n^2).
-template <class = void>
-std::vector<std::vector<std::size_t>> nondominated_fronts(const std::vector<const Fitness*>& all) {
+inline std::vector<std::vector<std::size_t>> nondominated_fronts(const std::vector<const Fitness*>& all) {
   const std::size_t n = all.size();
   std::vector<std::vector<std::size_t>> beats(n), fronts;
   std::vector<std::size_t> beaten_by(n, 0), front;
@@ -44,8 +43,7 @@ std::vector<std::vector<std::size_t>> nondominated_fronts(const std::vector<cons
 
 /// The crowding distance of each member of a front (Deb et al. 2002): the sides of the box that its neighbours leave
 /// it, relative to the front's extent; infinite for the ends. Infinite losses are no extent.
-template <class = void>
-std::vector<double> crowding(const std::vector<const Fitness*>& all, const std::vector<std::size_t>& front) {
+inline std::vector<double> crowding(const std::vector<const Fitness*>& all, const std::vector<std::size_t>& front) {
   const std::size_t n = front.size();
   std::vector<double> distance(n, 0);
   if (n == 0) return distance;
@@ -67,8 +65,7 @@ std::vector<double> crowding(const std::vector<const Fitness*>& all, const std::
 
 /// The directions of Das and Dennis (1998): all points of the unit simplex whose coordinates are multiples of 1 /
 /// divisions.
-template <class = void>
-std::vector<std::vector<double>> reference_directions(std::size_t objectives, std::size_t divisions) {
+inline std::vector<std::vector<double>> reference_directions(std::size_t objectives, std::size_t divisions) {
   std::vector<std::vector<double>> all;
   std::vector<std::size_t> parts(objectives, 0);
   parts.back() = divisions;
@@ -88,8 +85,7 @@ std::vector<std::vector<double>> reference_directions(std::size_t objectives, st
 }
 
 /// As many directions as there are for the most divisions that give at most `most` of them; at least one per objective.
-template <class = void>
-std::vector<std::vector<double>> directions_for(std::size_t objectives, std::size_t most) {
+inline std::vector<std::vector<double>> directions_for(std::size_t objectives, std::size_t most) {
   double count = static_cast<double>(objectives);
   std::size_t divisions = 1;
   while (objectives > 1) {
@@ -103,8 +99,7 @@ std::vector<std::vector<double>> directions_for(std::size_t objectives, std::siz
 }
 
 /// Solves a small system by elimination with pivoting; empty if it is singular.
-template <class = void>
-std::vector<double> solve_small(std::vector<std::vector<double>> a, std::vector<double> b) {
+inline std::vector<double> solve_small(std::vector<std::vector<double>> a, std::vector<double> b) {
   const std::size_t n = b.size();
   for (std::size_t k = 0; k < n; ++k) {
     std::size_t pivot = k;
@@ -126,17 +121,12 @@ std::vector<double> solve_small(std::vector<std::vector<double>> a, std::vector<
   return b;
 }
 
-template <class>
-class BasicNiches;
-using Niches = BasicNiches<void>;
-
 /// Which reference direction each point belongs to, and how far from it it is, once losses are scaled by the ideal
 /// point and the hyperplane through the extreme points (Deb and Jain 2014, algorithms 2 and 3).
-template <class Lazy>
-class BasicNiches {
+class Niches {
  public:
-  BasicNiches(const std::vector<const Fitness*>& all, const std::vector<std::size_t>& first_front,
-              const std::vector<std::vector<double>>& directions)
+  Niches(const std::vector<const Fitness*>& all, const std::vector<std::size_t>& first_front,
+         const std::vector<std::vector<double>>& directions)
       : directions_(directions), niche_(all.size(), 0), distance_(all.size(), 0) {
     const std::size_t m = directions.front().size();
     std::vector<double> ideal(m, worst_loss), nadir(m, -worst_loss);

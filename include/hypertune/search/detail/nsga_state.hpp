@@ -25,15 +25,10 @@ struct NsgaOptions {
   bool by_directions = false;
 };
 
-template <class>
-class BasicNsgaState;
-using NsgaState = BasicNsgaState<void>;
-
-template <class Lazy>
-class BasicNsgaState {
+class NsgaState {
  public:
-  BasicNsgaState() = default;
-  BasicNsgaState(const SearchSpace& space, const SearchGoal& goal, const NsgaOptions& options)
+  NsgaState() = default;
+  NsgaState(const SearchSpace& space, const SearchGoal& goal, const NsgaOptions& options)
       : genes_(space), design_(genes_, goal.seed), options_(options), tried_(space) {
     // With few trials a small population: evolution takes generations.
     std::size_t size = options.population > 0 ? static_cast<std::size_t>(options.population)

@@ -25,16 +25,11 @@ struct ParzenDimension {
   std::vector<double> middles{};
 };
 
-template <class>
-class BasicParzenSpace;
-using ParzenSpace = BasicParzenSpace<void>;
-
 /// The dimensions that models see, and the maps between points and rows of model coordinates.
-template <class Lazy>
-class BasicParzenSpace {
+class ParzenSpace {
  public:
-  BasicParzenSpace() = default;
-  explicit BasicParzenSpace(const SearchSpace& space);
+  ParzenSpace() = default;
+  explicit ParzenSpace(const SearchSpace& space);
 
   std::size_t size() const { return dimensions_.size(); }
   const ParzenDimension& operator[](std::size_t d) const { return dimensions_[d]; }
@@ -74,16 +69,11 @@ struct ParzenOptions {
   bool neighbours = true;
 };
 
-template <class>
-class BasicParzenEstimator;
-using ParzenEstimator = BasicParzenEstimator<void>;
-
 /// A mixture of products of truncated normals (over a lattice: of their mass in the cells) and categorical kernels, and
 /// one uniform component. Densities are relative to uniform. A dimension that is not active in a kernel's observation
 /// is uniform there; one that is not active in the point does not count: over a conditional space this is a density,
 /// too.
-template <class Lazy>
-class BasicParzenEstimator {
+class ParzenEstimator {
  public:
   /// `rows`: observations, `space.size()` coordinates each. `weights`: one per row.
   void fit(const ParzenSpace& space, std::span<const double* const> rows, std::span<const double> weights,
@@ -124,11 +114,6 @@ class BasicParzenEstimator {
 
 }  // namespace hypertune::detail
 
-#ifdef HYPERTUNE_COMPILED
-namespace hypertune::detail {
-extern template class BasicParzenSpace<void>;
-extern template class BasicParzenEstimator<void>;
-}  // namespace hypertune::detail
-#else
+#ifndef HYPERTUNE_COMPILED
 #include <hypertune/search/impl/parzen.hpp>
 #endif

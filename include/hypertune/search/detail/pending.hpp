@@ -20,14 +20,9 @@ struct Individual {
   Fitness fitness{};
 };
 
-template <class>
-class BasicPendingTrials;
-using PendingTrials = BasicPendingTrials<void>;
-
 /// The genomes of trials that have started and not ended. Those that a scheduler pauses may never end: once `patience`
 /// others have started since its last report, that report stands for the trial.
-template <class Lazy>
-class BasicPendingTrials {
+class PendingTrials {
  public:
   /// Calls `take(Individual)` for each trial that has waited too long.
   template <class Take>

@@ -11,17 +11,12 @@
 
 namespace hypertune::detail {
 
-template <class>
-class BasicStartingDesign;
-using StartingDesign = BasicStartingDesign<void>;
-
 /// The first genomes of a population, by trial number: those of a scrambled Sobol sequence, or, where the user has
 /// priors, three out of four are drawn from them.
-template <class Lazy>
-class BasicStartingDesign {
+class StartingDesign {
  public:
-  BasicStartingDesign() = default;
-  BasicStartingDesign(const Genes& genes, std::uint64_t seed)
+  StartingDesign() = default;
+  StartingDesign(const Genes& genes, std::uint64_t seed)
       : sobol_(std::min(genes.size(), SobolSequence::max_dimensions), true, seed), prior_(genes.space().has_prior()) {}
 
   /// Writes the genome of `trial`. Attempts after the first one (which met no constraints) are drawn from `rng`.

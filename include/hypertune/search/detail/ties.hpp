@@ -12,19 +12,14 @@
 
 namespace hypertune::detail {
 
-template <class>
-class BasicTies;
-using Ties = BasicTies<void>;
-
 /// Three or more trials that agree in all that is discrete and have the same loss to the bit span a box of the other
 /// parameters: what varies there does not matter (a parameter that is of no use in a branch, a plateau). Of one
 /// objective, of trials that went all the way. Discrete parameters never vary within a box: what is symmetric there has
 /// ties round its minimum.
-template <class Lazy>
-class BasicTies {
+class Ties {
  public:
-  BasicTies() = default;
-  explicit BasicTies(const SearchSpace& space) {
+  Ties() = default;
+  explicit Ties(const SearchSpace& space) {
     for (std::size_t d = 0; d < space.size(); ++d) {
       const DomainInfo& info = space.domain(d);
       (info.kind == DomainKind::real && info.options == 0 ? free_ : fixed_).push_back(d);

@@ -13,16 +13,11 @@
 
 namespace hypertune::detail {
 
-template <class>
-class BasicTrialRanking;
-using TrialRanking = BasicTrialRanking<void>;
-
 /// All trials observed, those with a result in order from the best to the worst: what meets the constraints before what
 /// does not (the less it violates them the better), what ran to its end before what did not, more steps before fewer
 /// (as BOHB and Optuna do: an early loss says less), the smaller loss. Failed trials come last. Several objectives are
 /// told apart by best().
-template <class Lazy>
-class BasicTrialRanking {
+class TrialRanking {
  public:
   struct Entry {
     double violation = 0;
@@ -33,9 +28,8 @@ class BasicTrialRanking {
     std::vector<double> constraints{};  // > 0 violated, NaN unknown
   };
 
-  BasicTrialRanking() = default;
-  BasicTrialRanking(std::size_t objectives, std::size_t constraints)
-      : objectives_(objectives), constraints_(constraints) {}
+  TrialRanking() = default;
+  TrialRanking(std::size_t objectives, std::size_t constraints) : objectives_(objectives), constraints_(constraints) {}
 
   /// Takes in an observation: the trial's slot, and whether it is new.
   std::pair<std::size_t, bool> observe(const Observation& o);
@@ -77,10 +71,6 @@ class BasicTrialRanking {
 
 }  // namespace hypertune::detail
 
-#ifdef HYPERTUNE_COMPILED
-namespace hypertune::detail {
-extern template class BasicTrialRanking<void>;
-}
-#else
+#ifndef HYPERTUNE_COMPILED
 #include <hypertune/search/impl/trial_ranking.hpp>
 #endif

@@ -18,16 +18,11 @@
 
 namespace hypertune::detail {
 
-template <class>
-class BasicTried;
-using Tried = BasicTried<void>;
-
 /// Two configurations are the same where they agree in what is active.
-template <class Lazy>
-class BasicTried {
+class Tried {
  public:
-  BasicTried() = default;
-  explicit BasicTried(const SearchSpace& space) : space_(space), combinations_(combinations(space)) {}
+  Tried() = default;
+  explicit Tried(const SearchSpace& space) : space_(space), combinations_(combinations(space)) {}
 
   void add(const Point& point) { seen_.insert(hash(point)); }
   bool contains(const Point& point) const { return seen_.contains(hash(point)); }

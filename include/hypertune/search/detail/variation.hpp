@@ -12,8 +12,7 @@ namespace hypertune::detail {
 
 /// One child of the values a and b in [0, 1] (Deb and Agrawal 1995, with bounds): the larger `eta`, the nearer to one
 /// of them.
-template <class = void>
-double simulated_binary(double a, double b, double eta, Rng& rng) {
+inline double simulated_binary(double a, double b, double eta, Rng& rng) {
   const double low = std::min(a, b), high = std::max(a, b);
   const bool lower = uniform01(rng) < 0.5;
   const double u = uniform01(rng);
@@ -26,8 +25,7 @@ double simulated_binary(double a, double b, double eta, Rng& rng) {
 }
 
 /// A value near x in [0, 1] (Deb and Goyal 1996, with bounds).
-template <class = void>
-double polynomial_mutation(double x, double eta, Rng& rng) {
+inline double polynomial_mutation(double x, double eta, Rng& rng) {
   const double u = uniform01(rng);
   const double delta = u < 0.5 ? std::pow(2 * u + (1 - 2 * u) * std::pow(1 - x, eta + 1), 1 / (eta + 1)) - 1
                                : 1 - std::pow(2 * (1 - u) + (2 * u - 1) * std::pow(x, eta + 1), 1 / (eta + 1));
@@ -35,8 +33,7 @@ double polynomial_mutation(double x, double eta, Rng& rng) {
 }
 
 /// Changes one gene, a discrete one by a step at least and a category to any other option.
-template <class = void>
-double mutated(const Gene& gene, double x, double eta, Rng& rng) {
+inline double mutated(const Gene& gene, double x, double eta, Rng& rng) {
   if (gene.kind == Gene::Kind::category) {
     const std::size_t now = Genes::option_of(x, gene.options);
     auto other = static_cast<std::size_t>(uniform01(rng) * static_cast<double>(gene.options - 1));

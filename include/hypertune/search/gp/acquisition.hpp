@@ -17,16 +17,11 @@
 
 namespace hypertune::detail::gp {
 
-template <class>
-struct BasicAcquisition;
-using Acquisition = BasicAcquisition<void>;
-
 /// The logarithm of the expected improvement over `best`, times the probability that a scheduler lets the trial come so
 /// far that it shows (without it, what is stopped at once is asked for again and again, as nothing is learnt of its
 /// end), times the probability that every learnt constraint is met, times the user's prior to the power of
 /// `prior_weight` (Hvarfner et al., "piBO", ICLR 2022).
-template <class Lazy>
-struct BasicAcquisition {
+struct Acquisition {
   const Encoding* encoding = nullptr;
   const Chain* objective = nullptr;  ///< null: there is nothing to improve on yet, feasibility alone counts
   double best = 0;

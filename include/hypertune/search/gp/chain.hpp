@@ -12,21 +12,16 @@
 
 namespace hypertune::detail::gp {
 
-template <class>
-class BasicChain;
-using Chain = BasicChain<void>;
-
 /// Levels of fidelity, the cheapest first: f_l(x) = slope_l f_(l-1)(x) + d_l(x), each d_l a Gaussian process of its own
 /// that is independent of the levels below. This is the autoregressive model of Kennedy and O'Hagan, "Predicting the
 /// output from a complex computer code when fast approximations are available", Biometrika 2000, in the recursive form
 /// of Le Gratiet and Garnier, "Recursive co-kriging model for design of computer experiments with multiple levels of
 /// fidelity", International Journal for Uncertainty Quantification 2014: what came to a level came to those below, so
 /// that one level can be learnt after another. One level alone is a plain Gaussian process.
-template <class Lazy>
-class BasicChain {
+class Chain {
  public:
-  BasicChain() = default;
-  explicit BasicChain(Model only) { add(0, std::move(only)); }
+  Chain() = default;
+  explicit Chain(Model only) { add(0, std::move(only)); }
 
   /// A level on top: `difference` is of what its outputs are beyond `slope` times the level below. Of the trials that
   /// come to it, those go on whose outputs are below `bar`.

@@ -12,8 +12,7 @@
 namespace hypertune::detail::gp {
 
 /// The root mean square of the differences of two points' features; labels that differ are as far as can be.
-template <class = void>
-double distance(const Encoding& encoding, const std::vector<double>& a, const std::vector<double>& b) {
+inline double distance(const Encoding& encoding, const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
   for (std::size_t k = 0; k < a.size(); ++k)
     sum += encoding.categorical()[k] == 0 ? (a[k] - b[k]) * (a[k] - b[k]) : a[k] == b[k] ? 0 : 1;
@@ -39,8 +38,7 @@ struct Spread {
 };
 
 /// Whether the last of the trials since `epoch` brought no more than the part `counts` of the differences there are.
-template <class = void>
-bool settled(const History& history, std::size_t epoch, const Encoding& encoding, double counts) {
+inline bool settled(const History& history, std::size_t epoch, const Encoding& encoding, double counts) {
   const std::size_t recent = std::max<std::size_t>(10, 2 * encoding.dimensions().size());
   if (history.ended.size() < epoch + 2 * recent) return false;
   const Spread spread(history, epoch);
@@ -54,8 +52,7 @@ bool settled(const History& history, std::size_t epoch, const Encoding& encoding
 /// Whether a search that is settled has found a minimum: others right beside the best are as good as it. Where the
 /// model does not fit what is near the best (a bent valley, kinks, small basins) those that are as good are elsewhere,
 /// and those beside it worse.
-template <class = void>
-bool converged(const History& history, std::size_t epoch, const Encoding& encoding, std::size_t best) {
+inline bool converged(const History& history, std::size_t epoch, const Encoding& encoding, std::size_t best) {
   constexpr double beside = 0.01, as_good = 1e-3;
   constexpr std::size_t enough = 5;
   const Spread spread(history, epoch);

@@ -18,8 +18,8 @@ namespace hypertune::detail::gp {
 /// The losses of several objectives as one: the augmented Chebyshev norm under random weights, over their ranges
 /// (Knowles, "ParEGO: A Hybrid Algorithm With On-Line Landscape Approximation for Expensive Multiobjective Optimization
 /// Problems", IEEE Transactions on Evolutionary Computation 2006).
-template <class = void>
-std::vector<double> scalarised(const std::vector<std::vector<double>>& losses, std::size_t objectives, Rng& rng) {
+inline std::vector<double> scalarised(const std::vector<std::vector<double>>& losses, std::size_t objectives,
+                                      Rng& rng) {
   std::vector<double> weights(objectives), result(losses.size());
   double sum = 0;
   for (double& w : weights) sum += w = -std::log(std::max(1e-12, uniform01(rng)));  // uniform on the simplex
@@ -49,12 +49,7 @@ std::vector<double> scalarised(const std::vector<std::vector<double>>& losses, s
   return result;
 }
 
-template <class>
-struct BasicData;
-using Data = BasicData<void>;
-
-template <class Lazy>
-struct BasicData {
+struct Data {
   Inputs inputs;
   std::vector<double> losses;   // one objective, or several made one
   std::vector<std::size_t> of;  // the ended trial

@@ -21,18 +21,13 @@ struct Candidate {
   double value = -std::numeric_limits<double>::infinity();  // of the acquisition
 };
 
-template <class>
-class BasicEncoding;
-using Encoding = BasicEncoding<void>;
-
 /// Maps configurations to features: a numeric or ordered dimension is its place in the unit interval (the middle of the
 /// cell of a discrete value, so that the kernel sees what will be run: Garrido-Merchan and Hernandez-Lobato 2020), an
 /// unordered choice the index of its option, compared for equality. A dimension that is not active has its middle
 /// (a category of its own, where unordered); what tells the two cases apart is the parent's own feature where that is a
 /// choice, else an indicator of the condition. Both are distances in a Euclidean embedding, so the kernel stays
 /// positive definite. Constants and derived dimensions are left out.
-template <class Lazy>
-class BasicEncoding {
+class Encoding {
  public:
   enum class Kind : std::uint8_t { continuous, ordered, unordered };
   struct Dimension {
@@ -41,8 +36,8 @@ class BasicEncoding {
     std::size_t options = 0;  // of the discrete kinds
   };
 
-  BasicEncoding() = default;
-  explicit BasicEncoding(const SearchSpace& space) : space_(space) {
+  Encoding() = default;
+  explicit Encoding(const SearchSpace& space) : space_(space) {
     const auto& model = space.model().dimensions;
     std::vector<std::vector<std::size_t>> seen;  // the parents of the conditions that have an indicator
     for (std::size_t d = 0; d < space.size(); ++d) {

@@ -22,9 +22,8 @@ struct Fit {
   Hyper hyper;
   double loss = std::numeric_limits<double>::infinity();
 };
-template <class = void>
-Fit fit_hyper(const Inputs& inputs, const std::vector<double>& outputs, const std::vector<Hyper>& starts,
-              int evaluations) {
+inline Fit fit_hyper(const Inputs& inputs, const std::vector<double>& outputs, const std::vector<Hyper>& starts,
+                     int evaluations) {
   const HyperPrior prior(inputs.features());
   std::vector<double> lower, upper;
   Fit best;
@@ -48,8 +47,7 @@ Fit fit_hyper(const Inputs& inputs, const std::vector<double>& outputs, const st
 /// Annals of Statistics 1978), a trend three more: it has one number only, and is tried often. Warped inputs half a nat
 /// per feature: they have two numbers, but a narrow prior. With less, functions that are periodic, and as fast
 /// everywhere, were warped and searched the worse for it.
-template <class = void>
-double charge(const Hyper& hyper, const Inputs& inputs) {
+inline double charge(const Hyper& hyper, const Inputs& inputs) {
   const double each = std::log(static_cast<double>(inputs.size())) / 2;
   const auto numeric = std::count(inputs.categorical.begin(), inputs.categorical.end(), 0);
   return (hyper.direction.empty() ? 0 : each * static_cast<double>(numeric)) + (hyper.log_trend ? each + 3 : 0) +
@@ -70,8 +68,7 @@ struct Richer {
 /// With a direction. The first guess is the one in which a model without it is steepest; the next one that of the model
 /// that came of it, as the first may end where one component has the wrong sign and a short lengthscale makes up for
 /// it.
-template <class = void>
-Richer with_direction(const Inputs& inputs, const std::vector<double>& values, const Hyper& hyper) {
+inline Richer with_direction(const Inputs& inputs, const std::vector<double>& values, const Hyper& hyper) {
   const std::size_t features = inputs.features(), n = inputs.size();
   if (std::count(inputs.categorical.begin(), inputs.categorical.end(), 0) < 2 || n < 2 * features) return {};
   const int evaluations = n < 50 ? 30 : n < 192 ? 20 : 10;  // each costs n^3
@@ -97,8 +94,7 @@ Richer with_direction(const Inputs& inputs, const std::vector<double>& values, c
 }
 
 /// With a quadratic trend.
-template <class = void>
-Richer with_trend(const Inputs& inputs, const std::vector<double>& values, const Hyper& hyper) {
+inline Richer with_trend(const Inputs& inputs, const std::vector<double>& values, const Hyper& hyper) {
   const std::size_t features = inputs.features(), n = inputs.size();
   const bool numeric = std::count(inputs.categorical.begin(), inputs.categorical.end(), 0) > 0;
   if (!numeric || n < features + 3) return {};
@@ -111,8 +107,7 @@ Richer with_trend(const Inputs& inputs, const std::vector<double>& values, const
 }
 
 /// With warped inputs.
-template <class = void>
-Richer with_warp(const Inputs& inputs, const std::vector<double>& values, const Hyper& hyper) {
+inline Richer with_warp(const Inputs& inputs, const std::vector<double>& values, const Hyper& hyper) {
   const bool many = inputs.size() >= 128;
   const Fit plain = fit_hyper(inputs, values, {hyper}, many ? 1 : 4);
   Hyper start = hyper;

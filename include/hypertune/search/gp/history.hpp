@@ -48,12 +48,7 @@ struct Arrival {
   std::vector<double> losses;
 };
 
-template <class>
-class BasicHistory;
-using History = BasicHistory<void>;
-
-template <class Lazy>
-class BasicHistory {
+class History {
  public:
   void clear() { *this = {}; }
 

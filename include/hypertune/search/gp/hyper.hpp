@@ -14,7 +14,7 @@ namespace hypertune::detail::gp {
 struct Hyper {
   std::vector<double> log;            // features, then signal, then noise
   std::vector<double> warp{};         // log a, log b of Warped by feature, or empty
-  std::vector<double> direction{};    // by feature, or empty: see BasicModel
+  std::vector<double> direction{};    // by feature, or empty: see Model
   std::optional<double> log_trend{};  // the variance of a quadratic trend
 
   /// All of it in one row, and back: something of the same kind as this.

@@ -12,19 +12,13 @@
 
 namespace hypertune::detail::gp {
 
-template <class>
-struct BasicInputs;
-using Inputs = BasicInputs<void>;
-
 /// The inputs of a model, one column per feature, so that distances are summed over contiguous memory. A numeric
 /// feature lies in [0, 1] or thereabouts; a categorical one is a label, equal or not.
-template <class Lazy>
-struct BasicInputs {
+struct Inputs {
   std::vector<std::uint8_t> categorical;     // by feature
   std::vector<std::vector<double>> columns;  // by feature, then point
 
-  explicit BasicInputs(std::vector<std::uint8_t> kinds = {})
-      : categorical(std::move(kinds)), columns(categorical.size()) {}
+  explicit Inputs(std::vector<std::uint8_t> kinds = {}) : categorical(std::move(kinds)), columns(categorical.size()) {}
   std::size_t features() const { return columns.size(); }
   std::size_t size() const { return points_; }
   void add(std::span<const double> point) {

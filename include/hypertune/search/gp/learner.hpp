@@ -40,15 +40,10 @@ std::size_t follow_fits(std::size_t known, std::size_t count, const RefitAt& ref
   return count;
 }
 
-template <class>
-class BasicLearner;
-using Learner = BasicLearner<void>;
-
 /// Hyperparameters of one output, whatever was computed before: fits are made at fixed numbers of trials only, each
 /// from the one before, and now and then from scratch, so that a searcher that is told everything at once arrives at
 /// the same ones.
-template <class Lazy>
-class BasicLearner {
+class Learner {
  public:
   void clear() { learnt_.clear(); }
 

@@ -23,8 +23,7 @@ namespace hypertune::detail::gp {
 /// The steps of the levels, ascending, from how far each trial came. The highest is the most that `least` trials have
 /// come to (as in BOHB: Falkner et al. 2018); each below has a third more than the one above it, so that there are few,
 /// and they are where a scheduler's rungs are.
-template <class = void>
-std::vector<int> level_steps(std::vector<int> reached, std::size_t least) {
+inline std::vector<int> level_steps(std::vector<int> reached, std::size_t least) {
   std::vector<int> result;
   if (reached.empty()) return result;
   std::sort(reached.begin(), reached.end(), std::greater<>());
@@ -55,15 +54,10 @@ struct Stage {
   double slope = 0;  // from the level below
 };
 
-template <class>
-class BasicLevels;
-using Levels = BasicLevels<void>;
-
 /// What the first `count` arrivals tell, at most `local` trials a level.
-template <class Lazy>
-class BasicLevels {
+class Levels {
  public:
-  BasicLevels(const History& history, const Encoding& encoding, std::size_t count, std::size_t local)
+  Levels(const History& history, const Encoding& encoding, std::size_t count, std::size_t local)
       : history_(history), encoding_(encoding), local_(local) {
     by_subject_.resize(history.subjects.size());
     for (std::size_t i = 0; i < count; ++i) by_subject_[history.arrivals[i].subject].push_back(i);
@@ -142,8 +136,7 @@ class BasicLevels {
 /// drawn towards a correlation of 0.7, as those that were let through differ less below than all did and so seem to
 /// have less in common than they have. Never falling: what is bad below was stopped there, and would be believed good
 /// above.
-template <class = void>
-double slope_between(const std::vector<double>& below, const std::vector<double>& outputs) {
+inline double slope_between(const std::vector<double>& below, const std::vector<double>& outputs) {
   constexpr double expected = 0.7, trust = 4, least = 0.03;
   double mean_x = 0, mean_y = 0;
   const double n = static_cast<double>(below.size());
@@ -190,13 +183,8 @@ bool add_level(Chain& chain, const Level& level, Stage& stage, Learn&& learn) {
   return true;
 }
 
-template <class>
-class BasicLevelLearner;
-using LevelLearner = BasicLevelLearner<void>;
-
 /// As Learner, of all levels: fits are made at fixed numbers of arrivals, each from the one before.
-template <class Lazy>
-class BasicLevelLearner {
+class LevelLearner {
  public:
   const std::vector<Stage>& at(const History& history, const Encoding& encoding, std::size_t local) {
     count_ = follow_fits(count_, history.arrivals.size(), &refit_at, [&](std::size_t c, Refit refit) {

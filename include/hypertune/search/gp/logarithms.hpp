@@ -13,8 +13,7 @@ inline double log_normal_density(double z) { return -z * z / 2 - log_root_two_pi
 
 /// The continued fraction 1 / (t + 2 / (t + 3 / (t + …))) for t >= 5: Mills' ratio (1 - Phi(t)) / phi(t) is
 /// 1 / (t + that), and 1 - t * Mills' ratio is that / (t + that), without cancellation.
-template <class = void>
-double mills_tail(double t) {
+inline double mills_tail(double t) {
   if (t > 1e8) return 1 / t;
   double c = 0;
   for (int k = 60; k >= 1; --k) c = (k + 1 > 60 ? 0 : (k + 1) * 1.0) / (t + c);

@@ -23,14 +23,9 @@ struct Box {
   std::vector<double> lower, upper;
 };
 
-template <class>
-class BasicMaximiser;
-using Maximiser = BasicMaximiser<void>;
-
 /// A broad look (a shifted Sobol sequence, and steps of many sizes from the best points known), then an ascent from the
 /// best of it: by gradient in the continuous dimensions, option by option in the others, in turn.
-template <class Lazy>
-class BasicMaximiser {
+class Maximiser {
  public:
   struct Effort {
     std::size_t broad = 512, near = 256;  ///< candidates looked at
@@ -39,8 +34,8 @@ class BasicMaximiser {
     int neighbours = 400;  ///< tried option by option, in all
   };
 
-  BasicMaximiser(const Encoding& encoding, const SobolSequence& sequence, const Acquisition& acquisition,
-                 const Box& box, Rng& rng)
+  Maximiser(const Encoding& encoding, const SobolSequence& sequence, const Acquisition& acquisition, const Box& box,
+            Rng& rng)
       : encoding_(encoding), sequence_(sequence), acquisition_(acquisition), box_(box), rng_(rng) {}
 
   /// The candidates found, best first; empty if nothing feasible was found. `known` are good points to start from, best

@@ -23,10 +23,6 @@ struct Posterior {
   std::vector<double> mean_slope, variance_slope;
 };
 
-template <class>
-class BasicModel;
-using Model = BasicModel<void>;
-
 /// A Gaussian process with a constant mean (of prior N(0, 1), integrated by its best value), a Matern 5/2 kernel with a
 /// lengthscale per feature, and Gaussian noise, conditioned on data.
 ///
@@ -37,10 +33,9 @@ using Model = BasicModel<void>;
 ///
 /// Where they have a trend, a quadratic of the numeric features is added whose coefficients are learnt: the kernel
 /// (1 + u . u')^2 (the same book, section 4.2.2), with u from -1 to 1 in each, after the warp.
-template <class Lazy>
-class BasicModel {
+class Model {
  public:
-  BasicModel() = default;
+  Model() = default;
 
   /// nullopt if the covariance cannot be factored, which takes values that are not finite.
   static std::optional<Model> of(Inputs inputs, std::vector<double> outputs, Hyper hyper) {

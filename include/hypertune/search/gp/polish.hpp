@@ -19,7 +19,6 @@
 namespace hypertune::detail::gp {
 
 /// The trials nearest to one, among those that differ from it in continuous parameters alone.
-template <class = void>
 struct Neighbourhood {
   struct Trial {
     const Record* record;
@@ -66,11 +65,10 @@ struct Neighbourhood {
 /// 2009, chapters 4 and 10). The features of the place; discrete parameters stay as they are. nullopt where there are
 /// too few trials, or more than 20 continuous parameters (the work grows with the sixth power of their number), or
 /// nothing is to be gained beyond rounding.
-template <class = void>
-std::optional<std::vector<double>> polish(const History& history, std::size_t epoch, const Encoding& encoding,
-                                          std::size_t best) {
+inline std::optional<std::vector<double>> polish(const History& history, std::size_t epoch, const Encoding& encoding,
+                                                 std::size_t best) {
   const Record& center = history.ended[best];
-  Neighbourhood<> near(history, epoch, encoding, center);
+  Neighbourhood near(history, epoch, encoding, center);
   const std::size_t d = near.free.size(), used = Quadratic::terms(d) + d / 2 + 1;
   if (d == 0 || d > 20 || !near.keep(used)) return std::nullopt;
   const double radius = near.trials.back().distance;

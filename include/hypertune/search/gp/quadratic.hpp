@@ -12,8 +12,7 @@ namespace hypertune::detail::gp {
 
 /// The c that minimises |A c - y|, by modified Gram-Schmidt (Golub and Van Loan, "Matrix Computations", 5.3.5); y has a
 /// value for each row of A. A column that depends on those before it gets zero.
-template <class = void>
-std::vector<double> least_squares(const Matrix& a, std::vector<double> y) {
+inline std::vector<double> least_squares(const Matrix& a, std::vector<double> y) {
   const std::size_t rows = a.rows(), cols = a.cols();
   Matrix q(cols, rows), r(cols, cols);  // Q is transposed, so that its columns are contiguous
   std::vector<double> c(cols);
@@ -38,18 +37,13 @@ std::vector<double> least_squares(const Matrix& a, std::vector<double> y) {
   return c;
 }
 
-template <class>
-class BasicQuadratic;
-using Quadratic = BasicQuadratic<void>;
-
 /// A polynomial of the second degree in `dimensions` variables.
-template <class Lazy>
-class BasicQuadratic {
+class Quadratic {
  public:
   static std::size_t terms(std::size_t dimensions) { return 1 + dimensions + dimensions * (dimensions + 1) / 2; }
 
   /// The one nearest to `values` at the rows of `points`, where each counts by the square of its weight.
-  BasicQuadratic(const Matrix& points, const std::vector<double>& values, const std::vector<double>& weights)
+  Quadratic(const Matrix& points, const std::vector<double>& values, const std::vector<double>& weights)
       : dimensions_(points.cols()) {
     Matrix a(points.rows(), terms(dimensions_));
     std::vector<double> y(points.rows());

@@ -30,8 +30,7 @@ struct Transformed {
 };
 
 /// Losses that are not finite count as the worst that are. There must be one that is finite.
-template <class = void>
-Transformed transform(const std::vector<double>& losses, Bend bend) {
+inline Transformed transform(const std::vector<double>& losses, Bend bend) {
   const std::size_t n = losses.size();
   std::vector<double> sorted;
   for (const double y : losses)
@@ -102,8 +101,7 @@ Transformed transform(const std::vector<double>& losses, Bend bend) {
 
 /// How much a learnt constraint is violated: 0 stays where it is, as it is what matters, and large values are drawn
 /// together (bilog; Eriksson and Poloczek, "Scalable Constrained Bayesian Optimization", AISTATS 2021).
-template <class = void>
-std::vector<double> transform_constraint(const std::vector<double>& violations) {
+inline std::vector<double> transform_constraint(const std::vector<double>& violations) {
   std::vector<double> magnitudes;
   for (const double c : violations)
     if (std::isfinite(c) && c != 0) magnitudes.push_back(std::fabs(c));

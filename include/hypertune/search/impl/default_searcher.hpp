@@ -6,9 +6,6 @@
 
 namespace hypertune {
 
-template <class>
-AnySearcher default_searcher() {
-  return Auto{};
-}
+HYPERTUNE_INLINE AnySearcher default_searcher() { return Auto{}; }
 
 }  // namespace hypertune

@@ -13,8 +13,7 @@
 namespace hypertune::detail {
 
 /// A draw from a normal that is cut off at 0 and 1.
-template <class = void>
-double truncated_normal(double mean, double sd, Rng& rng) {
+HYPERTUNE_INLINE double truncated_normal(double mean, double sd, Rng& rng) {
   for (int i = 0; i < 4; ++i) {
     const double x = mean + sd * normal_quantile(std::clamp(uniform01(rng), 0x1p-60, 1 - 0x1p-53));
     if (x >= 0 && x <= 1) return x;
@@ -34,8 +33,7 @@ HYPERTUNE_HOT inline void add_normal(double x, const double* centers, const doub
   }
 }
 
-template <class Lazy>
-BasicParzenSpace<Lazy>::BasicParzenSpace(const SearchSpace& space) {
+HYPERTUNE_INLINE ParzenSpace::ParzenSpace(const SearchSpace& space) {
   // Of a cell: from its middle 40 % of a kernel lie in its neighbours. With much less, all good trials soon agree on a
   // value next to the right one, and no candidate differs in it alone.
   constexpr double least_of_cell = 0.6;
@@ -72,8 +70,7 @@ BasicParzenSpace<Lazy>::BasicParzenSpace(const SearchSpace& space) {
   }
 }
 
-template <class Lazy>
-void BasicParzenSpace<Lazy>::to_model(const SearchSpace& space, const Point& point, double* row) const {
+HYPERTUNE_INLINE void ParzenSpace::to_model(const SearchSpace& space, const Point& point, double* row) const {
   for (std::size_t d = 0; d < dimensions_.size(); ++d) {
     const auto& dimension = dimensions_[d];
     const double x = point[dimension.at];
@@ -88,9 +85,8 @@ void BasicParzenSpace<Lazy>::to_model(const SearchSpace& space, const Point& poi
   }
 }
 
-template <class Lazy>
-void BasicParzenEstimator<Lazy>::fit(const ParzenSpace& space, std::span<const double* const> rows,
-                                     std::span<const double> weights, const ParzenOptions& options) {
+HYPERTUNE_INLINE void ParzenEstimator::fit(const ParzenSpace& space, std::span<const double* const> rows,
+                                           std::span<const double> weights, const ParzenOptions& options) {
   space_ = &space;
   kernels_ = rows.size();
   const std::size_t dims = space.size();
@@ -128,8 +124,7 @@ void BasicParzenEstimator<Lazy>::fit(const ParzenSpace& space, std::span<const d
   terms_.resize(kernels_);
 }
 
-template <class Lazy>
-double BasicParzenEstimator<Lazy>::log_density(const double* row) const {
+HYPERTUNE_INLINE double ParzenEstimator::log_density(const double* row) const {
   const ParzenSpace& space = *space_;
   terms_ = space.conditional() ? log_weights_ : bases_;
   for (std::size_t d = 0; d < space.size(); ++d) {
@@ -164,16 +159,14 @@ double BasicParzenEstimator<Lazy>::log_density(const double* row) const {
   return most + std::log(sum);
 }
 
-template <class Lazy>
-void BasicParzenEstimator<Lazy>::sample(Rng& rng, double* row) const {
+HYPERTUNE_INLINE void ParzenEstimator::sample(Rng& rng, double* row) const {
   const double u = uniform01(rng);
   const auto at = std::lower_bound(cumulative_.begin(), cumulative_.end(), u);
   const auto k = static_cast<std::size_t>(at - cumulative_.begin());
   for (std::size_t d = 0; d < space_->size(); ++d) row[d] = coordinate(d, k, 1, rng);
 }
 
-template <class Lazy>
-double BasicParzenEstimator<Lazy>::coordinate(std::size_t d, std::size_t k, double factor, Rng& rng) const {
+HYPERTUNE_INLINE double ParzenEstimator::coordinate(std::size_t d, std::size_t k, double factor, Rng& rng) const {
   const auto& dimension = (*space_)[d];
   if (k < kernels_ && !is_active(centers_[d * kernels_ + k])) {
     const std::size_t start = static_cast<std::size_t>(uniform01(rng) * static_cast<double>(kernels_));
@@ -199,8 +192,7 @@ double BasicParzenEstimator<Lazy>::coordinate(std::size_t d, std::size_t k, doub
   return dimension.kind == ParzenDimension::Kind::continuous ? u : static_cast<double>(ParzenSpace::cell(dimension, u));
 }
 
-template <class Lazy>
-double BasicParzenEstimator<Lazy>::nearby(std::size_t d, double x, double factor, Rng& rng) const {
+HYPERTUNE_INLINE double ParzenEstimator::nearby(std::size_t d, double x, double factor, Rng& rng) const {
   const auto& dimension = (*space_)[d];
   if (dimension.kind == ParzenDimension::Kind::categorical) return x;
   constexpr double unknown = 0.1;  // the bandwidth where no kernel has the dimension
@@ -210,8 +202,7 @@ double BasicParzenEstimator<Lazy>::nearby(std::size_t d, double x, double factor
   return static_cast<double>(ParzenSpace::cell(dimension, truncated_normal(middle, sd, rng)));
 }
 
-template <class Lazy>
-void BasicParzenEstimator<Lazy>::fit_number(std::size_t d, const ParzenOptions& options) {
+HYPERTUNE_INLINE void ParzenEstimator::fit_number(std::size_t d, const ParzenOptions& options) {
   const auto& dimension = (*space_)[d];
   const bool lattice = dimension.kind == ParzenDimension::Kind::lattice;
   double* centers = centers_.data() + d * kernels_;

@@ -14,8 +14,7 @@ namespace hypertune {
 
 namespace detail {
 
-template <class = void>
-std::uint64_t row_hash(std::span<const double> row) {
+HYPERTUNE_INLINE std::uint64_t row_hash(std::span<const double> row) {
   std::uint64_t hash = 0x9e3779b97f4a7c15U;
   for (const double x : row) {
     hash = (hash ^ (is_active(x) ? std::bit_cast<std::uint64_t>(x + 0.0) : 1)) * 0xff51afd7ed558ccdU;
@@ -25,8 +24,7 @@ std::uint64_t row_hash(std::span<const double> row) {
 }
 
 /// At most `most` of `all`, evenly, and the weight that each of them then stands for.
-template <class = void>
-double thin_out(std::vector<const double*>& all, std::size_t most) {
+HYPERTUNE_INLINE double thin_out(std::vector<const double*>& all, std::size_t most) {
   if (all.size() <= most) return 1;
   const double weight = static_cast<double>(all.size()) / static_cast<double>(most);
   for (std::size_t i = 0; i < most; ++i) all[i] = all[i * all.size() / most];
@@ -35,16 +33,14 @@ double thin_out(std::vector<const double*>& all, std::size_t most) {
 }
 
 /// The logarithm of the density ratio relative to the mixture of both, as c-TPE multiplies them.
-template <class = void>
-double relative_ratio(const ParzenPair& pair, const double* row) {
+HYPERTUNE_INLINE double relative_ratio(const ParzenPair& pair, const double* row) {
   const double difference = pair.bad.log_density(row) - pair.good.log_density(row);
   return -std::log(pair.share + (1 - pair.share) * std::exp(std::min(difference, 600.0)));
 }
 
 }  // namespace detail
 
-template <class Lazy>
-void BasicTpe<Lazy>::check() const {
+HYPERTUNE_INLINE void Tpe::check() const {
   if (startup < 0 || candidates < 1 || most_good < 1)
     fail(Errc::usage, "tpe: startup is {}, candidates {} and most_good {}: they must be at least 0, 1 and 1", startup,
          candidates, most_good);
@@ -53,8 +49,7 @@ void BasicTpe<Lazy>::check() const {
     fail(Errc::usage, "tpe: prior_strength is {}: it must be 0 or more", prior_strength);
 }
 
-template <class Lazy>
-void BasicTpe<Lazy>::prepare(const SearchSpace& space, const SearchGoal& goal) {
+HYPERTUNE_INLINE void Tpe::prepare(const SearchSpace& space, const SearchGoal& goal) {
   check();
   state_ = {};
   state_.space = space;
@@ -79,8 +74,7 @@ void BasicTpe<Lazy>::prepare(const SearchSpace& space, const SearchGoal& goal) {
   state_.ties = detail::Ties(space);
 }
 
-template <class Lazy>
-void BasicTpe<Lazy>::observe(const Observation& o) {
+HYPERTUNE_INLINE void Tpe::observe(const Observation& o) {
   state_.ties.observe(o);
   const auto [slot, is_new] = state_.trials.observe(o);
   if (!is_new) return;
@@ -91,23 +85,20 @@ void BasicTpe<Lazy>::observe(const Observation& o) {
   state_.tried.add(o.point);
 }
 
-template <class Lazy>
-std::size_t BasicTpe<Lazy>::startup_trials() const {
+HYPERTUNE_INLINE std::size_t Tpe::startup_trials() const {
   if (startup > 0) return std::max<std::size_t>(2, static_cast<std::size_t>(startup));
   if (state_.goal.samples <= 0) return 10;
   return std::clamp<std::size_t>(static_cast<std::size_t>(state_.goal.samples) / 4, 4, 10);
 }
 
-template <class Lazy>
-Point BasicTpe<Lazy>::point(std::span<const double> row, Rng& rng) const {
+HYPERTUNE_INLINE Point Tpe::point(std::span<const double> row, Rng& rng) const {
   std::vector<double> unit(state_.space->size(), 0.5);
   for (std::size_t d = 0; d < row.size(); ++d)
     if (is_active(row[d])) unit[state_.model[d].at] = state_.model.to_unit(d, row[d]);
   return state_.space->from_unit(unit, rng);
 }
 
-template <class Lazy>
-Point BasicTpe<Lazy>::startup_point(Rng& rng) const {
+HYPERTUNE_INLINE Point Tpe::startup_point(Rng& rng) const {
   const SearchSpace& space = *state_.space;
   const std::size_t index = state_.trials.size();
   Point result;
@@ -129,10 +120,9 @@ Point BasicTpe<Lazy>::startup_point(Rng& rng) const {
   return result;
 }
 
-template <class Lazy>
-void BasicTpe<Lazy>::fit(detail::ParzenPair& pair, const std::vector<const double*>& good,
-                         const std::vector<double>& good_weights, const std::vector<const double*>& bad,
-                         const std::vector<double>& bad_weights) const {
+HYPERTUNE_INLINE void Tpe::fit(detail::ParzenPair& pair, const std::vector<const double*>& good,
+                               const std::vector<double>& good_weights, const std::vector<const double*>& bad,
+                               const std::vector<double>& bad_weights) const {
   constexpr double spread = 0.6;         // of the good ones' bandwidths, times Scott's factor
   constexpr double flip = 0.3;           // of categorical kernels
   constexpr double narrowest = 0.002;    // bandwidth of good trials
@@ -152,8 +142,7 @@ void BasicTpe<Lazy>::fit(detail::ParzenPair& pair, const std::vector<const doubl
 }
 
 /// Seldom a branch: the less it was tried, the rather.
-template <class Lazy>
-std::optional<detail::TpeBranch> BasicTpe<Lazy>::other_branch(Rng& rng) const {
+HYPERTUNE_INLINE std::optional<detail::TpeBranch> Tpe::other_branch(Rng& rng) const {
   constexpr double seldom = 0.2;
   if (state_.gates.empty() || state_.goal.objectives > 1 || uniform01(rng) >= seldom) return std::nullopt;
   const double u = uniform01(rng) * static_cast<double>(state_.gates.size());
@@ -170,8 +159,8 @@ std::optional<detail::TpeBranch> BasicTpe<Lazy>::other_branch(Rng& rng) const {
 }
 
 /// The densities of the objective, within the branch if there is one: then false where too little is known of it.
-template <class Lazy>
-bool BasicTpe<Lazy>::fit_objective(detail::ParzenPair& pair, const std::optional<detail::TpeBranch>& branch) const {
+HYPERTUNE_INLINE bool Tpe::fit_objective(detail::ParzenPair& pair,
+                                         const std::optional<detail::TpeBranch>& branch) const {
   constexpr std::size_t most_bad = 200, most_pending = 100;  // kernels: what a suggestion costs does not grow
   const auto& trials = state_.trials;
   const auto inside = [&](std::uint32_t slot) { return !branch || row(slot)[branch->gate] == branch->value; };
@@ -236,8 +225,7 @@ bool BasicTpe<Lazy>::fit_objective(detail::ParzenPair& pair, const std::optional
 }
 
 /// Whether the trials say anything about the constraint that is not the same everywhere.
-template <class Lazy>
-bool BasicTpe<Lazy>::fit_constraint(std::size_t constraint, detail::ParzenPair& pair) const {
+HYPERTUNE_INLINE bool Tpe::fit_constraint(std::size_t constraint, detail::ParzenPair& pair) const {
   constexpr std::size_t most = 80;
   const auto& trials = state_.trials;
   std::vector<const double*> met, broken;
@@ -263,15 +251,13 @@ bool BasicTpe<Lazy>::fit_constraint(std::size_t constraint, detail::ParzenPair& 
   return true;
 }
 
-template <class Lazy>
-Suggestion BasicTpe<Lazy>::suggest(const Ask& ask) const {
+HYPERTUNE_INLINE Suggestion Tpe::suggest(const Ask& ask) const {
   const SearchSpace& space = *state_.space;
   Suggestion suggestion = state_.model.size() == 0 ? Suggestion(space.sample(ask.rng)) : proposed(ask.rng);
   return state_.tried.renewed(std::move(suggestion), ask.rng);
 }
 
-template <class Lazy>
-Suggestion BasicTpe<Lazy>::proposed(Rng& rng) const {
+HYPERTUNE_INLINE Suggestion Tpe::proposed(Rng& rng) const {
   const SearchSpace& space = *state_.space;
   const auto& model = state_.model;
   if (state_.trials.judged() < startup_trials() || state_.trials.useful() < 2) return startup_point(rng);

@@ -11,8 +11,7 @@
 
 namespace hypertune::detail {
 
-template <class Lazy>
-bool BasicTrialRanking<Lazy>::before(std::size_t a, std::size_t b) const {
+HYPERTUNE_INLINE bool TrialRanking::before(std::size_t a, std::size_t b) const {
   const Entry& x = entries_[a];
   const Entry& y = entries_[b];
   if ((x.steps == failed) != (y.steps == failed)) return y.steps == failed;
@@ -22,14 +21,12 @@ bool BasicTrialRanking<Lazy>::before(std::size_t a, std::size_t b) const {
   return a < b;
 }
 
-template <class Lazy>
-bool BasicTrialRanking<Lazy>::is_useful(const Entry& entry) const {
+HYPERTUNE_INLINE bool TrialRanking::is_useful(const Entry& entry) const {
   if (entry.steps == failed || !std::isfinite(entry.loss)) return false;
   return std::all_of(entry.losses.begin(), entry.losses.end(), [](double x) { return std::isfinite(x); });
 }
 
-template <class Lazy>
-void BasicTrialRanking<Lazy>::enter(std::uint32_t slot) {
+HYPERTUNE_INLINE void TrialRanking::enter(std::uint32_t slot) {
   const auto order = [this](std::uint32_t a, std::uint32_t b) { return before(a, b); };
   order_.insert(std::lower_bound(order_.begin(), order_.end(), slot, order), slot);
   useful_ += is_useful(entries_[slot]);
@@ -39,16 +36,14 @@ void BasicTrialRanking<Lazy>::enter(std::uint32_t slot) {
   elite_ = best_of(std::move(elite_), elite_size, false);
 }
 
-template <class Lazy>
-void BasicTrialRanking<Lazy>::forget(std::uint32_t slot) {
+HYPERTUNE_INLINE void TrialRanking::forget(std::uint32_t slot) {
   const auto order = [this](std::uint32_t a, std::uint32_t b) { return before(a, b); };
   order_.erase(std::lower_bound(order_.begin(), order_.end(), slot, order));
   useful_ -= is_useful(entries_[slot]);
   std::erase(elite_, slot);
 }
 
-template <class Lazy>
-std::pair<std::size_t, bool> BasicTrialRanking<Lazy>::observe(const Observation& o) {
+HYPERTUNE_INLINE std::pair<std::size_t, bool> TrialRanking::observe(const Observation& o) {
   const auto [at, is_new] = slots_.try_emplace(o.trial, static_cast<std::uint32_t>(entries_.size()));
   const std::uint32_t slot = at->second;
   if (is_new) {
@@ -90,8 +85,7 @@ std::pair<std::size_t, bool> BasicTrialRanking<Lazy>::observe(const Observation&
   return {slot, is_new};
 }
 
-template <class Lazy>
-std::vector<std::uint32_t> BasicTrialRanking<Lazy>::best(std::size_t count) const {
+HYPERTUNE_INLINE std::vector<std::uint32_t> TrialRanking::best(std::size_t count) const {
   if (objectives_ >= 2) {
     auto slots = best_of(elite_, count, true);
     if (slots.size() < count)  // there are hardly any useful ones
@@ -104,9 +98,8 @@ std::vector<std::uint32_t> BasicTrialRanking<Lazy>::best(std::size_t count) cons
 
 // Group by group of those that can be compared, front by front. The last front that does not fit as a whole: by the
 // hypervolume that each adds to those chosen, or (too many objectives, or `by_volume` false) as it comes.
-template <class Lazy>
-std::vector<std::uint32_t> BasicTrialRanking<Lazy>::best_of(std::vector<std::uint32_t> slots, std::size_t count,
-                                                            bool by_volume) const {
+HYPERTUNE_INLINE std::vector<std::uint32_t> TrialRanking::best_of(std::vector<std::uint32_t> slots, std::size_t count,
+                                                                  bool by_volume) const {
   std::sort(slots.begin(), slots.end(), [this](std::uint32_t a, std::uint32_t b) { return before(a, b); });
   std::vector<std::uint32_t> chosen;
   for (std::size_t begin = 0; begin < slots.size() && chosen.size() < count;) {

@@ -6,8 +6,7 @@
 
 namespace hypertune {
 
-template <class Lazy>
-BasicTerminalDisplay<Lazy>::Self::Self(TerminalOptions o)
+HYPERTUNE_INLINE TerminalDisplay::Self::Self(TerminalOptions o)
     : options(std::move(o)),
       live(!options.quiet && !options.plain && detail::terminal::LiveRegion::possible(::fileno(options.stream))),
       tracker(options.capacity),
@@ -17,8 +16,7 @@ BasicTerminalDisplay<Lazy>::Self::Self(TerminalOptions o)
   color = no_color == nullptr || *no_color == '\0';
 }
 
-template <class Lazy>
-void BasicTerminalDisplay<Lazy>::Self::on_record(const Record& record) {
+HYPERTUNE_INLINE void TerminalDisplay::Self::on_record(const Record& record) {
   const bool starts = std::holds_alternative<record::ExperimentStarted>(record.what);
   const bool ends = std::holds_alternative<record::ExperimentEnded>(record.what);
   {
@@ -35,8 +33,7 @@ void BasicTerminalDisplay<Lazy>::Self::on_record(const Record& record) {
   }
 }
 
-template <class Lazy>
-void BasicTerminalDisplay<Lazy>::Self::close() {
+HYPERTUNE_INLINE void TerminalDisplay::Self::close() {
   {
     const std::lock_guard lock(mutex);
     closing = true;
@@ -45,8 +42,7 @@ void BasicTerminalDisplay<Lazy>::Self::close() {
   if (thread.joinable()) thread.join();
 }
 
-template <class Lazy>
-void BasicTerminalDisplay<Lazy>::Self::run() {
+HYPERTUNE_INLINE void TerminalDisplay::Self::run() {
   const auto every = std::chrono::duration<double>(live ? options.refresh : std::min(1.0, options.summary_every));
   std::unique_lock lock(mutex);
   for (;;) {
@@ -62,8 +58,7 @@ void BasicTerminalDisplay<Lazy>::Self::run() {
   }
 }
 
-template <class Lazy>
-void BasicTerminalDisplay<Lazy>::Self::print(std::string_view line) {
+HYPERTUNE_INLINE void TerminalDisplay::Self::print(std::string_view line) {
   if (options.quiet) return;
   const std::string text = detail::terminal::printable(line);
   const std::lock_guard lock(output);
@@ -73,8 +68,7 @@ void BasicTerminalDisplay<Lazy>::Self::print(std::string_view line) {
     region.append(text);
 }
 
-template <class Lazy>
-void BasicTerminalDisplay<Lazy>::Self::show(const ExperimentProgress& p, bool last) {
+HYPERTUNE_INLINE void TerminalDisplay::Self::show(const ExperimentProgress& p, bool last) {
   const std::lock_guard lock(output);
   std::fflush(options.stream);
   if (!live) return show_plain(p, last);
@@ -84,8 +78,7 @@ void BasicTerminalDisplay<Lazy>::Self::show(const ExperimentProgress& p, bool la
   if (last) region.flush(500);
 }
 
-template <class Lazy>
-void BasicTerminalDisplay<Lazy>::Self::show_plain(const ExperimentProgress& p, bool last) {
+HYPERTUNE_INLINE void TerminalDisplay::Self::show_plain(const ExperimentProgress& p, bool last) {
   if (!announced) {
     region.append(start_text(p));
     announced = true;

@@ -9,8 +9,7 @@
 
 namespace hypertune {
 
-template <class Lazy>
-void BasicController<Lazy>::track(const record::Any& what) {
+HYPERTUNE_INLINE void Controller::track(const record::Any& what) {
   faults_.apply(what);
   if (const auto* paused = std::get_if<record::TrialPaused>(&what))
     offer(paused->trial);
@@ -44,16 +43,14 @@ void BasicController<Lazy>::track(const record::Any& what) {
   if (replaying_) follow_queue(what);
 }
 
-template <class Lazy>
-void BasicController<Lazy>::release(Pins& pins, TrialId trial) {
+HYPERTUNE_INLINE void Controller::release(Pins& pins, TrialId trial) {
   if (const auto node = pins.extract(trial)) retention_.unpin(node.mapped());
 }
 
 // A trial that has paused is judged by what it reported there, and until its next pause it gives what it had saved by
 // then to who takes it over: not what it saves later on, with nothing to judge it by yet. When that arrives may depend
 // on the network; by the time that a trial has paused, all that it had saved has.
-template <class Lazy>
-void BasicController<Lazy>::offer(TrialId trial) {
+HYPERTUNE_INLINE void Controller::offer(TrialId trial) {
   empty_handed_.erase(trial);
   if (!state_.takes_over()) return;
   auto& offers = offers_[trial];
@@ -67,8 +64,7 @@ void BasicController<Lazy>::offer(TrialId trial) {
 }
 
 // One that has not been wanted may be later on, as long as it is there anyway.
-template <class Lazy>
-void BasicController<Lazy>::review_offers() {
+HYPERTUNE_INLINE void Controller::review_offers() {
   for (auto of_trial = offers_.begin(); of_trial != offers_.end();) {
     auto& [trial, offers] = *of_trial;
     const TrialId donor = trial;
@@ -85,8 +81,7 @@ void BasicController<Lazy>::review_offers() {
 }
 
 // It has saved: what it had saved before it took over another one's state leads nowhere.
-template <class Lazy>
-void BasicController<Lazy>::settle_takeover(TrialId trial) {
+HYPERTUNE_INLINE void Controller::settle_takeover(TrialId trial) {
   release(bases_, trial);
   const auto* names = state_.superseded(trial);
   if (names == nullptr) return;
@@ -96,8 +91,7 @@ void BasicController<Lazy>::settle_takeover(TrialId trial) {
 }
 
 // Replay: the order in which the earlier run would have started what was pending.
-template <class Lazy>
-void BasicController<Lazy>::follow_queue(const record::Any& what) {
+HYPERTUNE_INLINE void Controller::follow_queue(const record::Any& what) {
   const auto leave_queue = [&](TrialId trial) {
     if (const auto node = place_.extract(trial)) queue_.erase(node.mapped());
   };
@@ -131,8 +125,7 @@ void BasicController<Lazy>::follow_queue(const record::Any& what) {
   }
 }
 
-template <class Lazy>
-void BasicController<Lazy>::settle(Seconds now, bool survivors, Outcome& out) {
+HYPERTUNE_INLINE void Controller::settle(Seconds now, bool survivors, Outcome& out) {
   now_ = now;
   newest_possible_ = state_.trials().size() - 1;
   drop_superfluous(out);
@@ -206,8 +199,7 @@ void BasicController<Lazy>::settle(Seconds now, bool survivors, Outcome& out) {
 
 // The answer to a trial's last report may not have been carried out. It is now, unless the trial is to report that step
 // once more: where it has saved after it, it would not, and go on.
-template <class Lazy>
-bool BasicController<Lazy>::settle_owed(TrialId trial, Outcome& out) {
+HYPERTUNE_INLINE bool Controller::settle_owed(TrialId trial, Outcome& out) {
   const auto& entry = state_.trials()[trial];
   if (entry.owed == Decision::go_on) return false;
   if (entry.owed == Decision::pause) {
@@ -224,8 +216,7 @@ bool BasicController<Lazy>::settle_owed(TrialId trial, Outcome& out) {
 }
 
 // Who goes on with an experiment whose every host was excluded has seen to them.
-template <class Lazy>
-void BasicController<Lazy>::settle_exclusions(Outcome& out) {
+HYPERTUNE_INLINE void Controller::settle_exclusions(Outcome& out) {
   if (excluded_.empty()) return;
   std::string names;
   for (const auto& name : excluded_) names += (names.empty() ? "" : ", ") + name;
@@ -240,8 +231,7 @@ void BasicController<Lazy>::settle_exclusions(Outcome& out) {
 
 // A trial whose worker has outlived the driver: the executor is told where it stands, and gets the answer to the last
 // report again, as it may have been lost with the driver.
-template <class Lazy>
-void BasicController<Lazy>::take_over(TrialId trial, Outcome& out) {
+HYPERTUNE_INLINE void Controller::take_over(TrialId trial, Outcome& out) {
   const auto& entry = state_.trials()[trial];
   const auto* host = state_.host_of(trial);
   auto slot = host == nullptr ? std::nullopt : placement_.place_on(*host, needs(trial));
@@ -268,8 +258,7 @@ void BasicController<Lazy>::take_over(TrialId trial, Outcome& out) {
 }
 
 // What the lists of the options are compared with. In the replay, after the record was taken over.
-template <class Lazy>
-void BasicController<Lazy>::remember(const record::Any& what) {
+HYPERTUNE_INLINE void Controller::remember(const record::Any& what) {
   if (const auto* created = std::get_if<record::TrialCreated>(&what)) {
     if (created->known) recorded_known_.push_back({.trial = created->trial});
     const auto& entry = state_.trials()[created->trial];
@@ -287,8 +276,7 @@ void BasicController<Lazy>::remember(const record::Any& what) {
   }
 }
 
-template <class Lazy>
-void BasicController<Lazy>::make_room(Outcome& out) {
+HYPERTUNE_INLINE void Controller::make_room(Outcome& out) {
   if (rules_.samples == 0) return;
   const auto waiting = static_cast<std::int64_t>(first_.size());
   const std::int64_t created = state_.trials().size() - state_.known();
@@ -298,8 +286,7 @@ void BasicController<Lazy>::make_room(Outcome& out) {
   rules_.samples = created + waiting;
 }
 
-template <class Lazy>
-void BasicController<Lazy>::try_again(std::span<const TrialId> trials, Seconds now, Outcome& out) {
+HYPERTUNE_INLINE void Controller::try_again(std::span<const TrialId> trials, Seconds now, Outcome& out) {
   now_ = now;
   for (const TrialId trial : trials) {
     const auto& entry = state_.trials()[trial];
@@ -312,8 +299,7 @@ void BasicController<Lazy>::try_again(std::span<const TrialId> trials, Seconds n
 
 // Those that are recorded are found by what they say, wherever they stand in the list: a list that has grown, or was
 // put into another order, adds what is new.
-template <class Lazy>
-void BasicController<Lazy>::add_known(std::span<const KnownResult> known, Seconds now, Outcome& out) {
+HYPERTUNE_INLINE void Controller::add_known(std::span<const KnownResult> known, Seconds now, Outcome& out) {
   now_ = now;
   const auto same_metrics = [](const Metrics& a, const Metrics& b) {
     return a.size() == b.size() && std::all_of(a.begin(), a.end(), [&](const auto& metric) {

@@ -10,14 +10,12 @@
 
 namespace hypertune {
 
-template <class Lazy>
-void BasicController<Lazy>::on(const Started& e, Outcome&) {
+HYPERTUNE_INLINE void Controller::on(const Started& e, Outcome&) {
   // What it goes on from stays held: a program that has started may read it much later.
   if (auto* run = live(e.trial, e.attempt)) run->next_step = e.next_step;
 }
 
-template <class Lazy>
-void BasicController<Lazy>::on(Reported& e, Outcome& out) {
+HYPERTUNE_INLINE void Controller::on(Reported& e, Outcome& out) {
   auto* run = live(e.trial, e.attempt);
   if (run == nullptr) return;
   const int step = e.report.step.value_or(run->next_step);
@@ -38,8 +36,7 @@ void BasicController<Lazy>::on(Reported& e, Outcome& out) {
 }
 
 // Before the report, so that who sees that knows them. Only what is new is written down.
-template <class Lazy>
-void BasicController<Lazy>::note_reported(TrialId trial, const Attributes& attributes, Outcome& out) {
+HYPERTUNE_INLINE void Controller::note_reported(TrialId trial, const Attributes& attributes, Outcome& out) {
   if (attributes.empty()) return;
   Attributes all = state_.attributes(trial);
   std::size_t left_out = 0;
@@ -51,8 +48,7 @@ void BasicController<Lazy>::note_reported(TrialId trial, const Attributes& attri
                        trial, most_attributes, longest_attribute_name));
 }
 
-template <class Lazy>
-void BasicController<Lazy>::answer(TrialId trial, LiveTrial& run, int step, Outcome& out) {
+HYPERTUNE_INLINE void Controller::answer(TrialId trial, LiveTrial& run, int step, Outcome& out) {
   if (run.phase != Phase::running) return;  // it has been told to stop already
   const auto& entry = state_.trials()[trial];
   const Attempt attempt = entry.attempts - 1;
@@ -89,9 +85,8 @@ void BasicController<Lazy>::answer(TrialId trial, LiveTrial& run, int step, Outc
   }
 }
 
-template <class Lazy>
-void BasicController<Lazy>::stop_run(TrialId trial, LiveTrial& run, Phase phase, TrialState end, std::string reason,
-                                     bool save, Outcome& out) {
+HYPERTUNE_INLINE void Controller::stop_run(TrialId trial, LiveTrial& run, Phase phase, TrialState end,
+                                           std::string reason, bool save, Outcome& out) {
   run.phase = phase;
   run.end = end;
   run.at_limit = run.at_limit && end == TrialState::completed;
@@ -104,21 +99,18 @@ void BasicController<Lazy>::stop_run(TrialId trial, LiveTrial& run, Phase phase,
   out.commands.push_back(Stop{trial, state_.trials()[trial].attempts - 1, save});
 }
 
-template <class Lazy>
-void BasicController<Lazy>::on(const Checkpointed& e, Outcome& out) {
+HYPERTUNE_INLINE void Controller::on(const Checkpointed& e, Outcome& out) {
   if (state_.trials().contains(e.trial) && state_.trials()[e.trial].attempts == e.attempt + 1) keep(e.checkpoint, out);
 }
 
-template <class Lazy>
-void BasicController<Lazy>::on(const CheckpointLost& e, Outcome& out) {
+HYPERTUNE_INLINE void Controller::on(const CheckpointLost& e, Outcome& out) {
   if (!state_.trials().contains(e.trial)) return;
   out.notices.push_back(detail::format("trial {}: checkpoint {} cannot be used ({}); trying the one before it", e.trial,
                                        e.checkpoint.name, e.why));
   drop(e.checkpoint, e.why, out);
 }
 
-template <class Lazy>
-void BasicController<Lazy>::on(const Paused& e, Outcome& out) {
+HYPERTUNE_INLINE void Controller::on(const Paused& e, Outcome& out) {
   if (live(e.trial, e.attempt) == nullptr) return;
   const LiveTrial run = leave(e.trial);
   if (run.phase == Phase::stopping) {  // the Stop came too late for the run, which may be held
@@ -133,16 +125,14 @@ void BasicController<Lazy>::on(const Paused& e, Outcome& out) {
 }
 
 // For who has called the metric otherwise; a few are enough.
-template <class Lazy>
-void BasicController<Lazy>::remember_names(LiveTrial& run, const Metrics& metrics) {
+HYPERTUNE_INLINE void Controller::remember_names(LiveTrial& run, const Metrics& metrics) {
   constexpr std::size_t most = 8;
   for (const auto& [name, value] : metrics)
     if (run.reported.size() < most && std::find(run.reported.begin(), run.reported.end(), name) == run.reported.end())
       run.reported.push_back(name);
 }
 
-template <class Lazy>
-std::string BasicController<Lazy>::why_unjudged(const LiveTrial& run) const {
+HYPERTUNE_INLINE std::string Controller::why_unjudged(const LiveTrial& run) const {
   std::string names, reported, meant;
   for (const auto& objective : state_.objectives()) {
     names += (names.empty() ? "'" : "', '") + objective.metric;
@@ -159,8 +149,7 @@ std::string BasicController<Lazy>::why_unjudged(const LiveTrial& run) const {
          detail::format("; the metric is '{}' where .metric is not set: set it", state_.objectives().front().metric);
 }
 
-template <class Lazy>
-void BasicController<Lazy>::on(const Finished& e, Outcome& out) {
+HYPERTUNE_INLINE void Controller::on(const Finished& e, Outcome& out) {
   if (live(e.trial, e.attempt) == nullptr) return;
   const LiveTrial run = leave(e.trial);
   if (state_.trials()[e.trial].judged) {
@@ -182,8 +171,7 @@ void BasicController<Lazy>::on(const Finished& e, Outcome& out) {
   end_trial(e.trial, TrialState::failed, std::move(cause), out);
 }
 
-template <class Lazy>
-void BasicController<Lazy>::on(const Stopped& e, Outcome& out) {
+HYPERTUNE_INLINE void Controller::on(const Stopped& e, Outcome& out) {
   if (live(e.trial, e.attempt) == nullptr) return;
   const LiveTrial run = leave(e.trial);
   if (run.phase == Phase::stopping) {
@@ -196,8 +184,7 @@ void BasicController<Lazy>::on(const Stopped& e, Outcome& out) {
   if (!interrupted_) pending_.push_front(e.trial);
 }
 
-template <class Lazy>
-void BasicController<Lazy>::on(const Failed& e, Outcome& out) {
+HYPERTUNE_INLINE void Controller::on(const Failed& e, Outcome& out) {
   if (live(e.trial, e.attempt) == nullptr) return;
   const LiveTrial run = leave(e.trial);
   if (e.cause.exclude_host && !run.slot.host_name.empty()) {
@@ -232,8 +219,7 @@ void BasicController<Lazy>::on(const Failed& e, Outcome& out) {
 }
 
 // What the record says already (an executor that tells it again after a restart) is not said twice.
-template <class Lazy>
-void BasicController<Lazy>::on(const HostGained& e, Outcome& out) {
+HYPERTUNE_INLINE void Controller::on(const HostGained& e, Outcome& out) {
   const auto host = static_cast<std::size_t>(e.host);
   const bool joins = e.what && host == placement_.size();
   if (joins) placement_.add_host(*e.what);
@@ -253,8 +239,7 @@ void BasicController<Lazy>::on(const HostGained& e, Outcome& out) {
   }
 }
 
-template <class Lazy>
-void BasicController<Lazy>::on(const HostLost& e, Outcome& out) {
+HYPERTUNE_INLINE void Controller::on(const HostLost& e, Outcome& out) {
   if (e.host < 0 || static_cast<std::size_t>(e.host) >= placement_.size()) return;
   const std::string name = placement_.host_name(e.host);
   const bool waited_for = away_.contains(name);
@@ -275,17 +260,15 @@ void BasicController<Lazy>::on(const HostLost& e, Outcome& out) {
 // --------------------------------------------------------------------------------------------------------------
 
 // The end that a run was told to come to.
-template <class Lazy>
-void BasicController<Lazy>::end_stopped(TrialId trial, const LiveTrial& run, Outcome& out) {
+HYPERTUNE_INLINE void Controller::end_stopped(TrialId trial, const LiveTrial& run, Outcome& out) {
   const bool completed = run.end == TrialState::completed;
   std::optional<Cause> cause;
   if (!completed) cause = Cause{.text = run.reason, .retry = run.by_condition};
   end_trial(trial, run.end, std::move(cause), out, completed && run.at_limit);
 }
 
-template <class Lazy>
-void BasicController<Lazy>::end_trial(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out,
-                                      bool at_limit) {
+HYPERTUNE_INLINE void Controller::end_trial(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out,
+                                            bool at_limit) {
   const auto& entry = state_.trials()[trial];
   if (entry.state == TrialState::paused && entry.parked)
     out.commands.push_back(Stop{trial, entry.attempts - 1, false});  // the executor need not keep the run
@@ -298,8 +281,7 @@ void BasicController<Lazy>::end_trial(TrialId trial, TrialState state, std::opti
     end_experiment(detail::format("more than {} trials failed", limit), out);
 }
 
-template <class Lazy>
-void BasicController<Lazy>::end_experiment(const std::string& why, Outcome& out) {
+HYPERTUNE_INLINE void Controller::end_experiment(const std::string& why, Outcome& out) {
   ending_ = why;
   state_.end(why);
   for (const TrialId trial : live_ids()) {
@@ -316,8 +298,7 @@ void BasicController<Lazy>::end_experiment(const std::string& why, Outcome& out)
   pending_.clear();
 }
 
-template <class Lazy>
-void BasicController<Lazy>::interrupt_now(Seconds now, Outcome& out) {
+HYPERTUNE_INLINE void Controller::interrupt_now(Seconds now, Outcome& out) {
   now_ = now;
   interrupted_ = true;
   for (const TrialId trial : live_ids()) {
@@ -328,22 +309,19 @@ void BasicController<Lazy>::interrupt_now(Seconds now, Outcome& out) {
   fill(now, out);
 }
 
-template <class Lazy>
-void BasicController<Lazy>::abandon(Seconds now, Outcome& out) {
+HYPERTUNE_INLINE void Controller::abandon(Seconds now, Outcome& out) {
   now_ = now;
   interrupted_ = true;
   for (const TrialId trial : live_ids()) on(Stopped{trial, attempt(trial)}, out);
   fill(now, out);
 }
 
-template <class Lazy>
-bool BasicController<Lazy>::is_leaving(TrialId trial) const {
+HYPERTUNE_INLINE bool Controller::is_leaving(TrialId trial) const {
   const auto found = live_.find(trial);
   return found != live_.end() && found->second.phase != Phase::running;
 }
 
-template <class Lazy>
-LiveTrial BasicController<Lazy>::leave(TrialId trial) {
+HYPERTUNE_INLINE LiveTrial Controller::leave(TrialId trial) {
   auto node = live_.extract(trial);
   LiveTrial run = std::move(node.mapped());
   held_.erase(trial);
@@ -353,8 +331,7 @@ LiveTrial BasicController<Lazy>::leave(TrialId trial) {
   return run;
 }
 
-template <class Lazy>
-std::vector<TrialId> BasicController<Lazy>::live_ids() const {
+HYPERTUNE_INLINE std::vector<TrialId> Controller::live_ids() const {
   std::vector<TrialId> ids;
   for (const auto& [trial, run] : live_) ids.push_back(trial);
   std::sort(ids.begin(), ids.end());
@@ -364,15 +341,13 @@ std::vector<TrialId> BasicController<Lazy>::live_ids() const {
 // ---- Checkpoints
 // -------------------------------------------------------------------------------------------------------
 
-template <class Lazy>
-void BasicController<Lazy>::keep(const CheckpointInfo& checkpoint, Outcome& out) {
+HYPERTUNE_INLINE void Controller::keep(const CheckpointInfo& checkpoint, Outcome& out) {
   commit(record::TrialCheckpointed{checkpoint.trial, checkpoint}, out);
   drop_superfluous(out);
 }
 
 // What the retention lets go is recorded now and deleted when the record is durable.
-template <class Lazy>
-void BasicController<Lazy>::drop_superfluous(Outcome& out) {
+HYPERTUNE_INLINE void Controller::drop_superfluous(Outcome& out) {
   for (const auto& checkpoint : retention_.take_dropped()) {
     const auto held = state_.checkpoints(checkpoint.trial);
     if (std::any_of(held.begin(), held.end(), [&](const auto& c) { return c.name == checkpoint.name; }))
@@ -380,19 +355,16 @@ void BasicController<Lazy>::drop_superfluous(Outcome& out) {
   }
 }
 
-template <class Lazy>
-void BasicController<Lazy>::drop(const CheckpointInfo& checkpoint, const std::string& why, Outcome& out) {
+HYPERTUNE_INLINE void Controller::drop(const CheckpointInfo& checkpoint, const std::string& why, Outcome& out) {
   commit(record::CheckpointDropped{checkpoint.trial, checkpoint, why}, out);
 }
 
-template <class Lazy>
-void BasicController<Lazy>::unpin(LiveTrial& run) {
+HYPERTUNE_INLINE void Controller::unpin(LiveTrial& run) {
   for (const auto& checkpoint : run.restoring) retention_.unpin(checkpoint);
   run.restoring.clear();
 }
 
-template <class Lazy>
-std::string BasicController<Lazy>::why_pending(TrialId trial) const {
+HYPERTUNE_INLINE std::string Controller::why_pending(TrialId trial) const {
   const auto& entry = state_.trials()[trial];
   if (resting_.contains(trial)) return "paused by hand: it waits for `hypertune continue`";
   if (entry.state == TrialState::paused) return "paused by the scheduler: it waits to be chosen";

@@ -10,8 +10,7 @@
 
 namespace hypertune {
 
-template <class Lazy>
-const TrialEntry& BasicController<Lazy>::require_open(TrialId trial) const {
+HYPERTUNE_INLINE const TrialEntry& Controller::require_open(TrialId trial) const {
   if (!state_.trials().contains(trial))
     fail(Errc::usage, "there is no trial {}: there are {}", trial, state_.trials().size());
   const auto& entry = state_.trials()[trial];
@@ -19,8 +18,7 @@ const TrialEntry& BasicController<Lazy>::require_open(TrialId trial) const {
   return entry;
 }
 
-template <class Lazy>
-ControlAnswer BasicController<Lazy>::carry_out(const ControlRequest& request, Seconds now, Outcome& out) {
+HYPERTUNE_INLINE ControlAnswer Controller::carry_out(const ControlRequest& request, Seconds now, Outcome& out) {
   using Kind = ControlRequest::Kind;
   now_ = now;
   ControlAnswer answer;
@@ -65,16 +63,14 @@ ControlAnswer BasicController<Lazy>::carry_out(const ControlRequest& request, Se
 }
 
 // Goes on when there is room, unless a person has it wait.
-template <class Lazy>
-void BasicController<Lazy>::again(TrialId trial) {
+HYPERTUNE_INLINE void Controller::again(TrialId trial) {
   if (is_to_rest(trial))
     resting_.insert(trial);
   else if (!interrupted_)
     pending_.push_front(trial);
 }
 
-template <class Lazy>
-std::string BasicController<Lazy>::stop_trial(TrialId trial, Seconds now, Outcome& out) {
+HYPERTUNE_INLINE std::string Controller::stop_trial(TrialId trial, Seconds now, Outcome& out) {
   now_ = now;
   require_open(trial);
   const auto found = live_.find(trial);
@@ -88,8 +84,7 @@ std::string BasicController<Lazy>::stop_trial(TrialId trial, Seconds now, Outcom
   return detail::format("trial {} is told to stop", trial);
 }
 
-template <class Lazy>
-std::string BasicController<Lazy>::pause_trial(TrialId trial) {
+HYPERTUNE_INLINE std::string Controller::pause_trial(TrialId trial) {
   const auto& entry = require_open(trial);
   if (resting_.contains(trial) || to_rest_.contains(trial))
     return detail::format("trial {} is paused, or about to be, already", trial);
@@ -105,8 +100,7 @@ std::string BasicController<Lazy>::pause_trial(TrialId trial) {
   return detail::format("trial {} pauses at its next report", trial);
 }
 
-template <class Lazy>
-std::string BasicController<Lazy>::continue_trial(TrialId trial) {
+HYPERTUNE_INLINE std::string Controller::continue_trial(TrialId trial) {
   require_open(trial);
   if (all_rest_) fail(Errc::usage, "the whole experiment is paused: continue it without naming trials");
   const bool was_to_be = to_rest_.erase(trial) > 0;
@@ -119,16 +113,14 @@ std::string BasicController<Lazy>::continue_trial(TrialId trial) {
   return detail::format("trial {} goes on", trial);
 }
 
-template <class Lazy>
-std::string BasicController<Lazy>::pause_all() {
+HYPERTUNE_INLINE std::string Controller::pause_all() {
   if (all_rest_) return "it is paused already";
   all_rest_ = true;
   return detail::format("no trial starts; {} running trial{} at the next report", live_.size(),
                         live_.size() == 1 ? " pauses" : "s pause");
 }
 
-template <class Lazy>
-std::string BasicController<Lazy>::continue_all() {
+HYPERTUNE_INLINE std::string Controller::continue_all() {
   if (!all_rest_ && resting_.empty() && to_rest_.empty()) fail(Errc::usage, "nothing was paused by hand");
   all_rest_ = false;
   to_rest_.clear();
@@ -137,8 +129,7 @@ std::string BasicController<Lazy>::continue_all() {
   return detail::format("goes on: {} trial{} had paused", waiting.size(), waiting.size() == 1 ? "" : "s");
 }
 
-template <class Lazy>
-std::string BasicController<Lazy>::add(const Params& params, Seconds now, Outcome& out) {
+HYPERTUNE_INLINE std::string Controller::add(const Params& params, Seconds now, Outcome& out) {
   now_ = now;
   Point point = state_.space().point(params);
   if (const auto violated = state_.space().violated(point))
@@ -152,8 +143,7 @@ std::string BasicController<Lazy>::add(const Params& params, Seconds now, Outcom
   return detail::format("trial {} is to try {}", trial, text);
 }
 
-template <class Lazy>
-std::string BasicController<Lazy>::note(TrialId trial, const Attributes& attributes, Seconds now, Outcome& out) {
+HYPERTUNE_INLINE std::string Controller::note(TrialId trial, const Attributes& attributes, Seconds now, Outcome& out) {
   now_ = now;
   if (trial >= 0 && !state_.trials().contains(trial))
     fail(Errc::usage, "there is no trial {}: there are {}", trial, state_.trials().size());

@@ -6,8 +6,7 @@
 
 namespace hypertune {
 
-template <class Lazy>
-void BasicController<Lazy>::fill(Seconds now, Outcome& out) {
+HYPERTUNE_INLINE void Controller::fill(Seconds now, Outcome& out) {
   now_ = now;
   judge_hosts(out);
   if (!ending_ && state_.ending()) end_experiment(*state_.ending(), out);
@@ -24,8 +23,7 @@ void BasicController<Lazy>::fill(Seconds now, Outcome& out) {
   if ((ending_ || interrupted_) && live_.empty()) done_ = true;
 }
 
-template <class Lazy>
-bool BasicController<Lazy>::start_pending(Outcome& out) {
+HYPERTUNE_INLINE bool Controller::start_pending(Outcome& out) {
   elsewhere_ = 0;
   for (auto it = pending_.begin(); it != pending_.end(); ++it) {
     const TrialId trial = *it;
@@ -54,8 +52,7 @@ bool BasicController<Lazy>::start_pending(Outcome& out) {
 
 // Where the trial is not to go: to hosts that are of no use; to those where it, or others with the same cause, have
 // failed; where no host would be left, to those where it has; else to the last of them.
-template <class Lazy>
-Placement::Excluded BasicController<Lazy>::barred_for(TrialId trial, const Resources& need) const {
+HYPERTUNE_INLINE Placement::Excluded Controller::barred_for(TrialId trial, const Resources& need) const {
   if (!faults_.failed_before(trial) || placement_.size() < 2) return barred_;
   for (auto barred : {faults_.avoided(trial), faults_.failed_on(trial), faults_.failed_on(trial, true)}) {
     barred.insert(barred_.begin(), barred_.end());
@@ -65,8 +62,7 @@ Placement::Excluded BasicController<Lazy>::barred_for(TrialId trial, const Resou
 }
 
 // Whether a failure may be the host's doing, and there is another one to find out.
-template <class Lazy>
-bool BasicController<Lazy>::in_doubt(TrialId trial, const std::string& host, const Cause& cause) const {
+HYPERTUNE_INLINE bool Controller::in_doubt(TrialId trial, const std::string& host, const Cause& cause) const {
   if (host.empty() || placement_.size() < 2 || !cause.retry || !faults_.doubtful(trial, cause)) return false;
   auto barred = faults_.avoided(trial, host, cause);
   barred.insert(barred_.begin(), barred_.end());
@@ -74,8 +70,7 @@ bool BasicController<Lazy>::in_doubt(TrialId trial, const std::string& host, con
 }
 
 // Which hosts are set aside now.
-template <class Lazy>
-void BasicController<Lazy>::judge_hosts(Outcome& out) {
+HYPERTUNE_INLINE void Controller::judge_hosts(Outcome& out) {
   if (!hosts_changed_ && judged_ == faults_.version()) return;
   hosts_changed_ = false;
   judged_ = faults_.version();
@@ -99,8 +94,7 @@ void BasicController<Lazy>::judge_hosts(Outcome& out) {
 
 // A trial that no host can ever hold fails alone. Without a number of samples, a resources() that asks the impossible
 // of every configuration would bring such trials for ever.
-template <class Lazy>
-void BasicController<Lazy>::refuse(TrialId trial, const std::string& why, Outcome& out) {
+HYPERTUNE_INLINE void Controller::refuse(TrialId trial, const std::string& why, Outcome& out) {
   constexpr int limit = 1000;
   end_trial(trial, TrialState::failed, Cause{.blame = Blame::infrastructure, .text = why, .retry = false}, out);
   if (!ending_ && rules_.samples == 0 && trial - newest_possible_ >= limit)
@@ -108,8 +102,7 @@ void BasicController<Lazy>::refuse(TrialId trial, const std::string& why, Outcom
                    out);
 }
 
-template <class Lazy>
-bool BasicController<Lazy>::start_chosen(Outcome& out) {
+HYPERTUNE_INLINE bool Controller::start_chosen(Outcome& out) {
   std::optional<Slot> slot;
   if (rules_.uniform_resources) {
     const Resources need = rules_.resources({});
@@ -182,8 +175,7 @@ bool BasicController<Lazy>::start_chosen(Outcome& out) {
 // A parked run goes on where it is held. Where that host has no room, or no trust any more, the run is given up and the
 // trial goes on elsewhere from its checkpoint; where it has none, its slot there is waited for. False: it waits, and
 // the slot is given back.
-template <class Lazy>
-bool BasicController<Lazy>::settle_parked(TrialId trial, Slot& slot, Outcome& out) {
+HYPERTUNE_INLINE bool Controller::settle_parked(TrialId trial, Slot& slot, Outcome& out) {
   const auto& entry = state_.trials()[trial];
   const auto* home = state_.host_of(trial);
   const bool away = home != nullptr && away_.contains(*home);
@@ -207,8 +199,7 @@ bool BasicController<Lazy>::settle_parked(TrialId trial, Slot& slot, Outcome& ou
 
 // Nothing can be started. Where nothing runs either, no event will ever change that: the paused trials end, and with
 // them the experiment. Returns whether to look again.
-template <class Lazy>
-bool BasicController<Lazy>::drain(Outcome& out) {
+HYPERTUNE_INLINE bool Controller::drain(Outcome& out) {
   if (!live_.empty() || !pending_.empty() || !resting_.empty()) return false;
   if (state_.trials().counts()[TrialState::paused] == 0) {
     require_progress();
@@ -222,8 +213,7 @@ bool BasicController<Lazy>::drain(Outcome& out) {
 }
 
 // What has nothing to wait for must not wait: nobody would ask again, and the experiment would pass for done.
-template <class Lazy>
-void BasicController<Lazy>::require_progress() const {
+HYPERTUNE_INLINE void Controller::require_progress() const {
   if (!more_trials()) return;
   const bool none = state_.trials().size() == state_.known();
   if (searcher_waits_)
@@ -236,8 +226,7 @@ void BasicController<Lazy>::require_progress() const {
          state_.scheduler());
 }
 
-template <class Lazy>
-void BasicController<Lazy>::require_sound(const Point& point, const std::string& who) const {
+HYPERTUNE_INLINE void Controller::require_sound(const Point& point, const std::string& who) const {
   const auto& space = state_.space();
   if (point.size() != space.size())
     fail(Errc::usage, "{} gave a point of {} coordinates in a space of {}", who, point.size(), space.size());
@@ -245,8 +234,7 @@ void BasicController<Lazy>::require_sound(const Point& point, const std::string&
     fail(Errc::usage, "{} gave a configuration that the space does not have: {}", who, *why);
 }
 
-template <class Lazy>
-auto BasicController<Lazy>::create(Outcome& out) -> Created {
+HYPERTUNE_INLINE auto Controller::create(Outcome& out) -> Created {
   const TrialId trial = state_.trials().size();
   Point point;
   if (!first_.empty()) {
@@ -272,8 +260,7 @@ auto BasicController<Lazy>::create(Outcome& out) -> Created {
 
 // Where the donor has nothing to give, the trial goes on as it was: a checkpoint that could not be written must not end
 // an experiment.
-template <class Lazy>
-void BasicController<Lazy>::exploit(const Choice& choice, Outcome& out) {
+HYPERTUNE_INLINE void Controller::exploit(const Choice& choice, Outcome& out) {
   const auto& entry = state_.trials()[choice.trial];
   if (!state_.trials().contains(choice.donor))
     fail(Errc::usage, "the scheduler '{}' let trial {} take over trial {}, which does not exist", state_.scheduler(),
@@ -301,8 +288,7 @@ void BasicController<Lazy>::exploit(const Choice& choice, Outcome& out) {
   drop_superfluous(out);
 }
 
-template <class Lazy>
-void BasicController<Lazy>::launch(TrialId trial, Slot slot, Outcome& out) {
+HYPERTUNE_INLINE void Controller::launch(TrialId trial, Slot slot, Outcome& out) {
   const auto& entry = state_.trials()[trial];
   LiveTrial run;
   Launch go;
@@ -336,20 +322,18 @@ void BasicController<Lazy>::launch(TrialId trial, Slot slot, Outcome& out) {
 // -----------------------------------------------------------------------------
 
 // Hosts that are there come first; those that are away count all the same, so that there are as many slots as ever.
-template <class Lazy>
-std::optional<Slot> BasicController<Lazy>::find_slot(const Resources& need, const Placement::Excluded& barred) {
+HYPERTUNE_INLINE std::optional<Slot> Controller::find_slot(const Resources& need, const Placement::Excluded& barred) {
   if (!away_.empty())
     if (auto slot = find_present_slot(need, barred)) return slot;
   return placement_.place(need, barred);
 }
-template <class Lazy>
-std::optional<Slot> BasicController<Lazy>::find_present_slot(const Resources& need, Placement::Excluded elsewhere) {
+HYPERTUNE_INLINE std::optional<Slot> Controller::find_present_slot(const Resources& need,
+                                                                   Placement::Excluded elsewhere) {
   for (const auto& [name, away] : away_) elsewhere.insert(name);
   return placement_.place(need, elsewhere);
 }
 
-template <class Lazy>
-void BasicController<Lazy>::hold(TrialId trial, Launch go, Outcome& out) {
+HYPERTUNE_INLINE void Controller::hold(TrialId trial, Launch go, Outcome& out) {
   auto& away = away_.at(go.slot.host_name);
   if (!std::exchange(away.told, true))
     out.notices.push_back(detail::format(
@@ -361,8 +345,7 @@ void BasicController<Lazy>::hold(TrialId trial, Launch go, Outcome& out) {
 }
 
 // Before anything else is started: who waits for a host goes on elsewhere as soon as there is room.
-template <class Lazy>
-void BasicController<Lazy>::settle_held(Outcome& out) {
+HYPERTUNE_INLINE void Controller::settle_held(Outcome& out) {
   if (held_.empty()) return;
   if (interrupted_)
     for (const auto& [trial, go] : held_) stopped_.insert(trial);
@@ -379,29 +362,25 @@ void BasicController<Lazy>::settle_held(Outcome& out) {
   }
 }
 
-template <class Lazy>
-void BasicController<Lazy>::requeue(TrialId trial, const std::string& why, Outcome& out) {
+HYPERTUNE_INLINE void Controller::requeue(TrialId trial, const std::string& why, Outcome& out) {
   leave(trial);
   commit(record::AttemptFailed{trial, attempt(trial), Cause{.blame = Blame::preemption, .text = why}, true}, out);
   pending_.push_front(trial);
 }
 
-template <class Lazy>
-std::vector<TrialId> BasicController<Lazy>::held_on(const std::string& host) const {
+HYPERTUNE_INLINE std::vector<TrialId> Controller::held_on(const std::string& host) const {
   std::vector<TrialId> trials;
   for (const auto& [trial, go] : held_)
     if (go.slot.host_name == host) trials.push_back(trial);
   return trials;
 }
 
-template <class Lazy>
-void BasicController<Lazy>::let_go(const std::string& host, const std::string& why, Outcome& out) {
+HYPERTUNE_INLINE void Controller::let_go(const std::string& host, const std::string& why, Outcome& out) {
   const auto trials = held_on(host);
   for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial) requeue(*trial, why, out);  // the first one first
 }
 
-template <class Lazy>
-std::optional<Seconds> BasicController<Lazy>::next_give_up() const {
+HYPERTUNE_INLINE std::optional<Seconds> Controller::next_give_up() const {
   std::optional<Seconds> at;
   for (const auto& [name, away] : away_)
     if (!held_on(name).empty())
@@ -410,8 +389,7 @@ std::optional<Seconds> BasicController<Lazy>::next_give_up() const {
 }
 
 // Waiting has an end: then decisions are made with the slots that there are.
-template <class Lazy>
-void BasicController<Lazy>::give_up_hosts(Outcome& out) {
+HYPERTUNE_INLINE void Controller::give_up_hosts(Outcome& out) {
   for (auto at = away_.begin(); at != away_.end();) {
     const auto name = at->first;
     if (now_ < at->second.since + rules_.host_patience || held_on(name).empty()) {
@@ -426,8 +404,7 @@ void BasicController<Lazy>::give_up_hosts(Outcome& out) {
   }
 }
 
-template <class Lazy>
-std::optional<TrialId> BasicController<Lazy>::ask(Seconds now, Outcome& out) {
+HYPERTUNE_INLINE std::optional<TrialId> Controller::ask(Seconds now, Outcome& out) {
   now_ = now;
   const std::size_t before = out.commands.size();
   while (!ending_ && !interrupted_ && !all_rest_) {

@@ -11,8 +11,7 @@
 
 namespace hypertune {
 
-template <class>
-Options with_recorded(Options options, const SearchSpace& space) {
+HYPERTUNE_INLINE Options with_recorded(Options options, const SearchSpace& space) {
   if (!options.resume || detail::stand_in()) return options;  // of a stand-in, the record is with the driver
   const auto directory = experiment_directory(options);
   if (!has_journal(directory)) return options;

@@ -20,8 +20,7 @@
 
 namespace hypertune {
 
-template <class Lazy>
-class BasicErasedStudy<Lazy>::State {
+class ErasedStudy::State {
  public:
   State(SearchSpace space, Options options)
       : options_(with_recorded(std::move(options), space)),
@@ -297,85 +296,41 @@ class BasicErasedStudy<Lazy>::State {
   std::optional<ControlPipe> control_;  // last: its thread uses the others
 };
 
-template <class Lazy>
-BasicErasedStudy<Lazy>::BasicErasedStudy(SearchSpace space, Options options)
+HYPERTUNE_INLINE ErasedStudy::ErasedStudy(SearchSpace space, Options options)
     : self_(std::make_unique<State>(std::move(space), std::move(options))) {}
-template <class Lazy>
-BasicErasedStudy<Lazy>::~BasicErasedStudy() = default;
-template <class Lazy>
-auto BasicErasedStudy<Lazy>::ask() -> std::optional<Ask> {
-  return self_->ask();
-}
-template <class Lazy>
-void BasicErasedStudy<Lazy>::require_sound() {
-  self_->require_sound();
-}
-template <class Lazy>
-bool BasicErasedStudy<Lazy>::exhausted() const {
-  return self_->exhausted();
-}
-template <class Lazy>
-std::vector<TrialId> BasicErasedStudy<Lazy>::out() const {
-  return self_->out();
-}
-template <class Lazy>
-Decision BasicErasedStudy<Lazy>::report(TrialId trial, Metrics metrics, std::optional<int> step) {
+HYPERTUNE_INLINE ErasedStudy::~ErasedStudy() = default;
+HYPERTUNE_INLINE auto ErasedStudy::ask() -> std::optional<Ask> { return self_->ask(); }
+HYPERTUNE_INLINE void ErasedStudy::require_sound() { self_->require_sound(); }
+HYPERTUNE_INLINE bool ErasedStudy::exhausted() const { return self_->exhausted(); }
+HYPERTUNE_INLINE std::vector<TrialId> ErasedStudy::out() const { return self_->out(); }
+HYPERTUNE_INLINE Decision ErasedStudy::report(TrialId trial, Metrics metrics, std::optional<int> step) {
   Report report(std::move(metrics));
   report.step = step;
   return self_->report(trial, std::move(report));
 }
-template <class Lazy>
-Decision BasicErasedStudy<Lazy>::report(TrialId trial, Report report) {
+HYPERTUNE_INLINE Decision ErasedStudy::report(TrialId trial, Report report) {
   return self_->report(trial, std::move(report));
 }
-template <class Lazy>
-void BasicErasedStudy<Lazy>::note(TrialId trial, const Attributes& attributes) {
+HYPERTUNE_INLINE void ErasedStudy::note(TrialId trial, const Attributes& attributes) {
   if (trial < 0) fail(Errc::usage, "there is no trial {}", trial);
   self_->note(trial, attributes);
 }
-template <class Lazy>
-void BasicErasedStudy<Lazy>::note(const Attributes& attributes) {
-  self_->note(-1, attributes);
-}
-template <class Lazy>
-void BasicErasedStudy<Lazy>::on_leave(std::function<void()> leave) {
-  self_->on_leave(std::move(leave));
-}
-template <class Lazy>
-void BasicErasedStudy<Lazy>::tell(TrialId trial, Metrics metrics) {
+HYPERTUNE_INLINE void ErasedStudy::note(const Attributes& attributes) { self_->note(-1, attributes); }
+HYPERTUNE_INLINE void ErasedStudy::on_leave(std::function<void()> leave) { self_->on_leave(std::move(leave)); }
+HYPERTUNE_INLINE void ErasedStudy::tell(TrialId trial, Metrics metrics) {
   self_->tell(trial, Report(std::move(metrics)));
 }
-template <class Lazy>
-void BasicErasedStudy<Lazy>::tell(TrialId trial, Report result) {
-  self_->tell(trial, std::move(result));
-}
-template <class Lazy>
-void BasicErasedStudy<Lazy>::tell(TrialId trial, double value) {
-  self_->tell(trial, value);
-}
-template <class Lazy>
-void BasicErasedStudy<Lazy>::tell(TrialId trial, const std::vector<double>& values) {
+HYPERTUNE_INLINE void ErasedStudy::tell(TrialId trial, Report result) { self_->tell(trial, std::move(result)); }
+HYPERTUNE_INLINE void ErasedStudy::tell(TrialId trial, double value) { self_->tell(trial, value); }
+HYPERTUNE_INLINE void ErasedStudy::tell(TrialId trial, const std::vector<double>& values) {
   self_->tell(trial, values);
 }
-template <class Lazy>
-void BasicErasedStudy<Lazy>::tell_failed(TrialId trial, std::string why) {
+HYPERTUNE_INLINE void ErasedStudy::tell_failed(TrialId trial, std::string why) {
   self_->tell_failed(trial, std::move(why));
 }
-template <class Lazy>
-Results BasicErasedStudy<Lazy>::results() {
-  return self_->results();
-}
-template <class Lazy>
-std::string BasicErasedStudy<Lazy>::objective() const {
-  return self_->objective();
-}
-template <class Lazy>
-const std::vector<Objective>& BasicErasedStudy<Lazy>::objectives() const {
-  return self_->objectives();
-}
-template <class Lazy>
-const std::filesystem::path& BasicErasedStudy<Lazy>::directory() const {
-  return self_->directory();
-}
+HYPERTUNE_INLINE Results ErasedStudy::results() { return self_->results(); }
+HYPERTUNE_INLINE std::string ErasedStudy::objective() const { return self_->objective(); }
+HYPERTUNE_INLINE const std::vector<Objective>& ErasedStudy::objectives() const { return self_->objectives(); }
+HYPERTUNE_INLINE const std::filesystem::path& ErasedStudy::directory() const { return self_->directory(); }
 
 }  // namespace hypertune

@@ -11,20 +11,17 @@
 
 namespace hypertune {
 
-template <class Lazy>
-void BasicSuggestions<Lazy>::prepare(const SearchSpace& space, const SearchGoal& goal) {
+HYPERTUNE_INLINE void Suggestions::prepare(const SearchSpace& space, const SearchGoal& goal) {
   searcher_.prepare(space, goal);
   name_ = searcher_.name();
 }
 
-template <class Lazy>
-bool BasicSuggestions<Lazy>::defer() {
+HYPERTUNE_INLINE bool Suggestions::defer() {
   deferred_ = !searcher_.cheap();
   return deferred_;
 }
 
-template <class Lazy>
-void BasicSuggestions<Lazy>::rethrow_named() const {
+HYPERTUNE_INLINE void Suggestions::rethrow_named() const {
   try {
     throw;
   } catch (const Error&) { throw; } catch (const std::exception& e) {
@@ -32,14 +29,12 @@ void BasicSuggestions<Lazy>::rethrow_named() const {
   } catch (...) { fail(Errc::experiment, "the searcher '{}' failed: it threw what is no std::exception", name_); }
 }
 
-template <class Lazy>
-Suggestion BasicSuggestions<Lazy>::compute(TrialId trial, std::uint64_t seed) {
+HYPERTUNE_INLINE Suggestion Suggestions::compute(TrialId trial, std::uint64_t seed) {
   Rng rng = derived_rng(seed, {static_cast<std::uint64_t>(trial), 1});
   return searcher_.suggest({.trial = trial, .rng = rng, .cancel = &closed_});
 }
 
-template <class Lazy>
-void BasicSuggestions<Lazy>::observe(const Observation& o) {
+HYPERTUNE_INLINE void Suggestions::observe(const Observation& o) {
   if (!deferred_) {
     try {
       return searcher_.observe(o);
@@ -54,8 +49,7 @@ void BasicSuggestions<Lazy>::observe(const Observation& o) {
 
 // A point may be behind by what came while it was computed: the slot that waits for it would gain nothing by waiting
 // once more. That there is none must not be: nobody would ask again.
-template <class Lazy>
-bool BasicSuggestions<Lazy>::fresh(const Answer& answer) const {
+HYPERTUNE_INLINE bool Suggestions::fresh(const Answer& answer) const {
   switch (answer.suggestion.kind) {
     case Suggestion::Kind::point: return !answer.offered || answer.told == told_;
     case Suggestion::Kind::wait: return answer.told == told_;
@@ -64,8 +58,7 @@ bool BasicSuggestions<Lazy>::fresh(const Answer& answer) const {
   return true;
 }
 
-template <class Lazy>
-std::optional<Suggestion> BasicSuggestions<Lazy>::suggest(TrialId trial, std::uint64_t seed) {
+HYPERTUNE_INLINE std::optional<Suggestion> Suggestions::suggest(TrialId trial, std::uint64_t seed) {
   if (!deferred_) {
     try {
       return compute(trial, seed);
@@ -83,21 +76,18 @@ std::optional<Suggestion> BasicSuggestions<Lazy>::suggest(TrialId trial, std::ui
   return std::nullopt;
 }
 
-template <class Lazy>
-bool BasicSuggestions<Lazy>::wanted() {
+HYPERTUNE_INLINE bool Suggestions::wanted() {
   const std::lock_guard guard(mutex_);
   return wanted_.has_value();
 }
 
-template <class Lazy>
-bool BasicSuggestions<Lazy>::wait() {
+HYPERTUNE_INLINE bool Suggestions::wait() {
   std::unique_lock guard(mutex_);
   work_.wait(guard, [this] { return closed_ || ((wanted_ || news_.size() >= enough) && !lost_); });
   return !closed_;
 }
 
-template <class Lazy>
-void BasicSuggestions<Lazy>::tell_news(std::unique_lock<std::mutex>& guard, bool closed_too) {
+HYPERTUNE_INLINE void Suggestions::tell_news(std::unique_lock<std::mutex>& guard, bool closed_too) {
   while (!news_.empty() && (closed_too || !closed_)) {
     const Told one = std::move(news_.front());
     news_.pop_front();
@@ -107,8 +97,7 @@ void BasicSuggestions<Lazy>::tell_news(std::unique_lock<std::mutex>& guard, bool
   }
 }
 
-template <class Lazy>
-void BasicSuggestions<Lazy>::tell_rest() {
+HYPERTUNE_INLINE void Suggestions::tell_rest() {
   std::unique_lock guard(mutex_);
   if (lost_) std::rethrow_exception(lost_);
   try {
@@ -116,8 +105,7 @@ void BasicSuggestions<Lazy>::tell_rest() {
   } catch (...) { rethrow_named(); }
 }
 
-template <class Lazy>
-bool BasicSuggestions<Lazy>::work() {
+HYPERTUNE_INLINE bool Suggestions::work() {
   std::unique_lock guard(mutex_);
   working_ = true;
   std::optional<Suggestion> suggestion;
@@ -149,21 +137,18 @@ bool BasicSuggestions<Lazy>::work() {
   return asked || error;
 }
 
-template <class Lazy>
-void BasicSuggestions<Lazy>::not_wanted() {
+HYPERTUNE_INLINE void Suggestions::not_wanted() {
   const std::lock_guard guard(mutex_);
   if (answer_) answer_->offered = true;
 }
 
-template <class Lazy>
-void BasicSuggestions<Lazy>::close() {
+HYPERTUNE_INLINE void Suggestions::close() {
   const std::lock_guard guard(mutex_);
   closed_ = true;
   work_.notify_all();
 }
 
-template <class Lazy>
-bool BasicSuggestions<Lazy>::at_rest(double seconds) {
+HYPERTUNE_INLINE bool Suggestions::at_rest(double seconds) {
   std::unique_lock guard(mutex_);
   return rest_.wait_for(guard, std::chrono::duration<double>(seconds), [this] { return !working_; });
 }

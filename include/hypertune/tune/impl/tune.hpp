@@ -8,8 +8,8 @@
 
 namespace hypertune {
 
-template <class>
-Options resumed_options(const std::filesystem::path& directory, const SearchSpace& space, Options options) {
+HYPERTUNE_INLINE Options resumed_options(const std::filesystem::path& directory, const SearchSpace& space,
+                                         Options options) {
   if (detail::stand_in()) return options;  // the record is with the driver
   if (!has_journal(directory)) fail(Errc::usage, "'{}' holds no experiment to resume", directory.string());
   options.output = directory;

@@ -28,8 +28,7 @@ namespace hypertune {
 /// The executor's events enter the strand, a mutex, on whatever thread they come; the Controller decides; the records
 /// go to the Journal; the commands go back to the executor before the event's call returns. So a worker that reports
 /// usually has its answer without waiting for any other thread.
-template <class Lazy>
-class BasicTuner<Lazy>::State {
+class Tuner::State {
  public:
   State(SearchSpace space, std::shared_ptr<const Program> program, Options options)
       : options_(std::move(options)), program_(std::move(program)), space_(std::move(space)) {}
@@ -127,9 +126,8 @@ class BasicTuner<Lazy>::State {
 };
 
 // Decides, then takes the events that came of it. Nothing is decided once the experiment is over.
-template <class Lazy>
 template <class Decide>
-void BasicTuner<Lazy>::State::on_strand(Decide&& decide) {
+void Tuner::State::on_strand(Decide&& decide) {
   const std::lock_guard guard(strand_);
   if (over_.load(std::memory_order_relaxed)) return;
   holder_.store(std::this_thread::get_id(), std::memory_order_relaxed);
@@ -154,16 +152,14 @@ void BasicTuner<Lazy>::State::on_strand(Decide&& decide) {
   stir();
 }
 
-template <class Lazy>
-void BasicTuner<Lazy>::State::post(Event event) {
+HYPERTUNE_INLINE void Tuner::State::post(Event event) {
   if (holder_.load(std::memory_order_relaxed) == std::this_thread::get_id())
     inbox_.push_back(std::move(event));
   else
     on_strand([&] { process(std::move(event)); });
 }
 
-template <class Lazy>
-void BasicTuner<Lazy>::State::process(Event event) {
+HYPERTUNE_INLINE void Tuner::State::process(Event event) {
   const Seconds now = this->now();
   if (interrupts_.level() > 0) experiment_->controller().interrupt();  // before the next decision, not after it
   if (!gate_) {
@@ -176,8 +172,7 @@ void BasicTuner<Lazy>::State::process(Event event) {
 }
 
 // The events whose turn it is.
-template <class Lazy>
-void BasicTuner<Lazy>::State::take_turns(Seconds now) {
+HYPERTUNE_INLINE void Tuner::State::take_turns(Seconds now) {
   while (auto next = gate_->next()) {
     experiment_->controller().handle(std::move(*next), now, out_);
     carry_out(out_, now);
@@ -185,8 +180,7 @@ void BasicTuner<Lazy>::State::take_turns(Seconds now) {
 }
 
 // `now` is the time at which the decisions were made: a replay must find the same one.
-template <class Lazy>
-void BasicTuner<Lazy>::State::carry_out(Outcome& out, Seconds now) {
+HYPERTUNE_INLINE void Tuner::State::carry_out(Outcome& out, Seconds now) {
   if (options_.executor.elastic())
     for (const auto& what : out.records)
       if (const auto* ended = std::get_if<record::TrialEnded>(&what)) options_.executor.settled(ended->trial);
@@ -222,8 +216,7 @@ void BasicTuner<Lazy>::State::carry_out(Outcome& out, Seconds now) {
 }
 
 // Called between waits, on the thread of run().
-template <class Lazy>
-void BasicTuner<Lazy>::State::attend(Seconds now) {
+HYPERTUNE_INLINE void Tuner::State::attend(Seconds now) {
   on_strand([&] {
     experiment_->journal().require_sound();
     auto& controller = experiment_->controller();
@@ -254,8 +247,7 @@ void BasicTuner<Lazy>::State::attend(Seconds now) {
 }
 
 // Reports are answered while the searcher computes: its answer comes back to the strand like an event.
-template <class Lazy>
-void BasicTuner<Lazy>::State::start_asking() {
+HYPERTUNE_INLINE void Tuner::State::start_asking() {
   if (options_.ordered || options_.executor.synchronous()) return;
   auto& suggestions = experiment_->controller().suggestions();
   if (!suggestions.defer()) return;
@@ -274,8 +266,7 @@ void BasicTuner<Lazy>::State::start_asking() {
 }
 
 // On the thread of the pipe.
-template <class Lazy>
-ControlAnswer BasicTuner<Lazy>::State::control(const ControlRequest& request) {
+HYPERTUNE_INLINE ControlAnswer Tuner::State::control(const ControlRequest& request) {
   using Kind = ControlRequest::Kind;
   const bool leaves = request.kind == Kind::leave || request.kind == Kind::leave_now;
   if (leaves) {
@@ -299,8 +290,7 @@ ControlAnswer BasicTuner<Lazy>::State::control(const ControlRequest& request) {
   return std::move(*asked.answer);
 }
 
-template <class Lazy>
-void BasicTuner<Lazy>::State::attend_to_requests() {
+HYPERTUNE_INLINE void Tuner::State::attend_to_requests() {
   for (;;) {
     std::unique_lock guard(asked_mutex_);
     stirred_ = false;
@@ -316,8 +306,7 @@ void BasicTuner<Lazy>::State::attend_to_requests() {
   }
 }
 
-template <class Lazy>
-ControlAnswer BasicTuner<Lazy>::State::carry_out(const ControlRequest& request) {
+HYPERTUNE_INLINE ControlAnswer Tuner::State::carry_out(const ControlRequest& request) {
   ControlAnswer answer{false, "the experiment is just ending"};
   on_strand([&] {
     auto& controller = experiment_->controller();
@@ -334,8 +323,7 @@ ControlAnswer BasicTuner<Lazy>::State::carry_out(const ControlRequest& request) 
 }
 
 // Nothing runs, because a person wants it so: an executor has nothing to wait for.
-template <class Lazy>
-void BasicTuner<Lazy>::State::rest() {
+HYPERTUNE_INLINE void Tuner::State::rest() {
   at_rest_ = true;  // from now on, a launch stirs it
   if (rests()) {
     const Seconds now = this->now();
@@ -347,8 +335,7 @@ void BasicTuner<Lazy>::State::rest() {
 }
 
 // All is decided and recorded by now; a searcher that takes long keeps nothing but this thread.
-template <class Lazy>
-void BasicTuner<Lazy>::State::stop_asking() {
+HYPERTUNE_INLINE void Tuner::State::stop_asking() {
   if (!asker_.joinable()) return;
   over_.store(true, std::memory_order_release);
   auto& suggestions = experiment_->controller().suggestions();
@@ -359,8 +346,7 @@ void BasicTuner<Lazy>::State::stop_asking() {
 }
 
 // When attend() has something to do though no event comes.
-template <class Lazy>
-Seconds BasicTuner<Lazy>::State::next_wake(Seconds now) {
+HYPERTUNE_INLINE Seconds Tuner::State::next_wake(Seconds now) {
   Seconds wake = now + 3600;
   const std::lock_guard guard(strand_);
   if (const auto limit = experiment_->controller().state().next_time_limit()) wake = std::min(wake, *limit);
@@ -370,8 +356,7 @@ Seconds BasicTuner<Lazy>::State::next_wake(Seconds now) {
   return wake;
 }
 
-template <class Lazy>
-Outlook BasicTuner<Lazy>::State::outlook() const {
+HYPERTUNE_INLINE Outlook Tuner::State::outlook() const {
   Outlook outlook;
   outlook.each = options_.resources;
   outlook.concurrency = options_.concurrency;
@@ -393,8 +378,7 @@ Outlook BasicTuner<Lazy>::State::outlook() const {
   return outlook;
 }
 
-template <class Lazy>
-Results BasicTuner<Lazy>::State::run() {
+HYPERTUNE_INLINE Results Tuner::State::run() {
   if (const auto& instead = detail::stand_in()) instead(options_.name, program_);
   options_ = with_recorded(std::move(options_), space_);
   directory_ = experiment_directory(options_);
@@ -515,30 +499,13 @@ Results BasicTuner<Lazy>::State::run() {
   return experiment_->results();
 }
 
-template <class Lazy>
-BasicTuner<Lazy>::BasicTuner(SearchSpace space, std::shared_ptr<const Program> program, Options options)
+HYPERTUNE_INLINE Tuner::Tuner(SearchSpace space, std::shared_ptr<const Program> program, Options options)
     : self_(std::make_unique<State>(std::move(space), std::move(program), std::move(options))) {}
-template <class Lazy>
-BasicTuner<Lazy>::~BasicTuner() = default;
-template <class Lazy>
-Results BasicTuner<Lazy>::run() {
-  return self_->run();
-}
-template <class Lazy>
-void BasicTuner<Lazy>::stop() {
-  self_->stop();
-}
-template <class Lazy>
-void BasicTuner<Lazy>::stop_now() {
-  self_->stop_now();
-}
-template <class Lazy>
-const std::filesystem::path& BasicTuner<Lazy>::directory() const {
-  return self_->directory();
-}
-template <class Lazy>
-std::string BasicTuner<Lazy>::why_pending(TrialId trial) {
-  return self_->why_pending(trial);
-}
+HYPERTUNE_INLINE Tuner::~Tuner() = default;
+HYPERTUNE_INLINE Results Tuner::run() { return self_->run(); }
+HYPERTUNE_INLINE void Tuner::stop() { self_->stop(); }
+HYPERTUNE_INLINE void Tuner::stop_now() { self_->stop_now(); }
+HYPERTUNE_INLINE const std::filesystem::path& Tuner::directory() const { return self_->directory(); }
+HYPERTUNE_INLINE std::string Tuner::why_pending(TrialId trial) { return self_->why_pending(trial); }
 
 }  // namespace hypertune
