@@ -73,16 +73,24 @@ if(CMAKE_OBJCOPY)
     COMMAND ${CMAKE_OBJCOPY} --weaken $<TARGET_FILE:hypertune_boost_json>)
 endif()
 
-# Trials on other machines over the user's own OpenSSH client. What it defines stands below impl/ in its headers and is
-# compiled once here. Built only where something links it.
+# Trials on other machines, whatever carries the streams to their agents. Compiled, so that Asio stays out of whoever
+# uses it. Built only where something links it.
+file(GLOB hypertune_remote_sources CONFIGURE_DEPENDS ${hypertune_root}/backends/remote/src/*.cpp)
+add_library(hypertune_remote STATIC EXCLUDE_FROM_ALL ${hypertune_remote_sources})
+add_library(hypertune::remote ALIAS hypertune_remote)
+set_target_properties(hypertune_remote PROPERTIES EXPORT_NAME remote POSITION_INDEPENDENT_CODE ON)
+target_include_directories(hypertune_remote PUBLIC
+  $<BUILD_INTERFACE:${hypertune_root}/backends/remote/include>)
+target_link_libraries(hypertune_remote PUBLIC hypertune_compiled hypertune_local hypertune_boost_json)
+
+# Those over the user's own OpenSSH client.
 file(GLOB hypertune_ssh_sources CONFIGURE_DEPENDS ${hypertune_root}/backends/ssh/src/*.cpp)
 add_library(hypertune_ssh STATIC EXCLUDE_FROM_ALL ${hypertune_ssh_sources})
 add_library(hypertune::ssh ALIAS hypertune_ssh)
 set_target_properties(hypertune_ssh PROPERTIES EXPORT_NAME ssh POSITION_INDEPENDENT_CODE ON)
 target_include_directories(hypertune_ssh PUBLIC
   $<BUILD_INTERFACE:${hypertune_root}/backends/ssh/include>)
-target_compile_definitions(hypertune_ssh PUBLIC HYPERTUNE_SSH_COMPILED)
-target_link_libraries(hypertune_ssh PUBLIC hypertune_compiled hypertune_local hypertune_boost_json)
+target_link_libraries(hypertune_ssh PUBLIC hypertune_remote)
 
 # sweep.yaml: the same spaces, algorithms and options, read from YAML.
 if(yaml-cpp_FOUND)
@@ -135,6 +143,7 @@ target_compile_options(hypertune_warnings INTERFACE -Wall -Wextra -Wpedantic
   # whose code hides from it what is initialised, the presets also do without -Wmaybe-uninitialized.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete -Wno-restrict>)
 target_link_libraries(hypertune_compiled PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+target_link_libraries(hypertune_remote PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 target_link_libraries(hypertune_ssh PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 if(TARGET hypertune_cluster)
   target_link_libraries(hypertune_yaml_compiled PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
@@ -143,6 +152,6 @@ endif()
 if(TARGET hypertune_transfer)
   target_link_libraries(hypertune_transfer PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
   # Copies of checkpoints go by content; without it they go whole.
-  target_link_libraries(hypertune_ssh PRIVATE hypertune_transfer)
-  target_compile_definitions(hypertune_ssh PRIVATE HYPERTUNE_SSH_TRANSFER)
+  target_link_libraries(hypertune_remote PRIVATE hypertune_transfer)
+  target_compile_definitions(hypertune_remote PRIVATE HYPERTUNE_REMOTE_TRANSFER)
 endif()

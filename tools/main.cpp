@@ -95,7 +95,7 @@ std::optional<std::string> wrong_option(const CLI::App& app) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // `hypertune results DIR | head` ends quietly
-  if (const auto code = ht::ssh::run_agent_if_asked(argc, argv, command::program_from_description)) return *code;
+  if (const auto code = ht::remote::run_agent_if_asked(argc, argv, command::program_from_description)) return *code;
   CLI::App app{"Hyperparameter tuning for any program: sweeps, early stopping, results."};
   app.set_version_flag("--version", HYPERTUNE_VERSION);
   app.require_subcommand(1);

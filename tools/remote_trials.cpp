@@ -4,7 +4,7 @@
 
 #include <hypertune/config/override.hpp>
 #include <hypertune/config/sweep.hpp>
-#include <hypertune/ssh/remote.hpp>
+#include <hypertune/ssh/executor.hpp>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -33,17 +33,17 @@ std::string file_text(const std::string& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-ssh::HostSource hosts_of(const Sweep& sweep) {
+remote::HostSource hosts_of(const Sweep& sweep) {
   const SshText& text = *sweep.executor.ssh;
-  if (text.slurm) return ssh::HostSource::slurm();
-  if (!text.host_file.empty()) return ssh::HostSource::file(found(text.host_file, sweep), text.interval);
+  if (text.slurm) return remote::HostSource::slurm();
+  if (!text.host_file.empty()) return remote::HostSource::file(found(text.host_file, sweep), text.interval);
   if (!text.host_command.empty()) {
     auto command = text.host_command;
     if (command.front().find('/') != std::string::npos) command.front() = found(command.front(), sweep).string();
-    return ssh::HostSource::command(std::move(command), text.interval);
+    return remote::HostSource::command(std::move(command), text.interval);
   }
   if (text.hosts.empty()) return {};  // those of the environment
-  ssh::HostList hosts;
+  remote::HostList hosts;
   for (const auto& host : text.hosts)
     hosts.push_back({.name = host.name,
                      .slots = host.slots,
@@ -57,7 +57,7 @@ ssh::HostSource hosts_of(const Sweep& sweep) {
 
 // A program that the command names by its place here, and that no file mount brings along, goes to the same place below
 // the working folder.
-void bring_program(const Sweep& sweep, ssh::RemoteSetup& setup) {
+void bring_program(const Sweep& sweep, ssh::SshSetup& setup) {
   const std::string& word = sweep.trial->command.front();
   std::error_code ignored;
   const auto place = fs::path(word).lexically_normal();
@@ -87,9 +87,9 @@ fs::path found_from(const Sweep& sweep, const fs::path& path) {
   return path.is_relative() && !fs::exists(path, ignored) && fs::exists(beside, ignored) ? beside : path;
 }
 
-ssh::RemoteSetup remote_setup_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set) {
+ssh::SshSetup remote_setup_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set) {
   const SshText& text = *sweep.executor.ssh;
-  ssh::RemoteSetup setup;
+  ssh::SshSetup setup;
   setup.ssh.config = found(text.ssh_config, sweep);
   setup.ssh.user = text.user;
   setup.ssh.port = text.port;
@@ -97,7 +97,7 @@ ssh::RemoteSetup remote_setup_of(const Sweep& sweep, const std::string& file, co
   setup.ssh.options = text.options;
   setup.ssh.connect_timeout = text.connect_timeout;
   if (text.silence > 0) {
-    setup.remote.patience.silence = text.silence;
+    setup.remote.timeouts.liveness = text.silence;
     // The connection itself must not be given up before the host is.
     setup.ssh.alive_count =
         std::max(setup.ssh.alive_count, static_cast<int>(std::ceil(text.silence / setup.ssh.alive_interval)));
@@ -141,7 +141,7 @@ ssh::RemoteSetup remote_setup_of(const Sweep& sweep, const std::string& file, co
 AnyExecutor remote_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set) {
   auto setup = remote_setup_of(sweep, file, set);
   setup.hosts = hosts_of(sweep);
-  return remote(std::move(setup));
+  return ssh::SshExecutor(std::move(setup));
 }
 
 std::shared_ptr<const Program> program_from_description(const std::string& description) {

@@ -3,7 +3,7 @@
 
 #include <hypertune/config/sweep_text.hpp>
 #include <hypertune/execute/executor.hpp>
-#include <hypertune/ssh/remote.hpp>
+#include <hypertune/ssh/executor.hpp>
 
 #include <filesystem>
 #include <memory>
@@ -17,7 +17,7 @@ namespace hypertune::command {
 std::filesystem::path found_from(const Sweep& sweep, const std::filesystem::path& path);
 
 /// How trials get to hosts, without the hosts. `file` and `set` as below.
-ssh::RemoteSetup remote_setup_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);
+ssh::SshSetup remote_setup_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);
 
 /// `file` and `set` are what the sweep was read from: the agents read it again.
 AnyExecutor remote_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);

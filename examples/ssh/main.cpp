@@ -50,7 +50,7 @@ ht::Training descend(Config config, ht::Context& context) {
 
 int main(int argc, char** argv) {
   ht::Runtime runtime(argc, argv);  // on a host, this same program is the agent that runs the trials
-  ht::ssh::RemoteSetup setup;
+  ht::ssh::SshSetup setup;
   std::vector<std::string> hosts;
   for (int i = 1; i < argc; ++i) {
     if (std::string(argv[i]) == "--ssh-config" && i + 1 < argc)
@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
     else
       hosts.emplace_back(argv[i]);
   }
-  const bool local = hosts.empty() && !ht::ssh::HostSource::environment();
+  const bool local = hosts.empty() && !ht::remote::HostSource::environment();
   if (!hosts.empty()) setup.hosts = std::move(hosts);
 
   const auto space = ht::space<Config>(ht::dim("step_size", &Config::step_size, ht::log_uniform(1e-4, 1.0)),

@@ -5,8 +5,8 @@
 #include "support/test.hpp"
 
 #include <hypertune/checkpoint/local_store.hpp>
-#include <hypertune/ssh/agent.hpp>
-#include <hypertune/ssh/executor.hpp>
+#include <hypertune/remote/agent.hpp>
+#include <hypertune/remote/executor.hpp>
 
 #include <signal.h>
 
@@ -16,6 +16,7 @@
 #include <fstream>
 #include <functional>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -27,16 +28,17 @@ namespace hypertune::test {
 class Hosts {
  public:
   /// `cache`: bytes of checkpoints that an agent keeps although the driver has them.
-  explicit Hosts(int workers = 2, std::uint64_t cache = ssh::AgentOptions().cache) : workers_(workers), cache_(cache) {}
+  explicit Hosts(int workers = 2, std::uint64_t cache = remote::AgentOptions().cache)
+      : workers_(workers), cache_(cache) {}
 
-  ssh::RemoteHost host(const std::string& name) const {
-    return {.name = name, .launch = [this, name] {
-              return std::vector<std::string>{HYPERTUNE_TEST_AGENT, (folder_.path() / name).string(),
-                                              std::to_string(workers_), std::to_string(cache_)};
-            }};
+  remote::RemoteHost host(const std::string& name) const {
+    return {.name = name, .dialer = remote::CommandDialer(command(name))};
   }
-  ssh::HostPool pool(int count) const {
-    ssh::HostPool pool;
+  std::vector<std::string> command(const std::string& name) const {
+    return {HYPERTUNE_TEST_AGENT, (folder_.path() / name).string(), std::to_string(workers_), std::to_string(cache_)};
+  }
+  remote::HostPool pool(int count) const {
+    remote::HostPool pool;
     for (int i = 0; i < count; ++i) pool.add(host(name(i)));
     return pool;
   }
@@ -97,9 +99,27 @@ class Hosts {
   std::uint64_t cache_;
 };
 
+/// Does what a function does.
+struct FunctionDialer {
+  std::function<remote::AgentStream(const std::stop_token&)> function;
+  remote::AgentStream dial(const std::stop_token& stop) const { return function(stop); }
+  remote::FailureClass classify(const std::string&) const { return remote::FailureClass::unknown; }
+};
+
+/// Calls a function before each attempt.
+struct WatchedDialer {
+  remote::AnyDialer inner;
+  std::function<void()> before;
+  remote::AgentStream dial(std::stop_token stop) const {
+    before();
+    return inner.dial(std::move(stop));
+  }
+  remote::FailureClass classify(const std::string& said) const { return inner.classify(said); }
+};
+
 /// What all hosts together did with checkpoints.
-inline ssh::HostAccount total(const SshExecutor& executor) {
-  ssh::HostAccount sum;
+inline remote::HostAccount total(const RemoteExecutor& executor) {
+  remote::HostAccount sum;
   for (const auto& host : executor.accounts()) {
     sum.sent += host.sent;
     sum.received += host.received;

@@ -12,12 +12,12 @@ using namespace hypertune::test;
 
 namespace {
 
-Options sweep(const std::filesystem::path& output, ssh::HostPool pool, const std::string& program) {
+Options sweep(const std::filesystem::path& output, remote::HostPool pool, const std::string& program) {
   Options o;
   o.metric = "accuracy";
   o.mode = Mode::maximize;
   o.samples = 30;
-  o.executor = SshExecutor(std::move(pool), {.program = program});
+  o.executor = RemoteExecutor(std::move(pool), {.program = program});
   o.output = output;
   o.display = Display::quiet;
   o.handle_signals = false;
@@ -25,27 +25,20 @@ Options sweep(const std::filesystem::path& output, ssh::HostPool pool, const std
   return o;
 }
 
-/// A host that nobody gets to before cancel().
+/// A host that nobody gets to before the request to stop.
 struct HangingHost {
   std::mutex mutex;
-  std::condition_variable changed;
+  std::condition_variable_any changed;
   int begun = 0;
   bool cancelled = false;
-  ssh::RemoteHost host(const std::string& name) {
-    return {.name = name,
-            .launch = [this]() -> std::vector<std::string> {
-              std::unique_lock lock(mutex);
-              ++begun;
-              changed.notify_all();
-              changed.wait(lock, [&] { return cancelled; });
-              fail(Errc::io, "given up");
-            },
-            .cancel =
-                [this] {
-                  const std::lock_guard lock(mutex);
-                  cancelled = true;
-                  changed.notify_all();
-                }};
+  remote::RemoteHost host(const std::string& name) {
+    return {.name = name, .dialer = FunctionDialer{[this](const std::stop_token& stop) -> remote::AgentStream {
+                            std::unique_lock lock(mutex);
+                            ++begun;
+                            changed.notify_all();
+                            cancelled = changed.wait(lock, stop, [] { return false; }) || stop.stop_requested();
+                            fail(Errc::io, "given up");
+                          }}};
   }
 };
 
@@ -91,7 +84,7 @@ TEST_CASE("a host that hangs on the way holds up neither the others nor the end"
     CHECK(hanging.cancelled);  // the end has come all the same
   }
   SECTION("what is known of it") {
-    SshExecutor executor(pool, {.program = "learner"});
+    RemoteExecutor executor(pool, {.program = "learner"});
     const auto found = executor.hosts();
     REQUIRE(found.size() == 2);
     CHECK(found[0].presence == Presence::there);

@@ -21,10 +21,10 @@ using namespace hypertune::test;
 
 namespace {
 
-ht::ssh::RemoteOptions quick() {
-  ht::ssh::RemoteOptions options;
+ht::remote::RemoteOptions quick() {
+  ht::remote::RemoteOptions options;
   options.program = "learner";
-  options.patience = {.silence = 1.5, .connect = 20, .first_delay = 0.1, .longest_delay = 0.5, .stable = 60};
+  options.timeouts = {.liveness = 1.5, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
   options.gather = 5;
   return options;
 }
@@ -32,7 +32,7 @@ ht::ssh::RemoteOptions quick() {
 /// Does something to some host after every dozen reports: an experiment is disturbed as often however fast it goes.
 class Chaos {
  public:
-  Chaos(const Hosts& hosts, ht::ssh::HostPool pool, unsigned seed)
+  Chaos(const Hosts& hosts, ht::remote::HostPool pool, unsigned seed)
       : hosts_(hosts), pool_(std::move(pool)), rng_(seed), thread_([this] { run(); }) {}
   ~Chaos() {
     {
@@ -79,7 +79,7 @@ class Chaos {
     }
   }
   const Hosts& hosts_;
-  ht::ssh::HostPool pool_;
+  ht::remote::HostPool pool_;
   std::mt19937 rng_;
   std::set<std::string> removed_;
   std::mutex mutex_;
@@ -101,7 +101,7 @@ using Make = ht::Options (*)(const std::filesystem::path&, ht::AnyExecutor);
 void check_disturbed(Make make, bool shared) {
   const Hosts hosts(4);
   TemporaryDirectory directory;
-  const auto peace = run(make(directory.path() / "peace", ht::SshExecutor(hosts.pool(4), quick())));
+  const auto peace = run(make(directory.path() / "peace", ht::RemoteExecutor(hosts.pool(4), quick())));
   const auto local = run(make(directory.path() / "local", ht::threads(4)));
   CHECK(fingerprint(peace) == fingerprint(local));
 
@@ -110,7 +110,7 @@ void check_disturbed(Make make, bool shared) {
   auto remote = quick();
   remote.transfer = {.whole = 0, .direct = make == &pbt};  // by content, though they are small
   if (shared) remote.transfer.shared.emplace();
-  auto options = make(directory.path() / "war", ht::SshExecutor(pool, std::move(remote)));
+  auto options = make(directory.path() / "war", ht::RemoteExecutor(pool, std::move(remote)));
   options.callbacks.emplace_back(Disturb{&*chaos});
   const auto war = run(std::move(options));
   const int disturbed = chaos->done();
@@ -147,7 +147,7 @@ TEST_CASE("a driver that was killed goes on over the same hosts, and counts noth
   const pid_t driver = ::fork();
   REQUIRE(driver >= 0);
   if (driver == 0) {
-    run(asha(output, ht::SshExecutor(hosts.pool(2), quick())));
+    run(asha(output, ht::RemoteExecutor(hosts.pool(2), quick())));
     ::_exit(0);
   }
   const auto reports = [&]() -> std::int64_t {
@@ -158,7 +158,7 @@ TEST_CASE("a driver that was killed goes on over the same hosts, and counts noth
   CHECK(eventually([&] { return reports() >= 40; }, 60));
   REQUIRE(::kill(driver, SIGKILL) == 0);
   REQUIRE(::waitpid(driver, nullptr, 0) == driver);
-  auto options = asha(output, ht::SshExecutor(hosts.pool(2), quick()));
+  auto options = asha(output, ht::RemoteExecutor(hosts.pool(2), quick()));
   options.resume = true;
   const auto results = run(std::move(options));
   CHECK(results.size() == 40);

@@ -19,10 +19,10 @@ using namespace hypertune::test;
 
 namespace {
 
-ssh::RemoteOptions options_for(std::uint64_t bytes) {
-  ssh::RemoteOptions options;
+remote::RemoteOptions options_for(std::uint64_t bytes) {
+  remote::RemoteOptions options;
   options.program = fmt::format("weighty {}", bytes);
-  options.patience = {.silence = 2.5, .connect = 20, .first_delay = 0.1, .longest_delay = 0.5, .stable = 60};
+  options.timeouts = {.liveness = 2.5, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
   return options;
 }
 
@@ -64,11 +64,11 @@ TEST_CASE("trials whose checkpoints all travel by content keep the laws of execu
   traits.damage_copies = [&](const CheckpointInfo& info) { damage_copies(hosts, info); };
   const bool direct = GENERATE(false, true);
   const auto make = [&](Form form) {
-    ssh::RemoteOptions options;
+    remote::RemoteOptions options;
     options.program = program_of(form);
     options.transfer.whole = 0;
     options.transfer.direct = direct;
-    return SshExecutor(hosts.pool(2), options);
+    return RemoteExecutor(hosts.pool(2), options);
   };
   executor_conformance(make, traits);
 }
@@ -78,32 +78,27 @@ TEST_CASE("hosts that hang while they are connected to hold up no checkpoint of 
   // More of them than threads that connect.
   struct Hang {
     std::mutex mutex;
-    std::condition_variable changed;
+    std::condition_variable_any changed;
     int begun = 0;
     bool released = false, forgotten = false;
   } hang;
-  const auto wait_there = [&]() -> std::vector<std::string> {
+  const auto wait_there = [&](const std::stop_token& stop) -> remote::AgentStream {
     std::unique_lock hold(hang.mutex);
     ++hang.begun;
     hang.changed.notify_all();
-    if (!hang.changed.wait_for(hold, std::chrono::seconds(60), [&] { return hang.released; }))
+    if (!hang.changed.wait_for(hold, stop, std::chrono::seconds(60), [&] { return hang.released; }) &&
+        !stop.stop_requested())
       hang.released = hang.forgotten = true;  // none hangs again: what waits for them ends, and the test with it
     fail(Errc::io, "it hangs");
   };
-  const auto release = [&] {
-    const std::lock_guard hold(hang.mutex);
-    hang.released = true;
-    hang.changed.notify_all();
-  };
   auto pool = hosts.pool(1);
   for (int i = 0; i < 40; ++i) {
-    ssh::RemoteHost host;
+    remote::RemoteHost host;
     host.name = fmt::format("hanging{}", i);
-    host.launch = wait_there;
-    host.cancel = release;
+    host.dialer = FunctionDialer{wait_there};
     pool.add(host);
   }
-  SharedExecutor<SshExecutor> executor(pool, options_for(1000));
+  SharedExecutor<RemoteExecutor> executor(pool, options_for(1000));
   ScriptedTuner tuner(executor, planned_program(Form::object));
   tuner.decide = [&](const ScriptedTrial&) { return Answer{.save = true}; };
   tuner.add({.steps = 6});
@@ -124,7 +119,7 @@ TEST_CASE("hosts that hang while they are connected to hold up no checkpoint of 
 TEST_CASE("of a checkpoint of which a tenth has changed, about a tenth moves") {
   constexpr std::uint64_t size = 8'000'000;
   const Hosts hosts(1);
-  SharedExecutor<SshExecutor> executor(hosts.pool(1), options_for(size));
+  SharedExecutor<RemoteExecutor> executor(hosts.pool(1), options_for(size));
   const auto ssh = executor.get();
   ScriptedTuner tuner(executor, planned_program(Form::object));
   tuner.decide = [&](const ScriptedTrial&) { return Answer{.save = true}; };
@@ -149,7 +144,7 @@ TEST_CASE("a copy to a host that is cut off goes on where it ended") {
   auto pool = hosts.pool(1);
   auto options = options_for(size);
   options.transfer.rate_limit = 800'000;  // the driver needs five seconds
-  SharedExecutor<SshExecutor> executor(pool, options);
+  SharedExecutor<RemoteExecutor> executor(pool, options);
   const auto ssh = executor.get();
   ScriptedTuner tuner(executor, planned_program(Form::object));
   tuner.attempts = 5;
@@ -184,7 +179,7 @@ TEST_CASE("a copy from a host that is killed in the middle of it does not count,
   const Hosts hosts(1);
   auto options = options_for(size);
   options.transfer.rate_limit = 800'000;
-  SharedExecutor<SshExecutor> executor(hosts.pool(2), options);
+  SharedExecutor<RemoteExecutor> executor(hosts.pool(2), options);
   ScriptedTuner tuner(executor, planned_program(Form::object));
   tuner.attempts = 5;
   tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.steps == 1}; };
@@ -213,7 +208,7 @@ TEST_CASE("a checkpoint that another host has comes from there, and through the 
   const Hosts hosts(1);
   auto options = options_for(size);
   options.transfer.direct = direct;
-  SharedExecutor<SshExecutor> executor(hosts.pool(2), options);
+  SharedExecutor<RemoteExecutor> executor(hosts.pool(2), options);
   const auto ssh = executor.get();
   ScriptedTuner tuner(executor, planned_program(Form::object));
   tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.id == 0 && t.steps == 2}; };
@@ -262,7 +257,7 @@ TEST_CASE("the rate limit holds for checkpoints that go whole, from a host and t
   options.transfer.by_content = by_content;
   options.transfer.whole = 10 * size;
   options.transfer.rate_limit = size / 2;  // two seconds
-  SharedExecutor<SshExecutor> executor(hosts.pool(2), options);
+  SharedExecutor<RemoteExecutor> executor(hosts.pool(2), options);
   const auto ssh = executor.get();
   ScriptedTuner tuner(executor, planned_program(Form::object));
   tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.id == 0 && t.steps == 2}; };
@@ -297,7 +292,7 @@ TEST_CASE("a host that has fetched a checkpoint gives it to others, also where i
   const Hosts hosts(1);
   auto options = options_for(size);
   options.transfer.direct = true;
-  SharedExecutor<SshExecutor> executor(hosts.pool(4), options);
+  SharedExecutor<RemoteExecutor> executor(hosts.pool(4), options);
   const auto ssh = executor.get();
   ScriptedTuner tuner(executor, planned_program(Form::object));
   tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.id == 0 && t.steps == 2}; };
@@ -343,7 +338,7 @@ TEST_CASE("a trial goes on from the driver's copy where its host's is damaged wh
   const Hosts hosts(1);
   auto options = options_for(size);
   if (whole) options.transfer.whole = 10 * size;
-  SharedExecutor<SshExecutor> executor(hosts.pool(1), options);
+  SharedExecutor<RemoteExecutor> executor(hosts.pool(1), options);
   const auto ssh = executor.get();
   ScriptedTuner tuner(executor, planned_program(Form::object));
   tuner.attempts = 2;

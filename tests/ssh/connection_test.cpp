@@ -52,7 +52,7 @@ SshError error_of(const Call& call) {
   throw 0;
 }
 
-double now() { return ssh::detail::steady_seconds(); }
+double now() { return remote::detail::steady_seconds(); }
 
 std::vector<std::string> printed_arguments(const std::string& out) {
   std::vector<std::string> all;
@@ -346,7 +346,7 @@ TEST_CASE("sockets are forwarded both ways") {
     std::condition_variable changed;
     bool up = false;
     std::thread server([&] {
-      ssh::detail::run_process(
+      remote::detail::run_process(
           words, {},
           [&](std::string_view) {
             const std::lock_guard hold(mutex);

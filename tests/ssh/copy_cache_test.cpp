@@ -1,15 +1,14 @@
 // What an agent keeps of checkpoints, and what it may not drop.
+#include "log_tail.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
-
-#include <hypertune/ssh/impl/log_tail.hpp>
 
 #include <fstream>
 #include <random>
 #include <vector>
 
 using namespace hypertune;
-using hypertune::ssh::detail::CopyCache;
+using hypertune::remote::detail::CopyCache;
 
 namespace {
 

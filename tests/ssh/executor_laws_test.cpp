@@ -8,9 +8,9 @@ TEST_CASE("trials on other hosts keep the laws of executors") {
   ExecutorTraits traits{.many = 200, .shutdowns = 4};
   traits.damage_copies = [&](const CheckpointInfo& info) { damage_copies(hosts, info); };
   const auto make = [&](Form form) {
-    ssh::RemoteOptions options;
+    remote::RemoteOptions options;
     options.program = program_of(form);
-    return SshExecutor(hosts.pool(2), options);
+    return RemoteExecutor(hosts.pool(2), options);
   };
   executor_conformance(make, traits);
 }

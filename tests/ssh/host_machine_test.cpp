@@ -1,13 +1,13 @@
 // A host's life in virtual time.
 #include "support/test.hpp"
 
-#include <hypertune/ssh/host_machine.hpp>
+#include <hypertune/remote/host_machine.hpp>
 
 using namespace hypertune;
-using namespace hypertune::ssh;
+using namespace hypertune::remote;
 
 TEST_CASE("a silent host is doubted, then lost, and tried again after growing delays with a reason") {
-  HostMachine host({.silence = 3, .connect = 10, .first_delay = 1, .longest_delay = 5, .stable = 60});
+  HostMachine host({.liveness = 3, .connect = 10, .first_delay = 1, .max_delay = 5, .stable = 60});
   CHECK(host.start(0).connect);
   CHECK(host.greeted(1).gained);
   CHECK(host.usable());
@@ -40,22 +40,22 @@ TEST_CASE("a silent host is doubted, then lost, and tried again after growing de
 }
 
 TEST_CASE("a host whose trouble does not pass by itself is refused, until it is seen to work") {
-  HostMachine host({.silence = 3, .first_delay = 1, .longest_delay = 300, .stable = 60, .refusals = 3});
+  HostMachine host({.liveness = 3, .first_delay = 1, .max_delay = 300, .stable = 60, .refusals = 3});
   double now = 0;
-  const auto attempt = [&](Trouble trouble, bool greets = false) {
+  const auto attempt = [&](FailureClass trouble, bool greets = false) {
     host.state() == HostState::gone ? host.start(now) : host.tick(now);
     if (greets) host.greeted(now);
     host.ended("no such program", now, trouble);
     now = host.deadline();
   };
-  attempt(Trouble::lasting);
-  attempt(Trouble::lasting);
-  attempt(Trouble::passing);  // the network: it may be another machine by now
-  attempt(Trouble::lasting, true);
-  attempt(Trouble::lasting, true);
+  attempt(FailureClass::permanent);
+  attempt(FailureClass::permanent);
+  attempt(FailureClass::transient);  // the network: it may be another machine by now
+  attempt(FailureClass::permanent, true);
+  attempt(FailureClass::permanent, true);
   CHECK_FALSE(host.refused());
   const double before = now;
-  attempt(Trouble::lasting, true);
+  attempt(FailureClass::permanent, true);
   CHECK(host.refused());
   CHECK(now == before + 300);
   CHECK_THAT(host.reason(), ContainsSubstring("no such program; set aside for 300 s, as this does not pass by itself"));
@@ -71,7 +71,7 @@ TEST_CASE("a host whose trouble does not pass by itself is refused, until it is 
   other.start(0);
   int attempts = 0;
   for (; !other.refused() && attempts < 100; ++attempts) {
-    other.ended("ended without a word", other.deadline(), Trouble::unknown);
+    other.ended("ended without a word", other.deadline(), FailureClass::unknown);
     other.tick(other.deadline());
   }
   CHECK(attempts == 6);
@@ -86,7 +86,7 @@ TEST_CASE("a host whose trouble does not pass by itself is refused, until it is 
 }
 
 TEST_CASE("a host that was well for long enough is as good as new") {
-  HostMachine host({.silence = 3, .first_delay = 1, .stable = 60});
+  HostMachine host({.liveness = 3, .first_delay = 1, .stable = 60});
   host.start(0);
   for (int i = 0; i < 3; ++i) {
     host.ended("refused", host.deadline());
@@ -114,7 +114,7 @@ TEST_CASE("a connection that never says hello is given up") {
 }
 
 TEST_CASE("a draining host takes no trials, may still be lost, and is tried again when it has drained") {
-  HostMachine host({.silence = 3, .first_delay = 1});
+  HostMachine host({.liveness = 3, .first_delay = 1});
   host.start(0);
   host.greeted(0);
   const auto drain = host.drain("notice");
@@ -137,7 +137,7 @@ TEST_CASE("a draining host takes no trials, may still be lost, and is tried agai
 }
 
 TEST_CASE("a host that was taken from the list is gone, and comes back when it is on it again") {
-  HostMachine host({.silence = 3});
+  HostMachine host({.liveness = 3});
   host.start(0);
   SECTION("while it is connected to") {
     const auto actions = host.drain("taken from the list", true);
@@ -160,7 +160,7 @@ TEST_CASE("a host that was taken from the list is gone, and comes back when it i
 }
 
 TEST_CASE("the agent gives up before the driver does") {
-  const HostPatience patience;
-  CHECK(HostPatience::agent_silence(patience.silence) + patience.heartbeat() <= patience.silence);
-  CHECK_THROWS_AS(HostMachine({.silence = 0}), Error);
+  const HostTimeouts patience;
+  CHECK(HostTimeouts::agent_liveness(patience.liveness) + patience.heartbeat() <= patience.liveness);
+  CHECK_THROWS_AS(HostMachine({.liveness = 0}), Error);
 }

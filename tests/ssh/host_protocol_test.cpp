@@ -1,14 +1,15 @@
+#include "host_protocol.hpp"
+
 #include "support/test.hpp"
 
 #include <hypertune/ssh/connection.hpp>
-#include <hypertune/ssh/host_protocol.hpp>
 
 #include <cmath>
 #include <random>
 #include <string>
 #include <vector>
 
-namespace wire = hypertune::ssh::wire;
+namespace wire = hypertune::remote::wire;
 using hypertune::Blame;
 using hypertune::Cause;
 using hypertune::CheckpointInfo;

@@ -29,13 +29,11 @@ TEST_CASE("a host that sends what no agent does is lost, and its trial goes on e
   INFO(deed);
   const Hosts hosts;
   auto pool = hosts.pool(1);
-  pool.add({.name = "evil", .launch = [deed = std::string(deed)] {
-              return std::vector<std::string>{HYPERTUNE_TEST_AGENT, "hostile", deed};
-            }});
-  ssh::RemoteOptions options;
+  pool.add({.name = "evil", .dialer = remote::CommandDialer({HYPERTUNE_TEST_AGENT, "hostile", deed})});
+  remote::RemoteOptions options;
   options.program = "object";
-  options.patience = {.silence = 10, .connect = 20, .first_delay = 0.2, .longest_delay = 1, .stable = 60};
-  ScriptedTuner tuner(SshExecutor(pool, options), planned_program(Form::object));
+  options.timeouts = {.liveness = 10, .connect = 20, .first_delay = 0.2, .max_delay = 1, .stable = 60};
+  ScriptedTuner tuner(RemoteExecutor(pool, options), planned_program(Form::object));
   tuner.attempts = 100;
   tuner.decide = [](const ScriptedTrial& t) { return Answer{.save = t.steps == 3}; };
   tuner.before_launch = [](ScriptedTrial& t) { t.plan.linger_at = t.starts.empty() ? 4 : Plan::never; };

@@ -3,8 +3,8 @@
 
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/ssh/host_source.hpp>
-#include <hypertune/ssh/remote.hpp>
+#include <hypertune/remote/host_source.hpp>
+#include <hypertune/ssh/executor.hpp>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -24,6 +24,7 @@
 #include <thread>
 
 using namespace hypertune;
+using namespace hypertune::remote;
 using namespace hypertune::ssh;
 
 namespace {
@@ -291,7 +292,7 @@ TEST_CASE("the environment says how its hosts are reached and warned, and nothin
   CHECK(setup.hosts.given());
   CHECK(setup.ssh.config == "/c");
   CHECK(setup.remote.notice_url == "http://169.254.169.254/x");
-  ssh::RemoteSetup own;
+  ssh::SshSetup own;
   own.ssh.config = "/own";
   own.remote.notice_command = "true";
   setup = ssh::detail::with_environment(own);
@@ -338,13 +339,13 @@ TEST_CASE("an empty list, and one that takes its time, are told at once") {
   const TemporaryDirectory folder;
   const auto said_of = [&](HostSource source) {
     const auto log = folder.path() / "stderr";
-    RemoteSetup setup;
+    SshSetup setup;
     setup.hosts = std::move(source);
-    setup.remote.patience.connect = 0.1;
+    setup.remote.timeouts.connect = 0.1;
     std::fflush(stderr);
     const int before = ::dup(STDERR_FILENO), into = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     ::dup2(into, STDERR_FILENO);
-    CHECK_THROWS_WITH(RemoteExecutor(setup).hosts(), ContainsSubstring("there is none on the list"));
+    CHECK_THROWS_WITH(SshExecutor(setup).hosts(), ContainsSubstring("there is none on the list"));
     std::fflush(stderr);
     ::dup2(before, STDERR_FILENO);
     ::close(before);

@@ -57,10 +57,10 @@ done
   std::vector<hypertune::detail::Descriptor> ends_;
 };
 
-ssh::RemoteOptions options_for(const Script& script) {
-  ssh::RemoteOptions options;
+remote::RemoteOptions options_for(const Script& script) {
+  remote::RemoteOptions options;
   options.program = fmt::format("command {} seed", script.path().string());
-  options.patience = {.silence = 20, .connect = 20, .first_delay = 0.1, .longest_delay = 0.5, .stable = 60};
+  options.timeouts = {.liveness = 20, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
   return options;
 }
 std::shared_ptr<const Program> program_of(const Script& script) {
@@ -98,7 +98,7 @@ TEST_CASE("a donor's copy on its own host stays until who takes it over has read
   const Hosts hosts(2);
   auto options = options_for(script);
   if (!whole) options.transfer.whole = 0;
-  ScriptedTuner tuner(SshExecutor(hosts.pool(1), options), program_of(script));
+  ScriptedTuner tuner(RemoteExecutor(hosts.pool(1), options), program_of(script));
   take_over_late(tuner, script);
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("a copy that was brought to a host stays until it has been read there,
   auto options = options_for(script);
   if (way != Way::whole) options.transfer.whole = 0;
   options.transfer.direct = way == Way::direct;
-  SharedExecutor<SshExecutor> executor(hosts.pool(2), options);
+  SharedExecutor<RemoteExecutor> executor(hosts.pool(2), options);
   const auto ssh = executor.get();
   ScriptedTuner tuner(executor, program_of(script));
   take_over_late(tuner, script);
@@ -126,7 +126,7 @@ TEST_CASE("a checkpoint that vanishes on its host before it has been read is bro
   auto options = options_for(script);
   if (direct) options.transfer.whole = 0;
   options.transfer.direct = direct;
-  ScriptedTuner tuner(SshExecutor(hosts.pool(2), options), program_of(script));
+  ScriptedTuner tuner(RemoteExecutor(hosts.pool(2), options), program_of(script));
   take_over_late(tuner, script);
   CHECK(tuner[1].lost.empty());
   CHECK(fs::exists(script.path().parent_path() / "struck"));

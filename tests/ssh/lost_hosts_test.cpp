@@ -21,18 +21,18 @@ using namespace hypertune::test;
 
 namespace {
 
-ssh::RemoteOptions quick(double silence = 1.5) {
-  ssh::RemoteOptions options;
+remote::RemoteOptions quick(double silence = 1.5) {
+  remote::RemoteOptions options;
   options.program = "object";
-  options.patience = {.silence = silence, .connect = 20, .first_delay = 0.1, .longest_delay = 0.5, .stable = 60};
+  options.timeouts = {.liveness = silence, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
   return options;
 }
 std::shared_ptr<const Program> program() { return planned_program(Form::object); }
 
-std::string hosts_error(const ssh::HostPool& pool, ssh::RemoteOptions options = quick()) {
+std::string hosts_error(const remote::HostPool& pool, remote::RemoteOptions options = quick()) {
   options.gather = 0.1;
-  options.patience.connect = 2;
-  const SshExecutor executor(pool, options);
+  options.timeouts.connect = 2;
+  const RemoteExecutor executor(pool, options);
   try {
     executor.hosts();
   } catch (const Error& e) {
@@ -47,28 +47,30 @@ std::string hosts_error(const ssh::HostPool& pool, ssh::RemoteOptions options = 
 
 TEST_CASE("a host that cannot be reached says why, and the others are used") {
   const auto command = [](std::string name, std::vector<std::string> argv) {
-    return ssh::RemoteHost{.name = std::move(name), .launch = [argv] { return argv; }};
+    return remote::RemoteHost{.name = std::move(name), .dialer = remote::CommandDialer(argv)};
   };
-  CHECK_THAT(hosts_error(ssh::HostPool({command("x", {"/no/such/ssh"})})),
+  CHECK_THAT(hosts_error(remote::HostPool({command("x", {"/no/such/ssh"})})),
              ContainsSubstring("host 'x': cannot run '/no/such/ssh': No such file or directory"));
   CHECK_THAT(
-      hosts_error(ssh::HostPool({command("x", {"/bin/sh", "-c", "echo 'ssh: Permission denied' >&2; exit 255"})})),
+      hosts_error(remote::HostPool({command("x", {"/bin/sh", "-c", "echo 'ssh: Permission denied' >&2; exit 255"})})),
       ContainsSubstring("host 'x': ssh: Permission denied"));
-  CHECK_THAT(hosts_error(ssh::HostPool({command("x", {"/bin/sh", "-c", "echo Only root may log in; exit 1"})})),
+  CHECK_THAT(hosts_error(remote::HostPool({command("x", {"/bin/sh", "-c", "echo Only root may log in; exit 1"})})),
              ContainsSubstring("Only root may log in"));
-  CHECK_THAT(hosts_error(ssh::HostPool({command("x", {"/bin/sh", "-c", "while :; do echo garbage; done"})})),
+  CHECK_THAT(hosts_error(remote::HostPool({command("x", {"/bin/sh", "-c", "while :; do echo garbage; done"})})),
              ContainsSubstring("prints something else than an agent does"));
-  CHECK_THAT(hosts_error(ssh::HostPool({command("x", {"/bin/sleep", "1000"})})),
+  CHECK_THAT(hosts_error(remote::HostPool({command("x", {"/bin/sleep", "1000"})})),
              ContainsSubstring("no answer within 2 s"));
-  CHECK_THAT(hosts_error(ssh::HostPool({ssh::RemoteHost{
-                 .name = "x", .launch = []() -> std::vector<std::string> { fail(Errc::io, "no way there"); }}})),
+  CHECK_THAT(hosts_error(remote::HostPool(
+                 {remote::RemoteHost{.name = "x", .dialer = remote::CommandDialer([]() -> std::vector<std::string> {
+                                                    fail(Errc::io, "no way there");
+                                                  })}})),
              ContainsSubstring("host 'x': no way there"));
-  CHECK_THAT(hosts_error(ssh::HostPool()), ContainsSubstring("there is none on the list"));
+  CHECK_THAT(hosts_error(remote::HostPool()), ContainsSubstring("there is none on the list"));
 
   const Hosts hosts;
   auto pool = hosts.pool(1);
   pool.add(command("x", {"/bin/sh", "-c", "echo nobody home >&2; exit 1"}));
-  const SshExecutor executor(pool, quick());
+  const RemoteExecutor executor(pool, quick());
   const auto found = executor.hosts();
   REQUIRE(found.size() == 2);
   CHECK(found[0].total.cpus == 2);
@@ -81,7 +83,7 @@ TEST_CASE("a killed host's trials fail by the infrastructure's doing and go on e
   const Hosts hosts;
   const int signal = GENERATE(SIGKILL, SIGSTOP);
   INFO("signal " << signal);
-  ScriptedTuner tuner(SshExecutor(hosts.pool(2), quick()), program());
+  ScriptedTuner tuner(RemoteExecutor(hosts.pool(2), quick()), program());
   tuner.attempts = 5;
   bool struck = false;
   tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.steps % 2 == 0}; };
@@ -114,7 +116,7 @@ TEST_CASE("a killed host's trials fail by the infrastructure's doing and go on e
 TEST_CASE("an agent that is asked to end lets its trials save and leave, which counts as a preemption") {
   const Hosts hosts;
   auto pool = hosts.pool(1);  // both trials are there before the other host joins
-  ScriptedTuner tuner(SshExecutor(pool, quick(10)), program());
+  ScriptedTuner tuner(RemoteExecutor(pool, quick(10)), program());
   tuner.attempts = 5;
   std::atomic<bool> joined{false}, asked{false};
   tuner.decide = [&](const ScriptedTrial& t) {
@@ -147,13 +149,12 @@ TEST_CASE("an agent that is asked to end lets its trials save and leave, which c
 
 TEST_CASE("an agent that hangs is ended before the next one on its host begins") {
   const Hosts hosts;
-  ssh::HostPool pool;
-  pool.add({.name = "a", .launch = [&] {  // as over a network: the agent outlives the command that reached it
-              const auto agent = hosts.host("a").launch();
-              return std::vector<std::string>{"/bin/sh", "-c",    "cat | setsid \"$@\" | cat", "sh", agent[0],
-                                              agent[1],  agent[2]};
-            }});
-  ScriptedTuner tuner(SshExecutor(pool, quick(0.8)), program());
+  remote::HostPool pool;
+  const auto agent = hosts.command("a");
+  pool.add({.name = "a",  // as over a network: the agent outlives the command that reached it
+            .dialer = remote::CommandDialer(
+                {"/bin/sh", "-c", "cat | setsid \"$@\" | cat", "sh", agent[0], agent[1], agent[2]})});
+  ScriptedTuner tuner(RemoteExecutor(pool, quick(0.8)), program());
   tuner.attempts = 5;
   tuner.decide = [](const ScriptedTrial& t) { return Answer{.save = t.steps < 4}; };
   Plan plan{.steps = 5000};
@@ -176,7 +177,7 @@ TEST_CASE("what trials print is in the experiment's folder while they run") {
   const Hosts hosts;
   auto options = quick();
   options.program = "chatty";
-  ScriptedTuner tuner(SshExecutor(hosts.pool(1), options), program());
+  ScriptedTuner tuner(RemoteExecutor(hosts.pool(1), options), program());
   Plan plan{.steps = 2};
   plan.linger_at = 1;
   tuner.add(plan);
@@ -196,7 +197,7 @@ TEST_CASE("an agent that a program of it cannot begin says so, and is set aside"
   const Hosts hosts;
   auto options = quick();
   options.program = "no such program";
-  SshExecutor executor(hosts.pool(1), options);
+  RemoteExecutor executor(hosts.pool(1), options);
   TemporaryDirectory directory;
   std::mutex mutex;
   std::string why;
@@ -217,7 +218,7 @@ TEST_CASE("why a host that joins cannot be used is said, once for each reason an
   const TemporaryDirectory directory;
   const Hosts hosts;
   auto pool = hosts.pool(1);
-  SshExecutor executor(pool, quick());
+  RemoteExecutor executor(pool, quick());
   REQUIRE(executor.hosts().size() == 1);
   std::mutex mutex;
   std::vector<std::string> notices;
@@ -227,11 +228,11 @@ TEST_CASE("why a host that joins cannot be used is said, once for each reason an
                   }});
   executor.wait(0);
   std::atomic<int> attempts{0};
-  pool.add({.name = "x", .launch = [&]() -> std::vector<std::string> {
-              if (++attempts < 4)
-                throw ssh::SshError(ssh::Problem::name_not_found, "x", "host 'x': there is no host of this name");
-              throw ssh::SshError(ssh::Problem::unreachable, "x", "host 'x': it cannot be reached");
-            }});
+  pool.add({.name = "x", .dialer = remote::CommandDialer([&]() -> std::vector<std::string> {
+                           if (++attempts < 4)
+                             throw remote::DialError(remote::FailureClass::unknown, "there is no host of this name");
+                           throw remote::DialError(remote::FailureClass::transient, "it cannot be reached");
+                         })});
   REQUIRE(eventually([&] { return attempts >= 6; }));
   executor.shutdown();
   REQUIRE(notices.size() == 2);
@@ -246,12 +247,9 @@ TEST_CASE("a host that is there and refuses each time is told of once") {
   std::ofstream(hosts.folder() / "x") << "in the way";
   std::atomic<int> attempts{0};
   auto x = hosts.host("x");
-  x.launch = [&attempts, launch = x.launch] {
-    ++attempts;
-    return launch();
-  };
+  x.dialer = WatchedDialer{x.dialer, [&attempts] { ++attempts; }};
   pool.add(x);
-  SshExecutor executor(pool, quick());
+  RemoteExecutor executor(pool, quick());
   REQUIRE(executor.hosts().size() == 2);
   std::mutex mutex;
   std::vector<std::string> notices;
@@ -268,12 +266,13 @@ TEST_CASE("a host that is there and refuses each time is told of once") {
 }
 
 TEST_CASE("a host that is refused for good is set aside while others work; where all are, the run ends and says why") {
-  const auto run = [](const ssh::HostPool& pool, ssh::RemoteOptions options, const std::filesystem::path& output) {
+  const auto run = [](const remote::HostPool& pool, remote::RemoteOptions options,
+                      const std::filesystem::path& output) {
     Options o;
     o.metric = "accuracy";
     o.mode = Mode::maximize;
-    options.patience.first_delay = 0.05;
-    o.executor = SshExecutor(pool, std::move(options));
+    options.timeouts.first_delay = 0.05;
+    o.executor = RemoteExecutor(pool, std::move(options));
     o.samples = 3;
     o.schedule = Asha{.grace = 10, .max = 10};
     o.output = output;
@@ -291,7 +290,7 @@ TEST_CASE("a host that is refused for good is set aside while others work; where
     return hosts.host(name);
   };
   SECTION("every one") {
-    ssh::HostPool pool({broken("x")});
+    remote::HostPool pool({broken("x")});
     std::string said;
     try {
       run(pool, options, directory.path() / "run");
@@ -315,14 +314,13 @@ TEST_CASE("a host that is refused for good is set aside while others work; where
   }
   SECTION("a list that may change is given some time") {
     options.all_refused = 30;
-    ssh::HostPool pool({broken("x")});
+    remote::HostPool pool({broken("x")});
     std::atomic<int> failures{0};
     auto x = hosts.host("x");
-    x.launch = [&pool, &hosts, &failures, launch = x.launch] {
-      if (++failures == 4) pool.add(hosts.host("a"));
-      return launch();
-    };
-    options.patience.longest_delay = 0.1;
+    x.dialer = WatchedDialer{x.dialer, [&] {
+                               if (++failures == 4) pool.add(hosts.host("a"));
+                             }};
+    options.timeouts.max_delay = 0.1;
     pool.add(x);
     CHECK(run(pool, options, directory.path() / "run").count(TrialState::completed) == 3);
   }
@@ -334,7 +332,7 @@ TEST_CASE("when the driver is killed, its agents and all their processes end") {
   const pid_t driver = ::fork();
   REQUIRE(driver >= 0);
   if (driver == 0) {
-    SshExecutor executor(hosts.pool(2), quick(60));
+    RemoteExecutor executor(hosts.pool(2), quick(60));
     executor.hosts();
     executor.start({.program = program(), .directory = directory.path(), .sink = [](Event) {}});
     for (TrialId trial = 0; trial < 4; ++trial) {
@@ -357,7 +355,7 @@ TEST_CASE("when the driver is killed, its agents and all their processes end") {
 
 TEST_CASE("when an agent is killed, its trials' processes end with it") {
   const Hosts hosts;
-  ScriptedTuner tuner(SshExecutor(hosts.pool(1), quick(60)), program());
+  ScriptedTuner tuner(RemoteExecutor(hosts.pool(1), quick(60)), program());
   tuner.attempts = 1;
   Plan plan{.steps = 5};
   plan.linger_at = 1;

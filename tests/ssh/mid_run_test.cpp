@@ -4,7 +4,7 @@
 #include "experiments.hpp"
 #include "support/test_hosts.hpp"
 
-#include <hypertune/ssh/remote.hpp>
+#include <hypertune/ssh/executor.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -27,8 +27,8 @@ using namespace hypertune::test;
 
 namespace {
 
-ht::RemoteSetup setup_for(const TestHosts& hosts, int count) {
-  ht::RemoteSetup setup;
+ht::SshSetup setup_for(const TestHosts& hosts, int count) {
+  ht::SshSetup setup;
   std::vector<std::string> names;
   for (int i = 1; i <= count; ++i) names.push_back(TestHosts::name(i));
   setup.hosts = std::move(names);
@@ -36,7 +36,7 @@ ht::RemoteSetup setup_for(const TestHosts& hosts, int count) {
   setup.program = HYPERTUNE_TEST_AGENT;
   setup.arguments = {"agents", std::to_string(4 / count)};  // from the home folder; all four trials have room
   setup.remote.program = "learner";
-  setup.remote.patience = {.connect = 20, .first_delay = 0.1, .longest_delay = 0.5};
+  setup.remote.timeouts = {.connect = 20, .first_delay = 0.1, .max_delay = 0.5};
   return setup;
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("a host that lets nobody in any more is set aside with the reason, and
     }
     hosts->exec(1, end_sessions);
   };
-  const auto results = run(long_trials(directory.path() / "run", ht::remote(setup_for(*hosts, 2)), strike));
+  const auto results = run(long_trials(directory.path() / "run", ht::over_ssh(setup_for(*hosts, 2)), strike));
   check_whole(results);
   const auto said = told(results);
   CHECK(said.used.size() == 2);
@@ -121,7 +121,7 @@ TEST_CASE("a host that lets nobody in any more is set aside with the reason, and
   // Where all are like that, the run ends, says it in a line, and can be resumed when that is mended.
   auto alone = setup_for(*hosts, 1);
   try {
-    run(long_trials(directory.path() / "alone", ht::remote(alone), [] {}));
+    run(long_trials(directory.path() / "alone", ht::over_ssh(alone), [] {}));
     FAIL("there is no host");
   } catch (const ht::Error& error) {
     CHECK_THAT(error.what(), ContainsSubstring(way == "login" ? "it refuses the login" : "host key"));
@@ -141,7 +141,7 @@ TEST_CASE("the only host lets nobody in any more: the run ends, says why, and is
   };
   std::string said;
   try {
-    run(long_trials(directory.path() / "run", ht::remote(setup_for(*hosts, 1)), strike));
+    run(long_trials(directory.path() / "run", ht::over_ssh(setup_for(*hosts, 1)), strike));
   } catch (const ht::Error& error) {
     CHECK(error.code() == ht::Errc::resources);
     said = error.what();
@@ -149,7 +149,7 @@ TEST_CASE("the only host lets nobody in any more: the run ends, says why, and is
   CHECK_THAT(said, ContainsSubstring("it refuses the login") && ContainsSubstring("resume"));
   hosts->exec(
       1, "for f in /run/host/authorized_keys ~/.ssh/authorized_keys; do [ ! -e $f.kept ] || cat $f.kept >$f; done");
-  auto again = long_trials(directory.path() / "run", ht::remote(setup_for(*hosts, 1)), [] {});
+  auto again = long_trials(directory.path() / "run", ht::over_ssh(setup_for(*hosts, 1)), [] {});
   again.resume = true;
   check_whole(run(std::move(again)));
 }
@@ -165,7 +165,7 @@ TEST_CASE("a disk that runs full, and folders that vanish, while trials run") {
     hosts->exec(1, way == "full" ? "cat /dev/zero >~/agents/fill 2>/dev/null; true"
                                  : "for i in 1 2 3; do rm -rf ~/agents/*; done 2>/dev/null; true");
   };
-  const auto results = run(long_trials(directory.path() / "run", ht::remote(setup_for(*hosts, 2)), strike));
+  const auto results = run(long_trials(directory.path() / "run", ht::over_ssh(setup_for(*hosts, 2)), strike));
   INFO(told(results).lost);
   check_whole(results);
   CHECK(told(results).used.size() == 2);
@@ -184,7 +184,7 @@ TEST_CASE("an agent that hears nothing of its driver ends all that it runs, howe
       ended = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     hosts->heal(1);
   };
-  check_whole(run(long_trials(directory.path() / "run", ht::remote(setup_for(*hosts, 2)), strike)));
+  check_whole(run(long_trials(directory.path() / "run", ht::over_ssh(setup_for(*hosts, 2)), strike)));
   CHECK(ended > 1);  // within the patience of the driver, and some time for a machine that is busy
   CHECK(ended < 10);
   std::printf("cut off: all of it has ended %.1f s later\n", ended);
@@ -221,19 +221,20 @@ int gettimeofday(struct timeval* restrict t, void* restrict zone) {
     return;
   }
   std::filesystem::copy_file(HYPERTUNE_TEST_AGENT, agent);
-  ht::ssh::HostPool pool;
+  ht::remote::HostPool pool;
   for (int i = 1; i <= 2; ++i) {
     const auto connection = std::make_shared<std::optional<ht::ssh::SshConnection>>();
-    pool.add({.name = TestHosts::name(i), .launch = [connection, &hosts, library, agent, i] {
-                connection->reset();
-                connection->emplace(hosts->open(i));
-                return (*connection)
-                    ->command({"env", "LD_PRELOAD=" + library, i == 1 ? "CLOCK_OFF=3600" : "CLOCK_OFF=-3600", agent,
-                               "agents", "4"});
-              }});
+    pool.add({.name = TestHosts::name(i), .dialer = ht::remote::CommandDialer([connection, &hosts, library, agent, i] {
+                                            connection->reset();
+                                            connection->emplace(hosts->open(i));
+                                            return (*connection)
+                                                ->command({"env", "LD_PRELOAD=" + library,
+                                                           i == 1 ? "CLOCK_OFF=3600" : "CLOCK_OFF=-3600", agent,
+                                                           "agents", "4"});
+                                          })});
   }
   auto remote = setup_for(*hosts, 2).remote;
-  auto skewed = asha(directory.path() / "skewed", ht::SshExecutor(pool, remote));
+  auto skewed = asha(directory.path() / "skewed", ht::RemoteExecutor(pool, remote));
   auto right = asha(directory.path() / "right", ht::threads(8));
   for (auto* options : {&skewed, &right}) options->samples = 12, options->concurrency = 8;
   const auto results = run(std::move(skewed));
@@ -268,7 +269,7 @@ TEST_CASE("programs for another processor are refused before a trial runs") {
     setup.programs.push_back(foreign);
   }
   try {
-    run(long_trials(directory.path() / "run", ht::remote(setup), [] {}));
+    run(long_trials(directory.path() / "run", ht::over_ssh(setup), [] {}));
     FAIL("it cannot run");
   } catch (const ht::Error& error) {
     const std::string said = error.what();

@@ -18,10 +18,10 @@ using namespace hypertune::test;
 
 namespace {
 
-ht::ssh::RemoteOptions options_for(const std::string& program) {
-  ht::ssh::RemoteOptions options;
+ht::remote::RemoteOptions options_for(const std::string& program) {
+  ht::remote::RemoteOptions options;
   options.program = program;
-  options.patience = {.silence = 5, .connect = 20, .first_delay = 0.1, .longest_delay = 0.5, .stable = 60};
+  options.timeouts = {.liveness = 5, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
   options.gather = 5;
   return options;
 }
@@ -74,7 +74,7 @@ TEST_CASE("a population whose checkpoints lie between its pauses finds the same 
   for (const bool slow : {true, false}) {
     auto remote = options_for(name);
     if (slow) remote.transfer.rate_limit = 200'000;  // a tenth of a second each
-    const auto results = run_on(slow ? "slow" : "quick", ht::SshExecutor(hosts.pool(2), remote));
+    const auto results = run_on(slow ? "slow" : "quick", ht::RemoteExecutor(hosts.pool(2), remote));
     INFO(story(results));
     CHECK(fingerprint(results) == fingerprint(local));
     check_reports(results);
@@ -93,7 +93,7 @@ TEST_CASE("a sweep with fewer slots than may run at once ends as it would undist
   };
   const auto local = run(make("local", ht::threads(4)));
   std::atomic<int> reports{0};
-  auto options = make("war", ht::SshExecutor(hosts.pool(2), options_for("learner")));
+  auto options = make("war", ht::RemoteExecutor(hosts.pool(2), options_for("learner")));
   options.callbacks.emplace_back(Disturb{&hosts, &reports});
   const auto war = run(std::move(options));
   INFO(story(war));
@@ -109,12 +109,11 @@ TEST_CASE("a host that does not come back is waited for only so long, and the ru
   TemporaryDirectory directory;
   std::atomic<bool> lost{false};
   auto pool = hosts.pool(1);
-  auto other = hosts.host("b");
-  other.launch = [&lost, launch = other.launch] {
-    return lost ? std::vector<std::string>{"sleep", "1000"} : launch();  // it says nothing any more
-  };
-  pool.add(other);
-  auto options = pbt(directory.path() / "run", ht::SshExecutor(pool, options_for("learner")));
+  pool.add({.name = "b", .dialer = ht::remote::CommandDialer([&] {
+                           return lost ? std::vector<std::string>{"sleep", "1000"}
+                                       : hosts.command("b");  // it says nothing any more
+                         })});
+  auto options = pbt(directory.path() / "run", ht::RemoteExecutor(pool, options_for("learner")));
   options.ordered_patience = 1;
   std::atomic<int> reports{0};
   struct Lose {

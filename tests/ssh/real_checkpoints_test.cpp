@@ -5,7 +5,7 @@
 #include "support/scripted_tuner.hpp"
 #include "support/test_hosts.hpp"
 
-#include <hypertune/ssh/remote.hpp>
+#include <hypertune/ssh/executor.hpp>
 
 #include <fmt/format.h>
 
@@ -19,8 +19,8 @@ using namespace hypertune::test;
 
 namespace {
 
-RemoteSetup setup_for(const TestHosts& hosts, std::uint64_t bytes, int count) {
-  RemoteSetup setup;
+SshSetup setup_for(const TestHosts& hosts, std::uint64_t bytes, int count) {
+  SshSetup setup;
   std::vector<std::string> names;
   for (int i = 1; i <= count; ++i) names.push_back(TestHosts::name(i));
   setup.hosts = names;
@@ -78,7 +78,7 @@ TEST_CASE("over a real line of 1 MB/s, a checkpoint of which a tenth has changed
   const auto hosts = test_hosts(1, {"--rate", "8mbit"});
   if (!hosts) return;
   constexpr std::uint64_t size = 4'000'000;
-  SharedExecutor<RemoteExecutor> executor(setup_for(*hosts, size, 1));
+  SharedExecutor<SshExecutor> executor(setup_for(*hosts, size, 1));
   const auto remote = executor.get();
   ScriptedTuner tuner(executor, planned_program(Form::object));
   tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.steps <= 3}; };
@@ -117,7 +117,7 @@ TEST_CASE("real hosts give checkpoints to each other where they are told to, and
   constexpr std::uint64_t size = 8'000'000;
   auto setup = setup_for(*hosts, size, 2);
   setup.remote.transfer.direct = direct;
-  SharedExecutor<RemoteExecutor> executor(std::move(setup));
+  SharedExecutor<SshExecutor> executor(std::move(setup));
   const auto remote = executor.get();
   ScriptedTuner tuner(executor, planned_program(Form::object));
   tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.id == 0 && t.steps == 2}; };
@@ -161,7 +161,7 @@ TEST_CASE("real hosts that share a disk with the driver copy nothing, unless it 
   constexpr std::uint64_t size = 8'000'000;
   auto setup = setup_for(*hosts, size, 2);
   setup.remote.transfer.shared = {.folder = disk.path(), .on_hosts = "/run/share"};
-  SharedExecutor<RemoteExecutor> executor(std::move(setup));
+  SharedExecutor<SshExecutor> executor(std::move(setup));
   const auto remote = executor.get();
   ScriptedTuner tuner(executor, planned_program(Form::object));
   const auto before = line_bytes(*hosts, 1) + line_bytes(*hosts, 2);

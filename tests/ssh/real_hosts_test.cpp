@@ -4,7 +4,7 @@
 #include "experiments.hpp"
 #include "support/test_hosts.hpp"
 
-#include <hypertune/ssh/remote.hpp>
+#include <hypertune/ssh/executor.hpp>
 
 #include <atomic>
 #include <condition_variable>
@@ -37,9 +37,9 @@ class Names {
     const auto name = TestHosts::name(host);
     if (names_.erase(name) == 0) names_.insert(name);
   }
-  ht::ssh::HostList list() const {
+  ht::remote::HostList list() const {
     const std::lock_guard guard(mutex_);
-    ht::ssh::HostList hosts;
+    ht::remote::HostList hosts;
     for (const auto& name : names_) hosts.push_back({.name = name});
     return hosts;
   }
@@ -49,8 +49,8 @@ class Names {
   std::set<std::string> names_;
 };
 
-ht::RemoteSetup setup_for(const TestHosts& hosts, ht::ssh::HostSource source) {
-  ht::RemoteSetup setup;
+ht::SshSetup setup_for(const TestHosts& hosts, ht::remote::HostSource source) {
+  ht::SshSetup setup;
   setup.hosts = std::move(source);
   setup.ssh = hosts.options();
   setup.program = HYPERTUNE_TEST_AGENT;
@@ -58,7 +58,7 @@ ht::RemoteSetup setup_for(const TestHosts& hosts, ht::ssh::HostSource source) {
   setup.remote.program = "learner";
   return setup;
 }
-ht::ssh::HostSource names(int count) {
+ht::remote::HostSource names(int count) {
   std::vector<std::string> all;
   for (int i = 1; i <= count; ++i) all.push_back(TestHosts::name(i));
   return all;
@@ -161,14 +161,14 @@ TEST_CASE("real hosts are killed, cut off, healed and added: an experiment ends 
   };
   const auto peace = run(shorter("peace", ht::threads(4)));
   Names list(4);
-  auto setup = setup_for(*hosts, ht::ssh::HostSource::callback([&list] { return list.list(); }, 0.2));
-  setup.remote.patience = {.silence = 1.5, .connect = 20, .first_delay = 0.1, .longest_delay = 0.5, .stable = 60};
+  auto setup = setup_for(*hosts, ht::remote::HostSource::callback([&list] { return list.list(); }, 0.2));
+  setup.remote.timeouts = {.liveness = 1.5, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
   setup.remote.transfer = {.whole = 0, .direct = make == &pbt};  // by content, though they are small
   if (shared) setup.remote.transfer.shared = {.folder = disk.path(), .on_hosts = "/run/share"};
   setup.ssh.connect_timeout = 2;
   RealChaos chaos(*hosts, list, 4, 11);
   const double begin = clock_now();
-  const auto war = run(shorter("war", ht::remote(std::move(setup))));
+  const auto war = run(shorter("war", ht::over_ssh(std::move(setup))));
   chaos.stop();
   CHECK(chaos.trouble().empty());
   CHECK(chaos.done() >= 3);
@@ -192,7 +192,7 @@ TEST_CASE("a real host that vanishes is noticed in time, and its trials go on el
   const auto hosts = test_hosts(2);
   if (!hosts) return;
   TemporaryDirectory directory;
-  auto options = experiment(directory.path() / "run", ht::remote(setup_for(*hosts, names(2))));
+  auto options = experiment(directory.path() / "run", ht::over_ssh(setup_for(*hosts, names(2))));
   options.ordered = false;
   options.samples = 4;
   options.concurrency = 4;
@@ -295,7 +295,7 @@ setsid python3 /tmp/metadata.py >/dev/null 2>&1 </dev/null &
                   "mkdir -p /tmp/www/latest; cd /tmp/www; "
                   "setsid python3 -m http.server --bind 127.0.0.1 8169 >/dev/null 2>&1 </dev/null &");
   }
-  auto options = experiment(directory.path() / "run", ht::remote(std::move(setup)));
+  auto options = experiment(directory.path() / "run", ht::over_ssh(std::move(setup)));
   options.ordered = false;
   options.samples = 4;
   options.checkpoint = {.every = 1000, .keep = 2};  // nothing is saved but for the notice
@@ -353,22 +353,22 @@ TEST_CASE("an experiment goes well over slow, long and lossy lines") {
   TemporaryDirectory directory;
   auto setup = setup_for(*hosts, names(2));
   const bool lossy = line.options.front() == "--delay";
-  ht::AnyExecutor executor = ht::remote(setup);
+  ht::AnyExecutor executor = ht::over_ssh(setup);
   // Two megabytes of program would take a minute of the test there. The hosts see this machine's disk, but for /tmp.
   const TemporaryDirectory brought("/var/tmp");
   const std::string agent = brought.path() / "agent";
   if (lossy) {
     std::filesystem::copy_file(HYPERTUNE_TEST_AGENT, agent);
-    ht::ssh::HostPool pool;
+    ht::remote::HostPool pool;
     for (int i = 1; i <= 2; ++i) {
       const auto connection = std::make_shared<std::optional<ht::ssh::SshConnection>>();
-      pool.add({.name = TestHosts::name(i), .launch = [connection, &hosts, &agent, i] {
-                  connection->reset();
-                  connection->emplace(hosts->open(i));
-                  return (*connection)->command({agent, "agents", "4"});
-                }});
+      pool.add({.name = TestHosts::name(i), .dialer = ht::remote::CommandDialer([connection, &hosts, &agent, i] {
+                                              connection->reset();
+                                              connection->emplace(hosts->open(i));
+                                              return (*connection)->command({agent, "agents", "4"});
+                                            })});
     }
-    executor = ht::SshExecutor(pool, setup.remote);
+    executor = ht::RemoteExecutor(pool, setup.remote);
   }
   auto options = asha(directory.path() / "run", std::move(executor));
   options.samples = 12;

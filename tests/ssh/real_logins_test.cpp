@@ -1,10 +1,10 @@
 // Real OpenSSH servers whose accounts greet oddly, hang at login, or have other people on the machine.
 #include "agents.hpp"
 #include "experiments.hpp"
+#include "host_folder.hpp"
 #include "support/test_hosts.hpp"
 
-#include <hypertune/ssh/impl/host_folder.hpp>
-#include <hypertune/ssh/remote.hpp>
+#include <hypertune/ssh/executor.hpp>
 
 #include <sys/stat.h>
 
@@ -16,8 +16,8 @@ using namespace hypertune::test;
 
 namespace {
 
-ht::RemoteSetup setup_for(const TestHosts& hosts, std::vector<std::string> names) {
-  ht::RemoteSetup setup;
+ht::SshSetup setup_for(const TestHosts& hosts, std::vector<std::string> names) {
+  ht::SshSetup setup;
   setup.hosts = std::move(names);
   setup.ssh = hosts.options();
   setup.program = HYPERTUNE_TEST_AGENT;
@@ -26,8 +26,8 @@ ht::RemoteSetup setup_for(const TestHosts& hosts, std::vector<std::string> names
   setup.remote.program = "learner";
   return setup;
 }
-ht::Options few_trials(const std::filesystem::path& output, ht::RemoteSetup setup) {
-  auto options = experiment(output, ht::remote(std::move(setup)));
+ht::Options few_trials(const std::filesystem::path& output, ht::SshSetup setup) {
+  auto options = experiment(output, ht::over_ssh(std::move(setup)));
   options.samples = 4;
   options.stop = ht::steps(6);
   return options;
@@ -76,14 +76,14 @@ TEST_CASE("an agent's folder is for nobody else, whatever the umask") {
   const TemporaryDirectory folder;
   const auto before = ::umask(0);
   {
-    const ht::ssh::detail::HostFolder made(folder.path() / "deep" / "agent", "experiment", "host");
+    const ht::remote::detail::HostFolder made(folder.path() / "deep" / "agent", "experiment", "host");
     for (auto path = made.path(); path != folder.path(); path = path.parent_path())
       CHECK((std::filesystem::status(path).permissions() & std::filesystem::perms::all) ==
             std::filesystem::perms::owner_all);
   }
   ::umask(before);
   std::ofstream(folder.path() / "file") << "x";
-  CHECK_THROWS_AS(ht::ssh::detail::HostFolder(folder.path() / "file" / "x", "experiment", "host"), ht::Error);
+  CHECK_THROWS_AS(ht::remote::detail::HostFolder(folder.path() / "file" / "x", "experiment", "host"), ht::Error);
 }
 
 TEST_CASE("an account whose login hangs holds up neither the others nor the end") {

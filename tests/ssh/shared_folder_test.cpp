@@ -1,10 +1,10 @@
 // Checkpoints in a folder that driver and hosts share: written once, taken by the driver alone, read in place.
+#include "shared_folder.hpp"
+
 #include "agent/weighty_program.hpp"
 #include "agents.hpp"
 #include "conforming_hosts.hpp"
 #include "shared_executor.hpp"
-
-#include <hypertune/ssh/impl/shared_folder.hpp>
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -21,10 +21,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-ssh::RemoteOptions options_for(const std::string& program, ssh::SharedCheckpoints shared = {}) {
-  ssh::RemoteOptions options;
+remote::RemoteOptions options_for(const std::string& program, remote::SharedCheckpoints shared = {}) {
+  remote::RemoteOptions options;
   options.program = program;
-  options.patience = {.silence = 2.5, .connect = 20, .first_delay = 0.1, .longest_delay = 0.5, .stable = 60};
+  options.timeouts = {.liveness = 2.5, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
   options.transfer.shared = std::move(shared);
   return options;
 }
@@ -86,7 +86,7 @@ TEST_CASE("trials whose checkpoints are in a shared folder keep the laws of exec
   const bool apart = GENERATE(false, true);
   INFO("a disk of its own " << apart);
   const auto make = [&](Form form) {
-    return SshExecutor(hosts.pool(2), options_for(program_of(form), {.folder = apart ? disk.path() : fs::path()}));
+    return RemoteExecutor(hosts.pool(2), options_for(program_of(form), {.folder = apart ? disk.path() : fs::path()}));
   };
   executor_conformance(make, {.many = 60, .shutdowns = 3});
 }
@@ -96,7 +96,7 @@ TEST_CASE("checkpoints in a shared folder are written once, and nothing of them 
   const Hosts hosts(1);
   const TemporaryDirectory disk;
   const bool apart = GENERATE(false, true);
-  SharedExecutor<SshExecutor> executor(
+  SharedExecutor<RemoteExecutor> executor(
       hosts.pool(2), options_for(fmt::format("weighty {}", size), {.folder = apart ? disk.path() : fs::path()}));
   const auto ssh = executor.get();
   ScriptedTuner tuner(executor, planned_program(Form::object));
@@ -136,8 +136,8 @@ TEST_CASE("a host whose folder is another disk, or that cannot write there, is t
       GENERATE_REF(std::pair(other.path().string(), std::string("another disk, or none, is mounted there")),
                    std::pair((nowhere.path() / "missing").string(), std::string("there is no folder")));
   const Hosts hosts(1);
-  SharedExecutor<SshExecutor> executor(hosts.pool(1),
-                                       options_for(fmt::format("weighty {}", size), {.on_hosts = place}));
+  SharedExecutor<RemoteExecutor> executor(hosts.pool(1),
+                                          options_for(fmt::format("weighty {}", size), {.on_hosts = place}));
   const auto ssh = executor.get();
   ScriptedTuner tuner(executor, planned_program(Form::object));
   tuner.attempts = 3;
@@ -163,7 +163,7 @@ TEST_CASE("where a shared disk becomes full, each checkpoint that is lost is tol
   const SmallDisk disk(directory.path() / "disk", "size=1m");
   if (!disk.there) return;
   const Hosts hosts(2);
-  ScriptedTuner tuner(SshExecutor(hosts.pool(2), options_for("object", {.folder = disk.path})),
+  ScriptedTuner tuner(RemoteExecutor(hosts.pool(2), options_for("object", {.folder = disk.path})),
                       planned_program(Form::object));
   tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.steps % 10 == 0}; };
   for (int i = 0; i < 3; ++i) {
@@ -193,7 +193,7 @@ TEST_CASE("where the shared disk is full from the start, its hosts are told and 
   if (!disk.there) return;
   const Hosts hosts(1);
   disk.fill();
-  SshExecutor executor(hosts.pool(1), options_for("object", {.folder = disk.path}));
+  RemoteExecutor executor(hosts.pool(1), options_for("object", {.folder = disk.path}));
   const TemporaryDirectory experiment;
   CHECK_THAT(error_of([&] {
                executor.start({.program = planned_program(Form::object), .directory = experiment.path(), .sink = {}});
@@ -203,7 +203,7 @@ TEST_CASE("where the shared disk is full from the start, its hosts are told and 
 }
 
 TEST_CASE("what a lost incarnation writes to the shared folder never becomes a checkpoint, nor destroys one") {
-  using ssh::detail::SharedFolder;
+  using remote::detail::SharedFolder;
   const TemporaryDirectory experiment;
   const std::string first = SharedFolder::area_name((1ULL << 32U) + 1, "a/b"),
                     second = SharedFolder::area_name((1ULL << 32U) + 2, "a/b");
@@ -211,7 +211,7 @@ TEST_CASE("what a lost incarnation writes to the shared folder never becomes a c
   const SharedFolder folder({}, experiment, "id", 1);
   LocalCheckpointStore store(experiment);
   const auto join = [&](const std::string& area) {
-    const auto said = ssh::detail::prove_shared(experiment.path(), folder.proof(), area);
+    const auto said = remote::detail::prove_shared(experiment.path(), folder.proof(), area);
     folder.check(area, said);
     LocalCheckpointStore::Options options;
     options.make_root = false;
@@ -220,7 +220,7 @@ TEST_CASE("what a lost incarnation writes to the shared folder never becomes a c
   auto old = join(first);
   const auto tell = [](LocalCheckpointStore& written, int steps, const std::string& content, std::uint64_t transfer) {
     const auto made = sealed_in(written, steps, content);
-    ssh::detail::put_for_driver(written, made, transfer);
+    remote::detail::put_for_driver(written, made, transfer);
     return made;
   };
   const auto kept = folder.take(first, 1, tell(old, 3, "old", 1), store);
@@ -247,7 +247,7 @@ TEST_CASE("what a lost incarnation writes to the shared folder never becomes a c
   auto wrong = info;
   wrong.digest[0] = wrong.digest[0] == '0' ? '1' : '0';
   CHECK_THAT(error_of([&] { folder.take(second, 2, wrong, store); }), ContainsSubstring("not the one that was sealed"));
-  fs::resize_file(ssh::detail::told_folder(next.root(), 2) / "state", 3);
+  fs::resize_file(remote::detail::told_folder(next.root(), 2) / "state", 3);
   CHECK_THAT(error_of([&] { folder.take(second, 2, info, store); }), ContainsSubstring("3 bytes, but 9 were sealed"));
   CHECK(store.list(0).size() == 2);
   // A store's own cleaning leaves alone what hosts are writing; a later driver's takes away what it was left.
@@ -263,29 +263,29 @@ TEST_CASE("what a lost incarnation writes to the shared folder never becomes a c
 }
 
 TEST_CASE("a trial whose checkpoints lie elsewhere since before the folder was shared keeps them together") {
-  using ssh::detail::SharedFolder;
+  using remote::detail::SharedFolder;
   const TemporaryDirectory experiment, disk(TemporaryDirectory::memory());
   LocalCheckpointStore store(experiment);
   const auto before = sealed_in(store, 1, "before");
   const SharedFolder folder({.folder = disk.path()}, experiment, "id", 1);
   const auto area = SharedFolder::area_name((1ULL << 32U) + 1, "a");
-  folder.check(area, ssh::detail::prove_shared(folder.root(), folder.proof(), area));
+  folder.check(area, remote::detail::prove_shared(folder.root(), folder.proof(), area));
   LocalCheckpointStore written(folder.root() / ".hosts" / area);
   const auto made = sealed_in(written, 2, "after");
-  ssh::detail::put_for_driver(written, made, 1);
+  remote::detail::put_for_driver(written, made, 1);
   const auto taken = folder.take(area, 1, made, store);
   CHECK(taken.digest == made.digest);
   CHECK_NOTHROW(store.open(taken));
   CHECK(store.list(0) == std::vector{taken, before});
   CHECK(fs::is_directory(fs::symlink_status(experiment.path() / "trials/0/checkpoints")));
-  CHECK_FALSE(fs::exists(ssh::detail::told_folder(written.root(), 1)));
+  CHECK_FALSE(fs::exists(remote::detail::told_folder(written.root(), 1)));
 }
 
 TEST_CASE("a folder counts as shared only where both sides see what the other one writes") {
-  using ssh::detail::SharedFolder;
+  using remote::detail::SharedFolder;
   const TemporaryDirectory experiment, other;
   const SharedFolder folder({}, experiment, "id", 1);
-  const auto prove = [&](const fs::path& root) { return ssh::detail::prove_shared(root, folder.proof(), "area"); };
+  const auto prove = [&](const fs::path& root) { return remote::detail::prove_shared(root, folder.proof(), "area"); };
   CHECK_THAT(error_of([&] { prove(other.path()); }), ContainsSubstring("another disk, or none, is mounted there"));
   // A copy of it, such as a backup or a mirror, is not it.
   fs::copy(experiment.path(), other.path(), fs::copy_options::recursive);
@@ -302,8 +302,8 @@ TEST_CASE("a folder counts as shared only where both sides see what the other on
 TEST_CASE("agents that are stopped, then go on when their hosts are given up, leave the shared folder as it is") {
   const Hosts hosts(2);
   auto options = options_for("object");
-  options.patience.silence = 1;
-  ScriptedTuner tuner(SshExecutor(hosts.pool(2), options), planned_program(Form::object));
+  options.timeouts.liveness = 1;
+  ScriptedTuner tuner(RemoteExecutor(hosts.pool(2), options), planned_program(Form::object));
   tuner.attempts = 20;
   tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.steps % 3 == 0}; };
   Plan plan{.steps = 1000000};

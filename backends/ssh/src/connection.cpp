@@ -1,4 +1,323 @@
-#include <hypertune/ssh/impl/connection.hpp>
-#include <hypertune/ssh/impl/error.hpp>
-#include <hypertune/ssh/impl/options.hpp>
-#include <hypertune/ssh/impl/quote.hpp>
+// What is done over a connection.
+#include "remote_error.hpp"
+#include "session.hpp"
+
+#include <hypertune/detail/whole.hpp>
+#include <hypertune/ssh/connection.hpp>
+#include <hypertune/ssh/output_mark.hpp>
+#include <hypertune/ssh/quote.hpp>
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hypertune::ssh {
+namespace detail {
+
+// Whether the ssh client itself complains, and not the command at the other end.
+static bool is_of_client(std::string_view err) {
+  for (const char* part : {"mux_client", "Control socket connect", "UNKNOWN port 65535", "master is dead"})
+    if (err.find(part) != std::string_view::npos) return true;
+  return false;
+}
+
+RunResult exchange(Master& master, const std::vector<std::string>& local, Exchange exchange) {
+  const double until = steady_seconds() + exchange.bounds.deadline;
+  const Master::Session session(master, until);
+  if (!master.alive()) throw master.lost() ? *master.lost() : closed_error(master.host());
+  RunResult result;
+  exchange.bounds.deadline = std::max(0.0, until - steady_seconds());
+  if (!exchange.take)
+    exchange.take = [&](std::string_view bytes) {
+      result.out += bytes;
+      return true;
+    };
+  const auto outcome = run_process(
+      local, exchange.next, exchange.take,
+      [&](std::string_view bytes) {
+        result.err += bytes;
+        return true;
+      },
+      exchange.bounds,
+      [&](int error) {
+        throw SshError(Problem::no_client, master.host(),
+                       fmt::format("the ssh client '{}' cannot be run: {}", local.front(),
+                                   std::generic_category().message(error)));
+      });
+  result.exit = outcome.exit_code();
+  const bool odd = outcome.late || is_of_client(result.err) || (result.exit >= 255 && result.err.empty());
+  if (odd || (result.exit >= 255 && !master.alive())) {
+    if (const auto error = master.lost_within(outcome.late ? 0 : 0.5)) throw SshError(*error);
+    if (!master.alive()) throw closed_error(master.host());
+  }
+  if (outcome.late)
+    throw SshError(
+        Problem::timeout, master.host(),
+        fmt::format("host '{}': no end within the deadline ({})", master.host(),
+                    steady_seconds() >= until ? fmt::format("{:.3g} s", exchange.bounds.deadline)
+                                              : fmt::format("nothing moved for {:.3g} s", exchange.bounds.stall)));
+  if (outcome.too_much)
+    throw SshError(
+        Problem::other, master.host(),
+        fmt::format("host '{}': the command printed more than {} bytes", master.host(), exchange.bounds.max_output));
+  if (is_of_client(result.err)) {
+    const bool refused = result.err.find("refused") != std::string::npos;
+    throw SshError(refused ? Problem::other : Problem::lost, master.host(),
+                   fmt::format("host '{}': no session over the connection ({}){}", master.host(), last_line(result.err),
+                               refused ? "; does its sshd allow enough (MaxSessions), or no commands at all?" : ""));
+  }
+  return result;
+}
+
+std::vector<std::string> script_arguments(std::string_view text, const std::vector<std::string>& arguments) {
+  // What they make is for nobody else to read: programs, data and their folders. A script that starts a program of the
+  // user's calls as_login first, which takes both back.
+  constexpr std::string_view begin = R"sh(login_umask=$(umask) login_locale=${LC_ALL-}
+as_login() {
+  umask "$login_umask"
+  if [ -n "$login_locale" ]; then LC_ALL=$login_locale; else unset LC_ALL; fi
+}
+LC_ALL=C; export LC_ALL
+umask 077
+)sh";
+  std::vector<std::string> all{"sh", "-c", std::string(begin) + std::string(text), "hypertune"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return all;
+}
+
+static double number_of(std::string_view text) {
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return std::isfinite(value) ? value : 0;
+}
+
+bool read_facts(std::string_view text, double now, HostFacts& facts) {
+  // What the account's start-up files print comes first, and is passed over.
+  constexpr std::string_view begin = "hypertune-facts\n";
+  bool complete = false;
+  const auto mark = text.find(begin);
+  if (mark == std::string_view::npos) return false;
+  text.remove_prefix(mark + begin.size());
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    const auto line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const auto equals = std::min(line.find('='), line.size());
+    const auto key = line.substr(0, equals);
+    const auto value = std::string(line.substr(std::min(equals + 1, line.size())));
+    if (key == "system") facts.system = value;
+    if (key == "architecture") facts.architecture = value;
+    if (key == "name") facts.name = value;
+    if (key == "user") facts.user = value;
+    if (key == "home") facts.home = value;
+    if (key == "boot") facts.boot = value;
+    if (key == "cpus") facts.cpus = hypertune::detail::whole_within(number_of(value), 1, 1'000'000);
+    if (key == "time" && !value.empty()) facts.clock_ahead = number_of(value) + 0.5 - now;  // whole seconds
+    if (key == "end") complete = true;
+  }
+  return complete;
+}
+
+static HostFacts ask_facts(const SshConnection& connection, Seconds deadline) {
+  constexpr std::string_view text = R"sh(printf 'hypertune-facts\n'
+echo "system=$(uname -s)"
+echo "architecture=$(uname -m)"
+echo "name=$(uname -n)"
+echo "user=$(id -un 2>/dev/null || echo "$LOGNAME")"
+echo "home=$HOME"
+echo "boot=$(cat /proc/sys/kernel/random/boot_id 2>/dev/null)"
+echo "cpus=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null)"
+echo "time=$(date +%s)"
+echo "end=1"
+)sh";
+  const auto wall = [] {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  };
+  const double before = wall(), steady = steady_seconds();
+  const auto result = [&] {
+    try {
+      return connection.script(text, {}, {.deadline = deadline});
+    } catch (const SshError& error) {
+      if (error.problem() != Problem::timeout) throw;
+      throw SshError(Problem::timeout, connection.host(),
+                     fmt::format("host '{}': the login works, but it came to no command within {:.3g} s; does a "
+                                 "start-up file there (~/.bashrc) hang, or wait for input?",
+                                 connection.host(), deadline));
+    }
+  }();
+  HostFacts facts;
+  facts.round_trip = steady_seconds() - steady;
+  if (!read_facts(result.out, (before + wall()) / 2, facts)) {
+    const auto said = last_line(result.err.empty() ? result.out : result.err);
+    throw SshError(Problem::other, connection.host(),
+                   fmt::format("host '{}': the login works, but no command runs there{}; does a start-up file "
+                               "there (~/.bashrc) end or replace the shell? If not: does the account have an ordinary "
+                               "shell, and its key no forced command?",
+                               connection.host(), said.empty() ? "" : " (" + said + ")"));
+  }
+  if (facts.home.empty() || facts.home.front() != '/') facts.home = "/";
+  return facts;
+}
+
+// "/path", "port" or "address:port" as ssh wants them.
+static std::string endpoint(const std::string& text, const std::string& host) {
+  if (text.starts_with('/')) {
+    if (text.find(':') != std::string::npos || text.size() > 100)
+      fail(Errc::usage, "'{}' cannot be forwarded: a socket's path has no colon and at most 100 characters", text);
+    return text;
+  }
+  const auto colon = text.rfind(':');
+  const std::string_view port = colon == std::string::npos ? text : std::string_view(text).substr(colon + 1);
+  int number = 0;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (error != std::errc() || end != port.data() + port.size() || number < 1 || number > 65535 || colon == 0 ||
+      text.front() == '-')
+    fail(Errc::usage,
+         "host '{}': '{}' cannot be forwarded: give the absolute path of a socket, a port, or address:port", host,
+         text);
+  return colon == std::string::npos ? "127.0.0.1:" + text : text;
+}
+
+static void control(Master& master, const char* what, const char* direction, const std::string& from,
+                    const std::string& to, Seconds deadline) {
+  if (!master.alive()) throw master.lost() ? *master.lost() : closed_error(master.host());
+  auto words = master.control_arguments(what);
+  words.insert(words.end(),
+               {direction, endpoint(from, master.host()) + ":" + endpoint(to, master.host()), "--", master.host()});
+  std::string said;
+  const auto take = [&](std::string_view bytes) {
+    said += bytes;
+    return true;
+  };
+  const auto outcome = run_process(words, {}, take, take, {.deadline = deadline}, [&](int error) {
+    throw SshError(Problem::no_client, master.host(),
+                   fmt::format("the ssh client cannot be run: {}", std::generic_category().message(error)));
+  });
+  if (outcome.late)
+    throw SshError(
+        Problem::timeout, master.host(),
+        fmt::format("host '{}': '{}' was not forwarded to '{}' within {:.3g} s", master.host(), from, to, deadline));
+  if (outcome.exit_code() == 0) return;
+  if (const auto error = master.lost_within(0.2)) throw SshError(*error);
+  throw SshError(Problem::other, master.host(),
+                 fmt::format("host '{}': '{}' cannot be forwarded to '{}' ({}); is something else there, and does its "
+                             "sshd allow it (AllowStreamLocalForwarding, AllowTcpForwarding)?",
+                             master.host(), from, to, last_line(said)));
+}
+
+}  // namespace detail
+
+SshConnection::SshConnection(std::shared_ptr<detail::Master> master) : master_(std::move(master)) {}
+SshConnection::SshConnection(SshConnection&&) noexcept = default;
+SshConnection& SshConnection::operator=(SshConnection&& other) noexcept {
+  if (this != &other) {
+    close();
+    master_ = std::move(other.master_);
+  }
+  return *this;
+}
+SshConnection::~SshConnection() { close(); }
+
+SshConnection SshConnection::open(const std::string& host, SshOptions options, Seconds deadline, std::stop_token stop) {
+  const double until = detail::steady_seconds() + deadline;
+  SshConnection connection(std::make_shared<detail::Master>(host, std::move(options)));
+  connection.master_->close_on(std::move(stop));
+  connection.master_->open(until);
+  connection.master_->facts = detail::ask_facts(connection, std::max(0.1, until - detail::steady_seconds()));
+  return connection;
+}
+
+const std::string& SshConnection::host() const { return master_->host(); }
+const HostFacts& SshConnection::facts() const { return master_->facts; }
+const SshOptions& SshConnection::options() const { return master_->options(); }
+bool SshConnection::alive() const { return master_ && master_->alive(); }
+std::optional<SshError> SshConnection::lost() const { return master_->lost(); }
+void SshConnection::on_lost(std::function<void(const SshError&)> then) { master_->on_lost(std::move(then)); }
+void SshConnection::close() noexcept {
+  if (master_) master_->close();
+}
+
+Seconds SshConnection::check(Seconds deadline) const {
+  const double begin = detail::steady_seconds();
+  run({"true"}, {.deadline = deadline});
+  return detail::steady_seconds() - begin;
+}
+
+std::vector<std::string> SshConnection::command(const std::vector<std::string>& arguments) const {
+  auto all = master_->session_arguments();
+  all.insert(all.end(), {"--", master_->host(), remote_command_line(arguments)});
+  return all;
+}
+
+RunResult SshConnection::run(const std::vector<std::string>& arguments, const RunOptions& options) const {
+  std::string_view input = options.input;
+  detail::Exchange exchange;
+  exchange.next = [&] { return std::exchange(input, {}); };
+  exchange.bounds = {.deadline = options.deadline, .max_output = options.max_output};
+  return detail::exchange(*master_, command(arguments), std::move(exchange));
+}
+
+RunResult SshConnection::script(std::string_view text, const std::vector<std::string>& arguments,
+                                const RunOptions& options) const {
+  auto result = run(detail::script_arguments(OutputMark::before(text), arguments), options);
+  OutputMark mark;
+  const auto own = mark.own(result.out);
+  if (mark.passed()) result.out = std::string(own);  // else what was said instead
+  return result;
+}
+
+RunResult SshConnection::must(std::string_view doing, std::string_view text, const std::vector<std::string>& arguments,
+                              const RunOptions& options) const {
+  auto result = script(text, arguments, options);
+  if (!result.ok()) throw detail::remote_error(host(), doing, result);
+  return result;
+}
+
+RunResult SshConnection::stream(std::string_view doing, std::string_view text,
+                                const std::vector<std::string>& arguments,
+                                const std::function<std::string_view()>& next, const TransferOptions& options) const {
+  detail::Exchange exchange;
+  exchange.next = next;
+  exchange.bounds = {.deadline = options.deadline, .stall = options.stall};
+  auto result = detail::exchange(*master_, command(detail::script_arguments(text, arguments)), std::move(exchange));
+  if (!result.ok()) throw detail::remote_error(host(), doing, result);
+  return result;
+}
+
+std::string SshConnection::absolute(const std::string& remote) const {
+  if (remote.starts_with('/')) return remote;
+  const std::string home = facts().home == "/" ? "" : facts().home;
+  if (remote.empty() || remote == "~") return home.empty() ? "/" : home;
+  if (remote.starts_with("~/")) return home + remote.substr(1);
+  if (remote.front() == '~')
+    fail(Errc::usage, "host '{}': '{}' is no path that is known: write the folder of another account in full", host(),
+         remote);
+  return home + "/" + remote;
+}
+
+void SshConnection::forward(const std::string& local, const std::string& remote, Seconds deadline) const {
+  detail::control(*master_, "forward", "-L", local, remote, deadline);
+}
+void SshConnection::cancel_forward(const std::string& local, const std::string& remote) const {
+  detail::control(*master_, "cancel", "-L", local, remote, 10);
+  if (local.starts_with('/')) ::unlink(local.c_str());
+}
+void SshConnection::reverse_forward(const std::string& remote, const std::string& local, Seconds deadline) const {
+  if (remote.starts_with('/'))  // sshd removes no old socket unless it is configured to
+    must(fmt::format("remove the old socket '{}'", remote), R"sh(if [ -S "$1" ]; then rm -f -- "$1"; fi)sh", {remote},
+         {.deadline = deadline});
+  detail::control(*master_, "forward", "-R", remote, local, deadline);
+}
+void SshConnection::cancel_reverse_forward(const std::string& remote, const std::string& local) const {
+  detail::control(*master_, "cancel", "-R", remote, local, 10);
+}
+
+}  // namespace hypertune::ssh

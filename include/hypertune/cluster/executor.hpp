@@ -3,7 +3,7 @@
 
 #include <hypertune/cluster/config.hpp>
 #include <hypertune/execute/executor.hpp>
-#include <hypertune/ssh/remote.hpp>
+#include <hypertune/ssh/executor.hpp>
 
 #include <filesystem>
 #include <functional>
@@ -18,7 +18,7 @@ namespace hypertune::cluster {
 struct ClusterSetup {
   std::filesystem::path file = {};  ///< the CLUSTER.yaml, read when the experiment begins
   ClusterOverrides overrides = {};  ///< of what it says
-  ssh::RemoteSetup remote = {};     ///< how trials get to machines; its hosts and ssh.config are the cluster's
+  ssh::SshSetup remote = {};        ///< how trials get to machines; its hosts and ssh.config are the cluster's
   std::function<void()> tick = {};  ///< called about once a second, on a thread of the executor's
   /// Lines for the user while no experiment takes them; by default they go to standard error. Any thread.
   std::function<void(const std::string&)> say = {};
@@ -64,7 +64,7 @@ using cluster::ClusterExecutor;
 using cluster::ClusterSetup;
 
 /// `ht::on_cluster("CLUSTER.yaml", runtime.setup())`: trials as processes on machines that come and go with the queue.
-inline ClusterExecutor on_cluster(std::filesystem::path file, RemoteSetup remote = {}) {
+inline ClusterExecutor on_cluster(std::filesystem::path file, SshSetup remote = {}) {
   ClusterSetup setup;
   setup.file = std::move(file);
   setup.remote = std::move(remote);

@@ -4,7 +4,7 @@
 #include <hypertune/cluster/autoscaler.hpp>
 #include <hypertune/cluster/cluster.hpp>
 #include <hypertune/cluster/cost.hpp>
-#include <hypertune/ssh/host_source.hpp>
+#include <hypertune/remote/host_source.hpp>
 
 #include <filesystem>
 #include <functional>
@@ -45,8 +45,8 @@ class ClusterScaler {
   ClusterScaler& operator=(const ClusterScaler&) = delete;
 
   /// The machines that take trials now, for an executor that is given ssh_config() as well.
-  ssh::HostSource host_source(Seconds interval = 1) const;
-  ssh::HostList hosts() const;
+  remote::HostSource host_source(Seconds interval = 1) const;
+  remote::HostList hosts() const;
   /// An ssh_config with each host of the source by name: address, user, key and host key as CLUSTER.yaml has them, then
   /// what the user's own says.
   std::filesystem::path ssh_config() const;

@@ -1,5 +1,5 @@
 // Part of the library reads JSON here, and so does the program.
-#include <hypertune/ssh/host_list.hpp>
+#include <hypertune/remote/host_list.hpp>
 
 #include <boost/json.hpp>
 
@@ -12,6 +12,6 @@ std::string own_text(const boost::json::value& value);
 #endif
 
 int main() {
-  const auto hosts = hypertune::ssh::parse_hosts(R"(["a", {"name": "b", "slots": 2}])", "here");
+  const auto hosts = hypertune::remote::parse_hosts(R"(["a", {"name": "b", "slots": 2}])", "here");
   return hosts.size() == 2 && own_text(boost::json::parse("[1, 2]")) == "[1,2]" ? 0 : 1;
 }

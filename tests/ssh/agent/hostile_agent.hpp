@@ -1,8 +1,9 @@
 // An agent that misbehaves as soon as it is given a trial: what a broken or taken-over host could send.
 #pragma once
 
+#include "host_protocol.hpp"
+
 #include <hypertune/error.hpp>
-#include <hypertune/ssh/host_protocol.hpp>
 
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -27,8 +28,8 @@ class HostileAgent {
   explicit HostileAgent(std::string deed) : deed_(std::move(deed)) {}
 
   int run() {
-    out_ = ssh::wire::banner;
-    ssh::wire::Hello hello;
+    out_ = remote::wire::banner;
+    remote::wire::Hello hello;
     utsname system{};
     ::uname(&system);
     hello.machine = system.machine;
@@ -37,7 +38,7 @@ class HostileAgent {
     hello.host.total.cpus = 2;
     hello.by_content = true;
     say(hello);
-    FrameDecoder decoder(ssh::wire::message_types);
+    FrameDecoder decoder(remote::wire::message_types);
     char bytes[65536];
     while (flush()) {
       const ssize_t n = ::read(STDIN_FILENO, bytes, sizeof bytes);
@@ -45,13 +46,13 @@ class HostileAgent {
       if (n <= 0) return 0;
       decoder.feed(std::string_view(bytes, static_cast<std::size_t>(n)));
       while (const auto frame = decoder.next()) {
-        const auto message = ssh::wire::decode(*frame);
+        const auto message = remote::wire::decode(*frame);
         if (const auto* launch = std::get_if<Launch>(&message)) strike(*launch);
-        if (const auto* stream = std::get_if<ssh::wire::StreamOpen>(&message))
-          say(ssh::wire::StreamEnd{stream->stream});
+        if (const auto* stream = std::get_if<remote::wire::StreamOpen>(&message))
+          say(remote::wire::StreamEnd{stream->stream});
         // The answers to what is refused without more ado.
-        if (std::holds_alternative<ssh::wire::Taken>(message) ||
-            std::holds_alternative<ssh::wire::Unavailable>(message))
+        if (std::holds_alternative<remote::wire::Taken>(message) ||
+            std::holds_alternative<remote::wire::Unavailable>(message))
           if (++answers_ == expected_) return 0;
       }
     }
@@ -59,7 +60,7 @@ class HostileAgent {
   }
 
   void strike(const Launch& launch) {
-    namespace wire = ssh::wire;
+    namespace wire = remote::wire;
     const CheckpointInfo made{
         .trial = launch.trial, .steps = 1, .name = "step-1", .bytes = 4, .digest = "00ff00ff00ff00ff"};
     if (deed_ == "a stream of the driver's") say(wire::StreamOpen{2});
@@ -119,7 +120,7 @@ class HostileAgent {
       for (std::uint64_t i = 0; i < 100000; ++i)
         say(wire::Want{.transfer = 2 * i + 1, .trial = launch.trial, .info = launch.restore.front()});
   }
-  void say(const ssh::wire::Message& message) { ssh::wire::append(out_, message); }
+  void say(const remote::wire::Message& message) { remote::wire::append(out_, message); }
   bool flush() {
     std::string_view left = out_;
     while (!left.empty()) {

@@ -4,7 +4,7 @@
 #include "test_programs.hpp"
 #include "weighty_program.hpp"
 
-#include <hypertune/ssh/agent.hpp>
+#include <hypertune/remote/agent.hpp>
 
 #include <cstdlib>
 
@@ -13,13 +13,13 @@ int main(int argc, char** argv) {
   if (std::string(argv[1]) == "hostile") return hypertune::test::HostileAgent::main(argv[2]);
   std::puts("Welcome to this host!");  // as login scripts do
   std::fflush(stdout);
-  hypertune::ssh::AgentOptions options;
+  hypertune::remote::AgentOptions options;
   options.directory = argv[1];
   options.processes.workers = std::atoi(argv[2]);
   options.processes.pin = false;
   if (argc > 3 && argv[3][0] != '-')  // over ssh, "--hypertune-agent …" follows
     options.cache = std::strtoull(argv[3], nullptr, 10);
-  return hypertune::ssh::agent_main(
+  return hypertune::remote::agent_main(
       [](const std::string& name) {
         return name.starts_with("weighty ") ? hypertune::test::weighty_program(name)
                                             : hypertune::test::program_named(name);

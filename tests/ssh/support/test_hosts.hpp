@@ -4,8 +4,8 @@
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
+#include <hypertune/remote/detail/local_process.hpp>
 #include <hypertune/ssh/connection.hpp>
-#include <hypertune/ssh/impl/local_process.hpp>
 
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ inline Said local_command(const std::vector<std::string>& words, double deadline
     };
   };
   const auto outcome =
-      ssh::detail::run_process(words, {}, into(said.out), into(said.err), {.deadline = deadline}, [](int) {});
+      remote::detail::run_process(words, {}, into(said.out), into(said.err), {.deadline = deadline}, [](int) {});
   said.exit = outcome.late ? 124 : outcome.exit_code();
   return said;
 }

@@ -30,7 +30,7 @@
 namespace hypertune::cluster {
 namespace detail {
 
-inline bool host_fits(const ssh::HostSpec& host, const Resources& needs) {
+inline bool host_fits(const remote::HostSpec& host, const Resources& needs) {
   constexpr double slack = 1e-9;
   if (host.cpus > 0 && needs.cpus > host.cpus + slack) return false;
   if (host.gpus >= 0 && needs.gpus > host.gpus + slack) return false;
@@ -90,11 +90,11 @@ class ClusterRun {
     scaler_ = std::make_unique<ClusterScaler>(
         *cluster_, [this] { return demand(); }, ScalerOptions{.log = [this](const std::string& line) { say(line); }});
     auto remote = setup_.remote;
-    remote.hosts = ssh::HostSource::callback([this] { return hosts(); }, 1);
+    remote.hosts = remote::HostSource::callback([this] { return hosts(); }, 1);
     remote.ssh.config = scaler_->ssh_config();
     if (config_.provider.type == "aws" && remote.remote.notice_command.empty() && remote.remote.notice_url.empty())
       remote.remote.notice_url = AwsProvider::notice_url;
-    executor_.emplace(ssh::RemoteExecutor(std::move(remote)), tracker_, notices_);
+    executor_.emplace(ssh::SshExecutor(std::move(remote)), tracker_, notices_);
   }
   ClusterRun(const ClusterRun&) = delete;
   ClusterRun& operator=(const ClusterRun&) = delete;
@@ -108,7 +108,7 @@ class ClusterRun {
   }
 
   bool idle() const { return !executor_; }
-  TrackedExecutor<ssh::RemoteExecutor>& executor() { return *executor_; }
+  TrackedExecutor<ssh::SshExecutor>& executor() { return *executor_; }
   DemandTracker& tracker() { return *tracker_; }
   const Resources& each() const { return outlook_.each; }
 
@@ -157,7 +157,7 @@ class ClusterRun {
     return tracker_->demand();
   }
 
-  ssh::HostList hosts() const {
+  remote::HostList hosts() const {
     auto list = scaler_->hosts();
     std::erase_if(list, [&](const auto& host) { return !host_fits(host, outlook_.each); });  // a head that is too small
     return list;
@@ -197,8 +197,8 @@ class ClusterRun {
   std::mutex mutex_;
   std::condition_variable news_;
   std::uint64_t lines_ = 0;
-  std::unique_ptr<ClusterScaler> scaler_;                         // its threads use the others
-  std::optional<TrackedExecutor<ssh::RemoteExecutor>> executor_;  // and this one the scaler
+  std::unique_ptr<ClusterScaler> scaler_;                      // its threads use the others
+  std::optional<TrackedExecutor<ssh::SshExecutor>> executor_;  // and this one the scaler
 };
 
 }  // namespace detail

@@ -291,14 +291,14 @@ struct ClusterScaler::Impl {
     }
   }
 
-  ssh::HostList hosts() const {
+  remote::HostList hosts() const {
     const std::lock_guard lock(mutex);
-    ssh::HostList list;
+    remote::HostList list;
     for (const auto& [token, unit] : units) {
       if (unit.draining) unit.heard = true;
       if (!unit.ready || !unit.reachable || unit.draining) continue;
       const auto& type = cluster.config().types[unit.type];
-      ssh::HostSpec host;
+      remote::HostSpec host;
       host.name = name_of(unit.machine);
       if (const auto& has = type.resources_known ? std::optional(type.resources) : unit.has) {
         host.cpus = has->cpus;
@@ -374,9 +374,9 @@ HYPERTUNE_CLUSTER_INLINE void ClusterScaler::stop() {
   impl_->workers.clear();
 }
 
-HYPERTUNE_CLUSTER_INLINE ssh::HostList ClusterScaler::hosts() const { return impl_->hosts(); }
-HYPERTUNE_CLUSTER_INLINE ssh::HostSource ClusterScaler::host_source(Seconds interval) const {
-  return ssh::HostSource::callback([impl = impl_] { return impl->hosts(); }, interval);
+HYPERTUNE_CLUSTER_INLINE remote::HostList ClusterScaler::hosts() const { return impl_->hosts(); }
+HYPERTUNE_CLUSTER_INLINE remote::HostSource ClusterScaler::host_source(Seconds interval) const {
+  return remote::HostSource::callback([impl = impl_] { return impl->hosts(); }, interval);
 }
 HYPERTUNE_CLUSTER_INLINE std::filesystem::path ClusterScaler::ssh_config() const { return impl_->config_path(); }
 HYPERTUNE_CLUSTER_INLINE void ClusterScaler::require_possible(const Resources& needs) const {

@@ -118,7 +118,3 @@ class SshConnection {
 };
 
 }  // namespace hypertune::ssh
-
-#ifndef HYPERTUNE_SSH_COMPILED
-#include <hypertune/ssh/impl/connection.hpp>
-#endif

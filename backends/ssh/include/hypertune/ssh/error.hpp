@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/error.hpp>
-#include <hypertune/ssh/linkage.hpp>
+#include <hypertune/remote/dialer.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -43,7 +43,7 @@ constexpr bool is_transient(Problem problem) {
 
 /// Whether trying again is of no use before somebody has mended something. Neither this nor transient: it may, or may
 /// not.
-constexpr bool is_lasting(Problem problem) {
+constexpr bool is_permanent(Problem problem) {
   return !is_transient(problem) && problem != Problem::disk_full && problem != Problem::other;
 }
 
@@ -76,16 +76,14 @@ namespace detail {
 /// know is `other` with the last line that the client printed.
 SshError classify_client(const std::string& host, std::string_view messages, bool opened);
 
+remote::FailureClass failure_of(Problem problem);
+
+/// What it means for further attempts that an agent was not reached, by what ssh or the host said.
+remote::FailureClass classify_agent(const std::string& host, const std::string& said);
+
 /// What the messages of a remote command mean (in the C locale), if they tell of one of the known troubles. `path` is
 /// what the command was about.
 std::optional<Problem> classify_remote(std::string_view messages);
 
-/// The last line that says something, for messages; at most 300 characters, control characters removed.
-std::string last_line(std::string_view messages);
-
 }  // namespace detail
 }  // namespace hypertune::ssh
-
-#ifndef HYPERTUNE_SSH_COMPILED
-#include <hypertune/ssh/impl/error.hpp>
-#endif

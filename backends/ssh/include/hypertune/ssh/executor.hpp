@@ -1,14 +1,13 @@
-// SshExecutor: trials on other machines.
+// SshExecutor: trials on the hosts of a list, over the user's own ssh: connections, shipping and agents in one.
 #pragma once
 
-#include <hypertune/error.hpp>
 #include <hypertune/execute/executor.hpp>
-#include <hypertune/ssh/checkpoint_transfer.hpp>
-#include <hypertune/ssh/host_machine.hpp>
-#include <hypertune/ssh/host_pool.hpp>
+#include <hypertune/remote/executor.hpp>
+#include <hypertune/remote/host_source.hpp>
+#include <hypertune/ssh/options.hpp>
+#include <hypertune/ssh/shipping.hpp>
 
-#include <cstdint>
-#include <map>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,71 +15,46 @@
 
 namespace hypertune::ssh {
 
-struct RemoteOptions {
-  HostPatience patience = {};
-  /// Seconds at the start for hosts to be reached, once one is, at most: others get as long as that one took (but a
-  /// second), so that one that hangs holds up nobody. Those that are not there by then join later.
-  double gather = 20;
-  /// Seconds to wait for other hosts when every one is refused (see HostPatience); then wait() throws an Error of kind
-  /// `resources` with the reason of each, and the experiment can be resumed when that is mended.
-  double all_refused = 0;
-  std::string program = {};  ///< what the agents make their Program of: see ProgramMaker
-  /// How a host learns that it will be taken away, beside SIGTERM to its agent: a shell command that succeeds then, or
-  /// an http:// address that answers 200 then (as clouds have on 169.254.169.254); looked at every so many seconds.
-  std::string notice_command = {}, notice_url = {};
-  double notice_interval = 5;
-  /// Seconds after a notice for which a trial may go on to the end of its step, to save there.
-  double notice_patience = 10;
-  CheckpointTransfer transfer = {};  ///< how checkpoints travel
+using remote::HostList;
+using remote::HostSource;
+using remote::HostSpec;
 
-  /// Error of kind `usage` for what makes no sense.
-  void validate() const {
-    patience.validate();
-    const auto amount = [](double value, const char* name) {
-      if (!(value >= 0 && value < 1e9)) fail(Errc::usage, "'{}' is {} seconds, but must be 0 or more", name, value);
-    };
-    amount(gather, "gather");
-    amount(all_refused, "all_refused");
-    amount(notice_patience, "notice_patience");
-    if (!(notice_interval > 0 && notice_interval < 1e9))
-      fail(Errc::usage, "'notice_interval' is {} seconds, but must be more than 0", notice_interval);
-  }
+/// Meant for designated initialisers: `{.hosts = {"host1", "host2"}}`.
+struct SshSetup {
+  /// Not given: those of HostSource::environment(), reached by the ssh_config that HYPERTUNE_SSH_CONFIG names unless
+  /// `ssh.config` does, and warned of their end where HYPERTUNE_NOTICE_URL says unless `remote` does.
+  HostSource hosts = {};
+  SshOptions ssh = {};
+  /// What runs on the hosts: a program that becomes an agent when it is called with the arguments below and then
+  /// `--hypertune-agent` (a Runtime does that). Empty: this program itself.
+  std::filesystem::path program = {};
+  std::vector<std::string> arguments = {};
+  std::vector<FileMount> mounts = {};  ///< relative places are below the working folder
+  /// Programs among them, by where they are here: checked for architecture and libraries before anything runs.
+  std::vector<std::filesystem::path> programs = {};
+  /// What has to be there before a trial runs: names to be found in PATH, or paths from the working folder.
+  std::vector<std::string> needs = {};
+  std::string directory = {};  ///< where the agents and commands work; empty: the home folder
+  HostSpec limits = {};        ///< for what a host of the list does not say itself; its name does not matter
+  ShipOptions ship = {};
+  remote::RemoteOptions remote = {.timeouts = {.connect = 3600}};  ///< the time to connect includes that to ship
 };
 
-/// What one host has done so far.
-struct HostAccount {
-  std::string name;
-  HostState state = HostState::connecting;
-  std::string reason;          ///< why it is not used, if so
-  double seconds = 0;          ///< for which it was there
-  int incarnations = 0;        ///< connections
-  int losses = 0;              ///< of those, how many were lost
-  double cpu = 0;              ///< cores in use when it last said so
-  std::uint64_t memory = 0;    ///< bytes in use, likewise
-  std::vector<double> gpus;    ///< use of each device, likewise: 1 is all of it
-  std::uint64_t sent = 0;      ///< bytes of checkpoints that it sent to the driver
-  std::uint64_t received = 0;  ///< that it got from the driver
-  std::uint64_t direct = 0;    ///< that it got from other hosts
-  std::uint64_t shared = 0;    ///< that it wrote to the shared folder: these did not move
-  std::uint64_t reused = 0;    ///< bytes of these that did not have to move, as they were there in earlier ones
-};
+namespace detail {
+/// What the environment says of hosts, where nothing else does.
+SshSetup with_environment(SshSetup setup);
+}  // namespace detail
 
-/// Runs each trial as a process on one of the hosts of a pool, by an agent there: see agent_main(). Hosts join and
-/// leave while it runs. One that is silent is lost: its trials fail by the infrastructure's doing, which does not count
-/// against them, and go on elsewhere from their last checkpoint that the driver has; nothing that a lost connection
-/// still brings is looked at. Hosts that fail are tried again after growing delays. A checkpoint is reported only when
-/// a copy lies in the experiment's own folder. A host whose trouble will not pass by itself (its login is refused, the
-/// program cannot run there) is set aside while others work; where that is so of all, the run ends with an error. All
-/// carried by one thread, begun by the first hosts() or start().
+/// An Executor for the hosts of a list. Nothing is connected before hosts() or start() is called; all connections end
+/// with it. Hosts that join the list while it runs are taken up, those that leave are drained. What ends nothing (a
+/// list that cannot be read for now, a clock that is wrong) is raised as a Notice.
 class SshExecutor {
  public:
-  explicit SshExecutor(HostPool pool, RemoteOptions options = {});
+  explicit SshExecutor(SshSetup setup);
   SshExecutor(SshExecutor&&) noexcept;
   SshExecutor& operator=(SshExecutor&&) noexcept;
   ~SshExecutor();
 
-  /// Connects, and waits until hosts are reached: see RemoteOptions::gather. Error of kind `resources` that says why of
-  /// each, if none can be.
   std::vector<Host> hosts() const;
   Seconds now() const;
   void start(ExecutorStart start);
@@ -89,9 +63,7 @@ class SshExecutor {
   void notify();
   void shutdown();
   std::string name() const { return "ssh"; }
-
-  /// Any thread.
-  std::vector<HostAccount> accounts() const;
+  std::vector<remote::HostAccount> accounts() const;
 
  private:
   class State;
@@ -103,6 +75,9 @@ static_assert(Executor<SshExecutor>);
 }  // namespace hypertune::ssh
 
 namespace hypertune {
-using ssh::RemoteOptions;
 using ssh::SshExecutor;
+using ssh::SshSetup;
+
+/// `ht::over_ssh({.hosts = {"host1", "host2"}})`: trials as processes on these hosts.
+inline SshExecutor over_ssh(SshSetup setup = {}) { return SshExecutor(std::move(setup)); }
 }  // namespace hypertune

@@ -28,7 +28,3 @@ struct SshOptions {
 };
 
 }  // namespace hypertune::ssh
-
-#ifndef HYPERTUNE_SSH_COMPILED
-#include <hypertune/ssh/impl/options.hpp>
-#endif

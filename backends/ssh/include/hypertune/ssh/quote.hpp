@@ -1,8 +1,6 @@
 // From arguments to one line for the shell at the other end.
 #pragma once
 
-#include <hypertune/ssh/linkage.hpp>
-
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +16,3 @@ std::string shell_quote(std::string_view word);
 std::string remote_command_line(const std::vector<std::string>& arguments);
 
 }  // namespace hypertune::ssh
-
-#ifndef HYPERTUNE_SSH_COMPILED
-#include <hypertune/ssh/impl/quote.hpp>
-#endif

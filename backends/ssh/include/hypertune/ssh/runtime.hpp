@@ -1,12 +1,10 @@
 // Runtime: one line in main() that lets the same binary be the worker on other machines.
 #pragma once
 
-#include <hypertune/ssh/agent.hpp>
-#include <hypertune/ssh/remote.hpp>
+#include <hypertune/remote/runtime.hpp>
+#include <hypertune/ssh/executor.hpp>
 
-#include <optional>
-#include <string>
-#include <vector>
+#include <utility>
 
 namespace hypertune {
 
@@ -22,36 +20,15 @@ namespace hypertune {
 /// arguments, until it comes to tune(), resume() or a Tuner; that one serves trials in place of running an experiment,
 /// and never returns. So main() must not do what should happen once only before that, and a program with several
 /// experiments must be able to reach each without the results of those before it: an agent passes by none.
-class Runtime {
+class Runtime : public remote::AgentRuntime {
  public:
-  /// Takes what is for the agent out of the arguments, so that the program's own parser does not meet it.
-  Runtime(int& argc, char** argv);
-  Runtime(const Runtime&) = delete;
-  Runtime& operator=(const Runtime&) = delete;
-  ~Runtime();
+  using AgentRuntime::AgentRuntime;
+  using AgentRuntime::setup;
+  SshSetup setup(SshSetup setup = {}) const { return AgentRuntime::setup<SshSetup>(std::move(setup)); }
 
-  /// Whether this process serves trials on behalf of another one.
-  bool is_agent() const { return agent_; }
-
-  /// A setup whose agents are this program, called there as it was called here.
-  RemoteSetup setup(RemoteSetup setup = {}) const;
-  /// ht::remote() for this program, called there as it was called here. Without hosts: those of the environment.
-  RemoteExecutor remote(RemoteSetup setup = {}) const;
-
- private:
-  bool agent_ = false;
-  std::vector<std::string> arguments_;
+  /// Trials as processes on these hosts, each by this program, called there as it was called here. Without hosts: those
+  /// of the environment.
+  SshExecutor remote(SshSetup setup = {}) const { return SshExecutor(this->setup(std::move(setup))); }
 };
 
-namespace ssh {
-
-/// For programs that make their Program from a description (see ProgramMaker) in place of reaching a tune(): if they
-/// were called as agents, serves and returns the exit code; nullopt otherwise.
-std::optional<int> run_agent_if_asked(int argc, char** argv, const ProgramMaker& make_program);
-
-}  // namespace ssh
 }  // namespace hypertune
-
-#ifndef HYPERTUNE_SSH_COMPILED
-#include <hypertune/ssh/impl/runtime.hpp>
-#endif

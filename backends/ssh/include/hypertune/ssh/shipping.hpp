@@ -65,7 +65,3 @@ std::vector<std::string> missing_libraries(std::string_view ldd_output);
 std::string program_architecture(const std::filesystem::path& program);
 
 }  // namespace hypertune::ssh
-
-#ifndef HYPERTUNE_SSH_COMPILED
-#include <hypertune/ssh/impl/shipping.hpp>
-#endif

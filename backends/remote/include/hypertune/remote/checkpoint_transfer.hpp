@@ -1,0 +1,41 @@
+// CheckpointTransfer: how checkpoints travel between hosts and driver.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace hypertune::remote {
+
+/// A folder on a disk that this machine and the hosts all have (NFS, a parallel file system).
+struct SharedCheckpoints {
+  /// On this machine; empty: the experiment's own folder. Another one gets a folder for each experiment, to which
+  /// `trials/<id>/checkpoints` in the experiment's own then lead: for where its record is better on a local disk.
+  std::filesystem::path folder = {};
+  /// The same folder as the hosts see it: absolute, or below their home ("~/runs"); empty: where it is on this machine.
+  std::string on_hosts = {};
+};
+
+/// Copies of checkpoints go through the connection of each host by content: of one that has much in common with an
+/// earlier one, only what is new moves, and one that was cut off goes on where it ended. That needs hypertune::transfer
+/// at both ends (OpenSSL and zstd, when hypertune is built); without it they go whole.
+struct CheckpointTransfer {
+  bool by_content = true;
+  std::uint64_t whole = std::uint64_t{128} << 10U;  ///< bytes: shorter ones are sent whole, which saves round trips
+  /// Bytes per second of checkpoints that each host may send, to whomever, and the driver to all of them; 0: no limit.
+  std::uint64_t rate_limit = 0;
+  /// Hosts fetch checkpoints of others, as a population-based schedule has them take over, from one another: by TLS
+  /// with a certificate of each agent's own, and a token that is new in each run. Each agent then listens on one port.
+  /// Where that fails, they come through the driver. By default nothing listens anywhere.
+  bool direct = false;
+  /// The network whose addresses they use ("10.1.0.0/16"); empty: the address by which ssh reached the host.
+  std::string network = {};
+  std::uint16_t port = 0;  ///< to listen on; 0: any free one
+  /// Hosts write checkpoints to this folder, once, and read them there: nothing is copied. Each host has to show first
+  /// that it has the same disk; those that have not are named in a notice, and theirs are copied. What a host writes
+  /// counts only when this machine has moved it to its place, so that nothing of a lost one ever does.
+  std::optional<SharedCheckpoints> shared = {};
+};
+
+}  // namespace hypertune::remote

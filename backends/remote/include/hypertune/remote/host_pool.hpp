@@ -1,0 +1,70 @@
+// HostPool: the machines that an experiment may use, changed while it runs.
+#pragma once
+
+#include <hypertune/error.hpp>
+#include <hypertune/remote/dialer.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune::remote {
+
+/// A machine, by how a stream to an agent on it is opened.
+struct RemoteHost {
+  std::string name;  ///< for people, and for the record; unlike all others
+  AnyDialer dialer;
+};
+
+/// A handle: copies are one pool. All members may be called from any thread.
+class HostPool {
+ public:
+  HostPool() : self_(std::make_shared<Shared>()) {}
+  explicit HostPool(std::vector<RemoteHost> hosts) : HostPool() {
+    for (auto& host : hosts) add(std::move(host));
+  }
+
+  /// The host can be used from now on. Error of kind `usage` if it has no name or no way to be reached.
+  void add(RemoteHost host) {
+    if (host.name.empty() || !host.dialer) fail(Errc::usage, "a host needs a name and a dialer that reaches it");
+    change([&](auto& hosts) {
+      std::erase_if(hosts, [&](const auto& h) { return h.name == host.name; });
+      hosts.push_back(std::move(host));
+    });
+  }
+  /// The host is to be used no more: what runs there saves and goes elsewhere. Nothing if there is none of this name.
+  void remove(const std::string& name) {
+    change([&](auto& hosts) { std::erase_if(hosts, [&](const auto& h) { return h.name == name; }); });
+  }
+  std::vector<RemoteHost> hosts() const {
+    const std::lock_guard guard(self_->mutex);
+    return self_->hosts;
+  }
+
+  /// `changed` is called after each change until it is replaced (nullptr: by nothing), on the thread that makes it.
+  void on_change(std::function<void()> changed) const {
+    const std::lock_guard guard(self_->mutex);
+    self_->changed = std::move(changed);
+  }
+
+ private:
+  struct Shared {
+    mutable std::mutex mutex;
+    std::vector<RemoteHost> hosts;
+    std::function<void()> changed;
+  };
+  template <class F>
+  void change(const F& f) {
+    const std::lock_guard guard(self_->mutex);
+    f(self_->hosts);
+    if (self_->changed) self_->changed();
+  }
+
+  std::shared_ptr<Shared> self_;
+};
+
+}  // namespace hypertune::remote

@@ -1,0 +1,50 @@
+// AgentRuntime: how a program learns that it is the agent of another one.
+#pragma once
+
+#include <hypertune/local/process_options.hpp>
+#include <hypertune/remote/agent.hpp>
+#include <hypertune/remote/host_list.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hypertune::remote {
+
+/// What is common to the Runtimes of all backends whose agents are this very program, called there with
+/// `--hypertune-agent`: see hypertune::Runtime.
+class AgentRuntime {
+ public:
+  /// Takes what is for the agent out of the arguments, so that the program's own parser does not meet it.
+  AgentRuntime(int& argc, char** argv);
+  AgentRuntime(const AgentRuntime&) = delete;
+  AgentRuntime& operator=(const AgentRuntime&) = delete;
+  ~AgentRuntime();
+
+  /// Whether this process serves trials on behalf of another one.
+  bool is_agent() const { return agent_; }
+  /// The arguments of this program, without its name: agents are called with the same.
+  const std::vector<std::string>& arguments() const { return arguments_; }
+
+  /// A setup of any backend whose agents are this program, called there as it was called here.
+  template <class Setup>
+    requires requires(Setup& setup, const std::vector<std::string>& all) { setup.arguments = all; }
+  Setup setup(Setup setup) const {
+    if (setup.arguments.empty()) setup.arguments = arguments_;
+    return setup;
+  }
+
+ private:
+  bool agent_ = false;
+  std::vector<std::string> arguments_;
+};
+
+/// For programs that make their Program from a description (see ProgramMaker) in place of reaching a tune(): if they
+/// were called as agents, serves and returns the exit code; nullopt otherwise.
+std::optional<int> run_agent_if_asked(int argc, char** argv, const ProgramMaker& make_program);
+
+/// What an agent may use of its host, as the text after `--hypertune-agent` and back.
+std::string agent_limits_text(const HostSpec& host);
+local::ProcessOptions agent_limits(const std::string& text);
+
+}  // namespace hypertune::remote

@@ -1,0 +1,217 @@
+// CheckpointExchange: checkpoints given and fetched by content, where hypertune::transfer is there.
+#pragma once
+
+#include "tunnel.hpp"
+
+#include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/checkpoint/transfer/fetch.hpp>
+#include <hypertune/checkpoint/transfer/server.hpp>
+#include <hypertune/checkpoint/transfer/token_bucket.hpp>
+#include <hypertune/detail/format.hpp>
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hypertune::remote::detail {
+
+/// Jobs that block, each on a thread of its own, so that none waits for another one's peer. Used by one thread.
+class JobThreads {
+ public:
+  /// Error of kind `io` where there can be no further thread.
+  void run(std::function<void()> job) {
+    std::erase_if(threads_, [](Thread& each) {
+      if (!*each.over) return false;
+      each.thread.join();
+      return true;
+    });
+    const auto over = std::make_shared<std::atomic<bool>>(false);
+    try {
+      threads_.push_back({over, std::thread([over, job = std::move(job)] {
+                            job();
+                            *over = true;
+                          })});
+    } catch (const std::system_error& e) { fail(Errc::io, "cannot start a thread: {}", e.what()); }
+  }
+  void join() {
+    for (auto& each : threads_) each.thread.join();
+    threads_.clear();
+  }
+
+ private:
+  struct Thread {
+    std::shared_ptr<std::atomic<bool>> over;
+    std::thread thread;
+  };
+  std::list<Thread> threads_;
+};
+
+/// What became of a fetch: either is there.
+struct FetchOutcome {
+  std::optional<FetchReport> report;
+  std::string error;
+  std::vector<std::string> without;  // who could not give it
+};
+
+#ifdef HYPERTUNE_REMOTE_TRANSFER
+
+inline constexpr bool can_exchange = true;
+
+/// This machine's address in a network like "10.1.0.0/16"; without one, that by which ssh reached it. Error of kind
+/// `usage` if there is none.
+inline std::string own_address(const std::string& network) {
+  if (network.empty()) {
+    const char* ssh = std::getenv("SSH_CONNECTION");  // of the client, its port, of the server, its port
+    if (ssh == nullptr) return "127.0.0.1";           // not by ssh: this very machine
+    std::string_view rest(ssh);
+    for (int i = 0; i < 2; ++i) rest.remove_prefix(std::min(rest.find(' ') + 1, rest.size()));
+    return std::string(rest.substr(0, std::min(rest.find(' '), rest.find('%'))));
+  }
+  const auto slash = network.find('/');
+  unsigned bits = 0;
+  const char* const end = network.data() + network.size();
+  const bool number = slash != std::string::npos && std::from_chars(network.data() + slash + 1, end, bits).ptr == end &&
+                      slash + 1 < network.size();
+  unsigned char wanted[16] = {}, has[16] = {};
+  const std::string base = network.substr(0, slash);
+  const int family = base.find(':') == std::string::npos ? AF_INET : AF_INET6;
+  if (!number || bits > (family == AF_INET ? 32U : 128U) || ::inet_pton(family, base.c_str(), wanted) != 1)
+    fail(Errc::usage, "'{}' is no network: write it as 10.1.0.0/16", network);
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) fail(Errc::io, "cannot list the addresses of this machine");
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(all, &::freeifaddrs);
+  for (const ifaddrs* at = all; at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != family) continue;
+    const void* address = family == AF_INET
+                              ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(at->ifa_addr)->sin_addr)
+                              : &reinterpret_cast<const sockaddr_in6*>(at->ifa_addr)->sin6_addr;
+    std::memcpy(has, address, family == AF_INET ? 4 : 16);
+    bool same = true;
+    for (unsigned bit = 0; bit < bits; ++bit)
+      same = same && (((has[bit / 8] ^ wanted[bit / 8]) >> (7 - bit % 8)) & 1) == 0;
+    char text[64];
+    if (same && ::inet_ntop(family, has, text, sizeof text) != nullptr) return text;
+  }
+  fail(Errc::usage, "no address of this machine is in the network {}", network);
+}
+
+/// One side of it: the server of a store, and fetches into it. Members are thread-safe.
+class CheckpointExchange {
+ public:
+  /// Begins to serve, to peers behind tunnels alone.
+  CheckpointExchange(const LocalCheckpointStore& store, const std::string& token, std::shared_ptr<TokenBucket> rate)
+      : store_(store),
+        token_(token),
+        rate_(std::move(rate)),
+        server_({.stores = {store},
+                 .listen = Unlistened{},
+                 .token = token_,
+                 .shared_rate = rate_,
+                 .stop_grace = std::chrono::milliseconds(0)}) {}
+
+  /// Lets other hosts in as well. Returns the endpoint for them. Error if the address is not to be had.
+  std::string listen(const std::string& network, std::uint16_t port) {
+    direct_ = std::make_unique<CheckpointServer>(
+        CheckpointServerOptions{.stores = {store_},
+                                .listen = Tcp{.address = own_address(network), .port = port},
+                                .token = token_,
+                                .tls = TlsIdentity::generate("hypertune"),
+                                .shared_rate = rate_,
+                                .stop_grace = std::chrono::milliseconds(0)});
+    return direct_->endpoint().to_string();
+  }
+
+  /// For Tunnel::accept().
+  void serve(int socket) { server_.serve(socket); }
+
+  /// From the other side of a tunnel.
+  FetchReport fetch(const std::shared_ptr<Tunnel>& tunnel, const std::string& name, const CheckpointInfo& info,
+                    std::stop_token stop) {
+    Endpoint from;
+    from.address = Connector{.connect = [tunnel] { return tunnel->connect(); }, .name = name};
+    from.token = token_;
+    FetchOptions options;
+    options.streams = 1;  // they would share the one connection
+    options.retries = 2;
+    options.stall_timeout = std::chrono::minutes(5);  // a connection that is lost is noticed by its heartbeat
+    return fetch_checkpoint(from, info, store_, options, std::move(stop));
+  }
+  /// From another host.
+  FetchReport fetch(const std::string& endpoint, const std::string& content_id, const CheckpointInfo& info,
+                    std::stop_token stop) {
+    Endpoint from = Endpoint::parse(endpoint);
+    if (from.certificate.empty()) fail(Errc::protocol, "'{}' has no certificate", endpoint);
+    from.token = token_;
+    FetchOptions options;
+    options.retries = 2;
+    options.connect_timeout = std::chrono::seconds(3);
+    options.stall_timeout = std::chrono::seconds(5);  // there is another way
+    options.content_id = content_id;
+    return fetch_checkpoint(from, info, store_, options, std::move(stop));
+  }
+
+  void drop_partial(TrialId trial) { drop_partial_fetches(store_, trial, std::chrono::seconds(0)); }
+  std::string content_id(const CheckpointInfo& info, std::stop_token stop) {
+    return hypertune::content_id(store_, info, std::move(stop));
+  }
+  static std::string new_token() { return Secret::generate().reveal(); }
+
+  void stop() {
+    server_.stop();
+    if (direct_) direct_->stop();
+  }
+
+ private:
+  LocalCheckpointStore store_;
+  const Secret token_;
+  const std::shared_ptr<TokenBucket> rate_;
+  CheckpointServer server_;
+  std::unique_ptr<CheckpointServer> direct_;
+};
+
+#else
+
+inline constexpr bool can_exchange = false;
+
+/// Without the library: never made, as neither side says that it can.
+class CheckpointExchange {
+ public:
+  CheckpointExchange(const LocalCheckpointStore&, const std::string&, const std::shared_ptr<TokenBucket>&) { absent(); }
+  std::string listen(const std::string&, std::uint16_t) { absent(); }
+  void serve(int) {}
+  FetchReport fetch(const std::shared_ptr<Tunnel>&, const std::string&, const CheckpointInfo&, std::stop_token) {
+    absent();
+  }
+  FetchReport fetch(const std::string&, const std::string&, const CheckpointInfo&, std::stop_token) { absent(); }
+  void drop_partial(TrialId) {}
+  std::string content_id(const CheckpointInfo&, std::stop_token) { return {}; }
+  static std::string new_token() { return {}; }
+  void stop() {}
+
+ private:
+  [[noreturn]] static void absent() { fail(Errc::usage, "hypertune::remote was built without hypertune::transfer"); }
+};
+
+#endif
+
+}  // namespace hypertune::remote::detail

@@ -1,0 +1,177 @@
+// Copies of checkpoints on their way through a stream: files cut into pieces, and put together again.
+#pragma once
+
+#include "host_protocol.hpp"
+
+#include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/checkpoint/manifest.hpp>
+#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/error.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hypertune::remote::detail {
+
+using hypertune::detail::Descriptor;
+
+/// A sealed checkpoint that is read piece by piece. Nothing of it is held.
+class OutgoingCopy {
+ public:
+  /// Error of kind `corrupt` or `io` if it cannot be read.
+  OutgoingCopy(LocalCheckpointStore& store, const CheckpointInfo& info, std::uint64_t transfer, Attempt attempt)
+      : OutgoingCopy(store.folder(info), info, transfer, attempt) {}
+  OutgoingCopy(std::filesystem::path folder, const CheckpointInfo& info, std::uint64_t transfer, Attempt attempt)
+      : folder_(std::move(folder)) {
+    std::ifstream in(folder_ / Manifest::file_name, std::ios::binary);
+    std::stringstream text;
+    text << in.rdbuf();
+    if (!in) fail(Errc::corrupt, "its manifest cannot be read");
+    const Manifest manifest = parse_manifest(text.str());
+    offer_.transfer = transfer;
+    offer_.attempt = attempt;
+    offer_.info = info;
+    offer_.parent = manifest.parent;
+    for (const auto& file : manifest.files) offer_.files.push_back({file.name, file.size});
+    root_ = hypertune::detail::open_at(AT_FDCWD, folder_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (!root_) hypertune::detail::fail_io(errno, "open", folder_);
+  }
+
+  const wire::Offer& offer() const { return offer_; }
+  bool done() const { return at_ == offer_.files.size(); }
+
+  /// The next piece, of at most `longest` bytes; nullopt: there is none left. Error of kind `io` or `corrupt` if a file
+  /// is not as it was.
+  std::optional<wire::Piece> next(std::size_t longest = wire::piece_size) {
+    while (!done() && offset_ == offer_.files[at_].size) {
+      file_ = Descriptor();
+      offset_ = 0;
+      ++at_;
+    }
+    if (done()) return std::nullopt;
+    const auto& file = offer_.files[at_];
+    if (!file_) file_ = hypertune::detail::open_below(root_.get(), file.name);
+    if (!file_) hypertune::detail::fail_io(errno, "open", folder_ / file.name);
+    wire::Piece piece{offer_.transfer, {}};
+    piece.bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(longest, file.size - offset_)));
+    const ssize_t n = hypertune::detail::read_some(file_.get(), piece.bytes.data(), piece.bytes.size());
+    if (n < 0) hypertune::detail::fail_io(errno, "read", folder_ / file.name);
+    if (n == 0) fail(Errc::corrupt, "file '{}' has become shorter", file.name);
+    piece.bytes.resize(static_cast<std::size_t>(n));
+    offset_ += static_cast<std::uint64_t>(n);
+    return piece;
+  }
+
+ private:
+  std::filesystem::path folder_;
+  wire::Offer offer_;
+  Descriptor root_, file_;
+  std::size_t at_ = 0;
+  std::uint64_t offset_ = 0;
+};
+
+/// A checkpoint that arrives piece by piece, into a folder aside. What does not become whole is removed.
+class IncomingCopy {
+ public:
+  /// `bound`: bytes that it may have in all. Error if the offer is none that a checkpoint can be.
+  IncomingCopy(LocalCheckpointStore& store, wire::Offer offer, std::uint64_t bound = std::uint64_t{1} << 42U)
+      : store_(&store), offer_(std::move(offer)) {
+    std::uint64_t bytes = 0;
+    std::set<std::string_view> names;
+    for (const auto& file : offer_.files) {
+      require_manifest_name(file.name);
+      if (!names.insert(file.name).second) fail(Errc::protocol, "a checkpoint with two files '{}'", file.name);
+      if (file.size > bound || (bytes += file.size) > bound)
+        fail(Errc::protocol, "a checkpoint of more than {} bytes", bound);
+    }
+    if (bytes != offer_.info.bytes) fail(Errc::protocol, "a checkpoint's files and its size do not agree");
+    if (!offer_.parent.empty()) require_safe_name(offer_.parent);
+    writer_.emplace(store_->begin(offer_.info.trial, offer_.info.steps, offer_.parent));
+    open_next();
+  }
+  IncomingCopy(const IncomingCopy&) = delete;
+  IncomingCopy& operator=(const IncomingCopy&) = delete;
+  ~IncomingCopy() {
+    file_ = Descriptor();
+    if (!writer_) return;
+    try {
+      store_->discard(*writer_);
+    } catch (const std::exception&) {}  // recover() does it later
+  }
+
+  /// Error of kind `protocol` for bytes that belong to no file, `io` where the disk refuses.
+  void add(std::string_view bytes) {
+    while (!bytes.empty()) {
+      if (complete()) fail(Errc::protocol, "more bytes than the checkpoint has");
+      const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size()));
+      const ssize_t n = ::write(file_.get(), bytes.data(), size);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) hypertune::detail::fail_io(errno, "write", writer_->directory() / offer_.files[at_].name);
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+      left_ -= static_cast<std::uint64_t>(n);
+      if (left_ == 0) {
+        ++at_;
+        open_next();
+      }
+    }
+  }
+  bool complete() const { return at_ == offer_.files.size(); }
+  const wire::Offer& offer() const { return offer_; }
+
+  /// Seals it, which reads all of it again; any thread. Error of kind `corrupt` if it is not what was offered.
+  CheckpointInfo seal() {
+    file_ = Descriptor();
+    CheckpointWriter writer = std::move(*writer_);
+    writer_.reset();
+    CheckpointInfo sealed = store_->seal(std::move(writer));
+    if (sealed.digest == offer_.info.digest) return sealed;
+    store_->drop(sealed);
+    fail(Errc::corrupt, "it was damaged on its way: its digest is {}, not {}", sealed.digest, offer_.info.digest);
+  }
+
+ private:
+  void open_next() {
+    file_ = Descriptor();
+    for (; at_ < offer_.files.size(); ++at_) {
+      const auto path = writer_->file(offer_.files[at_].name);
+      file_ = hypertune::detail::open_at(AT_FDCWD, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
+      if (!file_) hypertune::detail::fail_io(errno, "create", path);
+      left_ = offer_.files[at_].size;
+      if (left_ > 0) return;
+    }
+  }
+
+  LocalCheckpointStore* store_;
+  wire::Offer offer_;
+  std::optional<CheckpointWriter> writer_;
+  Descriptor file_;
+  std::size_t at_ = 0;
+  std::uint64_t left_ = 0;
+};
+
+/// Another checkpoint of the same content, with files of its own.
+inline CheckpointInfo duplicate(LocalCheckpointStore& store, const CheckpointInfo& info) {
+  OutgoingCopy from(store, info, 0, 0);
+  IncomingCopy to(store, from.offer());
+  while (const auto piece = from.next()) to.add(piece->bytes);
+  return to.seal();
+}
+
+/// The sealed checkpoint of this content that `store` has, whatever its name there.
+inline std::optional<CheckpointInfo> find_copy(LocalCheckpointStore& store, const CheckpointInfo& wanted) {
+  for (auto& held : store.list(wanted.trial))
+    if (held.steps == wanted.steps && held.digest == wanted.digest) return std::move(held);
+  return std::nullopt;
+}
+
+}  // namespace hypertune::remote::detail

@@ -1,0 +1,488 @@
+// RemoteExecutor: connections, made, watched and given up.
+#include "executor_state.hpp"
+
+#include <hypertune/remote/detail/local_process.hpp>
+
+namespace hypertune::remote {
+
+void RemoteExecutor::State::begin() {
+  if (thread_.joinable()) return;
+  work_.emplace(io_.get_executor());
+  dials_.emplace(32);
+  ends_.emplace(16);
+  disk_.emplace(1);
+  sigset_t all, before;  // signals are for the program's own threads
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { io_.run(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pool_.on_change([this] { detail::asio::post(io_, [this] { look_at_pool(); }); });
+  detail::asio::post(io_, [this] { look_at_pool(); });
+}
+
+// Hosts that are new on the list are connected to; those that are not on it any more are asked to leave.
+void RemoteExecutor::State::look_at_pool() {
+  if (closing_) return;
+  auto wanted = pool_.hosts();
+  const bool first = links_.empty();
+  for (const auto& link : links_) {
+    const auto found =
+        std::find_if(wanted.begin(), wanted.end(), [&](const auto& h) { return h.name == link->spec.name; });
+    if (found == wanted.end()) {
+      if (link->machine.state() != HostState::gone) drain(link, "it has been taken from the list of hosts", 0, true);
+      continue;
+    }
+    link->spec = std::move(*found);
+    wanted.erase(found);
+    step(link, [&](HostMachine& m) { return m.restored(detail::steady_now()); });
+  }
+  for (auto& host : wanted) {
+    const auto link = std::make_shared<Link>(io_, std::move(host), options_.timeouts);
+    link->account.name = link->host.name = link->spec.name;
+    if (first || !started_) {
+      link->index = static_cast<int>(links_.size());
+      link->host.total = {.cpus = 0};
+    }
+    links_.push_back(link);
+    step(link, [&](HostMachine& m) { return m.start(detail::steady_now()); });
+  }
+}
+
+void RemoteExecutor::State::step(const LinkPointer& link, const std::function<HostActions(HostMachine&)>& change) {
+  const bool was_draining = link->machine.draining();
+  const HostActions actions = change(link->machine);
+  if (actions.close || actions.lost) {
+    close(link, was_draining && !actions.lost ? 5 : 0);
+    for (auto& [trial, route] : link->routes)
+      if (route.parked && route.lost.empty()) route.lost = link->machine.reason();
+  }
+  if (actions.gained) link->up_since = detail::steady_now();
+  if (actions.lost) ++link->account.losses;
+  if (actions.gained || actions.unusable) {
+    settle(*link);
+    judge();
+    announce(link);
+  }
+  if (actions.lost) fail_all(link, was_draining);
+  if (actions.connect) detail::asio::co_spawn(io_, connect(link, ++link->generation), detail::asio::detached);
+  arm(link);
+}
+
+void RemoteExecutor::State::arm(const LinkPointer& link) {
+  const Seconds at = std::min(link->machine.deadline(), link->save_by);
+  if (closing_ || std::isinf(at)) {
+    link->timer.cancel();
+    return;
+  }
+  link->timer.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double>(std::clamp(at - detail::steady_now(), 0.0, 3600.0) + 0.001)));
+  link->timer.async_wait([this, link](boost::system::error_code error) {
+    if (!error && !closing_) tick(link);
+  });
+}
+
+void RemoteExecutor::State::tick(const LinkPointer& link) {
+  if (detail::steady_now() >= link->save_by) {
+    link->save_by = std::numeric_limits<double>::infinity();
+    if (link->machine.draining())
+      for (auto& [trial, route] : link->routes) ask_to_leave(link, trial, route);
+  }
+  step(link, [](HostMachine& m) { return m.tick(detail::steady_now()); });
+}
+
+// To dial may block, so that it has a thread of its own.
+detail::asio::awaitable<void> RemoteExecutor::State::connect(LinkPointer link, std::uint64_t generation) {
+  struct Result {
+    AgentStream stream;
+    std::string error;
+    FailureClass failure = FailureClass::unknown;
+  };
+  const auto result = std::make_shared<Result>();
+  const auto done = std::make_shared<detail::Signal>(io_);
+  const auto job = [this, result, done, dialer = link->spec.dialer, stop = stop_dialing_.get_token()] {
+    try {
+      if (!closing_) result->stream = dialer.dial(stop);
+    } catch (const DialError& e) {
+      result->error = e.what();
+      result->failure = e.failure();
+    } catch (const std::exception& e) {
+      result->error = e.what();
+      const auto* known = dynamic_cast<const Error*>(&e);
+      if (known != nullptr && known->code() == Errc::usage) result->failure = FailureClass::permanent;
+    }
+    if (result->error.empty() && !(result->stream.to && result->stream.from && result->stream.err))
+      result->error = "no stream to it was opened";
+    detail::asio::post(io_, [done] { done->raise(); });
+  };
+  detail::asio::post(*dials_, job);
+  co_await done->wait();
+  if (closing_ || link->generation != generation || link->machine.state() != HostState::connecting) {
+    detail::asio::post(*ends_, [result] { result->stream.carrier.end(); });
+    co_return;
+  }
+  if (result->error.empty())
+    open(link, std::move(result->stream));
+  else
+    step(link, [&](HostMachine& m) { return m.ended(result->error, detail::steady_now(), result->failure); });
+}
+
+void RemoteExecutor::State::open(const LinkPointer& link, AgentStream stream) {
+  const auto connection = std::make_shared<Connection>(io_);
+  connection->carrier = std::move(stream.carrier);
+  connection->err.assign(::fcntl(stream.err.get(), F_DUPFD_CLOEXEC, 0));
+  connection->channel = std::make_shared<detail::Channel>(io_, std::move(stream.from), std::move(stream.to), true);
+  connection->tunnel = std::make_shared<detail::Tunnel>(io_, connection->channel, true);
+  connection->pace = std::make_shared<detail::Pace>(io_, rate_);
+  link->connection = connection;
+  ++link->account.incarnations;
+  const std::weak_ptr<Connection> weak = connection;  // the connection has the channel, which has these
+  connection->channel->open({.message =
+                                 [this, link, weak](wire::Message message) {
+                                   const auto here = weak.lock();
+                                   if (here && !here->over) receive(link, here, std::move(message));
+                                 },
+                             .heard =
+                                 [link, weak] {
+                                   const auto here = weak.lock();
+                                   if (here && !here->over) link->machine.heard(detail::steady_now());
+                                 },
+                             .piece = [this, weak]() -> std::optional<wire::Message> {
+                               const auto here = weak.lock();
+                               if (!here || here->over) return std::nullopt;
+                               return here->tunnel->next_in_turn([&] { return next_whole(here); });
+                             },
+                             .ended =
+                                 [this, link, weak](const std::string& why) {
+                                   const auto here = weak.lock();
+                                   if (!here || here->over || closing_) return;
+                                   detail::asio::co_spawn(io_, bury(link, here, why), detail::asio::detached);
+                                 }});
+  detail::asio::co_spawn(io_, read_errors(connection), detail::asio::detached);
+}
+
+detail::asio::awaitable<void> RemoteExecutor::State::read_errors(ConnectionPointer connection) {
+  constexpr std::size_t longest = 4096;
+  std::array<char, 1024> bytes;
+  for (;;) {
+    boost::system::error_code error;
+    const std::size_t n = co_await connection->err.async_read_some(
+        detail::asio::buffer(bytes), detail::asio::redirect_error(detail::asio::use_awaitable, error));
+    if (error) break;
+    connection->errors.append(bytes.data(), n);
+    if (connection->errors.size() > longest) connection->errors.erase(0, connection->errors.size() - longest);
+  }
+  connection->err_over = true;
+  connection->err_ended.raise();
+}
+
+// The stream has ended by itself. Why, the other stream may tell in a moment.
+detail::asio::awaitable<void> RemoteExecutor::State::bury(LinkPointer link, ConnectionPointer connection,
+                                                          std::string why) {
+  if (!connection->greeted && connection->refusal.empty() && !connection->err_over)
+    co_await connection->err_ended.wait(0.3);
+  if (connection->over || closing_) co_return;
+  FailureClass failure = connection->greeted ? FailureClass::transient : FailureClass::unknown;
+  if (!connection->refusal.empty()) {
+    why = connection->refusal;
+    failure = connection->failure;
+  } else if (!connection->greeted) {
+    std::string said = detail::last_line(connection->errors);
+    if (said.empty() && why == detail::Channel::closed_by_peer)
+      said = detail::last_line(connection->channel->preamble());
+    if (!said.empty()) why = said;
+    failure = link->spec.dialer.classify(connection->errors);
+  }
+  step(link, [&](HostMachine& m) { return m.ended(why, detail::steady_now(), failure); });
+  close(link, 0);
+}
+
+// Nothing that the connection still brings counts from here on.
+void RemoteExecutor::State::close(const LinkPointer& link, double grace) {
+  const auto connection = std::exchange(link->connection, nullptr);
+  ++link->generation;
+  if (!connection) return;
+  connection->over = true;
+  if (grace > 0) {
+    connection->channel->send(wire::Shutdown{closing_ || link->machine.state() == HostState::gone});
+    connection->channel->close_when_sent();
+  } else {
+    connection->channel->close();
+  }
+  boost::system::error_code ignored;
+  connection->err.close(ignored);
+  connection->arriving.clear();
+  connection->sending.clear();
+  connection->offered.clear();
+  connection->stop.request_stop();
+  while (!connection->wishes.empty()) close_wish(connection, connection->wishes.begin()->first);
+  connection->tunnel->close();
+  if (shared_ && !connection->area.empty())
+    detail::asio::post(*ends_, [this, area = connection->area] { shared_->retire(area); });
+  if (connection->greeted) link->account.seconds += detail::steady_now() - link->up_since;
+  ++ending_;
+  detail::asio::post(*ends_, [this, carrier = std::move(connection->carrier), grace]() mutable {
+    carrier.end(grace);
+    --ending_;
+  });
+}
+
+void RemoteExecutor::State::send_begin(const LinkPointer& link) {
+  const auto& connection = link->connection;
+  if (!started_ || !connection || !connection->greeted || std::exchange(connection->begun, true)) return;
+  wire::Begin begin;
+  begin.experiment = experiment_;
+  begin.incarnation = (epoch_ << 32U) + ++serial_;
+  begin.hang_limit = start_.hang_limit;
+  begin.log_limit = start_.log_limit;
+  begin.program = options_.program;
+  begin.notice_command = options_.notice_command;
+  begin.notice_url = options_.notice_url;
+  begin.notice_interval = options_.notice_interval;
+  connection->by_content = connection->by_content && exchange_;
+  begin.by_content = connection->by_content;
+  begin.whole = options_.transfer.whole;
+  if (begin.by_content) begin.token = token_;
+  begin.rate_limit = options_.transfer.rate_limit;
+  begin.direct = options_.transfer.direct && begin.by_content;
+  begin.direct_network = options_.transfer.network;
+  begin.direct_port = options_.transfer.port;
+  if (shared_) {
+    connection->area = detail::SharedFolder::area_name(begin.incarnation, link->spec.name);
+    begin.shared = shared_->on_hosts();
+    begin.shared_proof = shared_->proof();
+    begin.shared_area = connection->area;
+  }
+  if (begin.by_content) connection->tunnel->accept([this](int socket) { exchange_->serve(socket); });
+  connection->channel->send(begin);
+}
+
+// Tells the Tuner whether trials can be placed there, as far as it does not know.
+void RemoteExecutor::State::announce(const LinkPointer& link) {
+  if (!active_) return;
+  if (link->machine.usable()) {
+    if (link->index < 0) {  // it joins: hosts are numbered in the order in which the Tuner hears of them
+      int next = 0;
+      for (const auto& other : links_) next = std::max(next, other->index + 1);
+      link->index = next;
+      settle(*link);
+    }
+    link->told = true;
+    emit(HostGained{link->index, link->host});
+  } else if (link->index >= 0) {
+    link->told = false;
+    // A refused one is not waited for, unless there is no other: then that is the run's end, and no trial's.
+    const bool refused = link->machine.refused() && std::any_of(links_.begin(), links_.end(), [](const auto& other) {
+                           return other->machine.usable();
+                         });
+    emit(HostLost{link->index, link->machine.reason(), refused || link->machine.state() == HostState::gone,
+                  link->machine.leaving()});
+    say_why(link);
+  } else if (link->settled && link->machine.state() != HostState::gone) {
+    say_why(link);  // it has joined and never been there: the Tuner does not know it, but people wait for it
+  }
+}
+
+// Once for each reason, and not at each further attempt in a row that fails like the one before.
+void RemoteExecutor::State::say_why(const LinkPointer& link) {
+  const auto& machine = link->machine;
+  const bool failed = machine.state() == HostState::backing_off || machine.state() == HostState::connecting;
+  const auto& why = failed && machine.failures() > 0 ? machine.trouble() : machine.reason();
+  if (link->said == why && machine.failures() != 1) return;
+  link->said = why;
+  emit(Notice{hypertune::detail::format("host '{}' is not used: {}", link->spec.name, machine.reason())});
+}
+
+void RemoteExecutor::State::fail_all(const LinkPointer& link, bool preempted) {
+  const auto routes = std::exchange(link->routes, {});
+  for (const auto& [trial, route] : routes) {
+    if (route.parked) {
+      link->routes[trial] = route;
+      continue;
+    }
+    by_trial_.erase(trial);
+    Cause cause{.blame = preempted ? Blame::preemption : Blame::infrastructure,
+                .text = hypertune::detail::format("host '{}' was lost: {}", link->spec.name, link->machine.reason())};
+    emit(Failed{trial, route.attempt, std::move(cause)});
+  }
+  link->save_by = std::numeric_limits<double>::infinity();
+}
+
+// ---- A host that goes away ----
+
+void RemoteExecutor::State::drain(const LinkPointer& link, const std::string& why, double seconds, bool for_good) {
+  if (link->machine.draining()) return;
+  step(link, [&](HostMachine& m) { return m.drain(why, for_good); });
+  if (!link->machine.draining()) return;
+  // A trial that leaves when it is asked to (a command) is asked at once. The others save between steps only: they get
+  // time for the present one, as far as there is some.
+  const bool at_once = started_ && start_.program->grace() > 0;
+  const double grace = seconds > 0 ? std::min(options_.notice_grace, seconds / 2) : options_.notice_grace;
+  link->save_by = detail::steady_now() + (at_once ? 0 : grace);
+  for (auto& [trial, route] : link->routes) {
+    if (!route.parked) continue;
+    link->connection->channel->send(Stop{trial, route.attempt, false});
+    route.lost = why;
+  }
+  leave_if_empty(link);
+  arm(link);
+}
+
+void RemoteExecutor::State::ask_to_leave(const LinkPointer& link, TrialId trial, Route& route) {
+  if (route.parked || route.stopping || route.leaving) return;
+  route.leaving = true;
+  route.waiting = false;
+  link->connection->channel->send(Stop{trial, route.attempt, true});
+}
+
+void RemoteExecutor::State::leave_if_empty(const LinkPointer& link) {
+  if (!link->machine.draining()) return;
+  if (std::any_of(link->routes.begin(), link->routes.end(), [](const auto& r) { return !r.second.parked; })) return;
+  step(link, [](HostMachine& m) { return m.drained(detail::steady_now()); });
+}
+
+// ---- What other threads may know ----
+
+void RemoteExecutor::State::settle(Link& link) {
+  if (link.machine.state() != HostState::connecting) link.settled = true;
+  const std::lock_guard guard(mutex_);
+  hosts_.clear();
+  troubles_.clear();
+  accounts_.clear();
+  any_usable_ = false;
+  all_settled_ = true;
+  for (const auto& other : links_) {
+    if (other->index >= 0) {
+      if (hosts_.size() <= static_cast<std::size_t>(other->index))
+        hosts_.resize(static_cast<std::size_t>(other->index) + 1);
+      Host& host = hosts_[static_cast<std::size_t>(other->index)] = other->host;
+      host.presence = other->machine.usable() ? Presence::there : other->settled ? Presence::away : Presence::unknown;
+    }
+    any_usable_ = any_usable_ || other->machine.usable();
+    all_settled_ = all_settled_ && other->settled;
+    if (!other->machine.reason().empty())
+      troubles_.push_back(hypertune::detail::format("host '{}': {}", other->spec.name, other->machine.reason()));
+    HostAccount account = other->account;
+    account.state = other->machine.state();
+    account.reason = other->machine.reason();
+    if (other->connection && other->connection->greeted) account.seconds += detail::steady_now() - other->up_since;
+    accounts_.push_back(std::move(account));
+  }
+  settled_.notify_all();
+}
+
+// Why no host will be of use, if that is so.
+std::string RemoteExecutor::State::hopeless() const {
+  std::string why;
+  if (!started_ || closing_) return why;
+  for (const auto& link : links_) {
+    if (link->machine.state() == HostState::gone) continue;
+    if (link->machine.up() || !link->machine.refused()) return {};
+    why += why.empty() ? "" : "; ";
+    why += hypertune::detail::format("host '{}': {}", link->spec.name, link->machine.trouble());
+  }
+  return why;
+}
+
+// Where every host is refused, the run ends, unless the list is given some time to change.
+void RemoteExecutor::State::judge() {
+  if (hopeless().empty()) {
+    hope_.reset();
+    return;
+  }
+  if (hope_) return;
+  hope_.emplace(io_, std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                         std::chrono::duration<double>(std::clamp(options_.all_refused, 0.0, 1e8))));
+  hope_->async_wait([this](boost::system::error_code error) {
+    if (error || closing_) return;
+    const auto why = hopeless();
+    hope_.reset();
+    if (why.empty()) return;
+    {
+      const std::lock_guard guard(mutex_);
+      hopeless_ = "no host can be used, and that does not pass by itself: " + why +
+                  " (once this is mended, resume the experiment: what it has done is kept)";
+    }
+    bell_.ring();
+  });
+}
+
+std::vector<HostAccount> RemoteExecutor::State::accounts() {
+  const std::lock_guard guard(mutex_);
+  return accounts_;
+}
+
+std::vector<Host> RemoteExecutor::State::hosts() {
+  begin();
+  const double begun = detail::steady_now();
+  std::unique_lock lock(mutex_);
+  const auto seconds = [](double s) { return std::chrono::duration<double>(s); };
+  settled_.wait_for(lock, seconds(options_.timeouts.connect + 1), [&] { return any_usable_ || all_settled_; });
+  const double took = detail::steady_now() - begun;
+  settled_.wait_for(lock, seconds(std::min(options_.gather, std::max(1.0, took))), [&] { return all_settled_; });
+  if (!any_usable_) {
+    std::string why;
+    for (const auto& trouble : troubles_) why += (why.empty() ? "" : "; ") + trouble;
+    fail(Errc::resources, "no host can be used: {}", why.empty() ? "there is none on the list" : why);
+  }
+  return hosts_;
+}
+
+void RemoteExecutor::State::shutdown() {
+  if (!thread_.joinable()) return;
+  pool_.on_change(nullptr);
+  closing_ = true;
+  stop_dialing_.request_stop();  // who hangs on the way to a host is not waited for
+  detail::asio::post(io_, [this] { detail::asio::co_spawn(io_, say_goodbye(), detail::asio::detached); });
+  thread_.join();
+  for (const auto& link : links_)
+    if (link->connection) link->connection->stop.request_stop();
+  stop_identifying_.request_stop();
+  fetches_.join();
+  if (exchange_) exchange_->stop();
+  for (auto* threads : {&ends_, &disk_, &dials_})
+    (*threads)->join();  // those that dialled last: the kernel ends what
+                         // they started
+  io_.restart();
+  io_.poll();  // what still waited to be told, and what coroutines hold
+  for (auto* threads : {&dials_, &ends_, &disk_}) threads->reset();
+  exchange_.reset();
+  if (shared_) shared_->close();
+  shared_.reset();
+  content_ids_.clear();
+  stop_identifying_ = stop_dialing_ = {};
+  fetching_.clear();
+  by_trial_.clear();
+  hope_.reset();
+  links_.clear();
+  start_ = {};
+  started_ = active_ = start_called_ = false;
+  early_.clear();
+  const std::lock_guard guard(mutex_);
+  queue_.clear();
+  hopeless_.clear();
+  woken_ = false;
+}
+
+// Agents let the processes leave that compute nothing. What carries the connections then ends by itself, or is
+// ended by force.
+detail::asio::awaitable<void> RemoteExecutor::State::say_goodbye() {
+  constexpr double grace = 2;
+  std::vector<std::shared_ptr<detail::Channel>> channels;
+  for (const auto& link : links_) {
+    link->timer.cancel();
+    hope_.reset();
+    if (!link->connection) continue;
+    channels.push_back(link->connection->channel);
+    close(link, link->connection->greeted ? grace : 0);  // else there is nothing yet that could leave
+  }
+  const Seconds until = detail::steady_now() + grace;
+  detail::Signal pause(io_);
+  for (const auto& channel : channels)
+    while (!channel->closed() && detail::steady_now() < until) co_await pause.wait(0.002);
+  for (const auto& channel : channels) channel->close();
+  while (ending_ > 0 && detail::steady_now() < until + 0.5) co_await pause.wait(0.002);  // then they end by force
+  work_.reset();
+  io_.stop();
+}
+
+}  // namespace hypertune::remote

@@ -1,0 +1,164 @@
+// RemoteExecutor: how commands find their hosts, events their way back, and hosts come and go.
+#pragma once
+
+#include "link.hpp"
+#include "shared_folder.hpp"
+
+#include <hypertune/detail/doorbell.hpp>
+#include <hypertune/detail/format.hpp>
+#include <hypertune/remote/executor.hpp>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <fstream>
+#include <list>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <unordered_map>
+#include <variant>
+
+namespace hypertune::remote {
+
+class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor::State> {
+ public:
+  using Link = detail::Link;
+  using LinkPointer = std::shared_ptr<Link>;
+  using Connection = detail::Connection;
+  using ConnectionPointer = std::shared_ptr<Connection>;
+  using Route = detail::Route;
+
+  State(HostPool pool, RemoteOptions options) : pool_(std::move(pool)), options_(std::move(options)) {
+    options_.validate();
+  }
+  ~State() { shutdown(); }
+
+  std::vector<Host> hosts();
+  void start(ExecutorStart start);
+  void perform(Command command);
+  void wait(Seconds deadline);
+  void notify() { bell_.ring(); }
+  void shutdown();
+  std::vector<HostAccount> accounts();
+
+ private:
+  static constexpr int fetches_at_once = 8;        // of one host
+  static constexpr std::size_t most_held = 256;    // checkpoints of a host that are known to be there
+  static constexpr std::size_t most_known = 4096;  // content_ids_
+  static constexpr int most_offered = 64;          // of a trial, not taken yet
+  static constexpr int most_wishes = 100;          // of an attempt, for what it is to go on from
+
+  // ---- hosts (executor_hosts.hpp) ----
+  void begin();
+  void look_at_pool();
+  void step(const LinkPointer& link, const std::function<HostActions(HostMachine&)>& change);
+  void arm(const LinkPointer& link);
+  void tick(const LinkPointer& link);
+  detail::asio::awaitable<void> connect(LinkPointer link, std::uint64_t generation);
+  void open(const LinkPointer& link, AgentStream stream);
+  detail::asio::awaitable<void> read_errors(ConnectionPointer connection);
+  detail::asio::awaitable<void> bury(LinkPointer link, ConnectionPointer connection, std::string why);
+  void close(const LinkPointer& link, double grace);
+  void send_begin(const LinkPointer& link);
+  void announce(const LinkPointer& link);
+  void say_why(const LinkPointer& link);
+  void fail_all(const LinkPointer& link, bool preempted);
+  void drain(const LinkPointer& link, const std::string& why, double seconds, bool for_good);
+  void ask_to_leave(const LinkPointer& link, TrialId trial, Route& route);
+  void leave_if_empty(const LinkPointer& link);
+  void settle(Link& link);
+  std::string hopeless() const;
+  void judge();
+  detail::asio::awaitable<void> say_goodbye();
+
+  // ---- commands and events (executor_routes.hpp) ----
+  void drain_queue();
+  void carry_out(Launch& m);
+  void carry_out(const Continue& m);
+  void carry_out(const Pause& m);
+  void carry_out(const Stop& m);
+  LinkPointer link_of(TrialId trial) const;
+  Route* route_of(const LinkPointer& link, TrialId trial, Attempt attempt);
+  void erase(const LinkPointer& link, TrialId trial);
+  void receive(const LinkPointer& link, const ConnectionPointer& connection, wire::Message message);
+  template <class M>
+  void on(const LinkPointer&, const ConnectionPointer&, M&);
+  template <class Offers, class P>
+  static void require_few(const Offers& offers, TrialId trial, const P& offer_of);
+  template <class E>
+  void end(const LinkPointer& link, E& event);
+  std::optional<wire::Piece> next_whole(const ConnectionPointer& connection);
+  void complete(const LinkPointer& link, const ConnectionPointer& connection, std::uint64_t transfer);
+  void take(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer,
+            const std::optional<CheckpointInfo>& sealed, const std::string& error);
+  void on_proof(const LinkPointer& link, const ConnectionPointer& connection, const wire::Proof& proof);
+  void lose(const ConnectionPointer& connection, std::uint64_t transfer, const CheckpointInfo& info,
+            const std::string& why);
+  void take_shared(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer);
+  void fetch_all();
+  void fetch_next(const LinkPointer& link, const ConnectionPointer& connection);
+  void fetched(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer,
+               const detail::FetchOutcome& outcome);
+  wire::Source source_of(const LinkPointer& link, const ConnectionPointer& connection, const wire::Want& wanted);
+  void close_wish(const ConnectionPointer& connection, std::uint64_t transfer);
+  void note_without(const std::string& digest, const std::vector<std::string>& endpoints);
+  void note_holder(const ConnectionPointer& connection, const CheckpointInfo& info);
+  void identify(const CheckpointInfo& info);
+  void send_copy(const LinkPointer& link, const ConnectionPointer& connection, const wire::Want& wanted);
+  void emit(Event event);
+  void append_log(const wire::LogPiece& piece);
+
+  HostPool pool_;
+  RemoteOptions options_;
+  detail::asio::io_context io_{1};
+  std::optional<detail::asio::executor_work_guard<detail::asio::io_context::executor_type>> work_;
+  // None of these waits for another: hosts that hang must not hold up the checkpoints of those that work.
+  std::optional<detail::asio::thread_pool> dials_;  // where a host that hangs holds a thread
+  std::optional<detail::asio::thread_pool> ends_;   // processes that end, shared folders that are asked
+  std::optional<detail::asio::thread_pool> disk_;   // one thread: in the order of what is asked of it
+  std::thread thread_;
+  std::stop_source stop_dialing_;
+  bool start_called_ = false;  // of the thread that calls start() and shutdown()
+
+  // Of the thread.
+  std::vector<LinkPointer> links_;
+  std::unordered_map<TrialId, LinkPointer> by_trial_;  // under way, or parked
+  ExecutorStart start_;
+  std::optional<LocalCheckpointStore> store_;
+  bool started_ = false, active_ = false;
+  std::vector<Notice> early_;  // from before it is active
+  std::string experiment_;
+  std::uint64_t epoch_ = 0, serial_ = 0;
+  bool log_failed_ = false;
+  std::optional<detail::CheckpointExchange> exchange_;
+  std::string token_;
+  const std::shared_ptr<TokenBucket> rate_ = std::make_shared<TokenBucket>(options_.transfer.rate_limit);
+  std::optional<detail::SharedFolder> shared_;
+  std::map<std::string, std::string> content_ids_;  // by digest: those that have been computed
+  std::stop_source stop_identifying_;
+  detail::JobThreads fetches_;
+  std::set<TrialId> fetching_;  // of which a checkpoint arrives by content, or is being dropped: one at a time
+  std::optional<detail::asio::steady_timer> hope_;  // runs while every host is refused
+
+  // Of any thread.
+  std::atomic<int> ending_{0};  // processes that carried connections and are waited for
+  mutable std::mutex mutex_;    // of what follows
+  std::condition_variable settled_;
+  std::vector<Host> hosts_;
+  std::vector<std::string> troubles_;  // why hosts are not usable
+  bool any_usable_ = false, all_settled_ = false;
+  std::vector<HostAccount> accounts_;
+  std::string hopeless_;  // why the run cannot go on
+  std::vector<Command> queue_;
+  bool woken_ = false;
+  std::atomic<bool> closing_{false};
+  hypertune::detail::Doorbell bell_;
+};
+
+}  // namespace hypertune::remote

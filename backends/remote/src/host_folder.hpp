@@ -1,0 +1,113 @@
+// HostFolder: an experiment's folder on a host, and the lock that one incarnation of its agent holds.
+#pragma once
+
+#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/error.hpp>
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace hypertune::remote::detail {
+
+using hypertune::detail::Descriptor;
+
+inline std::filesystem::path default_agent_directory() {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/')
+    return std::filesystem::path(cache) / "hypertune" / "agent";
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/')
+    return std::filesystem::path(home) / ".cache" / "hypertune" / "agent";
+  return std::filesystem::temp_directory_path() / fmt::format("hypertune-agent-{}", ::getuid());
+}
+
+/// A name as one part of a path, whatever it is.
+inline std::string folder_name(std::string_view name) {
+  std::string safe;
+  for (const char c : name.substr(0, 120)) {
+    const bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+    if (plain || (c == '.' && !safe.empty()))
+      safe += c;
+    else
+      safe += fmt::format("%{:02x}", static_cast<unsigned char>(c));
+  }
+  return safe.empty() ? "%" : safe;
+}
+
+/// Makes a folder, and those above it that are missing, for this user alone, whatever the umask.
+inline std::error_code make_private_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return {};
+  if (path.has_relative_path() && path.has_parent_path() && path.parent_path() != path)
+    if (const auto above = make_private_folder(path.parent_path())) return above;
+  if (::mkdir(path.c_str(), 0700) == 0) return {};
+  const int why = errno;
+  if (why == EEXIST && std::filesystem::is_directory(path, error)) return {};  // somebody else has just made it
+  return {why, std::generic_category()};
+}
+
+/// The lock is on an open file that every process forked by its holder has as well: it is free only when the agent, its
+/// guardian and all their workers are gone.
+class HostFolder {
+ public:
+  /// Makes the folder. Error of kind `io` if that cannot be.
+  HostFolder(const std::filesystem::path& base, std::string_view experiment, std::string_view host)
+      : experiment_(base / folder_name(experiment)), path_(experiment_ / folder_name(host)) {
+    if (const auto error = make_private_folder(path_))
+      fail(Errc::io,
+           "cannot make the folder '{}': {} (agents keep checkpoints there; XDG_CACHE_HOME can name another place)",
+           path_.string(), error.message());
+    const auto name = path_ / "lock";
+    lock_ = hypertune::detail::open_at(AT_FDCWD, name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    if (!lock_) hypertune::detail::fail_io(errno, "open", name);
+  }
+
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Takes the lock; false: an earlier incarnation still has it, and its agent has been ended by force. Error of kind
+  /// `busy` where a later one has it: then this one is the stale one.
+  bool try_lock(std::uint64_t incarnation) {
+    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) {
+      const std::string text = fmt::format("{} {}\n", ::getpid(), incarnation);
+      if (::ftruncate(lock_.get(), 0) != 0 ||
+          ::pwrite(lock_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
+        hypertune::detail::fail_io(errno, "write", path_ / "lock");
+      return true;
+    }
+    if (errno != EWOULDBLOCK && errno != EINTR) hypertune::detail::fail_io(errno, "lock", path_ / "lock");
+    char text[64] = {};
+    static_cast<void>(!::pread(lock_.get(), text, sizeof text - 1, 0));
+    long pid = 0;
+    unsigned long long theirs = 0;
+    if (std::sscanf(text, "%ld %llu", &pid, &theirs) != 2) return false;  // it writes just now
+    if (theirs > incarnation) fail(Errc::busy, "a later connection to this host has taken over (process {})", pid);
+    if (pid > 1 && pid != ::getpid()) ::kill(static_cast<pid_t>(pid), SIGKILL);  // its guardian ends the rest
+    return false;
+  }
+
+  /// Deletes all of it.
+  void remove() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+    std::filesystem::remove(experiment_, ignored);  // unless another host shares it
+  }
+
+ private:
+  std::filesystem::path experiment_, path_;
+  Descriptor lock_;
+};
+
+}  // namespace hypertune::remote::detail

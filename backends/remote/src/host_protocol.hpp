@@ -1,0 +1,571 @@
+// The host protocol: what a driver and the agent on a host say to each other, for all trials of that host at once.
+#pragma once
+
+#include <hypertune/error.hpp>
+#include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/frame_codec.hpp>
+#include <hypertune/execute/worker_protocol.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace hypertune::remote {
+
+/// One stream of bytes in each direction (the standard input and output of the agent):
+///
+///     agent                                        driver
+///     banner, Hello (version, resources)       ->
+///                                              <-  Welcome (version, intervals)
+///                                              <-  Begin (experiment, incarnation, program)
+///                                              <-  Launch, Continue, Pause, Stop
+///     Proof                                    ->                (where a folder is said to be shared)
+///                                              <-  Share
+///     Started, Reported, Paused, Finished, …   ->
+///     LogPiece, Usage, Draining                ->
+///     Serving                                  ->                (other hosts can fetch checkpoints there)
+///     Offer, Piece…                            ->                (a checkpoint was sealed: a copy for the driver)
+///                                              <-  Taken         (it is safe, or why not)
+///     Want                                     ->                (a trial is to go on from a checkpoint not here)
+///                                              <-  Offer, Piece… | Source | Unavailable
+///     Fetched | Unavailable                    ->                (it has come from there, or not)
+///     StreamOpen, StreamPiece…, StreamEnd      <-> StreamOpen, StreamPiece…, StreamEnd
+///     Heartbeat, Credit                        <-> Heartbeat, Credit
+///     Refusal                                  ->                (the agent cannot go on, and why)
+///                                              <-  Shutdown
+///
+/// A stream is one *incarnation* of the host. The agent ends with it, and all its trials do; the driver reads nothing
+/// of a stream that it has given up. Before Begin is obeyed the agent holds a lock that every process of an earlier
+/// incarnation would hold as well, so that none of those is left.
+///
+/// A checkpoint that is not small does not come in Pieces: an Offer with `by_content` is fetched from who offers it,
+/// and a Source names where a wanted one is fetched, by the protocol of hypertune::transfer. Its connections are the
+/// streams, each of which leads to the CheckpointServer of the other side: nothing listens anywhere for them.
+///
+/// Pieces of checkpoints and of streams go when nothing else waits to be sent, and at most `window` bytes are under
+/// way: reports never wait behind more than that. Doubles travel bit by bit.
+namespace wire {
+
+inline constexpr std::uint32_t version = 6;
+
+/// Stands before the agent's first frame, so that what a login shell prints before is told apart.
+inline constexpr std::string_view banner = "\nhypertune-agent\n";
+inline constexpr std::size_t longest_preamble = std::size_t{64} << 10U;
+inline constexpr std::size_t window = std::size_t{1} << 20U;       ///< bytes of pieces sent and not yet credited
+inline constexpr std::size_t piece_size = std::size_t{64} << 10U;  ///< the longest piece
+inline constexpr std::size_t most_streams = 256;                   ///< at once, of those that one side has opened
+
+struct Hello {
+  std::uint32_t version = wire::version;
+  std::int64_t pid = 0;
+  std::string machine = {};  ///< architecture, as uname says
+  Host host = {};            ///< its name for itself, and what it has
+  double clock = 0;          ///< its time, for a hint where clocks are apart; nothing is decided by it
+  bool by_content = false;   ///< it can give and fetch checkpoints by content
+};
+struct Welcome {
+  std::uint32_t version = wire::version;
+  std::string host_name = {};  ///< the driver's name for the host
+  double heartbeat = 0.5;      ///< seconds between signs of life
+  double liveness = 3;         ///< seconds without one until the driver gives the host up
+};
+struct Begin {
+  std::string experiment = {};                  ///< names the folder of the experiment on the host
+  std::uint64_t incarnation = 0;                ///< rises with every connection of the experiment
+  double hang_limit = 0;                        ///< of ExecutorStart
+  std::uint64_t log_limit = default_log_limit;  ///< likewise
+  std::string program = {};                     ///< what the agent makes its Program of
+  std::string notice_command = {};              ///< polled for a termination notice: exit code 0 is one
+  std::string notice_url = {};                  ///< polled by HTTP: status 200 is one
+  double notice_interval = 5;
+  bool by_content = false;          ///< checkpoints go by content, where they are longer than
+  std::uint64_t whole = 0;          ///< so many bytes
+  std::string token = {};           ///< what proves that a peer belongs to the experiment: a secret
+  std::uint64_t rate_limit = 0;     ///< bytes per second that it may send; 0: none
+  bool direct = false;              ///< other hosts may fetch from it
+  std::string direct_network = {};  ///< the network of the address for that, as "10.1.0.0/16"; empty: that of ssh
+  std::uint64_t direct_port = 0;    ///< 0: any
+  std::string shared = {};          ///< the folder there that is said to be the driver's, too; empty: none
+  std::string shared_proof = {};    ///< a file in it, which the agent shows that it has read
+  std::string shared_area = {};     ///< the folder in it that it may write to
+};
+struct Heartbeat {
+  std::uint64_t number = 0;
+};
+/// The receiver has consumed so many bytes of pieces.
+struct Credit {
+  std::uint64_t bytes = 0;
+};
+struct LogPiece {
+  TrialId trial = 0;
+  Attempt attempt = 0;
+  std::string text = {};
+};
+/// What of the host is in use, by all its processes.
+struct Usage {
+  double cpu = 0;  ///< cores
+  std::uint64_t memory = 0, memory_total = 0;
+  std::vector<double> gpus = {};  ///< fraction of each device's time
+  std::vector<std::uint64_t> gpu_memory = {};
+};
+/// The host will go away. `seconds`: when, as far as known; 0: at once.
+struct Draining {
+  std::string why = {};
+  double seconds = 0;
+};
+struct CopyFile {
+  std::string name;
+  std::uint64_t size = 0;
+  friend bool operator==(const CopyFile&, const CopyFile&) = default;
+};
+/// A sealed checkpoint's content follows in Pieces, file after file; or, `by_content`, can be fetched; or, `shared`,
+/// lies where the driver can take it. `attempt`: that made it, where an agent offers.
+struct Offer {
+  std::uint64_t transfer = 0;
+  Attempt attempt = 0;
+  CheckpointInfo info = {};
+  std::string parent = {};
+  std::vector<CopyFile> files = {};
+  bool by_content = false, shared = false;
+};
+struct Piece {
+  std::uint64_t transfer = 0;
+  std::string bytes = {};
+};
+/// Of an offered checkpoint: a copy is sealed here; or `error` says why not.
+struct Taken {
+  std::uint64_t transfer = 0;
+  std::string error = {};
+};
+/// A checkpoint that `trial` is to go on from.
+struct Want {
+  std::uint64_t transfer = 0;
+  TrialId trial = 0;
+  CheckpointInfo info = {};
+  bool from_driver = false;               ///< other hosts could not give it
+  std::vector<std::string> without = {};  ///< endpoints of a Source that did not have it
+};
+/// Of a wanted one, or one that was offered: it does not come, or not to its end. `lost`: nor will it ever.
+struct Unavailable {
+  std::uint64_t transfer = 0;
+  std::string why = {};
+  bool lost = false;
+};
+struct Refusal {
+  std::string why = {};
+  bool permanent = true;  ///< another attempt would end alike
+};
+/// The agent ends. `clean`: what it has on its disk is not needed any more.
+struct Shutdown {
+  bool clean = true;
+};
+/// Where other hosts can fetch checkpoints from this one: an Endpoint's text.
+struct Serving {
+  std::string endpoint = {};
+};
+/// Where a wanted checkpoint is fetched: from one of these hosts, or, where there are none, from the driver.
+struct Source {
+  std::uint64_t transfer = 0;
+  std::string content_id = {};          ///< names its content, where the driver knows; empty otherwise
+  std::vector<std::string> peers = {};  ///< endpoints
+};
+/// A wanted one is here: what it took.
+struct Fetched {
+  std::uint64_t transfer = 0;
+  std::uint64_t moved = 0, reused = 0;    ///< bytes
+  bool direct = false;                    ///< from another host
+  std::vector<std::string> without = {};  ///< endpoints of its Source that did not have it
+};
+/// The agent opens streams of odd numbers, the driver those of even ones.
+struct StreamOpen {
+  std::uint64_t stream = 0;
+};
+struct StreamPiece {
+  std::uint64_t stream = 0;
+  std::string bytes = {};
+};
+/// Nothing more comes, and nothing more is taken.
+struct StreamEnd {
+  std::uint64_t stream = 0;
+};
+/// What the agent found in the folder that is said to be shared, and what it wrote there; or `error`: why it cannot.
+struct Proof {
+  std::string read = {}, wrote = {}, error = {};
+};
+/// Whether checkpoints are written there.
+struct Share {
+  bool granted = false;
+};
+
+/// A message's place in this list (from 1) is its type on the wire: append only.
+using Message = std::variant<Hello, Welcome, Begin, Heartbeat, Credit, Launch, Continue, Pause, Stop, Started, Reported,
+                             Paused, Finished, Stopped, Failed, Notice, LogPiece, Usage, Draining, Offer, Piece, Taken,
+                             Want, Unavailable, Refusal, Shutdown, Serving, Source, Fetched, StreamOpen, StreamPiece,
+                             StreamEnd, Proof, Share, SaveFailed>;
+
+inline constexpr auto message_types = static_cast<std::uint8_t>(std::variant_size_v<Message>);
+
+}  // namespace wire
+
+namespace detail {
+
+class HostWriter : public hypertune::detail::WireWriter {
+ public:
+  using WireWriter::put;
+  using WireWriter::WireWriter;
+  void put(const Host& m) {
+    put(std::string_view(m.name));
+    put(m.total);
+  }
+  void put(const wire::Hello& m) {
+    put(std::uint64_t{m.version});
+    put_signed(m.pid);
+    put(std::string_view(m.machine));
+    put(m.host);
+    put(m.clock);
+    put(m.by_content);
+  }
+  void put(const wire::Welcome& m) {
+    put(std::uint64_t{m.version});
+    put(std::string_view(m.host_name));
+    put(m.heartbeat);
+    put(m.liveness);
+  }
+  void put(const wire::Begin& m) {
+    put(std::string_view(m.experiment));
+    put(m.incarnation);
+    put(m.hang_limit);
+    put(m.log_limit);
+    put(std::string_view(m.program));
+    put(std::string_view(m.notice_command));
+    put(std::string_view(m.notice_url));
+    put(m.notice_interval);
+    put(m.by_content);
+    put(m.whole);
+    put(std::string_view(m.token));
+    put(m.rate_limit);
+    put(m.direct);
+    put(std::string_view(m.direct_network));
+    put(m.direct_port);
+    put(std::string_view(m.shared));
+    put(std::string_view(m.shared_proof));
+    put(std::string_view(m.shared_area));
+  }
+  void put(const std::vector<std::string>& texts) {
+    put(std::uint64_t{texts.size()});
+    for (const auto& each : texts) put(std::string_view(each));
+  }
+  void put(const wire::Heartbeat& m) { put(m.number); }
+  void put(const wire::Credit& m) { put(m.bytes); }
+  void put(const Pause& m) {
+    identity(m);
+    put(m.save);
+  }
+  void put(const Notice& m) { put(std::string_view(m.text)); }
+  void put(const wire::LogPiece& m) {
+    identity(m);
+    put(std::string_view(m.text));
+  }
+  void put(const wire::Usage& m) {
+    put(m.cpu);
+    put(m.memory);
+    put(m.memory_total);
+    put(std::uint64_t{m.gpus.size()});
+    for (const double used : m.gpus) put(used);
+    put(std::uint64_t{m.gpu_memory.size()});
+    for (const std::uint64_t used : m.gpu_memory) put(used);
+  }
+  void put(const wire::Draining& m) {
+    put(std::string_view(m.why));
+    put(m.seconds);
+  }
+  void put(const wire::Offer& m) {
+    put(m.transfer);
+    put(std::uint64_t{m.attempt});
+    put(m.info);
+    put(std::string_view(m.parent));
+    put(std::uint64_t{m.files.size()});
+    for (const auto& file : m.files) {
+      put(std::string_view(file.name));
+      put(file.size);
+    }
+    put(m.by_content);
+    put(m.shared);
+  }
+  void put(const wire::Piece& m) {
+    put(m.transfer);
+    put(std::string_view(m.bytes));
+  }
+  void put(const wire::Taken& m) {
+    put(m.transfer);
+    put(std::string_view(m.error));
+  }
+  void put(const wire::Want& m) {
+    put(m.transfer);
+    put_signed(m.trial);
+    put(m.info);
+    put(m.from_driver);
+    put(m.without);
+  }
+  void put(const wire::Unavailable& m) {
+    put(m.transfer);
+    put(std::string_view(m.why));
+    put(m.lost);
+  }
+  void put(const wire::Refusal& m) {
+    put(std::string_view(m.why));
+    put(m.permanent);
+  }
+  void put(const wire::Shutdown& m) { put(m.clean); }
+  void put(const wire::Serving& m) { put(std::string_view(m.endpoint)); }
+  void put(const wire::Source& m) {
+    put(m.transfer);
+    put(std::string_view(m.content_id));
+    put(m.peers);
+  }
+  void put(const wire::Fetched& m) {
+    put(m.transfer);
+    put(m.moved);
+    put(m.reused);
+    put(m.direct);
+    put(m.without);
+  }
+  void put(const wire::StreamOpen& m) { put(m.stream); }
+  void put(const wire::StreamPiece& m) {
+    put(m.stream);
+    put(std::string_view(m.bytes));
+  }
+  void put(const wire::StreamEnd& m) { put(m.stream); }
+  void put(const wire::Proof& m) {
+    put(std::string_view(m.read));
+    put(std::string_view(m.wrote));
+    put(std::string_view(m.error));
+  }
+  void put(const wire::Share& m) { put(m.granted); }
+};
+
+/// Reads what HostWriter wrote; anything else is an Error.
+class HostReader : public hypertune::detail::WireReader {
+ public:
+  using WireReader::get;
+  using WireReader::WireReader;
+  void get(Host& m) {
+    m.name = text();
+    get(m.total);
+    amount(m.total.cpus);
+    amount(m.total.gpus);
+    for (const auto& [name, value] : m.total.custom) amount(value);
+  }
+  void get(wire::Hello& m) {
+    m.version = version();
+    m.pid = signed_number();
+    m.machine = text();
+    get(m.host);
+    m.clock = real();
+    m.by_content = flag();
+  }
+  void get(wire::Welcome& m) {
+    m.version = version();
+    m.host_name = text();
+    m.heartbeat = interval();
+    m.liveness = interval();
+  }
+  void get(wire::Begin& m) {
+    m.experiment = text();
+    m.incarnation = number();
+    m.hang_limit = real();
+    if (!(m.hang_limit >= 0 && m.hang_limit < 1e9)) bad("the hang limit makes no sense");
+    m.log_limit = number();
+    if (m.log_limit > 0 && m.log_limit < least_log_limit) bad("the log limit makes no sense");
+    m.program = text();
+    m.notice_command = text();
+    m.notice_url = text();
+    m.notice_interval = interval();
+    m.by_content = flag();
+    m.whole = number();
+    m.token = text();
+    m.rate_limit = number();
+    m.direct = flag();
+    m.direct_network = text();
+    m.direct_port = number();
+    if (m.direct_port > 65535) bad("a port makes no sense");
+    m.shared = text();
+    m.shared_proof = text();
+    m.shared_area = text();
+    if (!m.shared.empty() && (!is_name(m.shared_proof) || !is_name(m.shared_area)))
+      bad("a shared folder makes no sense");
+  }
+  void get(std::vector<std::string>& texts) {
+    texts.resize(count(1));
+    for (auto& each : texts) each = text();
+  }
+  void get(wire::Heartbeat& m) { m.number = number(); }
+  void get(wire::Credit& m) { m.bytes = number(); }
+  void get(Pause& m) {
+    identity(m);
+    m.save = flag();
+  }
+  void get(Notice& m) { m.text = text(); }
+  void get(wire::LogPiece& m) {
+    identity(m);
+    m.text = text();
+  }
+  void get(wire::Usage& m) {
+    m.cpu = real();
+    m.memory = number();
+    m.memory_total = number();
+    m.gpus.resize(count(8));
+    for (double& used : m.gpus) used = real();
+    m.gpu_memory.resize(count(1));
+    for (std::uint64_t& used : m.gpu_memory) used = number();
+  }
+  void get(wire::Draining& m) {
+    m.why = text();
+    m.seconds = real();
+    if (!(m.seconds >= 0 && m.seconds < 1e9)) bad("the time of a notice makes no sense");
+  }
+  void get(wire::Offer& m) {
+    m.transfer = number();
+    const std::uint64_t attempt = number();
+    if (attempt > std::uint32_t(-1)) bad("an attempt's number is too large");
+    m.attempt = static_cast<Attempt>(attempt);
+    m.info = checkpoint_of_trial();
+    m.parent = text();
+    m.files.resize(count(2));
+    for (auto& file : m.files) {
+      file.name = text();
+      file.size = number();
+    }
+    m.by_content = flag();
+    m.shared = flag();
+    if ((m.by_content || m.shared) && !m.files.empty()) bad("an offer by content with files");
+    if (m.by_content && m.shared) bad("an offer in two ways");
+  }
+  void get(wire::Piece& m) {
+    m.transfer = number();
+    m.bytes = text();
+    if (m.bytes.size() > wire::piece_size) bad("a piece of a checkpoint is too long");
+  }
+  void get(wire::Taken& m) {
+    m.transfer = number();
+    m.error = text();
+  }
+  void get(wire::Want& m) {
+    m.transfer = number();
+    m.trial = signed_number();
+    m.info = checkpoint_of_trial();
+    m.from_driver = flag();
+    get(m.without);
+  }
+  void get(wire::Unavailable& m) {
+    m.transfer = number();
+    m.why = text();
+    m.lost = flag();
+  }
+  void get(wire::Refusal& m) {
+    m.why = text();
+    m.permanent = flag();
+  }
+  void get(wire::Shutdown& m) { m.clean = flag(); }
+  void get(wire::Serving& m) { m.endpoint = text(); }
+  void get(wire::Source& m) {
+    m.transfer = number();
+    m.content_id = text();
+    get(m.peers);
+  }
+  void get(wire::Fetched& m) {
+    m.transfer = number();
+    m.moved = number();
+    m.reused = number();
+    m.direct = flag();
+    get(m.without);
+  }
+  void get(wire::StreamOpen& m) { m.stream = number(); }
+  void get(wire::StreamPiece& m) {
+    m.stream = number();
+    m.bytes = text();
+    if (m.bytes.size() > wire::piece_size) bad("a piece of a stream is too long");
+  }
+  void get(wire::StreamEnd& m) { m.stream = number(); }
+  void get(wire::Proof& m) {
+    m.read = text();
+    m.wrote = text();
+    m.error = text();
+  }
+  void get(wire::Share& m) { m.granted = flag(); }
+
+ private:
+  static bool is_name(const std::string& name) {
+    return !name.empty() && name.front() != '.' && name.find('/') == std::string::npos &&
+           name.find('\0') == std::string::npos;
+  }
+  std::uint32_t version() {
+    const std::uint64_t value = number();
+    if (value > std::uint32_t(-1)) bad("a version makes no sense");
+    return static_cast<std::uint32_t>(value);
+  }
+  double interval() {
+    const double value = real();
+    if (!(value > 0 && value < 1e9)) bad("an interval makes no sense");
+    return value;
+  }
+  static void amount(double value) {
+    if (!(value >= 0 && value <= 1e9)) bad("a host's resources make no sense");
+  }
+  CheckpointInfo checkpoint_of_trial() {
+    CheckpointInfo info = checkpoint();
+    if (info.trial < 0 || info.steps < 0) bad("a checkpoint's trial or steps make no sense");
+    return info;
+  }
+};
+
+using HostCodec = hypertune::detail::FrameCodec<wire::Message, HostWriter, HostReader>;
+
+}  // namespace detail
+
+namespace wire {
+
+/// Appends the message as a frame.
+inline void append(std::string& out, const Message& message) { detail::HostCodec::append(out, message); }
+
+/// The message of a frame. Error of kind `protocol` if the bytes are not one.
+inline Message decode(const Frame& frame) { return detail::HostCodec::decode(frame); }
+
+/// Error of kind `protocol` if the peer speaks another version.
+inline void require_version(std::uint32_t theirs, std::string_view peer) {
+  hypertune::detail::require_same_version(theirs, version, peer, "host");
+}
+
+/// Finds the banner in what an agent's host prints before it; the rest are frames.
+class BannerFilter {
+ public:
+  /// The bytes of `bytes` that belong to frames. Error of kind `protocol` when too much came without a banner.
+  std::string_view pass(std::string_view bytes) {
+    if (found_) return bytes;
+    const std::size_t before = preamble_.size();
+    preamble_ += bytes;
+    const std::size_t at = preamble_.find(banner);
+    if (at == std::string::npos) {
+      if (preamble_.size() > longest_preamble)
+        fail(Errc::protocol, "the host prints something else than an agent does: '{}…'", preamble_.substr(0, 80));
+      return {};
+    }
+    found_ = true;
+    const std::size_t used = at + banner.size() - before;
+    preamble_.resize(at);
+    return bytes.substr(used);
+  }
+  bool found() const { return found_; }
+  /// What was printed before it.
+  const std::string& preamble() const { return preamble_; }
+
+ private:
+  std::string preamble_;
+  bool found_ = false;
+};
+
+}  // namespace wire
+}  // namespace hypertune::remote

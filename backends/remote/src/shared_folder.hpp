@@ -1,0 +1,243 @@
+// SharedFolder: checkpoints on a disk that driver and hosts both have: written there once, and only told.
+#pragma once
+
+#include "copies.hpp"
+#include "host_folder.hpp"
+
+#include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/detail/format.hpp>
+#include <hypertune/error.hpp>
+#include <hypertune/remote/checkpoint_transfer.hpp>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace hypertune::remote::detail {
+
+// Below the folder, beside the experiment's checkpoints:
+//
+//     .hosts/proof-<random>           the driver's, which hosts must be able to read
+//     .hosts/<incarnation>-<host>/    where one incarnation of a host writes checkpoints; nobody else does
+//         trials/<id>/checkpoints/    in there: what it has sealed
+//         told/<transfer>/            what of that it has told the driver
+//     .hosts/.gone-…                  such a folder, being deleted
+//
+// Nobody looks for a name before it is there, and none is given twice: NFS may remember for a minute that one is not.
+// A checkpoint is one when the driver has moved it out of there. So what a lost incarnation still writes, on a host
+// that lives, is in nobody's way: its folder is renamed when it is given up, and none but the driver looks into it.
+
+inline constexpr std::string_view shared_hosts = ".hosts";
+
+inline std::string random_text() {
+  std::random_device device;
+  return hypertune::detail::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
+}
+
+/// The text of a small file. Error of kind `io` if it cannot be read.
+inline std::string read_small_file(const std::filesystem::path& path) {
+  const Descriptor file = hypertune::detail::open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  if (!file) hypertune::detail::fail_io(errno, "read", path);
+  char text[256];
+  const ssize_t n = hypertune::detail::read_some(file.get(), text, sizeof text);
+  if (n < 0) hypertune::detail::fail_io(errno, "read", path);
+  return {text, static_cast<std::size_t>(n)};
+}
+
+/// Takes a host's folder away from whoever writes there, and deletes it. No error if it is gone.
+inline void retire_area(const std::filesystem::path& area) {
+  std::error_code error;
+  const auto gone = area.parent_path() / (".gone-" + random_text());
+  std::filesystem::rename(area, gone, error);  // first: nothing is moved out of it half deleted
+  if (!error) std::filesystem::remove_all(gone, error);
+}
+
+// ---- The host's side ----
+
+/// A folder on a host, where "~/" is the home of whoever is logged in there.
+inline std::filesystem::path place_on_host(const std::string& path) {
+  const char* home = std::getenv("HOME");
+  if (path.starts_with("~/") && home != nullptr) return std::filesystem::path(home) / path.substr(2);
+  return path;
+}
+
+/// What a host says to show that a folder there is the driver's.
+struct SharedProof {
+  std::string read, wrote;
+};
+
+/// Reads what the driver has written, and writes something for it, into the new folder `area`. Error that says what is
+/// wrong with the folder there.
+inline SharedProof prove_shared(const std::filesystem::path& root, const std::string& proof, const std::string& area) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(root, error))
+    fail(Errc::io, "there is no folder '{}' there{}", root.string(), error ? ": " + error.message() : std::string());
+  SharedProof said;
+  try {
+    said.read = read_small_file(root / shared_hosts / proof);
+  } catch (const Error&) {
+    fail(Errc::io, "'{}' there is not the folder that the driver has: another disk, or none, is mounted there",
+         root.string());
+  }
+  const auto folder = root / shared_hosts / area;
+  const auto aside = folder / ".proof";
+  if (!std::filesystem::create_directories(aside, error) && error)
+    fail(Errc::io, "nothing can be written to '{}' there: {}", root.string(), error.message());
+  // For the driver's account and this one.
+  std::filesystem::permissions(folder, std::filesystem::perms::others_all, std::filesystem::perm_options::remove,
+                               error);
+  said.wrote = random_text();
+  hypertune::detail::write_new_file(aside / "text", said.wrote);
+  hypertune::detail::sync_directory(aside);
+  std::filesystem::rename(aside, folder / "proof");
+  hypertune::detail::sync_directory(folder);
+  hypertune::detail::sync_directory(folder.parent_path());
+  return said;
+}
+
+inline std::filesystem::path told_folder(const std::filesystem::path& area, std::uint64_t transfer) {
+  return area / "told" / std::to_string(transfer);
+}
+
+/// Puts a checkpoint that was sealed in the area's store to where the driver takes it. Error of kind `io` if it cannot.
+inline void put_for_driver(const LocalCheckpointStore& written, const CheckpointInfo& made, std::uint64_t transfer) {
+  const auto target = told_folder(written.root(), transfer);
+  std::error_code error;
+  std::filesystem::create_directory(target.parent_path(), error);
+  std::filesystem::rename(written.folder(made), target, error);
+  if (error) hypertune::detail::fail_io(error.value(), "move", written.folder(made));
+}
+
+// ---- The driver's side ----
+
+/// Members may be called from several threads; all of them wait for the disk.
+class SharedFolder {
+ public:
+  /// `experiment`: its folder; `id`: its name among all on a disk. Removes what earlier drivers of it have left, whose
+  /// `epoch` is smaller. Error of kind `io` if nothing can be written there.
+  SharedFolder(const SharedCheckpoints& options, const std::filesystem::path& experiment, const std::string& id,
+               std::uint64_t epoch)
+      : experiment_(std::filesystem::absolute(experiment).lexically_normal()), root_(experiment_) {
+    if (!experiment_.has_filename()) root_ = experiment_ = experiment_.parent_path();
+    if (!options.folder.empty()) {
+      const auto leaf = hypertune::detail::format("{}-{}", experiment_.filename().string(), id);
+      root_ = std::filesystem::absolute(options.folder) / leaf;
+      on_hosts_ = (options.on_hosts.empty() ? root_ : std::filesystem::path(options.on_hosts) / leaf).string();
+    } else {
+      on_hosts_ = options.on_hosts.empty() ? root_.string() : options.on_hosts;
+    }
+    const auto hosts = root_ / shared_hosts;
+    std::error_code error;
+    std::filesystem::create_directories(hosts, error);
+    if (error) fail(Errc::io, "cannot make the shared folder '{}': {}", hosts.string(), error.message());
+    clean(epoch);
+    text_ = random_text();
+    proof_ = "proof-" + random_text();
+    hypertune::detail::write_new_file(hosts / proof_, text_);
+    hypertune::detail::sync_directory(hosts);
+  }
+
+  const std::filesystem::path& root() const { return root_; }
+  const std::string& on_hosts() const { return on_hosts_; }
+  const std::string& proof() const { return proof_; }
+  static std::string area_name(std::uint64_t incarnation, const std::string& host) {
+    return hypertune::detail::format("{:016x}-{}", incarnation, folder_name(host));
+  }
+
+  /// Throws unless a host sees what is written here, what it writes is seen here, and can be moved by the driver.
+  void check(const std::string& area, const SharedProof& said) const {
+    if (said.read != text_) fail(Errc::io, "what it reads in '{}' there is not what was written here", on_hosts_);
+    const auto folder = root_ / shared_hosts / area;
+    std::string seen;
+    try {
+      seen = read_small_file(folder / "proof" / "text");
+    } catch (const Error& e) { fail(Errc::io, "what it writes is not seen here: {}", e.what()); }
+    if (seen != said.wrote) fail(Errc::io, "what it writes to '{}' there is not what is seen here", on_hosts_);
+    const auto taken = root_ / shared_hosts / (".gone-" + random_text());
+    std::error_code error;
+    std::filesystem::rename(folder / "proof", taken, error);
+    if (error)
+      fail(Errc::io, "what it writes to '{}' cannot be moved by this user: {}", root_.string(), error.message());
+    std::filesystem::remove_all(taken, error);
+  }
+
+  /// Where the experiment's own folder is elsewhere, its checkpoints of a trial are a link to the shared one.
+  void link(TrialId trial) const {
+    if (root_ == experiment_) return;
+    const auto part = std::filesystem::path("trials") / std::to_string(trial) / "checkpoints";
+    std::error_code ignored;
+    if (std::filesystem::exists(std::filesystem::symlink_status(experiment_ / part, ignored))) return;
+    std::filesystem::create_directories(root_ / part, ignored);
+    std::filesystem::create_directories((experiment_ / part).parent_path(), ignored);
+    std::filesystem::create_directory_symlink(root_ / part, experiment_ / part, ignored);
+  }
+
+  /// Moves a checkpoint that a host has told of into the experiment. Error if it is not there, or not whole.
+  CheckpointInfo take(const std::string& area, std::uint64_t transfer, const CheckpointInfo& info,
+                      LocalCheckpointStore& store) const {
+    link(info.trial);
+    const auto from = told_folder(root_ / shared_hosts / area, transfer), to = store.folder(info.trial);
+    struct stat there{}, here{};
+    if (::stat(from.c_str(), &there) == 0 && ::stat(to.c_str(), &here) == 0 && there.st_dev != here.st_dev)
+      return copy(from, info, store);  // a trial from the time before the folder was shared
+    return store.take_over(from, info);
+  }
+
+  void retire(const std::string& area) const { retire_area(root_ / shared_hosts / area); }
+
+  /// Removes all that belongs to hosts, when none is left.
+  void close() const {
+    std::error_code ignored;
+    std::filesystem::remove_all(root_ / shared_hosts, ignored);
+  }
+
+ private:
+  // What is there belongs to incarnations that are given up, but for those of drivers that are newer than this one.
+  void clean(std::uint64_t epoch) const {
+    std::error_code error;
+    std::vector<std::filesystem::path> old;
+    for (std::filesystem::directory_iterator entries(root_ / shared_hosts, error), end; !error && entries != end;
+         entries.increment(error)) {
+      const std::string name = entries->path().filename().string();
+      std::uint64_t incarnation = 0;
+      const auto [stop, bad] =
+          std::from_chars(name.data(), name.data() + std::min<std::size_t>(name.size(), 16), incarnation, 16);
+      const bool area = bad == std::errc() && stop == name.data() + 16;
+      if (!area || (incarnation >> 32U) < epoch) old.push_back(entries->path());
+    }
+    for (const auto& path : old) {
+      if (std::filesystem::is_directory(path, error) && !path.filename().string().starts_with('.'))
+        retire_area(path);
+      else
+        std::filesystem::remove_all(path, error);
+    }
+  }
+
+  static CheckpointInfo copy(const std::filesystem::path& from, const CheckpointInfo& info, LocalCheckpointStore& to) {
+    OutgoingCopy outgoing(from, info, 0, 0);
+    IncomingCopy incoming(to, outgoing.offer());
+    while (const auto piece = outgoing.next()) incoming.add(piece->bytes);
+    CheckpointInfo sealed = incoming.seal();
+    std::error_code ignored;
+    std::filesystem::remove_all(from, ignored);
+    return sealed;
+  }
+
+  std::filesystem::path experiment_, root_;
+  std::string on_hosts_, text_, proof_;
+};
+
+}  // namespace hypertune::remote::detail

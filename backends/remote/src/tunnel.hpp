@@ -1,0 +1,198 @@
+// Tunnel: connections to the other side's CheckpointServer, as streams of a Channel.
+#pragma once
+
+#include "channel.hpp"
+
+#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/error.hpp>
+
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <sys/socket.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace hypertune::remote::detail {
+
+/// Both ends of each stream are sockets of a pair, one of which a fetch or a server has: nothing listens, and there is
+/// no file that somebody else could open. A stream holds a piece that waits to be sent, and of what has come no more
+/// than the channel's window. Used on the io_context's one thread, but for connect().
+class Tunnel : public std::enable_shared_from_this<Tunnel> {
+ public:
+  /// Serves a peer at the other end of a socket.
+  using Accept = std::function<void(int socket)>;
+
+  Tunnel(asio::io_context& io, std::shared_ptr<Channel> channel, bool driver)
+      : io_(io), channel_(std::move(channel)), next_(driver ? 2 : 1) {}
+
+  /// What becomes of streams that the peer opens; without it they end at once.
+  void accept(Accept accept) { accept_ = std::move(accept); }
+
+  /// A socket that leads to the peer's server. Any thread. Error of kind `io` if there is no connection.
+  int connect() {
+    if (closed_) fail(Errc::io, "the connection is lost");
+    auto [near, far] = pair();
+    const auto shared = std::make_shared<Descriptor>(std::move(far));
+    asio::post(io_, [self = weak_from_this(), shared] {
+      const auto tunnel = self.lock();
+      if (!tunnel || tunnel->closed_) return;
+      const std::uint64_t id = tunnel->next_;
+      tunnel->next_ += 2;
+      tunnel->channel_->send(wire::StreamOpen{id});
+      tunnel->begin(id, *shared);
+    });
+    return ::fcntl(near.get(), F_DUPFD_CLOEXEC, 0);
+  }
+
+  void on(const wire::StreamOpen& m) {
+    if (m.stream % 2 == next_ % 2 || streams_.contains(m.stream)) fail(Errc::protocol, "a stream's number is wrong");
+    std::size_t theirs = 0;
+    for (const auto& [id, stream] : streams_) theirs += id % 2 == m.stream % 2 ? 1 : 0;
+    if (theirs >= wire::most_streams) fail(Errc::protocol, "too many streams at once");
+    try {
+      if (!accept_) fail(Errc::io, "nothing is served here");
+      const auto [near, far] = pair();
+      accept_(::fcntl(far.get(), F_DUPFD_CLOEXEC, 0));
+      begin(m.stream, near);
+    } catch (const std::exception&) { channel_->send(wire::StreamEnd{m.stream}); }
+  }
+  void on(wire::StreamPiece& m) {
+    const auto found = streams_.find(m.stream);
+    if (found == streams_.end()) return channel_->consumed(m.bytes.size());  // it has ended here
+    found->second->incoming += m.bytes;
+    write(found->second);
+  }
+  void on(const wire::StreamEnd& m) {
+    const auto found = streams_.find(m.stream);
+    if (found == streams_.end()) return;
+    found->second->peer_over = true;
+    write(found->second);
+  }
+
+  /// The next piece of a stream or of a copy that goes whole (`next_whole()`), in turn, so that neither keeps the other
+  /// waiting.
+  template <class NextWhole>
+  std::optional<wire::Message> next_in_turn(const NextWhole& next_whole) {
+    streams_turn_ = !streams_turn_;
+    for (int i = 0; i < 2; ++i, streams_turn_ = !streams_turn_) {
+      if (streams_turn_) {
+        if (auto piece = next_piece()) return std::move(*piece);
+      } else if (auto piece = next_whole()) {
+        return std::move(*piece);
+      }
+    }
+    return std::nullopt;
+  }
+
+  /// Ends all streams; what still comes is not taken.
+  void close() {
+    closed_ = true;
+    accept_ = nullptr;
+    for (auto& [id, stream] : std::exchange(streams_, {})) end(*stream);
+  }
+
+ private:
+  struct Stream {
+    Stream(asio::io_context& io, std::uint64_t number, int fd)
+        : id(number), socket(io, asio::local::stream_protocol(), fd) {}
+    const std::uint64_t id;
+    asio::local::stream_protocol::socket socket;
+    std::array<char, wire::piece_size> buffer;
+    std::size_t ready = 0;  // bytes in the buffer that wait to be sent
+    std::string incoming, writing;
+    bool peer_over = false, over = false;
+  };
+  using StreamPointer = std::shared_ptr<Stream>;
+
+  static std::pair<Descriptor, Descriptor> pair() {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+      fail(Errc::io, "cannot make a socket: {}", std::generic_category().message(errno));
+    return {Descriptor(ends[0]), Descriptor(ends[1])};
+  }
+
+  // The next piece to send: streams take turns.
+  std::optional<wire::StreamPiece> next_piece() {
+    auto next = streams_.upper_bound(last_);
+    for (std::size_t i = 0; i < streams_.size(); ++i, ++next) {
+      if (next == streams_.end()) next = streams_.begin();
+      const auto stream = next->second;
+      if (stream->ready == 0) continue;
+      last_ = stream->id;
+      wire::StreamPiece piece{stream->id, std::string(stream->buffer.data(), stream->ready)};
+      stream->ready = 0;
+      read(stream);
+      return piece;
+    }
+    return std::nullopt;
+  }
+
+  void begin(std::uint64_t id, const Descriptor& end) {
+    const int own = ::fcntl(end.get(), F_DUPFD_CLOEXEC, 0);
+    if (own < 0) fail(Errc::io, "cannot open a stream: {}", std::generic_category().message(errno));
+    const auto stream = std::make_shared<Stream>(io_, id, own);
+    streams_[id] = stream;
+    read(stream);
+  }
+
+  void read(const StreamPointer& stream) {
+    stream->socket.async_read_some(
+        asio::buffer(stream->buffer),
+        [self = shared_from_this(), stream](const boost::system::error_code& error, std::size_t n) {
+          if (stream->over) return;
+          if (error) return self->drop(stream, true);
+          stream->ready = n;
+          self->channel_->poke();
+        });
+  }
+  // By value, here and below: the map's own pointer goes with its entry.
+  void write(StreamPointer stream) {
+    if (!stream->writing.empty()) return;
+    if (stream->incoming.empty()) {
+      if (stream->peer_over) drop(stream, false);
+      return;
+    }
+    stream->writing.swap(stream->incoming);
+    asio::async_write(stream->socket, asio::buffer(stream->writing),
+                      [self = shared_from_this(), stream](const boost::system::error_code& error, std::size_t) {
+                        if (stream->over) return;
+                        if (error) return self->drop(stream, !stream->peer_over);
+                        self->channel_->consumed(stream->writing.size());
+                        stream->writing.clear();
+                        self->write(stream);
+                      });
+  }
+  void drop(StreamPointer stream, bool tell) {
+    streams_.erase(stream->id);
+    channel_->consumed(end(*stream));
+    if (tell) channel_->send(wire::StreamEnd{stream->id});
+  }
+  // Bytes that are held no more.
+  static std::size_t end(Stream& stream) {
+    stream.over = true;
+    boost::system::error_code ignored;
+    stream.socket.close(ignored);
+    return stream.incoming.size() + stream.writing.size();
+  }
+
+  asio::io_context& io_;
+  const std::shared_ptr<Channel> channel_;
+  Accept accept_;
+  std::uint64_t next_;
+  std::map<std::uint64_t, StreamPointer> streams_;
+  std::uint64_t last_ = 0;     // of which a piece was sent
+  bool streams_turn_ = false;  // whose turn it was
+  std::atomic<bool> closed_{false};
+};
+
+}  // namespace hypertune::remote::detail

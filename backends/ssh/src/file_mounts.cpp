@@ -1,0 +1,303 @@
+// file_mounts: folders on hosts, by content.
+#include "shipping.hpp"
+#include "tar_stream.hpp"
+
+#include <hypertune/checkpoint/content_hash.hpp>
+#include <hypertune/ssh/shipping.hpp>
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hypertune::ssh {
+namespace detail {
+
+/// A file, link or empty folder below the mounted one. A mounted file is the only entry, with an empty name.
+struct MountEntry {
+  char type = '0';  // as in tar
+  std::string name, text, hash;
+  unsigned mode = 0;
+  std::int64_t time = 0;
+  std::uint64_t size = 0;
+};
+
+bool is_excluded(const std::string& name, const std::vector<std::string>& patterns) {
+  const auto slash = name.rfind('/');
+  const std::string last = slash == std::string::npos ? name : name.substr(slash + 1);
+  return std::any_of(patterns.begin(), patterns.end(), [&](std::string pattern) {
+    while (pattern.size() > 1 && pattern.back() == '/') pattern.pop_back();
+    if (pattern.find('/') == std::string::npos) return ::fnmatch(pattern.c_str(), last.c_str(), 0) == 0;
+    if (pattern.front() == '/') pattern.erase(0, 1);
+    if (pattern.starts_with("./")) pattern.erase(0, 2);
+    return ::fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME) == 0;
+  });
+}
+
+void scan_mount(const std::string& host, const FileMount& mount, const std::string& name,
+                std::vector<MountEntry>& entries) {
+  const auto path = name.empty() ? mount.local : mount.local / name;
+  struct stat info{};
+  // The mounted thing itself may be a link; those within stay what they are.
+  if ((name.empty() ? ::stat(path.c_str(), &info) : ::lstat(path.c_str(), &info)) != 0)
+    fail_local(host, "read", path, errno);
+  MountEntry entry{.name = name, .text = {}, .hash = {}};
+  entry.mode = info.st_mode & 0777U;
+  entry.time = info.st_mtime;
+  if (S_ISDIR(info.st_mode)) {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (std::filesystem::directory_iterator it(path, error), none; !error && it != none; it.increment(error))
+      names.push_back(it->path().filename().string());
+    if (error) fail_local(host, "read", path, error.value());
+    std::sort(names.begin(), names.end());
+    const auto before = entries.size();
+    for (const auto& each : names) {
+      const auto below = name.empty() ? each : name + "/" + each;
+      if (!is_excluded(below, mount.exclude)) scan_mount(host, mount, below, entries);
+    }
+    if (entries.size() == before && !name.empty()) {  // an empty one has to be said
+      entry.type = '5';
+      entry.mode = 0755;
+      entries.push_back(std::move(entry));
+    }
+  } else if (S_ISLNK(info.st_mode)) {
+    std::error_code error;
+    entry.type = '2';
+    entry.mode = 0777;
+    entry.text = std::filesystem::read_symlink(path, error).string();
+    if (error) fail_local(host, "read", path, error.value());
+    entries.push_back(std::move(entry));
+  } else if (S_ISREG(info.st_mode)) {
+    const auto content = hash_file(host, path);
+    entry.hash = content.hash;
+    entry.size = content.size;
+    entries.push_back(std::move(entry));
+  }  // sockets, pipes and devices are no files to take along
+}
+
+// A version's folder has `tree` (what is mounted), `files` (the names of the files in it, each with a NUL), `manifest`
+// (these with type, mode and hash), `source` (where they came from) and `stamp` (what the files looked like when they
+// had arrived, so that files changed there since are noticed).
+constexpr std::string_view mount_functions = R"sh(
+stamp() (
+  cd -- "$1" || exit 1
+  if [ -d tree ]; then cd tree && xargs -0 stat -c '%s %Y %n' -- < ../files; else stat -c '%s %Y' tree; fi 2>&1 | cksum
+)
+sound() { [ -e "$1/tree" ] && [ -f "$1/stamp" ] && [ "$(stamp "$1")" = "$(cat "$1/stamp")" ]; }
+)sh";
+
+// $1 the folder of all versions, $2 the hash that is wanted, $3 the source. Prints whether it is there, or the hash and
+// the manifest of the latest version of that source.
+constexpr std::string_view mount_look_script = R"sh(
+if sound "$1/$2"; then touch -- "$1/$2"; printf '\nhypertune-mount there\n'; exit 0; fi
+cd -- "$1" 2>/dev/null || { printf '\nhypertune-mount none\n'; exit 0; }
+ls -1t | while IFS= read -r version; do
+  [ -f "$version/source" ] && [ "$(cat "$version/source")" = "$3" ] && sound "$version" || continue
+  printf '\nhypertune-mount %s\n' "$version"
+  cat -- "$version/manifest"
+  exit 0
+done
+)sh";
+
+// $1 the folder of all versions, $2 the new hash, $3 the version to begin from (or ""), $4 how many files the whole
+// has, $5 what makes names unique. The input is a tar archive: `files`, `manifest`, `source`, `gone` (names that are
+// not to be taken from the old version), `over` (what is new), `complete`. Ends with 42 if the old version does not do.
+constexpr std::string_view mount_build_script = R"sh(
+umask 022
+new=$1/.new-$5
+mkdir -p -- "$new" || exit 1
+trap 'rm -rf -- "$new"' EXIT
+trap 'exit 1' HUP INT TERM
+(cd -- "$new" && tar xpf -) || exit 1
+[ -f "$new/complete" ] || { echo "not all of it arrived" >&2; exit 1; }
+if [ -n "$3" ]; then
+  mkdir "$new/tree" || exit 1
+  (cd -- "$1/$3/tree" && xargs -0 sh -c 'cp -al --parents -- "$@" "$0"' "$new/tree" < ../files) >/dev/null 2>&1 || exit 42
+  (cd -- "$new/tree" && xargs -0 rm -rf -- < ../gone && find . -mindepth 1 -depth -type d -empty -delete) || exit 1
+  if [ -d "$new/over" ]; then cp -al -- "$new/over/." "$new/tree/" 2>/dev/null || exit 42; rm -rf -- "$new/over"; fi
+else
+  if [ -e "$new/over" ]; then mv -- "$new/over" "$new/tree" || exit 1; else mkdir "$new/tree" || exit 1; fi
+fi
+rm -f -- "$new/complete" "$new/gone"
+count=$(find "$new/tree" -type f -print0 | tr -cd '\000' | wc -c)
+if [ "$((count))" -ne "$4" ]; then [ -n "$3" ] && exit 42; echo "$((count)) of $4 files arrived" >&2; exit 1; fi
+stamp "$new" > "$new/stamp" || exit 1
+if [ -e "$1/$2" ]; then
+  sound "$1/$2" && exit 0
+  mv -- "$1/$2" "$1/.gone-$2-$5" && rm -rf -- "$1/.gone-$2-$5"
+fi
+mv -- "$new" "$1/$2" 2>/dev/null || { sound "$1/$2" || { echo "cannot make '$1/$2'" >&2; exit 1; }; }
+)sh";
+
+// $1 the folder of all versions, $2 the hash, $3 where it is to appear, $4 what makes names unique, $5 and $6 for
+// prune().
+constexpr std::string_view mount_link_script = R"sh(
+dir=${3%/*}
+mkdir -p -- "${dir:-/}" || exit 1
+if [ -L "$3" ]; then
+  case $(readlink "$3") in
+    */mounts/*/tree) ;;
+    *) echo "'$3' is a symbolic link that is no file mount: move it away, or mount to another place" >&2; exit 1;;
+  esac
+elif [ -d "$3" ]; then
+  rmdir -- "$3" 2>/dev/null || { echo "'$3' is there already and is no file mount: move it away, or mount to another place" >&2; exit 1; }
+elif [ -e "$3" ]; then
+  echo "'$3' is there already and is no file mount: move it away, or mount to another place" >&2; exit 1
+fi
+if [ "$(readlink "$3" 2>/dev/null)" != "$1/$2/tree" ]; then
+  new=$dir/.hypertune-link-$4
+  ln -s -- "$1/$2/tree" "$new" || exit 1
+  mv -fT -- "$new" "$3" 2>/dev/null || { rm -f -- "$3"; mv -- "$new" "$3"; } || { rm -f -- "$new"; exit 1; }
+fi
+prune "$1" "$5" "$6"
+exit 0
+)sh";
+
+// A line a thing, ended by NUL: type, mode, hash (of a link: what it points to), name.
+std::string manifest_line(const MountEntry& entry) {
+  const auto what = entry.type == '2' ? hypertune::detail::ContentHash::of(entry.text)
+                                      : (entry.type == '0' ? entry.hash : std::string(32, '0'));
+  return fmt::format("{} {:04o} {} {}", entry.type, entry.mode, what, entry.name) + '\0';
+}
+
+// What an earlier manifest says, by name: everything before the name.
+std::map<std::string, std::string, std::less<>> read_manifest(std::string_view text) {
+  std::map<std::string, std::string, std::less<>> entries;
+  while (!text.empty()) {
+    const auto end = text.find('\0');
+    if (end == std::string_view::npos) break;
+    const auto line = text.substr(0, end);
+    text.remove_prefix(end + 1);
+    constexpr std::size_t name_at = 2 + 5 + 33;
+    if (line.size() >= name_at) entries.emplace(line.substr(name_at), line.substr(0, name_at));
+  }
+  return entries;
+}
+
+std::string source_name(const FileMount& mount) {
+  std::array<char, 256> machine{};
+  ::gethostname(machine.data(), machine.size() - 1);
+  std::error_code ignored;
+  const auto path = std::filesystem::weakly_canonical(mount.local, ignored);
+  std::string text = fmt::format("{}:{}", machine.data(), path.string());
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+}  // namespace detail
+
+Mounted mount_files(const SshConnection& connection, const FileMount& mount, const ShipOptions& options) {
+  const auto& host = connection.host();
+  std::vector<detail::MountEntry> entries;
+  detail::scan_mount(host, mount, "", entries);
+  std::string manifest, files;
+  Mounted mounted;
+  mounted.remote = connection.absolute(mount.remote);
+  while (mounted.remote.size() > 1 && mounted.remote.back() == '/') mounted.remote.pop_back();
+  if (mounted.remote == "/" || mounted.remote == connection.absolute("~"))
+    fail(Errc::usage, "host '{}': '{}' cannot be a file mount: mount to a folder of its own below it", host,
+         mount.remote);
+  for (const auto& entry : entries) {
+    manifest += detail::manifest_line(entry);
+    if (entry.type != '0') continue;
+    ++mounted.files;
+    files += entry.name + '\0';
+  }
+  const bool single = entries.size() == 1 && entries.front().name.empty();
+  if (single) files.clear();
+  mounted.hash = hypertune::detail::ContentHash::of(manifest);
+  const auto versions = connection.absolute(options.directory) + "/mounts";
+  const auto source = detail::source_name(mount);
+  const auto functions = std::string(detail::mount_functions);
+
+  const auto seen =
+      connection.must(fmt::format("look at '{}'", versions), functions + std::string(detail::mount_look_script),
+                      {versions, mounted.hash, source});
+  constexpr std::string_view mark = "\nhypertune-mount ";
+  std::string base;
+  std::map<std::string, std::string, std::less<>> old;
+  if (const auto at = seen.out.find(mark); at != std::string::npos) {
+    const auto begin = at + mark.size(), end = std::min(seen.out.find('\n', begin), seen.out.size());
+    base = seen.out.substr(begin, end - begin);
+    if (base != "there")
+      old = detail::read_manifest(std::string_view(seen.out).substr(std::min(end + 1, seen.out.size())));
+  }
+  const bool there = base == "there";
+  if (!hypertune::detail::ContentHash::well_formed(base) || single || old.contains("")) base.clear();
+
+  // Sends what `from` lacks; false if the host could not begin from it.
+  const auto build = [&](const std::string& from) {
+    std::vector<detail::TarMember> members;
+    std::string gone;
+    mounted.sent = 0;
+    const auto add_text = [&](const char* name, const std::string& text) {
+      members.push_back({.type = '0', .name = name, .text = text});
+    };
+    add_text("files", files);
+    add_text("manifest", manifest);
+    add_text("source", source + "\n");
+    std::map<std::string, bool, std::less<>> kept;
+    for (const auto& entry : entries) {
+      const auto line = detail::manifest_line(entry);
+      const auto before = from.empty() ? old.end() : old.find(entry.name);
+      const bool same = before != old.end() && entry.type == '0' &&
+                        std::string_view(line).substr(0, before->second.size()) == before->second;
+      if (same) {
+        kept.emplace(entry.name, true);
+        continue;
+      }
+      detail::TarMember member{.type = entry.type,
+                               .name = entry.name.empty() ? "over" : "over/" + entry.name,
+                               .mode = entry.mode,
+                               .time = entry.time,
+                               .text = entry.text};
+      if (entry.type == '0') {
+        member.source = entry.name.empty() ? std::filesystem::canonical(mount.local) : mount.local / entry.name;
+        member.size = entry.size;
+        ++mounted.sent;
+      }
+      members.push_back(std::move(member));
+    }
+    if (!from.empty())
+      for (const auto& [name, head] : old)
+        if (head.starts_with('0') && !kept.contains(name)) gone += name + '\0';
+    add_text("gone", gone);
+    add_text("complete", "");
+    detail::TarStream archive(host, std::move(members));
+    std::uint64_t bytes = 0;
+    try {
+      connection.stream(
+          fmt::format("bring '{}' there", mount.local.string()), functions + std::string(detail::mount_build_script),
+          {versions, mounted.hash, from, std::to_string(mounted.files), detail::nonce()},
+          [&] {
+            const auto piece = archive.next();
+            bytes += piece.size();
+            return piece;
+          },
+          options.transfer);
+    } catch (const SshError& error) {
+      if (!from.empty() && error.problem() == Problem::other) return false;
+      throw;
+    }
+    mounted.bytes += bytes;
+    return true;
+  };
+  if (!there && (base.empty() || !build(base))) build("");
+  connection.must(fmt::format("mount '{}' as '{}'", mount.local.string(), mounted.remote),
+                  std::string(detail::prune_script) + std::string(detail::mount_link_script),
+                  {versions, mounted.hash, mounted.remote, detail::nonce(), detail::prune_keep(options),
+                   detail::prune_minutes(options)});
+  return mounted;
+}
+
+}  // namespace hypertune::ssh

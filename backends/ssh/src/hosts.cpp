@@ -1,1 +1,0 @@
-#include <hypertune/ssh/impl/host_source.hpp>

@@ -1,0 +1,369 @@
+// Master: the ssh process that holds a host's connection, and the thread that watches it.
+#pragma once
+
+#include "control_folder.hpp"
+#include "process.hpp"
+
+#include <hypertune/ssh/error.hpp>
+#include <hypertune/ssh/host_facts.hpp>
+#include <hypertune/ssh/options.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hypertune::ssh::detail {
+
+inline SshError closed_error(const std::string& host) {
+  return SshError(Problem::lost, host, fmt::format("host '{}': the connection is closed", host));
+}
+
+/// The thread that forks the ssh process lives as long as that does: so the kernel can be asked to end it when the
+/// thread goes, which it does last of all with the program, however that dies.
+class Master {
+ public:
+  Master(std::string host, SshOptions options) : host_(std::move(host)), options_(std::move(options)) {
+    if (host_.empty() || host_.front() == '-' ||
+        host_.find_first_of(" \t\n\r'\"\\`$;&|<>(){}*?!#") != std::string::npos)
+      fail(Errc::usage, "'{}' is not the name of a host", host_);
+    options_.validate();
+    if (!options_.config.empty() && ::access(options_.config.c_str(), R_OK) != 0)
+      throw SshError(Problem::bad_config, host_,
+                     fmt::format("the ssh_config '{}' cannot be read: {}", options_.config.string(),
+                                 std::generic_category().message(errno)));
+    folder_ = ControlFolder::get();
+    socket_ = folder_->next_socket();
+    wake_ = Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!wake_) fail(Errc::io, "cannot make an event: {}", std::generic_category().message(errno));
+  }
+  Master(const Master&) = delete;
+  Master& operator=(const Master&) = delete;
+  ~Master() {
+    on_stop_.reset();
+    close();
+  }
+
+  /// From a request on, at any time, it closes. Before open().
+  void close_on(std::stop_token stop) {
+    on_stop_.emplace(std::move(stop), std::function<void()>([this] { begin_to_close(); }));
+  }
+
+  /// Connects; throws SshError.
+  void open(double until) {
+    thread_ = std::thread([this] { watch(); });
+    std::unique_lock hold(mutex_);
+    const auto reached = [this] { return state_ == State::open || state_ == State::ended; };
+    if (!changed_.wait_for(hold, std::chrono::duration<double>(std::max(0.0, until - steady_seconds())), reached)) {
+      const std::string said = last_line(messages_);
+      hold.unlock();
+      close();
+      throw SshError(Problem::unreachable, host_,
+                     fmt::format("host '{}': not connected within the deadline{}; is it up, and is the way to it slow?",
+                                 host_, said.empty() ? "" : " (" + said + ")"));
+    }
+    if (state_ == State::open) return;
+    const SshError error = error_ ? *error_ : closed_error(host_);
+    hold.unlock();
+    close();
+    throw SshError(error);
+  }
+
+  void close() noexcept {
+    begin_to_close();
+    const std::lock_guard hold(join_mutex_);
+    if (!thread_.joinable()) return;
+    if (thread_.get_id() == std::this_thread::get_id()) return;  // from on_lost(): it is ending anyway
+    thread_.join();
+  }
+
+  bool alive() const {
+    const std::lock_guard hold(mutex_);
+    return state_ == State::open && !closing_;
+  }
+  std::optional<SshError> lost() const {
+    const std::lock_guard hold(mutex_);
+    return error_;
+  }
+  void on_lost(std::function<void(const SshError&)> then) {
+    {
+      const std::lock_guard hold(mutex_);
+      if (!error_) {
+        then_.push_back(std::move(then));
+        return;
+      }
+    }
+    then(*error_);
+  }
+
+  /// Waits, after a session ended oddly, whether it was because the connection went.
+  std::optional<SshError> lost_within(double seconds) const {
+    std::unique_lock hold(mutex_);
+    changed_.wait_for(hold, std::chrono::duration<double>(seconds), [this] { return state_ == State::ended; });
+    return error_;
+  }
+
+  const std::string& host() const { return host_; }
+  const SshOptions& options() const { return options_; }
+  const std::string& socket() const { return socket_; }
+
+  HostFacts facts;
+
+  /// `ssh`, its configuration, and the control socket; never a connection of its own.
+  std::vector<std::string> session_arguments() const {
+    std::vector<std::string> all{options_.program};
+    if (!options_.config.empty()) all.insert(all.end(), {"-F", options_.config.string()});
+    all.insert(all.end(), {"-S", socket_, "-T", "-e", "none"});
+    for (const char* option : {"ControlMaster=no", "BatchMode=yes", "ProxyCommand=false", "RemoteCommand=none",
+                               "ClearAllForwardings=yes", "PermitLocalCommand=no", "ForwardX11=no", "LogLevel=ERROR"})
+      all.insert(all.end(), {"-o", option});
+    return all;
+  }
+  /// For `-O forward` and its like: the configuration's own forwardings would go along.
+  std::vector<std::string> control_arguments(const char* what) const {
+    return {options_.program,
+            "-F",
+            "none",
+            "-S",
+            socket_,
+            "-o",
+            "BatchMode=yes",
+            "-o",
+            "StreamLocalBindUnlink=yes",
+            "-O",
+            what};
+  }
+
+  /// One of the sessions that may be open at once.
+  class Session {
+   public:
+    Session(Master& master, double until) : master_(master) {
+      std::unique_lock hold(master.mutex_);
+      if (!master.changed_.wait_for(hold, std::chrono::duration<double>(std::max(0.0, until - steady_seconds())),
+                                    [&] { return master.sessions_ < master.options_.sessions; }))
+        throw SshError(Problem::timeout, master.host_,
+                       fmt::format("host '{}': {} commands run there already, and none has ended before the deadline",
+                                   master.host_, master.sessions_));
+      ++master.sessions_;
+    }
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+    ~Session() {
+      {
+        const std::lock_guard hold(master_.mutex_);
+        --master_.sessions_;
+      }
+      master_.changed_.notify_all();
+    }
+
+   private:
+    Master& master_;
+  };
+
+ private:
+  enum class State : std::uint8_t { opening, open, ended };
+
+  std::vector<std::string> arguments() const {
+    std::vector<std::string> all{options_.program};
+    if (!options_.config.empty()) all.insert(all.end(), {"-F", options_.config.string()});
+    if (!options_.user.empty()) all.insert(all.end(), {"-l", options_.user});
+    if (options_.port != 0) all.insert(all.end(), {"-p", std::to_string(options_.port)});
+    if (!options_.identity.empty()) all.insert(all.end(), {"-i", options_.identity.string()});
+    all.insert(all.end(), {"-M", "-N", "-T", "-S", socket_});
+    const auto whole = [](double seconds) { return static_cast<long>(std::ceil(seconds)); };
+    for (const auto& option :
+         std::vector<std::string>{"BatchMode=yes", "ControlPersist=no", "ConnectionAttempts=1",
+                                  fmt::format("ConnectTimeout={}", whole(options_.connect_timeout)),
+                                  fmt::format("ServerAliveInterval={}", whole(options_.alive_interval)),
+                                  fmt::format("ServerAliveCountMax={}", options_.alive_count), "RemoteCommand=none",
+                                  "ClearAllForwardings=yes", "PermitLocalCommand=no", "ForwardX11=no",
+                                  "StreamLocalBindUnlink=yes", "LogLevel=INFO"})
+      all.insert(all.end(), {"-o", option});
+    for (const auto& option : options_.options) all.insert(all.end(), {"-o", option});
+    all.insert(all.end(), {"--", host_});
+    return all;
+  }
+
+  void begin_to_close() noexcept {
+    closing_ = true;
+    const std::uint64_t one = 1;
+    static_cast<void>(!::write(wake_.get(), &one, sizeof one));
+  }
+
+  // ---- The thread.
+
+  void watch() {
+    try {
+      run();
+    } catch (const Error& error) { end(SshError(Problem::other, host_, error.what())); }
+  }
+
+  void run() {
+    auto [err_read, err_write] = make_pipe();
+    auto [failed_read, failed_write] = make_pipe();
+    const Descriptor null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    const auto words = arguments();
+    std::vector<char*> argv;
+    for (const auto& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+    argv.push_back(nullptr);
+    // Before the fork: the socket may be there at once.
+    Descriptor events(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+    if (events && ::inotify_add_watch(events.get(), folder_->path().c_str(), IN_CREATE | IN_MOVED_TO) < 0)
+      events = Descriptor();
+    const pid_t self = ::getpid();
+    const pid_t pid = ::fork();
+    if (pid == 0) execute(argv.data(), self, null.get(), err_write.get(), failed_write.get());
+    if (pid < 0) {
+      end(SshError(Problem::other, host_, fmt::format("cannot fork: {}", std::generic_category().message(errno))));
+      return;
+    }
+    err_write = Descriptor();
+    failed_write = Descriptor();
+    int error = 0;
+    if (hypertune::detail::read_some(failed_read.get(), reinterpret_cast<char*>(&error), sizeof error) ==
+        sizeof error) {
+      wait_for(pid);
+      end(SshError(Problem::no_client, host_,
+                   fmt::format("there is no ssh client '{}' ({}): install OpenSSH's client (openssh-client), or put it "
+                               "into PATH",
+                               options_.program, std::generic_category().message(error))));
+      return;
+    }
+    const Descriptor exit_event(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    ::fcntl(err_read.get(), F_SETFL, O_NONBLOCK);
+    bool open = false, told_to_leave = false;
+    double kill_at = 0;
+    for (;;) {
+      std::array<pollfd, 4> polled{pollfd{.fd = exit_event.get(), .events = POLLIN, .revents = 0},
+                                   pollfd{.fd = err_read ? err_read.get() : -1, .events = POLLIN, .revents = 0},
+                                   pollfd{.fd = told_to_leave ? -1 : wake_.get(), .events = POLLIN, .revents = 0},
+                                   pollfd{.fd = open || !events ? -1 : events.get(), .events = POLLIN, .revents = 0}};
+      int wait = -1;
+      if (told_to_leave)
+        wait = poll_milliseconds(kill_at);
+      else if (!open && !events)
+        wait = 20;  // no watch to be had: look
+      ::poll(polled.data(), polled.size(), wait);
+      if (polled[1].revents != 0) read_messages(err_read);
+      if (polled[3].revents != 0) {
+        std::array<char, 4096> names;
+        while (::read(events.get(), names.data(), names.size()) > 0) {}
+      }
+      if (!open && ::access(socket_.c_str(), F_OK) == 0) {
+        open = true;
+        events = Descriptor();
+        set_open();
+      }
+      if (polled[0].revents != 0) break;
+      if (closing_ && !told_to_leave) {
+        told_to_leave = true;
+        kill_at = steady_seconds() + 2;
+        ::kill(pid, SIGTERM);
+      } else if (told_to_leave && steady_seconds() >= kill_at) {
+        ::kill(pid, SIGKILL);
+        kill_at = steady_seconds() + 3600;
+      }
+    }
+    while (err_read && read_messages(err_read)) {}
+    wait_for(pid);
+    ::unlink(socket_.c_str());
+    std::string said;
+    {
+      const std::lock_guard hold(mutex_);
+      said = messages_;
+    }
+    if (closing_)
+      end(std::nullopt);
+    else
+      end(classify_client(host_, said, open));
+  }
+
+  // In the child: only what is safe after a fork of a program with threads.
+  [[noreturn]] static void execute(char** argv, pid_t parent, int null, int err, int failed) {
+    ::setsid();  // Ctrl-C in the terminal is for the program, which then ends its connections in order
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+    if (::getppid() != parent) ::_exit(127);
+    for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+    become(argv, null, null, err, failed);
+  }
+
+  // False: there is nothing more now.
+  bool read_messages(Descriptor& from) {
+    std::array<char, 4096> buffer;
+    const ssize_t n = hypertune::detail::read_some(from.get(), buffer.data(), buffer.size());
+    if (n < 0 && errno == EAGAIN) return false;
+    if (n <= 0) {
+      from = Descriptor();
+      return false;
+    }
+    const std::lock_guard hold(mutex_);
+    messages_.append(buffer.data(), static_cast<std::size_t>(n));
+    if (messages_.size() > 65536) messages_.erase(0, messages_.size() - 32768);
+    return true;
+  }
+
+  void set_open() {
+    {
+      const std::lock_guard hold(mutex_);
+      state_ = State::open;
+      messages_.clear();  // greetings; what it says from now on is about the connection's end
+    }
+    changed_.notify_all();
+  }
+
+  void end(std::optional<SshError> error) {
+    std::vector<std::function<void(const SshError&)>> then;
+    {
+      const std::lock_guard hold(mutex_);
+      const bool was_open = state_ == State::open;
+      state_ = State::ended;
+      error_ = std::move(error);
+      if (error_ && was_open) then.swap(then_);
+    }
+    changed_.notify_all();
+    for (const auto& call : then) call(*error_);
+  }
+
+  std::string host_;
+  SshOptions options_;
+  std::shared_ptr<ControlFolder> folder_;
+  std::string socket_;
+  Descriptor wake_;
+  std::atomic<bool> closing_{false};
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  State state_ = State::opening;
+  std::string messages_;
+  std::optional<SshError> error_;
+  std::vector<std::function<void(const SshError&)>> then_;
+  int sessions_ = 0;
+  std::optional<std::stop_callback<std::function<void()>>> on_stop_;
+  std::mutex join_mutex_;
+  std::thread thread_;
+};
+
+}  // namespace hypertune::ssh::detail

@@ -1,0 +1,73 @@
+// Quoting for any login shell.
+#include <hypertune/error.hpp>
+#include <hypertune/ssh/quote.hpp>
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hypertune::ssh {
+namespace detail {
+
+bool is_plain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("_-./:@%+,").find(c) != std::string_view::npos;
+}
+bool is_plain(std::string_view word) {
+  for (const char c : word)
+    if (!is_plain(c)) return false;
+  return !word.empty();
+}
+// Whether every shell takes it literally between single quotes: fish treats backslashes there, csh exclamation marks
+// and newlines; what is no ASCII is up to the locale.
+bool is_tame(std::string_view word) {
+  for (const char c : word)
+    if (c < 0x20 || c > 0x7e || c == '\\' || c == '!' || c == '\'') return false;
+  return true;
+}
+
+}  // namespace detail
+
+std::string shell_quote(std::string_view word) {
+  if (detail::is_plain(word)) return std::string(word);
+  std::string out = "'";
+  for (const char c : word) {
+    if (c == '\'')
+      out += "'\\''";
+    else
+      out += c;
+  }
+  return out + "'";
+}
+
+std::string remote_command_line(const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments.front().empty()) fail(Errc::usage, "a remote command must name a program");
+  std::string line = "exec";
+  bool tame = true;
+  for (const auto& argument : arguments) {
+    if (argument.find('\0') != std::string::npos)
+      fail(Errc::usage, "an argument of the remote command '{}' has a NUL character in it", arguments.front());
+    tame = tame && detail::is_tame(argument);
+    line += ' ';
+    line += shell_quote(argument);
+  }
+  if (!tame) {
+    // The login shell sees but plain characters; a POSIX shell puts the line together again and takes its place.
+    std::string encoded;
+    for (const char c : line) {
+      if (detail::is_plain(c) || c == ' ')
+        encoded += c;
+      else
+        fmt::format_to(std::back_inserter(encoded), "\\0{:03o}", static_cast<unsigned char>(c));
+    }
+    line = "exec sh -c 'eval \"$(printf %b \"$0\")\"' '" + encoded + "'";
+  }
+  if (line.size() > 120000)  // Linux allows 128 KiB in one argument, and the login shell gets the line as one
+    fail(Errc::usage, "the remote command '{}' is {} bytes long, more than a shell takes: pass data by standard input",
+         arguments.front(), line.size());
+  return line;
+}
+
+}  // namespace hypertune::ssh

@@ -1,2 +1,0 @@
-#include <hypertune/ssh/impl/remote.hpp>
-#include <hypertune/ssh/impl/runtime.hpp>

@@ -1,0 +1,157 @@
+// Files up and down, whole or not at all.
+#include "remote_error.hpp"
+#include "session.hpp"
+
+#include <hypertune/ssh/connection.hpp>
+#include <hypertune/ssh/output_mark.hpp>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hypertune::ssh {
+namespace detail {
+
+// $1 the file, $2 its size, $3 its mode, $4 what makes the name of the unfinished one. What arrived is judged by its
+// size: when the connection breaks, cat sees the end of its input like any other.
+constexpr std::string_view receive_script = R"sh(
+target=$1
+dir=${target%/*}
+[ -n "$dir" ] || dir=/
+mkdir -p -- "$dir" || exit 1
+if [ -d "$target" ]; then echo "'$target' is a folder" >&2; exit 1; fi
+part="$dir/.hypertune-part-$4"
+trap 'rm -f -- "$part"' EXIT
+trap 'exit 1' HUP INT TERM
+cat > "$part" || exit 1
+size=$(wc -c < "$part") || exit 1
+if [ "$size" -ne "$2" ]; then echo "$((size)) of $2 bytes arrived" >&2; exit 1; fi
+chmod "$3" "$part" || exit 1
+sync -- "$part" 2>/dev/null || :
+mv -f -- "$part" "$target" || exit 1
+trap - EXIT
+)sh";
+
+constexpr std::string_view send_script = R"sh(
+if [ -d "$1" ]; then echo "'$1' is a folder" >&2; exit 1; fi
+size=$(wc -c < "$1") || exit 1
+mode=$(stat -c %a -- "$1" 2>/dev/null || echo 644)
+printf '%s %s\n' "$((size))" "$mode"
+exec cat -- "$1"
+)sh";
+
+}  // namespace detail
+
+void SshConnection::upload_text(std::string_view bytes, const std::string& remote,
+                                const TransferOptions& options) const {
+  const auto path = absolute(remote);
+  std::string_view rest = bytes;
+  stream(
+      fmt::format("write '{}'", path), detail::receive_script,
+      {path, std::to_string(bytes.size()), fmt::format("{:o}", options.mode < 0 ? 0644 : options.mode),
+       detail::nonce()},
+      [&] { return std::exchange(rest, {}); }, options);
+}
+
+void SshConnection::upload(const std::filesystem::path& local, const std::string& remote,
+                           const TransferOptions& options) const {
+  const auto path = absolute(remote);
+  const auto file = hypertune::detail::open_at(AT_FDCWD, local.c_str(), O_RDONLY);
+  struct stat info{};
+  if (!file || ::fstat(file.get(), &info) != 0) detail::fail_local(host(), "read", local, errno);
+  if (!S_ISREG(info.st_mode))
+    throw SshError(Problem::local_file, host(),
+                   fmt::format("cannot send '{}': it is no ordinary file", local.string()));
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  std::uint64_t sent = 0;
+  hypertune::detail::ReadBuffer buffer;
+  const auto next = [&]() -> std::string_view {
+    const auto want = std::min<std::uint64_t>(hypertune::detail::ReadBuffer::size, size - sent);
+    if (want == 0) return {};
+    const ssize_t n = hypertune::detail::read_some(file.get(), buffer.data(), want);
+    if (n < 0) detail::fail_local(host(), "read", local, errno);
+    if (n == 0)
+      throw SshError(Problem::local_file, host(),
+                     fmt::format("cannot send '{}': it became shorter meanwhile", local.string()));
+    sent += static_cast<std::uint64_t>(n);
+    return {buffer.data(), static_cast<std::size_t>(n)};
+  };
+  const auto mode =
+      static_cast<unsigned>(options.mode < 0 ? info.st_mode & 0777U : static_cast<unsigned>(options.mode));
+  stream(fmt::format("write '{}'", path), detail::receive_script,
+         {path, std::to_string(size), fmt::format("{:o}", mode), detail::nonce()}, next, options);
+}
+
+void SshConnection::download(const std::string& remote, const std::filesystem::path& local,
+                             const TransferOptions& options) const {
+  const auto path = absolute(remote);
+  const auto folder = local.has_parent_path() ? local.parent_path() : std::filesystem::path(".");
+  std::error_code made;
+  std::filesystem::create_directories(folder, made);
+  const auto part = folder / (".hypertune-part-" + detail::nonce());
+  auto file = hypertune::detail::open_at(AT_FDCWD, part.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600);
+  if (!file) detail::fail_local(host(), "write", part, errno);
+  struct Remove {
+    ~Remove() { ::unlink(path.c_str()); }
+    std::filesystem::path path;
+  } remove{part};
+  OutputMark mark;
+  std::string head;  // its first line: size and mode
+  bool begun = false;
+  std::uint64_t size = 0, arrived = 0;
+  unsigned mode = 0644;
+  int error = 0;
+  const auto write = [&](std::string_view bytes) {
+    arrived += bytes.size();
+    while (!bytes.empty() && error == 0) {
+      const ssize_t n = ::write(file.get(), bytes.data(), bytes.size());
+      if (n > 0)
+        bytes.remove_prefix(static_cast<std::size_t>(n));
+      else if (errno != EINTR)
+        error = errno;
+    }
+    return error == 0;
+  };
+  detail::Exchange exchange;
+  exchange.bounds = {.deadline = options.deadline, .stall = options.stall, .max_output = SIZE_MAX};
+  exchange.take = [&](std::string_view bytes) {
+    if (begun) return write(bytes);
+    head += mark.own(bytes);
+    const auto end = head.find('\n');
+    if (end == std::string::npos) return head.size() < 4096;
+    const char* stop = head.data() + end;
+    const auto number = std::from_chars(head.data(), stop, size);
+    if (number.ec != std::errc() || number.ptr == stop) return false;
+    std::from_chars(number.ptr + 1, stop, mode, 8);
+    begun = true;
+    return write(std::string_view(head).substr(end + 1));
+  };
+  RunResult result;
+  try {
+    result =
+        detail::exchange(*master_, command(detail::script_arguments(OutputMark::before(detail::send_script), {path})),
+                         std::move(exchange));
+  } catch (const SshError&) {
+    if (error == 0) throw;
+  }
+  if (error != 0) detail::fail_local(host(), "write", local, error);
+  if (!result.ok()) throw detail::remote_error(host(), fmt::format("read '{}'", path), result);
+  if (!begun || arrived != size)
+    throw SshError(
+        Problem::other, host(),
+        fmt::format("host '{}': '{}' changed while it was read ({} of {} bytes)", host(), path, arrived, size));
+  if (::fchmod(file.get(), options.mode < 0 ? mode & 0777U : static_cast<unsigned>(options.mode)) != 0 ||
+      ::fsync(file.get()) != 0 || ::rename(part.c_str(), local.c_str()) != 0)
+    detail::fail_local(host(), "write", local, errno);
+}
+
+}  // namespace hypertune::ssh
