@@ -5,7 +5,7 @@
 #include <hypertune/execute/inline.hpp>
 #include <hypertune/execute/threads.hpp>
 #include <hypertune/local/command.hpp>
-#include <hypertune/local/process_tree.hpp>
+#include <hypertune/process/process_tree.hpp>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -236,11 +236,11 @@ TEST_CASE("when a driver is killed, what its threads' commands started ends with
       for (TrialId trial = 0; trial < 3; ++trial) bench->launch(trial);
       return bench;
     });
-    const auto keepers = local::detail::children_of(driver.pid());
+    const auto keepers = process::children_of(driver.pid());
     CHECK(keepers.size() == 3);
     REQUIRE(driver.kill());
     for (const pid_t keeper : keepers) CHECK(::waitpid(keeper, nullptr, 0) == keeper);
     for (const pid_t pid : driver.started()) CHECK_FALSE(alive(pid));
   }
-  CHECK(local::detail::children_of(::getpid()).empty());
+  CHECK(process::children_of(::getpid()).empty());
 }

@@ -2,7 +2,7 @@
 #include "local_support.hpp"
 
 #include <hypertune/local/command.hpp>
-#include <hypertune/local/process_tree.hpp>
+#include <hypertune/process/process_tree.hpp>
 
 #include <poll.h>
 #include <sys/syscall.h>
@@ -28,9 +28,9 @@ TEST_CASE("when the driver is killed, its guardian ends the workers and all that
       for (TrialId trial = 0; trial < 3; ++trial) bench->launch(trial, "");
       return bench;
     });
-    const auto helpers = local::detail::children_of(driver.pid());
+    const auto helpers = process::children_of(driver.pid());
     REQUIRE(helpers.size() == 1);  // the guardian
-    const auto workers = local::detail::children_of(helpers.front());
+    const auto workers = process::children_of(helpers.front());
     CHECK(workers.size() >= 3);
     const int guardian = static_cast<int>(::syscall(SYS_pidfd_open, helpers.front(), 0));
     REQUIRE(guardian >= 0);
@@ -42,7 +42,7 @@ TEST_CASE("when the driver is killed, its guardian ends the workers and all that
     for (const pid_t pid : driver.started()) CHECK(::kill(pid, 0) != 0);
     for (const pid_t pid : workers) CHECK(::kill(pid, 0) != 0);
   }
-  CHECK(local::detail::children_of(::getpid()).empty());
+  CHECK(process::children_of(::getpid()).empty());
 }
 
 TEST_CASE("when the guardian is killed, its trials fail, and the next ones get another guardian") {

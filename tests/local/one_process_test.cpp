@@ -137,7 +137,7 @@ TEST_CASE("a trial whose worker process was killed is over when its command is g
     bench.launch(0, attempt);
     const auto reported = bench.events.next<Reported>();
     const auto command = static_cast<pid_t>(*find_metric(reported.report.metrics, "pid"));
-    const pid_t worker = local::detail::parent_of(command);
+    const pid_t worker = process::parent_of(command);
     REQUIRE(worker > 1);
     CHECK(bench.held(0));
     ::kill(worker, SIGKILL);

@@ -1,6 +1,7 @@
 // Files by descriptor: what a checkpoint needs beyond <filesystem> (no links followed, data forced to the disk).
 #pragma once
 
+#include <hypertune/detail/descriptor.hpp>
 #include <hypertune/error.hpp>
 
 #include <fcntl.h>
@@ -25,34 +26,6 @@ namespace hypertune::detail {
     fail(Errc::io, "cannot {} '{}': {}; free some space, or keep fewer checkpoints (keep, max_bytes)", doing,
          path.string(), why);
   fail(Errc::io, "cannot {} '{}': {}", doing, path.string(), why);
-}
-
-/// Owns a file descriptor.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
-
-/// open(2) that is not interrupted; -1 with errno otherwise.
-inline Descriptor open_at(int directory, const char* name, int flags, mode_t mode = 0) {
-  int fd = -1;
-  do fd = ::openat(directory, name, flags | O_CLOEXEC, mode);
-  while (fd < 0 && errno == EINTR);
-  return Descriptor(fd);
 }
 
 /// Opens `name` ("a/b/c", already known to be safe) below `root` for reading, following no link on the way; an empty
@@ -80,14 +53,6 @@ class ReadBuffer {
  private:
   std::unique_ptr<char[]> bytes_ = std::make_unique_for_overwrite<char[]>(size);
 };
-
-/// read(2) that is not interrupted: bytes read, 0 at the end, -1 with errno.
-inline ssize_t read_some(int fd, char* data, std::size_t size) {
-  ssize_t n = 0;
-  do n = ::read(fd, data, size);
-  while (n < 0 && errno == EINTR);
-  return n;
-}
 
 /// Writes a new file and forces it to the disk. Error of kind `io` otherwise.
 inline void write_new_file(const std::filesystem::path& path, std::string_view text) {

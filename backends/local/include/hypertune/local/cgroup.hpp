@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/posix_files.hpp>
-#include <hypertune/local/process_tree.hpp>
+#include <hypertune/process/process_tree.hpp>
 
 #include <fcntl.h>
 #include <signal.h>
@@ -171,7 +171,7 @@ class CgroupTree {
     return pids;
   }
   bool mine(pid_t pid) const {
-    for (int depth = 0; pid > 0 && depth < 64; ++depth, pid = parent_of(pid))
+    for (int depth = 0; pid > 0 && depth < 64; ++depth, pid = process::parent_of(pid))
       if (pid == self_) return true;
     return false;
   }
@@ -217,7 +217,7 @@ class CgroupTree {
     for (std::filesystem::directory_iterator entry(parent_, none), end; !none && entry != end; entry.increment(none)) {
       const std::string name = entry->path().filename();
       if (!name.starts_with("hypertune-")) continue;
-      const pid_t owner = to_pid(std::string_view(name).substr(10, name.find('-', 10) - 10));
+      const pid_t owner = process::to_pid(std::string_view(name).substr(10, name.find('-', 10) - 10));
       if (owner > 0 && ::kill(owner, 0) != 0 && errno == ESRCH) remove_folder(entry->path());
     }
   }

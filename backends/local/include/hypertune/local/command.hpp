@@ -33,8 +33,6 @@
 #include <utility>
 #include <vector>
 
-extern "C" char** environ;
-
 namespace hypertune::local {
 
 /// What to do about a failure when a line of the command's output matches.
@@ -182,13 +180,9 @@ class CommandRun final : public TrialRun {
     child_ = std::make_unique<ChildProcess>(plan_.line(values), environment(restore));
   }
 
-  std::vector<std::string> environment(const std::string& restore) const {
-    std::map<std::string, std::string> entries;
-    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-      const std::string_view text(*entry);
-      const auto equals = text.find('=');
-      if (equals != std::string_view::npos) entries[std::string(text.substr(0, equals))] = text.substr(equals + 1);
-    }
+  // Added to this program's.
+  std::map<std::string, std::optional<std::string>> environment(const std::string& restore) const {
+    std::map<std::string, std::optional<std::string>> entries;
     if (plan_.options.bind_to_slot)
       for (const auto& [name, value] : SlotBinding({}, plan_.gpus, false).environment(context_->slot()))
         entries[name] = value;
@@ -199,15 +193,10 @@ class CommandRun final : public TrialRun {
     entries["HYPERTUNE_TRIAL"] = std::to_string(context_->trial());
     entries["HYPERTUNE_STEP"] = std::to_string(steps_);
     entries["HYPERTUNE_SEED"] = std::to_string(context_->seed());
-    entries["HYPERTUNE_DIRECTORY"] = std::filesystem::absolute(context_->directory());
-    entries["HYPERTUNE_CHECKPOINT"] = folder_;
-    if (restore.empty())
-      entries.erase("HYPERTUNE_RESTORE");
-    else
-      entries["HYPERTUNE_RESTORE"] = restore;
-    std::vector<std::string> out;
-    for (const auto& [name, value] : entries) out.push_back(name + "=" + value);
-    return out;
+    entries["HYPERTUNE_DIRECTORY"] = std::filesystem::absolute(context_->directory()).string();
+    entries["HYPERTUNE_CHECKPOINT"] = folder_.string();
+    entries["HYPERTUNE_RESTORE"] = restore.empty() ? std::nullopt : std::optional(restore);
+    return entries;
   }
 
   // What the command has printed of a line that is not whole yet.

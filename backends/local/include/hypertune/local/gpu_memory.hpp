@@ -18,8 +18,6 @@
 #include <string_view>
 #include <vector>
 
-extern "C" char** environ;
-
 namespace hypertune::local::detail {
 
 /// NVIDIA's management library, which comes with the driver. Used by one thread at a time.
@@ -95,10 +93,8 @@ struct SmiLine {
 inline std::optional<std::vector<SmiLine>> ask_nvidia_smi() {
   std::string out, err;
   try {
-    std::vector<std::string> environment;
-    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) environment.emplace_back(*entry);
-    ChildProcess smi({"nvidia-smi", "--query-gpu=index,uuid,memory.used,memory.total", "--format=csv,noheader,nounits"},
-                     environment);
+    ChildProcess smi(
+        {"nvidia-smi", "--query-gpu=index,uuid,memory.used,memory.total", "--format=csv,noheader,nounits"});
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (!smi.status()) {
       const std::chrono::duration<double> left = until - std::chrono::steady_clock::now();

@@ -3,9 +3,9 @@
 
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/local/command_keeper.hpp>
-#include <hypertune/local/process_tree.hpp>
-#include <hypertune/local/supervisor.hpp>
+#include <hypertune/local/child_process.hpp>
+#include <hypertune/process/process_tree.hpp>
+#include <hypertune/process/supervisor.hpp>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -172,7 +172,7 @@ class GuardianProcess {
   // What dead workers left behind is our child now. Whether there was any.
   bool end_orphans() {
     bool any = false;
-    for (const pid_t child : children_of(::getpid())) {
+    for (const pid_t child : process::children_of(::getpid())) {
       const bool worker =
           std::any_of(workers_.begin(), workers_.end(), [&](const auto& w) { return w.second == child; });
       if (!worker) end_group(child);
@@ -191,7 +191,7 @@ class GuardianProcess {
     }
   }
 
-  Supervisor supervisor_;
+  process::Supervisor supervisor_;
   const WorkerMain& worker_main_;
   const std::function<void()>& at_end_;
   std::map<std::uint64_t, pid_t> workers_;

@@ -13,8 +13,8 @@
 #include <hypertune/local/guardian.hpp>
 #include <hypertune/local/process_end.hpp>
 #include <hypertune/local/process_options.hpp>
-#include <hypertune/local/process_tree.hpp>
 #include <hypertune/local/slot_binding.hpp>
+#include <hypertune/process/process_tree.hpp>
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -471,7 +471,7 @@ class ProcessDriver {
       switch (reply->what) {
         case GuardianReply::What::spawned:
           worker->pid = reply->pid;
-          worker->baseline = resident_memory(reply->pid);
+          worker->baseline = process::resident_memory(reply->pid);
           break;
         case GuardianReply::What::exited: bury(worker, cause_of_status(reply->status)); break;
         case GuardianReply::What::failed:
@@ -539,7 +539,7 @@ class ProcessDriver {
 
   void look_at_memory(const std::shared_ptr<Worker>& worker) {
     const std::uint64_t limit = worker->link.launch()->slot.resources.memory;
-    const std::uint64_t total = tree_memory(worker->pid);
+    const std::uint64_t total = process::tree_memory(worker->pid);
     const std::uint64_t used = total - std::min(total, worker->baseline);
     if (used <= limit) return;
     const auto mib = [](std::uint64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); };

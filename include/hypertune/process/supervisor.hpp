@@ -10,18 +10,18 @@
 #include <array>
 #include <cerrno>
 
-namespace hypertune::local::detail {
+namespace hypertune::process {
 
-/// The loop of a forked process of one thread that ends with its owner: it adopts what its children leave behind, hears
-/// of their ends, and serves its owner's socket `control`. Signals meant for the program do not reach it.
+/// The loop of a forked process of one thread that ends with its owner: it may adopt what its children leave behind,
+/// hears of their ends, and serves its owner's socket `control`. Signals meant for the program do not reach it.
 class Supervisor {
  public:
   Supervisor(int control, pid_t owner) : control_(control), owner_(owner) {}
 
   /// Makes the calling process a supervisor; `name` of at most 15 characters is what ps shows. Before any child exists.
-  void begin(const char* name) {
+  void begin(const char* name, bool adopts = true) {
     ::setpgid(0, 0);  // Ctrl-C in the terminal is for the owner
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    if (adopts) ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     ::prctl(PR_SET_NAME, name, 0, 0, 0);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP})
       ::signal(signal, SIG_IGN);
@@ -65,4 +65,4 @@ class Supervisor {
   int signals_ = -1;
 };
 
-}  // namespace hypertune::local::detail
+}  // namespace hypertune::process

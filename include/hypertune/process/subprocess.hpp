@@ -1,0 +1,421 @@
+// Subprocess: a program of this machine that is started, spoken with, and ended, whatever is thrown on the way.
+#pragma once
+
+// Everything that hypertune starts goes through here. Boost.Process v2 (1.81) was looked at and does not carry it: the
+// pipe that tells of a failed exec is not made with O_CLOEXEC at once, so that two threads which start programs wait
+// for each other's; in the child it calls exit(), which runs this program's own handlers; it needs an io_context, which
+// the trials' side has not, and knows no process between (Keeper). What is left of it would be its fork() and execve().
+
+#include <hypertune/detail/descriptor.hpp>
+#include <hypertune/detail/no_sigpipe.hpp>
+#include <hypertune/error.hpp>
+#include <hypertune/process/keeper.hpp>
+
+#include <fmt/format.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+extern "C" char** environ;  // NOLINT: unistd.h has it with _GNU_SOURCE only
+
+namespace hypertune::process {
+
+using hypertune::detail::Descriptor;
+
+/// The program is not there, or cannot be run.
+class NotStarted : public Error {
+ public:
+  NotStarted(const std::string& program, int error)
+      : Error(Errc::usage, fmt::format("cannot run '{}': {}", program, std::generic_category().message(error))),
+        why_(std::generic_category().message(error)) {}
+  const std::string& why() const { return why_; }
+
+ private:
+  std::string why_;
+};
+
+/// What one of a program's standard streams is: one of these, or a descriptor, which stays the caller's.
+struct Stream {
+  static constexpr int null = -1, inherited = -2, pipe = -3;
+};
+
+/// Where signals from the terminal and kill(2) of a group find a program.
+enum class Group : std::uint8_t { own, session, shared };
+
+struct SpawnOptions {
+  int in = Stream::null, out = Stream::null, err = Stream::null;
+  /// Added to this process's own; without a value: taken from it.
+  std::map<std::string, std::optional<std::string>> environment = {};
+  Group group = Group::own;
+  /// Sent to the program when the thread that starts it ends, as the kernel has it: that one must last as long.
+  int death_signal = 0;
+  Keeper keeper = Keeper::none;
+  bool keep_descriptors = false;  ///< it has those of this process that are not close-on-exec
+  /// Called in the program's process before it is one; does only what is safe after a fork. Returns 0 or an errno.
+  std::function<int()> prepare = {};
+};
+
+inline int wait_for(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+  return status;
+}
+
+/// Of a status of wait(2): the exit code, or 128 + the signal.
+inline int exit_code(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
+namespace detail {
+
+/// All that the new process needs, made before it is forked.
+class Launch {
+ public:
+  Launch(const std::vector<std::string>& arguments, const SpawnOptions& options) : options_(options) {
+    if (arguments.empty() || arguments.front().empty()) fail(Errc::usage, "there is no program to run");
+    for (const auto& argument : arguments) argv_.push_back(const_cast<char*>(argument.c_str()));
+    argv_.push_back(nullptr);
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+      const std::string_view text(*entry);
+      if (!options.environment.contains(std::string(text.substr(0, text.find('='))))) variables_.emplace_back(text);
+    }
+    for (const auto& [name, value] : options.environment)
+      if (value) variables_.push_back(name + "=" + *value);
+    for (auto& variable : variables_) env_.push_back(variable.data());
+    env_.push_back(nullptr);
+  }
+
+  /// `ours`: this process's end, if it is a pipe.
+  void set_stream(std::size_t number, int what, Descriptor& ours) {
+    Descriptor theirs;
+    if (what == Stream::inherited) return;
+    if (what == Stream::null) theirs = hypertune::detail::open_at(AT_FDCWD, "/dev/null", O_RDWR);
+    if (what == Stream::pipe) {
+      std::tie(theirs, ours) = hypertune::detail::make_pipe();
+      if (number != 0) std::swap(theirs, ours);
+    }
+    streams_[number] = above_streams(what >= 0 ? what : theirs.get());
+  }
+
+  /// In the forked process: becomes the program, as a child of `parent`. Only what is safe after a fork of a program
+  /// with threads.
+  [[noreturn]] void become(pid_t parent) const {
+    if (options_.group == Group::own) ::setpgid(0, 0);
+    if (options_.group == Group::session) ::setsid();
+    const int death_signal = options_.keeper == Keeper::none ? options_.death_signal : SIGKILL;
+    if (death_signal != 0) {
+      ::prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0);
+      if (::getppid() != parent) ::_exit(127);
+    }
+    for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+    for (std::size_t number = 0; number < streams_.size(); ++number)
+      if (streams_[number]) ::dup2(streams_[number].get(), static_cast<int>(number));
+    // At exec, so that a failure of it can still be told.
+    if (!options_.keep_descriptors) ::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
+    int error = options_.prepare ? options_.prepare() : 0;
+    if (error == 0) {
+      sigset_t none;
+      sigemptyset(&none);
+      ::sigprocmask(SIG_SETMASK, &none, nullptr);
+      ::execvpe(argv_[0], argv_.data(), env_.data());
+      error = errno;
+    }
+    tell_not_started(failed_.get(), error);
+  }
+
+  /// Returns the process's number; throws NotStarted. `control`: of the keeper.
+  pid_t start(Descriptor& control) {
+    Descriptor failed, theirs;
+    std::tie(failed, failed_) = hypertune::detail::make_pipe();
+    failed_ = above_streams(failed_.get());
+    if (options_.keeper != Keeper::none) {
+      std::array<int, 2> ends{-1, -1};
+      if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
+        fail(Errc::io, "cannot make a socket for '{}': {}", argv_[0], std::generic_category().message(errno));
+      control = Descriptor(ends[0]);
+      theirs = Descriptor(ends[1]);
+    }
+    sigset_t all, before;  // no handler of this program runs in the new process
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const pid_t pid = options_.keeper == Keeper::none ? vfork_program() : fork_keeper(theirs.get());
+    const int why = errno;
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (pid < 0) fail(Errc::io, "cannot fork for '{}': {}", argv_[0], std::generic_category().message(why));
+    failed_ = Descriptor();
+    theirs = Descriptor();
+    int error = 0;
+    if (hypertune::detail::read_some(failed.get(), reinterpret_cast<char*>(&error), sizeof error) != sizeof error)
+      return pid;
+    control = Descriptor();
+    wait_for(pid);
+    throw NotStarted(argv_[0], error);
+  }
+
+ private:
+  static Descriptor above_streams(int fd) {
+    Descriptor copy(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+    if (!copy) fail(Errc::io, "cannot prepare a program's streams: {}", std::generic_category().message(errno));
+    return copy;
+  }
+
+  // Copies nothing of this program, however large it is. A function of its own: no variable of another one is touched
+  // by what returns twice.
+  [[gnu::noinline]] pid_t vfork_program() const {
+    const pid_t self = ::getpid();
+    const pid_t pid = ::vfork();  // NOLINT
+    if (pid == 0) become(self);
+    return pid;
+  }
+
+  pid_t fork_keeper(int control) const {
+    const pid_t self = ::getpid(), pid = ::fork();
+    if (pid == 0)
+      KeeperProcess(options_.keeper, control, self).run(failed_.get(), [keeper = ::getpid(), this] { become(keeper); });
+    return pid;
+  }
+
+  const SpawnOptions& options_;
+  std::vector<char*> argv_, env_;
+  std::vector<std::string> variables_;
+  std::array<Descriptor, 3> streams_;
+  Descriptor failed_;
+};
+
+}  // namespace detail
+
+/// A process that was started, or none. One thread at a time, but for signal(), which any may call until it was waited
+/// for. At the end of its life the process is ended by force.
+class Subprocess {
+ public:
+  Subprocess() = default;
+  /// `arguments`: the program first, looked up in PATH. Throws NotStarted.
+  explicit Subprocess(const std::vector<std::string>& arguments, const SpawnOptions& options = {}) : Subprocess() {
+    detail::Launch launch(arguments, options);
+    launch.set_stream(0, options.in, in);
+    launch.set_stream(1, options.out, out);
+    launch.set_stream(2, options.err, err);
+    pid_ = launch.start(exit_);
+    kept_ = options.keeper != Keeper::none;
+    alone_ = options.group == Group::shared;
+    if (!kept_) exit_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+    if (!exit_) fail(Errc::io, "cannot watch '{}': {}", arguments.front(), std::generic_category().message(errno));
+  }
+  Subprocess(Subprocess&& other) noexcept { *this = std::move(other); }
+  Subprocess& operator=(Subprocess&& other) noexcept {
+    std::swap(in, other.in);
+    std::swap(out, other.out);
+    std::swap(err, other.err);
+    std::swap(pid_, other.pid_);
+    std::swap(kept_, other.kept_);
+    std::swap(alone_, other.alone_);
+    std::swap(exit_, other.exit_);
+    std::swap(status_, other.status_);
+    return *this;
+  }
+  ~Subprocess() { end(); }
+
+  Descriptor in, out, err;  ///< this process's ends of those that are pipes
+
+  pid_t pid() const { return pid_; }                            ///< of the program, or of its keeper
+  int exit_event() const { return exit_.get(); }                ///< can be read from when it has ended
+  const std::optional<int>& status() const { return status_; }  ///< of wait(2), once it was waited for
+
+  /// To its group, or to it alone where it shares that of this process.
+  void signal(int number) const {
+    if (pid_ <= 0 || status_) return;
+    const std::int32_t word = number;
+    if (kept_)
+      ::send(exit_.get(), &word, sizeof word, MSG_NOSIGNAL);
+    else
+      ::kill(alone_ ? pid_ : -pid_, number);
+  }
+
+  struct Ready {
+    bool in = false, out = false, err = false, exited = false;
+    explicit operator bool() const { return in || out || err || exited; }
+  };
+  /// Waits until something can be read, or it has ended, or (`to_write`) something can be written; at most `seconds`,
+  /// or until a signal comes.
+  Ready ready(double seconds, bool to_write = false) const {
+    std::array<pollfd, 4> polled{pollfd{.fd = to_write && in ? in.get() : -1, .events = POLLOUT, .revents = 0},
+                                 pollfd{.fd = out ? out.get() : -1, .events = POLLIN, .revents = 0},
+                                 pollfd{.fd = err ? err.get() : -1, .events = POLLIN, .revents = 0},
+                                 pollfd{.fd = exit_ ? exit_.get() : -1, .events = POLLIN, .revents = 0}};
+    const int ms = static_cast<int>(std::clamp(seconds * 1000 + 0.999, 0.0, 3.6e6));
+    if (::poll(polled.data(), polled.size(), ms) <= 0) return {};
+    return {polled[0].revents != 0, polled[1].revents != 0, polled[2].revents != 0, polled[3].revents != 0};
+  }
+
+  /// Waits for its end; its status of wait(2).
+  int wait() {
+    if (pid_ <= 0 || status_) return status_.value_or(0);
+    std::int32_t word = 0;
+    ssize_t told = -1;
+    if (kept_) {
+      do told = ::recv(exit_.get(), &word, sizeof word, 0);
+      while (told < 0 && errno == EINTR);
+    }
+    exit_ = Descriptor();
+    const int own = wait_for(pid_);
+    status_ = told == sizeof word ? word : own;  // else the keeper was killed, and the program with it
+    return *status_;
+  }
+
+  /// Waits for its end, at most `grace` seconds, then ends it and its group by force.
+  void end(double grace = 0) {
+    if (pid_ <= 0 || status_) return;
+    pollfd polled{.fd = exit_.get(), .events = POLLIN, .revents = 0};
+    if (grace > 0) ::poll(&polled, 1, static_cast<int>(grace * 1000));
+    signal(SIGKILL);
+    wait();
+  }
+
+ private:
+  pid_t pid_ = -1;
+  bool kept_ = false, alone_ = false;
+  Descriptor exit_;  // the keeper's control, or the program's pidfd
+  std::optional<int> status_;
+};
+
+/// How a program is run to its end.
+struct RunOptions {
+  using Take = std::function<bool(std::string_view)>;
+
+  SpawnOptions spawn = {};                       ///< its streams are pipes, whatever this says
+  std::function<std::string_view()> input = {};  ///< pieces of its standard input; empty: no more
+  bool hold_input = false;                       ///< its standard input does not end before it does
+  Take take_out = {}, take_err = {};             ///< pieces of what it says; false: enough, it is ended
+  double deadline = 60;                          ///< seconds, then it is ended
+  double stall = 1e9;                            ///< … and when so long no byte has moved
+  double linger = 0.2;  ///< seconds after its end, until who else holds its pipes is left alone
+  std::size_t max_output = std::numeric_limits<std::size_t>::max();  ///< bytes of either stream, then it is ended
+  std::stop_token stop = {};                                         ///< ends it
+  std::function<bool()> cancelled = {};                              ///< asked ten times a second: true ends it
+};
+
+/// How it ended, or that it was ended.
+struct RunOutcome {
+  int status = 0;          ///< of wait(2)
+  bool late = false;       ///< at the deadline, or as nothing moved for too long
+  bool too_much = false;   ///< it said more than is allowed
+  bool stopped = false;    ///< as was asked
+  bool input_cut = false;  ///< it did not read all of its input
+  int code() const { return exit_code(status); }
+};
+
+/// Runs a program to its end, with bounds. Throws NotStarted, and what the callables throw; then it is ended.
+inline RunOutcome run(const std::vector<std::string>& arguments, RunOptions options) {
+  constexpr std::size_t piece_size = std::size_t{256} << 10U;
+  using Clock = std::chrono::steady_clock;
+  const auto now = [] { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); };
+  options.spawn.in = options.spawn.out = options.spawn.err = Stream::pipe;
+  Subprocess child(arguments, options.spawn);
+  for (const auto* end : {&child.in, &child.out, &child.err}) {
+    ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
+    ::fcntl(end->get(), F_SETPIPE_SZ, 1 << 20);  // fewer switches between the two sides; as far as it is allowed
+  }
+  const hypertune::detail::NoSigpipe no_signal;  // of a program that reads none of its input
+  RunOutcome outcome;
+  std::atomic<bool> stopped{false};
+  std::optional<std::stop_callback<std::function<void()>>> on_stop;  // as long as its number is its own
+  on_stop.emplace(options.stop, std::function<void()>([&] {
+                    stopped = true;
+                    child.signal(SIGKILL);
+                  }));
+  const double begin = now();
+  double until = begin + options.deadline, moved = begin;
+  bool exited = false, killed = false, more_input = true;
+  std::string_view piece;
+  std::array<std::size_t, 2> sizes{};
+  const auto buffer = std::make_unique_for_overwrite<char[]>(piece_size);
+  const auto kill = [&](bool& why) {
+    why = killed = true;
+    child.signal(SIGKILL);
+    if (!exited) until = now() + 2;
+  };
+  const auto read_from = [&](Descriptor& from, const RunOptions::Take& take, std::size_t& size) {
+    const ssize_t n = hypertune::detail::read_some(from.get(), buffer.get(), piece_size);
+    if (n < 0 && errno == EAGAIN) return;
+    if (n <= 0) {
+      from = Descriptor();
+      return;
+    }
+    moved = now();
+    size += static_cast<std::size_t>(n);
+    if (size <= options.max_output && (!take || take({buffer.get(), static_cast<std::size_t>(n)}))) return;
+    from = Descriptor();
+    kill(outcome.too_much);
+  };
+  while (!exited || child.out || child.err) {
+    if (child.in && piece.empty() && more_input) {
+      piece = options.input ? options.input() : std::string_view();
+      more_input = !piece.empty();
+      if (!more_input && !options.hold_input) child.in = Descriptor();
+    }
+    const double bound = exited || killed ? until : std::min(until, moved + options.stall);
+    const double wait = std::max(0.0, bound - now());
+    const auto ready = child.ready(options.cancelled ? std::min(wait, 0.05) : wait, !piece.empty());
+    if (!exited && !killed && options.cancelled && options.cancelled()) kill(outcome.stopped);
+    if (!ready) {
+      if (now() < bound) continue;
+      if (exited || killed) break;
+      kill(outcome.late);
+      continue;
+    }
+    if (ready.in) {
+      const ssize_t n = ::write(child.in.get(), piece.data(), piece.size());
+      if (n > 0) {
+        piece.remove_prefix(static_cast<std::size_t>(n));
+        moved = now();
+      } else if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        outcome.input_cut = true;
+        piece = {};
+        more_input = false;
+        child.in = Descriptor();
+      }
+    }
+    if (ready.out) read_from(child.out, options.take_out, sizes[0]);
+    if (ready.err) read_from(child.err, options.take_err, sizes[1]);
+    if (ready.exited) {
+      exited = true;
+      on_stop.reset();
+      child.wait();
+      outcome.input_cut = outcome.input_cut || (child.in && !options.hold_input);
+      piece = {};
+      more_input = false;
+      child.in = Descriptor();
+      until = now() + options.linger;
+    }
+  }
+  on_stop.reset();
+  child.end();
+  outcome.stopped = outcome.stopped || stopped;
+  outcome.status = child.wait();
+  return outcome;
+}
+
+}  // namespace hypertune::process
