@@ -3,18 +3,15 @@
 #include "commands.hpp"
 
 #include <hypertune/detail/say.hpp>
+#include <hypertune/process/subprocess.hpp>
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <cstring>
 #include <iterator>
 #include <string>
 
@@ -74,28 +71,21 @@ bool confirmed(const std::string& question, bool yes) {
 }
 
 int run_foreground(const std::vector<std::string>& arguments) {
-  std::vector<char*> argv;
-  for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
+  using process::Stream;
   std::fflush(nullptr);
-  interruptions();  // Ctrl-C is the program's; this only waits
-  const pid_t self = ::getpid(), pid = ::fork();
-  if (pid < 0) fail(Errc::io, "cannot fork: {}", std::strerror(errno));
-  if (pid == 0) {
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_DFL);
-    ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // it must not go on without us, whatever ends us
-    if (::getppid() != self) ::_exit(127);
-    ::execvp(argv[0], argv.data());
-    detail::say(fmt::format("hypertune: cannot run '{}': {}", argv[0], std::strerror(errno)));
-    ::_exit(127);
-  }
-  int status = 0, heard = interruptions();
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR)
+  int heard = interruptions();  // Ctrl-C is the program's; this only waits
+  process::Subprocess program(arguments, {.in = Stream::inherited,
+                                          .out = Stream::inherited,
+                                          .err = Stream::inherited,
+                                          .group = process::Group::shared,
+                                          .death_signal = SIGTERM,  // it must not go on without us, whatever ends us
+                                          .keep_descriptors = true});
+  while (!program.ready(1))
     if (interruptions() > heard) {
       heard = interruptions();
-      ::kill(pid, SIGTERM);  // one that was sent to this process alone
+      program.signal(SIGTERM);  // one that was sent to this process alone
     }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return process::exit_code(program.wait());
 }
 
 std::vector<std::string> forward_options(const std::vector<std::string>& ports) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,18 +13,16 @@
 namespace hypertune::cluster {
 
 struct ProgramCall {
-  std::vector<std::string> arguments;                   ///< the program first; looked up in PATH
-  std::string input = {};                               ///< its standard input
-  bool hold_input = false;                              ///< its standard input does not end before it does
-  std::filesystem::path input_file = {};                ///< in place of `input`
-  std::map<std::string, std::string> environment = {};  ///< added to this process's own
-  double timeout = 300;                                 ///< seconds; then its process group is killed
-  std::size_t max_output = std::size_t{8} << 20U;       ///< bytes kept of each stream; more is dropped
+  std::vector<std::string> arguments;  ///< the program first; looked up in PATH
+  std::string input = {};              ///< its standard input
+  bool hold_input = false;             ///< its standard input does not end before it does
+  std::map<std::string, std::optional<std::string>> environment = {};  ///< added to this process's own
+  double timeout = 300;                                                ///< seconds; then its process group is killed
+  std::size_t max_output = std::size_t{8} << 20U;                      ///< bytes kept of each stream; more is dropped
   /// A file that is locked as long as the program runs, whoever started it dies or not (see calls_in_flight()).
   std::filesystem::path lock = {};
   std::function<void(std::string_view)> on_output = {};  ///< what it says, both streams, as it comes
   std::function<void(std::string_view)> on_errors = {};  ///< its standard error, apart from the other
-  std::filesystem::path output_file = {};                ///< its standard output goes there instead
   /// Asked at least ten times a second: true kills the program.
   std::function<bool()> cancelled = {};
 };
