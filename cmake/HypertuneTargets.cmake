@@ -114,7 +114,6 @@ if(yaml-cpp_FOUND)
   add_library(hypertune_cluster STATIC EXCLUDE_FROM_ALL ${hypertune_cluster_sources})
   add_library(hypertune::cluster ALIAS hypertune_cluster)
   set_target_properties(hypertune_cluster PROPERTIES EXPORT_NAME cluster POSITION_INDEPENDENT_CODE ON)
-  target_compile_definitions(hypertune_cluster PUBLIC HYPERTUNE_CLUSTER_COMPILED)
   target_link_libraries(hypertune_cluster PUBLIC hypertune_yaml_compiled hypertune_ssh)
 endif()
 

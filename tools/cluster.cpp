@@ -8,6 +8,7 @@
 #include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/cluster/sync.hpp>
 #include <hypertune/detail/say.hpp>
+#include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/record/json_text.hpp>
 
 #include <fmt/format.h>
@@ -93,14 +94,15 @@ hc::Machine pick(const hc::ClusterConfig& config, int worker) {
 int execute(const ClusterArguments& arguments) {
   auto reached = reach(arguments);
   std::string command = arguments.program;
-  for (const auto& word : arguments.rest) command += " " + (arguments.rest.size() == 1 ? word : hc::shell_quote(word));
+  for (const auto& word : arguments.rest)
+    command += " " + (arguments.rest.size() == 1 ? word : detail::shell_quote(word));
   auto extra = forward_options(arguments.ports);
   extra.push_back(::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0 ? "-t" : "-T");
   const auto state = hc::cluster_state(reached.config.name);
-  const std::string remote = "if command -v bash >/dev/null 2>&1; then exec bash -lc " + hc::shell_quote(command) +
-                             "; else exec sh -lc " + hc::shell_quote(command) + "; fi";
+  const std::string remote = "if command -v bash >/dev/null 2>&1; then exec bash -lc " + detail::shell_quote(command) +
+                             "; else exec sh -lc " + detail::shell_quote(command) + "; fi";
   const int code = run_foreground(
-      hc::ssh_command(reached.config, reached.head, state, extra, {"sh", "-c", hc::shell_quote(remote)}));
+      hc::ssh_command(reached.config, reached.head, state, extra, {"sh", "-c", detail::shell_quote(remote)}));
   leave(reached, arguments);
   return code;
 }

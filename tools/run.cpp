@@ -7,9 +7,9 @@
 #include "sweep_file.hpp"
 #include "terminal_text.hpp"
 
-#include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/detail/say.hpp>
+#include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/search/adaptors.hpp>
@@ -68,19 +68,19 @@ std::vector<std::string> with_executor(const RunArguments& arguments) {
 
 // What goes on with the experiment as it was meant: by the same file, with all that was said otherwise beside it.
 std::vector<std::string> resume_command(const RunArguments& arguments, const Options& options) {
-  std::vector<std::string> words{"hypertune run " + cluster::shell_quote(arguments.file), "--resume",
-                                 "--output " + cluster::shell_quote(options.output.string())};
+  std::vector<std::string> words{"hypertune run " + detail::shell_quote(arguments.file), "--resume",
+                                 "--output " + detail::shell_quote(options.output.string())};
   if (!arguments.executor.empty()) words.push_back("--executor " + arguments.executor);
   if (!arguments.samples.empty())
     words.push_back(fmt::format("--samples {}", *options.samples));  // of +N what it came to
-  for (const auto& assignment : arguments.set) words.push_back("--set " + cluster::shell_quote(assignment));
+  for (const auto& assignment : arguments.set) words.push_back("--set " + detail::shell_quote(assignment));
   return words;
 }
 
 // What the table does not show: how many trials more there are, and why the failed ones have, which rank last.
 void print_the_rest(const Results& results, std::size_t rows, const std::string& directory) {
   if (results.size() > rows)
-    fmt::print("… {} more: hypertune results {}\n", results.size() - rows, cluster::shell_quote(directory));
+    fmt::print("… {} more: hypertune results {}\n", results.size() - rows, detail::shell_quote(directory));
   if (results.count(TrialState::failed) == 0) return;
   std::map<std::string, std::size_t> times;
   for (const auto& trial : results.trials())

@@ -4,8 +4,8 @@
 #include "sweep_file.hpp"
 #include "terminal_text.hpp"
 
-#include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/detail/say.hpp>
+#include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/serve/study_protocol.hpp>
 
 #include <fmt/format.h>
@@ -34,9 +34,9 @@ int study(const StudyArguments& arguments) {
   });
   study.require_sound();
   const auto directory = study.directory().string();
-  std::vector<std::string> words{"hypertune study " + cluster::shell_quote(arguments.file), "--resume",
-                                 "--output " + cluster::shell_quote(directory)};
-  for (const auto& assignment : arguments.set) words.push_back("--set " + cluster::shell_quote(assignment));
+  std::vector<std::string> words{"hypertune study " + detail::shell_quote(arguments.file), "--resume",
+                                 "--output " + detail::shell_quote(directory)};
+  for (const auto& assignment : arguments.set) words.push_back("--set " + detail::shell_quote(assignment));
   detail::say(with_command(fmt::format("hypertune: the study is in {}; go on with:", directory), words,
                            terminal_width(STDERR_FILENO)));
   return exit_done;

@@ -1,2 +1,263 @@
-// Part of hypertune::cluster.
-#include <hypertune/cluster/impl/executor.hpp>
+// executor.hpp.
+#include <hypertune/cluster/cluster.hpp>
+#include <hypertune/cluster/cost_file.hpp>
+#include <hypertune/cluster/executor.hpp>
+#include <hypertune/cluster/providers.hpp>
+#include <hypertune/cluster/scaler.hpp>
+#include <hypertune/detail/run_clock.hpp>
+#include <hypertune/detail/say.hpp>
+#include <hypertune/remote/demand.hpp>
+#include <hypertune/tune/interrupt.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune::cluster {
+namespace detail {
+
+static bool host_fits(const remote::HostSpec& host, const Resources& needs) {
+  constexpr double slack = 1e-9;
+  if (host.cpus > 0 && needs.cpus > host.cpus + slack) return false;
+  if (host.gpus >= 0 && needs.gpus > host.gpus + slack) return false;
+  if (host.memory > 0 && needs.memory > host.memory) return false;
+  return std::all_of(needs.custom.begin(), needs.custom.end(), [&](const auto& need) {
+    const auto has = host.custom.find(need.first);
+    return need.second <= 0 || (has != host.custom.end() && need.second <= has->second + slack);
+  });
+}
+
+/// Ctrl-C while there is no experiment that hears it.
+class ScopedInterruptWatch {
+ public:
+  ScopedInterruptWatch(const Outlook& outlook, std::atomic<bool>& cancelled) {
+    if (!outlook.handle_signals) return;
+    try {
+      watch_.emplace([&cancelled](int) { cancelled = true; },
+                     outlook.exit_if_stuck ? AfterSecondSignal::leave : AfterSecondSignal::hand_back);
+    } catch (const Error&) {}  // another experiment's
+  }
+
+ private:
+  std::optional<SignalWatch> watch_;
+};
+
+/// One experiment on a cluster.
+class ClusterRun {
+ public:
+  ClusterRun(const ClusterSetup& setup, ClusterConfig config, const Outlook& outlook)
+      : setup_(setup),
+        config_(std::move(config)),
+        outlook_(outlook),
+        notices_(std::make_shared<remote::Notices>([say = setup.say, quiet = outlook.quiet](const std::string& line) {
+          if (say)
+            say(line);
+          else if (!quiet)
+            hypertune::detail::say(line);
+        })) {
+    // Before anything is locked or paid for.
+    setup_.remote.ssh.validate();
+    setup_.remote.remote.validate();
+    if (const auto why = Autoscaler(autoscaler_options(config_)).why_never(outlook_.each))
+      fail(Errc::resources, "{}: {}", config_.file.string(), *why);
+    for (const auto& warning : config_.warnings) notices_->say(warning);
+    if (outlook_.trials == 0) return;  // nothing is left to do
+    // Without a number of trials there is always one more.
+    const auto most = static_cast<std::int64_t>(std::numeric_limits<int>::max() / 2);
+    const auto bounded = [&](std::int64_t count, std::int64_t otherwise) {
+      return static_cast<int>(count > 0 ? std::min(count, most) : otherwise);
+    };
+    tracker_ = std::make_shared<remote::DemandTracker>(outlook_.each, bounded(outlook_.trials.value_or(0), most),
+                                                       bounded(outlook_.concurrency, 10'000));
+    const ScopedInterruptWatch watch(outlook_, cancelled_);
+    cluster_ = std::make_unique<Cluster>(config_, ClusterHooks{.say = [this](const std::string& line) { say(line); },
+                                                               .cancelled = [this] { return ending_ || cancelled_; }});
+    cost_.emplace(outlook_.directory, config_.name, so_far());
+    scaler_ = std::make_unique<ClusterScaler>(
+        *cluster_, [this] { return demand(); }, ScalerOptions{.log = [this](const std::string& line) { say(line); }});
+    auto remote = setup_.remote;
+    remote.hosts = remote::HostSource::callback([this] { return hosts(); }, 1);
+    remote.ssh.config = scaler_->ssh_config();
+    if (config_.provider.type == "aws" && remote.remote.notice_command.empty() && remote.remote.notice_url.empty())
+      remote.remote.notice_url = AwsProvider::notice_url;
+    executor_.emplace(ssh::SshExecutor(std::move(remote)), tracker_, notices_);
+  }
+  ClusterRun(const ClusterRun&) = delete;
+  ClusterRun& operator=(const ClusterRun&) = delete;
+  ~ClusterRun() {
+    try {
+      finish();
+    } catch (const std::exception& error) {
+      hypertune::detail::say(fmt::format("hypertune: machines may be left ({}): run `hypertune down {}`", error.what(),
+                                         config_.file.string()));
+    }
+  }
+
+  bool idle() const { return !executor_; }
+  remote::TrackedExecutor<ssh::SshExecutor>& executor() { return *executor_; }
+  remote::DemandTracker& tracker() { return *tracker_; }
+  const Resources& each() const { return outlook_.each; }
+
+  /// False: the user has interrupted that.
+  bool await_machine() {
+    const ScopedInterruptWatch watch(outlook_, cancelled_);
+    std::uint64_t seen = 0;
+    while (!cancelled_) {
+      if (!hosts().empty()) {
+        running_ = true;
+        return true;
+      }
+      scaler_->require_possible(outlook_.each);  // what machines have is known when the first is up
+      if (const auto why = scaler_->hopeless())
+        fail(Errc::io, "cluster '{}': no machine comes up: {}", config_.name, *why);
+      std::unique_lock lock(mutex_);  // a signal cannot wake it
+      news_.wait_for(lock, std::chrono::milliseconds(100), [&] { return lines_ != seen; });
+      seen = lines_;
+    }
+    return false;
+  }
+
+ private:
+  void say(const std::string& line) {
+    notices_->say(fmt::format("cluster '{}': {}", config_.name, line));
+    {
+      const std::lock_guard lock(mutex_);
+      ++lines_;
+    }
+    news_.notify_all();
+  }
+
+  CostReport so_far() const { return cluster_->journal().ledger().cost(wall_now(), config_.currency, true); }
+  void write_cost(bool ended) {
+    std::error_code ignored;
+    if (cost_ && std::filesystem::is_directory(outlook_.directory, ignored)) cost_->update(so_far(), ended);
+  }
+
+  // On the scaler's thread, at every tick.
+  HostDemand demand() {
+    if (setup_.tick) setup_.tick();
+    if (const auto now = std::chrono::steady_clock::now(); running_ && now - written_ > std::chrono::seconds(5)) {
+      written_ = now;
+      write_cost(false);
+    }
+    return tracker_->demand();
+  }
+
+  remote::HostList hosts() const {
+    auto list = scaler_->hosts();
+    std::erase_if(list, [&](const auto& host) { return !host_fits(host, outlook_.each); });  // a head that is too small
+    return list;
+  }
+
+  void finish() {
+    if (!scaler_) return;
+    executor_.reset();
+    cancelled_ = false;
+    const ScopedInterruptWatch watch(outlook_, cancelled_);
+    running_ = false;
+    tracker_->ended();
+    ending_ = true;  // what is being set up is left
+    scaler_->stop();
+    ending_ = false;
+    DownOptions down;
+    const auto machines = cluster_->reconcile();
+    const bool brought_up = std::any_of(machines.begin(), machines.end(), [](const auto& machine) {
+      return machine.head && machine.state != MachineState::terminated;
+    });
+    down.workers_only = down.keep_min_workers = brought_up;
+    down.why = "the run has ended";
+    const int ended = cluster_->down(down);
+    if (ended > 0) say(fmt::format("{} machine{} ended", ended, ended == 1 ? "" : "s"));
+    write_cost(true);
+  }
+
+  const ClusterSetup& setup_;
+  ClusterConfig config_;
+  Outlook outlook_;
+  std::shared_ptr<remote::Notices> notices_;
+  std::shared_ptr<remote::DemandTracker> tracker_;
+  std::atomic<bool> ending_{false}, cancelled_{false}, running_{false};
+  std::unique_ptr<Cluster> cluster_;
+  std::optional<CostFile> cost_;
+  std::chrono::steady_clock::time_point written_{};
+  std::mutex mutex_;
+  std::condition_variable news_;
+  std::uint64_t lines_ = 0;
+  std::unique_ptr<ClusterScaler> scaler_;                              // its threads use the others
+  std::optional<remote::TrackedExecutor<ssh::SshExecutor>> executor_;  // and this one the scaler
+};
+
+}  // namespace detail
+
+struct ClusterExecutor::Impl {
+  ClusterSetup setup;
+  bool interrupted_early = false;
+  std::unique_ptr<detail::ClusterRun> run;
+
+  [[noreturn]] void leave_early() {
+    interrupted_early = true;
+    fail(Errc::experiment, "interrupted before a machine was up; nothing is left of it");
+  }
+  detail::ClusterRun& current() const {
+    if (!run) fail(Errc::usage, "machines that come and go are for experiments: a Tuner says what it needs of them");
+    return *run;
+  }
+};
+
+ClusterExecutor::ClusterExecutor(ClusterSetup setup) : impl_(std::make_shared<Impl>()) {
+  impl_->setup = std::move(setup);
+}
+
+void ClusterExecutor::expect(const Outlook& outlook) {
+  impl_->run.reset();
+  impl_->interrupted_early = false;
+  try {
+    impl_->run = std::make_unique<detail::ClusterRun>(impl_->setup,
+                                                      load_cluster(impl_->setup.file, impl_->setup.overrides), outlook);
+  } catch (const Interrupted&) { impl_->leave_early(); }
+}
+
+std::vector<Host> ClusterExecutor::hosts() const {
+  auto& run = impl_->current();
+  if (run.idle()) return {{"cluster", run.each()}};
+  if (!run.await_machine()) impl_->leave_early();
+  return run.executor().hosts();
+}
+
+Seconds ClusterExecutor::now() const {
+  if (impl_->run && !impl_->run->idle()) return impl_->run->executor().now();
+  return run_clock();
+}
+void ClusterExecutor::start(ExecutorStart start) {
+  if (auto& run = impl_->current(); !run.idle()) run.executor().start(std::move(start));
+}
+void ClusterExecutor::perform(Command command) {
+  if (auto& run = impl_->current(); !run.idle()) run.executor().perform(std::move(command));
+}
+void ClusterExecutor::wait(Seconds deadline) {
+  if (auto& run = impl_->current(); !run.idle()) run.executor().wait(deadline);
+}
+void ClusterExecutor::notify() {
+  if (impl_->run && !impl_->run->idle()) impl_->run->executor().notify();
+}
+void ClusterExecutor::shutdown() {
+  if (impl_->run && !impl_->run->idle()) impl_->run->executor().shutdown();
+}
+void ClusterExecutor::settled(TrialId trial) {
+  if (impl_->run && !impl_->run->idle()) impl_->run->tracker().settled(trial);
+}
+void ClusterExecutor::release() { impl_->run.reset(); }
+bool ClusterExecutor::interrupted_early() const { return impl_->interrupted_early; }
+
+}  // namespace hypertune::cluster

@@ -1,2 +1,186 @@
-// Part of hypertune::cluster.
-#include <hypertune/cluster/impl/job.hpp>
+// job.hpp.
+#include <hypertune/cluster/detail/files.hpp>
+#include <hypertune/cluster/detail/fingerprint.hpp>
+#include <hypertune/cluster/job.hpp>
+#include <hypertune/cluster/providers.hpp>
+#include <hypertune/cluster/subprocess.hpp>
+#include <hypertune/cluster/sync.hpp>
+#include <hypertune/detail/shell_quote.hpp>
+#include <hypertune/ssh/output_mark.hpp>
+#include <hypertune/ssh/shipping.hpp>
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <fstream>
+
+namespace hypertune::cluster {
+namespace detail {
+
+static std::string job_folder(const ClusterConfig& config, const std::string& id) {
+  return ".hypertune/clusters/" + config.name + "/jobs/" + id;
+}
+
+// Prints how the job in $d stands, in one line: none, running, ended CODE, died.
+constexpr std::string_view job_state_script = R"sh(state() {
+  if [ -f "$d/fetched" ] || [ ! -d "$d" ]; then echo none
+  elif [ -f "$d/exit" ]; then echo "ended $(cat "$d/exit")"
+  elif [ ! -f "$d/pid" ]; then echo none
+  elif kill -s 0 -- "-$(cat "$d/pid")" 2>/dev/null; then echo running
+  elif [ -f "$d/exit" ]; then echo "ended $(cat "$d/exit")"
+  else echo died; fi
+}
+)sh";
+
+static JobStatus parse_status(const std::string& id, std::string_view text) {
+  JobStatus status;
+  status.id = id;
+  if (text.starts_with("running")) status.state = JobState::running;
+  if (text.starts_with("died")) status.state = JobState::died;
+  if (text.starts_with("ended ")) {
+    status.state = JobState::ended;
+    text.remove_prefix(6);
+    std::from_chars(text.data(), text.data() + text.size(), status.code);
+  }
+  return status;
+}
+
+}  // namespace detail
+
+std::string job_id(const JobSpec& spec) {
+  detail::Fingerprint print;
+  std::ifstream stream(spec.program, std::ios::binary);
+  if (!stream || std::filesystem::is_directory(spec.program))
+    fail(Errc::input, "there is no program '{}'", spec.program.string());
+  std::array<char, 65536> buffer{};
+  while (stream.read(buffer.data(), buffer.size()) || stream.gcount() > 0)
+    print.add({buffer.data(), static_cast<std::size_t>(stream.gcount())});
+  for (const auto& argument : spec.arguments) print.add(argument);
+  for (const auto& file : spec.files) {
+    print.add(file.filename().string());
+    print.add(scan_files(file, {}).fingerprint);
+  }
+  return print.text().substr(0, 12);
+}
+
+JobStatus job_status(const ssh::SshConnection& head, const ClusterConfig& config, const std::string& id) {
+  const auto result = head.must("look after the job", "d=$HOME/$1\n" + std::string(detail::job_state_script) + "state",
+                                {detail::job_folder(config, id)}, {.deadline = 60});
+  return detail::parse_status(id, result.out);
+}
+
+std::vector<JobStatus> all_jobs(const ssh::SshConnection& head, const ClusterConfig& config) {
+  const auto result = head.must("list the jobs",
+                                std::string(detail::job_state_script) +
+                                    "for d in \"$HOME/$1\"/*; do [ -d \"$d\" ] && echo \"${d##*/} $(state)\"; done; :",
+                                {".hypertune/clusters/" + config.name + "/jobs"}, {.deadline = 60});
+  std::vector<JobStatus> jobs;
+  std::string_view rest = result.out;
+  while (!rest.empty()) {
+    const auto end = std::min(rest.find('\n'), rest.size());
+    const auto line = rest.substr(0, end);
+    if (const auto space = line.find(' '); space != std::string_view::npos)
+      jobs.push_back(detail::parse_status(std::string(line.substr(0, space)), line.substr(space + 1)));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return jobs;
+}
+
+std::string detail::job_environment(const ClusterConfig& config) {
+  std::string text = fmt::format(
+      "export HYPERTUNE_CLUSTER={0} HYPERTUNE_HOSTS=\"$HOME/.hypertune/clusters/{1}/hosts\" "
+      "HYPERTUNE_SSH_CONFIG=\"$HOME/.hypertune/clusters/{1}/ssh_config\"",
+      hypertune::detail::shell_quote(config.name), config.name);
+  if (config.provider.type == "aws") text += fmt::format(" HYPERTUNE_NOTICE_URL={}", AwsProvider::notice_url);
+  return text;
+}
+
+JobStatus start_job(const ssh::SshConnection& head, const ClusterConfig& config, const JobSpec& spec) {
+  const auto id = job_id(spec);
+  const auto folder = detail::job_folder(config, id);
+  if (auto status = job_status(head, config, id); status.state == JobState::running || status.state == JobState::ended)
+    return status;
+  const auto shipped = ssh::ship_program(head, spec.program);
+  // What is there of a job that died is what it goes on from; of one whose results were fetched, nothing is.
+  head.must("prepare the job",
+            "umask 077; d=$HOME/$1; if [ -f \"$d/fetched\" ]; then rm -rf \"$d\"; fi; mkdir -p \"$d/work\"; "
+            "rm -f \"$d/exit\" \"$d/pid\"",
+            {folder}, {.deadline = 60});
+  for (const auto& file : spec.files) {
+    const auto files = scan_files(file, {config.rsync_exclude, config.rsync_filter});
+    push_files(head, files, folder + "/work/" + (files.folder ? file.filename().string() : ""));
+  }
+  std::string script = fmt::format(
+      "d=$HOME/{0}\n"
+      "trap : INT TERM\n"  // the program hears them; this waits for it
+      "echo $$ >\"$d/pid.new\" && mv \"$d/pid.new\" \"$d/pid\"\n"
+      "{1}\n"
+      "cd \"$d/work\" || exit 1\n",
+      folder, detail::job_environment(config));
+  script += hypertune::detail::shell_quote(shipped.path);
+  for (const auto& argument : spec.arguments) script += " " + hypertune::detail::shell_quote(argument);
+  script += "\ncode=$?\necho $code >\"$d/exit.new\" && mv \"$d/exit.new\" \"$d/exit\"\n";
+  head.upload_text(script, folder + "/run", {.mode = 0700});
+  // A session of its own: it goes on when the connection ends. `setsid -f` leaves SIGINT alone, '&' does not.
+  const auto started = head.must(
+      "start the job",
+      "d=$HOME/$1\n" + std::string(detail::job_state_script) +
+          "if command -v bash >/dev/null 2>&1; then shell='bash -l'; else shell='sh -l'; fi\n"
+          ": >\"$d/log\"; as_login\n"
+          "if setsid --help 2>&1 | grep -q -- '-f\\|--fork'; then setsid -f $shell \"$d/run\" </dev/null >\"$d/log\" "
+          "2>&1\n"
+          "else setsid $shell \"$d/run\" </dev/null >\"$d/log\" 2>&1 & fi\n"
+          "i=0; while [ ! -f \"$d/pid\" ] && [ ! -f \"$d/exit\" ] && [ $i -lt 200 ]; do sleep 0.05; i=$((i+1)); done\n"
+          "state\n",
+      {folder}, {.deadline = 60});
+  return detail::parse_status(id, started.out);
+}
+
+std::uint64_t follow_job(const ssh::SshConnection& head, const ClusterConfig& config, const std::string& id,
+                         std::uint64_t offset, const std::function<void(std::string_view)>& output,
+                         const std::function<bool()>& cancelled) {
+  ProgramCall call;
+  call.arguments = head.command(
+      {"sh", "-c",
+       ssh::OutputMark::before("d=$HOME/$1; off=$2; ended=\n"
+                               "while :; do\n"
+                               "  [ -f \"$d/exit\" ] && ended=1\n"
+                               "  kill -s 0 -- \"-$(cat \"$d/pid\")\" 2>/dev/null || ended=1\n"
+                               "  size=$(wc -c <\"$d/log\")\n"
+                               "  if [ \"$size\" -gt \"$off\" ]; then tail -c +$((off + 1)) \"$d/log\" | head -c "
+                               "$((size - off)) || exit 1; off=$size; fi\n"
+                               "  [ -n \"$ended\" ] && exit 0\n"
+                               "  sleep 0.2\n"
+                               "done"),
+       "hypertune", detail::job_folder(config, id), fmt::format("{}", offset)});
+  call.timeout = 1e9;
+  call.cancelled = cancelled;
+  call.max_output = 4096;
+  call.on_output = [&, mark = ssh::OutputMark()](std::string_view text) mutable {
+    text = mark.own(text);
+    if (text.empty()) return;
+    offset += text.size();
+    output(text);
+  };
+  call.on_errors = [](std::string_view) {};
+  run_program(call);
+  return offset;
+}
+
+void signal_job(const ssh::SshConnection& head, const ClusterConfig& config, const std::string& id,
+                const std::string& signal) {
+  head.script("kill -s \"$2\" -- \"-$(cat \"$HOME/$1/pid\")\"", {detail::job_folder(config, id), signal},
+              {.deadline = 30});
+}
+
+std::size_t fetch_job(const ssh::SshConnection& head, const ClusterConfig& config, const std::string& id,
+                      const std::filesystem::path& local) {
+  const auto folder = detail::job_folder(config, id);
+  const auto count = pull_files(head, folder + "/work", local);
+  head.download(folder + "/log", local / "submit.log");
+  head.must("note that the results are fetched", ": >\"$HOME/$1/fetched\"", {folder}, {.deadline = 60});
+  return count;
+}
+
+}  // namespace hypertune::cluster

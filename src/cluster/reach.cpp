@@ -1,3 +1,202 @@
-// Part of hypertune::cluster.
-#include <hypertune/cluster/impl/reach.hpp>
-#include <hypertune/cluster/impl/sync.hpp>
+// reach.hpp.
+#include <hypertune/cluster/detail/files.hpp>
+#include <hypertune/cluster/reach.hpp>
+#include <hypertune/cluster/subprocess.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+
+namespace hypertune::cluster {
+namespace detail {
+
+static std::filesystem::path known_hosts(const std::filesystem::path& state) { return state / "known_hosts"; }
+
+// In one place, so that two threads do not write the same file at once.
+static std::mutex& known_hosts_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+static void tell_host_keys(const ClusterConfig& config, const Machine& machine, const std::filesystem::path& state) {
+  if (machine.host_keys.empty()) return;
+  const std::lock_guard lock(known_hosts_mutex());
+  const auto file = known_hosts(state);
+  auto text = read_file(file).value_or("");
+  const auto alias = host_alias(config, machine);
+  bool changed = false;
+  for (const auto& key : machine.host_keys) {
+    const auto line = alias + " " + key + "\n";
+    if (text.find(line) != std::string::npos) continue;
+    text += line;
+    changed = true;
+  }
+  if (changed) replace_file(file, text);
+}
+
+}  // namespace detail
+
+ssh::SshOptions ssh_options(const ClusterConfig& config, const Machine& machine, const std::filesystem::path& state) {
+  ssh::SshOptions options;
+  options.config = config.auth.ssh_config;
+  options.user = config.auth.ssh_user;
+  options.identity = config.auth.ssh_private_key;
+  options.port = machine.port;
+  options.alive_interval = 5;
+  options.alive_count = 3;
+  if (!config.auth.ssh_proxy_command.empty())
+    options.options.push_back("ProxyCommand=" + config.auth.ssh_proxy_command);
+  if (config.provider.type != "local") {
+    detail::tell_host_keys(config, machine, state);
+    // By the machine's name: addresses are given to one machine after another.
+    options.options.push_back("HostKeyAlias=" + detail::host_alias(config, machine));
+    options.options.push_back("UserKnownHostsFile=" + detail::known_hosts(state).string());
+    options.options.push_back(
+        std::string("StrictHostKeyChecking=") +
+        (config.provider.trust_new_host_keys && machine.host_keys.empty() ? "accept-new" : "yes"));
+  }
+  return options;
+}
+
+std::vector<std::string> ssh_command(const ClusterConfig& config, const Machine& machine,
+                                     const std::filesystem::path& state, const std::vector<std::string>& extra,
+                                     const std::vector<std::string>& command) {
+  const auto options = ssh_options(config, machine, state);
+  std::vector<std::string> all{options.program};
+  if (!options.config.empty()) all.insert(all.end(), {"-F", options.config.string()});
+  if (!options.user.empty()) all.insert(all.end(), {"-l", options.user});
+  if (options.port != 0) all.insert(all.end(), {"-p", fmt::format("{}", options.port)});
+  if (!options.identity.empty()) all.insert(all.end(), {"-i", options.identity.string()});
+  for (const auto& option : options.options) all.insert(all.end(), {"-o", option});
+  all.insert(all.end(), {"-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o", "ConnectTimeout=15"});
+  all.insert(all.end(), extra.begin(), extra.end());
+  all.push_back(machine.address);
+  all.insert(all.end(), command.begin(), command.end());
+  return all;
+}
+
+namespace detail {
+
+// The words after a key in what `ssh -G` prints.
+static std::vector<std::string> ssh_setting(std::string_view settings, std::string_view key) {
+  std::vector<std::string> words;
+  const auto at = ("\n" + std::string(settings)).find("\n" + std::string(key) + " ");
+  if (at == std::string::npos) return words;
+  auto rest = settings.substr(at + key.size() + 1);
+  rest = rest.substr(0, rest.find('\n'));
+  while (!rest.empty()) {
+    const auto end = std::min(rest.find(' '), rest.size());
+    if (end > 0) words.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return words;
+}
+
+}  // namespace detail
+
+std::vector<std::string> known_host_keys(const ClusterConfig& config, const Machine& machine,
+                                         const std::filesystem::path& state) {
+  ProgramCall call;
+  call.arguments = ssh_command(config, machine, state, {"-G"});
+  call.timeout = 30;
+  const auto settings = run_program(call).output;
+  const auto first = [&](const char* key) {
+    const auto words = detail::ssh_setting(settings, key);
+    return words.empty() ? std::string() : words.front();
+  };
+  auto name = first("hostkeyalias");
+  if (name.empty()) {
+    name = first("hostname");
+    if (const auto port = first("port"); !port.empty() && port != "22") name = fmt::format("[{}]:{}", name, port);
+  }
+  std::vector<std::string> keys;
+  for (const char* setting : {"userknownhostsfile", "globalknownhostsfile"})
+    for (auto file : detail::ssh_setting(settings, setting)) {
+      if (file.starts_with("~/"))
+        if (const char* home = std::getenv("HOME")) file = std::string(home) + file.substr(1);
+      call.arguments = {"ssh-keygen", "-F", name, "-f", file};
+      std::string found;
+      try {
+        found = run_program(call).output;
+      } catch (const Error&) { return keys; }  // no ssh-keygen here
+      std::string_view rest = found;
+      while (!rest.empty()) {
+        const auto end = std::min(rest.find('\n'), rest.size());
+        const auto line = rest.substr(0, end);
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+        if (line.empty() || line.front() == '#' || line.front() == '@') continue;
+        if (const auto space = line.find(' '); space != std::string_view::npos)
+          keys.emplace_back(line.substr(space + 1));
+      }
+    }
+  return keys;
+}
+
+void forget_host_key(const ClusterConfig& config, const Machine& machine, const std::filesystem::path& state) {
+  const std::lock_guard lock(detail::known_hosts_mutex());
+  const auto file = detail::known_hosts(state);
+  const auto text = detail::read_file(file);
+  if (!text) return;
+  const auto alias = detail::host_alias(config, machine) + " ";
+  std::string kept;
+  std::string_view rest = *text;
+  while (!rest.empty()) {
+    const auto end = std::min(rest.find('\n'), rest.size() - 1) + 1;
+    if (!rest.starts_with(alias)) kept += rest.substr(0, end);
+    rest.remove_prefix(end);
+  }
+  if (kept != *text) detail::replace_file(file, kept);
+}
+
+namespace detail {
+constexpr std::string_view hidden_script_end = ": the end of this command";
+}  // namespace detail
+
+std::vector<std::string> hidden_script_command() {
+  // What was cut short is not run. sshd made this process the leader of a group: when its standard input ends before
+  // the script does, nobody is there any more who asked for it, and the group ends.
+  return {"sh", "-c", R"sh(hypertune_script= hypertune_line=
+while IFS= read -r hypertune_line && [ "$hypertune_line" != "$0" ]; do
+  hypertune_script="$hypertune_script$hypertune_line
+"
+done
+[ "$hypertune_line" = "$0" ] || exit 1
+exec 3<&0 </dev/null
+( while read -r hypertune_line; do :; done
+  trap '' TERM
+  kill -s TERM -- "-$$"; sleep 5; kill -s KILL -- "-$$" ) <&3 >/dev/null 2>&1 &
+hypertune_watch=$!
+exec 3<&-
+export hypertune_script
+if command -v bash >/dev/null 2>&1; then hypertune_shell=bash; else hypertune_shell=sh; fi
+$hypertune_shell -lc 's=$hypertune_script; unset hypertune_script; eval "$s"'
+hypertune_code=$?
+exec 2>/dev/null
+kill "$hypertune_watch"
+exit "$hypertune_code")sh",
+          std::string(detail::hidden_script_end)};
+}
+
+void run_commands(const ssh::SshConnection& connection, const std::string& title,
+                  const std::vector<std::string>& commands, const std::function<void(std::string_view)>& log,
+                  const std::function<bool()>& cancelled, double timeout) {
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    ProgramCall call;
+    call.arguments = connection.command(hidden_script_command());
+    call.input = fmt::format("{}\n{}\n", commands[i], detail::hidden_script_end);
+    call.hold_input = true;
+    call.timeout = timeout;
+    call.cancelled = cancelled;
+    call.on_output = log;
+    call.max_output = 1 << 16;
+    const auto result = run_program(call);
+    if (result.ok()) continue;
+    if (const auto lost = connection.lost()) throw ssh::SshError(*lost);
+    // The command itself may hold what no log should: its place in the file is enough.
+    fail(Errc::io, "host '{}': {}[{}] {}", connection.host(), title, i, result.why());
+  }
+}
+
+}  // namespace hypertune::cluster

@@ -1,2 +1,402 @@
-// Part of hypertune::cluster.
-#include <hypertune/cluster/impl/scaler.hpp>
+// scaler.hpp.
+#include <hypertune/cluster/detail/files.hpp>
+#include <hypertune/cluster/reach.hpp>
+#include <hypertune/cluster/scaler.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <set>
+#include <stop_token>
+#include <thread>
+
+namespace hypertune::cluster {
+
+struct ClusterScaler::Impl {
+  struct Unit {
+    Machine machine;
+    std::size_t type = 0;
+    bool head = false, ready = false, draining = false;
+    bool reachable = false;      // the ssh_config has it
+    mutable bool heard = false;  // the executor has asked for the hosts since it is draining
+    Seconds draining_since = 0;
+    std::optional<Resources> has;
+  };
+  struct Work {  // for the threads that may wait
+    std::string token;
+    LaunchMachine launch;
+    std::optional<Machine> known;  // is there already, and only set up
+    std::vector<Machine> end;      // to be ended
+    std::string why;
+  };
+  struct News {  // for the one that decides
+    std::string token, error;
+    ProviderFailure kind = ProviderFailure::failed;
+    std::optional<Machine> machine;
+    std::optional<Resources> has;
+    bool ready = false, failed = false;
+  };
+
+  Impl(Cluster& c, std::function<HostDemand()> d, ScalerOptions o)
+      : cluster(c), demand(std::move(d)), options(std::move(o)), scaler(autoscaler_options(c.config())) {}
+
+  Cluster& cluster;
+  std::function<HostDemand()> demand;
+  ScalerOptions options;
+  mutable std::mutex mutex;  // guards all below
+  std::condition_variable_any changed, work_there;
+  Autoscaler scaler;
+  std::map<std::string, Unit> units;
+  std::deque<Work> work;
+  std::vector<News> news;
+  std::vector<Resources> cannot;
+  bool woken = false, stopping = false, any_ready = false;
+  int failures = 0;  // of launches, since one last came up, but for want of machines
+  std::string last_failure;
+  std::vector<std::jthread> workers;
+  std::jthread decider;
+  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+
+  Seconds now() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); }
+  void log(const std::string& line) const {
+    if (options.log) options.log(line);
+  }
+  std::string name_of(const Machine& machine) const {
+    return cluster.config().provider.type == "local" ? machine.address : detail::host_alias(cluster.config(), machine);
+  }
+
+  void enter_known() {
+    for (const auto& machine : cluster.reconcile()) {
+      if (machine.state != MachineState::pending && machine.state != MachineState::running) continue;
+      const auto* type = cluster.config().find_type(machine.node_type);
+      Unit unit;
+      unit.machine = machine;
+      unit.head = machine.head;
+      unit.type =
+          type != nullptr ? static_cast<std::size_t>(type - cluster.config().types.data()) : cluster.config().head_type;
+      scaler.machine_added(machine.token, unit.type, machine.spot, machine.head, false, now());
+      units[machine.token] = unit;
+      Work task;
+      task.token = machine.token;
+      task.known = machine;
+      work.push_back(std::move(task));
+    }
+  }
+
+  // One thread of several: what takes long.
+  void worker_loop(const std::stop_token& stop) {
+    for (;;) {
+      Work task;
+      {
+        std::unique_lock lock(mutex);
+        if (!work_there.wait(lock, stop, [&] { return !work.empty(); })) return;
+        task = std::move(work.front());
+        work.pop_front();
+      }
+      News told;
+      told.token = task.token;
+      try {
+        if (!task.end.empty()) {
+          cluster.terminate(task.end, task.why, false);
+          continue;
+        }
+        Machine machine;
+        if (task.known) {
+          machine = *task.known;
+        } else {
+          const auto& type = cluster.config().types[task.launch.type];
+          machine = cluster.launch(type, task.launch.spot, false, task.token);
+        }
+        told.machine = machine;
+        tell(told);
+        const auto report = options.set_up ? options.set_up(machine) : cluster.set_up(machine);
+        told.machine = report.machine;
+        told.has = report.resources;
+        told.ready = report.error.empty();
+        told.failed = !told.ready;
+        told.error = report.error;
+      } catch (const ProviderError& error) {
+        told.failed = true;
+        told.kind = error.kind();
+        told.error = error.what();
+      } catch (const std::exception& error) {
+        told.failed = true;
+        told.error = error.what();
+      }
+      tell(told);
+    }
+  }
+  void tell(const News& told) {
+    {
+      const std::lock_guard lock(mutex);
+      news.push_back(told);
+    }
+    changed.notify_all();
+  }
+
+  // With the lock held.
+  void take_news(std::vector<std::string>& lines) {
+    for (auto& told : std::exchange(news, {})) {
+      const auto found = units.find(told.token);
+      if (found == units.end()) continue;
+      if (told.machine) found->second.machine = *told.machine;
+      if (told.ready) {
+        found->second.ready = any_ready = true;
+        failures = 0;
+        found->second.has = told.has;
+        scaler.ready(told.token, told.has, now());
+        lines.push_back(fmt::format("{} is ready", name_of(found->second.machine)));
+      } else if (told.failed) {
+        lines.push_back(
+            fmt::format("no machine ({}): {}", cluster.config().types[found->second.type].name, told.error));
+        if (told.machine && !found->second.head && !found->second.machine.id.empty()) {  // it is there, and of no use
+          Work task;
+          task.end = {found->second.machine};
+          task.why = "could not be set up";
+          work.push_back(std::move(task));
+          work_there.notify_one();
+        }
+        if (told.kind != ProviderFailure::capacity) {
+          failures += told.kind == ProviderFailure::invalid ? 2 : 1;
+          last_failure = told.error;
+        }
+        scaler.launch_failed(told.token, told.kind, told.error, now());
+        units.erase(found);
+      }
+    }
+  }
+
+  void act(const ScaleDecision& decision) {
+    for (const auto& action : decision.actions) {
+      if (const auto* launch = std::get_if<LaunchMachine>(&action)) {
+        Work task;
+        task.token = new_token();
+        task.launch = *launch;
+        scaler.launching(task.token, *launch, now());
+        Unit unit;
+        unit.type = launch->type;
+        unit.machine.token = task.token;
+        unit.machine.spot = launch->spot;
+        units[task.token] = unit;
+        work.push_back(std::move(task));
+        work_there.notify_one();
+      } else if (const auto* drain = std::get_if<DrainMachine>(&action)) {
+        if (const auto found = units.find(drain->token); found != units.end()) {
+          found->second.draining = true;
+          found->second.heard = false;
+          found->second.draining_since = now();
+        }
+      } else if (const auto* undrain = std::get_if<UndrainMachine>(&action)) {
+        if (const auto found = units.find(undrain->token); found != units.end()) found->second.draining = false;
+      } else {
+        const auto& end = std::get<TerminateMachine>(action);
+        const auto found = units.find(end.token);
+        if (found == units.end()) continue;
+        if (!found->second.machine.id.empty()) {
+          Work task;
+          task.end = {found->second.machine};
+          task.why = end.why;
+          work.push_back(std::move(task));
+          work_there.notify_one();
+        }
+        scaler.gone(end.token, now());
+        units.erase(found);
+      }
+    }
+  }
+
+  // With the lock held: machines that the provider shows no more.
+  void drop_lost(const std::vector<Machine>& machines, const std::set<std::string>& asked_for,
+                 std::vector<std::string>& lines) {
+    for (auto it = units.begin(); it != units.end();) {
+      const auto seen = std::find_if(machines.begin(), machines.end(), [&](const Machine& machine) {
+        return machine.token == it->first &&
+               (machine.state == MachineState::pending || machine.state == MachineState::running);
+      });
+      if (seen == machines.end() && asked_for.contains(it->first)) {
+        lines.push_back(
+            fmt::format("{} is gone: the provider took it, or somebody else ended it", name_of(it->second.machine)));
+        scaler.gone(it->first, now());
+        it = units.erase(it);
+      } else {
+        ++it;
+      }
+    }
+  }
+
+  void decide(const std::stop_token& stop) {
+    double next_look = options.poll;
+    while (!stop.stop_requested()) {
+      std::vector<std::string> lines;
+      if (now() >= next_look) {
+        std::set<std::string> ready;
+        {
+          const std::lock_guard lock(mutex);
+          for (const auto& [token, unit] : units)
+            if (unit.ready) ready.insert(token);
+        }
+        try {
+          const auto machines = cluster.observe();
+          const std::lock_guard lock(mutex);
+          drop_lost(machines, ready, lines);
+        } catch (const std::exception& error) {
+          lines.push_back(fmt::format("the provider cannot be asked: {}", error.what()));
+        }
+        next_look = now() + options.poll;
+      }
+      HostDemand asked;
+      bool known = true;
+      std::set<std::string> settling;  // as it was before the queue was asked
+      {
+        const std::lock_guard lock(mutex);
+        for (const auto& [token, unit] : units)
+          if (unit.draining && !unit.heard && now() < unit.draining_since + 60) settling.insert(token);
+      }
+      try {
+        asked = demand();
+      } catch (const std::exception& error) {
+        known = false;
+        lines.push_back(fmt::format("the queue cannot be asked: {}", error.what()));
+      }
+      {
+        std::unique_lock lock(mutex);
+        take_news(lines);
+        if (known) {
+          Demand converted;
+          converted.pending = std::move(asked.pending);
+          converted.settling = std::move(settling);
+          for (const auto& [token, unit] : units)
+            if (const auto busy = asked.running.find(name_of(unit.machine));
+                !unit.machine.id.empty() && busy != asked.running.end() && !busy->second.empty())
+              converted.running[token] = busy->second;
+          auto decision = scaler.decide(converted, now());
+          cannot = std::move(decision.impossible);
+          act(decision);
+          lines.insert(lines.end(), decision.log.begin(), decision.log.end());
+        }
+      }
+      write_config();
+      for (const auto& line : lines) log(line);
+      std::unique_lock lock(mutex);
+      changed.wait_for(lock, stop, std::chrono::duration<double>(options.tick), [&] { return woken || !news.empty(); });
+      woken = false;
+    }
+  }
+
+  remote::HostList hosts() const {
+    const std::lock_guard lock(mutex);
+    remote::HostList list;
+    for (const auto& [token, unit] : units) {
+      if (unit.draining) unit.heard = true;
+      if (!unit.ready || !unit.reachable || unit.draining) continue;
+      const auto& type = cluster.config().types[unit.type];
+      remote::HostSpec host;
+      host.name = name_of(unit.machine);
+      if (const auto& has = type.resources_known ? std::optional(type.resources) : unit.has) {
+        host.cpus = has->cpus;
+        host.gpus = has->gpus;
+        host.memory = type.resources_known ? has->memory : 0;
+        host.custom = has->custom;
+      }
+      host.labels = {{"type", type.name}, {"market", unit.machine.spot ? "spot" : "on-demand"}};
+      list.push_back(std::move(host));
+    }
+    return list;
+  }
+
+  std::filesystem::path config_path() const { return cluster.state() / "ssh_config"; }
+  std::string written;
+  void write_config() {
+    std::string text;
+    std::vector<std::string> tokens;
+    {
+      const std::lock_guard lock(mutex);
+      for (const auto& [token, unit] : units) {
+        if (!unit.ready) continue;
+        tokens.push_back(token);
+        const auto given = ssh_options(cluster.config(), unit.machine, cluster.state());
+        const auto name = name_of(unit.machine);
+        text += fmt::format("Host {}\n", name);
+        if (name != unit.machine.address) text += fmt::format("  HostName {}\n", unit.machine.address);
+        if (!given.user.empty()) text += fmt::format("  User {}\n", given.user);
+        if (given.port != 0) text += fmt::format("  Port {}\n", given.port);
+        if (!given.identity.empty()) text += fmt::format("  IdentityFile \"{}\"\n", given.identity.string());
+        for (const auto& option : given.options) {
+          const auto equals = option.find('=');
+          text += fmt::format("  {} {}\n", option.substr(0, equals), option.substr(equals + 1));
+        }
+      }
+    }
+    const auto own = cluster.config().auth.ssh_config;
+    text += "Host *\n";
+    if (!own.empty()) {
+      text += fmt::format("  Include \"{}\"\n", own.string());
+    } else if (const char* home = std::getenv("HOME"); home != nullptr) {
+      text += fmt::format("  Include \"{}/.ssh/config\"\n  Include /etc/ssh/ssh_config\n", home);
+    }
+    if (text != written) {
+      detail::replace_file(config_path(), text);
+      written = text;
+    }
+    const std::lock_guard lock(mutex);
+    for (const auto& token : tokens)
+      if (const auto found = units.find(token); found != units.end()) found->second.reachable = true;
+  }
+};
+
+ClusterScaler::ClusterScaler(Cluster& cluster, std::function<HostDemand()> demand, ScalerOptions options)
+    : impl_(std::make_shared<Impl>(cluster, std::move(demand), std::move(options))) {
+  impl_->enter_known();
+  impl_->write_config();
+  for (int i = 0; i < 8; ++i)
+    impl_->workers.emplace_back([impl = impl_.get()](const std::stop_token& stop) { impl->worker_loop(stop); });
+  impl_->decider = std::jthread([impl = impl_.get()](const std::stop_token& stop) { impl->decide(stop); });
+}
+ClusterScaler::~ClusterScaler() { stop(); }
+
+void ClusterScaler::stop() {
+  impl_->decider.request_stop();
+  if (impl_->decider.joinable()) impl_->decider.join();
+  {
+    const std::lock_guard lock(impl_->mutex);  // what was only going to be begun is not
+    std::erase_if(impl_->work, [](const Impl::Work& task) { return task.end.empty(); });
+  }
+  for (auto& worker : impl_->workers) worker.request_stop();
+  impl_->workers.clear();
+}
+
+remote::HostList ClusterScaler::hosts() const { return impl_->hosts(); }
+remote::HostSource ClusterScaler::host_source(Seconds interval) const {
+  return remote::HostSource::callback([impl = impl_] { return impl->hosts(); }, interval);
+}
+std::filesystem::path ClusterScaler::ssh_config() const { return impl_->config_path(); }
+void ClusterScaler::require_possible(const Resources& needs) const {
+  const std::lock_guard lock(impl_->mutex);
+  if (const auto why = impl_->scaler.why_never(needs)) throw Error(Errc::resources, *why);
+}
+std::vector<Resources> ClusterScaler::impossible() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->cannot;
+}
+std::optional<std::string> ClusterScaler::hopeless() const {
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->any_ready || impl_->failures < 3 || !impl_->units.empty()) return std::nullopt;
+  return impl_->last_failure;
+}
+CostReport ClusterScaler::cost() const {
+  return impl_->cluster.journal().ledger().cost(wall_now(), impl_->cluster.config().currency);
+}
+void ClusterScaler::wake() {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->woken = true;
+  }
+  impl_->changed.notify_all();
+}
+
+}  // namespace hypertune::cluster

@@ -5,6 +5,7 @@
 #include <hypertune/cluster/journal.hpp>
 #include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/cluster/sync.hpp>
+#include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/record/journal_lock.hpp>
 
@@ -104,7 +105,9 @@ TEST_CASE("the lock of a program is its own: what it leaves running does not hol
 
 TEST_CASE("words for a shell") {
   for (const char* word : {"plain", "two words", "it's", "", "$HOME", "a;b", "\"q\"", "-n"}) {
-    const auto said = run_program({.arguments = {"sh", "-c", std::string("printf %s ") + shell_quote(word)}}).output;
+    const auto said =
+        run_program({.arguments = {"sh", "-c", std::string("printf %s ") + hypertune::detail::shell_quote(word)}})
+            .output;
     if (std::string_view(word) != "-n") CHECK(said == word);
   }
 }

@@ -4,6 +4,7 @@
 #include "host_protocol.hpp"
 
 #include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/detail/shell_quote.hpp>
 
 #include <fmt/format.h>
 #include <netdb.h>
@@ -28,9 +29,7 @@ namespace hypertune::remote::detail {
 /// The output of a shell command, which is ended after `seconds`; nullopt: it failed.
 inline std::optional<std::string> output_of(const std::string& command, int seconds) {
   // The command goes by the environment of the shell that times it out: no quoting can go wrong.
-  std::string quoted = "'";
-  for (const char c : command) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  quoted += "'";
+  const auto quoted = hypertune::detail::shell_quote(command);
   std::FILE* pipe =
       ::popen(fmt::format("exec timeout -k 1 {} sh -c {} 2>/dev/null </dev/null", seconds, quoted).c_str(), "re");
   if (pipe == nullptr) return std::nullopt;

@@ -1,8 +1,8 @@
 // What the messages of ssh and of remote commands mean.
 #include "process.hpp"
 
+#include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/ssh/error.hpp>
-#include <hypertune/ssh/quote.hpp>
 
 #include <fmt/format.h>
 
@@ -82,8 +82,9 @@ SshError classify_client(const std::string& host, std::string_view messages, boo
         Problem::changed_host_key,
         fmt::format("its host key is not the one that is known{}: somebody may be in between, or the machine is "
                     "a new one; if you know that it is, remove the old key: ssh-keygen {}-R {}",
-                    place.empty() ? "" : " (" + place + ")", file.empty() ? "" : "-f " + shell_quote(file) + " ",
-                    shell_quote(name)));
+                    place.empty() ? "" : " (" + place + ")",
+                    file.empty() ? "" : "-f " + hypertune::detail::shell_quote(file) + " ",
+                    hypertune::detail::shell_quote(name)));
   }
   if (has("Host key verification failed") || has("host key is known for"))
     return made(

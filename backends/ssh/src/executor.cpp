@@ -289,7 +289,6 @@ void SshExecutor::perform(Command command) {
   self_->executor().perform(std::move(command));
 }
 void SshExecutor::wait(Seconds deadline) {
-  self_->notices().take();
   self_->notices().flush();
   self_->executor().wait(deadline);
 }

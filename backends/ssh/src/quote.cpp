@@ -1,4 +1,5 @@
 // Quoting for any login shell.
+#include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/ssh/quote.hpp>
 
@@ -9,17 +10,8 @@
 #include <vector>
 
 namespace hypertune::ssh {
-namespace detail {
+namespace {
 
-bool is_plain(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-         std::string_view("_-./:@%+,").find(c) != std::string_view::npos;
-}
-bool is_plain(std::string_view word) {
-  for (const char c : word)
-    if (!is_plain(c)) return false;
-  return !word.empty();
-}
 // Whether every shell takes it literally between single quotes: fish treats backslashes there, csh exclamation marks
 // and newlines; what is no ASCII is up to the locale.
 bool is_tame(std::string_view word) {
@@ -28,19 +20,7 @@ bool is_tame(std::string_view word) {
   return true;
 }
 
-}  // namespace detail
-
-std::string shell_quote(std::string_view word) {
-  if (detail::is_plain(word)) return std::string(word);
-  std::string out = "'";
-  for (const char c : word) {
-    if (c == '\'')
-      out += "'\\''";
-    else
-      out += c;
-  }
-  return out + "'";
-}
+}  // namespace
 
 std::string remote_command_line(const std::vector<std::string>& arguments) {
   if (arguments.empty() || arguments.front().empty()) fail(Errc::usage, "a remote command must name a program");
@@ -49,15 +29,15 @@ std::string remote_command_line(const std::vector<std::string>& arguments) {
   for (const auto& argument : arguments) {
     if (argument.find('\0') != std::string::npos)
       fail(Errc::usage, "an argument of the remote command '{}' has a NUL character in it", arguments.front());
-    tame = tame && detail::is_tame(argument);
+    tame = tame && is_tame(argument);
     line += ' ';
-    line += shell_quote(argument);
+    line += hypertune::detail::shell_quote(argument);
   }
   if (!tame) {
     // The login shell sees but plain characters; a POSIX shell puts the line together again and takes its place.
     std::string encoded;
     for (const char c : line) {
-      if (detail::is_plain(c) || c == ' ')
+      if (hypertune::detail::is_plain(c) || c == ' ')
         encoded += c;
       else
         fmt::format_to(std::back_inserter(encoded), "\\0{:03o}", static_cast<unsigned char>(c));

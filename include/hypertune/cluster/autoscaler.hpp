@@ -138,7 +138,3 @@ class Autoscaler {
 };
 
 }  // namespace hypertune::cluster
-
-#ifndef HYPERTUNE_CLUSTER_COMPILED
-#include <hypertune/cluster/impl/autoscaler.hpp>
-#endif

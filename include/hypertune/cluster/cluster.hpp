@@ -137,7 +137,3 @@ std::string setup_trouble(const ClusterConfig& config, const Machine& machine);
 Machine find_head(const ClusterConfig& config);
 
 }  // namespace hypertune::cluster
-
-#ifndef HYPERTUNE_CLUSTER_COMPILED
-#include <hypertune/cluster/impl/cluster.hpp>
-#endif

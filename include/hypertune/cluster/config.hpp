@@ -106,7 +106,3 @@ ClusterConfig load_cluster(const std::filesystem::path& file, const ClusterOverr
 std::string json_of(const Node& node);
 
 }  // namespace hypertune::cluster
-
-#ifndef HYPERTUNE_CLUSTER_COMPILED
-#include <hypertune/cluster/impl/config.hpp>
-#endif

@@ -33,7 +33,3 @@ class CostFile {
 std::string cost_text(const CostReport& report);
 
 }  // namespace hypertune::cluster
-
-#ifndef HYPERTUNE_CLUSTER_COMPILED
-#include <hypertune/cluster/impl/cost_file.hpp>
-#endif

@@ -71,7 +71,3 @@ inline ClusterExecutor on_cluster(std::filesystem::path file, SshSetup remote = 
   return ClusterExecutor(std::move(setup));
 }
 }  // namespace hypertune
-
-#ifndef HYPERTUNE_CLUSTER_COMPILED
-#include <hypertune/cluster/impl/executor.hpp>
-#endif

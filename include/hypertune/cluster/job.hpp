@@ -62,7 +62,3 @@ std::size_t fetch_job(const ssh::SshConnection& head, const ClusterConfig& confi
                       const std::filesystem::path& local);
 
 }  // namespace hypertune::cluster
-
-#ifndef HYPERTUNE_CLUSTER_COMPILED
-#include <hypertune/cluster/impl/job.hpp>
-#endif

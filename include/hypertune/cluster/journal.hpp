@@ -102,7 +102,3 @@ class ClusterJournal {
 std::string new_token();
 
 }  // namespace hypertune::cluster
-
-#ifndef HYPERTUNE_CLUSTER_COMPILED
-#include <hypertune/cluster/impl/journal.hpp>
-#endif

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/execute/resources.hpp>
+#include <hypertune/remote/demand.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -13,11 +14,7 @@
 
 namespace hypertune::cluster {
 
-/// So many trials that ask for the same.
-struct TrialShape {
-  Resources needs;
-  int count = 1;
-};
+using remote::TrialShape;
 
 /// What is free of a machine. No I/O.
 class Room {

@@ -99,10 +99,3 @@ ProviderFailure aws_failure(const std::string& errors);
 }  // namespace detail
 
 }  // namespace hypertune::cluster
-
-#ifndef HYPERTUNE_CLUSTER_COMPILED
-#include <hypertune/cluster/impl/aws_provider.hpp>
-#include <hypertune/cluster/impl/command_provider.hpp>
-#include <hypertune/cluster/impl/local_provider.hpp>
-#include <hypertune/cluster/impl/provider.hpp>
-#endif

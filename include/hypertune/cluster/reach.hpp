@@ -48,7 +48,3 @@ void run_commands(const ssh::SshConnection& connection, const std::string& title
                   const std::function<bool()>& cancelled, double timeout = 3600);
 
 }  // namespace hypertune::cluster
-
-#ifndef HYPERTUNE_CLUSTER_COMPILED
-#include <hypertune/cluster/impl/reach.hpp>
-#endif

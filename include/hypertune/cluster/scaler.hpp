@@ -4,6 +4,7 @@
 #include <hypertune/cluster/autoscaler.hpp>
 #include <hypertune/cluster/cluster.hpp>
 #include <hypertune/cluster/cost.hpp>
+#include <hypertune/remote/demand.hpp>
 #include <hypertune/remote/host_source.hpp>
 
 #include <filesystem>
@@ -16,11 +17,7 @@
 
 namespace hypertune::cluster {
 
-/// What an executor knows of its queue: trials by what they ask for, and what runs on each host by its name.
-struct HostDemand {
-  std::vector<TrialShape> pending;
-  std::map<std::string, std::vector<Resources>> running;
-};
+using remote::HostDemand;
 
 struct ScalerOptions {
   Seconds tick = 1;                                  ///< between decisions
@@ -68,7 +65,3 @@ class ClusterScaler {
 };
 
 }  // namespace hypertune::cluster
-
-#ifndef HYPERTUNE_CLUSTER_COMPILED
-#include <hypertune/cluster/impl/scaler.hpp>
-#endif

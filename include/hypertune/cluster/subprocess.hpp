@@ -47,11 +47,4 @@ int lock_holder(const std::filesystem::path& lock);
 /// `seconds`.
 void wait_for_calls(const std::filesystem::path& lock, double seconds);
 
-/// As one word for a POSIX shell.
-std::string shell_quote(std::string_view word);
-
 }  // namespace hypertune::cluster
-
-#ifndef HYPERTUNE_CLUSTER_COMPILED
-#include <hypertune/cluster/impl/subprocess.hpp>
-#endif

@@ -49,7 +49,3 @@ std::size_t pull_files(const ssh::SshConnection& connection, const std::string& 
                        const std::string& newer_than = {}, const std::function<bool()>& cancelled = {});
 
 }  // namespace hypertune::cluster
-
-#ifndef HYPERTUNE_CLUSTER_COMPILED
-#include <hypertune/cluster/impl/sync.hpp>
-#endif

@@ -49,10 +49,11 @@ class Notices {
     const std::lock_guard lock(mutex_);
     taking_ = true;
   }
-  /// What has waited until the experiment took events. Not from within a command.
+  /// The same, and it gets what has waited until then. Not from within a command.
   void flush() {
     const std::lock_guard lock(mutex_);
-    if (!sink_ || !taking_) return;
+    taking_ = true;
+    if (!sink_) return;
     for (const auto& text : std::exchange(waiting_, {})) sink_(Notice{text});
   }
   void end() {

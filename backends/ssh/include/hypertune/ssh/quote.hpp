@@ -2,13 +2,9 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace hypertune::ssh {
-
-/// One word for a POSIX shell: 'it'\''s'.
-std::string shell_quote(std::string_view word);
 
 /// A line that makes the login shell of an account, whichever it is (sh, bash, zsh, csh, fish), run exactly these
 /// arguments, byte by byte, in place of itself. Error of kind `usage` if there are none, or one has a NUL, or all are

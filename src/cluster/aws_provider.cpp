@@ -1,9 +1,6 @@
-// Definitions for AwsProvider.
-#pragma once
-
+// AwsProvider.
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/detail/json.hpp>
-#include <hypertune/cluster/linkage.hpp>
 #include <hypertune/cluster/providers.hpp>
 #include <hypertune/cluster/subprocess.hpp>
 
@@ -16,7 +13,7 @@ namespace hypertune::cluster {
 namespace detail {
 
 // "An error occurred (InvalidAMIID.NotFound) when calling the RunInstances operation: …"
-inline std::string aws_code(const std::string& errors) {
+static std::string aws_code(const std::string& errors) {
   constexpr std::string_view before = "An error occurred (";
   const auto at = errors.find(before);
   if (at == std::string::npos) return {};
@@ -24,19 +21,19 @@ inline std::string aws_code(const std::string& errors) {
   return errors.substr(begin, errors.find(')', begin) - begin);
 }
 
-inline std::string aws_message(const std::string& errors) {
+static std::string aws_message(const std::string& errors) {
   const auto at = errors.find("An error occurred (");
   return excerpt(at == std::string::npos ? std::string_view(errors) : std::string_view(errors).substr(at), 400);
 }
 
 // The same for the same token: a repeated request must be the same one.
-inline std::size_t choice_by(const std::string& token, std::size_t count) {
+static std::size_t choice_by(const std::string& token, std::size_t count) {
   std::uint64_t hash = 1469598103934665603ULL;
   for (const unsigned char c : token) hash = (hash ^ c) * 1099511628211ULL;
   return static_cast<std::size_t>(hash % count);
 }
 
-HYPERTUNE_CLUSTER_INLINE ProviderFailure aws_failure(const std::string& errors) {
+ProviderFailure aws_failure(const std::string& errors) {
   const auto code = aws_code(errors);
   for (const char* known :
        {"InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientReservedInstanceCapacity",
@@ -54,7 +51,7 @@ HYPERTUNE_CLUSTER_INLINE ProviderFailure aws_failure(const std::string& errors) 
   return ProviderFailure::failed;
 }
 
-inline MachineState aws_state(std::string_view name) {
+static MachineState aws_state(std::string_view name) {
   if (name == "running") return MachineState::running;
   if (name == "stopping") return MachineState::stopping;
   if (name == "stopped") return MachineState::stopped;
@@ -62,7 +59,7 @@ inline MachineState aws_state(std::string_view name) {
   return MachineState::pending;
 }
 
-inline Machine aws_machine(const json::object& instance, bool internal) {
+static Machine aws_machine(const json::object& instance, bool internal) {
   Machine machine;
   machine.id = text_of(instance, "InstanceId");
   if (const auto* state = instance.if_contains("State"); state != nullptr && state->is_object())
@@ -85,7 +82,7 @@ inline Machine aws_machine(const json::object& instance, bool internal) {
 
 }  // namespace detail
 
-HYPERTUNE_CLUSTER_INLINE AwsProvider::AwsProvider(const ClusterConfig& config, const std::filesystem::path& state)
+AwsProvider::AwsProvider(const ClusterConfig& config, const std::filesystem::path& state)
     : cluster_(config.name), config_(config.provider), lock_(detail::calls_lock(state)) {
   auto file = config.auth.ssh_public_key;
   if (file.empty() && !config.auth.ssh_private_key.empty()) file = config.auth.ssh_private_key.string() + ".pub";
@@ -97,7 +94,7 @@ HYPERTUNE_CLUSTER_INLINE AwsProvider::AwsProvider(const ClusterConfig& config, c
   }
 }
 
-HYPERTUNE_CLUSTER_INLINE std::string AwsProvider::call(const std::vector<std::string>& arguments) const {
+std::string AwsProvider::call(const std::vector<std::string>& arguments) const {
   ProgramCall call;
   call.arguments = {"aws", "ec2"};
   call.arguments.insert(call.arguments.end(), arguments.begin(), arguments.end());
@@ -127,7 +124,7 @@ HYPERTUNE_CLUSTER_INLINE std::string AwsProvider::call(const std::vector<std::st
                                   result.errors.empty() ? result.why() : detail::aws_message(result.errors)));
 }
 
-HYPERTUNE_CLUSTER_INLINE std::vector<Machine> AwsProvider::list() {
+std::vector<Machine> AwsProvider::list() {
   const auto text =
       call({"describe-instances", "--filters", fmt::format("Name=tag:{},Values={}", tag_cluster, cluster_),
             "Name=instance-state-name,Values=pending,running,stopping,stopped"});
@@ -150,7 +147,7 @@ HYPERTUNE_CLUSTER_INLINE std::vector<Machine> AwsProvider::list() {
   return machines;
 }
 
-HYPERTUNE_CLUSTER_INLINE std::string AwsProvider::request_text(const LaunchRequest& request) const {
+std::string AwsProvider::request_text(const LaunchRequest& request) const {
   namespace json = detail::json;
   auto parsed = detail::parse_json(request.node_config);
   json::object body = parsed && parsed->is_object() ? parsed->get_object() : json::object();
@@ -218,7 +215,7 @@ HYPERTUNE_CLUSTER_INLINE std::string AwsProvider::request_text(const LaunchReque
   return json::serialize(body);
 }
 
-HYPERTUNE_CLUSTER_INLINE Machine AwsProvider::create(const LaunchRequest& request) {
+Machine AwsProvider::create(const LaunchRequest& request) {
   // By a file of its own: user data may hold what is nobody's business, and a command line is everybody's.
   detail::TemporaryFile input;
   input.write(request_text(request));
@@ -238,8 +235,7 @@ HYPERTUNE_CLUSTER_INLINE Machine AwsProvider::create(const LaunchRequest& reques
   return machine;
 }
 
-HYPERTUNE_CLUSTER_INLINE void AwsProvider::call_with_ids(const std::string& verb,
-                                                         const std::vector<std::string>& ids) const {
+void AwsProvider::call_with_ids(const std::string& verb, const std::vector<std::string>& ids) const {
   if (ids.empty()) return;
   std::vector<std::string> arguments{verb, "--instance-ids"};
   arguments.insert(arguments.end(), ids.begin(), ids.end());
@@ -252,17 +248,11 @@ HYPERTUNE_CLUSTER_INLINE void AwsProvider::call_with_ids(const std::string& verb
     for (const auto& id : ids) call_with_ids(verb, {id});
   }
 }
-HYPERTUNE_CLUSTER_INLINE void AwsProvider::terminate(const std::vector<std::string>& ids) {
-  call_with_ids("terminate-instances", ids);
-}
-HYPERTUNE_CLUSTER_INLINE void AwsProvider::stop(const std::vector<std::string>& ids) {
-  call_with_ids("stop-instances", ids);
-}
-HYPERTUNE_CLUSTER_INLINE void AwsProvider::start(const std::vector<std::string>& ids) {
-  call_with_ids("start-instances", ids);
-}
+void AwsProvider::terminate(const std::vector<std::string>& ids) { call_with_ids("terminate-instances", ids); }
+void AwsProvider::stop(const std::vector<std::string>& ids) { call_with_ids("stop-instances", ids); }
+void AwsProvider::start(const std::vector<std::string>& ids) { call_with_ids("start-instances", ids); }
 
-HYPERTUNE_CLUSTER_INLINE std::optional<Resources> AwsProvider::resources_of(const NodeType& type) {
+std::optional<Resources> AwsProvider::resources_of(const NodeType& type) {
   const auto config = detail::parse_json(type.node_config);
   const auto name =
       config && config->is_object() ? detail::text_of(config->get_object(), "InstanceType") : std::string();

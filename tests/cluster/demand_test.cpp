@@ -1,12 +1,12 @@
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
-#include <hypertune/cluster/demand_tracker.hpp>
 #include <hypertune/execute/inline.hpp>
 #include <hypertune/execute/threads.hpp>
+#include <hypertune/remote/demand.hpp>
 
 namespace ht = hypertune;
-using namespace hypertune::cluster;
+using namespace hypertune::remote;
 
 static_assert(ht::Executor<TrackedExecutor<ht::ThreadExecutor>>);
 
@@ -69,12 +69,12 @@ TEST_CASE("trials that have ended for good wait no more, and paused ones ask for
 
 TEST_CASE("notices go to the experiment while it takes events, else elsewhere, in their order") {
   std::vector<std::string> elsewhere, taken;
-  ExecutorNotices notices([&](const std::string& text) { elsewhere.push_back(text); });
+  Notices notices([&](const std::string& text) { elsewhere.push_back(text); });
   notices.say("a");
-  notices.begin([&](ht::Event event) { taken.push_back(std::get<ht::Notice>(event).text); });
+  notices.start([&](ht::Event event) { taken.push_back(std::get<ht::Notice>(event).text); });
   notices.say("b");
   CHECK(taken.empty());
-  notices.take();
+  notices.flush();
   notices.say("c");
   notices.end();
   notices.say("d");

@@ -1,9 +1,6 @@
-// Definitions for LocalProvider.
-#pragma once
-
+// LocalProvider.
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/detail/json.hpp>
-#include <hypertune/cluster/linkage.hpp>
 #include <hypertune/cluster/providers.hpp>
 
 #include <fmt/format.h>
@@ -12,10 +9,10 @@
 
 namespace hypertune::cluster {
 
-HYPERTUNE_CLUSTER_INLINE LocalProvider::LocalProvider(const ClusterConfig& config, const std::filesystem::path& state)
+LocalProvider::LocalProvider(const ClusterConfig& config, const std::filesystem::path& state)
     : head_(config.provider.head_ip), workers_(config.provider.worker_ips), file_(state / "local.json") {}
 
-HYPERTUNE_CLUSTER_INLINE std::vector<Machine> LocalProvider::read() const {
+std::vector<Machine> LocalProvider::read() const {
   std::vector<Machine> machines;
   const auto text = detail::read_file(file_);
   if (!text) return machines;
@@ -39,7 +36,7 @@ HYPERTUNE_CLUSTER_INLINE std::vector<Machine> LocalProvider::read() const {
   return machines;
 }
 
-HYPERTUNE_CLUSTER_INLINE void LocalProvider::write(const std::vector<Machine>& machines) const {
+void LocalProvider::write(const std::vector<Machine>& machines) const {
   detail::json::array list;
   for (const auto& machine : machines)
     list.push_back(
@@ -47,12 +44,12 @@ HYPERTUNE_CLUSTER_INLINE void LocalProvider::write(const std::vector<Machine>& m
   detail::replace_file(file_, detail::json::serialize(list) + "\n");
 }
 
-HYPERTUNE_CLUSTER_INLINE std::vector<Machine> LocalProvider::list() {
+std::vector<Machine> LocalProvider::list() {
   const std::lock_guard lock(*mutex_);
   return read();
 }
 
-HYPERTUNE_CLUSTER_INLINE Machine LocalProvider::create(const LaunchRequest& request) {
+Machine LocalProvider::create(const LaunchRequest& request) {
   const std::lock_guard lock(*mutex_);
   auto machines = read();
   const auto taken = [&](const std::string& host) {
@@ -90,7 +87,7 @@ HYPERTUNE_CLUSTER_INLINE Machine LocalProvider::create(const LaunchRequest& requ
   return machine;
 }
 
-HYPERTUNE_CLUSTER_INLINE void LocalProvider::terminate(const std::vector<std::string>& ids) {
+void LocalProvider::terminate(const std::vector<std::string>& ids) {
   const std::lock_guard lock(*mutex_);
   auto machines = read();
   std::erase_if(machines, [&](const Machine& machine) {
@@ -101,10 +98,10 @@ HYPERTUNE_CLUSTER_INLINE void LocalProvider::terminate(const std::vector<std::st
   write(machines);
 }
 
-HYPERTUNE_CLUSTER_INLINE void LocalProvider::stop(const std::vector<std::string>&) {
+void LocalProvider::stop(const std::vector<std::string>&) {
   throw ProviderError(ProviderFailure::unsupported, "the local provider does not stop hosts");
 }
-HYPERTUNE_CLUSTER_INLINE void LocalProvider::start(const std::vector<std::string>&) {
+void LocalProvider::start(const std::vector<std::string>&) {
   throw ProviderError(ProviderFailure::unsupported, "the local provider does not start hosts");
 }
 

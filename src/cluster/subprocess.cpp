@@ -1,7 +1,4 @@
-// Definitions for subprocess.hpp.
-#pragma once
-
-#include <hypertune/cluster/linkage.hpp>
+// Running a program to its end.
 #include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/detail/descriptor.hpp>
 #include <hypertune/error.hpp>
@@ -25,11 +22,11 @@ namespace detail {
 
 using SteadyClock = std::chrono::steady_clock;
 
-inline double seconds_since(SteadyClock::time_point then) {
+static double seconds_since(SteadyClock::time_point then) {
   return std::chrono::duration<double>(SteadyClock::now() - then).count();
 }
 
-inline struct flock lock_of(short type) {
+static struct flock lock_of(short type) {
   struct flock lock{};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
@@ -38,7 +35,7 @@ inline struct flock lock_of(short type) {
 
 // In the program's process: the lock is its own. It survives exec, falls with the process, and what that process starts
 // and leaves running does not have it. Until it is taken the program dies with its parent.
-inline int take_lock(const char* path) {
+static int take_lock(const char* path) {
   const int fd = ::open(path, O_RDWR | O_CREAT, 0600);  // stays open over exec
   const int high = fd < 0 ? -1 : ::fcntl(fd, F_DUPFD, 200);
   if (high >= 0) ::close(fd);
@@ -50,7 +47,7 @@ inline int take_lock(const char* path) {
 
 }  // namespace detail
 
-HYPERTUNE_CLUSTER_INLINE ProgramResult run_program(const ProgramCall& call) {
+ProgramResult run_program(const ProgramCall& call) {
   ProgramResult result;
   process::RunOptions options;
   options.spawn.environment = call.environment;
@@ -80,7 +77,7 @@ HYPERTUNE_CLUSTER_INLINE ProgramResult run_program(const ProgramCall& call) {
   return result;
 }
 
-HYPERTUNE_CLUSTER_INLINE std::string ProgramResult::why() const {
+std::string ProgramResult::why() const {
   std::string text = timed_out    ? "took too long and was ended"
                      : cancelled  ? "was interrupted"
                      : code > 128 ? fmt::format("was killed by signal {}", code - 128)
@@ -99,7 +96,7 @@ HYPERTUNE_CLUSTER_INLINE std::string ProgramResult::why() const {
   return last.empty() ? text : text + ": " + last;
 }
 
-HYPERTUNE_CLUSTER_INLINE int lock_holder(const std::filesystem::path& lock) {
+int lock_holder(const std::filesystem::path& lock) {
   const auto fd = hypertune::detail::open_at(AT_FDCWD, lock.c_str(), O_RDWR);
   if (!fd) return 0;
   struct flock wanted = detail::lock_of(F_WRLCK);
@@ -107,7 +104,7 @@ HYPERTUNE_CLUSTER_INLINE int lock_holder(const std::filesystem::path& lock) {
   return std::max<int>(wanted.l_pid, 1);
 }
 
-HYPERTUNE_CLUSTER_INLINE void wait_for_calls(const std::filesystem::path& lock, double seconds) {
+void wait_for_calls(const std::filesystem::path& lock, double seconds) {
   const auto begin = detail::SteadyClock::now();
   for (;;) {
     const int pid = lock_holder(lock);
@@ -118,21 +115,6 @@ HYPERTUNE_CLUSTER_INLINE void wait_for_calls(const std::filesystem::path& lock, 
            pid);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // record locks cannot be waited for with a bound
   }
-}
-
-HYPERTUNE_CLUSTER_INLINE std::string shell_quote(std::string_view word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-    return (c < 0x80 && std::isalnum(c) != 0) || std::strchr("_-./=:@%+,", c) != nullptr;
-  });
-  if (plain) return std::string(word);
-  std::string out = "'";
-  for (const char c : word) {
-    if (c == '\'')
-      out += "'\\''";
-    else
-      out += c;
-  }
-  return out + "'";
 }
 
 }  // namespace hypertune::cluster

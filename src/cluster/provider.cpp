@@ -1,12 +1,9 @@
 // make_provider().
-#pragma once
-
-#include <hypertune/cluster/linkage.hpp>
 #include <hypertune/cluster/providers.hpp>
 
 namespace hypertune::cluster {
 
-HYPERTUNE_CLUSTER_INLINE AnyProvider make_provider(const ClusterConfig& config, const std::filesystem::path& state) {
+AnyProvider make_provider(const ClusterConfig& config, const std::filesystem::path& state) {
   const auto& type = config.provider.type;
   if (type == "local") return LocalProvider(config, state);
   if (type == "command") return CommandProvider(config, state);

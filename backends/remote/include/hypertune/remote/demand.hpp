@@ -1,8 +1,8 @@
 // DemandTracker: what an experiment asks for, seen from the commands and events that pass its executor.
 #pragma once
 
-#include <hypertune/cluster/scaler.hpp>
 #include <hypertune/execute/executor.hpp>
+#include <hypertune/remote/notices.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -16,7 +16,19 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune::cluster {
+namespace hypertune::remote {
+
+/// So many trials that ask for the same.
+struct TrialShape {
+  Resources needs;
+  int count = 1;
+};
+
+/// What an executor knows of its queue: trials by what they ask for, and what runs on each host by its name.
+struct HostDemand {
+  std::vector<TrialShape> pending;
+  std::map<std::string, std::vector<Resources>> running;
+};
 
 /// Counts for an experiment whose trials all ask for the same. Trials that were never launched, and those that failed
 /// and were not launched again, wait, unless settled() says that they have ended. Paused ones do not, as they may never
@@ -84,56 +96,18 @@ class DemandTracker {
   std::map<TrialId, std::pair<std::string, Resources>> running_;
 };
 
-/// What is to be told to the user goes through the experiment, as soon as that takes events and as long as it does;
-/// else to `otherwise`. Thread-safe.
-class ExecutorNotices {
- public:
-  explicit ExecutorNotices(std::function<void(const std::string&)> otherwise) : otherwise_(std::move(otherwise)) {}
-  void say(const std::string& text) {
-    const std::lock_guard lock(mutex_);
-    if (sink_ && taking_)
-      sink_(Notice{text});
-    else if (sink_)
-      waiting_.push_back(text);
-    else
-      otherwise_(text);
-  }
-  void begin(EventSink sink) {
-    const std::lock_guard lock(mutex_);
-    sink_ = std::move(sink);
-    taking_ = false;
-  }
-  void take() {
-    const std::lock_guard lock(mutex_);
-    if (!sink_ || std::exchange(taking_, true)) return;
-    for (const auto& text : std::exchange(waiting_, {})) sink_(Notice{text});
-  }
-  void end() {
-    const std::lock_guard lock(mutex_);
-    sink_ = nullptr;
-    for (const auto& text : std::exchange(waiting_, {})) otherwise_(text);
-  }
-
- private:
-  std::mutex mutex_;  // held while the experiment takes a notice, which asks for nothing here
-  std::function<void(const std::string&)> otherwise_;
-  EventSink sink_;
-  bool taking_ = false;
-  std::vector<std::string> waiting_;
-};
-
-/// Any executor with a tracker that sees all that passes it. A host that is lost is never lost for good here: the
-/// cluster can make another like it.
+/// Any executor with a tracker that sees all that passes it. A host that is lost is never lost for good here: another
+/// like it can be made.
 template <Executor E>
 class TrackedExecutor {
  public:
-  TrackedExecutor(E executor, std::shared_ptr<DemandTracker> tracker, std::shared_ptr<ExecutorNotices> notices = {})
+  TrackedExecutor(E executor, std::shared_ptr<DemandTracker> tracker, std::shared_ptr<Notices> notices = {})
       : executor_(std::move(executor)), tracker_(std::move(tracker)), notices_(std::move(notices)) {}
 
   std::vector<Host> hosts() const { return executor_.hosts(); }
   Seconds now() const { return executor_.now(); }
   void start(ExecutorStart start) {
-    if (notices_) notices_->begin(start.sink);
+    if (notices_) notices_->start(start.sink);
     start.sink = [tracker = tracker_, sink = std::move(start.sink)](Event event) {
       tracker->happened(event);
       if (auto* lost = std::get_if<HostLost>(&event)) lost->for_good = false;
@@ -146,7 +120,7 @@ class TrackedExecutor {
     executor_.perform(std::move(command));
   }
   void wait(Seconds deadline) {
-    if (notices_) notices_->take();
+    if (notices_) notices_->flush();
     executor_.wait(deadline);
   }
   void notify() { executor_.notify(); }
@@ -164,7 +138,7 @@ class TrackedExecutor {
  private:
   E executor_;
   std::shared_ptr<DemandTracker> tracker_;
-  std::shared_ptr<ExecutorNotices> notices_;
+  std::shared_ptr<Notices> notices_;
 };
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::remote

@@ -1,9 +1,6 @@
-// Definitions for sync.hpp.
-#pragma once
-
+// sync.hpp.
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/detail/fingerprint.hpp>
-#include <hypertune/cluster/linkage.hpp>
 #include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/cluster/sync.hpp>
 #include <hypertune/ssh/output_mark.hpp>
@@ -19,7 +16,7 @@
 
 namespace hypertune::cluster {
 
-HYPERTUNE_CLUSTER_INLINE ExcludePattern exclude_pattern(std::string_view text) {
+ExcludePattern exclude_pattern(std::string_view text) {
   ExcludePattern pattern;
   if (text.starts_with('!')) {
     pattern.negated = true;
@@ -43,7 +40,7 @@ HYPERTUNE_CLUSTER_INLINE ExcludePattern exclude_pattern(std::string_view text) {
 namespace detail {
 
 // '*' and '?' stop at '/', "**" does not. Linear in what can match: bounded by the length of both.
-inline bool glob_matches(std::string_view glob, std::string_view text, int budget = 200'000) {
+static bool glob_matches(std::string_view glob, std::string_view text, int budget = 200'000) {
   struct Matcher {
     int left;
     bool match(std::string_view glob, std::string_view text) {
@@ -100,8 +97,7 @@ inline bool glob_matches(std::string_view glob, std::string_view text, int budge
 
 }  // namespace detail
 
-HYPERTUNE_CLUSTER_INLINE bool excluded(const std::vector<ExcludePattern>& patterns, std::string_view path,
-                                       bool folder) {
+bool excluded(const std::vector<ExcludePattern>& patterns, std::string_view path, bool folder) {
   bool out = false;
   for (const auto& pattern : patterns) {
     if (pattern.folders_only && !folder) continue;
@@ -115,7 +111,7 @@ HYPERTUNE_CLUSTER_INLINE bool excluded(const std::vector<ExcludePattern>& patter
 
 namespace detail {
 
-inline std::vector<ExcludePattern> patterns_of(const std::string& text) {
+static std::vector<ExcludePattern> patterns_of(const std::string& text) {
   std::vector<ExcludePattern> patterns;
   std::string_view rest = text;
   while (!rest.empty()) {
@@ -187,7 +183,7 @@ class Scanner {
   Fingerprint hash_;
 };
 
-[[noreturn]] inline void fail_transfer(const ssh::SshConnection& connection, const std::string& doing,
+[[noreturn]] static void fail_transfer(const ssh::SshConnection& connection, const std::string& doing,
                                        const ProgramResult& result) {
   if (const auto lost = connection.lost()) throw ssh::SshError(*lost);
   fail(Errc::io, "host '{}': cannot {}: {}", connection.host(), doing, result.why());
@@ -195,7 +191,7 @@ class Scanner {
 
 }  // namespace detail
 
-HYPERTUNE_CLUSTER_INLINE FileSet scan_files(const std::filesystem::path& local, const SyncRules& rules) {
+FileSet scan_files(const std::filesystem::path& local, const SyncRules& rules) {
   FileSet files;
   files.root = local;
   struct stat info{};
@@ -213,8 +209,8 @@ HYPERTUNE_CLUSTER_INLINE FileSet scan_files(const std::filesystem::path& local, 
   return files;
 }
 
-HYPERTUNE_CLUSTER_INLINE void push_files(const ssh::SshConnection& connection, const FileSet& files,
-                                         const std::string& remote, const std::function<bool()>& cancelled) {
+void push_files(const ssh::SshConnection& connection, const FileSet& files, const std::string& remote,
+                const std::function<bool()>& cancelled) {
   if (!files.folder) {
     std::string target = remote;
     const auto name = files.root.filename().string();
@@ -252,10 +248,9 @@ HYPERTUNE_CLUSTER_INLINE void push_files(const ssh::SshConnection& connection, c
     fail(Errc::io, "cannot {}: {}", doing, said.substr(0, std::min<std::size_t>(said.find('\n'), 300)));
 }
 
-HYPERTUNE_CLUSTER_INLINE std::size_t pull_files(const ssh::SshConnection& connection, const std::string& remote,
-                                                const std::filesystem::path& local,
-                                                const std::vector<std::string>& exclude, const std::string& newer_than,
-                                                const std::function<bool()>& cancelled) {
+std::size_t pull_files(const ssh::SshConnection& connection, const std::string& remote,
+                       const std::filesystem::path& local, const std::vector<std::string>& exclude,
+                       const std::string& newer_than, const std::function<bool()>& cancelled) {
   const auto path = connection.absolute(remote);
   const auto kind = connection.script("if [ -d \"$1\" ]; then echo folder; elif [ -e \"$1\" ]; then echo file; fi",
                                       {path}, {.deadline = 60});

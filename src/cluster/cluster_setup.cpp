@@ -1,13 +1,10 @@
-// Definitions for cluster.hpp: what is done to machines.
-#pragma once
-
+// cluster.hpp: what is done to machines.
 #include <hypertune/cluster/autoscaler.hpp>
 #include <hypertune/cluster/cluster.hpp>
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/detail/fingerprint.hpp>
 #include <hypertune/cluster/detail/json.hpp>
 #include <hypertune/cluster/detail/pause.hpp>
-#include <hypertune/cluster/linkage.hpp>
 #include <hypertune/cluster/reach.hpp>
 #include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/cluster/sync.hpp>
@@ -42,10 +39,10 @@ void in_parallel(std::size_t count, std::size_t threads, F work) {
 }
 
 /// Where a cluster keeps its own files on a machine, below the home folder.
-inline std::string remote_folder(const ClusterConfig& config) { return ".hypertune/clusters/" + config.name; }
+static std::string remote_folder(const ClusterConfig& config) { return ".hypertune/clusters/" + config.name; }
 
 // What a machine has, as it says itself.
-inline std::optional<Resources> measure(const ssh::SshConnection& connection) {
+static std::optional<Resources> measure(const ssh::SshConnection& connection) {
   const auto result = connection.script(
       "echo cpus=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)\n"
       "echo gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')\n"
@@ -65,14 +62,14 @@ inline std::optional<Resources> measure(const ssh::SshConnection& connection) {
 
 }  // namespace detail
 
-HYPERTUNE_CLUSTER_INLINE ssh::SshConnection Cluster::connect(const Machine& machine, double deadline) {
+ssh::SshConnection Cluster::connect(const Machine& machine, double deadline) {
   return ssh::SshConnection::open(machine.address, ssh_options(config_, machine, journal_.folder()), deadline);
 }
 
 namespace detail {
 
 // The commands that only this kind of machine gets.
-inline const std::vector<std::string>& role_commands(const ClusterConfig& config, const Machine& machine) {
+static const std::vector<std::string>& role_commands(const ClusterConfig& config, const Machine& machine) {
   if (machine.head) return config.head_setup_commands;
   const auto* type = config.find_type(machine.node_type);
   return type != nullptr && type->own_setup_commands ? type->setup_commands : config.worker_setup_commands;
@@ -80,7 +77,7 @@ inline const std::vector<std::string>& role_commands(const ClusterConfig& config
 
 }  // namespace detail
 
-HYPERTUNE_CLUSTER_INLINE std::string setup_print(const ClusterConfig& config, const Machine& machine) {
+std::string setup_print(const ClusterConfig& config, const Machine& machine) {
   detail::Fingerprint print;
   for (const auto* commands :
        {&config.initialization_commands, &config.setup_commands, &detail::role_commands(config, machine)}) {
@@ -91,7 +88,7 @@ HYPERTUNE_CLUSTER_INLINE std::string setup_print(const ClusterConfig& config, co
   return print.text();
 }
 
-HYPERTUNE_CLUSTER_INLINE MachineReport Cluster::set_up(const Machine& wanted, const UpOptions& options) {
+MachineReport Cluster::set_up(const Machine& wanted, const UpOptions& options) {
   MachineReport report;
   report.machine = wanted;
   // Once something is done to a machine, or has failed there, what it was set up for before counts no more.
@@ -223,8 +220,7 @@ HYPERTUNE_CLUSTER_INLINE MachineReport Cluster::set_up(const Machine& wanted, co
   return report;
 }
 
-HYPERTUNE_CLUSTER_INLINE std::vector<MachineReport> Cluster::set_up_all(std::vector<Machine> machines,
-                                                                        const UpOptions& options) {
+std::vector<MachineReport> Cluster::set_up_all(std::vector<Machine> machines, const UpOptions& options) {
   std::vector<MachineReport> reports(machines.size());
   detail::in_parallel(machines.size(), 16, [&](std::size_t i) {
     reports[i] = set_up(machines[i], options);
@@ -237,7 +233,7 @@ HYPERTUNE_CLUSTER_INLINE std::vector<MachineReport> Cluster::set_up_all(std::vec
 }
 
 // The head reaches the workers by a key of its own, which never leaves it, and knows their host keys from us.
-HYPERTUNE_CLUSTER_INLINE void Cluster::introduce(const std::vector<MachineReport>& reports) {
+void Cluster::introduce(const std::vector<MachineReport>& reports) {
   const MachineReport* head = nullptr;
   for (const auto& report : reports)
     if (report.machine.head && report.error.empty()) head = &report;
@@ -310,7 +306,7 @@ HYPERTUNE_CLUSTER_INLINE void Cluster::introduce(const std::vector<MachineReport
 }
 
 // What hypertune left running or lying on a host that goes on existing.
-HYPERTUNE_CLUSTER_INLINE void Cluster::clean_host(const Machine& machine) {
+void Cluster::clean_host(const Machine& machine) {
   try {
     auto connection = connect(machine, 10);
     connection.script(
@@ -327,7 +323,7 @@ HYPERTUNE_CLUSTER_INLINE void Cluster::clean_host(const Machine& machine) {
 }
 
 // One machine of the head's type: spot first, on-demand where there is none.
-HYPERTUNE_CLUSTER_INLINE Machine Cluster::launch_head() {
+Machine Cluster::launch_head() {
   const auto& type = config_.head();
   std::vector<bool> markets;
   if (type.spot != Spot::never) markets.push_back(true);
@@ -358,8 +354,7 @@ HYPERTUNE_CLUSTER_INLINE Machine Cluster::launch_head() {
 
 // As many as the file wants at least; which, the autoscaler says, as if nothing waited.
 // Returns how many could not be had.
-HYPERTUNE_CLUSTER_INLINE int Cluster::launch_workers(std::vector<Machine>& machines,
-                                                     std::vector<MachineReport>& failed) {
+int Cluster::launch_workers(std::vector<Machine>& machines, std::vector<MachineReport>& failed) {
   auto rules = autoscaler_options(config_);
   rules.upscaling_speed = 1e6;
   rules.idle_timeout = 1e9;  // nothing runs there yet
@@ -441,7 +436,7 @@ HYPERTUNE_CLUSTER_INLINE int Cluster::launch_workers(std::vector<Machine>& machi
 
 // What was made and has never answered is of no use, and would be met again by the next up. Whatever else failed (the
 // provider's calls, this machine's ssh, the login) says nothing against the machine, which is kept.
-HYPERTUNE_CLUSTER_INLINE void Cluster::end_unreachable(std::vector<MachineReport>& reports) {
+void Cluster::end_unreachable(std::vector<MachineReport>& reports) {
   if (config_.provider.type == "local") return;  // hosts that exist
   const auto ledger = journal_.ledger();
   std::vector<Machine> useless;
@@ -460,7 +455,7 @@ HYPERTUNE_CLUSTER_INLINE void Cluster::end_unreachable(std::vector<MachineReport
   }
 }
 
-HYPERTUNE_CLUSTER_INLINE std::vector<MachineReport> Cluster::up(const UpOptions& options) {
+std::vector<MachineReport> Cluster::up(const UpOptions& options) {
   auto machines = reconcile();
   const auto live = [](const Machine& machine) {
     return machine.state == MachineState::pending || machine.state == MachineState::running;

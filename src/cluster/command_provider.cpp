@@ -1,8 +1,5 @@
-// Definitions for CommandProvider.
-#pragma once
-
+// CommandProvider.
 #include <hypertune/cluster/detail/json.hpp>
-#include <hypertune/cluster/linkage.hpp>
 #include <hypertune/cluster/providers.hpp>
 #include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/record/json_text.hpp>
@@ -15,7 +12,7 @@ namespace hypertune::cluster {
 namespace detail {
 
 // One machine as the program describes it; nullopt when it belongs to another cluster.
-inline std::optional<Machine> machine_of(const json::value& value, const std::string& cluster,
+static std::optional<Machine> machine_of(const json::value& value, const std::string& cluster,
                                          const std::string& program) {
   const auto bad = [&](const std::string& what) {
     throw ProviderError(ProviderFailure::failed, fmt::format("the provider '{}' answered with a machine {}: '{}'",
@@ -63,8 +60,7 @@ inline std::optional<Machine> machine_of(const json::value& value, const std::st
 
 }  // namespace detail
 
-HYPERTUNE_CLUSTER_INLINE CommandProvider::CommandProvider(const ClusterConfig& config,
-                                                          const std::filesystem::path& state)
+CommandProvider::CommandProvider(const ClusterConfig& config, const std::filesystem::path& state)
     : cluster_(config.name),
       command_(config.provider.command),
       settings_(config.provider.settings),
@@ -72,7 +68,7 @@ HYPERTUNE_CLUSTER_INLINE CommandProvider::CommandProvider(const ClusterConfig& c
       lock_(detail::calls_lock(state)),
       folder_(config.file.parent_path()) {}
 
-HYPERTUNE_CLUSTER_INLINE std::string CommandProvider::call(const std::string& verb, const std::string& fields) const {
+std::string CommandProvider::call(const std::string& verb, const std::string& fields) const {
   std::string input = fmt::format(R"({{"version":1,"verb":"{}","cluster":)", verb);
   hypertune::detail::append_json(input, cluster_);
   input += ",\"settings\":" + settings_ + fields + "}\n";
@@ -122,7 +118,7 @@ HYPERTUNE_CLUSTER_INLINE std::string CommandProvider::call(const std::string& ve
   return result.output;
 }
 
-HYPERTUNE_CLUSTER_INLINE std::vector<Machine> CommandProvider::list() {
+std::vector<Machine> CommandProvider::list() {
   const auto answer = detail::parse_json(call("list", ""));
   const auto* machines = answer->get_object().if_contains("machines");
   if (machines == nullptr || !machines->is_array())
@@ -137,7 +133,7 @@ HYPERTUNE_CLUSTER_INLINE std::vector<Machine> CommandProvider::list() {
   return found;
 }
 
-HYPERTUNE_CLUSTER_INLINE Machine CommandProvider::create(const LaunchRequest& request) {
+Machine CommandProvider::create(const LaunchRequest& request) {
   namespace json = detail::json;
   const json::object tags{
       {json::string_view(tag_cluster.data(), tag_cluster.size()), cluster_},
@@ -170,19 +166,14 @@ HYPERTUNE_CLUSTER_INLINE Machine CommandProvider::create(const LaunchRequest& re
   return *machine;
 }
 
-HYPERTUNE_CLUSTER_INLINE void CommandProvider::call_with_ids(const std::string& verb,
-                                                             const std::vector<std::string>& ids) const {
+void CommandProvider::call_with_ids(const std::string& verb, const std::vector<std::string>& ids) const {
   if (ids.empty()) return;
   detail::json::array list;
   for (const auto& id : ids) list.emplace_back(id);
   call(verb, ",\"ids\":" + detail::json::serialize(list));
 }
-HYPERTUNE_CLUSTER_INLINE void CommandProvider::terminate(const std::vector<std::string>& ids) {
-  call_with_ids("terminate", ids);
-}
-HYPERTUNE_CLUSTER_INLINE void CommandProvider::stop(const std::vector<std::string>& ids) { call_with_ids("stop", ids); }
-HYPERTUNE_CLUSTER_INLINE void CommandProvider::start(const std::vector<std::string>& ids) {
-  call_with_ids("start", ids);
-}
+void CommandProvider::terminate(const std::vector<std::string>& ids) { call_with_ids("terminate", ids); }
+void CommandProvider::stop(const std::vector<std::string>& ids) { call_with_ids("stop", ids); }
+void CommandProvider::start(const std::vector<std::string>& ids) { call_with_ids("start", ids); }
 
 }  // namespace hypertune::cluster
