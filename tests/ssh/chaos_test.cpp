@@ -108,7 +108,7 @@ void check_disturbed(Make make, bool shared) {
   const auto pool = hosts.pool(4);
   std::optional<Chaos> chaos(std::in_place, hosts, pool, 7 + Catch::rngSeed());
   auto remote = quick();
-  remote.transfer = {.whole = 0, .direct = make == &pbt};  // by content, though they are small
+  remote.transfer = {.inline_limit = 0, .direct = make == &pbt};  // by content, though they are small
   if (shared) remote.transfer.shared.emplace();
   auto options = make(directory.path() / "war", ht::RemoteExecutor(pool, std::move(remote)));
   options.callbacks.emplace_back(Disturb{&*chaos});

@@ -66,7 +66,7 @@ TEST_CASE("trials whose checkpoints all travel by content keep the laws of execu
   const auto make = [&](Form form) {
     remote::RemoteOptions options;
     options.program = program_of(form);
-    options.transfer.whole = 0;
+    options.transfer.inline_limit = 0;
     options.transfer.direct = direct;
     return RemoteExecutor(hosts.pool(2), options);
   };
@@ -255,7 +255,7 @@ TEST_CASE("the rate limit holds for checkpoints that go whole, from a host and t
   const Hosts hosts(1);
   auto options = options_for(size);
   options.transfer.by_content = by_content;
-  options.transfer.whole = 10 * size;
+  options.transfer.inline_limit = 10 * size;
   options.transfer.rate_limit = size / 2;  // two seconds
   SharedExecutor<RemoteExecutor> executor(hosts.pool(2), options);
   const auto ssh = executor.get();
@@ -337,7 +337,7 @@ TEST_CASE("a trial goes on from the driver's copy where its host's is damaged wh
   INFO("whole " << whole << ", gone " << gone);
   const Hosts hosts(1);
   auto options = options_for(size);
-  if (whole) options.transfer.whole = 10 * size;
+  if (whole) options.transfer.inline_limit = 10 * size;
   SharedExecutor<RemoteExecutor> executor(hosts.pool(1), options);
   const auto ssh = executor.get();
   ScriptedTuner tuner(executor, planned_program(Form::object));

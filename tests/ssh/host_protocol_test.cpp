@@ -51,7 +51,7 @@ std::vector<wire::Message> examples() {
                       .program = std::string("x\0y", 3),
                       .notice_url = "http://x",
                       .by_content = true,
-                      .whole = 5,
+                      .inline_limit = 5,
                       .token = "secret",
                       .rate_limit = 6,
                       .direct = true,

@@ -97,7 +97,7 @@ TEST_CASE("a donor's copy on its own host stays until who takes it over has read
   const Script script;
   const Hosts hosts(2);
   auto options = options_for(script);
-  if (!whole) options.transfer.whole = 0;
+  if (!whole) options.transfer.inline_limit = 0;
   ScriptedTuner tuner(RemoteExecutor(hosts.pool(1), options), program_of(script));
   take_over_late(tuner, script);
 }
@@ -109,7 +109,7 @@ TEST_CASE("a copy that was brought to a host stays until it has been read there,
   const Script script;
   const Hosts hosts(1, 1);
   auto options = options_for(script);
-  if (way != Way::whole) options.transfer.whole = 0;
+  if (way != Way::whole) options.transfer.inline_limit = 0;
   options.transfer.direct = way == Way::direct;
   SharedExecutor<RemoteExecutor> executor(hosts.pool(2), options);
   const auto ssh = executor.get();
@@ -124,7 +124,7 @@ TEST_CASE("a checkpoint that vanishes on its host before it has been read is bro
   const Script script("if mkdir $here/struck 2> /dev/null; then rm -r \"$HYPERTUNE_RESTORE\"; fi");
   const Hosts hosts(1);
   auto options = options_for(script);
-  if (direct) options.transfer.whole = 0;
+  if (direct) options.transfer.inline_limit = 0;
   options.transfer.direct = direct;
   ScriptedTuner tuner(RemoteExecutor(hosts.pool(2), options), program_of(script));
   take_over_late(tuner, script);

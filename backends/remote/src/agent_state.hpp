@@ -621,7 +621,7 @@ class Agent {
       offered_[transfer] = {made, run};
       return;
     }
-    if (exchange_ && made.bytes > begin_->whole) {  // the driver fetches it
+    if (exchange_ && made.bytes > begin_->inline_limit) {  // the driver fetches it
       cache_->add(made, false);
       channel_->send(
           wire::Offer{.transfer = transfer, .attempt = run->launch.attempt, .info = made, .by_content = true});

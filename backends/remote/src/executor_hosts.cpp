@@ -10,7 +10,7 @@ void RemoteExecutor::State::begin() {
   work_.emplace(io_.get_executor());
   dials_.emplace(32);
   ends_.emplace(16);
-  disk_.emplace(1);
+  checkpoints_.begin(*ends_);
   sigset_t all, before;  // signals are for the program's own threads
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -59,7 +59,7 @@ void RemoteExecutor::State::step(const LinkPointer& link, const std::function<Ho
   if (actions.gained) link->up_since = detail::steady_now();
   if (actions.lost) ++link->account.losses;
   if (actions.gained || actions.unusable) {
-    settle(*link);
+    publish(*link);
     judge();
     announce(link);
   }
@@ -132,7 +132,7 @@ void RemoteExecutor::State::open(const LinkPointer& link, AgentStream stream) {
   connection->err.assign(::fcntl(stream.err.get(), F_DUPFD_CLOEXEC, 0));
   connection->channel = std::make_shared<detail::Channel>(io_, std::move(stream.from), std::move(stream.to), true);
   connection->tunnel = std::make_shared<detail::Tunnel>(io_, connection->channel, true);
-  connection->pace = std::make_shared<detail::Pace>(io_, rate_);
+  connection->pace = checkpoints_.new_pace();
   link->connection = connection;
   ++link->account.incarnations;
   const std::weak_ptr<Connection> weak = connection;  // the connection has the channel, which has these
@@ -149,7 +149,7 @@ void RemoteExecutor::State::open(const LinkPointer& link, AgentStream stream) {
                              .piece = [this, weak]() -> std::optional<wire::Message> {
                                const auto here = weak.lock();
                                if (!here || here->over) return std::nullopt;
-                               return here->tunnel->next_in_turn([&] { return next_whole(here); });
+                               return here->tunnel->next_in_turn([&] { return checkpoints_.next_whole(here); });
                              },
                              .ended =
                                  [this, link, weak](const std::string& why) {
@@ -210,14 +210,8 @@ void RemoteExecutor::State::close(const LinkPointer& link, double grace) {
   }
   boost::system::error_code ignored;
   connection->err.close(ignored);
-  connection->arriving.clear();
-  connection->sending.clear();
-  connection->offered.clear();
-  connection->stop.request_stop();
-  while (!connection->wishes.empty()) close_wish(connection, connection->wishes.begin()->first);
+  checkpoints_.close(connection);
   connection->tunnel->close();
-  if (shared_ && !connection->area.empty())
-    detail::asio::post(*ends_, [this, area = connection->area] { shared_->retire(area); });
   if (connection->greeted) link->account.seconds += detail::steady_now() - link->up_since;
   ++ending_;
   detail::asio::post(*ends_, [this, carrier = std::move(connection->carrier), grace]() mutable {
@@ -238,21 +232,7 @@ void RemoteExecutor::State::send_begin(const LinkPointer& link) {
   begin.notice_command = options_.notice_command;
   begin.notice_url = options_.notice_url;
   begin.notice_interval = options_.notice_interval;
-  connection->by_content = connection->by_content && exchange_;
-  begin.by_content = connection->by_content;
-  begin.whole = options_.transfer.whole;
-  if (begin.by_content) begin.token = token_;
-  begin.rate_limit = options_.transfer.rate_limit;
-  begin.direct = options_.transfer.direct && begin.by_content;
-  begin.direct_network = options_.transfer.network;
-  begin.direct_port = options_.transfer.port;
-  if (shared_) {
-    connection->area = detail::SharedFolder::area_name(begin.incarnation, link->spec.name);
-    begin.shared = shared_->on_hosts();
-    begin.shared_proof = shared_->proof();
-    begin.shared_area = connection->area;
-  }
-  if (begin.by_content) connection->tunnel->accept([this](int socket) { exchange_->serve(socket); });
+  checkpoints_.introduce(link, begin);
   connection->channel->send(begin);
 }
 
@@ -264,7 +244,7 @@ void RemoteExecutor::State::announce(const LinkPointer& link) {
       int next = 0;
       for (const auto& other : links_) next = std::max(next, other->index + 1);
       link->index = next;
-      settle(*link);
+      publish(*link);
     }
     link->told = true;
     emit(HostGained{link->index, link->host});
@@ -338,151 +318,6 @@ void RemoteExecutor::State::leave_if_empty(const LinkPointer& link) {
   if (!link->machine.draining()) return;
   if (std::any_of(link->routes.begin(), link->routes.end(), [](const auto& r) { return !r.second.parked; })) return;
   step(link, [](HostMachine& m) { return m.drained(detail::steady_now()); });
-}
-
-// ---- What other threads may know ----
-
-void RemoteExecutor::State::settle(Link& link) {
-  if (link.machine.state() != HostState::connecting) link.settled = true;
-  const std::lock_guard guard(mutex_);
-  hosts_.clear();
-  troubles_.clear();
-  accounts_.clear();
-  any_usable_ = false;
-  all_settled_ = true;
-  for (const auto& other : links_) {
-    if (other->index >= 0) {
-      if (hosts_.size() <= static_cast<std::size_t>(other->index))
-        hosts_.resize(static_cast<std::size_t>(other->index) + 1);
-      Host& host = hosts_[static_cast<std::size_t>(other->index)] = other->host;
-      host.presence = other->machine.usable() ? Presence::there : other->settled ? Presence::away : Presence::unknown;
-    }
-    any_usable_ = any_usable_ || other->machine.usable();
-    all_settled_ = all_settled_ && other->settled;
-    if (!other->machine.reason().empty())
-      troubles_.push_back(hypertune::detail::format("host '{}': {}", other->spec.name, other->machine.reason()));
-    HostAccount account = other->account;
-    account.state = other->machine.state();
-    account.reason = other->machine.reason();
-    if (other->connection && other->connection->greeted) account.seconds += detail::steady_now() - other->up_since;
-    accounts_.push_back(std::move(account));
-  }
-  settled_.notify_all();
-}
-
-// Why no host will be of use, if that is so.
-std::string RemoteExecutor::State::hopeless() const {
-  std::string why;
-  if (!started_ || closing_) return why;
-  for (const auto& link : links_) {
-    if (link->machine.state() == HostState::gone) continue;
-    if (link->machine.up() || !link->machine.refused()) return {};
-    why += why.empty() ? "" : "; ";
-    why += hypertune::detail::format("host '{}': {}", link->spec.name, link->machine.trouble());
-  }
-  return why;
-}
-
-// Where every host is refused, the run ends, unless the list is given some time to change.
-void RemoteExecutor::State::judge() {
-  if (hopeless().empty()) {
-    hope_.reset();
-    return;
-  }
-  if (hope_) return;
-  hope_.emplace(io_, std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                         std::chrono::duration<double>(std::clamp(options_.all_refused, 0.0, 1e8))));
-  hope_->async_wait([this](boost::system::error_code error) {
-    if (error || closing_) return;
-    const auto why = hopeless();
-    hope_.reset();
-    if (why.empty()) return;
-    {
-      const std::lock_guard guard(mutex_);
-      hopeless_ = "no host can be used, and that does not pass by itself: " + why +
-                  " (once this is mended, resume the experiment: what it has done is kept)";
-    }
-    bell_.ring();
-  });
-}
-
-std::vector<HostAccount> RemoteExecutor::State::accounts() {
-  const std::lock_guard guard(mutex_);
-  return accounts_;
-}
-
-std::vector<Host> RemoteExecutor::State::hosts() {
-  begin();
-  const double begun = detail::steady_now();
-  std::unique_lock lock(mutex_);
-  const auto seconds = [](double s) { return std::chrono::duration<double>(s); };
-  settled_.wait_for(lock, seconds(options_.timeouts.connect + 1), [&] { return any_usable_ || all_settled_; });
-  const double took = detail::steady_now() - begun;
-  settled_.wait_for(lock, seconds(std::min(options_.gather, std::max(1.0, took))), [&] { return all_settled_; });
-  if (!any_usable_) {
-    std::string why;
-    for (const auto& trouble : troubles_) why += (why.empty() ? "" : "; ") + trouble;
-    fail(Errc::resources, "no host can be used: {}", why.empty() ? "there is none on the list" : why);
-  }
-  return hosts_;
-}
-
-void RemoteExecutor::State::shutdown() {
-  if (!thread_.joinable()) return;
-  pool_.on_change(nullptr);
-  closing_ = true;
-  stop_dialing_.request_stop();  // who hangs on the way to a host is not waited for
-  detail::asio::post(io_, [this] { detail::asio::co_spawn(io_, say_goodbye(), detail::asio::detached); });
-  thread_.join();
-  for (const auto& link : links_)
-    if (link->connection) link->connection->stop.request_stop();
-  stop_identifying_.request_stop();
-  fetches_.join();
-  if (exchange_) exchange_->stop();
-  for (auto* threads : {&ends_, &disk_, &dials_})
-    (*threads)->join();  // those that dialled last: the kernel ends what
-                         // they started
-  io_.restart();
-  io_.poll();  // what still waited to be told, and what coroutines hold
-  for (auto* threads : {&dials_, &ends_, &disk_}) threads->reset();
-  exchange_.reset();
-  if (shared_) shared_->close();
-  shared_.reset();
-  content_ids_.clear();
-  stop_identifying_ = stop_dialing_ = {};
-  fetching_.clear();
-  by_trial_.clear();
-  hope_.reset();
-  links_.clear();
-  start_ = {};
-  started_ = active_ = start_called_ = false;
-  early_.clear();
-  const std::lock_guard guard(mutex_);
-  queue_.clear();
-  hopeless_.clear();
-  woken_ = false;
-}
-
-// Agents let the processes leave that compute nothing. What carries the connections then ends by itself, or is
-// ended by force.
-detail::asio::awaitable<void> RemoteExecutor::State::say_goodbye() {
-  constexpr double grace = 2;
-  std::vector<std::shared_ptr<detail::Channel>> channels;
-  for (const auto& link : links_) {
-    link->timer.cancel();
-    hope_.reset();
-    if (!link->connection) continue;
-    channels.push_back(link->connection->channel);
-    close(link, link->connection->greeted ? grace : 0);  // else there is nothing yet that could leave
-  }
-  const Seconds until = detail::steady_now() + grace;
-  detail::Signal pause(io_);
-  for (const auto& channel : channels)
-    while (!channel->closed() && detail::steady_now() < until) co_await pause.wait(0.002);
-  for (const auto& channel : channels) channel->close();
-  while (ending_ > 0 && detail::steady_now() < until + 0.5) co_await pause.wait(0.002);  // then they end by force
-  work_.reset();
-  io_.stop();
 }
 
 }  // namespace hypertune::remote

@@ -1,8 +1,8 @@
 // RemoteExecutor: how commands find their hosts, events their way back, and hosts come and go.
 #pragma once
 
+#include "driver_checkpoints.hpp"
 #include "link.hpp"
-#include "shared_folder.hpp"
 
 #include <hypertune/detail/doorbell.hpp>
 #include <hypertune/detail/format.hpp>
@@ -29,9 +29,9 @@ namespace hypertune::remote {
 class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor::State> {
  public:
   using Link = detail::Link;
-  using LinkPointer = std::shared_ptr<Link>;
+  using LinkPointer = detail::LinkPointer;
   using Connection = detail::Connection;
-  using ConnectionPointer = std::shared_ptr<Connection>;
+  using ConnectionPointer = detail::ConnectionPointer;
   using Route = detail::Route;
 
   State(HostPool pool, RemoteOptions options) : pool_(std::move(pool)), options_(std::move(options)) {
@@ -48,13 +48,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   std::vector<HostAccount> accounts();
 
  private:
-  static constexpr int fetches_at_once = 8;        // of one host
-  static constexpr std::size_t most_held = 256;    // checkpoints of a host that are known to be there
-  static constexpr std::size_t most_known = 4096;  // content_ids_
-  static constexpr int most_offered = 64;          // of a trial, not taken yet
-  static constexpr int most_wishes = 100;          // of an attempt, for what it is to go on from
-
-  // ---- hosts (executor_hosts.hpp) ----
+  // ---- hosts (executor_hosts.cpp) ----
   void begin();
   void look_at_pool();
   void step(const LinkPointer& link, const std::function<HostActions(HostMachine&)>& change);
@@ -72,45 +66,40 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   void drain(const LinkPointer& link, const std::string& why, double seconds, bool for_good);
   void ask_to_leave(const LinkPointer& link, TrialId trial, Route& route);
   void leave_if_empty(const LinkPointer& link);
-  void settle(Link& link);
+
+  // ---- what other threads may know (executor_run.cpp) ----
+  void publish(Link& link);
   std::string hopeless() const;
   void judge();
   detail::asio::awaitable<void> say_goodbye();
 
-  // ---- commands and events (executor_routes.hpp) ----
+  // ---- commands and events (executor_routes.cpp) ----
   void drain_queue();
   void carry_out(Launch& m);
   void carry_out(const Continue& m);
   void carry_out(const Pause& m);
   void carry_out(const Stop& m);
   LinkPointer link_of(TrialId trial) const;
-  Route* route_of(const LinkPointer& link, TrialId trial, Attempt attempt);
   void erase(const LinkPointer& link, TrialId trial);
   void receive(const LinkPointer& link, const ConnectionPointer& connection, wire::Message message);
+  // Not by const reference: the template would be preferred.
+  void on(const LinkPointer& link, const ConnectionPointer& connection, wire::Hello& m);
+  void on(const LinkPointer& link, const ConnectionPointer& connection, wire::Refusal& m);
+  void on(const LinkPointer& link, const ConnectionPointer& connection, Started& m);
+  void on(const LinkPointer& link, const ConnectionPointer& connection, Reported& m);
+  void on(const LinkPointer& link, const ConnectionPointer& connection, Paused& m);
+  void on(const LinkPointer& link, const ConnectionPointer& connection, Finished& m);
+  void on(const LinkPointer& link, const ConnectionPointer& connection, Stopped& m);
+  void on(const LinkPointer& link, const ConnectionPointer& connection, Failed& m);
+  void on(const LinkPointer& link, const ConnectionPointer& connection, SaveFailed& m);
+  void on(const LinkPointer& link, const ConnectionPointer& connection, Notice& m);
+  void on(const LinkPointer& link, const ConnectionPointer& connection, wire::LogPiece& m);
+  void on(const LinkPointer& link, const ConnectionPointer& connection, wire::Usage& m);
+  void on(const LinkPointer& link, const ConnectionPointer& connection, wire::Draining& m);
   template <class M>
-  void on(const LinkPointer&, const ConnectionPointer&, M&);
-  template <class Offers, class P>
-  static void require_few(const Offers& offers, TrialId trial, const P& offer_of);
+  void on(const LinkPointer& link, const ConnectionPointer& connection, M& m);
   template <class E>
   void end(const LinkPointer& link, E& event);
-  std::optional<wire::Piece> next_whole(const ConnectionPointer& connection);
-  void complete(const LinkPointer& link, const ConnectionPointer& connection, std::uint64_t transfer);
-  void take(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer,
-            const std::optional<CheckpointInfo>& sealed, const std::string& error);
-  void on_proof(const LinkPointer& link, const ConnectionPointer& connection, const wire::Proof& proof);
-  void lose(const ConnectionPointer& connection, std::uint64_t transfer, const CheckpointInfo& info,
-            const std::string& why);
-  void take_shared(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer);
-  void fetch_all();
-  void fetch_next(const LinkPointer& link, const ConnectionPointer& connection);
-  void fetched(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer,
-               const detail::FetchOutcome& outcome);
-  wire::Source source_of(const LinkPointer& link, const ConnectionPointer& connection, const wire::Want& wanted);
-  void close_wish(const ConnectionPointer& connection, std::uint64_t transfer);
-  void note_without(const std::string& digest, const std::vector<std::string>& endpoints);
-  void note_holder(const ConnectionPointer& connection, const CheckpointInfo& info);
-  void identify(const CheckpointInfo& info);
-  void send_copy(const LinkPointer& link, const ConnectionPointer& connection, const wire::Want& wanted);
   void emit(Event event);
   void append_log(const wire::LogPiece& piece);
 
@@ -121,7 +110,6 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   // None of these waits for another: hosts that hang must not hold up the checkpoints of those that work.
   std::optional<detail::asio::thread_pool> dials_;  // where a host that hangs holds a thread
   std::optional<detail::asio::thread_pool> ends_;   // processes that end, shared folders that are asked
-  std::optional<detail::asio::thread_pool> disk_;   // one thread: in the order of what is asked of it
   std::thread thread_;
   std::stop_source stop_dialing_;
   bool start_called_ = false;  // of the thread that calls start() and shutdown()
@@ -130,20 +118,17 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   std::vector<LinkPointer> links_;
   std::unordered_map<TrialId, LinkPointer> by_trial_;  // under way, or parked
   ExecutorStart start_;
-  std::optional<LocalCheckpointStore> store_;
   bool started_ = false, active_ = false;
   std::vector<Notice> early_;  // from before it is active
   std::string experiment_;
   std::uint64_t epoch_ = 0, serial_ = 0;
   bool log_failed_ = false;
-  std::optional<detail::CheckpointExchange> exchange_;
-  std::string token_;
-  const std::shared_ptr<TokenBucket> rate_ = std::make_shared<TokenBucket>(options_.transfer.rate_limit);
-  std::optional<detail::SharedFolder> shared_;
-  std::map<std::string, std::string> content_ids_;  // by digest: those that have been computed
-  std::stop_source stop_identifying_;
-  detail::JobThreads fetches_;
-  std::set<TrialId> fetching_;  // of which a checkpoint arrives by content, or is being dropped: one at a time
+  detail::DriverCheckpoints checkpoints_{{.io = io_,
+                                          .links = links_,
+                                          .options = options_.transfer,
+                                          .closing = closing_,
+                                          .emit = [this](Event event) { emit(std::move(event)); },
+                                          .publish = [this](Link& link) { publish(link); }}};
   std::optional<detail::asio::steady_timer> hope_;  // runs while every host is refused
 
   // Of any thread.

@@ -82,7 +82,7 @@ struct Begin {
   std::string notice_url = {};                  ///< polled by HTTP: status 200 is one
   double notice_interval = 5;
   bool by_content = false;          ///< checkpoints go by content, where they are longer than
-  std::uint64_t whole = 0;          ///< so many bytes
+  std::uint64_t inline_limit = 0;   ///< so many bytes
   std::string token = {};           ///< what proves that a peer belongs to the experiment: a secret
   std::uint64_t rate_limit = 0;     ///< bytes per second that it may send; 0: none
   bool direct = false;              ///< other hosts may fetch from it
@@ -244,7 +244,7 @@ class HostWriter : public hypertune::detail::WireWriter {
     put(std::string_view(m.notice_url));
     put(m.notice_interval);
     put(m.by_content);
-    put(m.whole);
+    put(m.inline_limit);
     put(std::string_view(m.token));
     put(m.rate_limit);
     put(m.direct);
@@ -385,7 +385,7 @@ class HostReader : public hypertune::detail::WireReader {
     m.notice_url = text();
     m.notice_interval = interval();
     m.by_content = flag();
-    m.whole = number();
+    m.inline_limit = number();
     m.token = text();
     m.rate_limit = number();
     m.direct = flag();

@@ -70,6 +70,7 @@ struct Route {
   bool leaving = false;   // told to stop because its host goes away
 };
 
+/// A host, as the driver sees it.
 struct Link {
   Link(asio::io_context& io, RemoteHost host, const HostTimeouts& timeouts)
       : spec(std::move(host)), machine(timeouts), timer(io) {}
@@ -85,9 +86,21 @@ struct Link {
   Seconds save_by = std::numeric_limits<double>::infinity();  // draining: then trials are not let to their step's end
   std::map<TrialId, Route> routes;
   HostAccount account;
-  std::string said;         // why it is not used, as people were told last
+  std::string said;  // why it is not used, as people were told last
+  /// What is known of an attempt there; nullptr: it is not, or no more.
+  Route* route(TrialId trial, Attempt attempt) {
+    const auto found = routes.find(trial);
+    return found != routes.end() && found->second.attempt == attempt ? &found->second : nullptr;
+  }
+
+  /// Whether the end of an attempt there is the host's doing, which goes away.
+  bool preempts(const Route& route) const { return machine.draining() && !route.stopping; }
+
   bool told_apart = false;  // that it does not have the shared folder
   Seconds up_since = 0;
 };
+
+using LinkPointer = std::shared_ptr<Link>;
+using ConnectionPointer = std::shared_ptr<Connection>;
 
 }  // namespace hypertune::remote::detail

@@ -1,0 +1,118 @@
+// DriverCheckpoints: the driver's part in how checkpoints travel: what hosts offer is taken, what they want is given.
+#pragma once
+
+#include "checkpoint_exchange.hpp"
+#include "link.hpp"
+#include "shared_folder.hpp"
+
+#include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/remote/checkpoint_transfer.hpp>
+
+#include <boost/asio/thread_pool.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace hypertune::remote::detail {
+
+/// Used on the io_context's one thread, but for join() and reset(), which come when that has ended.
+class DriverCheckpoints {
+ public:
+  /// What it has of the executor. All of it outlives this.
+  struct Surroundings {
+    asio::io_context& io;
+    const std::vector<LinkPointer>& links;
+    const CheckpointTransfer& options;
+    const std::atomic<bool>& closing;
+    std::function<void(Event)> emit;
+    std::function<void(Link&)> publish;  ///< the account of a host has changed
+  };
+
+  explicit DriverCheckpoints(Surroundings around)
+      : around_(std::move(around)), rate_(std::make_shared<TokenBucket>(around_.options.rate_limit)) {}
+
+  /// `slow`: threads for what asks a shared folder.
+  void begin(asio::thread_pool& slow) {
+    slow_ = &slow;
+    disk_.emplace(1);
+  }
+  /// `directory`: the experiment's.
+  void start(const std::filesystem::path& directory, std::optional<SharedFolder> folder);
+
+  /// A connection begins: what its agent is told of checkpoints.
+  void introduce(const LinkPointer& link, wire::Begin& begin);
+  /// It has ended.
+  void close(const ConnectionPointer& connection);
+  /// A trial is to run on a host.
+  void launching(TrialId trial);
+  /// It will not go on.
+  void ended(TrialId trial);
+
+  /// The next piece of a copy that goes whole.
+  std::optional<wire::Piece> next_whole(const ConnectionPointer& connection);
+  std::shared_ptr<Pace> new_pace() { return std::make_shared<Pace>(around_.io, rate_); }
+
+  void on(const LinkPointer& link, const ConnectionPointer& connection, wire::Offer& m);
+  void on(const LinkPointer& link, const ConnectionPointer& connection, const wire::Piece& m);
+  void on(const LinkPointer& link, const ConnectionPointer& connection, const wire::Unavailable& m);
+  void on(const LinkPointer& link, const ConnectionPointer& connection, const wire::Want& m);
+  void on(const LinkPointer& link, const ConnectionPointer& connection, const wire::Proof& m);
+  void on(const LinkPointer& link, const ConnectionPointer& connection, const wire::Serving& m);
+  void on(const LinkPointer& link, const ConnectionPointer& connection, const wire::Fetched& m);
+
+  /// Ends what fetches and serves, and waits for it.
+  void stop();
+  void join() { disk_->join(); }
+  /// Forgets the experiment.
+  void reset();
+
+ private:
+  static constexpr int fetches_at_once = 8;       // of one host
+  static constexpr std::size_t max_held = 256;    // checkpoints of a host that are known to be there
+  static constexpr std::size_t max_known = 4096;  // content_ids_
+  static constexpr int max_offered = 64;          // of a trial, not taken yet
+  static constexpr int max_wishes = 100;          // of an attempt, for what it is to go on from
+
+  template <class Offers, class P>
+  static void require_few(const Offers& offers, TrialId trial, const P& offer_of);
+  void complete(const LinkPointer& link, const ConnectionPointer& connection, std::uint64_t transfer);
+  void take(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer,
+            const std::optional<CheckpointInfo>& sealed, const std::string& error);
+  void lose(const ConnectionPointer& connection, std::uint64_t transfer, const CheckpointInfo& info,
+            const std::string& why);
+  void take_shared(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer);
+  void fetch_all();
+  void fetch_next(const LinkPointer& link, const ConnectionPointer& connection);
+  void fetched(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer,
+               const FetchOutcome& outcome);
+  wire::Source source_of(const LinkPointer& link, const ConnectionPointer& connection, const wire::Want& wanted);
+  void close_wish(const ConnectionPointer& connection, std::uint64_t transfer);
+  void note_without(const std::string& digest, const std::vector<std::string>& endpoints);
+  void note_holder(const ConnectionPointer& connection, const CheckpointInfo& info);
+  void identify(const CheckpointInfo& info);
+  void send_copy(const LinkPointer& link, const ConnectionPointer& connection, const wire::Want& wanted);
+
+  const Surroundings around_;
+  asio::thread_pool* slow_ = nullptr;
+  std::optional<asio::thread_pool> disk_;  // one thread: in the order of what is asked of it
+  std::optional<LocalCheckpointStore> store_;
+  std::optional<CheckpointExchange> exchange_;
+  std::string token_;
+  const std::shared_ptr<TokenBucket> rate_;
+  std::optional<SharedFolder> shared_;
+  std::map<std::string, std::string> content_ids_;  // by digest: those that have been computed
+  std::stop_source stop_identifying_;
+  JobThreads fetches_;
+  std::set<TrialId> fetching_;  // of which a checkpoint arrives by content, or is being dropped: one at a time
+};
+
+}  // namespace hypertune::remote::detail

@@ -1,0 +1,157 @@
+// DriverCheckpoints: what hosts want is given, by the driver or by other hosts.
+#include "driver_checkpoints.hpp"
+
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace hypertune::remote::detail {
+
+void DriverCheckpoints::on(const LinkPointer& link, const ConnectionPointer& connection, const wire::Want& m) {
+  const auto found = link->routes.find(m.trial);
+  Route* route = found == link->routes.end() ? nullptr : &found->second;
+  const bool told =
+      route != nullptr && std::find(route->restore.begin(), route->restore.end(), m.info) != route->restore.end();
+  if (!told) return connection->channel->send(wire::Unavailable{m.transfer, "its trial is not to go on from that"});
+  if (++route->wishes > max_wishes) fail(Errc::protocol, "too many wishes for checkpoints");
+  send_copy(link, connection, m);
+}
+
+void DriverCheckpoints::on(const LinkPointer&, const ConnectionPointer& connection, const wire::Unavailable& m) {
+  connection->arriving.erase(m.transfer);
+  close_wish(connection, m.transfer);
+}
+
+void DriverCheckpoints::on(const LinkPointer& link, const ConnectionPointer& connection, const wire::Fetched& m) {
+  if (const auto wish = connection->wishes.find(m.transfer); wish != connection->wishes.end()) {
+    const CheckpointInfo info = wish->second.info;
+    note_without(info.digest, m.without);
+    note_holder(connection, info);
+    close_wish(connection, m.transfer);
+    if (around_.options.direct && !content_ids_.contains(info.digest)) try {
+        fetches_.run([this, info] { identify(info); });
+      } catch (const std::exception&) {}  // then hosts have to trust each other
+  }
+  (m.direct ? link->account.direct : link->account.received) += m.moved;
+  link->account.reused += m.reused;
+  around_.publish(*link);
+}
+
+std::optional<wire::Piece> DriverCheckpoints::next_whole(const ConnectionPointer& connection) {
+  while (!connection->sending.empty() && connection->pace->ready(connection->channel)) {
+    auto copy = std::move(connection->sending.front());
+    connection->sending.pop_front();
+    try {
+      if (auto piece = copy->next(connection->pace->longest())) {
+        connection->pace->goes(piece->bytes.size());
+        connection->sending.push_back(std::move(copy));
+        return piece;
+      }
+    } catch (const std::exception& e) {
+      connection->channel->send(wire::Unavailable{copy->offer().transfer, e.what()});
+    }
+  }
+  return std::nullopt;
+}
+
+// Other hosts need not trust the one that they get a checkpoint from: they learn what names its content. On a thread
+// that may block.
+void DriverCheckpoints::identify(const CheckpointInfo& info) {
+  try {
+    const std::string id = exchange_->content_id(info, stop_identifying_.get_token());
+    asio::post(around_.io, [this, digest = info.digest, id] {
+      if (content_ids_.size() >= max_known) content_ids_.erase(content_ids_.begin());
+      content_ids_[digest] = id;
+    });
+  } catch (const std::exception&) {}  // it has been dropped since, or the run ends
+}
+
+// It has made the checkpoint, or fetched it: others may get it there.
+void DriverCheckpoints::note_holder(const ConnectionPointer& connection, const CheckpointInfo& info) {
+  auto& holds = connection->holds;
+  if (std::find(holds.begin(), holds.end(), info.digest) != holds.end()) return;
+  holds.push_back(info.digest);
+  if (holds.size() > max_held) holds.pop_front();
+}
+
+// These did not give it: they have dropped it, or theirs is damaged.
+void DriverCheckpoints::note_without(const std::string& digest, const std::vector<std::string>& endpoints) {
+  for (const auto& other : around_.links) {
+    if (!other->connection) continue;
+    if (std::find(endpoints.begin(), endpoints.end(), other->connection->endpoint) == endpoints.end()) continue;
+    std::erase(other->connection->holds, digest);
+  }
+}
+
+// Other hosts that have it, where these may be asked; who gives to the fewest comes first.
+wire::Source DriverCheckpoints::source_of(const LinkPointer& link, const ConnectionPointer& connection,
+                                          const wire::Want& wanted) {
+  wire::Source source{.transfer = wanted.transfer};
+  std::vector<ConnectionPointer> holders;
+  for (const auto& other : around_.links) {
+    if (other == link || !other->connection || !other->machine.up() || other->connection->endpoint.empty()) continue;
+    const auto& holds = other->connection->holds;
+    if (std::find(holds.begin(), holds.end(), wanted.info.digest) == holds.end()) continue;
+    holders.insert(std::upper_bound(holders.begin(), holders.end(), other->connection,
+                                    [](const auto& a, const auto& b) { return a->giving < b->giving; }),
+                   other->connection);
+  }
+  if (holders.empty()) return source;
+  for (const auto& holder : holders) source.peers.push_back(holder->endpoint);
+  if (const auto id = content_ids_.find(wanted.info.digest); id != content_ids_.end()) source.content_id = id->second;
+  ++holders.front()->giving;
+  connection->wishes[wanted.transfer].giver = holders.front();
+  return source;
+}
+
+void DriverCheckpoints::close_wish(const ConnectionPointer& connection, std::uint64_t transfer) {
+  const auto node = connection->wishes.extract(transfer);
+  if (!node) return;
+  if (const auto giver = node.mapped().giver.lock()) --giver->giving;
+}
+
+void DriverCheckpoints::send_copy(const LinkPointer& link, const ConnectionPointer& connection,
+                                  const wire::Want& wanted) {
+  const bool by_content = connection->by_content && wanted.info.bytes > around_.options.inline_limit;
+  if (by_content) connection->wishes[wanted.transfer].info = wanted.info;
+  note_without(wanted.info.digest, wanted.without);
+  if (by_content && !wanted.from_driver) {
+    const auto source = source_of(link, connection, wanted);
+    if (!source.peers.empty()) return connection->channel->send(source);
+  }
+  asio::post(*disk_, [this, link, connection, wanted, by_content] {
+    std::string error;
+    bool corrupt = false;
+    try {
+      store_->open(wanted.info);
+    } catch (const Error& e) {
+      error = e.what();
+      corrupt = e.code() == Errc::corrupt;
+      if (corrupt) {
+        try {
+          store_->set_aside(wanted.info);
+        } catch (const std::exception&) {}
+      }
+    } catch (const std::exception& e) { error = e.what(); }
+    asio::post(around_.io, [this, link, connection, wanted, by_content, error, corrupt] {
+      if (connection->over || around_.closing) return;
+      std::string why = error;
+      if (why.empty() && by_content) return connection->channel->send(wire::Source{.transfer = wanted.transfer});
+      if (why.empty()) {
+        try {
+          auto copy = std::make_unique<OutgoingCopy>(*store_, wanted.info, wanted.transfer, 0);
+          connection->channel->send(copy->offer());
+          connection->sending.push_back(std::move(copy));
+          connection->channel->poke();
+          return;
+        } catch (const std::exception& e) { why = e.what(); }
+      }
+      if (corrupt && link->routes.contains(wanted.trial)) around_.emit(CheckpointLost{wanted.trial, wanted.info, why});
+      connection->channel->send(wire::Unavailable{wanted.transfer, why, corrupt});
+    });
+  });
+}
+
+}  // namespace hypertune::remote::detail
