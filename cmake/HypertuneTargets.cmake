@@ -108,13 +108,22 @@ if(yaml-cpp_FOUND)
   target_link_libraries(hypertune_yaml_compiled PUBLIC hypertune_yaml hypertune_compiled)
 endif()
 
-# CLUSTER.yaml, providers of machines, the launcher and the autoscaler. Compiled like hypertune::ssh.
 if(yaml-cpp_FOUND)
-  file(GLOB hypertune_cluster_sources CONFIGURE_DEPENDS ${hypertune_root}/src/cluster/*.cpp)
+  # CLUSTER.yaml, providers of machines, the autoscaler: whatever logs in to the machines.
+  file(GLOB hypertune_machines_sources CONFIGURE_DEPENDS ${hypertune_root}/src/cluster/*.cpp)
+  add_library(hypertune_machines STATIC EXCLUDE_FROM_ALL ${hypertune_machines_sources})
+  add_library(hypertune::machines ALIAS hypertune_machines)
+  set_target_properties(hypertune_machines PROPERTIES EXPORT_NAME machines POSITION_INDEPENDENT_CODE ON)
+  target_link_libraries(hypertune_machines PUBLIC hypertune_yaml_compiled hypertune_remote)
+
+  # Clusters whose machines are reached over ssh.
+  file(GLOB hypertune_cluster_sources CONFIGURE_DEPENDS ${hypertune_root}/backends/cluster/src/*.cpp)
   add_library(hypertune_cluster STATIC EXCLUDE_FROM_ALL ${hypertune_cluster_sources})
   add_library(hypertune::cluster ALIAS hypertune_cluster)
   set_target_properties(hypertune_cluster PROPERTIES EXPORT_NAME cluster POSITION_INDEPENDENT_CODE ON)
-  target_link_libraries(hypertune_cluster PUBLIC hypertune_yaml_compiled hypertune_ssh)
+  target_include_directories(hypertune_cluster PUBLIC
+    $<BUILD_INTERFACE:${hypertune_root}/backends/cluster/include>)
+  target_link_libraries(hypertune_cluster PUBLIC hypertune_machines hypertune_ssh)
 endif()
 
 # Checkpoints between nodes over HTTP. Compiled, so that Beast, OpenSSL and zstd stay out of whoever uses it.
@@ -146,6 +155,7 @@ target_link_libraries(hypertune_remote PRIVATE $<BUILD_INTERFACE:hypertune_warni
 target_link_libraries(hypertune_ssh PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 if(TARGET hypertune_cluster)
   target_link_libraries(hypertune_yaml_compiled PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+  target_link_libraries(hypertune_machines PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
   target_link_libraries(hypertune_cluster PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 endif()
 if(TARGET hypertune_transfer)

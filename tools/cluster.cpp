@@ -5,6 +5,7 @@
 
 #include <hypertune/cluster/job.hpp>
 #include <hypertune/cluster/reach.hpp>
+#include <hypertune/cluster/ssh_access.hpp>
 #include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/cluster/sync.hpp>
 #include <hypertune/detail/say.hpp>
@@ -37,7 +38,7 @@ int up(const ClusterArguments& arguments) {
                              config.min_workers, config.max_workers),
                  arguments.yes))
     return exit_usage;
-  hc::Cluster cluster(std::move(config), hooks());
+  hc::Cluster cluster(std::move(config), hc::SshAccess(), hooks());
   return bring_up(cluster, arguments) ? exit_done : exit_failed;
 }
 
@@ -47,7 +48,7 @@ int down(const ClusterArguments& arguments) {
                              config.name),
                  arguments.yes))
     return exit_usage;
-  hc::Cluster cluster(std::move(config), hooks());
+  hc::Cluster cluster(std::move(config), hc::SshAccess(), hooks());
   const int ended =
       cluster.down({.workers_only = arguments.workers_only, .keep_min_workers = arguments.keep_min_workers});
   const auto cost = cluster.journal().ledger().cost(hc::wall_now(), cluster.config().currency);
@@ -66,7 +67,7 @@ Reached reach(const ClusterArguments& arguments) {
   Reached reached;
   reached.config = read_cluster(arguments);
   if (arguments.start) {
-    reached.cluster = std::make_unique<hc::Cluster>(reached.config, hooks());
+    reached.cluster = std::make_unique<hc::Cluster>(reached.config, hc::SshAccess(), hooks());
     bring_up(*reached.cluster, arguments);
   }
   reached.head = hc::find_head(reached.config);
@@ -78,7 +79,7 @@ Reached reach(const ClusterArguments& arguments) {
 void leave(Reached& reached, const ClusterArguments& arguments) {
   if (!arguments.stop) return;
   if (!reached.cluster)
-    reached.cluster = std::make_unique<hc::Cluster>(reached.config, hc::ClusterHooks{hooks().say, {}});
+    reached.cluster = std::make_unique<hc::Cluster>(reached.config, hc::SshAccess(), hc::ClusterHooks{hooks().say, {}});
   reached.cluster->down();
 }
 

@@ -3,6 +3,7 @@
 
 #include <hypertune/cluster/job.hpp>
 #include <hypertune/cluster/reach.hpp>
+#include <hypertune/cluster/ssh_access.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/detail/say.hpp>
 
@@ -135,7 +136,7 @@ int submit(const ClusterArguments& arguments) {
       arguments.output.empty() ? std::filesystem::path("results") / config.name / fmt::format("{}-{}", title, id)
                                : std::filesystem::path(arguments.output);
   std::unique_ptr<hc::Cluster> cluster;
-  if (arguments.start || arguments.stop) cluster = std::make_unique<hc::Cluster>(config, hooks());
+  if (arguments.start || arguments.stop) cluster = std::make_unique<hc::Cluster>(config, hc::SshAccess(), hooks());
   interruptions();
 
   // However this ends: with --stop no machine is left.

@@ -2,7 +2,6 @@
 #include <hypertune/cluster/cluster.hpp>
 #include <hypertune/cluster/detail/pause.hpp>
 #include <hypertune/cluster/providers.hpp>
-#include <hypertune/cluster/reach.hpp>
 #include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/detail/stable_sort.hpp>
 
@@ -31,19 +30,22 @@ static const Machine* find_token(const std::vector<Machine>& machines, std::stri
 
 }  // namespace detail
 
-Cluster::Cluster(ClusterConfig config, ClusterHooks hooks)
+Cluster::Cluster(ClusterConfig config, AnyAccess access, ClusterHooks hooks)
     : config_(std::move(config)),
       hooks_(std::move(hooks)),
       journal_(cluster_state(config_.name)),
       provider_(make_provider(config_, journal_.folder())),
+      access_(std::move(access)),
       impl_(std::make_unique<Impl>()) {
   settle();
 }
-Cluster::Cluster(ClusterConfig config, AnyProvider provider, std::filesystem::path state, ClusterHooks hooks)
+Cluster::Cluster(ClusterConfig config, AnyProvider provider, std::filesystem::path state, ClusterHooks hooks,
+                 AnyAccess access)
     : config_(std::move(config)),
       hooks_(std::move(hooks)),
       journal_(std::move(state)),
       provider_(std::move(provider)),
+      access_(std::move(access)),
       impl_(std::make_unique<Impl>()) {
   settle();
 }
@@ -183,7 +185,7 @@ void Cluster::terminate(const std::vector<Machine>& machines, const std::string&
   for (std::size_t at = 0; at < ids.size(); at += 100)
     provider_.terminate({ids.begin() + static_cast<std::ptrdiff_t>(at),
                          ids.begin() + static_cast<std::ptrdiff_t>(std::min(ids.size(), at + 100))});
-  for (const auto& machine : machines) forget_host_key(config_, machine, journal_.folder());
+  for (const auto& machine : machines) access_.forget(*this, machine);
   if (!wait) return;
   detail::Pause pause;
   const auto begin = std::chrono::steady_clock::now();
@@ -280,7 +282,7 @@ int Cluster::down(const DownOptions& options) {
     }
     if (machines.empty()) return ended;
     if (config_.provider.type == "local")
-      for (const auto& machine : machines) clean_host(machine);
+      for (const auto& machine : machines) access_.clean(*this, machine);
     stop_or_terminate(machines, options.why);
     ended += static_cast<int>(machines.size());
     if (options.keep_min_workers) return ended;

@@ -1,13 +1,9 @@
 // cluster.hpp: what is done to machines.
 #include <hypertune/cluster/autoscaler.hpp>
 #include <hypertune/cluster/cluster.hpp>
-#include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/detail/fingerprint.hpp>
-#include <hypertune/cluster/detail/json.hpp>
+#include <hypertune/cluster/detail/parallel.hpp>
 #include <hypertune/cluster/detail/pause.hpp>
-#include <hypertune/cluster/reach.hpp>
-#include <hypertune/cluster/subprocess.hpp>
-#include <hypertune/cluster/sync.hpp>
 
 #include <fmt/format.h>
 
@@ -24,200 +20,35 @@
 #include <utility>
 
 namespace hypertune::cluster {
-namespace detail {
-
-/// Calls `work(i)` for each index on some threads and waits for all. It must not throw.
-template <class F>
-void in_parallel(std::size_t count, std::size_t threads, F work) {
-  std::atomic<std::size_t> next{0};
-  const auto run = [&] {
-    for (std::size_t i = next++; i < count; i = next++) work(i);
-  };
-  std::vector<std::jthread> others;
-  for (std::size_t t = 1; t < std::min(count, threads); ++t) others.emplace_back(run);
-  run();
-}
-
-/// Where a cluster keeps its own files on a machine, below the home folder.
-static std::string remote_folder(const ClusterConfig& config) { return ".hypertune/clusters/" + config.name; }
-
-// What a machine has, as it says itself.
-static std::optional<Resources> measure(const ssh::SshConnection& connection) {
-  const auto result = connection.script(
-      "echo cpus=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)\n"
-      "echo gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')\n"
-      "awk '/^MemTotal:/ {print \"memory=\" $2}' /proc/meminfo 2>/dev/null\n",
-      {}, {.deadline = 60});
-  const auto number = [&](std::string_view key) {
-    const auto at = result.out.find(std::string(key) + "=");
-    const double said = at == std::string::npos ? 0 : std::strtod(result.out.c_str() + at + key.size() + 1, nullptr);
-    return said > 0 && said < 1e12 ? said : 0.0;
-  };
-  Resources resources;
-  resources.cpus = std::max(1.0, number("cpus"));
-  resources.gpus = number("gpus");
-  resources.memory = bytes_of(number("memory"), 10);
-  return resources;
-}
-
-}  // namespace detail
-
-ssh::SshConnection Cluster::connect(const Machine& machine, double deadline) {
-  return ssh::SshConnection::open(machine.address, ssh_options(config_, machine, journal_.folder()), deadline);
-}
-
-namespace detail {
-
-// The commands that only this kind of machine gets.
-static const std::vector<std::string>& role_commands(const ClusterConfig& config, const Machine& machine) {
+const std::vector<std::string>& role_commands(const ClusterConfig& config, const Machine& machine) {
   if (machine.head) return config.head_setup_commands;
   const auto* type = config.find_type(machine.node_type);
   return type != nullptr && type->own_setup_commands ? type->setup_commands : config.worker_setup_commands;
 }
 
-}  // namespace detail
+std::string host_name(const ClusterConfig& config, const Machine& machine) {
+  return config.provider.type == "local" ? machine.address : "hypertune-" + config.name + "-" + machine.id;
+}
+
+MachineReport AnyAccess::set_up(Cluster& cluster, const Machine& machine, const UpOptions& options) const {
+  if (self_) return self_->set_up(cluster, machine, options);
+  MachineReport report;
+  try {
+    report.machine = cluster.await_address(machine);
+    cluster.journal().ready(report.machine.token, setup_print(cluster.config(), report.machine));
+  } catch (const std::exception& error) { report.error = error.what(); }
+  return report;
+}
 
 std::string setup_print(const ClusterConfig& config, const Machine& machine) {
   detail::Fingerprint print;
   for (const auto* commands :
-       {&config.initialization_commands, &config.setup_commands, &detail::role_commands(config, machine)}) {
+       {&config.initialization_commands, &config.setup_commands, &role_commands(config, machine)}) {
     print.add(fmt::format("{} commands", commands->size()));
     for (const auto& command : *commands) print.add(command);
   }
   for (const auto& mount : config.file_mounts) print.add(mount.remote);
   return print.text();
-}
-
-MachineReport Cluster::set_up(const Machine& wanted, const UpOptions& options) {
-  MachineReport report;
-  report.machine = wanted;
-  // Once something is done to a machine, or has failed there, what it was set up for before counts no more.
-  bool stands = false;
-  const auto withdraw = [&] {
-    if (std::exchange(stands, false)) journal_.unready(report.machine.token);
-  };
-  try {
-    const auto machine = report.machine = await_address(wanted);
-    const bool fresh = config_.provider.type != "local";
-    // A new machine's ssh server comes up when it does; hosts that exist answer or are down.
-    const double patience = fresh ? config_.provider.start_timeout : 15;
-    const auto begin = std::chrono::steady_clock::now();
-    std::optional<ssh::SshConnection> connection;
-    bool silent = true;  // nothing but the want of an answer was seen
-    while (!connection) {
-      check_cancelled();
-      try {
-        connection.emplace(connect(machine, 20));
-      } catch (const ssh::SshError& error) {
-        const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-        using ssh::Problem;
-        const bool again = ssh::is_transient(error.problem()) ||
-                           (fresh && (error.problem() == Problem::login_refused || error.problem() == Problem::other ||
-                                      error.problem() == Problem::name_not_found));
-        silent = silent && error.problem() == Problem::unreachable;
-        if (!again || waited > patience) {
-          report.unreachable = again && silent && !cancelled();
-          throw;
-        }
-        for (int i = 0; i < 20 && !cancelled(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      }
-    }
-    std::string by;  // what it was set up by
-    auto ledger = journal_.ledger();
-    if (const auto* entry = ledger.find(machine.token)) {
-      stands = entry->ready;
-      by = entry->setup;
-    }
-    const SyncRules rules{config_.rsync_exclude, config_.rsync_filter};
-    const auto folder = detail::remote_folder(config_);
-    const auto stamps = connection->must(
-        "make its folder", "umask 077; mkdir -p \"$HOME/$1\"; cat \"$HOME/$1/setup\" 2>/dev/null; :", {folder},
-        {.deadline = 60});
-    std::string stamp = stamps.out;
-    const auto has_stamp = [&](const std::string& line) {
-      return ("\n" + stamp).find("\n" + line + "\n") != std::string::npos;
-    };
-    const auto commands_print = [](const char* phase, const std::vector<std::string>& commands) {
-      detail::Fingerprint print;
-      for (const auto& command : commands) print.add(command);
-      return fmt::format("{} {}", phase, print.text());
-    };
-    const bool was_ready = stands && !stamp.empty();
-    std::filesystem::create_directories(journal_.folder() / "logs");
-    const auto log_path =
-        journal_.folder() / "logs" /
-        (std::string(detail::is_plain_name(machine.id) && machine.id.find('/') == std::string::npos ? machine.id
-                                                                                                    : "machine") +
-         ".log");
-    std::ofstream log(log_path, std::ios::app | std::ios::binary);
-    std::filesystem::permissions(log_path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
-    std::mutex log_mutex;
-    const auto write_log = [&](std::string_view text) {
-      const std::lock_guard lock(log_mutex);
-      log << text << std::flush;
-    };
-    const auto unmarked = [&](const std::string& line) {
-      const auto key = line.substr(0, line.rfind(' ') + 1);
-      std::string next;
-      std::string_view rest = stamp;
-      while (!rest.empty()) {
-        const auto end = std::min(rest.find('\n'), rest.size() - 1) + 1;
-        if (!rest.starts_with(key)) next += rest.substr(0, end);
-        rest.remove_prefix(end);
-      }
-      return next;
-    };
-    // What is begun may change what was there: until it is done, neither the old nor the new counts as done.
-    const auto begin_part = [&](const std::string& line) {
-      withdraw();
-      auto next = unmarked(line);
-      if (next == stamp) return;
-      stamp = std::move(next);
-      connection->upload_text(stamp, folder + "/setup");
-    };
-    const auto mark = [&](const std::string& line) {
-      stamp = unmarked(line) + line + "\n";
-      connection->upload_text(stamp, folder + "/setup");
-    };
-    const auto phase = [&](const char* name, const std::vector<std::string>& commands) {
-      if (commands.empty() || options.restart_only) return;
-      const auto line = commands_print(name, commands);
-      if (has_stamp(line)) return;
-      check_cancelled();
-      say(fmt::format("{}: {} ({})", detail::machine_label(machine), name, commands.size()));
-      begin_part(line);
-      run_commands(*connection, name, commands, write_log, hooks_.cancelled);
-      mark(line);
-    };
-    if (!(options.no_restart && was_ready)) {
-      phase("initialization_commands", config_.initialization_commands);
-      for (const auto& mount : config_.file_mounts) {
-        check_cancelled();
-        const auto files = scan_files(mount.local, rules);
-        detail::Fingerprint name;
-        name.add(mount.remote);
-        const auto line = fmt::format("mount {} {}", name.text(), files.fingerprint);
-        if (has_stamp(line)) continue;
-        say(fmt::format("{}: {} ({} files, {:.1f} MB)", detail::machine_label(machine), mount.remote,
-                        files.folder ? files.paths.size() : 1, static_cast<double>(files.bytes) / 1e6));
-        begin_part(line);
-        push_files(*connection, files, mount.remote, hooks_.cancelled);
-        mark(line);
-      }
-      phase("setup_commands", config_.setup_commands);
-      phase(machine.head ? "head_setup_commands" : "worker_setup_commands", detail::role_commands(config_, machine));
-    }
-    report.resources = detail::measure(*connection);
-    const auto print = setup_print(config_, machine);
-    if (!stands || by != print) journal_.ready(machine.token, print);
-  } catch (const Interrupted&) { report.error = "interrupted"; } catch (const std::exception& error) {
-    report.error = error.what();
-    try {
-      withdraw();
-    } catch (const std::exception& lost) { report.error += fmt::format("; {}", lost.what()); }
-  }
-  if (cancelled()) report.error = "interrupted";
-  return report;
 }
 
 std::vector<MachineReport> Cluster::set_up_all(std::vector<Machine> machines, const UpOptions& options) {
@@ -230,96 +61,6 @@ std::vector<MachineReport> Cluster::set_up_all(std::vector<Machine> machines, co
       say(fmt::format("{}: failed: {}", detail::machine_label(reports[i].machine), reports[i].error));
   });
   return reports;
-}
-
-// The head reaches the workers by a key of its own, which never leaves it, and knows their host keys from us.
-void Cluster::introduce(const std::vector<MachineReport>& reports) {
-  const MachineReport* head = nullptr;
-  for (const auto& report : reports)
-    if (report.machine.head && report.error.empty()) head = &report;
-  if (head == nullptr) return;
-  const auto folder = detail::remote_folder(config_);
-  auto connection = connect(head->machine);
-  const auto key = connection.script(
-      "umask 077; cd \"$HOME/$1\" || exit 1; [ -f key ] || ssh-keygen -q -t ed25519 -N '' -C \"hypertune-$2\" -f key "
-      ">/dev/null "
-      "|| exit 1; cat key.pub",
-      {folder, config_.name}, {.deadline = 60});
-  const bool keyed = key.ok() && key.out.starts_with("ssh-");
-  std::string hosts, config, known;
-  std::mutex mutex;
-  detail::in_parallel(reports.size(), 16, [&](std::size_t i) {
-    const auto& report = reports[i];
-    if (!report.error.empty()) return;
-    const auto& machine = report.machine;
-    std::string user;
-    std::vector<std::string> keys;
-    try {
-      auto there = connect(machine);
-      user = there.facts().user;
-      if (keyed)
-        there.script(
-            "umask 077; mkdir -p \"$HOME/.ssh\"; f=$HOME/.ssh/authorized_keys; touch \"$f\"; "
-            "grep -qxF \"$1\" \"$f\" || printf '%s\\n' \"$1\" >>\"$f\"",
-            {key.out.substr(0, key.out.find('\n'))}, {.deadline = 60});
-      keys = known_host_keys(config_, machine, journal_.folder());
-    } catch (const std::exception& error) {
-      say(fmt::format("{}: the head will not reach it: {}", detail::machine_label(machine), error.what()));
-      return;
-    }
-    const auto* type = config_.find_type(machine.node_type);
-    const Resources has =
-        type != nullptr && type->resources_known ? type->resources : report.resources.value_or(Resources{});
-    const auto alias = detail::host_alias(config_, machine);
-    const std::lock_guard lock(mutex);
-    hosts += fmt::format("{} cpus={:g} gpus={:g}\n", alias, has.cpus, has.gpus);
-    config +=
-        fmt::format("Host {}\n  HostName {}\n  HostKeyAlias {}\n  User {}\n", alias, machine.address, alias, user);
-    if (machine.port != 0) config += fmt::format("  Port {}\n", machine.port);
-    config += fmt::format(
-        "  IdentityFile ~/{0}/key\n  IdentitiesOnly yes\n  UserKnownHostsFile ~/{0}/known_hosts\n"
-        "  StrictHostKeyChecking yes\n",
-        folder);
-    for (const auto& line : keys) known += fmt::format("{} {}\n", alias, line);
-  });
-  connection.upload_text(known, folder + "/known_hosts", {.mode = 0600});
-  connection.upload_text(config, folder + "/ssh_config", {.mode = 0600});
-  connection.upload_text(hosts, folder + "/hosts", {.mode = 0600});
-  if (!keyed) {
-    say("the head has no ssh-keygen: programs that are submitted will not reach the workers");
-    return;
-  }
-  const auto tried = connection.script(
-      "cd \"$HOME/$1\" || exit 1; for h in $(cut -d' ' -f1 hosts); do "
-      "ssh -F ssh_config -o BatchMode=yes -o ConnectTimeout=8 \"$h\" true </dev/null >/dev/null 2>&1 || echo \"$h\" & "
-      "done; wait",
-      {folder}, {.deadline = 60});
-  std::string_view refused = tried.out;
-  while (!refused.empty()) {
-    const auto end = std::min(refused.find('\n'), refused.size());
-    say(fmt::format(
-        "the head cannot log in to {}: does its sshd read ~/.ssh/authorized_keys? Programs that are submitted "
-        "will not reach it",
-        refused.substr(0, end)));
-    refused.remove_prefix(std::min(end + 1, refused.size()));
-  }
-}
-
-// What hypertune left running or lying on a host that goes on existing.
-void Cluster::clean_host(const Machine& machine) {
-  try {
-    auto connection = connect(machine, 10);
-    connection.script(
-        "d=$HOME/$1; for p in \"$d\"/jobs/*/pid; do [ -f \"$p\" ] && [ ! -f \"${p%pid}exit\" ] && "
-        "{ kill -s TERM -- -$(cat \"$p\"); sleep 0.3; kill -s KILL -- -$(cat \"$p\"); } 2>/dev/null; done\n"
-        "f=$HOME/.ssh/authorized_keys; if [ -f \"$f\" ] && grep -q \" hypertune-$2\\$\" \"$f\"; then "
-        "grep -v \" hypertune-$2\\$\" \"$f\" >\"$f.hypertune\"; cat \"$f.hypertune\" >\"$f\"; rm -f \"$f.hypertune\"; "
-        "fi\n"
-        "rm -rf \"$d\"; rmdir \"$HOME/.hypertune/clusters\" \"$HOME/.hypertune\" 2>/dev/null; :",
-        {detail::remote_folder(config_), config_.name}, {.deadline = 60});
-  } catch (const std::exception& error) {
-    say(fmt::format("{}: could not be cleaned: {}", detail::machine_label(machine), error.what()));
-  }
 }
 
 // One machine of the head's type: spot first, on-demand where there is none.
@@ -470,7 +211,7 @@ std::vector<MachineReport> Cluster::up(const UpOptions& options) {
   auto reports = set_up_all(machines, options);
   check_cancelled();
   end_unreachable(reports);
-  introduce(reports);
+  access_.introduce(*this, reports);
   const auto last = std::min<std::ptrdiff_t>(missing, std::ssize(failed));  // the last word about each
   reports.insert(reports.end(), failed.end() - last, failed.end());
   return reports;

@@ -1,6 +1,4 @@
 // scaler.hpp.
-#include <hypertune/cluster/detail/files.hpp>
-#include <hypertune/cluster/reach.hpp>
 #include <hypertune/cluster/scaler.hpp>
 
 #include <fmt/format.h>
@@ -22,7 +20,7 @@ struct ClusterScaler::Impl {
     Machine machine;
     std::size_t type = 0;
     bool head = false, ready = false, draining = false;
-    bool reachable = false;      // the ssh_config has it
+    bool reachable = false;      // it was offered
     mutable bool heard = false;  // the executor has asked for the hosts since it is draining
     Seconds draining_since = 0;
     std::optional<Resources> has;
@@ -66,9 +64,7 @@ struct ClusterScaler::Impl {
   void log(const std::string& line) const {
     if (options.log) options.log(line);
   }
-  std::string name_of(const Machine& machine) const {
-    return cluster.config().provider.type == "local" ? machine.address : detail::host_alias(cluster.config(), machine);
-  }
+  std::string name_of(const Machine& machine) const { return host_name(cluster.config(), machine); }
 
   void enter_known() {
     for (const auto& machine : cluster.reconcile()) {
@@ -280,7 +276,7 @@ struct ClusterScaler::Impl {
           lines.insert(lines.end(), decision.log.begin(), decision.log.end());
         }
       }
-      write_config();
+      offer();
       for (const auto& line : lines) log(line);
       std::unique_lock lock(mutex);
       changed.wait_for(lock, stop, std::chrono::duration<double>(options.tick), [&] { return woken || !news.empty(); });
@@ -309,50 +305,25 @@ struct ClusterScaler::Impl {
     return list;
   }
 
-  std::filesystem::path config_path() const { return cluster.state() / "ssh_config"; }
-  std::string written;
-  void write_config() {
-    std::string text;
-    std::vector<std::string> tokens;
+  // Before they are hosts: the executor must be able to reach them.
+  void offer() {
+    std::vector<OfferedMachine> machines;
     {
       const std::lock_guard lock(mutex);
-      for (const auto& [token, unit] : units) {
-        if (!unit.ready) continue;
-        tokens.push_back(token);
-        const auto given = ssh_options(cluster.config(), unit.machine, cluster.state());
-        const auto name = name_of(unit.machine);
-        text += fmt::format("Host {}\n", name);
-        if (name != unit.machine.address) text += fmt::format("  HostName {}\n", unit.machine.address);
-        if (!given.user.empty()) text += fmt::format("  User {}\n", given.user);
-        if (given.port != 0) text += fmt::format("  Port {}\n", given.port);
-        if (!given.identity.empty()) text += fmt::format("  IdentityFile \"{}\"\n", given.identity.string());
-        for (const auto& option : given.options) {
-          const auto equals = option.find('=');
-          text += fmt::format("  {} {}\n", option.substr(0, equals), option.substr(equals + 1));
-        }
-      }
+      for (const auto& [token, unit] : units)
+        if (unit.ready) machines.push_back({name_of(unit.machine), unit.machine});
     }
-    const auto own = cluster.config().auth.ssh_config;
-    text += "Host *\n";
-    if (!own.empty()) {
-      text += fmt::format("  Include \"{}\"\n", own.string());
-    } else if (const char* home = std::getenv("HOME"); home != nullptr) {
-      text += fmt::format("  Include \"{}/.ssh/config\"\n  Include /etc/ssh/ssh_config\n", home);
-    }
-    if (text != written) {
-      detail::replace_file(config_path(), text);
-      written = text;
-    }
+    cluster.access().offer(cluster, machines);
     const std::lock_guard lock(mutex);
-    for (const auto& token : tokens)
-      if (const auto found = units.find(token); found != units.end()) found->second.reachable = true;
+    for (const auto& offered : machines)
+      if (const auto found = units.find(offered.machine.token); found != units.end()) found->second.reachable = true;
   }
 };
 
 ClusterScaler::ClusterScaler(Cluster& cluster, std::function<HostDemand()> demand, ScalerOptions options)
     : impl_(std::make_shared<Impl>(cluster, std::move(demand), std::move(options))) {
   impl_->enter_known();
-  impl_->write_config();
+  impl_->offer();
   for (int i = 0; i < 8; ++i)
     impl_->workers.emplace_back([impl = impl_.get()](const std::stop_token& stop) { impl->worker_loop(stop); });
   impl_->decider = std::jthread([impl = impl_.get()](const std::stop_token& stop) { impl->decide(stop); });
@@ -374,7 +345,6 @@ remote::HostList ClusterScaler::hosts() const { return impl_->hosts(); }
 remote::HostSource ClusterScaler::host_source(Seconds interval) const {
   return remote::HostSource::callback([impl = impl_] { return impl->hosts(); }, interval);
 }
-std::filesystem::path ClusterScaler::ssh_config() const { return impl_->config_path(); }
 void ClusterScaler::require_possible(const Resources& needs) const {
   const std::lock_guard lock(impl_->mutex);
   if (const auto why = impl_->scaler.why_never(needs)) throw Error(Errc::resources, *why);

@@ -3,6 +3,7 @@
 #include "support/test.hpp"
 
 #include <hypertune/cluster/scaler.hpp>
+#include <hypertune/cluster/ssh_access.hpp>
 
 #include <fmt/format.h>
 
@@ -146,7 +147,7 @@ class SshInPath {
 TEST_CASE("the scaler grows with the queue, offers its hosts, and shrinks when they are idle") {
   TemporaryDirectory folder;
   auto cloud = std::make_shared<Cloud>();
-  Cluster cluster(config(), CloudProvider{cloud}, folder.path() / "state");
+  Cluster cluster(config(), CloudProvider{cloud}, folder.path() / "state", {}, SshAccess());
   Queue queue;
   std::vector<std::string> log;
   std::mutex log_mutex;
@@ -167,7 +168,7 @@ TEST_CASE("the scaler grows with the queue, offers its hosts, and shrinks when t
     REQUIRE(names.size() == 3);
     CHECK(source.hosts()[0].cpus == 2);
     CHECK(source.hosts()[0].labels.at("market") == "spot");
-    std::ifstream ssh(scaler.ssh_config());
+    std::ifstream ssh(SshAccess::ssh_config(cluster));
     const std::string text((std::istreambuf_iterator<char>(ssh)), {});
     CHECK_THAT(text, ContainsSubstring("Host " + names[0]));
     CHECK_THROWS_AS(scaler.require_possible({.cpus = 3}), ht::Error);
@@ -204,7 +205,7 @@ TEST_CASE("no spot: on-demand; a lost machine is replaced; one that cannot be se
   cloud->before_create = [](const LaunchRequest& request) {
     if (request.spot) throw ProviderError(ProviderFailure::capacity, "no spot");
   };
-  Cluster cluster(config(), CloudProvider{cloud}, folder.path() / "state");
+  Cluster cluster(config(), CloudProvider{cloud}, folder.path() / "state", {}, SshAccess());
   Queue queue;
   std::atomic<int> set_ups{0};
   auto options = quick();
@@ -225,7 +226,7 @@ TEST_CASE("an answer that is lost loses no machine, and down ends what the journ
   const auto state = folder.path() / "state";
   const auto c = config();
   {
-    Cluster cluster(c, CloudProvider{cloud}, state);
+    Cluster cluster(c, CloudProvider{cloud}, state, {}, SshAccess());
     cloud->lose_answer = true;
     const auto machine = cluster.launch(c.types[0], true, false);
     CHECK(machine.id == "m0");
@@ -240,7 +241,7 @@ TEST_CASE("an answer that is lost loses no machine, and down ends what the journ
     std::ofstream journal(state / "journal.jsonl", std::ios::app);  // torn by a crash
     journal << R"({"t":1,"op":"wa)";
   }
-  Cluster cluster(c, CloudProvider{cloud}, state);
+  Cluster cluster(c, CloudProvider{cloud}, state, {}, SshAccess());
   CHECK(cluster.down() == 2);
   CHECK(cloud->count() == 0);
   CHECK(cluster.down() == 0);
@@ -257,7 +258,7 @@ TEST_CASE("a wish is on the disk before the provider is asked") {
     const auto* entry = ledger.find(request.token);
     written = entry != nullptr && entry->state == LedgerEntry::State::wanted;
   };
-  Cluster cluster(config(), CloudProvider{cloud}, state);
+  Cluster cluster(config(), CloudProvider{cloud}, state, {}, SshAccess());
   cluster.launch(cluster.config().types[0], false, false);
   CHECK(written);
 }
@@ -286,7 +287,7 @@ TEST_CASE("up ends a machine that never answered, and none for what failed elsew
   ClusterHooks hooks;
   hooks.say = [&](const std::string& line) { said += line + "\n"; };
   Cluster cluster(config("", fmt::format(", start_timeout: {}", it.patience)), CloudProvider{cloud},
-                  folder.path() / "state", hooks);
+                  folder.path() / "state", hooks, SshAccess());
   const SshInPath ssh(it.ssh);
   const auto reports = cluster.up();
   REQUIRE(reports.size() == 1);

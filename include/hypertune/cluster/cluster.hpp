@@ -1,12 +1,12 @@
 // Cluster: the machines of one CLUSTER.yaml, brought up, looked after and taken down again.
 #pragma once
 
+#include <hypertune/cluster/access.hpp>
 #include <hypertune/cluster/config.hpp>
 #include <hypertune/cluster/cost.hpp>
 #include <hypertune/cluster/journal.hpp>
 #include <hypertune/cluster/machine.hpp>
 #include <hypertune/cluster/provider.hpp>
-#include <hypertune/ssh/connection.hpp>
 
 #include <filesystem>
 #include <functional>
@@ -29,20 +29,6 @@ struct ClusterHooks {
   std::function<bool()> cancelled;
 };
 
-struct UpOptions {
-  bool no_restart = false;    ///< machines that were set up before are left as they are, whatever has changed
-  bool restart_only = false;  ///< no commands of the file are run
-};
-
-/// What became of one machine.
-struct MachineReport {
-  Machine machine;
-  std::string error;  ///< empty: it is set up
-  std::optional<Resources> resources;
-  /// With an error: it had an address, and nothing answered there for as long as a machine may take to come up.
-  bool unreachable = false;
-};
-
 struct DownOptions {
   bool workers_only = false;
   bool keep_min_workers = false;
@@ -61,15 +47,17 @@ struct MachineStatus {
 /// found by their tags. Thread-safe but for the constructor.
 class Cluster {
  public:
-  explicit Cluster(ClusterConfig config, ClusterHooks hooks = {});
+  Cluster(ClusterConfig config, AnyAccess access, ClusterHooks hooks = {});
   /// With another provider or folder, for tests and programs of one's own.
-  Cluster(ClusterConfig config, AnyProvider provider, std::filesystem::path state, ClusterHooks hooks = {});
+  Cluster(ClusterConfig config, AnyProvider provider, std::filesystem::path state, ClusterHooks hooks = {},
+          AnyAccess access = {});
   ~Cluster();
 
   const ClusterConfig& config() const { return config_; }
   const std::filesystem::path& state() const { return journal_.folder(); }
   ClusterJournal& journal() { return journal_; }
   AnyProvider& provider() { return provider_; }
+  const AnyAccess& access() const { return access_; }
 
   /// The machines that there are, after the journal was compared with what the provider says.
   std::vector<Machine> reconcile();
@@ -82,9 +70,10 @@ class Cluster {
   void terminate(const std::vector<Machine>& machines, const std::string& why, bool wait = true);
   /// Waits until it runs and has an address. A provider that cannot be asked for a while is asked again.
   Machine await_address(const Machine& machine);
-  /// Connects, and does what the file says is to be done to it. Nothing is done twice.
-  MachineReport set_up(const Machine& machine, const UpOptions& options = {});
-  ssh::SshConnection connect(const Machine& machine, double deadline = 30);
+  /// Does what the file says is to be done to it. Nothing is done twice.
+  MachineReport set_up(const Machine& machine, const UpOptions& options = {}) {
+    return access_.set_up(*this, machine, options);
+  }
 
   /// The head and the least number of workers, set up. Where there is no capacity it is asked for again, for as long as
   /// a machine may take to come up. Reports are by machine; what failed is left for another up, but for machines that
@@ -102,16 +91,15 @@ class Cluster {
   std::pair<double, double> prices(const std::string& type, bool spot) const;
   void stop_or_terminate(const std::vector<Machine>& machines, const std::string& why);
   std::vector<MachineReport> set_up_all(std::vector<Machine> machines, const UpOptions& options);
-  void introduce(const std::vector<MachineReport>& reports);
   Machine launch_head();
   int launch_workers(std::vector<Machine>& machines, std::vector<MachineReport>& failed);
   void end_unreachable(std::vector<MachineReport>& reports);
-  void clean_host(const Machine& machine);
 
   ClusterConfig config_;
   ClusterHooks hooks_;
   ClusterJournal journal_;
   AnyProvider provider_;
+  AnyAccess access_;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
@@ -125,6 +113,12 @@ struct ClusterView {
   std::string trouble;  ///< the provider could not be asked
 };
 ClusterView view_cluster(const ClusterConfig& config);
+
+/// What a machine is called as a host that trials are placed on.
+std::string host_name(const ClusterConfig& config, const Machine& machine);
+
+/// The commands that only this kind of machine gets.
+const std::vector<std::string>& role_commands(const ClusterConfig& config, const Machine& machine);
 
 /// What the file says is to be done to such a machine, in short: its commands, and where its files go. Not what the
 /// files hold.

@@ -7,7 +7,6 @@
 #include <hypertune/remote/demand.hpp>
 #include <hypertune/remote/host_source.hpp>
 
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -41,12 +40,9 @@ class ClusterScaler {
   ClusterScaler(const ClusterScaler&) = delete;
   ClusterScaler& operator=(const ClusterScaler&) = delete;
 
-  /// The machines that take trials now, for an executor that is given ssh_config() as well.
+  /// The machines that take trials now: those that were offered to the cluster's MachineAccess.
   remote::HostSource host_source(Seconds interval = 1) const;
   remote::HostList hosts() const;
-  /// An ssh_config with each host of the source by name: address, user, key and host key as CLUSTER.yaml has them, then
-  /// what the user's own says.
-  std::filesystem::path ssh_config() const;
   /// Error of kind `resources` at once for a trial that fits on no machine of the cluster's file.
   void require_possible(const Resources& needs) const;
   /// The shapes that were asked for and can never be placed.

@@ -4,6 +4,7 @@
 #include <hypertune/cluster/executor.hpp>
 #include <hypertune/cluster/providers.hpp>
 #include <hypertune/cluster/scaler.hpp>
+#include <hypertune/cluster/ssh_access.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/remote/demand.hpp>
@@ -81,14 +82,15 @@ class ClusterRun {
     tracker_ = std::make_shared<remote::DemandTracker>(outlook_.each, bounded(outlook_.trials.value_or(0), most),
                                                        bounded(outlook_.concurrency, 10'000));
     const ScopedInterruptWatch watch(outlook_, cancelled_);
-    cluster_ = std::make_unique<Cluster>(config_, ClusterHooks{.say = [this](const std::string& line) { say(line); },
-                                                               .cancelled = [this] { return ending_ || cancelled_; }});
+    cluster_ = std::make_unique<Cluster>(config_, SshAccess(),
+                                         ClusterHooks{.say = [this](const std::string& line) { say(line); },
+                                                      .cancelled = [this] { return ending_ || cancelled_; }});
     cost_.emplace(outlook_.directory, config_.name, so_far());
     scaler_ = std::make_unique<ClusterScaler>(
         *cluster_, [this] { return demand(); }, ScalerOptions{.log = [this](const std::string& line) { say(line); }});
     auto remote = setup_.remote;
     remote.hosts = remote::HostSource::callback([this] { return hosts(); }, 1);
-    remote.ssh.config = scaler_->ssh_config();
+    remote.ssh.config = SshAccess::ssh_config(*cluster_);
     if (config_.provider.type == "aws" && remote.remote.notice_command.empty() && remote.remote.notice_url.empty())
       remote.remote.notice_url = AwsProvider::notice_url;
     executor_.emplace(ssh::SshExecutor(std::move(remote)), tracker_, notices_);

@@ -1,0 +1,24 @@
+// Work on several threads.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <thread>
+#include <vector>
+
+namespace hypertune::cluster::detail {
+
+/// Calls `work(i)` for each index on some threads and waits for all. It must not throw.
+template <class F>
+void in_parallel(std::size_t count, std::size_t threads, F work) {
+  std::atomic<std::size_t> next{0};
+  const auto run = [&] {
+    for (std::size_t i = next++; i < count; i = next++) work(i);
+  };
+  std::vector<std::jthread> others;
+  for (std::size_t t = 1; t < std::min(count, threads); ++t) others.emplace_back(run);
+  run();
+}
+
+}  // namespace hypertune::cluster::detail
