@@ -27,58 +27,94 @@ configure() {
   if cmake --preset "$preset" "$@" >"$log" 2>&1; then rm -f "$log"; else cat "$log"; rm -f "$log"; return 1; fi
 }
 
+# Where HYPERTUNE_DEADLINE (seconds since 1970) is set, nothing runs beyond it: what has no time any more is left out, and
+# the last lines say so.
+seconds_left() { echo $((${HYPERTUNE_DEADLINE:-EPOCHSECONDS + 86400} - EPOCHSECONDS)); }
+limited() {
+  local left
+  left=$(seconds_left)
+  if [[ -z ${HYPERTUNE_DEADLINE:-} ]]; then "$@"; else timeout --kill-after 10 $((left > 1 ? left : 1)) "$@"; fi
+}
+out_of_time() { (($(seconds_left) <= 0)); }
+
 # Counts of all checks of a script. ctest's own tests count one by one.
-passed=0 failed=0 failures=()
+passed=0 failed=0 failures=() left_out=()
 
 pass() { passed=$((passed + 1)); }
 miss() {
   failed=$((failed + 1))
   failures+=("$1")
 }
+leave_out() { left_out+=("$1"); }
 
 # check NAME COMMAND...: one counted check.
 check() {
   local name=$1 begin=$SECONDS
   shift
   say "$name"
-  if "$@"; then
+  if limited "$@"; then
     pass
     echo "-- $name: ok ($((SECONDS - begin)) s)"
+  elif out_of_time; then
+    leave_out "$name (no time)"
   else
     miss "$name"
     echo "-- $name: FAILED ($((SECONDS - begin)) s)"
   fi
 }
 
+# build PRESET [ARGS OF CMAKE...] [-- ARGS OF THE BUILD...]: whether it is built.
+build() {
+  local preset=$1 begin=$SECONDS arguments=()
+  shift
+  while (($# > 0)) && [[ $1 != -- ]]; do arguments+=("$1") && shift; done
+  shift $(($# > 0))
+  say "build ($preset)"
+  if configure "$preset" "${arguments[@]}" && limited cmake --build --preset "$preset" "$@"; then
+    echo "-- build ($preset): $((SECONDS - begin)) s"
+  elif out_of_time; then
+    leave_out "build ($preset) and what is tested with it (no time)"
+    return 1
+  else
+    miss "build ($preset)"
+    return 1
+  fi
+}
+
 # run_ctest NAME BUILD_DIR ARGS...: runs ctest and adds its tests to the counts.
 run_ctest() {
-  local name=$1 dir=$2 log summary begin=$SECONDS
+  local name=$1 dir=$2 log good bad all begin=$SECONDS
   shift 2
   say "$name"
   log=$(mktemp)
   # More at once than there are cores: many of them wait for others most of their time.
-  ctest --test-dir "$dir" -j $((2 * jobs)) --no-tests=error --repeat "until-pass:${HYPERTUNE_TEST_TRIES:-1}" "$@" \
-    </dev/null 2>&1 | tee "$log" || true
-  sed -nE 's/^.*Test +#[0-9]+: (.*[^ .]) \.*\*\*\*(Failed|Timeout|Exception).*$/-- failed once at least: \1/p' "$log"
-  summary=$(sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests? failed out of ([0-9]+).*/\1 \2/p' "$log")
-  if [[ -z $summary ]]; then
-    miss "$name: ctest gave no result"
-  else
-    failed=$((failed + ${summary% *}))
-    passed=$((passed + ${summary#* } - ${summary% *}))
-    while read -r line; do failures+=("$name: $line"); done \
-      < <(sed -nE 's/^[[:space:]]+[0-9]+ - (.*) \((Failed|Timeout|SEGFAULT|Subprocess aborted|.*Exception.*|Not Run.*)\).*$/\1 (\2)/p' "$log")
+  limited ctest --test-dir "$dir" -j $((2 * jobs)) --no-tests=error "$@" </dev/null 2>&1 | tee "$log" || true
+  # "12/340 Test #7: name ....   Passed    0.03 sec", or ***Failed, ***Skipped and others in place of Passed
+  all=$(sed -nE 's,^ *[0-9]+/([0-9]+) Test +#.*,\1,p' "$log" | tail -n 1)
+  good=$(grep -cE '^ *[0-9]+/[0-9]+ Test +#.* Passed +[0-9.]+ sec' "$log" || true)
+  mapfile -t bad < <(sed -nE '/\*\*\*Skipped/d; s,^ *[0-9]+/[0-9]+ Test +#[0-9]+: (.*[^ .]) \.*\*\*\*(.*[^ ]) +[0-9.]+ sec.*,\1 (\2),p' "$log")
+  passed=$((passed + good))
+  for line in "${bad[@]}"; do miss "$name: $line"; done
+  while read -r line; do leave_out "$name: $line (skipped: see its output)"; done \
+    < <(sed -nE 's,^ *[0-9]+/[0-9]+ Test +#[0-9]+: (.*[^ .]) \.*\*\*\*Skipped.*,\1,p' "$log")
+  if [[ -z $all ]]; then
+    if out_of_time; then leave_out "$name (no time)"; else miss "$name: ctest ran no test"; fi
+  elif ! grep -q 'tests passed, .* failed out of' "$log"; then
+    all=$((all - good - ${#bad[@]}))
+    if out_of_time; then leave_out "$name: $all tests (no time)"; else miss "$name: ctest ended with $all tests to go"; fi
   fi
   rm -f "$log"
   echo "-- $name: $((SECONDS - begin)) s"
 }
 
-# finish: the closing line and the exit code.
+# finish: the closing lines and the exit code.
 finish() {
   if ((failed > 0)); then
     say "failed"
     printf '  %s\n' "${failures[@]}"
   fi
-  printf '\n%d passed, %d failed\n' "$passed" "$failed"
+  echo
+  ((${#left_out[@]} == 0)) || printf 'left out: %s\n' "${left_out[@]}"
+  printf '%d passed, %d failed\n' "$passed" "$failed"
   ((failed == 0 && passed > 0))
 }
