@@ -136,7 +136,7 @@ int run(const RunArguments& arguments) {
          sweep.file.string());
   options.output = directory;
   options.progress_csv = true;
-  options.exit_if_stuck = true;
+  options.handle_signals = options.exit_if_stuck = true;
   const auto program = program_of(sweep, !remote);
   std::optional<ClusterExecutor> cluster;
   if (remote && !sweep.executor.ssh->cluster.empty()) {

@@ -1,17 +1,21 @@
-// Errors: one family of exceptions for the blocking API, with a category a program can switch on.
+// Errors: one family of exceptions, each with a code that a program can switch on.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
 
+#include <exception>
+#include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
+#include <type_traits>
 
 namespace hypertune {
 
 /// What kind of thing went wrong. The kind decides the exit code of the `hypertune` command and whether a retry can
 /// help.
 enum class Errc {
-  usage,       ///< the caller asked for something that makes no sense (options, API order)
+  usage = 1,   ///< the caller asked for something that makes no sense (options, API order)
   space,       ///< a search space is malformed or cannot be satisfied
   input,       ///< a file or text from outside is malformed; the message says where
   resources,   ///< no host can ever satisfy the request
@@ -21,6 +25,13 @@ enum class Errc {
   protocol,    ///< a peer sent what the protocol does not allow
   experiment,  ///< the experiment failed: no trial completed, or more failed than allowed
 };
+
+}  // namespace hypertune
+
+template <>
+struct std::is_error_code_enum<hypertune::Errc> : std::true_type {};
+
+namespace hypertune {
 
 constexpr const char* to_string(Errc code) {
   switch (code) {
@@ -36,6 +47,16 @@ constexpr const char* to_string(Errc code) {
   }
   return "unknown";
 }
+
+/// The category of the std::error_code that an Errc converts to.
+inline const std::error_category& error_category() noexcept {
+  static const struct final : std::error_category {
+    const char* name() const noexcept override { return "hypertune"; }
+    std::string message(int code) const override { return to_string(static_cast<Errc>(code)); }
+  } category;
+  return category;
+}
+inline std::error_code make_error_code(Errc code) noexcept { return {static_cast<int>(code), error_category()}; }
 
 /// Every exception that hypertune throws on purpose. `what()` is one line: what, where, how to mend.
 class Error : public std::runtime_error {
@@ -53,6 +74,19 @@ namespace detail {
 }
 }  // namespace detail
 
+/// The code of what an exception_ptr holds: an Error's, that of a std::system_error, std::errc::not_enough_memory of a
+/// std::bad_alloc; Errc::experiment of any other exception, which is of the user's own code. None for a null pointer.
+inline std::error_code error_code_of(const std::exception_ptr& exception) {
+  if (!exception) return {};
+  try {
+    std::rethrow_exception(exception);
+  } catch (const Error& error) { return error.code(); } catch (const std::system_error& error) {
+    return error.code();
+  } catch (const std::bad_alloc&) { return std::make_error_code(std::errc::not_enough_memory); } catch (...) {
+    return Errc::experiment;
+  }
+}
+
 /// Throws an Error whose message is formatted by fmt.
 template <class... Args>
 [[noreturn]] void fail(Errc code, detail::FormatText<Args...> format, const Args&... args) {
@@ -60,3 +94,6 @@ template <class... Args>
 }
 
 }  // namespace hypertune
+
+template <>
+struct fmt::formatter<hypertune::Errc> : hypertune::detail::WordFormatter {};

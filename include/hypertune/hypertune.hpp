@@ -4,6 +4,7 @@
 #include <hypertune/execute/inline.hpp>
 #include <hypertune/execute/simulated.hpp>
 #include <hypertune/execute/threads.hpp>
+#include <hypertune/format.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/schedule/asha.hpp>
 #include <hypertune/schedule/fifo.hpp>

@@ -86,6 +86,7 @@ void stuck_experiment(int out, const std::filesystem::path& output, bool exit_if
   options.executor = ht::threads(1);
   options.output = output;
   options.display = ht::Display::quiet;
+  options.handle_signals = true;
   options.exit_if_stuck = exit_if_stuck;
   const auto space = ht::space<Config>(ht::dim("x", &Config::x, ht::uniform(0, 1)));
   ht::tune(
@@ -198,6 +199,31 @@ TEST_CASE("tune() does not end the program that called it") {
   child.send(SIGKILL);
   while (child.hear() == 'h') {}
   CHECK(child.end() == -SIGKILL);
+}
+
+TEST_CASE("a program that has not asked for it keeps its signals") {
+  TemporaryDirectory directory;
+  Child child([&](int out) {
+    told = out;
+    ::signal(SIGINT, of_the_host);
+    const auto space = ht::space<Config>(ht::dim("x", &Config::x, ht::uniform(0, 1)));
+    ht::tune(
+        space,
+        [out](const Config&) {
+          say(out, 'r');
+          wait_for_ever();
+          return 0.0;
+        },
+        ht::Options{.samples = 1,
+                    .executor = ht::threads(1),
+                    .output = directory.path() / "run",
+                    .display = ht::Display::quiet});
+  });
+  REQUIRE(child.hear() == 'r');
+  child.send(SIGINT);
+  CHECK(child.hear() == 'h');
+  child.send(SIGTERM);
+  CHECK(child.end() == -SIGTERM);
 }
 
 TEST_CASE("tune() ends the process where that was asked for") {

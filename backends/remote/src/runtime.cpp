@@ -66,6 +66,7 @@ AgentRuntime::AgentRuntime(int& argc, char** argv) {
     if (i > 0) arguments_.emplace_back(argv[i]);
     argv[kept++] = argv[i];
   }
+  signals_before_ = hypertune::detail::signals_by_default().exchange(true);
   if (!agent_) return;
   argv[kept] = nullptr;  // there was one more
   argc = kept;
@@ -81,6 +82,7 @@ AgentRuntime::AgentRuntime(int& argc, char** argv) {
 }
 
 AgentRuntime::~AgentRuntime() {
+  hypertune::detail::signals_by_default() = signals_before_;
   if (agent_) hypertune::detail::stand_in() = nullptr;
 }
 

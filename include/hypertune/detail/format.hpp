@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 namespace hypertune::detail {
@@ -24,5 +25,13 @@ template <class... Args>
 std::string format(FormatText<Args...> text, const Args&... args) {
   return fmt::vformat(text, fmt::make_format_args(args...));
 }
+
+/// Base of the formatters of enumerations: prints what to_string() says, with the width and alignment of a text.
+struct WordFormatter : fmt::formatter<std::string_view> {
+  template <class Enum, class Context>
+  auto format(Enum value, Context& context) const {
+    return fmt::formatter<std::string_view>::format(to_string(value), context);
+  }
+};
 
 }  // namespace hypertune::detail

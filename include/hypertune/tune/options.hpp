@@ -12,6 +12,7 @@
 #include <hypertune/search/searcher.hpp>
 #include <hypertune/tune/policies.hpp>
 #include <hypertune/tune/setting.hpp>
+#include <hypertune/tune/stand_in.hpp>
 #include <hypertune/tune/stop.hpp>
 
 #include <cstdint>
@@ -81,8 +82,10 @@ struct Options {
   std::vector<AnyCallback> callbacks = {};
   bool progress_csv = false;  ///< keep trials/<id>/progress.csv: a folder and a file per trial (not of simulated ones)
   /// Ctrl-C (also SIGTERM, and SIGHUP unless it is ignored) once: save all and leave; twice: leave now. The third is
-  /// the program's own again: it does what it does without hypertune.
-  bool handle_signals = true;
+  /// the program's own again: it does what it does without hypertune. On where a Runtime lives, as its main() is
+  /// written for hypertune; off elsewhere: then a signal does what the program says, and a killed experiment can be
+  /// resumed.
+  bool handle_signals = detail::signals_by_default();
   /// Of a program that is nothing but this experiment: where a trial never returns, so that tune() cannot either, it
   /// ends with 130 five seconds after the second Ctrl-C, or at the third. What was recorded is saved.
   bool exit_if_stuck = false;

@@ -1,8 +1,9 @@
-// What a process does in place of running an experiment, when it was started to serve another one's trials.
+// What the Runtime of a program says to its Tuners: to serve the trials of another process, and to handle signals.
 #pragma once
 
 #include <hypertune/trial/program.hpp>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,6 +15,13 @@ namespace hypertune::detail {
 inline std::function<void(const std::string&, const std::shared_ptr<const Program>&)>& stand_in() {
   static std::function<void(const std::string&, const std::shared_ptr<const Program>&)> instead;
   return instead;
+}
+
+/// Whether experiments of this process handle its signals where their Options do not say it: set by a Runtime, which
+/// the author of main() makes.
+inline std::atomic<bool>& signals_by_default() {
+  static std::atomic<bool> handled{false};
+  return handled;
 }
 
 }  // namespace hypertune::detail

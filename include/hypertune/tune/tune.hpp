@@ -39,22 +39,32 @@ inline std::string first_metric(const Options& options) { return objectives_of(o
 /// `options` for going on with the experiment in `directory`; see resume().
 Options resumed_options(const std::filesystem::path& directory, const SearchSpace& space, Options options);
 
+/// The Tuner of tune() with the same arguments, for who runs it otherwise: run(stop_token), async_run(token).
+template <class Config, class F>
+Tuner make_tuner(const Space<Config>& space, F train, Options options) {
+  options = with_recorded(std::move(options), space.search_space());
+  auto program = make_program<Config>(detail::decoder(space), std::move(train), detail::first_metric(options));
+  return Tuner(space.search_space(), std::move(program), std::move(options));
+}
+template <class Trainer, class Config>
+Tuner make_tuner(const Space<Config>& space, Options options) {
+  options = with_recorded(std::move(options), space.search_space());
+  auto program = make_class_program<Config, Trainer>(detail::decoder(space), detail::first_metric(options));
+  return Tuner(space.search_space(), std::move(program), std::move(options));
+}
+
 /// Runs an experiment: `train` is a coroutine (`Training train(Config, Context&)`) or a function that returns the
 /// metric; see Options for the rest. Blocks until it has ended; see Tuner::run() for what it throws. That trials failed
 /// is none of it, even if all did: Results::best() throws then.
 template <class Config, class F>
 Results tune(const Space<Config>& space, F train, Options options) {
-  options = with_recorded(std::move(options), space.search_space());
-  auto program = make_program<Config>(detail::decoder(space), std::move(train), detail::first_metric(options));
-  return Tuner(space.search_space(), std::move(program), std::move(options)).run();
+  return make_tuner(space, std::move(train), std::move(options)).run();
 }
 
 /// The same for a trial that is a class: `tune<Trainer>(space, options)`.
 template <class Trainer, class Config>
 Results tune(const Space<Config>& space, Options options) {
-  options = with_recorded(std::move(options), space.search_space());
-  auto program = make_class_program<Config, Trainer>(detail::decoder(space), detail::first_metric(options));
-  return Tuner(space.search_space(), std::move(program), std::move(options)).run();
+  return make_tuner<Trainer>(space, std::move(options)).run();
 }
 
 /// The same for a Program made elsewhere (an external command, a user's own).

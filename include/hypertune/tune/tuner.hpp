@@ -7,8 +7,11 @@
 #include <hypertune/trial/program.hpp>
 #include <hypertune/tune/options.hpp>
 
+#include <exception>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 namespace hypertune {
@@ -24,7 +27,18 @@ class Tuner {
 
   /// Runs until nothing is left to do, a stop condition is met or the user interrupts; returns what came of it. Throws
   /// Error when the experiment cannot start, the disk fails, or an algorithm throws; what was recorded stays.
+  /// Once only: a second call is an Error of kind `usage`.
   Results run();
+  /// The same; a stop that is requested of `token`, now or later, is a stop().
+  Results run(std::stop_token token);
+
+  /// run() as an Asio operation: include <hypertune/tune/async_run.hpp>. `token` is any completion token for
+  /// `void(std::exception_ptr, Results)`; it completes by a post to the associated executor. An exception_ptr and no
+  /// error_code, as an Error's text says what to mend; error_code_of() gives its code. Cancellation of any type is a
+  /// stop() at first, after which it completes with the results so far and without an error; the second one is a
+  /// stop_now(). The Tuner must live until it has completed; its destructor waits for run() to leave.
+  template <class CompletionToken>
+  auto async_run(CompletionToken&& token);
 
   /// Any thread: let each trial save at its next report, then return from run(). The experiment can be resumed.
   void stop();
@@ -36,6 +50,9 @@ class Tuner {
   std::string why_pending(TrialId trial);
 
  private:
+  // Begins run() on a thread of the Tuner's own, which calls `done` at the end.
+  void start(std::function<void(std::exception_ptr, Results)> done);
+
   class State;
   std::unique_ptr<State> self_;
 };

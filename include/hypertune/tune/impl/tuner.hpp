@@ -36,6 +36,7 @@ class Tuner::State {
   State& operator=(const State&) = delete;
 
   Results run();
+  std::thread thread;  // of start()
 
   void stop() {
     interrupts_.request(1);
@@ -101,7 +102,7 @@ class Tuner::State {
   std::unique_ptr<Experiment> experiment_;
   std::optional<OrderedGate> gate_;
   std::exception_ptr error_;
-  std::atomic<bool> over_{false}, running_{false};
+  std::atomic<bool> started_{false}, over_{false}, running_{false};
 
   // What a person asks for from elsewhere is done on the thread of run(), between its waits.
   struct Asked {
@@ -379,6 +380,7 @@ HYPERTUNE_INLINE Outlook Tuner::State::outlook() const {
 }
 
 HYPERTUNE_INLINE Results Tuner::State::run() {
+  if (started_.exchange(true)) fail(Errc::usage, "an experiment runs once: make another Tuner for the next run");
   if (const auto& instead = detail::stand_in()) instead(options_.name, program_);
   options_ = with_recorded(std::move(options_), space_);
   directory_ = experiment_directory(options_);
@@ -501,8 +503,27 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
 
 HYPERTUNE_INLINE Tuner::Tuner(SearchSpace space, std::shared_ptr<const Program> program, Options options)
     : self_(std::make_unique<State>(std::move(space), std::move(program), std::move(options))) {}
-HYPERTUNE_INLINE Tuner::~Tuner() = default;
+HYPERTUNE_INLINE Tuner::~Tuner() {
+  if (!self_->thread.joinable()) return;
+  self_->stop_now();
+  self_->thread.join();
+}
 HYPERTUNE_INLINE Results Tuner::run() { return self_->run(); }
+HYPERTUNE_INLINE Results Tuner::run(std::stop_token token) {
+  const std::stop_callback on_stop(std::move(token), [this] { stop(); });
+  return run();
+}
+HYPERTUNE_INLINE void Tuner::start(std::function<void(std::exception_ptr, Results)> done) {
+  if (self_->thread.joinable()) fail(Errc::usage, "an experiment runs once: make another Tuner for the next run");
+  self_->thread = std::thread([this, done = std::move(done)] {
+    std::exception_ptr error;
+    Results results;
+    try {
+      results = run();
+    } catch (...) { error = std::current_exception(); }
+    done(std::move(error), std::move(results));
+  });
+}
 HYPERTUNE_INLINE void Tuner::stop() { self_->stop(); }
 HYPERTUNE_INLINE void Tuner::stop_now() { self_->stop_now(); }
 HYPERTUNE_INLINE const std::filesystem::path& Tuner::directory() const { return self_->directory(); }

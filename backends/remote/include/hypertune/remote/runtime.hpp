@@ -35,7 +35,7 @@ class AgentRuntime {
   }
 
  private:
-  bool agent_ = false;
+  bool agent_ = false, signals_before_ = false;
   std::vector<std::string> arguments_;
 };
 
