@@ -1,8 +1,13 @@
 // FrameCodec: the messages of a protocol as frames, and back.
 #pragma once
 
+#include <hypertune/checkpoint/checkpoint.hpp>
+#include <hypertune/detail/byte_codec.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/execute/frame.hpp>
+#include <hypertune/space/params.hpp>
+#include <hypertune/space/point.hpp>
+#include <hypertune/trial/trial.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +18,98 @@
 #include <variant>
 
 namespace hypertune::detail {
+
+/// What all protocols have in their messages. Apart from the Journal's form of the same, which is in files.
+class PayloadWriter : public ByteWriter {
+ public:
+  using ByteWriter::ByteWriter;
+  using ByteWriter::put;
+
+  void put(const Value& value) {
+    put(std::uint64_t{value.index()});
+    if (const auto* flag = std::get_if<bool>(&value))
+      put(*flag);
+    else if (const auto* number = std::get_if<std::int64_t>(&value))
+      put_signed(*number);
+    else if (const auto* real = std::get_if<double>(&value))
+      put(*real);
+    else
+      put(std::string_view(std::get<std::string>(value)));
+  }
+  void put(const Cause& cause) {
+    put(static_cast<std::uint64_t>(cause.blame));
+    put(std::string_view(cause.text));
+    put(cause.retry);
+    put(cause.exclude_host);
+  }
+  void put(const CheckpointInfo& info) {
+    put_signed(info.trial);
+    put_signed(info.steps);
+    put(std::string_view(info.name));
+    put(info.bytes);
+    put(std::string_view(info.digest));
+  }
+  void put(const Point& point, const Params& params) {
+    put(std::uint64_t{point.size()});
+    for (const double coordinate : point) put(coordinate);
+    put(params);
+  }
+  void put(const Params& params) {
+    put(std::uint64_t{params.size()});
+    for (const auto& [name, value] : params) {
+      put(std::string_view(name));
+      put(value);
+    }
+  }
+};
+
+/// Reads what PayloadWriter wrote.
+class PayloadReader : public ByteReader {
+ public:
+  using ByteReader::ByteReader;
+
+  Value value() {
+    switch (number()) {
+      case 0: return flag();
+      case 1: return signed_number();
+      case 2: return real();
+      case 3: return text();
+      default: bad();
+    }
+  }
+  Cause cause() {
+    Cause cause;
+    const std::uint64_t blame = number();
+    if (blame > static_cast<std::uint64_t>(Blame::preemption)) bad();
+    cause.blame = static_cast<Blame>(blame);
+    cause.text = text();
+    cause.retry = flag();
+    cause.exclude_host = flag();
+    return cause;
+  }
+  CheckpointInfo checkpoint() {
+    CheckpointInfo info;
+    info.trial = signed_number();
+    info.steps = small_number();
+    info.name = text();
+    info.bytes = number();
+    info.digest = text();
+    return info;
+  }
+  std::pair<Point, Params> configuration() {
+    Point point(count(8));
+    for (double& coordinate : point) coordinate = real();
+    return {std::move(point), params()};
+  }
+  Params params() {
+    Params params;
+    for (std::size_t left = count(2); left > 0; --left) {
+      std::string name = text();
+      params.set(std::move(name), value());
+    }
+    return params;
+  }
+};
 
 /// `Message`: a std::variant; the place of an alternative in it, from 1, is its frame's type. `Writer` is made from the
 /// payload to append to and has put() for each alternative; `Reader` is made from a payload, has get() for each, which

@@ -4,7 +4,6 @@
 #include <hypertune/error.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/execute/frame_codec.hpp>
-#include <hypertune/record/journal_codec.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -76,10 +75,10 @@ inline constexpr auto message_types = static_cast<std::uint8_t>(std::variant_siz
 
 namespace detail {
 
-class WireWriter : public Encoder {
+class WireWriter : public PayloadWriter {
  public:
-  using Encoder::Encoder;
-  using Encoder::put;
+  using PayloadWriter::PayloadWriter;
+  using PayloadWriter::put;
   template <class T>
     requires requires(const T& m) { m.trial, m.attempt; }
   void identity(const T& m) {
@@ -190,9 +189,9 @@ class WireWriter : public Encoder {
 };
 
 /// Reads what WireWriter wrote; anything else is an Error.
-class WireReader : public Decoder {
+class WireReader : public PayloadReader {
  public:
-  using Decoder::Decoder;
+  using PayloadReader::PayloadReader;
 
   template <class T>
   void identity(T& m) {
