@@ -19,7 +19,7 @@ int main() {
                   {.name = "ask_tell",
                    .metric = "height",
                    .samples = 100,
-                   .schedule = ht::Asha{.grace = 1, .max = 9, .reduction = 3}});
+                   .schedule = ht::Asha{.grace_period = 1, .max_steps = 9, .reduction_factor = 3}});
 
   while (auto trial = study.ask()) {
     const auto [x, y] = trial->config;

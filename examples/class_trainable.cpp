@@ -95,10 +95,11 @@ class Trainer {
 int main() {
   const auto space = ht::space<Config>(ht::dim("learning_rate", &Config::learning_rate, ht::log_uniform(1e-3, 10.0)),
                                        ht::dim("penalty", &Config::penalty, ht::log_uniform(1e-6, 1.0)));
-  const auto results = ht::tune<Trainer>(space, {.name = "class_trainable",
-                                                 .metric = "loss",
-                                                 .samples = 60,
-                                                 .schedule = ht::Asha{.grace = 2, .max = 54, .reduction = 3},
-                                                 .checkpoint = {.every = 10}});
+  const auto results =
+      ht::tune<Trainer>(space, {.name = "class_trainable",
+                                .metric = "loss",
+                                .samples = 60,
+                                .schedule = ht::Asha{.grace_period = 2, .max_steps = 54, .reduction_factor = 3},
+                                .checkpoint = {.every = 10}});
   fmt::print("{}\n{}\n", results.table({.rows = 5}), results.best());
 }

@@ -12,18 +12,17 @@ namespace ht = hypertune;
 
 struct StayClose {
   double slack = 0.5;  // how far behind the best loss a trial may be at the first step; it shrinks as 1/steps
-  int max = 50;        // steps of a trial
+  int max_steps = 50;  // steps of a trial
 
   std::vector<double> leader{};  // the best loss seen at each step
 
   ht::Decision on_report(const ht::Progress& p) {
-    if (p.steps >= max) return ht::Decision::complete;
+    if (p.steps >= max_steps) return ht::Decision::complete;
     const auto at = static_cast<std::size_t>(p.steps);
     if (leader.size() <= at) leader.resize(at + 1, ht::worst_loss);
     leader[at] = std::min(leader[at], p.loss());
     return p.loss() > leader[at] + slack / p.steps ? ht::Decision::stop : ht::Decision::go_on;
   }
-  int max_steps() const { return max; }
   std::string name() const { return "stay close"; }
 };
 

@@ -28,6 +28,6 @@ int main() {
                                 {.name = "quickstart",
                                  .metric = "height",
                                  .samples = 200,
-                                 .schedule = ht::Asha{.grace = 1, .max = 100, .reduction = 3}});
+                                 .schedule = ht::Asha{.grace_period = 1, .max_steps = 100, .reduction_factor = 3}});
   fmt::print("{}\n", results.best());
 }

@@ -30,7 +30,7 @@ int main() {
                                 {.name = "simulated",
                                  .metric = "error",
                                  .samples = 20'000,
-                                 .schedule = ht::Asha{.grace = 1, .max = 81, .reduction = 3},
+                                 .schedule = ht::Asha{.grace_period = 1, .max_steps = 81, .reduction_factor = 3},
                                  .max_failures = 5,
                                  .executor = ht::simulated({.workers = 10'000, .seed = 7}),
                                  .seed = 1});

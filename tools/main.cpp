@@ -107,7 +107,8 @@ int main(int argc, char** argv) {
   run_command->add_option("--executor", run.executor, "where trials run, in place of the file's")
       ->check(CLI::IsMember({"local", "ssh"}));
   run_command
-      ->add_option("--set", run.set, "key=value: a value in place of the file's (schedule.max=27); may be repeated")
+      ->add_option("--set", run.set,
+                   "key=value: a value in place of the file's (schedule.max_steps=27); may be repeated")
       ->allow_extra_args(false);
   run_command->add_option("--output", run.output, "the experiment's folder, in place of the file's");
   auto* resume = run_command->add_flag("--resume", run.resume, "go on with the experiment in the output folder");

@@ -122,7 +122,7 @@ long long asha(const std::filesystem::path& folder, long long trials, ht::AnyExe
   auto o = options(folder);
   o.samples = trials;
   o.search = ht::Random{};
-  o.schedule = ht::Asha{.grace = 1, .max = max, .reduction = 3};
+  o.schedule = ht::Asha{.grace_period = 1, .max_steps = max, .reduction_factor = 3};
   o.executor = std::move(executor);
   const auto results = max > 27 ? ht::tune(space(), reports_1000, o) : ht::tune(space(), reports_27, o);
   long long count = 0;

@@ -47,7 +47,7 @@ int asha(int trials, int steps, int at_once, bool csv, const std::string& search
   auto o = options(output, trials, search);
   o.executor = executor("threads", at_once);
   o.progress_csv = csv;
-  o.schedule = ht::Asha{.grace = 1, .max = steps, .reduction = 3};
+  o.schedule = ht::Asha{.grace_period = 1, .max_steps = steps, .reduction_factor = 3};
   const auto train = [&reports, steps](Config config) -> ht::Training {
     for (int i = 0; i < steps; ++i) {
       reports.fetch_add(1, std::memory_order_relaxed);

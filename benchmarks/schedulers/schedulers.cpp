@@ -129,16 +129,17 @@ void fidelity(const std::filesystem::path& folder, int seeds) {
   };
   const auto methods = [] {
     const auto bohb = ht::bohb(epochs, 3), dehb = ht::dehb(epochs, 3);
-    const ht::Asha asha{.grace = 1, .max = epochs, .reduction = 3};
-    return std::vector<Method>{{"random search", ht::Random{}, ht::Fifo{.max = epochs}, all},
-                               {"ASHA", ht::Random{}, asha, fifth},
-                               {"HyperBand", ht::Random{}, ht::HyperBand{.max = epochs, .reduction = 3}, fifth},
-                               {"BOHB", bohb.search, bohb.schedule, fifth},
-                               {"DEHB", dehb.search, dehb.schedule, fifth},
-                               {"TPE with ASHA", ht::Tpe{}, asha, fifth},
-                               {"GP with ASHA", ht::GaussianProcess{}, asha, fifth},
-                               {"TPE", ht::Tpe{}, ht::Fifo{.max = epochs}, fifth},
-                               {"Auto with ASHA", ht::Auto{}, asha, fifth}};
+    const ht::Asha asha{.grace_period = 1, .max_steps = epochs, .reduction_factor = 3};
+    return std::vector<Method>{
+        {"random search", ht::Random{}, ht::Fifo{.max_steps = epochs}, all},
+        {"ASHA", ht::Random{}, asha, fifth},
+        {"HyperBand", ht::Random{}, ht::HyperBand{.max_steps = epochs, .reduction_factor = 3}, fifth},
+        {"BOHB", bohb.search, bohb.schedule, fifth},
+        {"DEHB", dehb.search, dehb.schedule, fifth},
+        {"TPE with ASHA", ht::Tpe{}, asha, fifth},
+        {"GP with ASHA", ht::GaussianProcess{}, asha, fifth},
+        {"TPE", ht::Tpe{}, ht::Fifo{.max_steps = epochs}, fifth},
+        {"Auto with ASHA", ht::Auto{}, asha, fifth}};
   };
   fmt::print(
       "\n| method | epochs | validation loss: median (quartiles) | as good as random search with {} epochs | median "
@@ -190,7 +191,7 @@ void scaling(const std::filesystem::path& folder) {
   for (const int workers : {1, 10, 100, 250, 500}) {
     auto o = common(folder, 5);
     o.samples = 20'000;
-    o.schedule = ht::Asha{.max = 9};
+    o.schedule = ht::Asha{.max_steps = 9};
     o.executor = ht::simulated({.workers = workers,
                                 .step_seconds = [](const ht::Params& p, int) { return 1 + p.get<double>("x") / 2; },
                                 .straggle_probability = 0.05,
@@ -245,8 +246,9 @@ void toy(const std::filesystem::path& folder, int seeds) {
     const char* name;
     ht::AnyScheduler schedule;
   };
-  for (const Method& method : {Method{"PBT", ht::Pbt{.interval = 4, .max = 800, .quantile = 0.5}},
-                               Method{"h = (1, 0) and (0, 1) all along", ht::Fifo{.max = 800}}}) {
+  for (const Method& method :
+       {Method{"PBT", ht::Pbt{.perturbation_interval = 4, .max_steps = 800, .quantile_fraction = 0.5}},
+        Method{"h = (1, 0) and (0, 1) all along", ht::Fifo{.max_steps = 800}}}) {
     std::vector<double> reached;
     for (int seed = 0; seed < seeds; ++seed) {
       auto o = common(folder, seed);
@@ -275,9 +277,10 @@ void population(const std::filesystem::path& folder, int seeds) {
   };
   std::vector<double> by_chance;
   const std::vector<std::string> mutate = {"learning_rate", "momentum", "weight_decay", "dropout", "batch"};
-  for (const Method& method : {Method{"random search", ht::Fifo{.max = epochs}},
-                               Method{"PBT", ht::Pbt{.interval = 3, .max = epochs, .mutate = mutate}},
-                               Method{"PB2", ht::Pb2{.interval = 3, .max = epochs, .mutate = mutate}}}) {
+  for (const Method& method :
+       {Method{"random search", ht::Fifo{.max_steps = epochs}},
+        Method{"PBT", ht::Pbt{.perturbation_interval = 3, .max_steps = epochs, .mutate = mutate}},
+        Method{"PB2", ht::Pb2{.perturbation_interval = 3, .max_steps = epochs, .mutate = mutate}}}) {
     std::vector<double> reached;
     for (int seed = 0; seed < seeds; ++seed) {
       auto o = of_network(folder, seed);

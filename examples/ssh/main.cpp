@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
   options.name = "ssh_hosts";
   options.metric = "height";
   options.samples = 60;
-  options.schedule = ht::Asha{.grace = 1, .max = 100, .reduction = 3};
+  options.schedule = ht::Asha{.grace_period = 1, .max_steps = 100, .reduction_factor = 3};
   options.checkpoint.every = 20;
   if (local)
     options.executor = ht::processes();

@@ -16,9 +16,9 @@ std::string mistake(const std::string& text) {
 
 TEST_CASE("gp by name, with its options") {
   REQUIRE(searcher_from_yaml(load_yaml_text("gp", "sweep.yaml")).name() == "gp");
-  const auto full = "{type: gp, startup: 5, local: 100, prior_confidence: 20, limit: 4}";
+  const auto full = "{type: gp, startup_trials: 5, max_observations: 100, prior_confidence: 20, max_concurrent: 4}";
   REQUIRE(searcher_from_yaml(load_yaml_text(full, "sweep.yaml")).name() == "limit(gp, 4)");
-  REQUIRE_THAT(mistake("{type: gp, locla: 100}"), ContainsSubstring("local"));
-  REQUIRE_THAT(mistake("{type: gp, local: 3}"), ContainsSubstring("'local' is 3"));
-  REQUIRE_THAT(mistake("{type: gp, startup: -1}"), ContainsSubstring("sweep.yaml"));
+  REQUIRE_THAT(mistake("{type: gp, max_observation: 100}"), ContainsSubstring("max_observations"));
+  REQUIRE_THAT(mistake("{type: gp, max_observations: 3}"), ContainsSubstring("max_observations is 3"));
+  REQUIRE_THAT(mistake("{type: gp, startup_trials: -1}"), ContainsSubstring("sweep.yaml"));
 }

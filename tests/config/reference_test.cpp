@@ -35,25 +35,6 @@ ht::Sweep read(const std::string& text, const std::string& name) {
   return ht::sweep_from_yaml(ht::load_yaml_text(whole(text), name), false);
 }
 
-/// Names that the reader lists for a type that there is not.
-std::set<std::string> names_of(const std::string& key) {
-  try {
-    read(key + ": nonesuch\n", "names");
-  } catch (const ht::Error& error) {
-    const std::string text = error.what();
-    const auto list = text.find("there are ");
-    REQUIRE(list != std::string::npos);
-    std::set<std::string> names;
-    const std::regex word("[a-z0-9_]+");
-    for (std::sregex_iterator at(text.begin() + static_cast<std::ptrdiff_t>(list) + 10, text.end(), word), end;
-         at != end; ++at)
-      names.insert(at->str());
-    return names;
-  }
-  FAIL("'nonesuch' was taken for " << key);
-  return {};
-}
-
 std::set<std::string> types_in(const support::Reference& reference, const std::string& key) {
   std::set<std::string> types;
   for (const auto& [table, rows] : reference.tables)
@@ -61,25 +42,34 @@ std::set<std::string> types_in(const support::Reference& reference, const std::s
   return types;
 }
 
-void check_algorithms(const std::string& key, const std::string& file) {
+/// Every algorithm has its table, every option its row, and what the reader takes is what the table says.
+void check_algorithms(const std::string& key, const std::string& file, const std::vector<ht::AlgorithmInfo>& known) {
   const auto reference = support::read_reference(docs / file);
-  const auto names = names_of(key);
-  CHECK(types_in(reference, key) == names);
-  const std::set<std::string> common = key == "search" ? reference.keys("search") : std::set<std::string>{};
-  for (const auto& name : names) {
-    INFO(key << " " << name);
-    if (!reference.tables.contains(key + " " + name)) continue;  // said above
-    support::WatchedKeys watched;
-    std::string text = key + ": {type: " + name;
-    if (name == "replay") text += ", from: " + (docs / "nowhere").string();
-    try {
-      read(text + "}\n", name);
-    } catch (const ht::Error&) {
-      if (name != "replay") throw;  // there is nothing to replay, but the keys have been looked at
+  std::set<std::string> types;
+  std::set<std::string> common{"type"};
+  for (const auto& [type, options] : known) {
+    INFO(key << " " << type);
+    if (type == key) {
+      support::check_options_table(reference, key, options);
+      for (const auto& option : options) common.insert(option.name);
+      continue;
     }
-    support::check_table(reference, key + " " + name, watched, key, common);
-    for (const auto& shared : common) CHECK(watched.known.at(key).contains(shared));
+    types.emplace(type);
+    const std::string table = key + " " + std::string(type);
+    support::check_options_table(reference, table, options);
+    std::set<std::string> expected = common;
+    for (const auto& option : options) expected.insert(option.name);
+    support::WatchedKeys watched;
+    std::string text = key + ": {type: " + std::string(type);
+    if (type == "replay") text += ", from: " + (docs / "nowhere").string();
+    try {
+      read(text + "}\n", std::string(type));
+    } catch (const ht::Error&) {
+      if (type != "replay") throw;  // there is nothing to replay, but the keys have been looked at
+    }
+    CHECK(watched.known.at(key) == expected);
   }
+  CHECK(types_in(reference, key) == types);
 }
 
 }  // namespace
@@ -192,11 +182,11 @@ TEST_CASE("the reference of sweeps: every domain of a space") {
 }
 
 TEST_CASE("the reference of searchers: every one, every key, every default") {
-  check_algorithms("search", "searchers.md");
+  check_algorithms("search", "searchers.md", ht::known_searchers());
 }
 
 TEST_CASE("the reference of schedulers: every one, every key, every default") {
-  check_algorithms("schedule", "schedulers.md");
+  check_algorithms("schedule", "schedulers.md", ht::known_schedulers());
 }
 
 TEST_CASE("the examples of the references are read as they stand") {

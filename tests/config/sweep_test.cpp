@@ -43,12 +43,13 @@ TEST_CASE("constraints on metrics") {
 TEST_CASE("tpe by name, with its options") {
   CHECK(read("search: tpe\n").options.search.name() == "tpe");
   const auto sweep = read(
-      "search: {type: tpe, startup: 5, share: 0.2, most_good: 10, candidates: 24, prior_strength: 0, repeat: 2}\n");
+      "search: {type: tpe, startup_trials: 5, gamma: 0.2, max_good: 10, ei_candidates: 24, prior_strength: 0, repeat: "
+      "2}\n");
   CHECK(sweep.options.search.name() == "repeat(tpe, 2)");
   CHECK(sweep.options.search.multi_objective());
-  CHECK(complaint("search: {type: tpe, candiates: 3}").find("did you mean 'candidates'") != std::string::npos);
-  CHECK(complaint("search: {type: tpe, share: 2}") == "s.yaml:6: tpe: share is 2: it must be between 0 and 1");
-  CHECK(complaint("search: {type: tpe, candidates: 0}").find("candidates 0") != std::string::npos);
+  CHECK(complaint("search: {type: tpe, ei_candiates: 3}").find("did you mean 'ei_candidates'") != std::string::npos);
+  CHECK(complaint("search: {type: tpe, gamma: 2}") == "s.yaml:6: tpe: gamma is 2, but must be above 0 and below 1");
+  CHECK(complaint("search: {type: tpe, ei_candidates: 0}").find("ei_candidates is 0") != std::string::npos);
 }
 
 TEST_CASE("without a searcher it is Auto") {
@@ -61,13 +62,13 @@ TEST_CASE("without a searcher it is Auto") {
 TEST_CASE("bohb and dehb bring their scheduler, unless the file names one") {
   for (const char* name : {"bohb", "dehb"}) {
     INFO(name);
-    const auto sweep = read("search: {type: " + std::string(name) + ", max: 27, reduction: 3}\n");
+    const auto sweep = read("search: {type: " + std::string(name) + ", max_steps: 27, reduction_factor: 3}\n");
     CHECK(sweep.options.schedule.name() == "hyperband");
     CHECK(sweep.options.schedule.max_steps() == 27);
     CHECK(sweep.options.search.name() == (std::string(name) == "bohb" ? "tpe" : "dehb"));
     CHECK(read("search: " + std::string(name) + "\n").options.schedule.max_steps() == 81);
     CHECK(read("search: " + std::string(name) + "\nschedule: asha\n").options.schedule.name() == "asha");
-    CHECK(complaint("search: {type: " + std::string(name) + ", reduction: 1}\n").find("reduction") !=
+    CHECK(complaint("search: {type: " + std::string(name) + ", reduction_factor: 1}\n").find("reduction_factor") !=
           std::string::npos);
   }
   CHECK(read("search: tpe\n").options.schedule.name() == "fifo");
@@ -78,7 +79,7 @@ TEST_CASE("replay trains by a file that export --schedule wrote, and is the sear
   const auto file = directory.path() / "best.json";
   std::ofstream(file) << schedule_json(std::vector<ScheduleEntry>{{0, {{"x", 0.25}}, 3}, {8, {{"x", 0.5}}, 1}});
   const std::string from = "from: " + file.string();
-  const auto sweep = read("schedule: {type: replay, " + from + ", max: 20}\n");
+  const auto sweep = read("schedule: {type: replay, " + from + ", max_steps: 20}\n");
   CHECK(sweep.options.schedule.name() == "replay");
   CHECK(sweep.options.schedule.max_steps() == 20);
   CHECK(sweep.options.search.name() == "replay");
@@ -105,14 +106,16 @@ TEST_CASE("the grace after Ctrl-C, and executors that a command cannot have") {
 
 TEST_CASE("every scheduler can be named, with its options, and unknown options are refused") {
   for (const char* text :
-       {"{type: successive_halving, grace: 2, max: 50, reduction: 4, trials: 16}", "successive_halving",
-        "{type: mo_asha, grace: 1, max: 9, reduction: 3, history: 50}", "mo_asha",
-        "{type: learning_curve, max: 40, points: 6, chance: 0.1}", "learning_curve",
-        "{type: hyper_sched, deadline: 10m, grace: 1, reduction: 2, max: 8}", "hyper_sched",
-        "{type: pbt, interval: 5, max: 50, quantile: 0.2, resample: 0.1, factor: 1.3, exploit: t_test, window: 4, "
-        "burn_in: 5, population: 8, synchronous: true, mutate: [x]}",
+       {"{type: successive_halving, grace_period: 2, max_steps: 50, reduction_factor: 4, trials: 16}",
+        "successive_halving", "{type: mo_asha, grace_period: 1, max_steps: 9, reduction_factor: 3, history: 50}",
+        "mo_asha", "{type: learning_curve, max_steps: 40, points: 6, chance: 0.1}", "learning_curve",
+        "{type: hyper_sched, deadline: 10m, grace_period: 1, reduction_factor: 2, max_steps: 8}", "hyper_sched",
+        "{type: pbt, perturbation_interval: 5, max_steps: 50, quantile_fraction: 0.2, resample_probability: 0.1, "
+        "perturbation_factor: 1.3, exploit: t_test, window: 4, "
+        "burn_in_period: 5, population_size: 8, synchronous: true, mutate: [x]}",
         "pbt",
-        "{type: pb2, interval: 5, max: 50, quantile: 0.2, width: 2, history: 50, population: 8, synchronous: true, "
+        "{type: pb2, perturbation_interval: 5, max_steps: 50, quantile_fraction: 0.2, width: 2, history: 50, "
+        "population_size: 8, synchronous: true, "
         "mutate: [x]}",
         "pb2"}) {
     INFO(text);
@@ -124,8 +127,9 @@ TEST_CASE("every scheduler can be named, with its options, and unknown options a
     const std::string wrong = complaint("schedule: " + schedule.substr(0, schedule.size() - 1) + ", maxx: 3}\n");
     CHECK(wrong.find("unknown key 'maxx'") != std::string::npos);
   }
-  CHECK(complaint("schedule: {type: pbt, exploit: best}\n").find("truncation or t_test") != std::string::npos);
-  CHECK(complaint("schedule: {type: pbt, quantile: 0.9}\n").find("quantile is 0.9") != std::string::npos);
+  CHECK(complaint("schedule: {type: pbt, exploit: best}\n").find("there are truncation, t_test") != std::string::npos);
+  CHECK(complaint("schedule: {type: pbt, quantile_fraction: 0.9}\n").find("quantile_fraction is 0.9") !=
+        std::string::npos);
   CHECK(complaint("schedule: pbtt\n").find("did you mean 'pbt'") != std::string::npos);
   CHECK(read("stop: {expected_gain: {threshold: 0.01, last: 5}}\n").options.stop.experiment() != nullptr);
   CHECK(complaint("stop: {expected_gain: {threshold: -1}}\n").find("threshold is -1") != std::string::npos);

@@ -40,7 +40,7 @@ ht::Options options(const std::filesystem::path& output, ht::AnyExecutor executo
   o.samples = 7;
   o.max_failures = 2;
   o.executor = std::move(executor);
-  o.schedule = ht::Pbt{.interval = 3, .max = steps, .quantile = 0.5};
+  o.schedule = ht::Pbt{.perturbation_interval = 3, .max_steps = steps, .quantile_fraction = 0.5};
   o.checkpoint = {.every = 0, .keep = 1};
   o.output = output;
   o.display = ht::Display::quiet;

@@ -115,20 +115,21 @@ void compare(const std::function<AnyScheduler()>& fast, const std::function<AnyS
 
 TEST_CASE("asha decides as its definition, in the stopping form") {
   for (const auto& [grace, max, reduction] : {std::tuple{1, 81, 3}, {1, 64, 2}, {3, 50, 4}, {2, 2, 3}})
-    compare([=] { return Asha{.grace = grace, .max = max, .reduction = reduction}; },
+    compare([=] { return Asha{.grace_period = grace, .max_steps = max, .reduction_factor = reduction}; },
             [=] { return NaiveStopping{grace, max, reduction}; }, true);
 }
 
 TEST_CASE("asha gives out jobs as the paper's get_job, in the promotion form") {
   for (const auto& [grace, max, reduction] : {std::tuple{1, 81, 3}, {1, 64, 2}, {3, 50, 4}})
-    compare([=] { return Asha{.grace = grace, .max = max, .reduction = reduction, .promotion = true}; },
-            [=] { return NaivePromotion{grace, max, reduction}; }, false);
+    compare(
+        [=] { return Asha{.grace_period = grace, .max_steps = max, .reduction_factor = reduction, .promotion = true}; },
+        [=] { return NaivePromotion{grace, max, reduction}; }, false);
 }
 
 TEST_CASE("about one trial in `reduction` goes past each rung") {
   for (const bool promotion : {false, true}) {
-    const auto outcome =
-        hypertune_test::run_pool(Asha{.max = 27, .promotion = promotion}, {.trials = 2000, .slots = 16, .seed = 3});
+    const auto outcome = hypertune_test::run_pool(Asha{.max_steps = 27, .promotion = promotion},
+                                                  {.trials = 2000, .slots = 16, .seed = 3});
     const auto beyond = [&](int steps) {
       return std::count_if(outcome.steps.begin(), outcome.steps.end(), [&](const auto& t) { return t.second > steps; });
     };
@@ -139,7 +140,7 @@ TEST_CASE("about one trial in `reduction` goes past each rung") {
 }
 
 TEST_CASE("reports that skip rungs are judged at each of them") {
-  Asha asha{.grace = 1, .max = 100, .reduction = 2};
+  Asha asha{.grace_period = 1, .max_steps = 100, .reduction_factor = 2};
   for (TrialId t = 0; t < 3; ++t) report(asha, t, 1, 0.5);
   CHECK(report(asha, 10, 1, 0.1) == Decision::go_on);
   CHECK(report(asha, 11, 5, 0.2) == Decision::go_on);   // past 1, 2 and 4: good at 1, alone at 2 and 4
@@ -150,7 +151,7 @@ TEST_CASE("reports that skip rungs are judged at each of them") {
 }
 
 TEST_CASE("a trial that promotion finds past the next rung stands there at once") {
-  Asha asha{.grace = 1, .max = 100, .reduction = 2, .promotion = true};
+  Asha asha{.grace_period = 1, .max_steps = 100, .reduction_factor = 2, .promotion = true};
   CHECK(report(asha, 0, 3, 0.1) == Decision::pause);
   CHECK(asha.choose_next({}).kind == Choice::Kind::start_new);  // one trial is no half of anything
   CHECK(report(asha, 1, 3, 0.2) == Decision::pause);
@@ -162,7 +163,7 @@ TEST_CASE("a trial that promotion finds past the next rung stands there at once"
 }
 
 TEST_CASE("losses that are no numbers never beat those that are") {
-  Asha stopping{.max = 27};
+  Asha stopping{.max_steps = 27};
   CHECK(report(stopping, 0, 1, nan_value) == Decision::go_on);
   CHECK(report(stopping, 1, 1, nan_value) == Decision::go_on);
   CHECK(report(stopping, 2, 1, nan_value) == Decision::go_on);  // no worse than the others
@@ -170,7 +171,7 @@ TEST_CASE("losses that are no numbers never beat those that are") {
   CHECK(report(stopping, 4, 1, nan_value) == Decision::stop);
   CHECK(report(stopping, 5, 1, worst_loss) == Decision::stop);
 
-  Asha promoting{.max = 27, .promotion = true};
+  Asha promoting{.max_steps = 27, .promotion = true};
   for (TrialId t = 0; t < 9; ++t) report(promoting, t, 1, t == 4 ? 0.7 : nan_value);
   auto choice = promoting.choose_next({});
   CHECK(choice.trial == 4);
@@ -179,7 +180,7 @@ TEST_CASE("losses that are no numbers never beat those that are") {
 }
 
 TEST_CASE("a paused trial that has ended is not resumed") {
-  Asha asha{.max = 27, .promotion = true};
+  Asha asha{.max_steps = 27, .promotion = true};
   for (TrialId t = 0; t < 6; ++t) report(asha, t, 1, static_cast<double>(t));
   CHECK(asha.choose_next({}).trial == 0);
   asha.on_end(0, TrialState::stopped);
@@ -191,7 +192,7 @@ TEST_CASE("a paused trial that has ended is not resumed") {
 }
 
 TEST_CASE("brackets begin later and get their share of the trials") {
-  Asha asha{.grace = 1, .max = 27, .reduction = 3, .brackets = 3, .promotion = true};
+  Asha asha{.grace_period = 1, .max_steps = 27, .reduction_factor = 3, .brackets = 3, .promotion = true};
   std::map<int, int> first_pause;
   for (TrialId t = 0; t < 3000; ++t)
     for (int step = 1; step <= 27; ++step)
@@ -203,7 +204,7 @@ TEST_CASE("brackets begin later and get their share of the trials") {
   CHECK(first_pause.at(1) == Approx(1800).epsilon(0.05));
   CHECK(first_pause.at(3) == Approx(800).epsilon(0.05));
   CHECK(first_pause.at(9) == Approx(400).epsilon(0.05));
-  CHECK(report(*std::make_unique<Asha>(Asha{.max = 3, .brackets = 100}), 0, 1, 1) == Decision::go_on);
+  CHECK(report(*std::make_unique<Asha>(Asha{.max_steps = 3, .brackets = 100}), 0, 1, 1) == Decision::go_on);
 }
 
 TEST_CASE("asha refuses options that make no sense") {
@@ -216,11 +217,12 @@ TEST_CASE("asha refuses options that make no sense") {
       return std::string(error.what());
     }
   };
-  CHECK_THAT(message({.grace = 0}), ContainsSubstring("grace is 0"));
-  CHECK_THAT(message({.grace = 9, .max = 3}), ContainsSubstring("max is 3, but must be at least grace, 9"));
-  CHECK_THAT(message({.reduction = 1}), ContainsSubstring("reduction is 1"));
+  CHECK(message({.grace_period = 0}) == "asha: grace_period is 0, but must be at least 1");
+  CHECK_THAT(message({.grace_period = 9, .max_steps = 3}),
+             ContainsSubstring("max_steps is 3, but must be at least grace_period, 9"));
+  CHECK_THAT(message({.reduction_factor = 1}), ContainsSubstring("reduction_factor is 1"));
   CHECK_THAT(message({.brackets = 0}), ContainsSubstring("brackets is 0"));
   CHECK(message({}) == "accepted");
-  CHECK(AnyScheduler(Asha{.max = std::numeric_limits<int>::max(), .reduction = 1000000}).max_steps() ==
+  CHECK(AnyScheduler(Asha{.max_steps = std::numeric_limits<int>::max(), .reduction_factor = 1000000}).max_steps() ==
         std::numeric_limits<int>::max());
 }

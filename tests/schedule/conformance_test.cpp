@@ -21,64 +21,76 @@ using hypertune_test::check_scheduler;
 
 TEST_CASE("fifo keeps the laws of a scheduler") {
   check_scheduler([] { return Fifo{}; });
-  check_scheduler([] { return Fifo{.max = 5}; });
+  check_scheduler([] { return Fifo{.max_steps = 5}; });
 }
 TEST_CASE("asha keeps the laws of a scheduler in its stopping form") {
   check_scheduler([] { return Asha{}; });
-  check_scheduler([] { return Asha{.grace = 2, .max = 50, .reduction = 4}; });
-  check_scheduler([] { return Asha{.max = 27, .brackets = 3}; });
-  check_scheduler([] { return Asha{.max = 1}; });
+  check_scheduler([] { return Asha{.grace_period = 2, .max_steps = 50, .reduction_factor = 4}; });
+  check_scheduler([] { return Asha{.max_steps = 27, .brackets = 3}; });
+  check_scheduler([] { return Asha{.max_steps = 1}; });
 }
 TEST_CASE("asha keeps the laws of a scheduler in its promotion form") {
   check_scheduler([] { return Asha{.promotion = true}; }, {.drains_itself = false});
-  check_scheduler([] { return Asha{.grace = 2, .max = 50, .reduction = 2, .promotion = true}; },
+  check_scheduler([] { return Asha{.grace_period = 2, .max_steps = 50, .reduction_factor = 2, .promotion = true}; },
                   {.drains_itself = false});
-  check_scheduler([] { return Asha{.max = 27, .brackets = 3, .promotion = true}; }, {.drains_itself = false});
-  check_scheduler([] { return Asha{.max = 1, .promotion = true}; });
+  check_scheduler([] { return Asha{.max_steps = 27, .brackets = 3, .promotion = true}; }, {.drains_itself = false});
+  check_scheduler([] { return Asha{.max_steps = 1, .promotion = true}; });
 }
 TEST_CASE("hyperband keeps the laws of a scheduler and ends by itself") {
   check_scheduler([] { return HyperBand{}; });
   for (const int max : {1, 2, 4, 7, 16, 50})
     for (const int reduction : {2, 3, 10}) {
       INFO("max " << max << ", reduction " << reduction);
-      check_scheduler([&] { return HyperBand{.max = max, .reduction = reduction}; }, {.measure_cost = false});
+      check_scheduler([&] { return HyperBand{.max_steps = max, .reduction_factor = reduction}; },
+                      {.measure_cost = false});
     }
 }
 TEST_CASE("median stopping keeps the laws of a scheduler") {
   check_scheduler([] { return MedianStopping{}; });
-  check_scheduler([] { return MedianStopping{.grace = 5, .min_trials = 10, .max = 30}; });
+  check_scheduler([] { return MedianStopping{.grace_period = 5, .min_trials = 10, .max_steps = 30}; });
 }
 TEST_CASE("percentile and patience keep the laws of a scheduler") {
   check_scheduler([] { return Percentile{}; });
-  check_scheduler([] { return Percentile{.keep = 25, .grace = 4, .max = 30}; });
+  check_scheduler([] { return Percentile{.percentile = 25, .grace_period = 4, .max_steps = 30}; });
   check_scheduler([] { return Patience{}; });
-  check_scheduler([] { return Patience{.patience = 3, .min_improvement = 0.01, .max = 20}; });
+  check_scheduler([] { return Patience{.patience = 3, .min_delta = 0.01, .max_steps = 20}; });
 }
 
 TEST_CASE("race keeps the laws of a scheduler") {
   check_scheduler([] { return Race{}; });
-  check_scheduler([] { return Race{.instances = 20, .grace = 3, .test = RaceTest::wilcoxon}; });
-  check_scheduler([] { return Race{.instances = 20, .grace = 3, .test = RaceTest::friedman}; });
+  check_scheduler([] { return Race{.instances = 20, .grace_period = 3, .test = RaceTest::wilcoxon}; });
+  check_scheduler([] { return Race{.instances = 20, .grace_period = 3, .test = RaceTest::friedman}; });
   check_scheduler([] { return Race{.instances = 50, .reports = RaceReports::value}; });
 }
 
 TEST_CASE("pbt keeps the laws of a scheduler") {
-  check_scheduler([] { return Pbt{.interval = 25}; });
-  check_scheduler([] { return Pbt{.interval = 5, .max = 20, .quantile = 0.5, .population = 12}; },
-                  {.never_idle = false, .measure_cost = false});
-  check_scheduler([] { return Pbt{.interval = 17, .max = 60, .exploit = Pbt::Exploit::t_test, .burn_in = 20}; },
-                  {.measure_cost = false});
-  check_scheduler([] { return Pbt{.max = 1}; }, {.measure_cost = false});
+  check_scheduler([] { return Pbt{.perturbation_interval = 25}; });
+  check_scheduler(
+      [] { return Pbt{.perturbation_interval = 5, .max_steps = 20, .quantile_fraction = 0.5, .population_size = 12}; },
+      {.never_idle = false, .measure_cost = false});
+  check_scheduler(
+      [] {
+        return Pbt{.perturbation_interval = 17, .max_steps = 60, .exploit = Pbt::Exploit::t_test, .burn_in_period = 20};
+      },
+      {.measure_cost = false});
+  check_scheduler([] { return Pbt{.max_steps = 1}; }, {.measure_cost = false});
 }
 TEST_CASE("pb2 keeps the laws of a scheduler") {
-  check_scheduler([] { return Pb2{.interval = 25}; }, {.measure_cost = false});
-  check_scheduler([] { return Pb2{.interval = 10, .max = 40, .quantile = 0.5, .history = 20, .population = 8}; },
-                  {.never_idle = false, .measure_cost = false});
+  check_scheduler([] { return Pb2{.perturbation_interval = 25}; }, {.measure_cost = false});
+  check_scheduler(
+      [] {
+        return Pb2{.perturbation_interval = 10,
+                   .max_steps = 40,
+                   .quantile_fraction = 0.5,
+                   .history = 20,
+                   .population_size = 8};
+      },
+      {.never_idle = false, .measure_cost = false});
 }
 TEST_CASE("replay keeps the laws of a scheduler") {
   const auto searched = space(dim("x", uniform(0.0, 1.0))).search_space();
   const auto replay = [&](std::vector<int> starts, int max) {
-    Replay made{.schedule = {}, .max = max};
+    Replay made{.schedule = {}, .max_steps = max};
     for (const int from : starts) made.schedule.push_back({from, {{"x", 0.01 * from}}});
     made.prepare(searched, std::uint64_t{1});
     return made;
@@ -89,22 +101,24 @@ TEST_CASE("replay keeps the laws of a scheduler") {
 TEST_CASE("mo_asha keeps the laws of a scheduler") {
   check_scheduler([] { return MoAsha{.history = 30}; });
   check_scheduler([] { return MoAsha{}; }, {.measure_cost = false});
-  check_scheduler([] { return MoAsha{.grace = 2, .max = 50, .reduction = 4, .history = 50}; }, {.measure_cost = false});
+  check_scheduler([] { return MoAsha{.grace_period = 2, .max_steps = 50, .reduction_factor = 4, .history = 50}; },
+                  {.measure_cost = false});
 }
 TEST_CASE("synchronous successive halving keeps the laws of a scheduler and ends by itself") {
   check_scheduler([] { return SuccessiveHalving{.trials = 27}; });
   check_scheduler([] { return SuccessiveHalving{}; }, {.measure_cost = false});
-  check_scheduler([] { return SuccessiveHalving{.grace = 3, .max = 40, .reduction = 2, .trials = 10}; },
-                  {.measure_cost = false});
-  check_scheduler([] { return SuccessiveHalving{.max = 1, .trials = 1}; }, {.measure_cost = false});
+  check_scheduler(
+      [] { return SuccessiveHalving{.grace_period = 3, .max_steps = 40, .reduction_factor = 2, .trials = 10}; },
+      {.measure_cost = false});
+  check_scheduler([] { return SuccessiveHalving{.max_steps = 1, .trials = 1}; }, {.measure_cost = false});
 }
 TEST_CASE("learning-curve stopping keeps the laws of a scheduler") {
-  check_scheduler([] { return LearningCurve{.max = 40}; });
-  check_scheduler([] { return LearningCurve{.max = 5, .points = 4, .chance = 0.3}; }, {.measure_cost = false});
+  check_scheduler([] { return LearningCurve{.max_steps = 40}; });
+  check_scheduler([] { return LearningCurve{.max_steps = 5, .points = 4, .chance = 0.3}; }, {.measure_cost = false});
 }
 TEST_CASE("hyper_sched keeps the laws of a scheduler and ends by itself") {
-  check_scheduler([] { return HyperSched{.max = 81}; }, {.measure_cost = false});
-  check_scheduler([] { return HyperSched{.grace = 3, .reduction = 2}; }, {.measure_cost = false});
+  check_scheduler([] { return HyperSched{.max_steps = 81}; }, {.measure_cost = false});
+  check_scheduler([] { return HyperSched{.grace_period = 3, .reduction_factor = 2}; }, {.measure_cost = false});
 }
 
 namespace {

@@ -70,7 +70,7 @@ TEST_CASE("a bracket that stays short of trials goes on in proportion") {
 }
 
 TEST_CASE("the best of a rung go on, whoever failed") {
-  HyperBand hyperband{.max = 9};  // 9 trials at 1 step, 3 at 3, 1 at 9
+  HyperBand hyperband{.max_steps = 9};  // 9 trials at 1 step, 3 at 3, 1 at 9
   for (TrialId t = 0; t < 9; ++t) hyperband.on_create(t);
   for (TrialId t = 0; t < 4; ++t) CHECK(report(hyperband, t, 1, static_cast<double>(t)) == Decision::pause);
   CHECK(hyperband.choose_next({}).kind == Choice::Kind::start_new);
@@ -90,6 +90,6 @@ TEST_CASE("the best of a rung go on, whoever failed") {
 }
 
 TEST_CASE("hyperband refuses options that make no sense") {
-  CHECK_THROWS_AS(AnyScheduler(HyperBand{.max = 0}), Error);
-  CHECK_THROWS_WITH(AnyScheduler(HyperBand{.reduction = 1}), ContainsSubstring("reduction is 1"));
+  CHECK_THROWS_AS(AnyScheduler(HyperBand{.max_steps = 0}), Error);
+  CHECK_THROWS_WITH(AnyScheduler(HyperBand{.reduction_factor = 1}), ContainsSubstring("reduction_factor is 1"));
 }

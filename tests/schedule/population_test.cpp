@@ -89,7 +89,7 @@ TEST_CASE("Welch's t-test agrees with tables") {
 
 TEST_CASE("truncation: the worst quarter takes over the best quarter, nobody else does") {
   const auto s = make_space();
-  Pbt pbt{.interval = 2, .max = 10};
+  Pbt pbt{.perturbation_interval = 2, .max_steps = 10};
   pbt.prepare(s.search_space(), 5);
   Rng rng(1);
   for (TrialId t = 0; t < 8; ++t) pbt.on_create(t, s.search_space().sample(rng));
@@ -220,17 +220,17 @@ ToyRun run_toy(AnyScheduler scheduler, int slots, std::uint64_t seed, bool uneve
 
 TEST_CASE("a population is judged at like steps: with one or two slots it is as good as with a slot for each") {
   const std::vector<std::pair<std::string, AnyScheduler>> schedulers{
-      {"pbt", Pbt{.max = 60}},
-      {"pbt, synchronous", Pbt{.max = 60, .synchronous = true}},
-      {"pbt, t-test", Pbt{.max = 60, .exploit = Pbt::Exploit::t_test, .window = 4}},
-      {"pb2", Pb2{.max = 60}},
-      {"pb2, synchronous", Pb2{.max = 60, .synchronous = true}}};
+      {"pbt", Pbt{.max_steps = 60}},
+      {"pbt, synchronous", Pbt{.max_steps = 60, .synchronous = true}},
+      {"pbt, t-test", Pbt{.max_steps = 60, .exploit = Pbt::Exploit::t_test, .window = 4}},
+      {"pb2", Pb2{.max_steps = 60}},
+      {"pb2, synchronous", Pb2{.max_steps = 60, .synchronous = true}}};
   for (const auto& [name, scheduler] : schedulers)
     for (const bool uneven : {false, true}) {
       const int seeds = scheduler.name() == "pb2" ? 4 : 24;  // its model takes its time
       double alone = 0;
       for (int seed = 0; seed < seeds; ++seed)
-        alone += run_toy(Fifo{.max = 60}, 8, static_cast<std::uint64_t>(seed), false).best / seeds;
+        alone += run_toy(Fifo{.max_steps = 60}, 8, static_cast<std::uint64_t>(seed), false).best / seeds;
       std::map<int, double> best;
       for (const int slots : {1, 2, 8})
         for (int seed = 0; seed < seeds; ++seed) {
@@ -254,7 +254,7 @@ TEST_CASE("a population is judged at like steps: with one or two slots it is as 
 TEST_CASE("a synchronous population waits for the last, the other one for three of four that are close") {
   const auto s = make_space();
   for (const bool synchronous : {false, true}) {
-    Pbt pbt{.interval = 1, .max = 100, .synchronous = synchronous};
+    Pbt pbt{.perturbation_interval = 1, .max_steps = 100, .synchronous = synchronous};
     pbt.prepare(s.search_space(), 5);
     Rng rng(1);
     for (TrialId t = 0; t < 8; ++t) pbt.on_create(t, s.search_space().sample(rng));
@@ -296,7 +296,7 @@ TEST_CASE("pb2 learns where the gain is") {
       space<Config>(dim("lr", &Config::lr, uniform(0.0, 1.0)), dim("momentum", &Config::momentum, uniform(0.0, 1.0)));
   double distance = 0;
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
-    Pb2 pb2{.interval = 1, .max = 1000, .quantile = 0.5};
+    Pb2 pb2{.perturbation_interval = 1, .max_steps = 1000, .quantile_fraction = 0.5};
     pb2.prepare(s.search_space(), seed);
     std::vector<Point> points;
     std::vector<double> loss(4, 10.0);
@@ -331,7 +331,7 @@ TEST_CASE("pb2 learns where the gain is") {
 }
 
 TEST_CASE("hyper_sched explores while there is time, then trains the best ones, then ends") {
-  HyperSched sched{.deadline = 100, .grace = 1, .reduction = 3};
+  HyperSched sched{.deadline = 100, .grace_period = 1, .reduction_factor = 3};
   for (TrialId t = 0; t < 4; ++t) sched.on_create(t);
   for (TrialId t = 0; t < 4; ++t) CHECK(report(sched, t, 1, 1.0 + static_cast<double>(t), 1, 1) == Decision::pause);
   // The best of the first rung goes on, then new ones come.
@@ -431,7 +431,7 @@ TEST_CASE("who is among the first is as by sorting all fronts out") {
 }
 
 TEST_CASE("mo_asha keeps both ends of the front, asha by the first loss only one") {
-  MoAsha sched{.grace = 1, .max = 9, .reduction = 3};
+  MoAsha sched{.grace_period = 1, .max_steps = 9, .reduction_factor = 3};
   Rng rng(3);
   int left = 0, right = 0, dominated = 0;
   for (TrialId t = 0; t < 300; ++t) {
@@ -452,7 +452,7 @@ TEST_CASE("mo_asha keeps both ends of the front, asha by the first loss only one
 }
 
 TEST_CASE("synchronous halving promotes the best of each round exactly, whatever the order of arrival") {
-  SuccessiveHalving sched{.grace = 1, .max = 9, .reduction = 3, .trials = 9};
+  SuccessiveHalving sched{.grace_period = 1, .max_steps = 9, .reduction_factor = 3, .trials = 9};
   for (TrialId t = 0; t < 9; ++t) sched.on_create(t);
   std::vector<TrialId> order{4, 8, 0, 2, 6, 1, 3, 5};
   for (const TrialId t : order) CHECK(report(sched, t, 1, static_cast<double>(t)) == Decision::pause);
@@ -495,7 +495,7 @@ TEST_CASE("learning curves: what will be best is not stopped, what cannot be is,
   int kept = 0, stopped = 0, steps = 0;
   constexpr int trials = 100;
   for (int i = 0; i < trials; ++i) {
-    LearningCurve sched{.max = 100};
+    LearningCurve sched{.max_steps = 100};
     for (int step = 1; step <= 100; ++step) report(sched, 0, step, curve(0.2, 0.8, 0.7, step));
     const double power = 0.4 + 0.8 * uniform01(rng);
     // One that ends well below what is best now, slow as it may be; one that ends well above it.
@@ -513,7 +513,7 @@ TEST_CASE("learning curves: what will be best is not stopped, what cannot be is,
   CHECK(stopped >= 97);
   CHECK(steps < 40 * trials);
 
-  LearningCurve sched{.max = 50, .points = 8};
+  LearningCurve sched{.max_steps = 50, .points = 8};
   report(sched, 0, 49, 0.1);
   for (int step = 1; step < 8; ++step) CHECK(report(sched, 1, step, 5.0) == Decision::go_on);
   CHECK(report(sched, 1, 8, 5.0) == Decision::stop);

@@ -190,6 +190,6 @@ TEST_CASE("a best trial that fails is no measure any more") {
 }
 TEST_CASE("race says which option makes no sense") {
   CHECK_THROWS_WITH(AnyScheduler(Race{.instances = -1}), ContainsSubstring("instances is -1"));
-  CHECK_THROWS_WITH(AnyScheduler(Race{.grace = 1}), ContainsSubstring("grace is 1"));
+  CHECK_THROWS_WITH(AnyScheduler(Race{.grace_period = 1}), ContainsSubstring("grace_period is 1"));
   CHECK_THROWS_WITH(AnyScheduler(Race{.alpha = 0}), ContainsSubstring("alpha is 0"));
 }

@@ -69,7 +69,7 @@ TEST_CASE("losses are said as the metrics that they are of") {
 }
 
 TEST_CASE("asha says at which rung, and what the bar was") {
-  Feed feed{Asha{.grace = 1, .max = 81, .reduction = 3}};
+  Feed feed{Asha{.grace_period = 1, .max_steps = 81, .reduction_factor = 3}};
   for (TrialId t = 0; t < 3; ++t)
     for (const int steps : {1, 3, 9}) feed(t, steps, 0.8 + 0.01 * static_cast<double>(t) + 0.001 * steps);
   REQUIRE(feed(3, 1, 0.9) == Decision::go_on);
@@ -78,7 +78,7 @@ TEST_CASE("asha says at which rung, and what the bar was") {
   CHECK(feed.why(3) == "at rung 3 (9 steps): accuracy 0.71, needed 0.829 (the best 1 of 4)");
   REQUIRE(feed(4, 1, nan_value) == Decision::stop);
   CHECK(feed.why(4) == "at rung 1 (1 step): accuracy (not finite), needed 0.9 (the best 1 of 5)");
-  Feed brackets{Asha{.grace = 1, .max = 81, .reduction = 3, .brackets = 3}};
+  Feed brackets{Asha{.grace_period = 1, .max_steps = 81, .reduction_factor = 3, .brackets = 3}};
   TrialId stopped = -1;
   for (TrialId t = 0; t < 60 && stopped < 0; ++t)
     if (brackets(t, 81 / 3, 0.9 - 0.01 * static_cast<double>(t)) == Decision::stop) stopped = t;
@@ -87,19 +87,19 @@ TEST_CASE("asha says at which rung, and what the bar was") {
 }
 
 TEST_CASE("asha's promotion form says what those lacked that were not let go on") {
-  Feed feed{Asha{.grace = 1, .max = 9, .reduction = 2, .promotion = true}};
+  Feed feed{Asha{.grace_period = 1, .max_steps = 9, .reduction_factor = 2, .promotion = true}};
   for (TrialId t = 0; t < 4; ++t) feed(t, 1, 0.9 - 0.1 * static_cast<double>(t));
   CHECK(feed.why(3) == "at rung 1 (1 step): accuracy 0.6, needed 0.8 (the best 2 of 4)");
-  Feed alone{Asha{.grace = 1, .max = 9, .reduction = 3, .promotion = true}};
+  Feed alone{Asha{.grace_period = 1, .max_steps = 9, .reduction_factor = 3, .promotion = true}};
   alone(0, 1, 0.5);
   CHECK(alone.why(0) == "at rung 1 (1 step): accuracy 0.5, too few to compare with (1)");
 }
 
 TEST_CASE("rounds say what the bar of the round was") {
-  Feed halving{SuccessiveHalving{.grace = 2, .max = 9, .reduction = 3, .trials = 3}};
+  Feed halving{SuccessiveHalving{.grace_period = 2, .max_steps = 9, .reduction_factor = 3, .trials = 3}};
   CHECK(halving.why(first_stopped(halving, {0.5, 0.9, 0.7}, 2)) ==
         "at rung 1 (2 steps): accuracy 0.5, needed 0.9 (the best 1 of 3)");
-  Feed hyperband{HyperBand{.max = 3, .reduction = 3}};  // its first bracket: 3 trials at 1 step, 1 at 3
+  Feed hyperband{HyperBand{.max_steps = 3, .reduction_factor = 3}};  // its first bracket: 3 trials at 1 step, 1 at 3
   const TrialId loser = first_stopped(hyperband, {0.5, 0.9, 0.7});
   CHECK_THAT(hyperband.why(loser), ContainsSubstring("in bracket 1 at rung 1 (1 step): accuracy ") &&
                                        ContainsSubstring(", needed 0.9 (the best 1 of 3)"));
@@ -107,16 +107,16 @@ TEST_CASE("rounds say what the bar of the round was") {
 }
 
 TEST_CASE("rules over all steps say what the others had") {
-  Feed median{MedianStopping{.grace = 1, .min_trials = 3}};
+  Feed median{MedianStopping{.grace_period = 1, .min_trials = 3}};
   for (TrialId t = 0; t < 3; ++t) median(t, 1, 0.7 + 0.1 * static_cast<double>(t));
   REQUIRE(median(3, 1, 0.75) == Decision::stop);
   CHECK(median.why(3) == "at step 1: best accuracy 0.75, needed 0.8 (the median of 3 others)");
-  Feed percentile{Percentile{.keep = 25, .grace = 1, .min_trials = 4}};
+  Feed percentile{Percentile{.percentile = 25, .grace_period = 1, .min_trials = 4}};
   for (TrialId t = 0; t < 4; ++t) percentile(t, 1, 0.6 + 0.1 * static_cast<double>(t));
   REQUIRE(percentile(4, 1, 0.65) == Decision::stop);
   CHECK_THAT(percentile.why(4), ContainsSubstring("at step 1: best accuracy 0.65, needed 0.8") &&
                                     ContainsSubstring("(the best 25 % of 4 others)"));
-  Feed patience{Patience{.patience = 3, .min_improvement = 0.01}};
+  Feed patience{Patience{.patience = 3, .min_delta = 0.01}};
   patience(0, 1, 0.7);
   for (int step = 2; step < 4; ++step) REQUIRE(patience(0, step, 0.705) == Decision::go_on);
   REQUIRE(patience(0, 4, 0.705) == Decision::stop);
@@ -127,7 +127,7 @@ TEST_CASE("other rules say what they went by") {
   LossText two;
   two.add("cost", false);
   two.add("gain", true);
-  AnyScheduler mo = MoAsha{.grace = 1, .max = 9, .reduction = 2};
+  AnyScheduler mo = MoAsha{.grace_period = 1, .max_steps = 9, .reduction_factor = 2};
   const auto report = [&](TrialId t, std::vector<double> losses) {
     return mo.on_report({.trial = t, .steps = 1, .losses = losses});
   };
@@ -135,7 +135,7 @@ TEST_CASE("other rules say what they went by") {
   REQUIRE(report(1, {2, -3}) == Decision::stop);
   CHECK(mo.why(1, two) == "at rung 1 (1 step): cost 2, gain 3, not among the best 1 of 2 by all objectives");
 
-  Feed race{Race{.instances = 20, .grace = 5}};
+  Feed race{Race{.instances = 20, .grace_period = 5}};
   for (int n = 1; n <= 20; ++n) race(0, n, 0.9);
   int n = 1;
   while (n < 20 && race(1, n, 0.5) != Decision::stop) ++n;
@@ -144,7 +144,7 @@ TEST_CASE("other rules say what they went by") {
              ContainsSubstring(fmt::format("after {} instances: mean accuracy 0.5, against 0.9 of trial 0", n)) &&
                  ContainsSubstring("below 0.0"));
 
-  Feed curve{LearningCurve{.max = 50}};
+  Feed curve{LearningCurve{.max_steps = 50}};
   for (int step = 1; step <= 50; ++step) curve(0, step, 0.95 - 0.5 / step);
   int step = 1;
   while (step < 50 && curve(1, step, 0.5 - 0.2 / step) != Decision::stop) ++step;
@@ -153,7 +153,7 @@ TEST_CASE("other rules say what they went by") {
                                ContainsSubstring(", needed 0.94, with a chance of ") &&
                                ContainsSubstring(" to get there in 50 steps (0.05 is asked for)"));
 
-  Feed deadline{HyperSched{.deadline = 10, .grace = 1}};
+  Feed deadline{HyperSched{.deadline = 10, .grace_period = 1}};
   deadline.scheduler.on_create(0);
   REQUIRE(deadline(0, 1, 0.6, 1) == Decision::pause);
   const auto choice = deadline.scheduler.choose_next({.running = 0, .paused = 1, .more_trials = false, .now = 11});

@@ -22,16 +22,16 @@ Decision report(auto& scheduler, TrialId trial, int steps, double loss) {
 }  // namespace
 
 TEST_CASE("fifo stops nothing before its limit") {
-  Fifo fifo{.max = 3};
+  Fifo fifo{.max_steps = 3};
   CHECK(report(fifo, 0, 2, nan_value) == Decision::go_on);
   CHECK(report(fifo, 0, 3, 0) == Decision::complete);
   Fifo endless;
   CHECK(report(endless, 0, 1'000'000, worst_loss) == Decision::go_on);
-  CHECK_THROWS_WITH(AnyScheduler(Fifo{.max = -1}), ContainsSubstring("max is -1"));
+  CHECK_THROWS_WITH(AnyScheduler(Fifo{.max_steps = -1}), ContainsSubstring("max_steps is -1"));
 }
 
 TEST_CASE("median stopping ends what is worse than the median of the running averages") {
-  MedianStopping median{.grace = 2, .min_trials = 3};
+  MedianStopping median{.grace_period = 2, .min_trials = 3};
   for (TrialId t = 0; t < 3; ++t)
     for (int step = 1; step <= 3; ++step)
       CHECK(report(median, t, step, 1.0 + static_cast<double>(t)) == Decision::go_on);
@@ -44,7 +44,7 @@ TEST_CASE("median stopping ends what is worse than the median of the running ave
 
 TEST_CASE("median stopping agrees with the definition") {
   Rng chance(3);
-  MedianStopping fast{.grace = 3, .min_trials = 2};
+  MedianStopping fast{.grace_period = 3, .min_trials = 2};
   std::map<int, std::map<TrialId, double>> averages;
   for (TrialId t = 0; t < 200; ++t) {
     double sum = 0;
@@ -88,18 +88,18 @@ TEST_CASE("an infinite loss does not spoil an average") {
 }
 
 TEST_CASE("percentile keeps the best part at each step") {
-  Percentile percentile{.keep = 25, .min_trials = 4};
+  Percentile percentile{.percentile = 25, .min_trials = 4};
   for (TrialId t = 0; t < 8; ++t) percentile.on_report({.trial = t, .steps = 1, .losses = {}});  // all worst
   CHECK(report(percentile, 8, 1, 5.0) == Decision::go_on);
-  Percentile other{.keep = 25, .min_trials = 4};
+  Percentile other{.percentile = 25, .min_trials = 4};
   for (TrialId t = 0; t < 4; ++t) report(other, t, 1, static_cast<double>(t));
   CHECK(report(other, 4, 1, 0.4) == Decision::go_on);
   CHECK(report(other, 5, 1, 2.0) == Decision::stop);
-  CHECK_THROWS_WITH(AnyScheduler(Percentile{.keep = 0}), ContainsSubstring("keep is 0"));
+  CHECK_THROWS_WITH(AnyScheduler(Percentile{.percentile = 0}), ContainsSubstring("percentile is 0"));
 }
 
 TEST_CASE("patience ends a trial that does not improve") {
-  Patience patience{.patience = 3, .min_improvement = 0.1, .grace = 5};
+  Patience patience{.patience = 3, .min_delta = 0.1, .grace_period = 5};
   CHECK(report(patience, 0, 1, 1.0) == Decision::go_on);
   CHECK(report(patience, 0, 2, 0.95) == Decision::go_on);
   CHECK(report(patience, 0, 4, 0.95) == Decision::go_on);  // grace

@@ -294,9 +294,9 @@ std::vector<std::pair<std::string, AnySearcher>> modelling() {
 }
 std::vector<std::pair<std::string, AnySearcher>> evolving() {
   return {{"nsga2", Nsga2{}},
-          {"nsga3", Nsga3{.population = 6}},
-          {"differential_evolution", DifferentialEvolution{.population = 4}},
-          {"dehb", Dehb{.max = 9}}};
+          {"nsga3", Nsga3{.population_size = 6}},
+          {"differential_evolution", DifferentialEvolution{.population_size = 4}},
+          {"dehb", Dehb{.max_steps = 9}}};
 }
 
 }  // namespace

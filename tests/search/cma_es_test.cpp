@@ -35,7 +35,7 @@ double rosenbrock(const Point& p) {  // over [-5, 10]
   }
   return sum;
 }
-AnySearcher one_run() { return CmaEs{.restarts = CmaRestarts::none, .shape = CmaShape::full}; }
+AnySearcher one_run() { return CmaEs{.restart_strategy = CmaRestarts::none, .shape = CmaShape::full}; }
 
 }  // namespace
 
@@ -111,7 +111,7 @@ TEST_CASE("few trials suffice to be far ahead of chance") {
   }
 }
 TEST_CASE("the separable form learns scales in many dimensions") {
-  const auto make = [] { return CmaEs{.restarts = CmaRestarts::none, .shape = CmaShape::separable}; };
+  const auto make = [] { return CmaEs{.restart_strategy = CmaRestarts::none, .shape = CmaShape::separable}; };
   CHECK(median_best(make, unit_cube(40), ellipsoid, 6000, 3) < 0.8);  // SepCMA of the `cmaes` package: 0.8 to 3.7
   const double chance = median_best([] { return Random{}; }, unit_cube(100), sphere, 1000, 3);
   CHECK(median_best([] { return CmaEs{}; }, unit_cube(100), sphere, 1000, 3) < chance / 3);
@@ -143,7 +143,7 @@ TEST_CASE("integers and categories are found together with numbers") {
 }
 TEST_CASE("an integer's neighbours stay possible, however narrow the distribution") {
   const SearchSpace s = Space<>(space(dim("n", integer(0, 9)), dim("x", uniform(0, 1))));
-  AnySearcher searcher = CmaEs{.restarts = CmaRestarts::none};
+  AnySearcher searcher = CmaEs{.restart_strategy = CmaRestarts::none};
   // The optimum moves once the search has converged: without a margin nothing would ever leave 2.
   const auto run = minimise(
       searcher, s,
@@ -196,10 +196,10 @@ TEST_CASE("restarts leave a local optimum, with larger populations") {
     return sum;
   };
   const double once =
-      median_best([] { return CmaEs{.restarts = CmaRestarts::none}; }, unit_cube(3), rastrigin, 6000, 5);
+      median_best([] { return CmaEs{.restart_strategy = CmaRestarts::none}; }, unit_cube(3), rastrigin, 6000, 5);
   CHECK(once > 0.5);
   for (const auto restarts : {CmaRestarts::ipop, CmaRestarts::bipop})
-    CHECK(median_best([&] { return CmaEs{.restarts = restarts}; }, unit_cube(3), rastrigin, 6000, 5) < 1e-6);
+    CHECK(median_best([&] { return CmaEs{.restart_strategy = restarts}; }, unit_cube(3), rastrigin, 6000, 5) < 1e-6);
 }
 TEST_CASE("where nothing has a result the search moves on") {
   // Nine tenths of the space fail; the rest is a bowl.
@@ -300,14 +300,14 @@ TEST_CASE("constraints that refuse 99 draws in 100 are met") {
 }
 
 TEST_CASE("cma_es says which option makes no sense") {
-  const SearchSpace s = unit_cube(2);
-  CHECK_THROWS_WITH((CmaEs{.population = 3}.prepare(s, {})), ContainsSubstring("population of 3"));
-  CHECK_THROWS_WITH((CmaEs{.sigma = 2}.prepare(s, {})), ContainsSubstring("sigma is 2"));
-  CHECK_THROWS_WITH((CmaEs{.sigma = -1}.prepare(s, {})), ContainsSubstring("sigma is -1"));
+  CHECK_THROWS_WITH(AnySearcher(CmaEs{.population_size = 3}),
+                    "cma_es: population_size is 3, but must be 0 or at least 4");
+  CHECK_THROWS_WITH(AnySearcher(CmaEs{.sigma0 = 2}), ContainsSubstring("sigma0 is 2"));
+  CHECK_THROWS_WITH(AnySearcher(CmaEs{.sigma0 = -1}), ContainsSubstring("sigma0 is -1"));
 }
 
 TEST_CASE("a suggestion and its result cost microseconds, whatever has been observed") {
-  AnySearcher searcher = CmaEs{.restarts = CmaRestarts::none, .shape = CmaShape::full};
+  AnySearcher searcher = CmaEs{.restart_strategy = CmaRestarts::none, .shape = CmaShape::full};
   const SearchSpace s = unit_cube(10);
   searcher.prepare(s, {.samples = 20'000, .seed = 1});
   double best = 1e9;

@@ -30,34 +30,36 @@ TEST_CASE("sobol keeps the laws of a searcher") {
 TEST_CASE("tpe keeps the laws of a searcher") {
   check_searcher([] { return Auto{}; });
   check_searcher([] { return Tpe{}; });
-  check_searcher([] { return Tpe{.startup = 3}; }, {.objectives = 2});
-  check_searcher([] { return repeat(mixed_grid(Tpe{.startup = 4}), 2); });
+  check_searcher([] { return Tpe{.startup_trials = 3}; }, {.objectives = 2});
+  check_searcher([] { return repeat(mixed_grid(Tpe{.startup_trials = 4}), 2); });
 }
 TEST_CASE("cma_es keeps the laws of a searcher") {
   check_searcher([] { return CmaEs{}; });
-  check_searcher([] { return CmaEs{.population = 4, .restarts = CmaRestarts::ipop, .shape = CmaShape::full}; },
-                 {.trials = 200, .thousand_dimensions = false});
-  check_searcher([] { return CmaEs{.sigma = 1, .shape = CmaShape::separable}; });
+  check_searcher(
+      [] { return CmaEs{.population_size = 4, .restart_strategy = CmaRestarts::ipop, .shape = CmaShape::full}; },
+      {.trials = 200, .thousand_dimensions = false});
+  check_searcher([] { return CmaEs{.sigma0 = 1, .shape = CmaShape::separable}; });
 }
 TEST_CASE("gp keeps the laws of a searcher") {
   check_searcher([] { return GaussianProcess{}; }, {.trials = 40});
-  check_searcher([] { return GaussianProcess{.startup = 2, .local = 20}; },
+  check_searcher([] { return GaussianProcess{.startup_trials = 2, .max_observations = 20}; },
                  {.trials = 50, .thousand_dimensions = false});
   check_searcher([] { return GaussianProcess{}; }, {.trials = 25, .thousand_dimensions = false, .objectives = 2});
 }
 TEST_CASE("nsga2 and nsga3 keep the laws of a searcher") {
   check_searcher([] { return Nsga2{}; });
-  check_searcher([] { return Nsga2{.population = 4}; }, {.objectives = 2});
+  check_searcher([] { return Nsga2{.population_size = 4}; }, {.objectives = 2});
   check_searcher([] { return Nsga3{}; });
-  check_searcher([] { return Nsga3{.population = 6}; }, {.objectives = 3});
+  check_searcher([] { return Nsga3{.population_size = 6}; }, {.objectives = 3});
 }
 TEST_CASE("differential evolution keeps the laws of a searcher") {
   check_searcher([] { return DifferentialEvolution{}; });
-  check_searcher([] { return DifferentialEvolution{.population = 4, .weight = 2, .crossover = 0}; });
+  check_searcher(
+      [] { return DifferentialEvolution{.population_size = 4, .mutation_factor = 2, .crossover_probability = 0}; });
 }
 TEST_CASE("dehb keeps the laws of a searcher") {
   check_searcher([] { return Dehb{}; });
-  check_searcher([] { return Dehb{.max = 9, .reduction = 2}; });
+  check_searcher([] { return Dehb{.max_steps = 9, .reduction_factor = 2}; });
 }
 TEST_CASE("the adaptors keep the laws of a searcher") {
   check_searcher([] { return repeat(Random{}, 3); });

@@ -117,7 +117,7 @@ TEST_CASE("a child is the mutant's, gene by gene, and stays in bounds") {
   CHECK(own / 2000.0 == Approx(1).margin(0.1));  // half of the two that are not forced
 }
 TEST_CASE("differential evolution converges") {
-  const auto make = [] { return DifferentialEvolution{.population = 15, .weight = 0.6}; };
+  const auto make = [] { return DifferentialEvolution{.population_size = 15, .mutation_factor = 0.6}; };
   // SciPy's, with the same settings: 1.3e-4 in the median of 9 seeds, from 1e-5 to 2e-3.
   CHECK(median_best(make, unit_cube(5), sphere, 600) < 2e-3);
   CHECK(median_best(make, unit_cube(5), sphere, 600, 9, 8) < 1e-2);
@@ -133,7 +133,7 @@ TEST_CASE("differential evolution finds categories and branches") {
   CHECK(median_best([] { return DifferentialEvolution{}; }, s, f, 200) < 0.02);
 }
 TEST_CASE("a member gives way only to what is as good, and failures challenge nobody") {
-  AnySearcher searcher = DifferentialEvolution{.population = 8};
+  AnySearcher searcher = DifferentialEvolution{.population_size = 8};
   const SearchSpace s = unit_cube(2);
   searcher.prepare(s, {.samples = 400, .seed = 6});
   double best = worst_loss;
@@ -154,7 +154,7 @@ TEST_CASE("DEHB and BOHB reach with HyperBand what random search does not") {
   std::vector<double> chance, evolved, modelled;
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     const SearchSpace s = unit_cube(4);
-    const SearchAndSchedule random{Random{}, HyperBand{.max = 27}};
+    const SearchAndSchedule random{Random{}, HyperBand{.max_steps = 27}};
     const auto plain = hyperband_run(random, s, 200, seed), de = hyperband_run(dehb(27), s, 200, seed);
     CHECK(de.second < 1.2 * plain.second);  // the same brackets
     chance.push_back(plain.first);
@@ -167,9 +167,11 @@ TEST_CASE("DEHB and BOHB reach with HyperBand what random search does not") {
   CHECK(modelled[2] < chance[2] / 2);
 }
 TEST_CASE("options of differential evolution and DEHB are checked") {
-  const SearchSpace s = unit_cube(2);
-  CHECK_THROWS_WITH((DifferentialEvolution{.population = 3}.prepare(s, {})), ContainsSubstring("population of 3"));
-  CHECK_THROWS_WITH((DifferentialEvolution{.weight = 0}.prepare(s, {})), ContainsSubstring("weight is 0"));
-  CHECK_THROWS_WITH((Dehb{.crossover = 1.5}.prepare(s, {})), ContainsSubstring("dehb: crossover is 1.5"));
-  CHECK_THROWS_WITH((Dehb{.max = 0}.prepare(s, {})), ContainsSubstring("max is 0"));
+  CHECK_THROWS_WITH(AnySearcher(DifferentialEvolution{.population_size = 3}),
+                    ContainsSubstring("population_size is 3"));
+  CHECK_THROWS_WITH(AnySearcher(DifferentialEvolution{.mutation_factor = 0}),
+                    ContainsSubstring("mutation_factor is 0"));
+  CHECK_THROWS_WITH(AnySearcher(Dehb{.crossover_probability = 1.5}),
+                    ContainsSubstring("dehb: crossover_probability is 1.5"));
+  CHECK_THROWS_WITH(AnySearcher(Dehb{.max_steps = 0}), ContainsSubstring("max_steps is 0"));
 }

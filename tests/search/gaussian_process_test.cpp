@@ -814,12 +814,12 @@ TEST_CASE("gp searches in a region once there is more than it models") {
   };
   std::vector<double> least;
   for (const std::uint64_t seed : {1, 2, 3})
-    least.push_back(
-        best(run(GaussianProcess{.local = 30}, s, 120, seed, [&](const Point& p) { return Outcome{f(p)}; }), f));
+    least.push_back(best(
+        run(GaussianProcess{.max_observations = 30}, s, 120, seed, [&](const Point& p) { return Outcome{f(p)}; }), f));
   std::sort(least.begin(), least.end());
   REQUIRE(least[1] < 0.01);
   // When the region has collapsed the search begins anew, elsewhere.
-  GaussianProcess gp{.local = 20};
+  GaussianProcess gp{.max_observations = 20};
   gp.prepare(s, {});
   for (TrialId t = 0; t < 120; ++t) {
     Rng rng = derived_rng(1, {static_cast<std::uint64_t>(t)});
@@ -892,19 +892,18 @@ TEST_CASE("gp survives losses without meaning") {
 }
 
 TEST_CASE("gp says what is wrong with its options") {
-  const SearchSpace s = cube(2, 0, 1);
   const auto message = [&](GaussianProcess gp) {
     try {
-      gp.prepare(s, {});
+      AnySearcher any = std::move(gp);
     } catch (const Error& e) {
       REQUIRE(e.code() == Errc::usage);
       return std::string(e.what());
     }
     return std::string();
   };
-  REQUIRE_THAT(message({.startup = -1}), ContainsSubstring("'startup' is -1"));
-  REQUIRE_THAT(message({.local = 3}), ContainsSubstring("'local' is 3"));
-  REQUIRE_THAT(message({.prior_confidence = -2}), ContainsSubstring("'prior_confidence' is -2"));
+  REQUIRE_THAT(message({.startup_trials = -1}), ContainsSubstring("startup_trials is -1"));
+  REQUIRE_THAT(message({.max_observations = 3}), ContainsSubstring("max_observations is 3"));
+  REQUIRE_THAT(message({.prior_confidence = -2}), ContainsSubstring("prior_confidence is -2"));
   REQUIRE(message({}).empty());
 }
 

@@ -34,7 +34,7 @@ struct Trials {
 Trials under_asha(AnySearcher searcher, const SearchSpace& space, const Curve& curve, int max, int budget,
                   std::uint64_t seed) {
   Trials result;
-  Asha asha{.grace = 1, .max = max, .reduction = 3};
+  Asha asha{.grace_period = 1, .max_steps = max, .reduction_factor = 3};
   searcher.prepare(space, {.seed = seed});
   int used = 0;
   for (TrialId t = 0; used < budget; ++t) {

@@ -212,9 +212,9 @@ TEST_CASE("one objective: evolution converges") {
   CHECK(median_best([] { return Nsga2{}; }, unit_cube(5), sphere, 400, 9, 4) < chance / 8);
 }
 TEST_CASE("the options of evolution are checked") {
-  const SearchSpace s = unit_cube(2);
-  CHECK_THROWS_WITH((Nsga2{.population = 2}.prepare(s, {})), ContainsSubstring("nsga2: a population of 2"));
-  CHECK_THROWS_WITH((Nsga3{.crossover = 2}.prepare(s, {})), ContainsSubstring("nsga3: crossover is 2"));
-  CHECK_THROWS_WITH((Nsga2{.mutation = -1}.prepare(s, {})), ContainsSubstring("mutation is -1"));
-  CHECK_THROWS_WITH((Nsga2{.mutation_eta = -1}.prepare(s, {})), ContainsSubstring("negative"));
+  CHECK_THROWS_WITH(AnySearcher(Nsga2{.population_size = 2}), ContainsSubstring("nsga2: population_size is 2"));
+  CHECK_THROWS_WITH(AnySearcher(Nsga3{.crossover_probability = 2}),
+                    ContainsSubstring("nsga3: crossover_probability is 2"));
+  CHECK_THROWS_WITH(AnySearcher(Nsga2{.mutation_probability = -1}), ContainsSubstring("mutation_probability is -1"));
+  CHECK_THROWS_WITH(AnySearcher(Nsga2{.mutation_eta = -1}), ContainsSubstring("mutation_eta is -1"));
 }

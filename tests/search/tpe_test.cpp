@@ -415,7 +415,7 @@ TEST_CASE("nothing throws tpe off") {
             .constraint("a sliver",
                         [](const Params& p) { return std::fabs(p.get<double>("x") - p.get<double>("y")) < 0.005; }),
         [](const Point& p) { return Finished{.loss = p[0]}; });
-  CHECK_THROWS_WITH(Tpe{.share = 0}.check(), ContainsSubstring("share is 0"));
-  CHECK_THROWS_WITH(Tpe{.candidates = 0}.check(), ContainsSubstring("candidates 0"));
-  CHECK_THROWS_WITH(Tpe{.prior_strength = -1}.check(), ContainsSubstring("prior_strength is -1"));
+  CHECK_THROWS_WITH(AnySearcher(Tpe{.gamma = 0}), ContainsSubstring("gamma is 0"));
+  CHECK_THROWS_WITH(AnySearcher(Tpe{.ei_candidates = 0}), ContainsSubstring("ei_candidates is 0"));
+  CHECK_THROWS_WITH(AnySearcher(Tpe{.prior_strength = -1}), ContainsSubstring("prior_strength is -1"));
 }

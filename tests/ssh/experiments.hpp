@@ -32,13 +32,13 @@ inline Options experiment(const std::filesystem::path& output, AnyExecutor execu
 inline Options asha(const std::filesystem::path& output, AnyExecutor executor) {
   auto o = experiment(output, std::move(executor));
   o.samples = 40;
-  o.schedule = Asha{.grace = 3, .max = 81, .reduction = 3};
+  o.schedule = Asha{.grace_period = 3, .max_steps = 81, .reduction_factor = 3};
   return o;
 }
 inline Options pbt(const std::filesystem::path& output, AnyExecutor executor) {
   auto o = experiment(output, std::move(executor));
   o.samples = 4;
-  o.schedule = Pbt{.interval = 4, .max = 24, .quantile = 0.5};
+  o.schedule = Pbt{.perturbation_interval = 4, .max_steps = 24, .quantile_fraction = 0.5};
   return o;
 }
 

@@ -274,7 +274,7 @@ TEST_CASE("a host that is refused for good is set aside while others work; where
     options.timeouts.first_delay = 0.05;
     o.executor = RemoteExecutor(pool, std::move(options));
     o.samples = 3;
-    o.schedule = Asha{.grace = 10, .max = 10};
+    o.schedule = Asha{.grace_period = 10, .max_steps = 10};
     o.output = output;
     o.display = Display::quiet;
     o.handle_signals = false;

@@ -53,7 +53,7 @@ ht::Options long_trials(const std::filesystem::path& output, ht::AnyExecutor exe
   auto options = experiment(output, std::move(executor));
   options.ordered = false;
   options.samples = 4;
-  options.schedule = ht::Asha{.grace = 120, .max = 120};
+  options.schedule = ht::Asha{.grace_period = 120, .max_steps = 120};
   options.callbacks.emplace_back(Strike{.what = std::move(what)});
   return options;
 }

@@ -87,7 +87,7 @@ TEST_CASE("a sweep with fewer slots than may run at once ends as it would undist
   const auto make = [&](const std::string& output, ht::AnyExecutor executor) {
     auto options = asha(directory.path() / output, std::move(executor));
     options.samples = 20;
-    options.schedule = ht::Asha{.grace = 3, .max = 27, .reduction = 3};
+    options.schedule = ht::Asha{.grace_period = 3, .max_steps = 27, .reduction_factor = 3};
     options.concurrency = 8;
     return options;
   };

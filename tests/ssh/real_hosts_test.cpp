@@ -154,9 +154,9 @@ TEST_CASE("real hosts are killed, cut off, healed and added: an experiment ends 
   const auto shorter = [&](const std::string& name, ht::AnyExecutor executor) {
     auto options = make(directory.path() / name, std::move(executor));
     if (make == &asha)
-      options.schedule = ht::Asha{.grace = 3, .max = 27, .reduction = 3};
+      options.schedule = ht::Asha{.grace_period = 3, .max_steps = 27, .reduction_factor = 3};
     else
-      options.schedule = ht::Pbt{.interval = 4, .max = 64, .quantile = 0.5};
+      options.schedule = ht::Pbt{.perturbation_interval = 4, .max_steps = 64, .quantile_fraction = 0.5};
     return options;
   };
   const auto peace = run(shorter("peace", ht::threads(4)));
@@ -197,7 +197,7 @@ TEST_CASE("a real host that vanishes is noticed in time, and its trials go on el
   options.samples = 4;
   options.concurrency = 4;
   options.checkpoint = {.every = 5, .keep = 2};
-  options.schedule = ht::Asha{.grace = 150, .max = 150};
+  options.schedule = ht::Asha{.grace_period = 150, .max_steps = 150};
   struct Watch {
     TestHosts& hosts;
     bool cut;
@@ -299,7 +299,7 @@ setsid python3 /tmp/metadata.py >/dev/null 2>&1 </dev/null &
   options.ordered = false;
   options.samples = 4;
   options.checkpoint = {.every = 1000, .keep = 2};  // nothing is saved but for the notice
-  options.schedule = ht::Asha{.grace = 150, .max = 150};
+  options.schedule = ht::Asha{.grace_period = 150, .max_steps = 150};
   std::atomic<bool> given{false};
   struct Follow {
     TestHosts* hosts;

@@ -3,7 +3,7 @@
 
 #include "support/test.hpp"
 
-#include <hypertune/config/yaml.hpp>
+#include <hypertune/config/options.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -21,6 +21,7 @@ struct Reference {
   struct Row {
     std::string key, fallback;  ///< as they stand, without backticks where the whole is in them
     bool exact = false;         ///< the fallback is a value in backticks
+    std::string type, text;     ///< as they stand
   };
   std::map<std::string, std::vector<Row>> tables;               ///< by what `<!-- keys: … -->` says before them
   std::map<std::string, std::set<std::string>> ignored;         ///< words in backticks after `<!-- ignored: … -->`
@@ -114,9 +115,30 @@ inline Reference read_reference(const std::filesystem::path& file) {
     REQUIRE(names.size() == 1);
     const auto code = cells.size() > 2 ? code_in(cells[2]) : std::vector<std::string>{};
     const bool exact = code.size() == 1 && cells[2].size() == code[0].size() + 2;
-    reference.tables[marker.substr(6)].push_back({names[0], exact ? code[0] : cells.size() > 2 ? cells[2] : "", exact});
+    const auto cell = [&](std::size_t i) { return i < cells.size() ? cells[i] : std::string(); };
+    reference.tables[marker.substr(6)].push_back({names[0], exact ? code[0] : cell(2), exact, cell(1), cell(3)});
   }
   return reference;
+}
+
+/// The rows of a documented table, but for `type`, say what options say of themselves.
+inline void check_options_table(const Reference& reference, const std::string& table,
+                                const std::vector<hypertune::OptionInfo>& options) {
+  INFO("table '" << table << "'");
+  REQUIRE(reference.tables.contains(table));
+  auto rows = reference.tables.at(table);
+  std::erase_if(rows, [](const auto& row) { return row.key == "type"; });
+  std::vector<std::string> expected, found;
+  for (const auto& option : options) {
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.key == option.name; });
+    const std::string unset = row == rows.end() || row->exact ? "none" : row->fallback;
+    const std::string fallback = option.fallback.empty() ? unset : "`" + option.fallback + "`";
+    expected.push_back("| `" + option.name + "` | " + option.type + " | " + fallback + " | " + option.text + " |");
+  }
+  for (const auto& row : rows)
+    found.push_back("| `" + row.key + "` | " + row.type + " | " +
+                    (row.exact ? "`" + row.fallback + "`" : row.fallback) + " | " + row.text + " |");
+  CHECK(found == expected);
 }
 
 /// What readers asked for while it lives, by path.

@@ -51,7 +51,7 @@ metric: accuracy
 mode: max
 samples: 6
 seed: 1
-schedule: {type: asha, grace: 1, max: 9, reduction: 3}
+schedule: {type: asha, grace_period: 1, max_steps: 9, reduction_factor: 3}
 resources: {cpus: 1}
 concurrency: 2
 output: runs/digits

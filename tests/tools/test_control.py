@@ -8,7 +8,7 @@ class Control(Case):
     def setUp(self):
         super().setUp()
         self.environment.update(PAUSE="0.05", STEPS="100000")
-        self.write(SWEEP.replace("{type: asha, grace: 1, max: 9, reduction: 3}", "fifo"))
+        self.write(SWEEP.replace("{type: asha, grace_period: 1, max_steps: 9, reduction_factor: 3}", "fifo"))
 
     def started(self, *arguments):
         process = self.start("run", "sweep.yaml", *arguments)

@@ -61,7 +61,7 @@ class Faults(Case):
 
     def test_a_resume_right_after_a_kill_9_finds_the_folder_free(self):
         self.environment.update(PAUSE="0.02", STEPS="1000000", EVERY="0")
-        text = self.sweep.replace("type: asha, grace: 1, max: 9, reduction: 3", "type: fifo")
+        text = self.sweep.replace("type: asha, grace_period: 1, max_steps: 9, reduction_factor: 3", "type: fifo")
         process = self.start("run", self.write(text))
         for i in range(20):
             seen = len(self.steps_run())
@@ -161,7 +161,7 @@ class LastWord(Case):
             resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
         self.write("import json, os\nfor step in range(2000):\n    print(json.dumps({'step': step, 'accuracy': step, "
                    "**{f'm{i}': i / 7 for i in range(20)}}), flush=True)\n", "long.py")
-        text = SWEEP.replace("train.py", "long.py").replace("max: 9", "max: 5000")
+        text = SWEEP.replace("train.py", "long.py").replace("max_steps: 9", "max_steps: 5000")
         process = self.start("run", self.write(text), restore_signals=False, preexec_fn=full_disk)
         _, err = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 1, err)

@@ -9,7 +9,7 @@ class ResumeChanged(Case):
     def setUp(self):
         super().setUp()
         self.environment.update(STEPS="3")
-        self.text = SWEEP.replace("{type: asha, grace: 1, max: 9, reduction: 3}", "fifo")
+        self.text = SWEEP.replace("{type: asha, grace_period: 1, max_steps: 9, reduction_factor: 3}", "fifo")
         self.write(self.text)
 
     def resume(self, *arguments, code=0, **changes):
@@ -92,14 +92,14 @@ class ResumeChanged(Case):
         self.assertEqual(err, "hypertune: the search was auto: gp and is tpe now\n")
         _, err = self.resume("--samples", "4", search="tpe", schedule="{type: median}")
         self.assertEqual(err, "hypertune: the schedule was fifo and is median now\n")
-        _, err = self.resume("--samples", "5", search="tpe", schedule="{type: median, grace: 2}")
+        _, err = self.resume("--samples", "5", search="tpe", schedule="{type: median, grace_period: 2}")
         self.assertEqual(err, "")
         self.assertEqual(len(self.results()), 5)
 
     def test_what_an_interrupted_run_says_goes_on_as_it_was(self):
         self.environment.update(PAUSE="0.1", STEPS="1000")
         process = self.start("run", "sweep.yaml", "--quiet", "--samples", "4", "--executor", "local", "--output", "runs/a b",
-                             "--set", "schedule={type: hyperband, max: 9}", "--set", "seed=7", "--set", "name=it's")
+                             "--set", "schedule={type: hyperband, max_steps: 9}", "--set", "seed=7", "--set", "name=it's")
         self.addCleanup(process.kill)
         wait_until(lambda: self.steps_run(), "a step")
         process.send_signal(signal.SIGINT)
@@ -107,7 +107,7 @@ class ResumeChanged(Case):
         self.assertEqual(process.returncode, 130, err)
         hint = err.split("go on with: hypertune ")[1].strip()
         self.assertEqual(hint, "run sweep.yaml --resume --output 'runs/a b' --executor local --samples 4 "
-                         "--set 'schedule={type: hyperband, max: 9}' --set seed=7 --set 'name=it'\\''s'")
+                         "--set 'schedule={type: hyperband, max_steps: 9}' --set seed=7 --set 'name=it'\\''s'")
         self.environment.update(PAUSE="0")
         _, err = self.run_command(*shlex.split(hint), "--quiet")
         self.assertEqual(err, "")

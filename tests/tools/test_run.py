@@ -44,7 +44,7 @@ class Run(Case):
 
     def test_a_metric_called_time_stands_apart_and_one_called_step_is_refused(self):
         self.write('import json, time\nfor i in range(3): print(json.dumps({"step": i, "time": i / 2, "accuracy": i}), flush=True)\n', "train.py")
-        self.run_command("run", self.write(SWEEP.replace("schedule: {type: asha, grace: 1, max: 9, reduction: 3}\n", "")), "--set", "samples=1")
+        self.run_command("run", self.write(SWEEP.replace("schedule: {type: asha, grace_period: 1, max_steps: 9, reduction_factor: 3}\n", "")), "--set", "samples=1")
         self.assertEqual(self.results(history=True)[0]["history"],
                          [{"step": i, "metrics_time": i / 2, "accuracy": i} for i in range(3)])
         for place in ("metric: step", "metric: accuracy\nconstraints: {step: {at_most: 3}}"):
@@ -112,7 +112,7 @@ class Run(Case):
         self.assertEqual(len(self.results()), 6)
 
     def test_the_schedule_of_a_population_is_exported_and_replayed(self):
-        text = SWEEP.replace("{type: asha, grace: 1, max: 9, reduction: 3}", "{type: pbt, interval: 2, max: 8, quantile: 0.5}")
+        text = SWEEP.replace("{type: asha, grace_period: 1, max_steps: 9, reduction_factor: 3}", "{type: pbt, perturbation_interval: 2, max_steps: 8, quantile_fraction: 0.5}")
         self.run_command("run", self.write(text))
         best = json.loads(self.run_command("best", "runs/digits", "--format", "json")[0])
         schedule = json.loads(self.run_command("export", "runs/digits", "--schedule")[0])
@@ -127,7 +127,7 @@ class Run(Case):
         self.assertEqual(json.loads((self.folder / "best.json").read_text()), schedule)
         self.run_command("export", "runs/digits", "--schedule", "--trial", "99", code=2)
 
-        again = SWEEP.replace("{type: asha, grace: 1, max: 9, reduction: 3}", "{type: replay, from: best.json, max: 8}")
+        again = SWEEP.replace("{type: asha, grace_period: 1, max_steps: 9, reduction_factor: 3}", "{type: replay, from: best.json, max_steps: 8}")
         self.run_command("run", self.write(again.replace("samples: 6\n", ""), "again.yaml"), "--output", "runs/again")
         (trial,) = self.results("runs/again")
         self.assertEqual((trial["state"], trial["steps"]), ("completed", 8))
@@ -204,7 +204,7 @@ class Run(Case):
         self.assert_each_report_once()
 
     def test_values_set_from_the_command_line(self):
-        self.run_command("run", self.write(SWEEP), "--set", "samples=3", "--set", "schedule.max=2", "--set", "output=elsewhere")
+        self.run_command("run", self.write(SWEEP), "--set", "samples=3", "--set", "schedule.max_steps=2", "--set", "output=elsewhere")
         results = self.results("elsewhere")
         self.assertEqual(len(results), 3)
         self.assertLessEqual(max(r["steps"] for r in results), 2)
@@ -217,7 +217,7 @@ class Run(Case):
         self.assertTrue(all(r["state"] in ("completed", "stopped", "failed") for r in results))
 
     def test_promotion_pauses_commands_and_lets_them_go_on(self):
-        self.run_command("run", self.write(SWEEP.replace("reduction: 3}", "reduction: 3, promotion: true}")), "--set", "samples=12")
+        self.run_command("run", self.write(SWEEP.replace("reduction_factor: 3}", "reduction_factor: 3, promotion: true}")), "--set", "samples=12")
         results = self.results()
         self.assertEqual(len(results), 12)
         self.assertTrue(any(r["state"] == "completed" and r["steps"] == 9 for r in results), results)
@@ -451,7 +451,7 @@ class Mistakes(Case):
         self.assertNotIn("no trial completed", err)
 
     def test_a_population_without_checkpoints_is_told_once(self):
-        text = SWEEP.replace("{type: asha, grace: 1, max: 9, reduction: 3}", "{type: pbt, interval: 2, max: 8, quantile: 0.5}")
+        text = SWEEP.replace("{type: asha, grace_period: 1, max_steps: 9, reduction_factor: 3}", "{type: pbt, perturbation_interval: 2, max_steps: 8, quantile_fraction: 0.5}")
         self.environment.update(EVERY="0")
         _, err = self.run_command("run", self.write(text))
         self.assertEqual(err.count("goes on as it was"), 1, err)

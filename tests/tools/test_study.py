@@ -16,7 +16,7 @@ space:
 metric: loss
 mode: min
 samples: 8
-schedule: {type: asha, grace: 1, max: 4, reduction: 2}
+schedule: {type: asha, grace_period: 1, max_steps: 4, reduction_factor: 2}
 output: runs/study
 """
 
@@ -252,7 +252,7 @@ class Study(Case):
 
     def test_several_objectives(self):
         self.write(STUDY.replace("metric: loss\nmode: min\n", "objectives: {loss: min, speed: max}\n")
-                   .replace("schedule: {type: asha, grace: 1, max: 4, reduction: 2}\n", ""), "study.yaml")
+                   .replace("schedule: {type: asha, grace_period: 1, max_steps: 4, reduction_factor: 2}\n", ""), "study.yaml")
         self.serve()
         self.call("GET", "/best", code=404)
         asked = [self.call("POST", "/ask", {}) for _ in range(4)]

@@ -183,7 +183,7 @@ class CtrlC(Case):
     def test_twice_leaves_at_once(self):
         self.environment.update(PAUSE="0.05")
         self.write((self.folder / "train.py").read_text().replace("time.sleep(pause)", "time.sleep(pause if step < 2 else 1000)"), "train.py")
-        terminal = self.go(text=self.sweep.replace("type: asha, grace: 1, max: 9, reduction: 3", "type: fifo"), steps=4)
+        terminal = self.go(text=self.sweep.replace("type: asha, grace_period: 1, max_steps: 9, reduction_factor: 3", "type: fifo"), steps=4)
         terminal.press_ctrl_c_twice()
         began = time.monotonic()
         self.assertEqual(terminal.wait(), 130)

@@ -25,7 +25,7 @@ TEST_CASE("asha with up to 500 simulated workers scales near linearly") {
     ht::Options o;
     o.search = ht::Random{};
     o.samples = 6000;
-    o.schedule = ht::Asha{.max = 9};
+    o.schedule = ht::Asha{.max_steps = 9};
     // Steps last as differently as in the paper's simulations: by configuration, and by chance.
     o.executor = ht::simulated({.workers = workers,
                                 .step_seconds = [](const ht::Params& p, int) { return 1 + p.get<double>("x") / 2; },

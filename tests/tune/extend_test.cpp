@@ -79,7 +79,7 @@ struct Pupil {
 TEST_CASE("a finished experiment that is resumed as it was runs nothing") {
   TemporaryDirectory directory;
   auto o = options(directory);
-  o.schedule = ht::Asha{.max = 9};
+  o.schedule = ht::Asha{.max_steps = 9};
   ht::tune(line, endless, o);
   const int before = steps_done;
   o.resume = true;
@@ -92,12 +92,12 @@ TEST_CASE("a longer schedule lets completed trials go on from their last checkpo
   for (const bool simulated : {false, true}) {
     TemporaryDirectory directory;
     auto o = options(directory);
-    o.schedule = ht::Fifo{.max = 5};
+    o.schedule = ht::Fifo{.max_steps = 5};
     if (simulated) o.executor = ht::simulated({.workers = 3});
     CHECK(ht::tune(line, endless, o).trial(3).steps == 5);
     steps_done = 0;
     o.resume = true;
-    o.schedule = ht::Fifo{.max = 8};
+    o.schedule = ht::Fifo{.max_steps = 8};
     const auto results = ht::tune(line, endless, o);
     CHECK(results.count(ht::TrialState::completed) == 12);
     for (const auto& trial : results.trials()) CHECK(trial.steps == 8);
@@ -106,7 +106,7 @@ TEST_CASE("a longer schedule lets completed trials go on from their last checkpo
     // A third session, as long: nothing is left to do. A fourth, shorter again: nothing either.
     steps_done = 0;
     ht::tune(line, endless, o);
-    o.schedule = ht::Fifo{.max = 5};
+    o.schedule = ht::Fifo{.max_steps = 5};
     CHECK(ht::tune(line, endless, o).count(ht::TrialState::completed) == 12);
     CHECK(steps_done == 0);
   }
@@ -118,10 +118,10 @@ TEST_CASE("a longer ASHA goes on with those that its new rungs let pass") {
     TemporaryDirectory directory;
     auto o = options(directory);
     o.samples = 40;
-    o.schedule = ht::Asha{.max = 9, .promotion = promotion};
+    o.schedule = ht::Asha{.max_steps = 9, .promotion = promotion};
     const auto before = ht::tune(line, endless, o);
     o.resume = true;
-    o.schedule = ht::Asha{.max = 27, .promotion = promotion};
+    o.schedule = ht::Asha{.max_steps = 27, .promotion = promotion};
     const auto results = ht::tune(line, endless, o);
     int longest = 0;
     for (const auto& trial : results.trials()) {
@@ -138,11 +138,11 @@ TEST_CASE("a longer ASHA goes on with those that its new rungs let pass") {
 TEST_CASE("trials that ended by themselves are not reopened by a longer schedule") {
   TemporaryDirectory directory;
   auto o = options(directory);
-  o.schedule = ht::Fifo{.max = 5};
+  o.schedule = ht::Fifo{.max_steps = 5};
   ht::tune(line, four_steps, o);
   steps_done = 0;
   o.resume = true;
-  o.schedule = ht::Fifo{.max = 50};
+  o.schedule = ht::Fifo{.max_steps = 50};
   CHECK(ht::tune(line, four_steps, o).count(ht::TrialState::completed) == 12);
   CHECK(steps_done == 0);
 }
@@ -189,7 +189,7 @@ TEST_CASE("a time limit counts from the start of the experiment, sessions togeth
   TemporaryDirectory directory;
   auto o = options(directory);
   o.samples = 1000;
-  o.schedule = ht::Fifo{.max = 3};
+  o.schedule = ht::Fifo{.max_steps = 3};
   o.executor = ht::simulated({.workers = 1});
   o.stop = ht::within(30.5);
   CHECK(ht::tune(line, endless, o).count(ht::TrialState::completed) == 10);

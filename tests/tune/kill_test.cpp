@@ -68,7 +68,7 @@ ht::Options options(const std::filesystem::path& directory) {
   o.name = "kill";
   o.samples = 24;
   o.executor = ht::threads(4);
-  o.schedule = ht::Asha{.max = steps, .promotion = true};
+  o.schedule = ht::Asha{.max_steps = steps, .promotion = true};
   o.checkpoint = {.every = every, .keep = 2};
   o.output = directory / "run";
   o.resume = true;
@@ -81,7 +81,7 @@ ht::Options options(const std::filesystem::path& directory) {
 ht::Options population(const std::filesystem::path& directory) {
   ht::Options o = options(directory);
   o.samples = 10;
-  o.schedule = ht::Pbt{.interval = 2, .max = steps, .quantile = 0.5};
+  o.schedule = ht::Pbt{.perturbation_interval = 2, .max_steps = steps, .quantile_fraction = 0.5};
   o.checkpoint = {.every = 0, .keep = 1};
   return o;
 }

@@ -75,14 +75,14 @@ void check_resumptions(const std::function<void(ht::Options&)>& set_up) {
 TEST_CASE("ordered: killed at any record and resumed, a model and a scheduler that stops decide as if undisturbed") {
   check_resumptions([](ht::Options& o) {
     o.search = ht::Tpe{};
-    o.schedule = ht::Asha{.grace = 1, .max = 9, .reduction = 3};
+    o.schedule = ht::Asha{.grace_period = 1, .max_steps = 9, .reduction_factor = 3};
   });
 }
 
 TEST_CASE("ordered: killed at any record and resumed, trials are promoted as if undisturbed") {
   check_resumptions([](ht::Options& o) {
     o.search = ht::Tpe{};
-    o.schedule = ht::Asha{.grace = 1, .max = 9, .reduction = 3, .promotion = true};
+    o.schedule = ht::Asha{.grace_period = 1, .max_steps = 9, .reduction_factor = 3, .promotion = true};
   });
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("a scheduler's decision on the last report before an interruption is m
   auto o = options(directory.path() / "whole");
   o.search = ht::Random{};
   o.samples = 3;
-  o.schedule = ht::Asha{.grace = 1, .max = 9, .reduction = 3};
+  o.schedule = ht::Asha{.grace_period = 1, .max_steps = 9, .reduction_factor = 3};
   o.checkpoint = {.every = 1, .keep = 3};
   const std::string whole = outcome(ht::tune(space, train, o));
   const auto records = support::records_of(o.output);

@@ -47,13 +47,13 @@ const ht::Space<Config> rates = ht::space<Config>(ht::dim("rate", &Config::rate,
 }  // namespace
 
 TEST_CASE("a promoted trial is resumed only once it has left its slot") {
-  const auto asha = run(rates, "promotion", ht::Asha{.max = 27, .promotion = true}, 100);
+  const auto asha = run(rates, "promotion", ht::Asha{.max_steps = 27, .promotion = true}, 100);
   CHECK(asha.size() == 100);
   CHECK(asha.best().steps > 9);
 }
 
 TEST_CASE("a round of hyperband ends with its plan fulfilled") {
-  const auto results = run(rates, "hyperband", ht::HyperBand{.max = 9}, 17);  // 9 + 5 + 3
+  const auto results = run(rates, "hyperband", ht::HyperBand{.max_steps = 9}, 17);  // 9 + 5 + 3
   std::map<int, int> steps;
   for (const auto& trial : results.trials()) ++steps[trial.steps];
   CHECK(steps == std::map<int, int>{{1, 6}, {3, 2 + 4}, {9, 1 + 1 + 3}});
@@ -62,10 +62,10 @@ TEST_CASE("a round of hyperband ends with its plan fulfilled") {
 TEST_CASE("grid dimensions beside sampled ones: samples times the grid") {
   const auto mixed = ht::space<Config>(ht::dim("rate", &Config::rate, ht::log_uniform(1e-3, 0.4)),
                                        ht::dim("kind", &Config::kind, ht::grid({1, 2, 3})));
-  const auto results = run(mixed, "mixed", ht::Fifo{.max = 2}, 4);
+  const auto results = run(mixed, "mixed", ht::Fifo{.max_steps = 2}, 4);
   std::map<int, int> kinds;
   for (const auto& trial : results.trials()) ++kinds[trial.params.get<int>("kind")];
   CHECK(kinds == std::map<int, int>{{1, 4}, {2, 4}, {3, 4}});
-  CHECK(run(mixed, "grid", ht::Fifo{.max = 1}, 0, ht::Grid{.resolution = 5}).size() == 15);
-  CHECK(run(mixed, "repeats", ht::Fifo{.max = 1}, 6, ht::repeat(ht::Random{}, 2)).size() == 6);
+  CHECK(run(mixed, "grid", ht::Fifo{.max_steps = 1}, 0, ht::Grid{.resolution = 5}).size() == 15);
+  CHECK(run(mixed, "repeats", ht::Fifo{.max_steps = 1}, 6, ht::repeat(ht::Random{}, 2)).size() == 6);
 }

@@ -51,7 +51,7 @@ ht::Options options(const std::filesystem::path& output) {
   o.metric = "q";
   o.mode = ht::Mode::maximize;
   o.samples = 2;
-  o.schedule = ht::Pbt{.interval = 4, .max = 120, .quantile = 0.5};
+  o.schedule = ht::Pbt{.perturbation_interval = 4, .max_steps = 120, .quantile_fraction = 0.5};
   o.executor = ht::simulated({.workers = 2});
   o.checkpoint = {.every = 0, .keep = 1};
   o.output = output;
@@ -100,11 +100,11 @@ TEST_CASE("the toy of the PBT paper: two trials that learn from one another reac
     // The paper begins with h = (1, 0) and (0, 1), with which each can reach 0.39 at most.
     auto o = options(directory.path() / "pbt");
     o.seed = static_cast<std::uint64_t>(seed);
-    o.schedule = ht::Pbt{.interval = 4, .max = 800, .quantile = 0.5};
+    o.schedule = ht::Pbt{.perturbation_interval = 4, .max_steps = 800, .quantile_fraction = 0.5};
     o.start_with = {{{"h0", 1.0}, {"h1", 0.0}}, {{"h0", 0.0}, {"h1", 1.0}}};
     pbt += ht::tune<Toy>(space, o).best().best->value / seeds;
     o.output = directory.path() / "fixed";
-    o.schedule = ht::Fifo{.max = 800};
+    o.schedule = ht::Fifo{.max_steps = 800};
     fixed += ht::tune<Toy>(space, o).best().best->value / seeds;
   }
   CHECK(fixed < 0.4);
@@ -138,8 +138,8 @@ TEST_CASE("with fewer slots than members a population is as good, and takes over
     }
   };
   for (const auto& schedule :
-       {ht::AnyScheduler(ht::Pbt{.max = 60}), ht::AnyScheduler(ht::Pbt{.max = 60, .synchronous = true}),
-        ht::AnyScheduler(ht::Pb2{.max = 60}), ht::AnyScheduler(ht::Pb2{.max = 60, .synchronous = true})}) {
+       {ht::AnyScheduler(ht::Pbt{.max_steps = 60}), ht::AnyScheduler(ht::Pbt{.max_steps = 60, .synchronous = true}),
+        ht::AnyScheduler(ht::Pb2{.max_steps = 60}), ht::AnyScheduler(ht::Pb2{.max_steps = 60, .synchronous = true})}) {
     double one = 0, two = 0, all = 0, alone = 0;
     run(schedule, 1, one);
     run(schedule, 2, two);
@@ -149,7 +149,7 @@ TEST_CASE("with fewer slots than members a population is as good, and takes over
       auto o = options(directory.path() / "run");
       o.seed = static_cast<std::uint64_t>(seed);
       o.samples = 8;
-      o.schedule = ht::Fifo{.max = 60};
+      o.schedule = ht::Fifo{.max_steps = 60};
       alone += ht::tune<Toy>(space, o).best().best->value / 3;
     }
     INFO(schedule.name() << ": " << alone << " without, " << one << ", " << two << ", " << all);
@@ -192,7 +192,7 @@ TEST_CASE("a trial's schedule is the line of configurations that led to its stat
     REQUIRE(trial.metrics.size() == 1);
     CHECK(trial.metrics.front().second == last);
     auto again = options(directory.path() / fmt::format("again-{}", trial.trial));
-    const ht::Replay replay{.schedule = schedule, .max = 120};
+    const ht::Replay replay{.schedule = schedule, .max_steps = 120};
     again.search = replay;
     again.schedule = replay;
     again.samples = 1;
@@ -249,7 +249,7 @@ TEST_CASE("a donor's checkpoint never vanishes before it is not needed any more,
       o.samples = 9;
       o.max_failures = 100;
       o.executor = executor;
-      o.schedule = ht::Pbt{.interval = 2, .max = 30, .quantile = 0.4};
+      o.schedule = ht::Pbt{.perturbation_interval = 2, .max_steps = 30, .quantile_fraction = 0.4};
       o.checkpoint = {.every = 3, .keep = 1, .max_bytes = bytes};
       const auto results = ht::tune<Toy>(space, o);
       INFO(executor.name() << ", " << bytes << " bytes");
@@ -269,7 +269,7 @@ TEST_CASE("populations of one, of equals, of NaN and of trials that cannot save 
   const auto constant = [&](double value, const char* name) {
     auto own = options(directory.path() / name);
     own.samples = 7;
-    own.schedule = ht::Pbt{.interval = 2, .max = 20};
+    own.schedule = ht::Pbt{.perturbation_interval = 2, .max_steps = 20};
     const auto results = ht::tune(
         space,
         [value](Config config, ht::Context& context) -> ht::Training {
@@ -318,7 +318,7 @@ TEST_CASE("donors that fail, and trials that fail just after they took over, end
   o.samples = 8;
   o.max_failures = 60;
   o.executor = ht::threads(3);
-  o.schedule = ht::Pbt{.interval = 2, .max = 24, .quantile = 0.5};
+  o.schedule = ht::Pbt{.perturbation_interval = 2, .max_steps = 24, .quantile_fraction = 0.5};
   const auto results = ht::tune<Frail>(space, o);
   CHECK(results.count(ht::TrialState::completed) == 8);
   check_donors(o.output);
@@ -338,8 +338,8 @@ TEST_CASE("what pbt is told to change must be there, and its options must make s
     return std::string();
   };
   CHECK_THAT(message({.mutate = {"lr"}}), ContainsSubstring("'lr'"));
-  CHECK_THAT(message({.interval = 0}), ContainsSubstring("interval is 0"));
-  CHECK_THAT(message({.quantile = 0.7}), ContainsSubstring("quantile is 0.7"));
-  CHECK_THAT(message({.factor = 1}), ContainsSubstring("factor is 1"));
-  CHECK_THAT(message({.resample = -1}), ContainsSubstring("resample is -1"));
+  CHECK_THAT(message({.perturbation_interval = 0}), ContainsSubstring("perturbation_interval is 0"));
+  CHECK_THAT(message({.quantile_fraction = 0.7}), ContainsSubstring("quantile_fraction is 0.7"));
+  CHECK_THAT(message({.perturbation_factor = 1}), ContainsSubstring("perturbation_factor is 1"));
+  CHECK_THAT(message({.resample_probability = -1}), ContainsSubstring("resample_probability is -1"));
 }

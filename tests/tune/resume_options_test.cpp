@@ -44,7 +44,7 @@ ht::Options options(const TemporaryDirectory& directory) {
   ht::Options o;
   o.metric = "loss";
   o.search = ht::Random{};
-  o.schedule = ht::Fifo{.max = 3};
+  o.schedule = ht::Fifo{.max_steps = 3};
   o.samples = 6;
   o.seed = 5;
   o.concurrency = 1;
@@ -99,7 +99,7 @@ TEST_CASE("resume: what is not given is taken from the record, what is given is 
   REQUIRE(before.size() == 6);
 
   ht::Options few;
-  few.schedule = ht::Fifo{.max = 3};
+  few.schedule = ht::Fifo{.max_steps = 3};
   few.display = ht::Display::quiet;
   few.handle_signals = false;
   SECTION("nothing given") {
@@ -266,7 +266,7 @@ TEST_CASE("resume: a stop condition that is loosened lets trials go on that it h
     ht::tune(line, endless, o);
     o.resume = true;
     o.stop = {};
-    o.schedule = ht::Fifo{.max = 4};
+    o.schedule = ht::Fifo{.max_steps = 4};
     CHECK(ht::tune(line, endless, o).count(ht::TrialState::completed) == 6);
   }
 }
@@ -275,12 +275,12 @@ TEST_CASE("resume: trials that another schedule had paused go on as the present 
   const TemporaryDirectory directory;
   auto o = options(directory);
   o.samples = 9;
-  o.schedule = ht::Asha{.max = 9, .promotion = true};
+  o.schedule = ht::Asha{.max_steps = 9, .promotion = true};
   o.stop = ht::total_steps(9);  // all at their first rung or waiting to begin
   const auto before = ht::tune(line, endless, o);
   o.stop = {};
   o.resume = true;
-  o.schedule = ht::Fifo{.max = 4};
+  o.schedule = ht::Fifo{.max_steps = 4};
   const auto results = ht::tune(line, endless, o);
   REQUIRE(results.size() == 9);
   for (const auto& trial : results.trials()) {
@@ -395,7 +395,7 @@ TEST_CASE("resume: what concerns only what is to come works") {
   ht::tune(line, endless, o);
   o.resume = true;
   o.samples = 5;
-  o.schedule = ht::Fifo{.max = 5};
+  o.schedule = ht::Fifo{.max_steps = 5};
   bool other_search = false;  // which is said
   const auto check = [&] {
     std::string text = said([&] {

@@ -97,42 +97,52 @@ std::vector<Case> cases() {
       .workers = 4, .step_seconds = [](const ht::Params&, int) { return 1.0; }};  // many events at one time
   return {
       {.name = "fifo", .machines = calm, .samples = 4},
-      {.name = "ASHA, stopping", .schedule = ht::Asha{.max = 9}, .machines = equal_steps},
-      {.name = "ASHA, promotion", .schedule = ht::Asha{.max = 9, .promotion = true}, .machines = equal_steps},
-      {.name = "HyperBand", .schedule = ht::HyperBand{.max = 9}, .machines = equal_steps, .samples = 12},
-      {.name = "ASHA, rough", .schedule = ht::Asha{.max = 9}, .machines = rough_weather()},
-      {.name = "promotion, rough", .schedule = ht::Asha{.max = 9, .promotion = true}, .machines = rough_weather()},
-      {.name = "HyperBand, rough", .schedule = ht::HyperBand{.max = 9}, .machines = rough_weather(), .samples = 12},
+      {.name = "ASHA, stopping", .schedule = ht::Asha{.max_steps = 9}, .machines = equal_steps},
+      {.name = "ASHA, promotion", .schedule = ht::Asha{.max_steps = 9, .promotion = true}, .machines = equal_steps},
+      {.name = "HyperBand", .schedule = ht::HyperBand{.max_steps = 9}, .machines = equal_steps, .samples = 12},
+      {.name = "ASHA, rough", .schedule = ht::Asha{.max_steps = 9}, .machines = rough_weather()},
+      {.name = "promotion, rough",
+       .schedule = ht::Asha{.max_steps = 9, .promotion = true},
+       .machines = rough_weather()},
+      {.name = "HyperBand, rough",
+       .schedule = ht::HyperBand{.max_steps = 9},
+       .machines = rough_weather(),
+       .samples = 12},
       {.name = "ASHA, rough, saved",
-       .schedule = ht::Asha{.max = 9},
+       .schedule = ht::Asha{.max_steps = 9},
        .machines = rough_weather(),
        .checkpoint_every = 2},
       {.name = "promotion, rough, saved",
-       .schedule = ht::Asha{.max = 9, .promotion = true},
+       .schedule = ht::Asha{.max_steps = 9, .promotion = true},
        .machines = rough_weather(),
        .checkpoint_every = 2},
-      {.name = "PBT", .schedule = ht::Pbt{.interval = 2, .max = 9, .quantile = 0.5}, .machines = equal_steps},
+      {.name = "PBT",
+       .schedule = ht::Pbt{.perturbation_interval = 2, .max_steps = 9, .quantile_fraction = 0.5},
+       .machines = equal_steps},
       {.name = "PBT, rough",
-       .schedule = ht::Pbt{.interval = 2, .max = 9, .quantile = 0.5},
+       .schedule = ht::Pbt{.perturbation_interval = 2, .max_steps = 9, .quantile_fraction = 0.5},
        .machines = rough_weather()},
       {.name = "PBT, rough, saved at odd times",
-       .schedule =
-           ht::Pbt{.interval = 2, .max = 9, .quantile = 0.5, .exploit = ht::Pbt::Exploit::t_test, .population = 5},
+       .schedule = ht::Pbt{.perturbation_interval = 2,
+                           .max_steps = 9,
+                           .quantile_fraction = 0.5,
+                           .exploit = ht::Pbt::Exploit::t_test,
+                           .population_size = 5},
        .machines = rough_weather(),
        .checkpoint_every = 3},
       {.name = "PB2, rough",
-       .schedule = ht::Pb2{.interval = 2, .max = 9, .quantile = 0.5, .population = 4},
+       .schedule = ht::Pb2{.perturbation_interval = 2, .max_steps = 9, .quantile_fraction = 0.5, .population_size = 4},
        .machines = rough_weather()},
       {.name = "HyperSched, rough, saved",
-       .schedule = ht::HyperSched{.deadline = 40, .reduction = 2, .max = 9},
+       .schedule = ht::HyperSched{.deadline = 40, .reduction_factor = 2, .max_steps = 9},
        .machines = rough_weather(),
        .samples = 12,
        .checkpoint_every = 2},
       {.name = "successive halving, rough",
-       .schedule = ht::SuccessiveHalving{.max = 9, .trials = 4},
+       .schedule = ht::SuccessiveHalving{.max_steps = 9, .trials = 4},
        .machines = rough_weather()},
       {.name = "a stop condition",
-       .schedule = ht::Asha{.max = 9, .promotion = true},
+       .schedule = ht::Asha{.max_steps = 9, .promotion = true},
        .machines = equal_steps,
        .samples = 30,
        .stop = ht::until("value", 0.002)},
@@ -187,8 +197,8 @@ TEST_CASE("killed at random records of a larger experiment, the driver goes on a
   auto weather = rough_weather();
   weather.workers = 10;
   for (const ht::AnyScheduler& schedule :
-       {ht::AnyScheduler(ht::Asha{.max = 9}), ht::AnyScheduler(ht::Asha{.max = 9, .promotion = true}),
-        ht::AnyScheduler(ht::HyperBand{.max = 9})}) {
+       {ht::AnyScheduler(ht::Asha{.max_steps = 9}), ht::AnyScheduler(ht::Asha{.max_steps = 9, .promotion = true}),
+        ht::AnyScheduler(ht::HyperBand{.max_steps = 9})}) {
     const Case c{.name = "large, " + schedule.name(), .schedule = schedule, .machines = weather, .samples = 200};
     TemporaryDirectory directory(TemporaryDirectory::memory());
     const auto whole = directory.path() / "run";
@@ -200,23 +210,30 @@ TEST_CASE("killed at random records of a larger experiment, the driver goes on a
 }
 
 TEST_CASE("any searcher goes with any scheduler, and on after a kill as if nothing had happened") {
-  const std::vector<ht::AnySearcher> searchers{ht::Random{}, ht::Sobol{},        ht::Tpe{},
-                                               ht::CmaEs{},  ht::Nsga2{},        ht::DifferentialEvolution{},
-                                               ht::Auto{},   ht::Dehb{.max = 9}, ht::GaussianProcess{.startup = 3}};
-  const std::vector<ht::AnyScheduler> schedulers{ht::Fifo{},
-                                                 ht::Asha{.max = 9},
-                                                 ht::Asha{.max = 9, .promotion = true},
-                                                 ht::HyperBand{.max = 9},
-                                                 ht::SuccessiveHalving{.max = 9, .trials = 5},
-                                                 ht::MedianStopping{.grace = 2},
-                                                 ht::Percentile{.grace = 2},
-                                                 ht::Patience{.patience = 3},
-                                                 ht::LearningCurve{.max = 9, .points = 4},
-                                                 ht::Race{},
-                                                 ht::MoAsha{.max = 9},
-                                                 ht::Pbt{.interval = 2, .max = 9, .population = 4},
-                                                 ht::Pb2{.interval = 2, .max = 9, .population = 4},
-                                                 ht::HyperSched{.deadline = 40, .max = 9}};
+  const std::vector<ht::AnySearcher> searchers{ht::Random{},
+                                               ht::Sobol{},
+                                               ht::Tpe{},
+                                               ht::CmaEs{},
+                                               ht::Nsga2{},
+                                               ht::DifferentialEvolution{},
+                                               ht::Auto{},
+                                               ht::Dehb{.max_steps = 9},
+                                               ht::GaussianProcess{.startup_trials = 3}};
+  const std::vector<ht::AnyScheduler> schedulers{
+      ht::Fifo{},
+      ht::Asha{.max_steps = 9},
+      ht::Asha{.max_steps = 9, .promotion = true},
+      ht::HyperBand{.max_steps = 9},
+      ht::SuccessiveHalving{.max_steps = 9, .trials = 5},
+      ht::MedianStopping{.grace_period = 2},
+      ht::Percentile{.grace_period = 2},
+      ht::Patience{.patience = 3},
+      ht::LearningCurve{.max_steps = 9, .points = 4},
+      ht::Race{},
+      ht::MoAsha{.max_steps = 9},
+      ht::Pbt{.perturbation_interval = 2, .max_steps = 9, .population_size = 4},
+      ht::Pb2{.perturbation_interval = 2, .max_steps = 9, .population_size = 4},
+      ht::HyperSched{.deadline = 40, .max_steps = 9}};
   std::mt19937_64 random(8);
   for (const auto& search : searchers)
     for (const auto& schedule : schedulers) {

@@ -52,7 +52,7 @@ TEST_CASE("ask and tell") {
 TEST_CASE("a study's scheduler stops, pauses and resumes") {
   TemporaryDirectory directory;
   ht::Options options{.samples = 9, .output = directory.path() / "study", .display = ht::Display::quiet};
-  options.schedule = ht::Asha{.grace = 1, .max = 9, .reduction = 3, .promotion = true};
+  options.schedule = ht::Asha{.grace_period = 1, .max_steps = 9, .reduction_factor = 3, .promotion = true};
   ht::Study study(space, ht::Random{}, options);
   int completed = 0;
   std::map<ht::TrialId, int> steps;

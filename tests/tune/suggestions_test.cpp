@@ -230,7 +230,7 @@ TEST_CASE("ordered, simulated and inline runs ask on the spot and are the same t
     TemporaryDirectory directory;
     auto o = options(directory);
     o.samples = 60;
-    o.schedule = ht::Asha{.grace = 1, .max = 9, .reduction = 3};
+    o.schedule = ht::Asha{.grace_period = 1, .max_steps = 9, .reduction_factor = 3};
     o.search = cheap ? ht::AnySearcher(CheapSumming{}) : ht::AnySearcher(Summing{});
     if (kind == 0) o.executor = ht::simulated({.workers = 5});
     if (kind == 1) o.executor = ht::run_inline();
@@ -384,7 +384,7 @@ TEST_CASE("promotion finds its paused trials while suggestions are computed") {
   o.samples = 60;
   o.executor = ht::threads({.cpus = 4});
   o.search = Summing{};
-  o.schedule = ht::Asha{.grace = 1, .max = 27, .reduction = 3, .promotion = true};
+  o.schedule = ht::Asha{.grace_period = 1, .max_steps = 27, .reduction_factor = 3, .promotion = true};
   const auto results = ht::tune(
       space,
       [](Config c, ht::Context& context) -> ht::Training {

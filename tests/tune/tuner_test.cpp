@@ -78,7 +78,7 @@ TEST_CASE("ASHA stops bad trials early and lets good ones end") {
   TemporaryDirectory directory;
   auto o = options(directory);
   o.samples = 60;
-  o.schedule = ht::Asha{.grace = 1, .max = 27, .reduction = 3};
+  o.schedule = ht::Asha{.grace_period = 1, .max_steps = 27, .reduction_factor = 3};
   const auto results = ht::tune(space, climb, o);
   CHECK(results.count(ht::TrialState::stopped) > 20);
   CHECK(results.count(ht::TrialState::completed) >= 1);
@@ -90,7 +90,7 @@ TEST_CASE("promotion pauses and resumes without losing a step") {
     TemporaryDirectory directory;
     auto o = options(directory);
     o.samples = 40;
-    o.schedule = ht::Asha{.grace = 1, .max = 27, .reduction = 3, .promotion = true};
+    o.schedule = ht::Asha{.grace_period = 1, .max_steps = 27, .reduction_factor = 3, .promotion = true};
     if (inline_executor) o.executor = ht::run_inline();
     const auto results = ht::tune(space, climb, o);
     CHECK(results.size() == 40);
@@ -125,7 +125,7 @@ TEST_CASE("a trial that throws fails alone and is tried again") {
 TEST_CASE("NaN and infinite results poison nothing") {
   TemporaryDirectory directory;
   auto o = options(directory);
-  o.schedule = ht::Asha{.max = 9};
+  o.schedule = ht::Asha{.max_steps = 9};
   const auto results = ht::tune(
       space,
       [](Config c, ht::Context& context) -> ht::Training {
@@ -223,7 +223,7 @@ TEST_CASE("ordered mode repeats a parallel run to the bit") {
     auto o = options(directory);
     o.samples = 40;
     o.ordered = true;
-    o.schedule = ht::Asha{.max = 27};
+    o.schedule = ht::Asha{.max_steps = 27};
     o.executor = ht::threads(4);
     o.resources.cpus = 1;
     ht::tune(
@@ -322,7 +322,7 @@ TEST_CASE("a scheduler that reads one objective is refused where there are sever
   TemporaryDirectory directory;
   auto o = options(directory);
   o.objectives = {ht::minimize("loss"), ht::minimize("latency")};
-  o.schedule = ht::Asha{.grace = 1, .max = 9};
+  o.schedule = ht::Asha{.grace_period = 1, .max_steps = 9};
   const auto both = [](const Config& c) { return ht::report("loss", c.x, "latency", -c.x); };
   CHECK_THROWS_WITH(ht::tune(space, both, o), ContainsSubstring("asha"));
   CHECK_FALSE(std::filesystem::exists(o.output));

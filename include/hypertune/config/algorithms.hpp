@@ -2,31 +2,44 @@
 #pragma once
 
 #include <hypertune/config/linkage.hpp>
+#include <hypertune/config/options.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/schedule/replay.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/search/searcher.hpp>
 
 #include <optional>
+#include <string_view>
+#include <vector>
 
 namespace hypertune {
 
 /// search: auto | random | grid | sobol | tpe | cma_es | nsga2 | nsga3 | differential_evolution | dehb | bohb | gp,
-/// with `repeat: N` (each configuration N times), `limit: N` (open suggestions) and `warm_start: [FOLDER, …]` (what
-/// earlier experiments found).
+/// with `repeat: N` (each configuration N times), `max_concurrent: N` (open suggestions) and `warm_start: [FOLDER, …]`
+/// (what earlier experiments found).
 AnySearcher searcher_from_yaml(const Node& node);
 
 /// The scheduler that belongs to a searcher (bohb, dehb) and is taken where the file names none.
 std::optional<AnyScheduler> scheduler_of_searcher_from_yaml(const Node& node);
 
-/// schedule: {type: replay, from: …, trial: …, max: …}, which is the searcher too: what a population found, from the
-/// folder of its experiment (the best trial, or `trial`) or a file by `hypertune export --schedule`. nullopt: it is
+/// schedule: {type: replay, from: …, trial: …, max_steps: …}, which is the searcher too: what a population found, from
+/// the folder of its experiment (the best trial, or `trial`) or a file by `hypertune export --schedule`. nullopt: it is
 /// another scheduler.
 std::optional<Replay> replay_from_yaml(const Node& node);
 
 /// schedule: fifo | asha | hyperband | median | percentile | patience | race | successive_halving | mo_asha |
 /// learning_curve | hyper_sched | pbt | pb2 | replay.
 AnyScheduler scheduler_from_yaml(const Node& node);
+
+/// An algorithm by its name in files.
+struct AlgorithmInfo {
+  std::string_view type;
+  std::vector<OptionInfo> options;
+};
+
+/// All of them, as a reference has them. First, of the type `search`, what every searcher takes.
+std::vector<AlgorithmInfo> known_searchers();
+std::vector<AlgorithmInfo> known_schedulers();
 
 }  // namespace hypertune
 

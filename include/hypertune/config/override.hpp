@@ -50,13 +50,14 @@ inline std::shared_ptr<const YamlData> overridden(const YamlData& data, std::str
 
 }  // namespace detail
 
-/// `root` with the value at `assignment` ("schedule.max=27", the value in YAML) set. Error of kind `usage` when the
-/// text is no assignment, of kind `input` when the value is no YAML. What is wrong with the value is said of `option`:
-/// "--set schedule.max=many: 'schedule.max' must be a whole number, …".
+/// `root` with the value at `assignment` ("schedule.max_steps=27", the value in YAML) set. Error of kind `usage` when
+/// the text is no assignment, of kind `input` when the value is no YAML. What is wrong with the value is said of
+/// `option`:
+/// "--set schedule.max_steps=many: 'schedule.max_steps' must be a whole number, …".
 inline Node with_override(const Node& root, const std::string& assignment, std::string option = {}) {
   const auto equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0)
-    fail(Errc::usage, "--set takes key=value (schedule.max=27), not '{}'", assignment);
+    fail(Errc::usage, "--set takes key=value (schedule.max_steps=27), not '{}'", assignment);
   if (option.empty()) option = "--set " + (assignment.size() > 80 ? assignment.substr(0, equals) + "=…" : assignment);
   const Node value = load_yaml_text(assignment.substr(equals + 1), "--set " + assignment.substr(0, equals));
   const auto data = detail::from_option(value.data(), std::make_shared<const std::string>(std::move(option)));

@@ -4,6 +4,7 @@
 #include <hypertune/config/units.hpp>
 #include <hypertune/detail/nearest.hpp>
 #include <hypertune/error.hpp>
+#include <hypertune/option.hpp>
 #include <hypertune/space/params.hpp>
 
 #include <fmt/format.h>
@@ -62,6 +63,35 @@ inline Value plain_value(std::string_view text) {
   return std::string(text);
 }
 
+/// The name among `known` that a key of an earlier version has now; empty: there is none.
+inline std::string_view renamed(std::string_view key, const std::vector<std::string_view>& known) {
+  static constexpr std::pair<std::string_view, std::string_view> names[] = {{"grace", "grace_period"},
+                                                                            {"max", "max_steps"},
+                                                                            {"reduction", "reduction_factor"},
+                                                                            {"keep", "percentile"},
+                                                                            {"min_improvement", "min_delta"},
+                                                                            {"interval", "perturbation_interval"},
+                                                                            {"quantile", "quantile_fraction"},
+                                                                            {"resample", "resample_probability"},
+                                                                            {"factor", "perturbation_factor"},
+                                                                            {"burn_in", "burn_in_period"},
+                                                                            {"population", "population_size"},
+                                                                            {"startup", "startup_trials"},
+                                                                            {"share", "gamma"},
+                                                                            {"most_good", "max_good"},
+                                                                            {"candidates", "ei_candidates"},
+                                                                            {"local", "max_observations"},
+                                                                            {"sigma", "sigma0"},
+                                                                            {"restarts", "restart_strategy"},
+                                                                            {"weight", "mutation_factor"},
+                                                                            {"crossover", "crossover_probability"},
+                                                                            {"mutation", "mutation_probability"},
+                                                                            {"limit", "max_concurrent"}};
+  for (const auto& [before, now] : names)
+    if (before == key && std::find(known.begin(), known.end(), now) != known.end()) return now;
+  return {};
+}
+
 /// Hears which keys a reader of YAML knows, and what it takes where one is absent: for the test that compares the
 /// reference in docs/ with the readers themselves.
 struct KeyWatch {
@@ -90,7 +120,7 @@ class Node {
 
   int line() const { return data_->line; }  ///< from 1
   const std::string& file() const { return *file_; }
-  const std::string& path() const { return path_; }  ///< "schedule.max"; empty for the whole file
+  const std::string& path() const { return path_; }  ///< "schedule.max_steps"; empty for the whole file
   /// "sweep.yaml:12", or the option of the command line that it is from.
   std::string where() const { return place(*data_, data_->line); }
 
@@ -131,9 +161,12 @@ class Node {
     if (const auto* watch = detail::key_watch()) watch->known(path_, known);
     for (std::size_t i = 0; i < data_->keys.size(); ++i) {
       const auto& [key, line] = data_->keys[i];
-      if (std::find(known.begin(), known.end(), key) == known.end())
-        throw Error(Errc::input, fmt::format("{}: unknown key '{}' in {}{}", place(*data_->items[i], line), key,
-                                             title(), detail::suggestion(key, known)));
+      if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+      const std::string where = place(*data_->items[i], line);
+      if (const auto now = detail::renamed(key, known); !now.empty())
+        throw Error(Errc::input, fmt::format("{}: '{}' is now '{}'", where, key, now));
+      throw Error(Errc::input,
+                  fmt::format("{}: unknown key '{}' in {}{}", where, key, title(), detail::suggestion(key, known)));
     }
   }
 
@@ -216,7 +249,7 @@ class Node {
     return all;
   }
 
-  /// "'schedule.max'", or "this file" for the root.
+  /// "'schedule.max_steps'", or "this file" for the root.
   std::string title() const { return path_.empty() ? "this file" : fmt::format("'{}'", path_); }
   /// "'many'", "a list", … for messages.
   std::string kind_text() const {
@@ -262,11 +295,14 @@ inline double amount(const Node& node) {
   return value;
 }
 
-/// What make() returns; an Error of its that names no line gets that of `node`.
+/// What make() returns; an Error of its that names no line gets that of the option that it is about, or of `node`.
 template <class Make>
 auto checked(const Node& node, Make&& make) {
   try {
     return make();
+  } catch (const OptionError& e) {
+    const auto given = node.is_map() ? node.find(e.option()) : std::nullopt;
+    (given ? *given : node).fail("{}", e.what());
   } catch (const Error& e) {
     if (e.code() == Errc::input) throw;
     node.fail("{}", e.what());

@@ -166,51 +166,58 @@ struct AshaState {
 }  // namespace detail
 
 /// Asynchronous successive halving (Li et al., "A System for Massively Parallel Hyperparameter Tuning", MLSys 2020).
-/// Trials are compared at rungs of grace, grace * reduction, grace * reduction^2, … steps; about one in `reduction`
-/// goes past each.
+/// Trials are compared at rungs of grace_period, grace_period * reduction_factor, grace_period * reduction_factor^2, …
+/// steps; about one in `reduction_factor` goes past each.
 ///
 /// In the stopping form a trial ends at a rung unless it is among the best floor(n / reduction) of the n trials that
 /// have come there so far, itself included; while n < reduction nothing can be said and it goes on. In the promotion
-/// form every trial pauses at its rung, and a free slot resumes the best one that is in the top 1/reduction of its rung
-/// and was not promoted yet, the highest rung first; only if there is none a new trial starts.
+/// form every trial pauses at its rung, and a free slot resumes the best one that is in the top 1/reduction_factor of
+/// its rung and was not promoted yet, the highest rung first; only if there is none a new trial starts.
 ///
 /// A trial whose reports skip rungs is judged at each rung that it passed. A loss of NaN or +infinity is never among
-/// the best of a rung where there is a finite one. With several `brackets`, bracket b begins at grace * reduction^b;
-/// trials are dealt to them in the proportions of Hyperband, by their number. Brackets beyond the number of rungs are
-/// ignored.
+/// the best of a rung where there is a finite one. With several `brackets`, bracket b begins at grace_period *
+/// reduction_factor^b; trials are dealt to them in the proportions of Hyperband, by their number. Brackets beyond the
+/// number of rungs are ignored.
 ///
 /// A report costs O(log n) for n trials at the rung; 8 bytes (promotion: up to 48) are kept per trial and rung.
 struct Asha {
-  int grace = 1;           ///< steps that every trial gets, at least
-  int max = 81;            ///< steps after which a trial is complete
-  int reduction = 3;       ///< one in this many goes past a rung; 2 or more
-  int brackets = 1;        ///< ladders with a later and later first rung
-  bool promotion = false;  ///< pause and resume in place of stopping
+  static constexpr const char* type = "asha";
+
+  int grace_period = 1;
+  int max_steps = 81;
+  int reduction_factor = 3;
+  int brackets = 1;
+  bool promotion = false;
+
+  static void describe(auto& self, auto&& option) {
+    option("grace_period", self.grace_period, at_least(1), "steps that every trial gets, at least");
+    option("max_steps", self.max_steps, at_least(1), "steps after which a trial is complete");
+    option("reduction_factor", self.reduction_factor, at_least(2), "one in so many goes past a rung");
+    option("brackets", self.brackets, at_least(1), "ladders with a later and later first rung");
+    option("promotion", self.promotion, "trials pause at rungs, the best are resumed; else the bad ones stop");
+  }
+  void check() const {
+    if (max_steps < grace_period)
+      throw OptionError(type, "max_steps",
+                        detail::format("is {}, but must be at least grace_period, {}", max_steps, grace_period));
+  }
 
   detail::AshaState state_{};
-
-  void check() const {
-    if (grace < 1) fail(Errc::usage, "asha: grace is {}, but a trial needs at least 1 step before it is judged", grace);
-    if (max < grace) fail(Errc::usage, "asha: max is {}, but must be at least grace, {}", max, grace);
-    if (reduction < 2)
-      fail(Errc::usage, "asha: reduction is {}, but must be at least 2 (one in so many goes on)", reduction);
-    if (brackets < 1) fail(Errc::usage, "asha: brackets is {}, but must be at least 1", brackets);
-  }
 
   Decision on_report(const Progress& progress) {
     prepare();
     const double loss = detail::ranked_loss(progress.loss());
-    const auto share = static_cast<std::size_t>(reduction);
+    const auto share = static_cast<std::size_t>(reduction_factor);
     const std::size_t bracket = bracket_of(progress.trial);
     if (promotion) {
-      if (progress.steps >= max) return Decision::complete;
+      if (progress.steps >= max_steps) return Decision::complete;
       const bool pauses = state_.promoting[bracket].arrives(progress.trial, progress.steps, loss, share);
       return pauses ? Decision::pause : Decision::go_on;
     }
     std::size_t& next = state_.next_rung[progress.trial];
     state_.judged = loss;
     const bool survives = state_.stopping[bracket].survives(next, progress.steps, loss, share);
-    if (progress.steps >= max) return Decision::complete;
+    if (progress.steps >= max_steps) return Decision::complete;
     return survives ? Decision::go_on : Decision::stop;
   }
 
@@ -239,7 +246,6 @@ struct Asha {
     return pool.more_trials ? Choice::start_new() : Choice::wait();
   }
 
-  int max_steps() const { return max; }
   std::string why(TrialId trial, const LossText& losses) const {
     if (!state_.ready) return {};
     const std::size_t bracket = bracket_of(trial);
@@ -259,13 +265,14 @@ struct Asha {
  private:
   void prepare() {
     if (state_.ready) return;
-    check();
     double total = 0;
-    double size = 1;  // of Hyperband's bracket relative to the first: 1/reduction per rung fewer, and budget to spare
-    const auto levels = static_cast<double>(detail::rung_steps(grace, max, reduction).size()) + 1;
-    std::int64_t first = grace;
-    for (int b = 0; b < brackets && (b == 0 || first < max); ++b, first *= reduction, size /= reduction) {
-      auto steps = detail::rung_steps(static_cast<int>(first), max, reduction);
+    double size =
+        1;  // of Hyperband's bracket relative to the first: 1/reduction_factor per rung fewer, and budget to spare
+    const auto levels = static_cast<double>(detail::rung_steps(grace_period, max_steps, reduction_factor).size()) + 1;
+    std::int64_t first = grace_period;
+    for (int b = 0; b < brackets && (b == 0 || first < max_steps);
+         ++b, first *= reduction_factor, size /= reduction_factor) {
+      auto steps = detail::rung_steps(static_cast<int>(first), max_steps, reduction_factor);
       if (promotion)
         state_.promoting.emplace_back(std::move(steps));
       else

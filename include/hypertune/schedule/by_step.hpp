@@ -1,7 +1,6 @@
 // One number per trial at each step, of all trials that have come so far, for schedulers that compare step by step.
 #pragma once
 
-#include <hypertune/error.hpp>
 #include <hypertune/schedule/rung.hpp>
 
 #include <cstddef>
@@ -53,13 +52,5 @@ class ByStep {
   double fraction_ = 0.5;
   std::map<int, TopFraction<double>> steps_;
 };
-
-/// The options that the rules which compare step by step share. Error of kind `usage` where one makes no sense.
-inline void check_step_rule(const char* rule, int grace, int min_trials, int max) {
-  if (grace < 1)
-    fail(Errc::usage, "{}: grace is {}, but a trial needs at least 1 step before it is judged", rule, grace);
-  if (min_trials < 1) fail(Errc::usage, "{}: min_trials is {}, but must be at least 1", rule, min_trials);
-  if (max < 0) fail(Errc::usage, "{}: max is {}, but must be 0 (no limit) or a number of steps", rule, max);
-}
 
 }  // namespace hypertune::detail

@@ -9,16 +9,17 @@ namespace hypertune {
 
 /// Runs the trials in the order they are proposed and stops none of them.
 struct Fifo {
-  int max = 0;  ///< steps after which a trial is complete; 0: when it ends by itself
+  static constexpr const char* type = "fifo";
 
-  void check() const {
-    if (max < 0) fail(Errc::usage, "fifo: max is {}, but must be 0 (no limit) or a number of steps", max);
+  int max_steps = 0;
+
+  static void describe(auto& self, auto&& option) {
+    option("max_steps", self.max_steps, at_least(0), "steps after which a trial is complete; 0: no limit");
   }
+
   Decision on_report(const Progress& progress) const {
-    return max > 0 && progress.steps >= max ? Decision::complete : Decision::go_on;
+    return max_steps > 0 && progress.steps >= max_steps ? Decision::complete : Decision::go_on;
   }
-  int max_steps() const { return max; }
-  std::string name() const { return "fifo"; }
   static constexpr bool multi_objective = true;  // it reads no loss at all
 };
 

@@ -16,21 +16,30 @@
 namespace hypertune {
 
 /// HyperSched (Liaw et al., "HyperSched: Dynamic Resource Reallocation for Model Development on a Deadline", SoCC
-/// 2019): the best model when `deadline` seconds are over. Trials pause at rungs of grace, grace * reduction, … steps;
-/// a free slot goes to one of the best 1/reduction of a rung, else to a new trial (exploration). A new trial is let in
-/// only as long as it could still do the steps of the best one before the deadline, going by the time that steps have
-/// taken so far; from then on free slots go to the best paused trials, whatever their rung (exploitation), so that near
-/// the deadline the best ones train and nothing else. At the deadline every trial ends at its next report, as complete:
-/// a later deadline lets them go on.
+/// 2019): the best model when `deadline` seconds are over. Trials pause at rungs of grace_period, grace_period *
+/// reduction_factor, … steps; a free slot goes to one of the best 1/reduction_factor of a rung, else to a new trial
+/// (exploration). A new trial is let in only as long as it could still do the steps of the best one before the
+/// deadline, going by the time that steps have taken so far; from then on free slots go to the best paused trials,
+/// whatever their rung (exploitation), so that near the deadline the best ones train and nothing else. At the deadline
+/// every trial ends at its next report, as complete: a later deadline lets them go on.
 ///
 /// Time is that of the experiment, all its sessions together, as the record has it: a resumed experiment decides alike.
 /// A trial keeps the resources that it was started with. Bound the whole by `.stop = ht::within(deadline)` as well
 /// where a step may last long.
 struct HyperSched {
-  Seconds deadline = 3600;  ///< above 0
-  int grace = 1;            ///< steps of the first rung
-  int reduction = 3;        ///< one in this many goes past a rung while there is time to explore; 2 or more
-  int max = 0;              ///< steps after which a trial is complete; 0: none but the deadline ends it
+  static constexpr const char* type = "hyper_sched";
+
+  Seconds deadline = 3600;
+  int grace_period = 1;
+  int reduction_factor = 3;
+  int max_steps = 0;
+
+  static void describe(auto& self, auto&& option) {
+    option("deadline", self.deadline, above(0).in(Bounds::Unit::seconds), "when the best model is wanted");
+    option("grace_period", self.grace_period, at_least(1), "steps of the first rung");
+    option("reduction_factor", self.reduction_factor, at_least(2), "one in so many goes past a rung");
+    option("max_steps", self.max_steps, at_least(0), "steps after which a trial is complete; 0: no limit");
+  }
 
   struct Trial {
     int steps = 0;
@@ -47,17 +56,10 @@ struct HyperSched {
   double best_ = worst_loss;
   int best_steps_ = 0;
 
-  void check() const {
-    if (!(deadline > 0)) fail(Errc::usage, "hyper_sched: deadline is {} s, but must be above 0", deadline);
-    if (grace < 1) fail(Errc::usage, "hyper_sched: grace is {}, but must be at least 1 step", grace);
-    if (reduction < 2) fail(Errc::usage, "hyper_sched: reduction is {}, but must be at least 2", reduction);
-    if (max < 0) fail(Errc::usage, "hyper_sched: max is {}, but must be 0 (no limit) or a number of steps", max);
-  }
-
-  void on_create(TrialId trial) { trials_[trial].target = grace; }
+  void on_create(TrialId trial) { trials_[trial].target = grace_period; }
   Decision on_report(const Progress& progress) {
     Trial& trial = trials_[progress.trial];
-    if (trial.target == 0) trial.target = grace;
+    if (trial.target == 0) trial.target = grace_period;
     now_ = std::max(now_, progress.now);
     steps_ += std::max(0, progress.steps - trial.steps);
     step_time_ += std::max(0.0, progress.elapsed - trial.elapsed);
@@ -70,12 +72,12 @@ struct HyperSched {
       best_ = trial.loss;
       best_steps_ = trial.steps;
     }
-    if ((max > 0 && progress.steps >= max) || now_ >= deadline) return Decision::complete;
+    if ((max_steps > 0 && progress.steps >= max_steps) || now_ >= deadline) return Decision::complete;
     if (trial.paused) return Decision::pause;
     if (progress.steps < trial.target) return Decision::go_on;
-    for (; trial.target <= progress.steps; trial.target *= reduction)
+    for (; trial.target <= progress.steps; trial.target *= reduction_factor)
       rungs_[trial.target].insert({trial.loss, progress.trial});
-    trial.target /= reduction;
+    trial.target /= reduction_factor;
     trial.paused = true;
     paused_.insert({trial.loss, progress.trial});
     return Decision::pause;
@@ -84,7 +86,7 @@ struct HyperSched {
     const auto found = trials_.find(id);
     if (found == trials_.end() || !std::exchange(found->second.paused, false)) return;
     paused_.erase({found->second.loss, id});
-    found->second.target *= reduction;
+    found->second.target *= reduction_factor;
   }
   void on_end(TrialId id, TrialState) {
     const auto found = trials_.find(id);
@@ -104,8 +106,6 @@ struct HyperSched {
     return paused_.empty() ? Choice::wait() : Choice::resume(paused_.begin()->second);
   }
 
-  int max_steps() const { return max; }
-  std::string name() const { return "hyper_sched"; }
   std::string why(TrialId id, const LossText& losses) const {
     const auto found = trials_.find(id);
     if (found == trials_.end()) return {};
@@ -118,12 +118,12 @@ struct HyperSched {
   bool may_enter(Seconds left) const {
     if (steps_ == 0) return true;
     const Seconds each = step_time_ / static_cast<double>(steps_);
-    return each * std::max(grace, best_steps_) <= left;
+    return each * std::max(grace_period, best_steps_) <= left;
   }
-  /// The best paused trial that is in the top 1/reduction of its rung, the highest rung first.
+  /// The best paused trial that is in the top 1/reduction_factor of its rung, the highest rung first.
   std::optional<TrialId> promotable() const {
     for (auto rung = rungs_.rbegin(); rung != rungs_.rend(); ++rung) {
-      auto quota = rung->second.size() / static_cast<std::size_t>(reduction);
+      auto quota = rung->second.size() / static_cast<std::size_t>(reduction_factor);
       for (auto entry = rung->second.begin(); quota > 0 && entry != rung->second.end(); ++entry, --quota) {
         if (!std::isfinite(entry->first)) break;
         const auto trial = trials_.find(entry->second);

@@ -23,21 +23,22 @@ struct BracketRung {
   friend bool operator==(const BracketRung&, const BracketRung&) = default;
 };
 
-/// The brackets of HyperBand from the most exploring one on, each a list of rungs; as in table 1 of the paper for max =
-/// 81, reduction = 3, where the first has 81 trials at 1 step, 27 at 3, 9 at 9, 3 at 27 and 1 at 81.
-inline std::vector<std::vector<BracketRung>> hyperband_brackets(int max, int reduction) {
-  if (max < 1) fail(Errc::usage, "hyperband: max is {}, but must be at least 1", max);
-  if (reduction < 2) fail(Errc::usage, "hyperband: reduction is {}, but must be at least 2", reduction);
-  std::vector<std::int64_t> powers{1};  // of reduction, up to max: whole numbers, as logarithms round
-  while (powers.back() * reduction <= max) powers.push_back(powers.back() * reduction);
+/// The brackets of HyperBand from the most exploring one on, each a list of rungs; as in table 1 of the paper for
+/// max_steps = 81, reduction_factor = 3, where the first has 81 trials at 1 step, 27 at 3, 9 at 9, 3 at 27 and 1 at 81.
+inline std::vector<std::vector<BracketRung>> hyperband_brackets(int max_steps, int reduction_factor) {
+  if (max_steps < 1) fail(Errc::usage, "hyperband: max_steps is {}, but must be at least 1", max_steps);
+  if (reduction_factor < 2)
+    fail(Errc::usage, "hyperband: reduction_factor is {}, but must be at least 2", reduction_factor);
+  std::vector<std::int64_t> powers{1};  // of reduction_factor, up to max_steps: whole numbers, as logarithms round
+  while (powers.back() * reduction_factor <= max_steps) powers.push_back(powers.back() * reduction_factor);
   const auto levels = static_cast<std::int64_t>(powers.size());
   std::vector<std::vector<BracketRung>> brackets;
   for (std::int64_t s = levels - 1; s >= 0; --s) {
     const auto at = [&](std::int64_t k) { return powers[static_cast<std::size_t>(k)]; };
-    const std::int64_t trials = (levels * at(s) + s) / (s + 1);  // the ceiling of levels * reduction^s / (s + 1)
+    const std::int64_t trials = (levels * at(s) + s) / (s + 1);  // the ceiling of levels * reduction_factor^s / (s + 1)
     std::vector<BracketRung> rungs;
     for (std::int64_t i = 0; i <= s; ++i)
-      rungs.push_back({std::max<std::int64_t>(1, trials / at(i)), static_cast<int>(max / at(s - i))});
+      rungs.push_back({std::max<std::int64_t>(1, trials / at(i)), static_cast<int>(max_steps / at(s - i))});
     brackets.push_back(std::move(rungs));
   }
   return brackets;
@@ -242,20 +243,25 @@ class HyperBandState {
 
 /// Hyperband (Li et al., "Hyperband: A Novel Bandit-Based Approach to Hyperparameter Optimization", JMLR 2018). Trials
 /// fill brackets of hyperband_brackets() in turn, over and over; in each, all trials train to the first rung and pause
-/// there, the best 1/reduction of them train to the next one, and so on to `max` steps. While a rung fills, free slots
-/// start trials of the next brackets, so none is idle.
+/// there, the best 1/reduction_factor of them train to the next one, and so on to `max_steps` steps. While a rung
+/// fills, free slots start trials of the next brackets, so none is idle.
 ///
 /// Failed trials make room for the next best; when there are no more trials the last bracket goes on in proportion to
 /// those it has; a NaN loss is promoted only where no loss is finite. A bracket therefore always ends. A trial whose
 /// reports skip rungs is judged at each of them. The number of samples best is a multiple of a round over all brackets
 /// (81 + 34 + 15 + 8 + 5 = 143 by default).
 struct HyperBand {
-  int max = 81;       ///< steps after which a trial is complete, 1 or more
-  int reduction = 3;  ///< one in this many goes past a rung; 2 or more
+  static constexpr const char* type = "hyperband";
+
+  int max_steps = 81;
+  int reduction_factor = 3;
+
+  static void describe(auto& self, auto&& option) {
+    option("max_steps", self.max_steps, at_least(1), "steps after which a trial is complete");
+    option("reduction_factor", self.reduction_factor, at_least(2), "one in so many goes past a rung");
+  }
 
   detail::HyperBandState state_{};
-
-  void check() const { hyperband_brackets(max, reduction); }
 
   void on_create(TrialId trial) { state().create(trial); }
   Decision on_report(const Progress& progress) {
@@ -264,13 +270,11 @@ struct HyperBand {
   void on_resume(TrialId trial) { state().resume(trial); }
   void on_end(TrialId trial, TrialState) { state().end(trial); }
   Choice choose_next(const Pool& pool) { return state().choose(pool); }
-  int max_steps() const { return max; }
-  std::string name() const { return "hyperband"; }
   std::string why(TrialId trial, const LossText& losses) const { return state_.why(trial, losses); }
 
  private:
   detail::HyperBandState& state() {
-    if (!state_.ready()) state_ = detail::HyperBandState(max, reduction);
+    if (!state_.ready()) state_ = detail::HyperBandState(max_steps, reduction_factor);
     return state_;
   }
 };

@@ -108,8 +108,8 @@ class CurveEnsemble {
 
 }  // namespace detail
 
-/// Stops a trial once its learning curve, extrapolated to `max` steps, is below the best loss that any trial has had
-/// with a probability of less than `chance` (Domhan, Springenberg and Hutter, "Speeding up Automatic Hyperparameter
+/// Stops a trial once its learning curve, extrapolated to `max_steps` steps, is below the best loss that any trial has
+/// had with a probability of less than `chance` (Domhan, Springenberg and Hutter, "Speeding up Automatic Hyperparameter
 /// Optimization of Deep Neural Networks by Extrapolation of Learning Curves", IJCAI 2015). In place of the paper's
 /// eleven curves fitted by Markov chains it takes two families, power laws and exponentials, whose weights can be
 /// computed exactly: about two microseconds a report.
@@ -117,9 +117,17 @@ class CurveEnsemble {
 /// A trial is never stopped on fewer than `points` finite reports. One that has only had infinite losses (or NaN) by
 /// `points` reports is stopped once another trial has had a finite one.
 struct LearningCurve {
-  int max = 100;         ///< steps after which a trial is complete; where the curves are compared
-  int points = 8;        ///< reports without which nothing is said, 4 or more
-  double chance = 0.05;  ///< of becoming the best, below which a trial ends: above 0, below 0.5
+  static constexpr const char* type = "learning_curve";
+
+  int max_steps = 100;
+  int points = 8;
+  double chance = 0.05;
+
+  static void describe(auto& self, auto&& option) {
+    option("max_steps", self.max_steps, at_least(1), "steps after which a trial is complete");
+    option("points", self.points, at_least(4), "reports without which nothing is said");
+    option("chance", self.chance, above(0).below(0.5), "of becoming the best, below which a trial ends");
+  }
 
   struct Trial {
     detail::CurveEnsemble curve;
@@ -133,12 +141,6 @@ struct LearningCurve {
   };
   Verdict verdict_{};  // on the last trial that was stopped
 
-  void check() const {
-    if (max < 1) fail(Errc::usage, "learning_curve: max is {}, but must be at least 1", max);
-    if (points < 4) fail(Errc::usage, "learning_curve: points is {}, but a curve needs at least 4", points);
-    if (!(chance > 0 && chance < 0.5))
-      fail(Errc::usage, "learning_curve: chance is {}, but must be above 0 and below 0.5", chance);
-  }
   Decision on_report(const Progress& progress) {
     Trial& trial = trials_[progress.trial];
     ++trial.reports;
@@ -147,22 +149,21 @@ struct LearningCurve {
     if (finite) trial.curve.add(progress.steps, loss);
     const double best = best_;  // of all reports before this one
     if (finite) best_ = std::min(best_, loss);
-    if (progress.steps >= max) return Decision::complete;
+    if (progress.steps >= max_steps) return Decision::complete;
     if (trial.reports < points || !std::isfinite(best)) return Decision::go_on;
     verdict_ = {.loss = loss, .bar = best, .chance = 0, .steps = progress.steps};
     if (trial.curve.count() == 0) return Decision::stop;
     if (trial.curve.count() < static_cast<std::size_t>(points) || loss <= best) return Decision::go_on;
-    verdict_.chance = trial.curve.below(max, best);
+    verdict_.chance = trial.curve.below(max_steps, best);
     return verdict_.chance < chance ? Decision::stop : Decision::go_on;
   }
   void on_end(TrialId trial, TrialState) { trials_.erase(trial); }
-  int max_steps() const { return max; }
-  std::string name() const { return "learning_curve"; }
   std::string why(TrialId, const LossText& losses) const {
     if (!std::isfinite(verdict_.loss) && verdict_.chance == 0)
       return detail::format("after {} reports without a finite {}", points, losses.name());
     return detail::format("at step {}: {}, with a chance of {:.2g} to get there in {} steps ({:g} is asked for)",
-                          verdict_.steps, losses.against(verdict_.loss, verdict_.bar), verdict_.chance, max, chance);
+                          verdict_.steps, losses.against(verdict_.loss, verdict_.bar), verdict_.chance, max_steps,
+                          chance);
   }
 };
 

@@ -19,9 +19,17 @@ namespace hypertune {
 /// A trial whose reports skip steps counts, for those, with the average it has at the next one. A report costs O(log n)
 /// for n trials; 8 bytes are kept per trial and step.
 struct MedianStopping {
-  int grace = 1;       ///< steps that every trial gets, at least
-  int min_trials = 3;  ///< other trials there must be at a step before a trial ends there
-  int max = 0;         ///< steps after which a trial is complete; 0: when it ends by itself
+  static constexpr const char* type = "median";
+
+  int grace_period = 1;
+  int min_trials = 3;
+  int max_steps = 0;
+
+  static void describe(auto& self, auto&& option) {
+    option("grace_period", self.grace_period, at_least(1), "steps that every trial gets, at least");
+    option("min_trials", self.min_trials, at_least(1), "others that there must be at a step");
+    option("max_steps", self.max_steps, at_least(0), "steps after which a trial is complete; 0: no limit");
+  }
 
   struct Trial {
     int steps = 0;
@@ -33,7 +41,6 @@ struct MedianStopping {
   detail::ByStep averages_{};
   detail::RungVerdict verdict_{};  ///< on the last trial that was stopped
 
-  void check() const { detail::check_step_rule("median", grace, min_trials, max); }
   Decision on_report(const Progress& progress) {
     Trial& trial = trials_[progress.trial];
     const double loss = progress.loss();
@@ -43,7 +50,7 @@ struct MedianStopping {
       trial.best = std::min(trial.best, loss);
     }
     Decision decision = Decision::go_on;
-    if (progress.steps >= grace) {
+    if (progress.steps >= grace_period) {
       if (averages_.beyond(progress.steps, trial.best, min_trials)) {
         decision = Decision::stop;
         verdict_ = {.steps = progress.steps,
@@ -52,15 +59,13 @@ struct MedianStopping {
                     .trials = averages_.trials(progress.steps)};
       }
       if (progress.steps > trial.steps)
-        averages_.add(std::max(trial.steps, grace - 1), progress.steps, trial.finite > 0 ? trial.mean : worst_loss,
-                      0.5);
+        averages_.add(std::max(trial.steps, grace_period - 1), progress.steps,
+                      trial.finite > 0 ? trial.mean : worst_loss, 0.5);
     }
     trial.steps = std::max(trial.steps, progress.steps);
-    return max > 0 && progress.steps >= max ? Decision::complete : decision;
+    return max_steps > 0 && progress.steps >= max_steps ? Decision::complete : decision;
   }
   void on_end(TrialId trial, TrialState) { trials_.erase(trial); }
-  int max_steps() const { return max; }
-  std::string name() const { return "median"; }
   std::string why(TrialId, const LossText& losses) const {
     return detail::format("at step {}: best {} (the median of {} others)", verdict_.steps,
                           losses.against(verdict_.loss, verdict_.bar), verdict_.trials);

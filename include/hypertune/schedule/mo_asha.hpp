@@ -112,16 +112,31 @@ inline bool among_first(const std::vector<LossVector>& points, std::size_t targe
 
 /// Multi-objective ASHA (Schmucker et al., "Multi-objective Asynchronous Successive Halving", 2021), in its stopping
 /// form with the epsilon-net of Salinas et al. (2021), which the paper found best. As Asha, but a trial goes past a
-/// rung if it is among the best 1/reduction of those that came there so far when these are ordered by nondominated
-/// sorting and, within a front, by an epsilon-net, which keeps every part of the front. With one objective it is Asha.
+/// rung if it is among the best 1/reduction_factor of those that came there so far when these are ordered by
+/// nondominated sorting and, within a front, by an epsilon-net, which keeps every part of the front. With one objective
+/// it is Asha.
 ///
 /// A trial with a NaN or infinite loss never goes past a rung where there is one without. A report at a rung costs some
 /// microseconds for the `history` trials that count there, the last ones.
 struct MoAsha {
-  int grace = 1;      ///< steps that every trial gets, at least
-  int max = 81;       ///< steps after which a trial is complete
-  int reduction = 3;  ///< one in this many goes past a rung; 2 or more
-  int history = 200;  ///< trials that a new one is compared with at a rung, the latest ones; 2 or more
+  static constexpr const char* type = "mo_asha";
+
+  int grace_period = 1;
+  int max_steps = 81;
+  int reduction_factor = 3;
+  int history = 200;
+
+  static void describe(auto& self, auto&& option) {
+    option("grace_period", self.grace_period, at_least(1), "steps that every trial gets, at least");
+    option("max_steps", self.max_steps, at_least(1), "steps after which a trial is complete");
+    option("reduction_factor", self.reduction_factor, at_least(2), "one in so many goes past a rung");
+    option("history", self.history, at_least(2), "the latest trials that a new one is compared with at a rung");
+  }
+  void check() const {
+    if (max_steps < grace_period)
+      throw OptionError(type, "max_steps",
+                        detail::format("is {}, but must be at least grace_period, {}", max_steps, grace_period));
+  }
 
   static constexpr bool multi_objective = true;
 
@@ -134,16 +149,9 @@ struct MoAsha {
   std::unordered_map<TrialId, std::size_t> next_{};  // of trials under way
   detail::LossVector judged_{};                      // the losses of the last report
 
-  void check() const {
-    if (grace < 1) fail(Errc::usage, "mo_asha: grace is {}, but must be at least 1 step", grace);
-    if (max < grace) fail(Errc::usage, "mo_asha: max is {}, but must be at least grace, {}", max, grace);
-    if (reduction < 2) fail(Errc::usage, "mo_asha: reduction is {}, but must be at least 2", reduction);
-    if (history < 2) fail(Errc::usage, "mo_asha: history is {}, but must be at least 2 trials", history);
-  }
-
   Decision on_report(const Progress& progress) {
     if (rungs_.empty())
-      for (const int steps : detail::rung_steps(grace, max, reduction)) rungs_.push_back({steps});
+      for (const int steps : detail::rung_steps(grace_period, max_steps, reduction_factor)) rungs_.push_back({steps});
     detail::LossVector losses(progress.losses.begin(), progress.losses.end());
     if (losses.empty()) losses.push_back(worst_loss);
     for (double& loss : losses) loss = detail::ranked_loss(loss);
@@ -152,13 +160,11 @@ struct MoAsha {
     std::size_t& next = next_[progress.trial];
     for (; survives && next < rungs_.size() && rungs_[next].steps <= progress.steps; ++next)
       survives = enter(rungs_[next], losses);
-    if (progress.steps >= max) return Decision::complete;
+    if (progress.steps >= max_steps) return Decision::complete;
     return survives ? Decision::go_on : Decision::stop;
   }
   void on_end(TrialId trial, TrialState) { next_.erase(trial); }
 
-  int max_steps() const { return max; }
-  std::string name() const { return "mo_asha"; }
   std::string why(TrialId trial, const LossText& losses) const {
     const auto next = next_.find(trial);
     if (next == next_.end() || next->second == 0 || next->second > rungs_.size()) return {};
@@ -166,7 +172,7 @@ struct MoAsha {
     const auto& rung = rungs_[at];
     return detail::format("at rung {} ({} step{}): {}, not among the best {} of {} by all objectives", at + 1,
                           rung.steps, rung.steps == 1 ? "" : "s", losses.named(judged_),
-                          rung.losses.size() / static_cast<std::size_t>(reduction), rung.losses.size());
+                          rung.losses.size() / static_cast<std::size_t>(reduction_factor), rung.losses.size());
   }
 
  private:
@@ -177,7 +183,7 @@ struct MoAsha {
       rung.losses[rung.oldest] = losses;
       rung.oldest = (rung.oldest + 1) % rung.losses.size();
     }
-    const std::size_t quota = rung.losses.size() / static_cast<std::size_t>(reduction);
+    const std::size_t quota = rung.losses.size() / static_cast<std::size_t>(reduction_factor);
     if (quota == 0) return true;  // too few to compare with
     const auto finite = [](const detail::LossVector& v) {
       return std::all_of(v.begin(), v.end(), [](double x) { return std::isfinite(x); });

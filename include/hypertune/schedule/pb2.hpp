@@ -156,14 +156,27 @@ class TimeVaryingBandit {
 /// Unordered choices are kept as the donor has them (PB2 is for numbers); name in `mutate` what may change. The model
 /// looks at the last `history` intervals of all trials together: a decision costs O(history^3), with 100 about 2 ms.
 struct Pb2 {
-  int interval = 4;                      ///< steps from one comparison to the next, 1 or more
-  int max = 100;                         ///< steps after which a trial is complete
-  double quantile = 0.25;                ///< what counts as good, and as bad: above 0, at most 0.5
-  double width = 1;                      ///< of the confidence bound, in standard deviations; 0 or more
-  int history = 100;                     ///< intervals that the model learns from, 4 or more
-  int population = 0;                    ///< trials that train at a time; 0: all samples
-  bool synchronous = false;              ///< no trial goes on before all have come to a comparison
-  std::vector<std::string> mutate = {};  ///< names of the parameters that may change; empty: all
+  static constexpr const char* type = "pb2";
+
+  int perturbation_interval = 4;
+  int max_steps = 100;
+  double quantile_fraction = 0.25;
+  double width = 1;
+  int history = 100;
+  int population_size = 0;
+  bool synchronous = false;
+  std::vector<std::string> mutate = {};
+
+  static void describe(auto& self, auto&& option) {
+    option("perturbation_interval", self.perturbation_interval, at_least(1), "steps from one comparison to the next");
+    option("max_steps", self.max_steps, at_least(1), "steps after which a trial is complete");
+    option("quantile_fraction", self.quantile_fraction, above(0).at_most(0.5), "what counts as good, and as bad");
+    option("width", self.width, at_least(0), "of the confidence bound, in standard deviations");
+    option("history", self.history, at_least(4), "intervals that the model learns from");
+    option("population_size", self.population_size, at_least(0), "trials that train at a time; 0: all samples");
+    option("synchronous", self.synchronous, "all wait for one another at each comparison");
+    option("mutate", self.mutate, "parameters that may change; without: all");
+  }
 
   struct Seen {
     Point point;
@@ -177,16 +190,6 @@ struct Pb2 {
 
   static constexpr bool takes_over = true;
 
-  void check() const {
-    if (interval < 1) fail(Errc::usage, "pb2: interval is {}, but must be at least 1 step", interval);
-    if (max < 1) fail(Errc::usage, "pb2: max is {}, but must be at least 1", max);
-    if (!(quantile > 0 && quantile <= 0.5))
-      fail(Errc::usage, "pb2: quantile is {}, but must be above 0 and at most 0.5", quantile);
-    if (!(width >= 0)) fail(Errc::usage, "pb2: width is {}, but must be 0 or more", width);
-    if (history < 4) fail(Errc::usage, "pb2: history is {}, but must be at least 4 intervals", history);
-    if (population < 0) fail(Errc::usage, "pb2: population is {}, but must be 0 (all samples) or more", population);
-  }
-
   void prepare(const SearchSpace& space, std::uint64_t seed) {
     space_ = space;
     seed_ = seed;
@@ -196,39 +199,39 @@ struct Pb2 {
   void on_create(TrialId trial, const Point& point) { state_.create(trial, point); }
   Decision on_report(const Progress& progress) {
     const bool pauses =
-        state_.report(progress.trial, progress.steps, detail::ranked_loss(progress.loss()), interval, 1);
+        state_.report(progress.trial, progress.steps, detail::ranked_loss(progress.loss()), perturbation_interval, 1);
     if (pauses) {
       const auto& member = state_[progress.trial];
       const double gain = member.before - member.loss;
       if (std::isfinite(gain)) seen_.push_back({member.point, time_of(member.steps), gain});
       if (seen_.size() > static_cast<std::size_t>(history)) seen_.pop_front();
     }
-    return detail::Population::decide(progress, pauses, max);
+    return detail::Population::decide(progress, pauses, max_steps);
   }
   void on_pause(TrialId trial) { state_.pause(trial); }
   void on_exploit(TrialId trial, TrialId donor, const Point& point, int steps) {
-    state_.exploit(trial, donor, point, steps, interval);
+    state_.exploit(trial, donor, point, steps, perturbation_interval);
   }
   void on_resume(TrialId trial) { state_.resume(trial); }
   void on_end(TrialId trial, TrialState) { state_.end(trial); }
 
-  bool may_give(TrialId trial, int steps) const { return state_.may_give(trial, steps, quantile, interval); }
-
-  Choice choose_next(const Pool& pool) const {
-    return state_.choose(pool, population, synchronous, [&](TrialId trial, const detail::PopulationMember& member) {
-      Rng rng = derived_rng(seed_, {static_cast<std::uint64_t>(trial), 4, member.pauses});
-      const auto donor = state_.truncation(trial, quantile, rng);
-      if (!donor) return Choice::resume(trial);
-      const auto& given = *state_.find(*donor, member.mark);
-      return Choice::exploit(trial, *donor, explored(trial, given, rng), given.steps);
-    });
+  bool may_give(TrialId trial, int steps) const {
+    return state_.may_give(trial, steps, quantile_fraction, perturbation_interval);
   }
 
-  int max_steps() const { return max; }
-  std::string name() const { return "pb2"; }
+  Choice choose_next(const Pool& pool) const {
+    return state_.choose(pool, population_size, synchronous,
+                         [&](TrialId trial, const detail::PopulationMember& member) {
+                           Rng rng = derived_rng(seed_, {static_cast<std::uint64_t>(trial), 4, member.pauses});
+                           const auto donor = state_.truncation(trial, quantile_fraction, rng);
+                           if (!donor) return Choice::resume(trial);
+                           const auto& given = *state_.find(*donor, member.mark);
+                           return Choice::exploit(trial, *donor, explored(trial, given, rng), given.steps);
+                         });
+  }
 
  private:
-  double time_of(int steps) const { return static_cast<double>(steps) / static_cast<double>(interval); }
+  double time_of(int steps) const { return static_cast<double>(steps) / static_cast<double>(perturbation_interval); }
   std::vector<double> cube(const Point& point) const {
     const auto unit = space_->to_unit(point);
     std::vector<double> x;

@@ -16,9 +16,9 @@
 namespace hypertune {
 
 /// Population based training (Jaderberg et al., "Population Based Training of Neural Networks", 2017). All trials form
-/// a population and train side by side; every `interval` steps each is saved and compared with the others by its last
-/// loss. A bad one takes over the state of a good one (exploit) and goes on with its configuration, changed a little
-/// (explore). A configuration so becomes a schedule: see Results::schedule() and Replay.
+/// a population and train side by side; every `perturbation_interval` steps each is saved and compared with the others
+/// by its last loss. A bad one takes over the state of a good one (exploit) and goes on with its configuration, changed
+/// a little (explore). A configuration so becomes a schedule: see Results::schedule() and Replay.
 ///
 /// Trials are compared at like steps: one that has paused is judged by what the others were after as many steps, and
 /// takes over the state that a donor saved there. So it does not matter how many slots there are: with fewer than
@@ -28,29 +28,47 @@ namespace hypertune {
 /// they train on as they are. Trials must save their state (with those that cannot nothing is ever exploited, and each
 /// is told of).
 ///
-/// Exploit: by `truncation` a trial in the worst `quantile` of the population takes over one of the best `quantile`,
-/// chosen by chance. By `t_test` a trial takes over another one, chosen by chance, whose last `window`
-/// losses are lower by Welch's t-test at 5 %. A donor has always saved what it is judged by.
+/// Exploit: by `truncation` a trial in the worst `quantile_fraction` of the population takes over one of the best
+/// `quantile_fraction`, chosen by chance. By `t_test` a trial takes over another one, chosen by chance, whose last
+/// `window` losses are lower by Welch's t-test at 5 %. A donor has always saved what it is judged by.
 ///
-/// Explore: each of the dimensions in `mutate` (all, where that is empty) is drawn anew with probability `resample`,
-/// else multiplied by `factor` or by 2 - factor: 1.2 or 0.8. Whole numbers move by 1 at least, ordered choices to a
-/// neighbour, unordered ones only when drawn anew; the space's conditions and constraints hold.
+/// Explore: each of the dimensions in `mutate` (all, where that is empty) is drawn anew with probability
+/// `resample_probability`, else multiplied by `perturbation_factor` or by 2 - factor: 1.2 or 0.8. Whole numbers move by
+/// 1 at least, ordered choices to a neighbour, unordered ones only when drawn anew; the space's conditions and
+/// constraints hold.
 ///
 /// A report costs O(log n), a decision O(n log n) in the size of the population.
 struct Pbt {
+  static constexpr const char* type = "pbt";
+
   enum class Exploit : std::uint8_t { truncation, t_test };
 
-  int interval = 4;                       ///< steps from one comparison to the next, 1 or more
-  int max = 100;                          ///< steps after which a trial is complete
-  double quantile = 0.25;                 ///< what counts as good, and as bad: above 0, at most 0.5
-  double resample = 0.25;                 ///< probability with which a value is drawn anew
-  double factor = 1.2;                    ///< of a perturbation: above 1, below 2
-  Exploit exploit = Exploit::truncation;  ///< who takes over from whom
-  int window = 10;                        ///< reports that the t-test looks at, 2 or more
-  int burn_in = 0;                        ///< steps before a trial's first exploitation
-  int population = 0;                     ///< trials that train at a time; 0: all samples
-  bool synchronous = false;               ///< no trial goes on before all have come to a comparison
-  std::vector<std::string> mutate = {};   ///< names of the parameters that may change; empty: all
+  int perturbation_interval = 4;
+  int max_steps = 100;
+  double quantile_fraction = 0.25;
+  double resample_probability = 0.25;
+  double perturbation_factor = 1.2;
+  Exploit exploit = Exploit::truncation;
+  int window = 10;
+  int burn_in_period = 0;
+  int population_size = 0;
+  bool synchronous = false;
+  std::vector<std::string> mutate = {};
+
+  static void describe(auto& self, auto&& option) {
+    option("perturbation_interval", self.perturbation_interval, at_least(1), "steps from one comparison to the next");
+    option("max_steps", self.max_steps, at_least(1), "steps after which a trial is complete");
+    option("quantile_fraction", self.quantile_fraction, above(0).at_most(0.5), "what counts as good, and as bad");
+    option("resample_probability", self.resample_probability, between(0, 1), "that a value is drawn anew");
+    option("perturbation_factor", self.perturbation_factor, above(1).below(2),
+           "values are multiplied by this, or by 2 less this");
+    option("exploit", self.exploit, {"truncation", "t_test"}, "the worst part exploit the best, or by a test of two");
+    option("window", self.window, at_least(2), "reports that the t-test looks at");
+    option("burn_in_period", self.burn_in_period, at_least(0), "steps before a trial's first exploitation");
+    option("population_size", self.population_size, at_least(0), "trials that train at a time; 0: all samples");
+    option("synchronous", self.synchronous, "all wait for one another at each comparison");
+    option("mutate", self.mutate, "parameters that may change; without: all");
+  }
 
   detail::Population state_{};
   std::optional<SearchSpace> space_{};
@@ -59,19 +77,6 @@ struct Pbt {
 
   static constexpr bool takes_over = true;
 
-  void check() const {
-    if (interval < 1) fail(Errc::usage, "pbt: interval is {}, but must be at least 1 step", interval);
-    if (max < 1) fail(Errc::usage, "pbt: max is {}, but must be at least 1", max);
-    if (!(quantile > 0 && quantile <= 0.5))
-      fail(Errc::usage, "pbt: quantile is {}, but must be above 0 and at most 0.5", quantile);
-    if (!(resample >= 0 && resample <= 1))
-      fail(Errc::usage, "pbt: resample is {}, but must be a probability, from 0 to 1", resample);
-    if (!(factor > 1 && factor < 2)) fail(Errc::usage, "pbt: factor is {}, but must be above 1 and below 2", factor);
-    if (window < 2) fail(Errc::usage, "pbt: window is {}, but must be at least 2 reports", window);
-    if (burn_in < 0) fail(Errc::usage, "pbt: burn_in is {}, but must be 0 or more", burn_in);
-    if (population < 0) fail(Errc::usage, "pbt: population is {}, but must be 0 (all samples) or more", population);
-  }
-
   void prepare(const SearchSpace& space, std::uint64_t seed) {
     space_ = space;
     seed_ = seed;
@@ -79,36 +84,36 @@ struct Pbt {
   }
   void on_create(TrialId trial, const Point& point) { state_.create(trial, point); }
   Decision on_report(const Progress& progress) {
-    const bool pauses = state_.report(progress.trial, progress.steps, detail::ranked_loss(progress.loss()), interval,
-                                      static_cast<std::size_t>(window));
-    return detail::Population::decide(progress, pauses, max);
+    const bool pauses = state_.report(progress.trial, progress.steps, detail::ranked_loss(progress.loss()),
+                                      perturbation_interval, static_cast<std::size_t>(window));
+    return detail::Population::decide(progress, pauses, max_steps);
   }
   void on_pause(TrialId trial) { state_.pause(trial); }
   void on_exploit(TrialId trial, TrialId donor, const Point& point, int steps) {
-    state_.exploit(trial, donor, point, steps, interval);
+    state_.exploit(trial, donor, point, steps, perturbation_interval);
   }
   void on_resume(TrialId trial) { state_.resume(trial); }
   void on_end(TrialId trial, TrialState) { state_.end(trial); }
 
   bool may_give(TrialId trial, int steps) const {
-    return state_.may_give(trial, steps, exploit == Exploit::truncation ? quantile : 1, interval);
+    return state_.may_give(trial, steps, exploit == Exploit::truncation ? quantile_fraction : 1, perturbation_interval);
   }
 
   Choice choose_next(const Pool& pool) const {
-    return state_.choose(pool, population, synchronous, [&](TrialId trial, const detail::PopulationMember& member) {
-      if (member.steps < burn_in) return Choice::resume(trial);
-      Rng rng = derived_rng(seed_, {static_cast<std::uint64_t>(trial), 3, member.pauses});
-      const auto donor = exploit == Exploit::truncation ? state_.truncation(trial, quantile, rng) : by_test(trial, rng);
-      if (!donor) return Choice::resume(trial);
-      const auto& given = *state_.find(*donor, member.mark);
-      Point point = given.point;
-      if (space_) point = detail::explored(*space_, point, dimensions_, resample, factor, rng);
-      return Choice::exploit(trial, *donor, std::move(point), given.steps);
-    });
+    return state_.choose(
+        pool, population_size, synchronous, [&](TrialId trial, const detail::PopulationMember& member) {
+          if (member.steps < burn_in_period) return Choice::resume(trial);
+          Rng rng = derived_rng(seed_, {static_cast<std::uint64_t>(trial), 3, member.pauses});
+          const auto donor =
+              exploit == Exploit::truncation ? state_.truncation(trial, quantile_fraction, rng) : by_test(trial, rng);
+          if (!donor) return Choice::resume(trial);
+          const auto& given = *state_.find(*donor, member.mark);
+          Point point = given.point;
+          if (space_)
+            point = detail::explored(*space_, point, dimensions_, resample_probability, perturbation_factor, rng);
+          return Choice::exploit(trial, *donor, std::move(point), given.steps);
+        });
   }
-
-  int max_steps() const { return max; }
-  std::string name() const { return "pbt"; }
 
  private:
   std::optional<TrialId> by_test(TrialId trial, Rng& rng) const {

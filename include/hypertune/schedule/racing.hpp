@@ -40,14 +40,14 @@ enum class RaceReports : std::uint8_t {
 ///   co_yield ht::report("cost", sum / (i + 1));  // the mean so far: the trial's result is its last report
 /// }
 /// ```
-/// After each instance from `grace` on, the trial is compared on the instances that both have had with the best trial
-/// so far: the one that has had most instances, and among those the least mean. It stops when a paired one-sided test
-/// rejects that it is as good. `alpha` is its risk, over all its tests together, to be dropped though it is as good as
-/// that best one: a test with k others before it gets alpha / ((k + 1) (k + 2)), or, where `instances` is known, an
-/// equal share (Bonferroni). With RaceTest::friedman all that have had as many instances are ranked on each of them,
-/// those under way and the best; the trial stops when Friedman's test says that they differ and the comparison after it
-/// that this trial is worse than the one of the best ranks. With two of them that is Wilcoxon's test. A trial whose
-/// mean is infinite stops as soon as there is one with a finite mean.
+/// After each instance from `grace_period` on, the trial is compared on the instances that both have had with the best
+/// trial so far: the one that has had most instances, and among those the least mean. It stops when a paired one-sided
+/// test rejects that it is as good. `alpha` is its risk, over all its tests together, to be dropped though it is as
+/// good as that best one: a test with k others before it gets alpha / ((k + 1) (k + 2)), or, where `instances` is
+/// known, an equal share (Bonferroni). With RaceTest::friedman all that have had as many instances are ranked on each
+/// of them, those under way and the best; the trial stops when Friedman's test says that they differ and the comparison
+/// after it that this trial is worse than the one of the best ranks. With two of them that is Wilcoxon's test. A trial
+/// whose mean is infinite stops as soon as there is one with a finite mean.
 ///
 /// Trials run in parallel and come at any time (asynchronous, unlike irace's iterations; the searcher plays the part of
 /// its sampling). The reports may be the values themselves (`reports = RaceReports::value`), but then searchers and
@@ -55,11 +55,21 @@ enum class RaceReports : std::uint8_t {
 /// of all, Results::best() may name a trial that was dropped: race_winner() (record/analysis.hpp) does not. A report
 /// that skips steps stands for each of the instances it skips.
 struct Race {
-  int instances = 0;            ///< steps after which a trial is complete; 0: when it ends by itself
-  int grace = 5;                ///< instances before the first test, 2 or more
-  double alpha = 0.05;          ///< risk of dropping a trial as good as the best, in (0, 1)
-  RaceTest test = RaceTest::t;  ///< the paired test
-  RaceReports reports = RaceReports::running_mean;  ///< what trials report
+  static constexpr const char* type = "race";
+
+  int instances = 0;
+  int grace_period = 5;
+  double alpha = 0.05;
+  RaceTest test = RaceTest::t;
+  RaceReports reports = RaceReports::running_mean;
+
+  static void describe(auto& self, auto&& option) {
+    option("instances", self.instances, at_least(0), "steps after which a trial is complete; 0: no limit");
+    option("grace_period", self.grace_period, at_least(2), "instances before the first test");
+    option("alpha", self.alpha, above(0).below(1), "risk of dropping a trial that is as good as the best");
+    option("test", self.test, {"t", "wilcoxon", "friedman"}, "by values, by ranks of two, by ranks of all");
+    option("reports", self.reports, {"running_mean", "value"}, "the mean so far, or the value of this instance");
+  }
 
   struct Runner {
     std::vector<double> values{};  // by instance
@@ -80,12 +90,6 @@ struct Race {
     double mean = worst_loss, least = worst_loss, chance = 0, level = 0;
   };
   State state_{};
-
-  void check() const {
-    if (instances < 0) fail(Errc::usage, "race: instances is {}, but must be 0 (no limit) or their number", instances);
-    if (grace < 2) fail(Errc::usage, "race: grace is {}, but a test needs at least 2 instances", grace);
-    if (!(alpha > 0 && alpha < 1)) fail(Errc::usage, "race: alpha is {}, but must lie between 0 and 1", alpha);
-  }
 
   Decision on_report(const Progress& progress) {
     if (progress.steps < 1) return Decision::go_on;
@@ -108,7 +112,6 @@ struct Race {
       if (better(state_.running.at(other), state_.best)) lead(other, state_.running.at(other));
   }
   int max_steps() const { return instances; }
-  std::string name() const { return "race"; }
   std::string why(TrialId, const LossText& losses) const {
     const std::string means = detail::format("after {} instances: mean {} of trial {}", state_.instances,
                                              losses.against(state_.mean, state_.least, "against"), state_.best_trial);
@@ -153,9 +156,10 @@ struct Race {
     state_.least = least;
     state_.chance = state_.level = 0;
     if (!(mean < worst_loss)) return least < worst_loss;
-    if (n < static_cast<std::size_t>(grace) || !(mean > least)) return false;
+    if (n < static_cast<std::size_t>(grace_period) || !(mean > least)) return false;
     const double k = static_cast<double>(runner.tests++);
-    const double level = instances >= grace ? alpha / (instances - grace + 1) : alpha / ((k + 1) * (k + 2));
+    const double level =
+        instances >= grace_period ? alpha / (instances - grace_period + 1) : alpha / ((k + 1) * (k + 2));
     state_.level = level;
     state_.chance = chance(trial, runner, n);
     return state_.chance < level;

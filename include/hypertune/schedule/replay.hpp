@@ -18,13 +18,19 @@ namespace hypertune {
 /// configuration and no other, and the scheduler:
 /// ```cpp
 /// const auto found = ht::Results::read("runs/pbt");
-/// const ht::Replay replay{.schedule = found.schedule(found.best()), .max = 200};
+/// const ht::Replay replay{.schedule = found.schedule(found.best()), .max_steps = 200};
 /// options.search = replay; options.schedule = replay;   // options.samples: how often
 /// ```
 /// With `samples` above 1 the same is trained so often, each with a seed of its own. A trial must save its state.
 struct Replay {
+  static constexpr const char* type = "replay";
+
   std::vector<ScheduleEntry> schedule;  ///< by rising step, the first from step 0
-  int max = 0;                          ///< steps after which a trial is complete; 0: when it ends by itself
+  int max_steps = 0;
+
+  static void describe(auto& self, auto&& option) {
+    option("max_steps", self.max_steps, at_least(0), "steps after which a trial is complete; 0: no limit");
+  }
 
   struct Trial {
     std::size_t at = 0;  // the entry it trains by
@@ -45,7 +51,6 @@ struct Replay {
       if (schedule[i].from_step <= schedule[i - 1].from_step)
         fail(Errc::usage, "replay: the steps of a schedule must rise, but {} follows {}", schedule[i].from_step,
              schedule[i - 1].from_step);
-    if (max < 0) fail(Errc::usage, "replay: max is {}, but must be 0 (no limit) or a number of steps", max);
   }
 
   // ---- the searcher
@@ -55,13 +60,12 @@ struct Replay {
 
   // ---- the scheduler
   void prepare(const SearchSpace& space, std::uint64_t) {
-    check();
     points_.clear();
     for (const auto& entry : schedule) points_.push_back(space.point(entry.params));
   }
   void on_create(TrialId trial) { trials_.push_back({trial, {}}); }
   Decision on_report(const Progress& progress) {
-    if (max > 0 && progress.steps >= max) return Decision::complete;
+    if (max_steps > 0 && progress.steps >= max_steps) return Decision::complete;
     Trial* trial = find(progress.trial);
     if (trial == nullptr) return Decision::go_on;
     trial->steps = progress.steps;
@@ -92,7 +96,6 @@ struct Replay {
     return pool.more_trials ? Choice::start_new() : Choice::wait();
   }
 
-  int max_steps() const { return max; }
   std::string name() const { return "replay"; }
 
  private:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/error.hpp>
+#include <hypertune/option.hpp>
 #include <hypertune/schedule/reason.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/trial.hpp>
@@ -93,9 +94,9 @@ struct Choice {
 /// - `void on_end(TrialId, TrialState)`: a trial is over, for whatever reason;
 /// - `Choice choose_next(const Pool&)`: what to do with a free slot (default: start a new trial). If it answers `wait`
 ///   while nothing runs, or `start_new` when there is no more, the paused trials are stopped: every experiment ends;
-/// - `void check() const`: throws an Error of kind `usage` if its options make no sense; called when it becomes an
-///   AnyScheduler, so that a mistake shows before anything runs;
-/// - `int max_steps() const`: the steps after which it completes a trial (0: no limit).
+/// - `describe()`, its options (Described in option.hpp), and `void check() const` for what these do not say: both are
+///   looked at when it becomes an AnyScheduler, so that a mistake shows before anything runs;
+/// - `int max_steps`, a member or a function: the steps after which it completes a trial (0: no limit).
 /// - `std::string why(TrialId, const LossText&) const` or `std::string why(TrialId) const`: why it stops the trial,
 /// asked
 ///   at once after it said so, and of paused trials that it has not let go on when all is over: words that follow its
@@ -118,7 +119,7 @@ class AnyScheduler {
   AnyScheduler(S scheduler)
   // NOLINT: implicit on purpose
   {
-    if constexpr (requires { scheduler.check(); }) scheduler.check();
+    check_options(scheduler);
     self_ = std::make_unique<Holder<S>>(std::move(scheduler));
   }
   /// Says what is missing, where the compiler would only find no way to call tune() with these options.
@@ -126,8 +127,9 @@ class AnyScheduler {
     requires(!std::same_as<S, AnyScheduler> && !Scheduler<S>)
   AnyScheduler(const S&) {  // NOLINT
     if constexpr (!std::is_class_v<S>)
-      static_assert(std::is_class_v<S>,
-                    "hypertune: this is no scheduler: write ht::Asha{.max = 81}, ht::Fifo{}, … (an object, no name)");
+      static_assert(
+          std::is_class_v<S>,
+          "hypertune: this is no scheduler: write ht::Asha{.max_steps = 81}, ht::Fifo{}, … (an object, no name)");
     else
       static_assert(Scheduler<S>,
                     "hypertune: a Scheduler needs ht::Decision on_report(const ht::Progress&), and must be movable");
@@ -221,6 +223,8 @@ class AnyScheduler {
     int max_steps() const override {
       if constexpr (requires { scheduler.max_steps(); })
         return scheduler.max_steps();
+      else if constexpr (requires { int{scheduler.max_steps}; })
+        return scheduler.max_steps;
       else
         return 0;
     }
@@ -261,6 +265,8 @@ class AnyScheduler {
                       { scheduler.name() } -> std::convertible_to<std::string>;
                     })
         return scheduler.name();
+      else if constexpr (Described<S>)
+        return S::type;
       else
         return "custom";
     }

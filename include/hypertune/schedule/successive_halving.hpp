@@ -17,18 +17,33 @@
 namespace hypertune {
 
 /// Successive halving (Jamieson and Talwalkar, "Non-stochastic Best Arm Identification and Hyperparameter
-/// Optimization", AISTATS 2016): all trials train to `grace` steps and wait for one another there; the best 1/reduction
-/// of them go on to grace * reduction, and so on to `max` steps. Every comparison is among all that are left, so that
-/// no trial goes on by having come early; the price is slots that wait at the end of each round. Asha does not wait.
+/// Optimization", AISTATS 2016): all trials train to `grace_period` steps and wait for one another there; the best
+/// 1/reduction_factor of them go on to grace_period * reduction_factor, and so on to `max_steps` steps. Every
+/// comparison is among all that are left, so that no trial goes on by having come early; the price is slots that wait
+/// at the end of each round. Asha does not wait.
 ///
 /// `trials` is the size of a round: 0 takes all samples as one. With more samples than that rounds follow one another,
 /// and slots that would wait start trials of the next one. Failed trials leave their place to the next best; a NaN loss
 /// goes on only where no loss is finite.
 struct SuccessiveHalving {
-  int grace = 1;      ///< steps of the first round
-  int max = 81;       ///< steps after which a trial is complete
-  int reduction = 3;  ///< one in this many goes on; 2 or more
-  int trials = 0;     ///< of a round; 0: all samples
+  static constexpr const char* type = "successive_halving";
+
+  int grace_period = 1;
+  int max_steps = 81;
+  int reduction_factor = 3;
+  int trials = 0;
+
+  static void describe(auto& self, auto&& option) {
+    option("grace_period", self.grace_period, at_least(1), "steps of the first round");
+    option("max_steps", self.max_steps, at_least(1), "steps after which a trial is complete");
+    option("reduction_factor", self.reduction_factor, at_least(2), "one in so many goes past a rung");
+    option("trials", self.trials, at_least(0), "of a round; 0: all samples");
+  }
+  void check() const {
+    if (max_steps < grace_period)
+      throw OptionError(type, "max_steps",
+                        detail::format("is {}, but must be at least grace_period, {}", max_steps, grace_period));
+  }
 
   struct Round {
     std::size_t rung = 0, members = 0, training = 0;  // `training`: those that have not come to the rung yet
@@ -44,13 +59,6 @@ struct SuccessiveHalving {
   std::set<TrialId> winners_{}, losers_{};                       // to resume, to stop
   std::unordered_map<TrialId, detail::RungVerdict> verdicts_{};  // on the losers
 
-  void check() const {
-    if (grace < 1) fail(Errc::usage, "successive_halving: grace is {}, but must be at least 1 step", grace);
-    if (max < grace) fail(Errc::usage, "successive_halving: max is {}, but must be at least grace, {}", max, grace);
-    if (reduction < 2) fail(Errc::usage, "successive_halving: reduction is {}, but must be at least 2", reduction);
-    if (trials < 0) fail(Errc::usage, "successive_halving: trials is {}, but must be 0 (all) or more", trials);
-  }
-
   void on_create(TrialId trial) {
     if (rounds_.empty() || rounds_.back().closed) rounds_.emplace_back();
     Round& round = rounds_.back();
@@ -62,7 +70,7 @@ struct SuccessiveHalving {
   Decision on_report(const Progress& progress) {
     const auto found = places_.find(progress.trial);
     if (found == places_.end()) return Decision::stop;
-    if (progress.steps >= max) return Decision::complete;
+    if (progress.steps >= max_steps) return Decision::complete;
     Place& place = found->second;
     if (place.waits) return Decision::pause;
     Round& round = rounds_[place.round];
@@ -108,8 +116,6 @@ struct SuccessiveHalving {
     return Choice::wait();
   }
 
-  int max_steps() const { return max; }
-  std::string name() const { return "successive_halving"; }
   std::string why(TrialId trial, const LossText& losses) const {
     const auto found = verdicts_.find(trial);
     return found == verdicts_.end() ? "" : found->second.text(losses);
@@ -117,9 +123,9 @@ struct SuccessiveHalving {
 
  private:
   int target(std::size_t rung) const {
-    std::int64_t steps = grace;
-    for (std::size_t i = 0; i < rung && steps < max; ++i) steps *= reduction;
-    return static_cast<int>(std::min<std::int64_t>(steps, max));
+    std::int64_t steps = grace_period;
+    for (std::size_t i = 0; i < rung && steps < max_steps; ++i) steps *= reduction_factor;
+    return static_cast<int>(std::min<std::int64_t>(steps, max_steps));
   }
   void halve(Round& round) {
     if (!round.closed || round.training > 0 || round.arrived.empty()) return;
@@ -127,7 +133,7 @@ struct SuccessiveHalving {
     std::sort(arrived.begin(), arrived.end());
     ++round.rung;
     std::size_t quota = round.members;
-    for (std::size_t i = 0; i < round.rung; ++i) quota /= static_cast<std::size_t>(reduction);
+    for (std::size_t i = 0; i < round.rung; ++i) quota /= static_cast<std::size_t>(reduction_factor);
     quota = std::clamp<std::size_t>(quota, 1, arrived.size());
     const auto finite = static_cast<std::size_t>(
         std::count_if(arrived.begin(), arrived.end(), [](const auto& e) { return e.loss != worst_loss; }));

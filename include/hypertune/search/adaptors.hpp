@@ -182,17 +182,18 @@ inline Repeat repeat(AnySearcher searcher, int times) { return {std::move(search
 /// See limit().
 struct Limit {
   AnySearcher inner;
-  int most = 1;
+  int max_concurrent = 1;
 
   std::unordered_set<TrialId> pending_{};
 
   void prepare(const SearchSpace& space, const SearchGoal& goal) {
-    if (most < 1) fail(Errc::usage, "limit: {} trials at a time are none at all: at least 1 is needed", most);
+    if (max_concurrent < 1)
+      fail(Errc::usage, "limit: {} trials at a time are none at all: at least 1 is needed", max_concurrent);
     pending_.clear();
     inner.prepare(space, goal);
   }
   Suggestion suggest(const Ask& ask) {
-    if (pending_.size() >= static_cast<std::size_t>(most)) return Suggestion::wait();
+    if (pending_.size() >= static_cast<std::size_t>(max_concurrent)) return Suggestion::wait();
     return inner.suggest(ask);
   }
   void observe(const Observation& o) {
@@ -204,13 +205,13 @@ struct Limit {
   bool covers_grid() const { return inner.covers_grid(); }
   bool finite() const { return inner.finite(); }
   bool cheap() const { return inner.cheap(); }
-  std::string name() const { return detail::format("limit({}, {})", inner.name(), most); }
+  std::string name() const { return detail::format("limit({}, {})", inner.name(), max_concurrent); }
 };
 
-/// Lets at most `most` trials be without a result at a time: a sequential searcher then learns from each before it goes
-/// on, whatever the concurrency. A trial that a scheduler has paused counts, so with schedulers that pause many
-/// (promotion, HyperBand) the limit must be larger than what they hold.
-inline Limit limit(AnySearcher searcher, int most) { return {std::move(searcher), most}; }
+/// Lets at most `max_concurrent` trials be without a result at a time: a sequential searcher then learns from each
+/// before it goes on, whatever the concurrency. A trial that a scheduler has paused counts, so with schedulers that
+/// pause many (promotion, HyperBand) the limit must be larger than what they hold.
+inline Limit limit(AnySearcher searcher, int max_concurrent) { return {std::move(searcher), max_concurrent}; }
 
 /// See start_with().
 struct StartWith {

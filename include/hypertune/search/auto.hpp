@@ -73,6 +73,8 @@ inline AutoChoice auto_choice(const SearchSpace& space, const SearchGoal& goal) 
 /// Where most trials are cut short (by ASHA, say), every other trial is TPE's from the start, which ranks a trial by
 /// how far it came, as in BOHB: what the model makes of the first steps may be far from the end.
 struct Auto {
+  static constexpr const char* type = "auto";
+
   std::optional<AnySearcher> chosen_{};
   std::optional<GaussianProcess> gp_{};  // instead of chosen_: this and …
   std::optional<Tpe> tpe_{};             // … this

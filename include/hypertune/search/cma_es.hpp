@@ -24,24 +24,25 @@ namespace hypertune {
 /// - Trials that a scheduler stopped rank after the others, by steps, then loss; one that it has paused for long is
 ///   ranked by its last report. Learnt constraints come before losses (Deb 2000).
 struct CmaEs {
-  int population = 0;                         ///< results per generation, 4 or more; 0: by dimensions and parallelism
-  double sigma = 0;                           ///< first standard deviation, as a part of the range, in (0, 1]; 0: 0.13
-  CmaRestarts restarts = CmaRestarts::bipop;  ///< what follows convergence
-  CmaShape shape = CmaShape::automatic;       ///< which correlations are learnt
+  static constexpr const char* type = "cma_es";
+
+  int population_size = 0;
+  double sigma0 = 0;
+  CmaRestarts restart_strategy = CmaRestarts::bipop;
+  CmaShape shape = CmaShape::automatic;
+
+  static void describe(auto& self, auto&& option) {
+    option("population_size", self.population_size, at_least(4).or_zero(),
+           "results in a generation; 0: by the dimensions");
+    option("sigma0", self.sigma0, between(0, 1), "first standard deviation, as a part of the range; 0: 0.13");
+    option("restart_strategy", self.restart_strategy, {"none", "ipop", "bipop"}, "what follows convergence");
+    option("shape", self.shape, {"automatic", "full", "separable"}, "which correlations are learnt");
+  }
 
   detail::CmaState state_{};
 
-  void check() const {
-    if (population != 0 && population < 4)
-      fail(Errc::usage, "cma_es: a population of {} is too small: it must be 4 or more (0: chosen for you)",
-           population);
-    if (!(sigma >= 0 && sigma <= 1))
-      fail(Errc::usage, "cma_es: sigma is {}, but is a part of the range, above 0 and at most 1 (0: chosen for you)",
-           sigma);
-  }
   void prepare(const SearchSpace& space, const SearchGoal& goal) {
-    check();
-    state_ = detail::CmaState(space, goal, {population, sigma, restarts, shape});
+    state_ = detail::CmaState(space, goal, {population_size, sigma0, restart_strategy, shape});
   }
   Suggestion suggest(const Ask& ask) { return state_.suggest(ask); }
   void observe(const Observation& o) {
@@ -51,7 +52,6 @@ struct CmaEs {
       case Observation::Kind::ended: return state_.ended(o);
     }
   }
-  std::string name() const { return "cma_es"; }
 };
 
 }  // namespace hypertune

@@ -28,15 +28,6 @@ struct DifferentialOptions {
   double weight = 0.5, crossover = 0.5;
 };
 
-inline void check_differential(const char* name, int population, double weight, double crossover) {
-  if (population != 0 && population < 4)
-    fail(Errc::usage, "{}: a population of {} is too small: it must be 4 or more (0: chosen for you)", name,
-         population);
-  if (!(weight > 0 && weight <= 2)) fail(Errc::usage, "{}: weight is {}, but must be above 0, at most 2", name, weight);
-  if (!(crossover >= 0 && crossover <= 1))
-    fail(Errc::usage, "{}: crossover is {}, but is a probability", name, crossover);
-}
-
 /// Members in places; a result that is as good as the member in its place takes it.
 class DifferentialState {
  public:
@@ -93,20 +84,27 @@ class DifferentialState {
 /// member k modulo the population as soon as it has ended, whatever the others do; failed trials challenge nobody, and
 /// none is waited for. The population begins with a scrambled Sobol design, or draws from the user's priors.
 struct DifferentialEvolution {
-  int population = 0;      ///< 4 or more; 0: a twentieth of the samples, between 8 and 40
-  double weight = 0.5;     ///< of differences, in (0, 2]
-  double crossover = 0.9;  ///< how many parameters of a child come from the mutant, in [0, 1]
+  static constexpr const char* type = "differential_evolution";
+
+  int population_size = 0;
+  double mutation_factor = 0.5;
+  double crossover_probability = 0.9;
+
+  static void describe(auto& self, auto&& option) {
+    option("population_size", self.population_size, at_least(4).or_zero(),
+           "0: a twentieth of the samples, between 8 and 40");
+    option("mutation_factor", self.mutation_factor, above(0).at_most(2), "of differences");
+    option("crossover_probability", self.crossover_probability, between(0, 1),
+           "of a parameter to come from the mutant");
+  }
 
   detail::DifferentialState state_{};
 
-  void check() const { detail::check_differential("differential_evolution", population, weight, crossover); }
   void prepare(const SearchSpace& space, const SearchGoal& goal) {
-    check();
-    state_ = detail::DifferentialState(space, goal, {population, weight, crossover});
+    state_ = detail::DifferentialState(space, goal, {population_size, mutation_factor, crossover_probability});
   }
   Suggestion suggest(const Ask& ask) { return state_.suggest(ask); }
   void observe(const Observation& o) { state_.observe(o); }
-  std::string name() const { return "differential_evolution"; }
 };
 
 }  // namespace hypertune

@@ -74,31 +74,31 @@ struct GaussianProcessState {
 /// losses change, a quadratic trend and warped inputs (Snoek et al. 2014), each where the data speak for it
 /// (gp/fit.hpp); losses bent by the power transform of the
 /// greatest evidence (after HEBO, Cowen-Rivers et al. 2022); log expected improvement (Ament et al. 2023). With more
-/// than `local` observations it becomes a search in a trust region (Eriksson et al., "TuRBO", 2019), modelled by the
-/// `local` most telling of them, so that a suggestion costs the same after 10,000 trials as after 300: some 10 ms in 10
-/// dimensions.
+/// than `max_observations` observations it becomes a search in a trust region (Eriksson et al., "TuRBO", 2019),
+/// modelled by the `max_observations` most telling of them, so that a suggestion costs the same after 10,000 trials as
+/// after 300: some 10 ms in 10 dimensions.
 ///
 /// No configuration is tried twice, noise or not (see repeat()); a finite space is exhausted when all has been tried.
 struct GaussianProcess {
-  using Record = detail::gp::Record;
+  static constexpr const char* type = "gp";
 
-  int startup = 0;  ///< trials spread evenly before the model is asked; 0: by the number of dimensions
-  int local = 250;  ///< observations that the model sees at most
-  double prior_confidence =
-      0;  ///< trials after which data outweigh a user's prior; 0: 10, or a tenth of `samples` if more
+  int startup_trials = 0;
+  int max_observations = 250;
+  double prior_confidence = 0;
+
+  static void describe(auto& self, auto&& option) {
+    option("startup_trials", self.startup_trials, at_least(0),
+           "trials before the model is asked; 0: by the dimensions");
+    option("max_observations", self.max_observations, at_least(20), "observations that the model sees at most");
+    option("prior_confidence", self.prior_confidence, at_least(0),
+           "trials after which data outweigh priors; 0: at least 10");
+  }
+
+  using Record = detail::gp::Record;
 
   detail::gp::GaussianProcessState state_{};
 
-  /// Throws an Error where an option makes no sense.
-  void check() const {
-    if (startup < 0) fail(Errc::usage, "gp: 'startup' is {}, but must be 0 (chosen by dimension) or more", startup);
-    if (local < 20) fail(Errc::usage, "gp: 'local' is {}, but the model needs at least 20 observations", local);
-    if (!(prior_confidence >= 0))
-      fail(Errc::usage, "gp: 'prior_confidence' is {}, but must be 0 (chosen by samples) or more", prior_confidence);
-  }
-
   void prepare(const SearchSpace& space, const SearchGoal& goal) {
-    check();
     state_ = {};
     state_.space = space;
     state_.goal = goal;
@@ -142,7 +142,6 @@ struct GaussianProcess {
   /// Whether a trial at this point has started before.
   bool tried(const Point& point) const { return state_.tried.contains(point); }
 
-  std::string name() const { return "gp"; }
   static constexpr bool multi_objective = true;
 
  private:
@@ -159,8 +158,8 @@ struct GaussianProcess {
     return model_based(rng);
   }
 
-  std::size_t startup_trials() const {
-    if (startup > 0) return static_cast<std::size_t>(startup);
+  std::size_t startup_count() const {
+    if (startup_trials > 0) return static_cast<std::size_t>(startup_trials);
     const std::size_t own = std::clamp<std::size_t>(state_.encoding.dimensions().size() + 2, 6, 16);
     if (state_.goal.samples <= 0) return own;
     return std::clamp<std::size_t>(static_cast<std::size_t>(state_.goal.samples) / 4, 2, own);
@@ -168,7 +167,7 @@ struct GaussianProcess {
 
   bool starts() const {
     const auto& h = state_.history;
-    const std::size_t wanted = startup_trials(), usable = h.ended.size() - state_.epoch;
+    const std::size_t wanted = startup_count(), usable = h.ended.size() - state_.epoch;
     if (usable < wanted && (h.started - state_.epoch < wanted || usable < std::max<std::size_t>(2, wanted / 2)))
       return true;
     return h.useful == 0;
@@ -185,7 +184,7 @@ struct GaussianProcess {
     double runs = 0;
     for (const auto& subject : h.subjects)
       runs += std::min(1.0, static_cast<double>(subject.reached) / static_cast<double>(longest));
-    return runs < static_cast<double>(startup_trials());
+    return runs < static_cast<double>(startup_count());
   }
 
   // Evenly over the space, or over what the user believes.
@@ -234,7 +233,8 @@ struct GaussianProcess {
       s.best = std::min(s.best, loss);
       s.center = s.history.ended.size() - 1;
     }
-    if (s.history.ended.size() - s.epoch <= static_cast<std::size_t>(local) || s.goal.objectives > 1 || staged())
+    if (s.history.ended.size() - s.epoch <= static_cast<std::size_t>(max_observations) || s.goal.objectives > 1 ||
+        staged())
       return;
     if (!better && !inside) return;  // from elsewhere: it does not speak against the region
     s.region.successes = better ? s.region.successes + 1 : 0;
@@ -267,7 +267,7 @@ struct GaussianProcess {
   }
 
   detail::gp::Source source() const {
-    return {state_.history, state_.encoding, state_.epoch, static_cast<std::size_t>(local),
+    return {state_.history, state_.encoding, state_.epoch, static_cast<std::size_t>(max_observations),
             std::max<std::size_t>(1, state_.goal.objectives)};
   }
 
@@ -312,10 +312,11 @@ struct GaussianProcess {
   /// Of all trials with a report, where some did not go all the way.
   std::optional<Knowledge> of_levels(Rng& rng) {
     auto& s = state_;
-    const detail::gp::Levels levels(s.history, s.encoding, s.history.arrivals.size(), static_cast<std::size_t>(local));
+    const detail::gp::Levels levels(s.history, s.encoding, s.history.arrivals.size(),
+                                    static_cast<std::size_t>(max_observations));
     std::vector<detail::gp::Stage> stages =
         s.goal.objectives > 1 ? detail::gp::LevelLearner::fit(levels, {}, s.goal.objectives, &rng)
-                              : s.level_learner.at(s.history, s.encoding, static_cast<std::size_t>(local));
+                              : s.level_learner.at(s.history, s.encoding, static_cast<std::size_t>(max_observations));
     Knowledge result;
     std::map<std::size_t, bool> subjects;  // whether complete
     for (std::size_t l = 0; l < stages.size(); ++l) {
@@ -468,7 +469,7 @@ struct GaussianProcess {
   detail::gp::Box box(std::size_t count, const Hyper& hyper) const {
     const auto& dimensions = state_.encoding.dimensions();
     detail::gp::Box box{std::vector<double>(dimensions.size(), 0.0), std::vector<double>(dimensions.size(), 1.0)};
-    if (count <= static_cast<std::size_t>(local) || state_.goal.objectives > 1 || !state_.center) return box;
+    if (count <= static_cast<std::size_t>(max_observations) || state_.goal.objectives > 1 || !state_.center) return box;
     const Candidate center = state_.encoding.at(state_.history.ended[*state_.center].point);
     double mean = 0;
     for (std::size_t k = 0; k < dimensions.size(); ++k)

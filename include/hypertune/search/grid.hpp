@@ -147,12 +147,17 @@ struct GridState {
 /// prior: from the lower to the upper bound, both included, or in the middle of equal shares where it is unbounded.
 /// Inactive parameters do not multiply the points; combinations that violate a constraint are left out.
 struct Grid {
-  int resolution = 10;  ///< values of a continuous dimension, 1 or more
+  static constexpr const char* type = "grid";
+
+  int resolution = 10;
+
+  static void describe(auto& self, auto&& option) {
+    option("resolution", self.resolution, at_least(1), "values of a continuous parameter");
+  }
 
   detail::GridState state_{};
 
   void prepare(const SearchSpace& space, const SearchGoal& goal) {
-    if (resolution < 1) fail(Errc::usage, "grid: resolution is {}, but must be at least 1", resolution);
     state_ = {};
     state_.walk.emplace(space, resolution, goal.seed);
   }
@@ -167,7 +172,6 @@ struct Grid {
   }
   bool covers_grid() const { return true; }
   bool finite() const { return true; }
-  std::string name() const { return "grid"; }
   static constexpr bool cheap = true;
   static constexpr bool multi_objective = true;  // it reads no loss at all
 };

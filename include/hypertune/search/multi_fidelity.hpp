@@ -14,7 +14,8 @@ namespace hypertune {
 
 /// The searcher of DEHB (Awad, Mallik, Hutter, "DEHB: Evolutionary Hyperband for Scalable, Robust and Efficient
 /// Hyperparameter Optimization", IJCAI 2021): a population of differential evolution for each number of steps at which
-/// HyperBand judges. Best by dehb(), which gives the scheduler too; `max` and `reduction` must be the scheduler's.
+/// HyperBand judges. Best by dehb(), which gives the scheduler too; `max_steps` and `reduction_factor` must be the
+/// scheduler's.
 ///
 /// A trial starts at the first rung of its bracket and challenges the population there; its parents come from that
 /// population and, while it has fewer than 4, from the best of the fidelities below. Where the paper evolves a new
@@ -22,24 +23,28 @@ namespace hypertune {
 /// checkpoint, as HyperBand promotes it, and enters the population there: no step is trained twice. A population keeps
 /// its best members instead of one in each place, as results come in any order.
 struct Dehb {
-  int max = 81;            ///< as HyperBand::max
-  int reduction = 3;       ///< as HyperBand::reduction
-  double weight = 0.5;     ///< of differences, in (0, 2]
-  double crossover = 0.5;  ///< how many parameters of a child come from the mutant, in [0, 1]
+  static constexpr const char* type = "dehb";
+
+  int max_steps = 81;
+  int reduction_factor = 3;
+  double mutation_factor = 0.5;
+  double crossover_probability = 0.5;
+
+  static void describe(auto& self, auto&& option) {
+    option("max_steps", self.max_steps, at_least(1), "steps after which a trial is complete");
+    option("reduction_factor", self.reduction_factor, at_least(2), "one in so many goes past a rung");
+    option("mutation_factor", self.mutation_factor, above(0).at_most(2), "of differences");
+    option("crossover_probability", self.crossover_probability, between(0, 1),
+           "of a parameter to come from the mutant");
+  }
 
   detail::DehbState state_{};
 
-  void check() const {
-    hyperband_brackets(max, reduction);
-    detail::check_differential("dehb", 0, weight, crossover);
-  }
   void prepare(const SearchSpace& space, const SearchGoal& goal) {
-    check();
-    state_ = detail::DehbState(space, goal, {max, reduction, weight, crossover});
+    state_ = detail::DehbState(space, goal, {max_steps, reduction_factor, mutation_factor, crossover_probability});
   }
   Suggestion suggest(const Ask& ask) { return state_.suggest(ask); }
   void observe(const Observation& o) { state_.observe(o); }
-  std::string name() const { return "dehb"; }
 };
 
 /// A searcher and the scheduler that belongs to it:
@@ -54,14 +59,16 @@ struct SearchAndSchedule {
 
 /// BOHB (Falkner, Klein, Hutter, "BOHB: Robust and Efficient Hyperparameter Optimization at Scale", ICML 2018):
 /// HyperBand whose trials TPE proposes, ranking by steps first, then by loss, so that the model is of the largest
-/// number of steps that enough trials have come to. `max` steps, of which one in `reduction` trials go past a rung.
-inline SearchAndSchedule bohb(int max = 81, int reduction = 3) {
-  return {Tpe{}, HyperBand{.max = max, .reduction = reduction}};
+/// number of steps that enough trials have come to. `max_steps` steps, of which one in `reduction_factor` trials go
+/// past a rung.
+inline SearchAndSchedule bohb(int max_steps = 81, int reduction_factor = 3) {
+  return {Tpe{}, HyperBand{.max_steps = max_steps, .reduction_factor = reduction_factor}};
 }
 
 /// DEHB: see Dehb.
-inline SearchAndSchedule dehb(int max = 81, int reduction = 3) {
-  return {Dehb{.max = max, .reduction = reduction}, HyperBand{.max = max, .reduction = reduction}};
+inline SearchAndSchedule dehb(int max_steps = 81, int reduction_factor = 3) {
+  return {Dehb{.max_steps = max_steps, .reduction_factor = reduction_factor},
+          HyperBand{.max_steps = max_steps, .reduction_factor = reduction_factor}};
 }
 
 }  // namespace hypertune

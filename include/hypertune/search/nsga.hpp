@@ -9,23 +9,6 @@
 
 namespace hypertune {
 
-namespace detail {
-
-inline void check_evolution(const char* name, int population, double crossover, double mutation, double crossover_eta,
-                            double mutation_eta) {
-  if (population != 0 && population < 4)
-    fail(Errc::usage, "{}: a population of {} is too small: it must be 4 or more (0: chosen for you)", name,
-         population);
-  if (!(crossover >= 0 && crossover <= 1))
-    fail(Errc::usage, "{}: crossover is {}, but is a probability", name, crossover);
-  if (!(mutation >= 0 && mutation <= 1)) fail(Errc::usage, "{}: mutation is {}, but is a probability", name, mutation);
-  if (!(crossover_eta >= 0 && mutation_eta >= 0))
-    fail(Errc::usage, "{}: the indices of crossover and mutation are {} and {}, but must not be negative", name,
-         crossover_eta, mutation_eta);
-}
-
-}  // namespace detail
-
 /// NSGA-II (Deb, Pratap, Agarwal, Meyarivan, "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE TEC
 /// 6(2), 2002): nondominated sorting, crowding distance, simulated binary crossover and polynomial mutation in the unit
 /// cube, uniform crossover of categories, and domination by learnt constraints first. For one objective it is plain
@@ -35,24 +18,35 @@ inline void check_evolution(const char* name, int population, double crossover, 
 /// population at once and the worst leaves it; nothing waits for a trial that never returns. Failed trials never enter;
 /// trials that a scheduler stopped are dominated by those that completed.
 struct Nsga2 {
-  static constexpr bool multi_objective = true;
+  static constexpr const char* type = "nsga2";
 
-  int population = 0;         ///< 4 or more; 0: a fifteenth of the samples, between 8 and 50
-  double crossover = 0.9;     ///< probability that a child has two parents
-  double mutation = 0;        ///< probability for each parameter; 0: one in the number of parameters
-  double crossover_eta = 20;  ///< the larger, the nearer to a parent
-  double mutation_eta = 20;   ///< the larger, the smaller the changes
+  int population_size = 0;
+  double crossover_probability = 0.9;
+  double mutation_probability = 0;
+  double crossover_eta = 20;
+  double mutation_eta = 20;
+
+  static void describe(auto& self, auto&& option) {
+    option("population_size", self.population_size, at_least(4).or_zero(),
+           "0: a fifteenth of the samples, between 8 and 50");
+    option("crossover_probability", self.crossover_probability, between(0, 1), "that a child has two parents");
+    option("mutation_probability", self.mutation_probability, between(0, 1),
+           "of each parameter; 0: one in their number");
+    option("crossover_eta", self.crossover_eta, at_least(0), "the larger, the nearer to a parent");
+    option("mutation_eta", self.mutation_eta, at_least(0), "the larger, the smaller the changes");
+  }
+
+  static constexpr bool multi_objective = true;
 
   detail::NsgaState state_{};
 
-  void check() const { detail::check_evolution("nsga2", population, crossover, mutation, crossover_eta, mutation_eta); }
   void prepare(const SearchSpace& space, const SearchGoal& goal) {
-    check();
-    state_ = detail::NsgaState(space, goal, {population, crossover, mutation, crossover_eta, mutation_eta, false});
+    state_ = detail::NsgaState(
+        space, goal,
+        {population_size, crossover_probability, mutation_probability, crossover_eta, mutation_eta, false});
   }
   Suggestion suggest(const Ask& ask) { return state_.suggest(ask); }
   void observe(const Observation& o) { state_.observe(o); }
-  std::string name() const { return "nsga2"; }
 };
 
 /// NSGA-III (Deb and Jain, "An Evolutionary Many-Objective Optimization Algorithm Using Reference-Point-Based
@@ -60,24 +54,34 @@ struct Nsga2 {
 /// directions (Das and Dennis) instead of by crowding, which works for three and more objectives. Where the paper draws
 /// lots in a niche, the one nearest to its direction is kept.
 struct Nsga3 {
-  static constexpr bool multi_objective = true;
+  static constexpr const char* type = "nsga3";
 
-  int population = 0;  ///< 4 or more; 0: as many as there are reference directions, up to what Nsga2 would take
-  double crossover = 1;
-  double mutation = 0;
+  int population_size = 0;
+  double crossover_probability = 1;
+  double mutation_probability = 0;
   double crossover_eta = 30;
   double mutation_eta = 20;
 
+  static void describe(auto& self, auto&& option) {
+    option("population_size", self.population_size, at_least(4).or_zero(),
+           "0: by the reference directions, at most as nsga2");
+    option("crossover_probability", self.crossover_probability, between(0, 1), "that a child has two parents");
+    option("mutation_probability", self.mutation_probability, between(0, 1),
+           "of each parameter; 0: one in their number");
+    option("crossover_eta", self.crossover_eta, at_least(0), "the larger, the nearer to a parent");
+    option("mutation_eta", self.mutation_eta, at_least(0), "the larger, the smaller the changes");
+  }
+
+  static constexpr bool multi_objective = true;
+
   detail::NsgaState state_{};
 
-  void check() const { detail::check_evolution("nsga3", population, crossover, mutation, crossover_eta, mutation_eta); }
   void prepare(const SearchSpace& space, const SearchGoal& goal) {
-    check();
-    state_ = detail::NsgaState(space, goal, {population, crossover, mutation, crossover_eta, mutation_eta, true});
+    state_ = detail::NsgaState(
+        space, goal, {population_size, crossover_probability, mutation_probability, crossover_eta, mutation_eta, true});
   }
   Suggestion suggest(const Ask& ask) { return state_.suggest(ask); }
   void observe(const Observation& o) { state_.observe(o); }
-  std::string name() const { return "nsga3"; }
 };
 
 }  // namespace hypertune

@@ -11,6 +11,8 @@ namespace hypertune {
 /// Draws every configuration independently of all others: evenly over the space, or by the user's priors over the
 /// optimum where there are any. Never exhausted.
 struct Random {
+  static constexpr const char* type = "random";
+
   std::optional<SearchSpace> space_{};
 
   void prepare(const SearchSpace& space, const SearchGoal&) { space_ = space; }

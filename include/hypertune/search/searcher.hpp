@@ -1,6 +1,7 @@
 // The Searcher concept: who proposes the next configuration.
 #pragma once
 
+#include <hypertune/option.hpp>
 #include <hypertune/random.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/trial.hpp>
@@ -89,7 +90,8 @@ struct Observation {
 /// `static constexpr bool multi_objective = true;` says that it reads all of `losses`; without it, several objectives
 /// are refused. A `name()` is shown to the user and kept in the record. `bool covers_grid() const` says that it goes
 /// through the grid dimensions itself, so that the Tuner need not wrap it in mixed_grid(); `bool finite() const` that
-/// it will be exhausted, so that the number of samples may be left open.
+/// it will be exhausted, so that the number of samples may be left open. Its options (Described in option.hpp), and
+/// `void check() const` for what these do not say, are looked at when it becomes an AnySearcher.
 ///
 /// A Tuner calls suggest() and observe() on a thread of their own, one call at a time, so that no trial waits for a
 /// model. `static constexpr bool cheap = true;` (or `bool cheap() const`, asked after prepare()) says that they take
@@ -149,7 +151,10 @@ class AnySearcher {
  public:
   template <class S>
     requires(!std::same_as<S, AnySearcher> && Searcher<S>)
-  AnySearcher(S searcher) : self_(std::make_unique<Holder<S>>(std::move(searcher))) {}  // NOLINT: implicit on purpose
+  AnySearcher(S searcher) {  // NOLINT: implicit on purpose
+    check_options(searcher);
+    self_ = std::make_unique<Holder<S>>(std::move(searcher));
+  }
   /// Says what is missing, where the compiler would only find no way to call tune() with these options.
   template <class S>
     requires(!std::same_as<S, AnySearcher> && !Searcher<S>)
@@ -230,6 +235,8 @@ class AnySearcher {
     std::string name() const override {
       if constexpr (NamedAlgorithm<S>)
         return searcher.name();
+      else if constexpr (Described<S>)
+        return S::type;
       else
         return "custom";
     }

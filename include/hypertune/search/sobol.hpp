@@ -96,7 +96,13 @@ struct SobolState {
 /// used with a power of two as the number of samples. Trial k gets the k-th point that meets the space's constraints,
 /// whatever has happened before. Dimensions beyond 3667 are drawn at random. Never exhausted.
 struct Sobol {
+  static constexpr const char* type = "sobol";
+
   bool scramble = true;
+
+  static void describe(auto& self, auto&& option) {
+    option("scramble", self.scramble, "each seed has a sequence of its own");
+  }
 
   detail::SobolState state_{};
 
@@ -130,7 +136,6 @@ struct Sobol {
   }
 
   void observe(const Observation&) {}
-  std::string name() const { return "sobol"; }
   static constexpr bool cheap = true;
   static constexpr bool multi_objective = true;  // it reads no loss at all
 

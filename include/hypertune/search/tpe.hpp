@@ -70,24 +70,32 @@ struct TpeBranch {
 ///   (Hvarfner et al., ICLR 2022).
 /// No configuration is tried twice, noise or not (see repeat()); a finite space is exhausted when all has been tried.
 struct Tpe {
-  int startup = 0;      ///< trials of a scrambled Sobol sequence before the model is asked; 0: 10, fewer of few samples
-  double share = 0.1;   ///< of the trials that are good: the best share, …
-  int most_good = 25;   ///< … but never more than this
-  int candidates = 48;  ///< draws that are compared for each suggestion, and as many to refine the best
-  double prior_strength = 5;  ///< trials after which the user's priors count half; 0: they count for nothing
+  static constexpr const char* type = "tpe";
+
+  int startup_trials = 0;
+  double gamma = 0.1;
+  int max_good = 25;
+  int ei_candidates = 48;
+  double prior_strength = 5;
+
+  static void describe(auto& self, auto&& option) {
+    option("startup_trials", self.startup_trials, at_least(0),
+           "trials before the model is asked; 0: 10, fewer of few samples");
+    option("gamma", self.gamma, above(0).below(1), "the part of the trials that are good");
+    option("max_good", self.max_good, at_least(1), "… but never more than this");
+    option("ei_candidates", self.ei_candidates, at_least(1), "draws that are compared for each suggestion");
+    option("prior_strength", self.prior_strength, at_least(0), "trials after which priors count half; 0: not at all");
+  }
 
   detail::TpeState state_{};
 
-  /// Error of kind `usage` for options that make no sense.
-  void check() const;
   void prepare(const SearchSpace& space, const SearchGoal& goal);
   Suggestion suggest(const Ask& ask) const;
   void observe(const Observation& o);
-  std::string name() const { return "tpe"; }
   static constexpr bool multi_objective = true;
 
  private:
-  std::size_t startup_trials() const;
+  std::size_t startup_count() const;
   Suggestion proposed(Rng& rng) const;
   Point startup_point(Rng& rng) const;
   Point point(std::span<const double> row, Rng& rng) const;

@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
                                 {.name = "consumer",
                                  .metric = "loss",
                                  .samples = 20,
-                                 .schedule = ht::Asha{.grace = 1, .max = 9, .reduction = 3},
+                                 .schedule = ht::Asha{.grace_period = 1, .max_steps = 9, .reduction_factor = 3},
                                  .seed = 1,
                                  .output = argv[1],
                                  .display = ht::Display::quiet});

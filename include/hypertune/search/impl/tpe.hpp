@@ -40,17 +40,7 @@ HYPERTUNE_INLINE double relative_ratio(const ParzenPair& pair, const double* row
 
 }  // namespace detail
 
-HYPERTUNE_INLINE void Tpe::check() const {
-  if (startup < 0 || candidates < 1 || most_good < 1)
-    fail(Errc::usage, "tpe: startup is {}, candidates {} and most_good {}: they must be at least 0, 1 and 1", startup,
-         candidates, most_good);
-  if (!(share > 0 && share < 1)) fail(Errc::usage, "tpe: share is {}: it must be between 0 and 1", share);
-  if (!(prior_strength >= 0 && std::isfinite(prior_strength)))
-    fail(Errc::usage, "tpe: prior_strength is {}: it must be 0 or more", prior_strength);
-}
-
 HYPERTUNE_INLINE void Tpe::prepare(const SearchSpace& space, const SearchGoal& goal) {
-  check();
   state_ = {};
   state_.space = space;
   state_.goal = goal;
@@ -85,8 +75,8 @@ HYPERTUNE_INLINE void Tpe::observe(const Observation& o) {
   state_.tried.add(o.point);
 }
 
-HYPERTUNE_INLINE std::size_t Tpe::startup_trials() const {
-  if (startup > 0) return std::max<std::size_t>(2, static_cast<std::size_t>(startup));
+HYPERTUNE_INLINE std::size_t Tpe::startup_count() const {
+  if (startup_trials > 0) return std::max<std::size_t>(2, static_cast<std::size_t>(startup_trials));
   if (state_.goal.samples <= 0) return 10;
   return std::clamp<std::size_t>(static_cast<std::size_t>(state_.goal.samples) / 4, 4, 10);
 }
@@ -174,8 +164,8 @@ HYPERTUNE_INLINE bool Tpe::fit_objective(detail::ParzenPair& pair,
     if (useful < 4) return false;
   }
   const auto order = branch ? std::span<const std::uint32_t>(own) : trials.order();
-  const std::size_t wanted = static_cast<std::size_t>(std::ceil(share * static_cast<double>(order.size())));
-  const std::size_t bound = static_cast<std::size_t>(most_good) * (state_.goal.objectives > 1 ? 2 : 1);
+  const std::size_t wanted = static_cast<std::size_t>(std::ceil(gamma * static_cast<double>(order.size())));
+  const std::size_t bound = static_cast<std::size_t>(max_good) * (state_.goal.objectives > 1 ? 2 : 1);
   const std::size_t count =
       std::min(std::clamp<std::size_t>(wanted, 2, std::max<std::size_t>(2, bound)), std::max<std::size_t>(1, useful));
   const auto best = branch ? std::vector<std::uint32_t>(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(count))
@@ -260,7 +250,7 @@ HYPERTUNE_INLINE Suggestion Tpe::suggest(const Ask& ask) const {
 HYPERTUNE_INLINE Suggestion Tpe::proposed(Rng& rng) const {
   const SearchSpace& space = *state_.space;
   const auto& model = state_.model;
-  if (state_.trials.judged() < startup_trials() || state_.trials.useful() < 2) return startup_point(rng);
+  if (state_.trials.judged() < startup_count() || state_.trials.useful() < 2) return startup_point(rng);
 
   detail::ParzenPair objective;
   auto branch = other_branch(rng);
@@ -310,7 +300,7 @@ HYPERTUNE_INLINE Suggestion Tpe::proposed(Rng& rng) const {
 
   constexpr double crossed = 0.3, exchanged = 0.3;  // candidates that recombine, and how much of them
   const double by_prior = std::min(0.5, trust / 2);
-  for (int i = 0; i < candidates; ++i) {
+  for (int i = 0; i < ei_candidates; ++i) {
     if (trust > 0 && uniform01(rng) < by_prior) {
       model.to_model(space, space.sample_prior(rng), row.data());
       for (std::size_t d = 0; d < dims; ++d)
@@ -359,7 +349,7 @@ HYPERTUNE_INLINE Suggestion Tpe::proposed(Rng& rng) const {
   for (int round = 0; round < rounds; ++round) {
     factor *= shrink;
     const std::vector<double> center = best;
-    for (int i = 0; i < candidates / rounds; ++i) {
+    for (int i = 0; i < ei_candidates / rounds; ++i) {
       for (std::size_t d = 0; d < dims; ++d) {
         const auto k = static_cast<std::size_t>(uniform01(rng) * static_cast<double>(objective.good.kernels()));
         row[d] = is_active(center[d]) ? objective.good.nearby(d, center[d], factor, rng)

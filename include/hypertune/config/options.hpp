@@ -1,0 +1,153 @@
+// Described options (option.hpp) from YAML, and in words.
+#pragma once
+
+#include <hypertune/config/yaml.hpp>
+#include <hypertune/option.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace hypertune {
+
+/// One option in words, as a reference has it.
+struct OptionInfo {
+  std::string name;
+  std::string type;      ///< "whole number, at least 1"
+  std::string fallback;  ///< its default; empty: none
+  std::string text;      ///< what it means
+};
+
+namespace detail {
+
+inline std::string joined(const std::vector<std::string_view>& words) {
+  std::string all;
+  for (const auto word : words) all += (all.empty() ? "" : ", ") + std::string(word);
+  return all;
+}
+
+inline std::string duration_text(Seconds seconds) {
+  for (const auto& [unit, name] : {std::pair(3600.0, 'h'), std::pair(60.0, 'm')})
+    if (seconds >= unit && std::fmod(seconds, unit) == 0) return fmt::format("{}{}", seconds / unit, name);
+  return fmt::format("{}s", seconds);
+}
+
+/// A visitor of descriptions that puts them into words.
+struct OptionLister {
+  std::vector<OptionInfo>& infos;
+
+  template <class M>
+  void operator()(const char* name, const M& value, const Bounds& bounds, const char* text) const {
+    if constexpr (requires { value.has_value(); }) {
+      (*this)(name, value.value_or(typename M::value_type{}), bounds, text);
+      if (!value) infos.back().fallback.clear();
+    } else {
+      const bool seconds = bounds.unit == Bounds::Unit::seconds, bytes = bounds.unit == Bounds::Unit::bytes;
+      const char* type = seconds ? "duration" : bytes ? "size" : std::integral<M> ? "whole number" : "number";
+      infos.push_back({name, fmt::format("{}, {}", type, bounds.text()),
+                       seconds ? duration_text(static_cast<Seconds>(value)) : fmt::format("{}", value), text});
+    }
+  }
+  template <class M>
+  void operator()(const char* name, const M& value, const char* text) const {
+    if constexpr (std::same_as<M, bool>)
+      infos.push_back({name, "true, false", value ? "true" : "false", text});
+    else if constexpr (std::same_as<M, std::vector<std::filesystem::path>>)
+      infos.push_back({name, "list of paths", "", text});
+    else if constexpr (std::same_as<M, std::vector<std::string>>)
+      infos.push_back({name, "word or list", "", text});
+    else
+      infos.push_back({name, std::same_as<M, std::string> ? "text" : "path", std::string(value), text});
+  }
+  void operator()(const char* name, const auto& value, std::initializer_list<const char*> words,
+                  const char* text) const {
+    std::string all;
+    for (const char* word : words) all += fmt::format("{}`{}`", all.empty() ? "" : ", ", word);
+    infos.push_back({name, all, words.begin()[static_cast<std::size_t>(value)], text});
+  }
+};
+
+/// A visitor of descriptions that takes what a map says of them.
+struct OptionReader {
+  const Node& node;
+
+  template <class M>
+  void operator()(const char* name, M& value, const Bounds& bounds, const char*) const {
+    const auto given = node.find(name);
+    if (!given) return;
+    if constexpr (requires { value.has_value(); })
+      (*this)(name, value.emplace(), bounds, "");
+    else
+      value = bounds.unit == Bounds::Unit::seconds ? static_cast<M>(given->duration())
+              : bounds.unit == Bounds::Unit::bytes ? static_cast<M>(given->bytes())
+                                                   : given->as<M>();
+  }
+  template <class M>
+  void operator()(const char* name, M& value, const char*) const {
+    const auto given = node.find(name);
+    if (!given) return;
+    if constexpr (std::same_as<M, std::vector<std::string>>)
+      value = given->texts();
+    else if constexpr (std::same_as<M, std::vector<std::filesystem::path>>)
+      for (const Node& item : given->items()) value.emplace_back(item.as<std::string>());
+    else if constexpr (std::same_as<M, std::filesystem::path>)
+      value = given->as<std::string>();
+    else
+      value = given->as<M>();
+  }
+  template <class M>
+  void operator()(const char* name, M& value, std::initializer_list<const char*> words, const char*) const {
+    const auto given = node.find(name);
+    if (!given) return;
+    const auto word = given->as<std::string>();
+    const std::vector<std::string_view> known(words.begin(), words.end());
+    const auto found = std::find(known.begin(), known.end(), word);
+    if (found == known.end())
+      given->fail("'{}' cannot be '{}'{}; there are {}", given->path(), word, suggestion(word, known), joined(known));
+    value = static_cast<M>(found - known.begin());
+  }
+};
+
+}  // namespace detail
+
+/// What there is to be said of options, with their defaults.
+template <class... T>
+std::vector<OptionInfo> options_of(const T&... defaults) {
+  std::vector<OptionInfo> infos;
+  const auto add = [&]<class U>(const U& options) {
+    if constexpr (Described<U>) U::describe(options, detail::OptionLister{infos});
+  };
+  (add(defaults), ...);
+  return infos;
+}
+
+/// Takes from a map what it says of options, whichever other keys it has; nothing where `node` is no map.
+template <class T>
+void take_options(const Node& node, T& options) {
+  if constexpr (Described<T>)
+    if (node.is_map()) T::describe(options, detail::OptionReader{node});
+}
+
+/// The same of all these options, in a map that may have no other keys but `others`. Whether the values make sense is
+/// for check_options() to say; checked() then names the line.
+template <class... T>
+void read_options(const Node& node, std::vector<std::string_view> others, T&... options) {
+  if (!node.is_map()) return;
+  const auto all = options_of(options...);
+  for (const auto& info : all) {
+    others.emplace_back(info.name);
+    if (const auto* watch = detail::key_watch()) watch->fallback(node.path(), info.name, info.fallback);
+  }
+  node.only(others);
+  (take_options(node, options), ...);
+}
+
+}  // namespace hypertune

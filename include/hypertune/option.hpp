@@ -1,0 +1,115 @@
+// Options described once: what an algorithm or an executor can be told, for whoever checks, reads or documents it.
+#pragma once
+
+#include <hypertune/error.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <string>
+#include <string_view>
+
+namespace hypertune {
+
+/// An option has a value that makes no sense: "asha: grace_period is 0, but must be at least 1".
+class OptionError : public Error {
+ public:
+  OptionError(std::string_view type, std::string_view option, std::string_view problem)
+      : Error(Errc::usage, detail::format("{}: {} {}", type, option, problem)), option_(option) {}
+  const std::string& option() const noexcept { return option_; }
+
+ private:
+  std::string option_;
+};
+
+/// The values that a number may have, and the unit in which files give it.
+struct Bounds {
+  enum class Unit : std::uint8_t {
+    none,
+    seconds,  ///< files say "90s", "1h30m"
+    bytes,    ///< files say "500MB", "4GiB"
+  };
+
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  bool above_least = false, below_most = false;  ///< `least`, `most` itself is not allowed
+  bool zero = false;                             ///< 0 as well, which stands for "none" or "chosen for you"
+  Unit unit = Unit::none;
+
+  constexpr Bounds below(double x) const { return {least, x, above_least, true, zero, unit}; }
+  constexpr Bounds at_most(double x) const { return {least, x, above_least, false, zero, unit}; }
+  constexpr Bounds or_zero() const { return {least, most, above_least, below_most, true, unit}; }
+  constexpr Bounds in(Unit files) const { return {least, most, above_least, below_most, zero, files}; }
+
+  constexpr bool allow(double x) const {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    return (zero && x == 0) ||
+           (x < infinity && (above_least ? x > least : x >= least) && (below_most ? x < most : x <= most));
+  }
+  /// "at least 1", "above 0 and at most 0.5", "from 0 to 1", "0 or at least 4".
+  std::string text() const {
+    const char* in_unit = unit == Unit::seconds ? " s" : "";
+    std::string text = zero ? "0 or " : "";
+    const bool upper = most < std::numeric_limits<double>::infinity();
+    if (upper && !above_least && !below_most) return text + detail::format("from {} to {}{}", least, most, in_unit);
+    text += detail::format("{} {}{}", above_least ? "above" : "at least", least, in_unit);
+    return upper ? text + detail::format(" and {} {}{}", below_most ? "below" : "at most", most, in_unit) : text;
+  }
+};
+
+constexpr Bounds at_least(double x) { return {.least = x}; }
+constexpr Bounds above(double x) { return {.least = x, .above_least = true}; }
+constexpr Bounds between(double least, double most) { return {.least = least, .most = most}; }
+
+/// Something whose options are described once, by its name in files and one call for each option:
+/// ```cpp
+/// struct Asha {
+///   static constexpr const char* type = "asha";
+///   int grace_period = 1;
+///   Form form = Form::stopping;
+///   static void describe(auto& self, auto&& option) {
+///     option("grace_period", self.grace_period, at_least(1), "steps that every trial gets, at least");
+///     option("form", self.form, {"stopping", "promotion"}, "the words for an enum's values, in their order");
+///   }
+/// };
+/// ```
+/// The default of an option is that of its member. What no single option can say (two that contradict each other)
+/// belongs in `void check() const`, which throws an OptionError.
+template <class T>
+concept Described = requires(T& options, int visitor) {
+  { T::type } -> std::convertible_to<std::string_view>;
+  T::describe(options, visitor);
+};
+
+namespace detail {
+
+[[noreturn]] inline void refuse_option(const char* type, const char* name, double value, const Bounds& bounds) {
+  throw OptionError(type, name, format("is {}, but must be {}", value, bounds.text()));
+}
+
+/// Looks at the bounds of each option.
+struct OptionCheck {
+  const char* type;
+
+  void operator()(const char* name, const auto& value, const Bounds& bounds, const char* text) const {
+    if constexpr (requires { value.has_value(); }) {
+      if (value) (*this)(name, *value, bounds, text);
+    } else if (!bounds.allow(static_cast<double>(value))) {
+      refuse_option(type, name, static_cast<double>(value), bounds);
+    }
+  }
+  void operator()(const char*, const auto&, const char*) const {}
+  void operator()(const char*, const auto&, std::initializer_list<const char*>, const char*) const {}
+};
+
+}  // namespace detail
+
+/// Throws an Error where options make no sense: those that are described, then what check() says.
+template <class T>
+void check_options(const T& options) {
+  if constexpr (Described<T>) T::describe(options, detail::OptionCheck{T::type});
+  if constexpr (requires { options.check(); }) options.check();
+}
+
+}  // namespace hypertune
