@@ -10,6 +10,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace digits {
@@ -90,6 +91,21 @@ inline Digits load(const std::filesystem::path& file) {
   }
   if (train.empty() || validation.empty()) throw std::runtime_error(file.string() + " has too few images");
   return {detail::gather(rows, train), detail::gather(rows, validation)};
+}
+
+/// Takes every sixth image out of the set and returns them: as many of each digit, as load() has them in order.
+inline ImageSet hold_out(ImageSet& set) {
+  constexpr std::size_t share = 6;
+  ImageSet kept{Eigen::MatrixXf(set.images.rows(), set.size()), {}}, held{kept.images, {}};
+  for (std::size_t i = 0; i < set.labels.size(); ++i) {
+    ImageSet& to = i % share == 0 ? held : kept;
+    to.images.col(static_cast<Eigen::Index>(to.labels.size())) = set.images.col(static_cast<Eigen::Index>(i));
+    to.labels.push_back(set.labels[i]);
+  }
+  for (ImageSet* part : {&kept, &held})
+    part->images.conservativeResize(Eigen::NoChange, static_cast<Eigen::Index>(part->labels.size()));
+  set = std::move(kept);
+  return held;
 }
 
 }  // namespace digits

@@ -11,11 +11,13 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 
 namespace ht = hypertune;
 
@@ -45,14 +47,21 @@ const auto space =
 
 constexpr int max_epochs = 81;
 
-// Loaded once, shared by all trials.
+// Loaded once, shared by all trials; `test` is for the end, no trial sees it.
+struct Data {
+  digits::ImageSet train, validation, test;
+};
 std::string data_file = HYPERTUNE_DIGITS;
-const digits::Digits& data() {
-  static const digits::Digits loaded = digits::load(data_file);
+const Data& data() {
+  static const Data loaded = [] {
+    auto [train, validation] = digits::load(data_file);
+    auto test = digits::hold_out(train);
+    return Data{std::move(train), std::move(validation), std::move(test)};
+  }();
   return loaded;
 }
 
-ht::Training train(Config config, ht::Context& context) {
+digits::Mlp network_of(const Config& config, std::uint64_t seed) {
   digits::MlpOptions options;
   options.layers = {64, config.hidden, 10};
   if (config.second > 0) options.layers.insert(options.layers.end() - 1, config.second);
@@ -61,14 +70,17 @@ ht::Training train(Config config, ht::Context& context) {
   options.momentum = config.momentum;
   options.dropout = config.dropout;
   options.batch = config.batch;
-  options.seed = context.seed();
-  digits::Mlp network(options);
+  options.seed = seed;
+  return digits::Mlp(options);
+}
 
+ht::Training train(Config config, ht::Context& context) {
+  digits::Mlp network = network_of(config, context.seed());
   const auto save = [&](ht::CheckpointWriter& out) { network.save(out.file("network.bin")); };
   const auto load = [&](const ht::Checkpoint& in) { network.load(in.file("network.bin")); };
   context.checkpoints(save, load);  // goes on from the last checkpoint, if there is one
 
-  const auto& [training, validation] = data();
+  const auto& [training, validation, test] = data();
   for (int epoch = context.next_step(); epoch < max_epochs; ++epoch) {
     const auto images = digits::augmented(training.images, config.distortion, context.seed() + std::uint64_t(epoch));
     const double loss = network.train_epoch(images, training.labels);
@@ -111,12 +123,20 @@ int main(int argc, char** argv) try {
   if (executor == "inline") options.executor = ht::run_inline();
 
   data();  // before the workers are forked, so that they share it
+  const std::filesystem::path output = options.output;
   const auto results = ht::tune(space, train, std::move(options));
 
   fmt::print("\n{}\n", results.table({.rows = 10}));
   const auto best = results.best();
   fmt::print("Best validation accuracy: {:.2f} % (trial {} after {} epochs)\n{}\n", 100 * best.best->value, best.trial,
              best.best->step + 1, best.params);
+  if (const auto file = output / "best/checkpoint/network.bin"; std::filesystem::exists(file)) {
+    digits::Mlp network = network_of(best.config(space), 0);
+    network.load(file);
+    const auto& test = data().test;
+    fmt::print("Test accuracy: {:.2f} % of {} digits that no trial has seen (its checkpoint after {} epochs)\n",
+               100 * network.accuracy(test.images, test.labels), test.size(), network.epochs());
+  }
 } catch (const std::exception& error) {
   std::fprintf(stderr, "digits: %s\n", error.what());
   return 1;

@@ -73,6 +73,27 @@ TEST_CASE("no image is in both sets") {
   for (Eigen::Index i = 0; i < validation.size(); ++i) CHECK(seen.count(key(validation, i)) == 0);
 }
 
+TEST_CASE("what is held out of a set is not in it any more, and has each digit about as often") {
+  ImageSet set = real_digits().train;
+  const ImageSet whole = set, held = hold_out(set);
+  REQUIRE(held.size() == 241);
+  REQUIRE(set.size() == 1201);
+  const auto rows = [](const ImageSet& of) {
+    std::multiset<std::vector<float>> found;
+    for (Eigen::Index i = 0; i < of.size(); ++i) {
+      std::vector<float> row(of.images.col(i).data(), of.images.col(i).data() + 64);
+      row.push_back(static_cast<float>(of.labels[static_cast<std::size_t>(i)]));
+      found.insert(std::move(row));
+    }
+    return found;
+  };
+  auto both = rows(set);
+  both.merge(rows(held));
+  CHECK(both == rows(whole));
+  for (int digit = 0; digit < 10; ++digit)
+    CHECK(std::abs(std::count(held.labels.begin(), held.labels.end(), digit) - 24) <= 1);
+}
+
 TEST_CASE("a wrong data file is an error that names its line") {
   const ScratchFile file("hypertune-digits");
   const std::string good = std::string(64, '0') + " 3\n";
