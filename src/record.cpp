@@ -1,2 +1,3 @@
 // Part of hypertune::compiled: see detail/linkage.hpp.
 #include <hypertune/record/impl/results.hpp>
+#include <hypertune/record/impl/trial_result.hpp>

@@ -5,6 +5,8 @@
 #include <hypertune/tune/impl/controller_person.hpp>
 #include <hypertune/tune/impl/controller_slots.hpp>
 #include <hypertune/tune/impl/resumption.hpp>
+#include <hypertune/tune/impl/stop.hpp>
+#include <hypertune/tune/impl/stop_judge.hpp>
 #include <hypertune/tune/impl/study.hpp>
 #include <hypertune/tune/impl/suggestions.hpp>
 #include <hypertune/tune/impl/tune.hpp>

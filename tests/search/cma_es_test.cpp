@@ -2,6 +2,7 @@
 #include "support/test.hpp"
 
 #include <hypertune/search/cma_es.hpp>
+#include <hypertune/search/detail/cma_state.hpp>
 #include <hypertune/search/random.hpp>
 
 #include <chrono>

@@ -2,6 +2,7 @@
 #include "support/test.hpp"
 
 #include <hypertune/schedule/hyperband.hpp>
+#include <hypertune/search/detail/differential_state.hpp>
 #include <hypertune/search/differential_evolution.hpp>
 #include <hypertune/search/multi_fidelity.hpp>
 #include <hypertune/search/random.hpp>

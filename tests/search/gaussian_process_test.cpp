@@ -2,6 +2,13 @@
 
 #include <hypertune/detail/lbfgs.hpp>
 #include <hypertune/search/gaussian_process.hpp>
+#include <hypertune/search/gp/acquisition.hpp>
+#include <hypertune/search/gp/fit.hpp>
+#include <hypertune/search/gp/maximise.hpp>
+#include <hypertune/search/gp/polish.hpp>
+#include <hypertune/search/gp/quadratic.hpp>
+#include <hypertune/search/gp/state.hpp>
+#include <hypertune/search/gp/transform.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/space/space.hpp>
 
@@ -832,7 +839,7 @@ TEST_CASE("gp searches in a region once there is more than it models") {
                 .losses = {&loss, 1},
                 .state = TrialState::completed});
   }
-  REQUIRE(gp.state_.epoch > 0);
+  REQUIRE(gp.state_->epoch > 0);
   // Results from elsewhere, as known trials are, do not make it collapse.
   GaussianProcess informed;
   informed.prepare(cube(8, 0, 1), {});
@@ -847,7 +854,7 @@ TEST_CASE("gp searches in a region once there is more than it models") {
                       .losses = {&loss, 1},
                       .state = TrialState::completed});
   }
-  REQUIRE(informed.state_.epoch == 0);
+  REQUIRE(informed.state_->epoch == 0);
 }
 
 TEST_CASE("gp answers the same whether or not it was asked on the way") {

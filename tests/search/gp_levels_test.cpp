@@ -2,6 +2,8 @@
 
 #include <hypertune/schedule/asha.hpp>
 #include <hypertune/search/gaussian_process.hpp>
+#include <hypertune/search/gp/chain.hpp>
+#include <hypertune/search/gp/state.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/space/space.hpp>
 
@@ -218,7 +220,7 @@ TEST_CASE("gp learns from trials that wait for a scheduler and never end") {
     }
     if (t > 30) least = std::min(least, off);
   }
-  REQUIRE(gp.state_.history.ended.empty());
+  REQUIRE(gp.state_->history.ended.empty());
   REQUIRE(least < 1e-3);
 }
 

@@ -2,6 +2,7 @@
 #include "support/test.hpp"
 
 #include <hypertune/record/pareto.hpp>
+#include <hypertune/search/detail/nsga_state.hpp>
 #include <hypertune/search/nsga.hpp>
 #include <hypertune/search/random.hpp>
 

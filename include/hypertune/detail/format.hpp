@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -24,6 +25,13 @@ using FormatText = fmt::string_view;
 template <class... Args>
 std::string format(FormatText<Args...> text, const Args&... args) {
   return fmt::vformat(text, fmt::make_format_args(args...));
+}
+
+/// What a formatter says, as a text: fmt::format_to() into a context would bring all of fmt's number formatting into
+/// each file that prints the type.
+template <class Context>
+auto put(std::string_view text, Context& context) {
+  return std::copy(text.begin(), text.end(), context.out());
 }
 
 /// Base of the formatters of enumerations: prints what to_string() says, with the width and alignment of a text.

@@ -1,8 +1,9 @@
 // What is known of an experiment and of each of its trials, as plain values.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/record/record.hpp>
-#include <hypertune/show/text_width.hpp>
 
 #include <fmt/format.h>
 
@@ -84,20 +85,20 @@ struct ExperimentInfo {
   std::int64_t reports = 0;
 };
 
+/// "trial 7  accuracy=0.985 at step 20  lr=0.01 hidden=64"; what could harm a terminal is shown as '?'.
+std::string to_string(const TrialResult& result);
+
 }  // namespace hypertune
 
-/// "trial 7  accuracy=0.985 at step 20  lr=0.01 hidden=64"; what could harm a terminal is shown as '?'.
+/// As to_string().
 template <>
 struct fmt::formatter<hypertune::TrialResult> : fmt::formatter<std::string_view> {
   template <class Context>
   auto format(const hypertune::TrialResult& result, Context& context) const {
-    auto out = fmt::format_to(context.out(), "trial {}  ", result.trial);
-    using hypertune::detail::terminal::printable;
-    if (result.best)
-      out = fmt::format_to(out, "{}={:.6g} at step {}", printable(result.best->metric), result.best->value,
-                           result.best->step);
-    else
-      out = fmt::format_to(out, "{}, no result", hypertune::to_string(result.state));
-    return result.params.empty() ? out : fmt::format_to(out, "  {}", printable(fmt::format("{}", result.params)));
+    return hypertune::detail::put(hypertune::to_string(result), context);
   }
 };
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/record/impl/trial_result.hpp>
+#endif

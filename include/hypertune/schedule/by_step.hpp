@@ -1,6 +1,7 @@
 // One number per trial at each step, of all trials that have come so far, for schedulers that compare step by step.
 #pragma once
 
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/rung.hpp>
 
 #include <cstddef>
@@ -21,16 +22,7 @@ class ByStep {
 
   /// The quantile of the numbers at a step, between the two nearest where it falls between them; nullopt if there are
   /// none.
-  std::optional<double> quantile(int step) const {
-    const auto found = steps_.find(step);
-    if (found == steps_.end()) return std::nullopt;
-    const auto& all = found->second;
-    if (all.quota() == 0) return all.next();
-    if (all.quota() == all.size()) return all.boundary();
-    const double place = fraction_ * static_cast<double>(all.size());
-    if (place != static_cast<double>(all.quota())) return all.boundary();
-    return all.next() == worst_loss ? worst_loss : all.boundary() / 2 + all.next() / 2;
-  }
+  std::optional<double> quantile(int step) const;
 
   /// Whether `value` is above the quantile at a step to which `enough` trials have come.
   bool beyond(int step, double value, int enough) const {
@@ -39,14 +31,7 @@ class ByStep {
 
   /// Adds a trial's number at `step`, and at the steps that others have and that this trial has jumped over since
   /// `previous`.
-  void add(int previous, int step, double value, double fraction) {
-    fraction_ = fraction;
-    steps_.try_emplace(step);
-    for (auto at = steps_.upper_bound(previous); at != steps_.end() && at->first <= step; ++at) {
-      const double n = static_cast<double>(at->second.size() + 1);
-      at->second.add(value, static_cast<std::size_t>(fraction * n + 0.5));
-    }
-  }
+  void add(int previous, int step, double value, double fraction);
 
  private:
   double fraction_ = 0.5;
@@ -54,3 +39,7 @@ class ByStep {
 };
 
 }  // namespace hypertune::detail
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/schedule/impl/by_step.hpp>
+#endif

@@ -1,6 +1,7 @@
 // Explore: a configuration near another one, as population based training makes them.
 #pragma once
 
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/random.hpp>
 #include <hypertune/space/search_space.hpp>
 
@@ -14,72 +15,21 @@ namespace hypertune::detail {
 
 /// Which dimensions of a space population based training may change: those named, or all that are no constant, no
 /// derived one and no grid one. Error of kind `usage` for a name that the space does not have, or that cannot change.
-inline std::vector<std::size_t> mutable_dimensions(const SearchSpace& space, const std::vector<std::string>& names,
-                                                   const char* who) {
-  const auto changes = [&](std::size_t d) {
-    const DomainKind kind = space.domain(d).kind;
-    return kind != DomainKind::constant && kind != DomainKind::derived;
-  };
-  std::vector<std::size_t> dimensions;
-  if (names.empty()) {
-    for (std::size_t d = 0; d < space.size(); ++d)
-      if (changes(d) && !space.domain(d).grid) dimensions.push_back(d);
-    return dimensions;
-  }
-  for (const auto& name : names) {
-    const auto d = space.index_of(name);
-    if (!d) fail(Errc::usage, "{}: mutate names '{}', but the space has no such parameter", who, name);
-    if (!changes(*d)) fail(Errc::usage, "{}: mutate names '{}', which is constant or derived", who, name);
-    dimensions.push_back(*d);
-  }
-  return dimensions;
-}
+std::vector<std::size_t> mutable_dimensions(const SearchSpace& space, const std::vector<std::string>& names,
+                                            const char* who);
 
 /// A number times `factor`, within its domain. One of a lattice moves by one of its cells at least; one at 0, which no
 /// factor moves, by a part of its domain.
-inline double perturbed(const DomainInfo& info, double x, double factor) {
-  double y = x * factor;
-  const double width = info.upper - info.lower;
-  if (x == 0 && std::isfinite(width)) y = (factor - 1) * width / 2;
-  const double quantum = info.quantum > 0 ? info.quantum : info.kind == DomainKind::integer ? 1 : 0;
-  const double direction = y < x ? -1 : 1;
-  if (quantum > 0) y = x + direction * std::max(1.0, std::round(std::abs(y - x) / quantum)) * quantum;
-  return std::clamp(y, info.lower, info.upper);
-}
+double perturbed(const DomainInfo& info, double x, double factor);
 
 /// `from` with each of `dimensions` drawn anew with probability `resample`, else multiplied by `factor` or divided by
 /// about as much (1.2 or 0.8 in the paper: 1 + f or 1 - f with f = factor - 1); ordered options move to a neighbour,
 /// unordered ones stay. Meets the space's constraints: `from` itself where many draws do not.
-inline Point explored(const SearchSpace& space, const Point& from, const std::vector<std::size_t>& dimensions,
-                      double resample, double factor, Rng& rng) {
-  constexpr int tries = 100;
-  for (int i = 0; i < tries; ++i) {
-    std::vector<double> unit = space.to_unit(from);
-    for (double& u : unit)
-      if (!is_active(u)) u = uniform01(rng);  // should it become active
-    for (const std::size_t d : dimensions) {
-      const bool anew = uniform01(rng) < resample;
-      const double draw = uniform01(rng);
-      if (anew) {
-        unit[d] = draw;
-        continue;
-      }
-      if (!is_active(from[d])) continue;
-      const auto& dimension = space.model().dimensions[d];
-      const DomainInfo& info = dimension.info;
-      double x = from[d];
-      if (info.kind == DomainKind::ordinal)
-        x = std::clamp(x + (draw < 0.5 ? -1.0 : 1.0), 0.0, static_cast<double>(info.options) - 1);
-      else if (info.kind == DomainKind::real || info.kind == DomainKind::integer)
-        x = perturbed(info, x, draw < 0.5 ? 2 - factor : factor);
-      else
-        continue;
-      unit[d] = dimension.probability(dimension.law.settle(x));
-    }
-    Point point = space.from_unit(unit, rng);
-    if (space.feasible(point)) return point;
-  }
-  return from;
-}
+Point explored(const SearchSpace& space, const Point& from, const std::vector<std::size_t>& dimensions, double resample,
+               double factor, Rng& rng);
 
 }  // namespace hypertune::detail
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/schedule/impl/explore.hpp>
+#endif

@@ -1,6 +1,7 @@
 // MedianStopping: a trial that does worse than the median trial did at the same step ends.
 #pragma once
 
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/by_step.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
@@ -41,30 +42,7 @@ struct MedianStopping {
   detail::ByStep averages_{};
   detail::RungVerdict verdict_{};  ///< on the last trial that was stopped
 
-  Decision on_report(const Progress& progress) {
-    Trial& trial = trials_[progress.trial];
-    const double loss = progress.loss();
-    if (std::isfinite(loss)) {
-      ++trial.finite;
-      trial.mean += (loss - trial.mean) / static_cast<double>(trial.finite);
-      trial.best = std::min(trial.best, loss);
-    }
-    Decision decision = Decision::go_on;
-    if (progress.steps >= grace_period) {
-      if (averages_.beyond(progress.steps, trial.best, min_trials)) {
-        decision = Decision::stop;
-        verdict_ = {.steps = progress.steps,
-                    .loss = trial.best,
-                    .bar = *averages_.quantile(progress.steps),
-                    .trials = averages_.trials(progress.steps)};
-      }
-      if (progress.steps > trial.steps)
-        averages_.add(std::max(trial.steps, grace_period - 1), progress.steps,
-                      trial.finite > 0 ? trial.mean : worst_loss, 0.5);
-    }
-    trial.steps = std::max(trial.steps, progress.steps);
-    return max_steps > 0 && progress.steps >= max_steps ? Decision::complete : decision;
-  }
+  Decision on_report(const Progress& progress);
   void on_end(TrialId trial, TrialState) { trials_.erase(trial); }
   std::string why(TrialId, const LossText& losses) const {
     return detail::format("at step {}: best {} (the median of {} others)", verdict_.steps,
@@ -73,3 +51,7 @@ struct MedianStopping {
 };
 
 }  // namespace hypertune
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/schedule/impl/median_stopping.hpp>
+#endif

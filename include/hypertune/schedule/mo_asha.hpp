@@ -1,6 +1,7 @@
 // MoAsha: asynchronous successive halving for several objectives.
 #pragma once
 
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/rung.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
@@ -20,93 +21,14 @@ namespace detail {
 using LossVector = std::vector<double>;
 
 /// Whether `a` is at least as good everywhere and better somewhere.
-inline bool dominates(const LossVector& a, const LossVector& b) {
-  bool better = false;
-  for (std::size_t k = 0; k < a.size() && k < b.size(); ++k) {
-    if (a[k] > b[k]) return false;
-    better = better || a[k] < b[k];
-  }
-  return better;
-}
+bool dominates(const LossVector& a, const LossVector& b);
 
 /// The order of `points` from the best on: by fronts of nondominated ones (Deb et al. 2002), and within a front as an
 /// epsilon net grows (Salinas et al. 2021): the one with the smallest first loss, then always the one farthest from all
 /// chosen before, so that every part of the front is near to one that ranks high. Losses are scaled to the front's
 /// ranges. Points with an infinite loss come last. Whether `target` is among the first `quota`: O(n log n) and one
 /// comparison with each other point for most, as those that stand behind are soon found to.
-inline bool among_first(const std::vector<LossVector>& points, std::size_t target, std::size_t quota) {
-  const auto finite = [&](std::size_t i) {
-    return std::all_of(points[i].begin(), points[i].end(), [](double v) { return std::isfinite(v); });
-  };
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < points.size(); ++i)
-    if (finite(i)) order.push_back(i);
-  if (!finite(target)) {  // after all that are finite, in the order of arrival
-    std::size_t place = order.size();
-    for (std::size_t i = 0; i < target; ++i) place += !finite(i);
-    return place < quota;
-  }
-  // Whoever beats it stands before it.
-  std::size_t beaten_by = 0;
-  for (const std::size_t i : order)
-    if (dominates(points[i], points[target]) && ++beaten_by >= quota) return false;
-  // In lexicographic order nobody is beaten by one that comes later: each goes to the first front where nobody beats it
-  // (Zhang et al., "An Efficient Approach to Nondominated Sorting", 2015).
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t i, std::size_t j) { return points[i] != points[j] ? points[i] < points[j] : i < j; });
-  std::vector<std::vector<std::size_t>> fronts;
-  std::size_t home = 0;
-  for (const std::size_t i : order) {
-    const auto beaten_in = [&](const std::vector<std::size_t>& front) {
-      return std::any_of(front.rbegin(), front.rend(), [&](std::size_t j) { return dominates(points[j], points[i]); });
-    };
-    // All that beats a member of a front is in the fronts before it: the first free one is found by halving.
-    const auto free = std::partition_point(fronts.begin(), fronts.end(), beaten_in);
-    const auto place = static_cast<std::size_t>(free - fronts.begin());
-    if (place == fronts.size()) fronts.emplace_back();
-    fronts[place].push_back(i);
-    if (i == target) home = place;
-  }
-  std::size_t placed = 0;
-  for (std::size_t f = 0; f < home; ++f) placed += fronts[f].size();
-  std::vector<std::size_t>& front = fronts[home];
-  if (placed >= quota) return false;
-  if (placed + front.size() <= quota) return true;
-  std::sort(front.begin(), front.end());
-  const std::size_t dimensions = points[target].size();
-  LossVector low(dimensions, std::numeric_limits<double>::infinity()), high(dimensions, -low.front());
-  for (const std::size_t i : front)
-    for (std::size_t k = 0; k < dimensions; ++k) {
-      low[k] = std::min(low[k], points[i][k]);
-      high[k] = std::max(high[k], points[i][k]);
-    }
-  const auto distance = [&](std::size_t i, std::size_t j) {
-    double sum = 0;
-    for (std::size_t k = 0; k < dimensions; ++k) {
-      const double width = high[k] / 2 - low[k] / 2;
-      const double d = width > 0 ? (points[i][k] / 2 - points[j][k] / 2) / width : 0;
-      sum += d * d;
-    }
-    return sum;
-  };
-  std::vector<double> nearest(front.size(), std::numeric_limits<double>::infinity());
-  std::vector<bool> chosen(front.size(), false);
-  std::size_t next = 0;
-  for (std::size_t i = 1; i < front.size(); ++i)
-    if (points[front[i]].front() < points[front[next]].front()) next = i;
-  for (; placed < quota; ++placed) {
-    if (front[next] == target) return true;
-    chosen[next] = true;
-    std::size_t farthest = front.size();
-    for (std::size_t i = 0; i < front.size(); ++i) {
-      if (chosen[i]) continue;
-      nearest[i] = std::min(nearest[i], distance(front[i], front[next]));
-      if (farthest == front.size() || nearest[i] > nearest[farthest]) farthest = i;
-    }
-    next = farthest;
-  }
-  return false;
-}
+bool among_first(const std::vector<LossVector>& points, std::size_t target, std::size_t quota);
 
 }  // namespace detail
 
@@ -132,11 +54,7 @@ struct MoAsha {
     option("reduction_factor", self.reduction_factor, at_least(2), "one in so many goes past a rung");
     option("history", self.history, at_least(2), "the latest trials that a new one is compared with at a rung");
   }
-  void check() const {
-    if (max_steps < grace_period)
-      throw OptionError(type, "max_steps",
-                        detail::format("is {}, but must be at least grace_period, {}", max_steps, grace_period));
-  }
+  void check() const;
 
   static constexpr bool multi_objective = true;
 
@@ -149,50 +67,17 @@ struct MoAsha {
   std::unordered_map<TrialId, std::size_t> next_{};  // of trials under way
   detail::LossVector judged_{};                      // the losses of the last report
 
-  Decision on_report(const Progress& progress) {
-    if (rungs_.empty())
-      for (const int steps : detail::rung_steps(grace_period, max_steps, reduction_factor)) rungs_.push_back({steps});
-    detail::LossVector losses(progress.losses.begin(), progress.losses.end());
-    if (losses.empty()) losses.push_back(worst_loss);
-    for (double& loss : losses) loss = detail::ranked_loss(loss);
-    judged_ = losses;
-    bool survives = true;
-    std::size_t& next = next_[progress.trial];
-    for (; survives && next < rungs_.size() && rungs_[next].steps <= progress.steps; ++next)
-      survives = enter(rungs_[next], losses);
-    if (progress.steps >= max_steps) return Decision::complete;
-    return survives ? Decision::go_on : Decision::stop;
-  }
+  Decision on_report(const Progress& progress);
   void on_end(TrialId trial, TrialState) { next_.erase(trial); }
 
-  std::string why(TrialId trial, const LossText& losses) const {
-    const auto next = next_.find(trial);
-    if (next == next_.end() || next->second == 0 || next->second > rungs_.size()) return {};
-    const std::size_t at = next->second - 1;
-    const auto& rung = rungs_[at];
-    return detail::format("at rung {} ({} step{}): {}, not among the best {} of {} by all objectives", at + 1,
-                          rung.steps, rung.steps == 1 ? "" : "s", losses.named(judged_),
-                          rung.losses.size() / static_cast<std::size_t>(reduction_factor), rung.losses.size());
-  }
+  std::string why(TrialId trial, const LossText& losses) const;
 
  private:
-  bool enter(Rung& rung, const detail::LossVector& losses) const {
-    if (rung.losses.size() < static_cast<std::size_t>(history)) {
-      rung.losses.push_back(losses);
-    } else {
-      rung.losses[rung.oldest] = losses;
-      rung.oldest = (rung.oldest + 1) % rung.losses.size();
-    }
-    const std::size_t quota = rung.losses.size() / static_cast<std::size_t>(reduction_factor);
-    if (quota == 0) return true;  // too few to compare with
-    const auto finite = [](const detail::LossVector& v) {
-      return std::all_of(v.begin(), v.end(), [](double x) { return std::isfinite(x); });
-    };
-    if (!finite(losses)) return std::none_of(rung.losses.begin(), rung.losses.end(), finite);
-    // Equals are not told apart: all stand where the first of them does.
-    const auto first = std::find(rung.losses.begin(), rung.losses.end(), losses);
-    return detail::among_first(rung.losses, static_cast<std::size_t>(first - rung.losses.begin()), quota);
-  }
+  bool enter(Rung& rung, const detail::LossVector& losses) const;
 };
 
 }  // namespace hypertune
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/schedule/impl/mo_asha.hpp>
+#endif

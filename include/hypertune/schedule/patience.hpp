@@ -1,6 +1,7 @@
 // Patience: a trial that no longer improves ends (early stopping, trial by trial).
 #pragma once
 
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
 #include <algorithm>
@@ -32,26 +33,13 @@ struct Patience {
   };
   std::unordered_map<TrialId, Trial> trials_{};  ///< under way
 
-  Decision on_report(const Progress& progress) {
-    Trial& trial = trials_[progress.trial];
-    if (progress.loss() < trial.best - min_delta) {
-      trial.best = progress.loss();
-      trial.best_steps = progress.steps;
-    }
-    if (max_steps > 0 && progress.steps >= max_steps) return Decision::complete;
-    const bool stuck = progress.steps - trial.best_steps >= patience;
-    return stuck && progress.steps >= grace_period ? Decision::stop : Decision::go_on;
-  }
+  Decision on_report(const Progress& progress);
   void on_end(TrialId trial, TrialState) { trials_.erase(trial); }
-  std::string why(TrialId id, const LossText& losses) const {
-    const auto found = trials_.find(id);
-    if (found == trials_.end()) return {};
-    const Trial& trial = found->second;
-    if (trial.best == worst_loss) return detail::format("after {} steps without a finite {}", patience, losses.name());
-    return detail::format("after {} steps without an improvement{}: best {} after {} step{}", patience,
-                          min_delta > 0 ? detail::format(" by more than {:g}", min_delta) : "",
-                          losses.named(trial.best), trial.best_steps, trial.best_steps == 1 ? "" : "s");
-  }
+  std::string why(TrialId id, const LossText& losses) const;
 };
 
 }  // namespace hypertune
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/schedule/impl/patience.hpp>
+#endif

@@ -1,6 +1,7 @@
 // Pbt: population based training.
 #pragma once
 
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/explore.hpp>
 #include <hypertune/schedule/population.hpp>
 #include <hypertune/schedule/scheduler.hpp>
@@ -77,17 +78,9 @@ struct Pbt {
 
   static constexpr bool takes_over = true;
 
-  void prepare(const SearchSpace& space, std::uint64_t seed) {
-    space_ = space;
-    seed_ = seed;
-    dimensions_ = detail::mutable_dimensions(space, mutate, "pbt");
-  }
+  void prepare(const SearchSpace& space, std::uint64_t seed);
   void on_create(TrialId trial, const Point& point) { state_.create(trial, point); }
-  Decision on_report(const Progress& progress) {
-    const bool pauses = state_.report(progress.trial, progress.steps, detail::ranked_loss(progress.loss()),
-                                      perturbation_interval, static_cast<std::size_t>(window));
-    return detail::Population::decide(progress, pauses, max_steps);
-  }
+  Decision on_report(const Progress& progress);
   void on_pause(TrialId trial) { state_.pause(trial); }
   void on_exploit(TrialId trial, TrialId donor, const Point& point, int steps) {
     state_.exploit(trial, donor, point, steps, perturbation_interval);
@@ -99,39 +92,14 @@ struct Pbt {
     return state_.may_give(trial, steps, exploit == Exploit::truncation ? quantile_fraction : 1, perturbation_interval);
   }
 
-  Choice choose_next(const Pool& pool) const {
-    return state_.choose(
-        pool, population_size, synchronous, [&](TrialId trial, const detail::PopulationMember& member) {
-          if (member.steps < burn_in_period) return Choice::resume(trial);
-          Rng rng = derived_rng(seed_, {static_cast<std::uint64_t>(trial), 3, member.pauses});
-          const auto donor =
-              exploit == Exploit::truncation ? state_.truncation(trial, quantile_fraction, rng) : by_test(trial, rng);
-          if (!donor) return Choice::resume(trial);
-          const auto& given = *state_.find(*donor, member.mark);
-          Point point = given.point;
-          if (space_)
-            point = detail::explored(*space_, point, dimensions_, resample_probability, perturbation_factor, rng);
-          return Choice::exploit(trial, *donor, std::move(point), given.steps);
-        });
-  }
+  Choice choose_next(const Pool& pool) const;
 
  private:
-  std::optional<TrialId> by_test(TrialId trial, Rng& rng) const {
-    const int mark = state_[trial].mark;
-    if (!state_.held(mark, state_.donors_of(1))) return std::nullopt;
-    std::vector<TrialId> others;
-    for (const auto& entry : state_.ranking(trial))
-      if (entry.trial != trial && std::isfinite(entry.loss)) others.push_back(entry.trial);
-    const auto* own = state_.find(trial, mark);
-    if (others.empty() || own == nullptr) return std::nullopt;
-    std::sort(others.begin(), others.end());
-    const auto at = static_cast<std::size_t>(uniform01(rng) * static_cast<double>(others.size()));
-    const TrialId donor = others[std::min(at, others.size() - 1)];
-    if (!std::isfinite(own->loss)) return donor;
-    const auto& given = *state_.find(donor, mark);
-    if (!(given.loss < own->loss)) return std::nullopt;
-    return detail::welch_less(given.recent, own->recent) < 0.05 ? std::optional(donor) : std::nullopt;
-  }
+  std::optional<TrialId> by_test(TrialId trial, Rng& rng) const;
 };
 
 }  // namespace hypertune
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/schedule/impl/pbt.hpp>
+#endif

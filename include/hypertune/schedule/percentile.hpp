@@ -1,6 +1,7 @@
 // Percentile: a trial that is not among the best part of those that came to the same step ends.
 #pragma once
 
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/by_step.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
@@ -36,24 +37,7 @@ struct Percentile {
   detail::ByStep bests_{};
   detail::RungVerdict verdict_{};  ///< on the last trial that was stopped
 
-  Decision on_report(const Progress& progress) {
-    Trial& trial = trials_[progress.trial];
-    trial.best = std::min(trial.best, detail::ranked_loss(progress.loss()));
-    Decision decision = Decision::go_on;
-    if (progress.steps >= grace_period) {
-      if (bests_.beyond(progress.steps, trial.best, min_trials)) {
-        decision = Decision::stop;
-        verdict_ = {.steps = progress.steps,
-                    .loss = trial.best,
-                    .bar = *bests_.quantile(progress.steps),
-                    .trials = bests_.trials(progress.steps)};
-      }
-      if (progress.steps > trial.steps)
-        bests_.add(std::max(trial.steps, grace_period - 1), progress.steps, trial.best, percentile / 100);
-    }
-    trial.steps = std::max(trial.steps, progress.steps);
-    return max_steps > 0 && progress.steps >= max_steps ? Decision::complete : decision;
-  }
+  Decision on_report(const Progress& progress);
   void on_end(TrialId trial, TrialState) { trials_.erase(trial); }
   std::string why(TrialId, const LossText& losses) const {
     return detail::format("at step {}: best {} (the best {:g} % of {} others)", verdict_.steps,
@@ -62,3 +46,7 @@ struct Percentile {
 };
 
 }  // namespace hypertune
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/schedule/impl/percentile.hpp>
+#endif

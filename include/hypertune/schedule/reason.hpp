@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <cmath>
@@ -25,17 +26,9 @@ class LossText {
   /// "accuracy 0.71".
   std::string named(double loss) const { return name(0) + " " + value(loss); }
   /// "cost 3, latency 7".
-  std::string named(std::span<const double> losses) const {
-    std::string all;
-    for (std::size_t i = 0; i < losses.size(); ++i) all += (i > 0 ? ", " : "") + name(i) + " " + text(losses[i], i, 4);
-    return all;
-  }
+  std::string named(std::span<const double> losses) const;
   /// "accuracy 0.71, needed 0.83": with as many digits as tell them apart.
-  std::string against(double loss, double bar, const char* word = "needed") const {
-    int digits = 4;
-    while (digits < 17 && loss != bar && text(loss, 0, digits) == text(bar, 0, digits)) ++digits;
-    return name(0) + " " + text(loss, 0, digits) + ", " + word + " " + text(bar, 0, digits);
-  }
+  std::string against(double loss, double bar, const char* word = "needed") const;
   /// The name of an objective's metric.
   std::string name(std::size_t objective = 0) const {
     return objective < metrics_.size() ? metrics_[objective].name : "loss";
@@ -46,11 +39,7 @@ class LossText {
     std::string name;
     bool maximised = false;
   };
-  std::string text(double loss, std::size_t objective, int digits) const {
-    if (!std::isfinite(loss)) return "(not finite)";
-    const bool maximised = objective < metrics_.size() && metrics_[objective].maximised;
-    return detail::format("{:.{}g}", maximised && loss != 0 ? -loss : loss, digits);
-  }
+  std::string text(double loss, std::size_t objective, int digits) const;
   std::vector<Metric> metrics_;
 };
 
@@ -64,13 +53,13 @@ struct RungVerdict {
   std::size_t quota = 0, trials = 0;  // `quota` of `trials` go past it
 
   /// "at rung 3 (9 steps): accuracy 0.71, needed 0.83 (the best 9 of 27)".
-  std::string text(const LossText& losses) const {
-    const std::string at = detail::format("at rung {} ({} step{}): ", rung + 1, steps, steps == 1 ? "" : "s");
-    if (quota == 0) return at + losses.named(loss) + detail::format(", too few to compare with ({})", trials);
-    return at + losses.against(loss, bar) + detail::format(" (the best {} of {})", quota, trials);
-  }
+  std::string text(const LossText& losses) const;
 };
 
 }  // namespace detail
 
 }  // namespace hypertune
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/schedule/impl/reason.hpp>
+#endif

@@ -1,6 +1,7 @@
 // Replay: trains one configuration after the other, as a schedule says.
 #pragma once
 
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/record/trial_result.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/search/searcher.hpp>
@@ -43,15 +44,7 @@ struct Replay {
   static constexpr bool takes_over = true;
   static constexpr bool multi_objective = true;
 
-  void check() const {
-    if (schedule.empty()) fail(Errc::usage, "replay: the schedule is empty");
-    if (schedule.front().from_step != 0)
-      fail(Errc::usage, "replay: the schedule begins at step {}, but must at 0", schedule.front().from_step);
-    for (std::size_t i = 1; i < schedule.size(); ++i)
-      if (schedule[i].from_step <= schedule[i - 1].from_step)
-        fail(Errc::usage, "replay: the steps of a schedule must rise, but {} follows {}", schedule[i].from_step,
-             schedule[i - 1].from_step);
-  }
+  void check() const;
 
   // ---- the searcher
   void prepare(const SearchSpace& space, const SearchGoal&) { prepare(space, std::uint64_t{0}); }
@@ -64,37 +57,15 @@ struct Replay {
     for (const auto& entry : schedule) points_.push_back(space.point(entry.params));
   }
   void on_create(TrialId trial) { trials_.push_back({trial, {}}); }
-  Decision on_report(const Progress& progress) {
-    if (max_steps > 0 && progress.steps >= max_steps) return Decision::complete;
-    Trial* trial = find(progress.trial);
-    if (trial == nullptr) return Decision::go_on;
-    trial->steps = progress.steps;
-    if (trial->paused) return Decision::pause;
-    if (trial->at + 1 >= schedule.size() || progress.steps < schedule[trial->at + 1].from_step) return Decision::go_on;
-    trial->paused = true;
-    return Decision::pause;
-  }
+  Decision on_report(const Progress& progress);
   void on_exploit(TrialId id, TrialId, const Point&) {
     if (Trial* trial = find(id)) trial->at = due(*trial);
   }
-  void on_resume(TrialId id) {
-    if (Trial* trial = find(id)) {
-      trial->paused = false;
-      trial->at = due(*trial);  // without a checkpoint it goes on as it was
-    }
-  }
+  void on_resume(TrialId id);
   void on_end(TrialId id, TrialState) {
     std::erase_if(trials_, [&](const auto& entry) { return entry.first == id; });
   }
-  Choice choose_next(const Pool& pool) const {
-    for (const auto& [id, trial] : trials_) {
-      if (!trial.paused) continue;
-      const std::size_t next = due(trial);
-      if (next == trial.at || points_.empty()) return Choice::resume(id);
-      return Choice::exploit(id, id, points_[next]);
-    }
-    return pool.more_trials ? Choice::start_new() : Choice::wait();
-  }
+  Choice choose_next(const Pool& pool) const;
 
   std::string name() const { return "replay"; }
 
@@ -104,11 +75,11 @@ struct Replay {
     return found == trials_.end() ? nullptr : &found->second;
   }
   /// The last entry whose step has come.
-  std::size_t due(const Trial& trial) const {
-    std::size_t at = trial.at;
-    while (at + 1 < schedule.size() && schedule[at + 1].from_step <= trial.steps) ++at;
-    return at;
-  }
+  std::size_t due(const Trial& trial) const;
 };
 
 }  // namespace hypertune
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/schedule/impl/replay.hpp>
+#endif

@@ -1,6 +1,7 @@
 // Rungs: the steps at which trials are compared, and the losses seen there, with the best fraction always at hand.
 #pragma once
 
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <algorithm>
@@ -76,13 +77,13 @@ struct RungEntry {
 };
 
 /// The steps of successive halving: grace, grace * reduction, … below max.
-inline std::vector<int> rung_steps(int grace, int max, int reduction) {
-  std::vector<int> steps;
-  for (std::int64_t at = grace; at < max; at *= reduction) steps.push_back(static_cast<int>(at));
-  return steps;
-}
+std::vector<int> rung_steps(int grace, int max, int reduction);
 
 /// A loss as it is ranked: NaN is the worst.
 inline double ranked_loss(double loss) { return std::isnan(loss) ? worst_loss : loss; }
 
 }  // namespace hypertune::detail
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/schedule/impl/rung.hpp>
+#endif

@@ -1,13 +1,25 @@
 // CMA-ES: evolution of a normal distribution whose shape follows the landscape.
 #pragma once
 
-#include <hypertune/error.hpp>
-#include <hypertune/search/detail/cma_state.hpp>
+#include <hypertune/detail/indirect.hpp>
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/search/searcher.hpp>
 
-#include <string>
+#include <cstdint>
 
 namespace hypertune {
+
+namespace detail {
+class CmaState;
+}
+
+/// How CmaEs goes on once it has converged: with a population twice as large each time (IPOP: Auger and Hansen 2005),
+/// in turn with that and with small, local searches (BIPOP: Hansen 2009), or not at all.
+enum class CmaRestarts : std::uint8_t { none, ipop, bipop };
+
+/// Whether CmaEs learns all correlations (n (n + 1) / 2 numbers) or only the scale of each dimension (n numbers: needs
+/// far fewer trials, but is slower where dimensions interact). `automatic` decides by dimensions and number of samples.
+enum class CmaShape : std::uint8_t { automatic, full, separable };
 
 /// Covariance matrix adaptation (Hansen, "The CMA Evolution Strategy: A Tutorial", 2016, with active updates), for one
 /// objective and spaces that are mostly numbers. Strong where dimensions interact or are scaled badly, and cheap: a
@@ -39,19 +51,15 @@ struct CmaEs {
     option("shape", self.shape, {"automatic", "full", "separable"}, "which correlations are learnt");
   }
 
-  detail::CmaState state_{};
+  detail::Indirect<detail::CmaState> state_{};
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal) {
-    state_ = detail::CmaState(space, goal, {population_size, sigma0, restart_strategy, shape});
-  }
-  Suggestion suggest(const Ask& ask) { return state_.suggest(ask); }
-  void observe(const Observation& o) {
-    switch (o.kind) {
-      case Observation::Kind::started: return state_.started(o.trial, o.point);
-      case Observation::Kind::report: return state_.reported(o);
-      case Observation::Kind::ended: return state_.ended(o);
-    }
-  }
+  void prepare(const SearchSpace& space, const SearchGoal& goal);
+  Suggestion suggest(const Ask& ask);
+  void observe(const Observation& o);
 };
 
 }  // namespace hypertune
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/search/impl/cma_es.hpp>
+#endif

@@ -1,16 +1,19 @@
 // DEHB and BOHB: HyperBand whose trials are proposed by a model of each fidelity.
 #pragma once
 
+#include <hypertune/detail/indirect.hpp>
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/hyperband.hpp>
 #include <hypertune/schedule/scheduler.hpp>
-#include <hypertune/search/detail/dehb_state.hpp>
-#include <hypertune/search/differential_evolution.hpp>
 #include <hypertune/search/searcher.hpp>
-#include <hypertune/search/tpe.hpp>
 
 #include <string>
 
 namespace hypertune {
+
+namespace detail {
+class DehbState;
+}
 
 /// The searcher of DEHB (Awad, Mallik, Hutter, "DEHB: Evolutionary Hyperband for Scalable, Robust and Efficient
 /// Hyperparameter Optimization", IJCAI 2021): a population of differential evolution for each number of steps at which
@@ -38,13 +41,11 @@ struct Dehb {
            "of a parameter to come from the mutant");
   }
 
-  detail::DehbState state_{};
+  detail::Indirect<detail::DehbState> state_{};
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal) {
-    state_ = detail::DehbState(space, goal, {max_steps, reduction_factor, mutation_factor, crossover_probability});
-  }
-  Suggestion suggest(const Ask& ask) { return state_.suggest(ask); }
-  void observe(const Observation& o) { state_.observe(o); }
+  void prepare(const SearchSpace& space, const SearchGoal& goal);
+  Suggestion suggest(const Ask& ask);
+  void observe(const Observation& o);
 };
 
 /// A searcher and the scheduler that belongs to it:
@@ -61,14 +62,13 @@ struct SearchAndSchedule {
 /// HyperBand whose trials TPE proposes, ranking by steps first, then by loss, so that the model is of the largest
 /// number of steps that enough trials have come to. `max_steps` steps, of which one in `reduction_factor` trials go
 /// past a rung.
-inline SearchAndSchedule bohb(int max_steps = 81, int reduction_factor = 3) {
-  return {Tpe{}, HyperBand{.max_steps = max_steps, .reduction_factor = reduction_factor}};
-}
+SearchAndSchedule bohb(int max_steps = 81, int reduction_factor = 3);
 
 /// DEHB: see Dehb.
-inline SearchAndSchedule dehb(int max_steps = 81, int reduction_factor = 3) {
-  return {Dehb{.max_steps = max_steps, .reduction_factor = reduction_factor},
-          HyperBand{.max_steps = max_steps, .reduction_factor = reduction_factor}};
-}
+SearchAndSchedule dehb(int max_steps = 81, int reduction_factor = 3);
 
 }  // namespace hypertune
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/search/impl/multi_fidelity.hpp>
+#endif

@@ -1,13 +1,17 @@
 // NSGA-II and NSGA-III: evolution for several objectives.
 #pragma once
 
-#include <hypertune/error.hpp>
-#include <hypertune/search/detail/nsga_state.hpp>
+#include <hypertune/detail/indirect.hpp>
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/search/searcher.hpp>
 
 #include <string>
 
 namespace hypertune {
+
+namespace detail {
+class NsgaState;
+}
 
 /// NSGA-II (Deb, Pratap, Agarwal, Meyarivan, "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE TEC
 /// 6(2), 2002): nondominated sorting, crowding distance, simulated binary crossover and polynomial mutation in the unit
@@ -38,15 +42,11 @@ struct Nsga2 {
 
   static constexpr bool multi_objective = true;
 
-  detail::NsgaState state_{};
+  detail::Indirect<detail::NsgaState> state_{};
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal) {
-    state_ = detail::NsgaState(
-        space, goal,
-        {population_size, crossover_probability, mutation_probability, crossover_eta, mutation_eta, false});
-  }
-  Suggestion suggest(const Ask& ask) { return state_.suggest(ask); }
-  void observe(const Observation& o) { state_.observe(o); }
+  void prepare(const SearchSpace& space, const SearchGoal& goal);
+  Suggestion suggest(const Ask& ask);
+  void observe(const Observation& o);
 };
 
 /// NSGA-III (Deb and Jain, "An Evolutionary Many-Objective Optimization Algorithm Using Reference-Point-Based
@@ -74,14 +74,15 @@ struct Nsga3 {
 
   static constexpr bool multi_objective = true;
 
-  detail::NsgaState state_{};
+  detail::Indirect<detail::NsgaState> state_{};
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal) {
-    state_ = detail::NsgaState(
-        space, goal, {population_size, crossover_probability, mutation_probability, crossover_eta, mutation_eta, true});
-  }
-  Suggestion suggest(const Ask& ask) { return state_.suggest(ask); }
-  void observe(const Observation& o) { state_.observe(o); }
+  void prepare(const SearchSpace& space, const SearchGoal& goal);
+  Suggestion suggest(const Ask& ask);
+  void observe(const Observation& o);
 };
 
 }  // namespace hypertune
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/search/impl/nsga.hpp>
+#endif

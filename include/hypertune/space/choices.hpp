@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/space/domain.hpp>
 
 #include <fmt/format.h>
@@ -28,12 +29,7 @@ template <class T>
 concept Text = std::convertible_to<const T&, std::string_view>;
 
 /// 0.1f as 0.1 and not as 0.10000000149011612.
-inline double shortest_double(float x) {
-  const std::string text = detail::format("{}", x);
-  double result = static_cast<double>(x);
-  std::from_chars(text.data(), text.data() + text.size(), result);
-  return result;
-}
+double shortest_double(float x);
 
 /// A value of one of the four plain types, where T is one.
 template <class T>
@@ -245,3 +241,7 @@ Derived<F> derived(F function) {
 }
 
 }  // namespace hypertune
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/space/impl/choices.hpp>
+#endif

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/space/detail/grammar.hpp>
 #include <hypertune/space/domain_info.hpp>
 #include <hypertune/space/params.hpp>
@@ -144,15 +145,7 @@ class Normal : public detail::Number<double> {
  public:
   Normal(std::string_view word, double mean, double sd, bool log, std::optional<double> quantum = {},
          double lower = -std::numeric_limits<double>::infinity(),
-         double upper = std::numeric_limits<double>::infinity())
-      : Number(word, {.lower = lower, .upper = upper, .log = log, .mean = mean, .sd = sd}),
-        lower_given_(lower),
-        upper_given_(upper),
-        quantum_given_(quantum) {
-    if (quantum) set_quantum(*quantum);
-    restrict();
-    settle();
-  }
+         double upper = std::numeric_limits<double>::infinity());
 
   /// The same within [lower, upper]; the prior is cut off there, not piled up.
   Normal truncated(double lower, double upper) const {
@@ -163,45 +156,11 @@ class Normal : public detail::Number<double> {
     return Normal(word_, *info_.mean, *info_.sd, info_.log, q, lower_given_, upper_given_);
   }
 
-  std::string grammar() const {
-    std::string text =
-        detail::format("{}: [{}, {}]", word_, detail::number_text(*info_.mean), detail::number_text(*info_.sd));
-    if (quantum_given_) text += detail::format(", quantum: {}", detail::number_text(*quantum_given_));
-    if (std::isfinite(lower_given_) || std::isfinite(upper_given_))
-      text +=
-          detail::format(", bounds: [{}, {}]", detail::number_text(lower_given_), detail::number_text(upper_given_));
-    return text;
-  }
+  std::string grammar() const;
 
  private:
   /// Bounds as far as the prior reaches.
-  void restrict() {
-    const bool log = info_.log;
-    const double mean = *info_.mean;
-    const double sd = *info_.sd;
-    if (!problem_.empty() || !(sd > 0) || !std::isfinite(sd) || !std::isfinite(mean) || !(info_.lower <= info_.upper))
-      return;  // settle() says what is wrong
-    if (log && info_.upper <= 0) return note("the upper bound of log_normal is {}: it must be above zero", info_.upper);
-    if (log) info_.lower = std::max(info_.lower, 0.0);
-    const auto map = [&](double x) { return log ? std::log(x) : x; };
-    const auto unmap = [&](double x) { return log ? std::exp(x) : x; };
-    const double z1 = (map(info_.lower) - mean) / sd;
-    const double z2 = (map(info_.upper) - mean) / sd;
-    if (z1 > 8 || z2 < -8)
-      return note(
-          "the bounds [{}, {}] leave nothing of a normal prior with mean {} and standard deviation {}: move one",
-          lower_given_, upper_given_, mean, sd);
-    if (quantum_given_) {  // multiples of the quantum, as far as the prior reaches
-      const double q = info_.quantum;
-      const double reach = detail::normal_reach + std::max({0.0, z1, -z2});
-      info_.lower = std::ceil(std::max(info_.lower, unmap(mean - reach * sd)) / q - 1e-9) * q + 0.0;  // no -0
-      info_.upper = std::floor(std::min(info_.upper, unmap(mean + reach * sd)) / q + 1e-9) * q + 0.0;
-      if (log && info_.lower <= 0) info_.lower = q;
-      if (info_.lower > info_.upper)
-        return note(
-            "no multiple of the quantum {} lies within the bounds and six standard deviations: take a smaller one", q);
-    }
-  }
+  void restrict();
 
   double lower_given_, upper_given_;
   std::optional<double> quantum_given_;
@@ -235,3 +194,7 @@ inline Uniform<std::int64_t> log_int(std::int64_t lower, std::int64_t upper, std
 }  // namespace hypertune
 
 #include <hypertune/space/choices.hpp>  // choice, ordinal, discrete, boolean, grid, constant, derived
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/space/impl/domain.hpp>
+#endif

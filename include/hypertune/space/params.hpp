@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/error.hpp>
 
 #include <fmt/format.h>
@@ -35,11 +36,7 @@ class Params {
   Params() = default;
   Params(std::initializer_list<Entry> entries) : entries_(entries) {}
 
-  const Value* find(std::string_view name) const {
-    for (const auto& [key, value] : entries_)
-      if (key == name) return &value;
-    return nullptr;
-  }
+  const Value* find(std::string_view name) const;
   bool contains(std::string_view name) const { return find(name) != nullptr; }
 
   /// The value of a parameter as T (an arithmetic type or std::string). Numbers convert where nothing is lost;
@@ -53,14 +50,7 @@ class Params {
     return contains(name) ? get<T>(name) : std::move(fallback);
   }
 
-  void set(std::string name, Value value) {
-    for (auto& entry : entries_)
-      if (entry.first == name) {
-        entry.second = std::move(value);
-        return;
-      }
-    entries_.emplace_back(std::move(name), std::move(value));
-  }
+  void set(std::string name, Value value);
 
   /// Appends a parameter whose name is known to be new.
   void add(std::string name, Value value) { entries_.emplace_back(std::move(name), std::move(value)); }
@@ -139,18 +129,19 @@ T Params::get(std::string_view name) const {
       *value);
 }
 
+/// "lr=0.01 hidden=64"
+std::string to_string(const Params& params);
+
 }  // namespace hypertune
 
 template <>
 struct fmt::formatter<hypertune::Params> : fmt::formatter<std::string_view> {
   template <class Context>
   auto format(const hypertune::Params& params, Context& context) const {
-    auto out = context.out();
-    const char* separator = "";
-    for (const auto& [name, value] : params) {
-      out = fmt::format_to(out, "{}{}={}", separator, name, hypertune::to_string(value));
-      separator = " ";
-    }
-    return out;
+    return hypertune::detail::put(hypertune::to_string(params), context);
   }
 };
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/space/impl/params.hpp>
+#endif

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/space/detail/build.hpp>
 #include <hypertune/space/dim.hpp>
 #include <hypertune/space/domain.hpp>
@@ -184,12 +185,7 @@ struct Nested {
 namespace detail {
 
 /// The draft with its name and those of its parents prefixed.
-inline DimensionDraft prefixed(std::string_view prefix, DimensionDraft draft) {
-  draft.name = detail::format("{}.{}", prefix, draft.name);
-  draft.scope = detail::format("{}.{}", prefix, draft.scope);
-  for (auto& condition : draft.conditions) condition.parent = detail::format("{}.{}", prefix, condition.parent);
-  return draft;
-}
+DimensionDraft prefixed(std::string_view prefix, DimensionDraft draft);
 
 }  // namespace detail
 
@@ -209,20 +205,7 @@ Nested<Outer> nested(std::string_view prefix, Inner Outer::* member, const Space
 }
 
 /// A space in a space without a struct. Its constraints see its own parameters, without the prefix.
-inline Nested<Params> nested(std::string_view prefix, const Space<Params>& inner) {
-  Nested<Params> result;
-  for (const auto& dim : inner.dims())
-    result.dims.emplace_back(detail::prefixed(prefix, dim.draft()), nullptr, nullptr);
-  for (const auto& rule : inner.rules())
-    result.rules.push_back({detail::format("{}.{}", prefix, rule.name),
-                            [start = detail::format("{}.", prefix), holds = rule.holds](const Params& params) {
-                              Params own;
-                              for (const auto& [name, value] : params)
-                                if (name.starts_with(start)) own.add(name.substr(start.size()), value);
-                              return holds(own);
-                            }});
-  return result;
-}
+Nested<Params> nested(std::string_view prefix, const Space<Params>& inner);
 
 namespace detail {
 
@@ -253,3 +236,7 @@ Space<Config> space(const Parts&... parts) {
 }
 
 }  // namespace hypertune
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/space/impl/space.hpp>
+#endif

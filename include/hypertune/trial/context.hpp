@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/checkpoint.hpp>
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/execute/log_limit.hpp>
 #include <hypertune/execute/resources.hpp>
@@ -55,14 +56,7 @@ class Context {
   const Slot& slot() const { return start_.slot; }
   /// The trial's own folder, for anything it wants to keep; made when it is first asked for.
   /// Error of kind `io` where the experiment's folder is gone.
-  const std::filesystem::path& directory() const {
-    const auto trials = start_.directory.parent_path();
-    std::error_code none;
-    if (trials.filename() == "trials" && !std::filesystem::exists(trials.parent_path(), none) && !none)
-      fail(Errc::io, "the experiment's folder '{}' is gone", trials.parent_path().string());
-    std::filesystem::create_directories(start_.directory);
-    return start_.directory;
-  }
+  const std::filesystem::path& directory() const;
   /// The folder of the store in which this attempt's checkpoints are made; empty: that of the experiment.
   const std::filesystem::path& checkpoints() const { return start_.checkpoints; }
   /// Bytes of the trial's log that are kept; 0: all.
@@ -99,3 +93,7 @@ class Context {
 };
 
 }  // namespace hypertune
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/trial/impl/context.hpp>
+#endif

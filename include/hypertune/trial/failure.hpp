@@ -1,6 +1,7 @@
 // Why an attempt failed: what its exception says, or a cause that the runner of a trial knows better.
 #pragma once
 
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/trial/trial.hpp>
 
@@ -22,21 +23,10 @@ class TrialFailure : public std::runtime_error {
 };
 
 /// What an exception that came out of a trial says, as a cause. Call it from a catch block.
-inline Cause cause_of_current_exception() {
-  constexpr std::size_t longest = 4096;
-  Cause cause;
-  try {
-    throw;
-  } catch (const TrialFailure& e) { cause = e.cause(); } catch (const Error& e) {
-    // A full disk is not the trial's doing.
-    if (e.code() == Errc::io || e.code() == Errc::corrupt) cause.blame = Blame::infrastructure;
-    cause.text = e.what();
-  } catch (const std::exception& e) { cause.text = e.what(); } catch (...) {
-    cause.text = "an exception that is not a std::exception";
-  }
-  if (cause.text.empty()) cause.text = "an exception without a message";
-  if (cause.text.size() > longest) cause.text.resize(longest);
-  return cause;
-}
+Cause cause_of_current_exception();
 
 }  // namespace hypertune
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/trial/impl/failure.hpp>
+#endif

@@ -1,6 +1,7 @@
 // What a trial says about itself: named metrics, at a step.
 #pragma once
 
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/trial/attributes.hpp>
 
@@ -35,25 +36,13 @@ struct Report {
 
   /// Sets the step this report is of (0 or more). A step at or before the last recorded one is taken for a repetition
   /// after a restart: it is not counted again.
-  Report at(int s) && {
-    require_step(s);
-    step = s;
-    return std::move(*this);
-  }
+  Report at(int s) &&;
   /// Notes an attribute of the trial with this report: `co_yield ht::report("loss", loss).with("phase", "warm-up")`.
   /// The last value of each name is kept; a text of more than 4,096 bytes is cut. Error of kind `usage` for an empty
   /// name, or one of more than 128 bytes.
-  Report with(std::string name, Value value) && {
-    detail::require_attribute_name(name);
-    attributes.set(std::move(name), std::move(value));
-    return std::move(*this);
-  }
+  Report with(std::string name, Value value) &&;
   /// Error of kind `usage` for a step that none can have: steps count from 0, and the number of those done is an int.
-  static void require_step(int step) {
-    if (step < 0 || step == std::numeric_limits<int>::max())
-      fail(Errc::usage, "a report's step is {}, but must be a whole number from 0 to {}", step,
-           std::numeric_limits<int>::max() - 1);
-  }
+  static void require_step(int step);
 };
 
 namespace detail {
@@ -66,11 +55,7 @@ void append_metrics(Metrics& metrics, std::string name, double value, More&&... 
 }  // namespace detail
 
 /// `co_yield report("accuracy", 0.93)`
-inline Report report(std::string name, double value) {
-  Metrics metrics;
-  metrics.emplace_back(std::move(name), value);
-  return Report(std::move(metrics));
-}
+Report report(std::string name, double value);
 
 /// `report({{"accuracy", 0.93}, {"loss", 0.2}})`. Not within a co_yield: g++ 12 does not compile a braced list there.
 inline Report report(std::initializer_list<std::pair<std::string, double>> metrics) { return Report(Metrics(metrics)); }
@@ -87,3 +72,7 @@ Report report(std::string name, double value, More&&... more) {
 }
 
 }  // namespace hypertune
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/trial/impl/report.hpp>
+#endif

@@ -1,6 +1,7 @@
 // Stop conditions: when a trial, or the whole experiment, has done enough.
 #pragma once
 
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/trial/report.hpp>
@@ -89,11 +90,7 @@ struct StopNode {
 };
 using StopTree = std::shared_ptr<const StopNode>;
 
-inline StopTree join(StopNode::Kind kind, StopTree a, StopTree b) {
-  if (!a) return b;
-  if (!b) return a;
-  return std::make_shared<StopNode>(StopNode{.kind = kind, .children = {std::move(a), std::move(b)}});
-}
+StopTree join(StopNode::Kind kind, StopTree a, StopTree b);
 
 inline StopTree stop_leaf(StopLeaf leaf) { return std::make_shared<StopNode>(StopNode{.leaf = std::move(leaf)}); }
 
@@ -204,24 +201,12 @@ inline StopCondition failed_trials(std::int64_t n) {
 /// The bests of the `last` best trials have a standard deviation of at most `tolerance`, and still have it after
 /// `patience` further trials have ended. Judged at the ends of trials that did not fail. Under per_trial(): the same
 /// for the `last` reports of one trial.
-inline StopCondition plateau(Plateau rule) {
-  if (rule.last < 2) fail(Errc::usage, "stop condition: plateau.last is {}, but must be at least 2", rule.last);
-  if (!(rule.tolerance >= 0))
-    fail(Errc::usage, "stop condition: plateau.tolerance is {}, but must not be below 0", rule.tolerance);
-  if (rule.patience < 0)
-    fail(Errc::usage, "stop condition: plateau.patience is {}, but must not be below 0", rule.patience);
-  return {nullptr, detail::stop_leaf(std::move(rule))};
-}
+StopCondition plateau(Plateau rule);
 /// One more trial is expected to better the best by less than `threshold`. Two estimates, of which the larger counts:
 /// what the `last` trials have brought, each on average; and by how much the best of them is ahead of the second best,
 /// over their number (what one trial brings beyond as many others like it, by leaving each out in turn). Judged at the
 /// ends of trials that did not fail and had a finite result.
-inline StopCondition expected_gain(ExpectedGain rule) {
-  if (rule.last < 2) fail(Errc::usage, "stop condition: expected_gain.last is {}, but must be at least 2", rule.last);
-  if (!(rule.threshold > 0))
-    fail(Errc::usage, "stop condition: expected_gain.threshold is {}, but must be above 0", rule.threshold);
-  return {nullptr, detail::stop_leaf(std::move(rule))};
-}
+StopCondition expected_gain(ExpectedGain rule);
 /// A condition of your own on the experiment; `text` says it in words. Called after each report and end, and now and
 /// then for the time; it must depend on nothing but its argument, so that a resumed experiment judges alike.
 inline StopCondition stop_if(std::function<bool(const ExperimentProgressView&)> holds,
@@ -238,18 +223,7 @@ inline StopCondition stop_trial_if(std::function<bool(const TrialProgressView&)>
 
 namespace detail {
 
-inline StopTree move_to_trials(const StopTree& tree) {
-  if (!tree) return nullptr;
-  if (std::holds_alternative<StopAtFailures>(tree->leaf))
-    fail(Errc::usage, "stop condition: per_trial(failed_trials(…)) means nothing: a trial fails only once");
-  if (std::holds_alternative<ExpectedGain>(tree->leaf))
-    fail(Errc::usage, "stop condition: per_trial(expected_gain(…)) means nothing: it is about further trials");
-  if (std::holds_alternative<StopIfExperiment>(tree->leaf))
-    fail(Errc::usage, "stop condition: per_trial(stop_if(…)) cannot be judged on a trial: use stop_trial_if(…)");
-  auto copy = std::make_shared<StopNode>(*tree);
-  for (auto& child : copy->children) child = move_to_trials(child);
-  return copy;
-}
+StopTree move_to_trials(const StopTree& tree);
 
 }  // namespace detail
 
@@ -263,3 +237,7 @@ inline StopCondition per_trial(const StopCondition& condition) {
 }  // namespace hypertune
 
 #include <hypertune/tune/stop_judge.hpp>  // TrialStop, ExperimentStop: who judges them
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/tune/impl/stop.hpp>
+#endif

@@ -1,6 +1,8 @@
 // Evenly spaced numbers: the values of integers and quantised domains.
 #pragma once
 
+#include <hypertune/detail/linkage.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -16,24 +18,7 @@ class Lattice {
   Lattice() = default;
 
   /// The points in [lower, upper]; needs finite lower <= upper, quantum > 0 and (upper - lower) / quantum < max_count.
-  Lattice(double lower, double upper, double quantum) : lower_(lower), quantum_(quantum) {
-    const double ratio = (upper - lower) / quantum;
-    const double nearest = std::round(ratio);
-    const bool whole = std::fabs(ratio - nearest) <= std::max(1e-9, ratio * 1e-15);
-    last_ = whole ? nearest : std::floor(ratio);
-    for (double scale = 1; scale <= 1e9; scale *= 10) {
-      const double base = std::round(lower * scale);
-      const double step = std::round(quantum * scale);
-      if (base / scale != lower || step / scale != quantum) continue;
-      if (std::fabs(base) + (last_ + 1) * step >= max_count) break;
-      base_ = base;
-      step_ = step;
-      scale_ = scale;
-      break;
-    }
-    upper_ = upper;
-    upper_ = at(last_);
-  }
+  Lattice(double lower, double upper, double quantum);
 
   double lower() const { return lower_; }
   double upper() const { return upper_; }
@@ -54,3 +39,7 @@ class Lattice {
 };
 
 }  // namespace hypertune::detail
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/space/detail/impl/lattice.hpp>
+#endif

@@ -1,6 +1,7 @@
 // What the user believes about where the best value of one parameter lies.
 #pragma once
 
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/random.hpp>
 #include <hypertune/space/detail/law.hpp>
 #include <hypertune/space/detail/normal.hpp>
@@ -29,46 +30,13 @@ class UserPrior {
 
   bool empty() const { return spread_ == 0 && weights_.empty(); }
   /// The quantile believed best.
-  double center() const {
-    if (weights_.empty()) return empty() ? 0.5 : center_;
-    const auto best = std::max_element(weights_.begin(), weights_.end()) - weights_.begin();
-    return (static_cast<double>(best) + 0.5) / static_cast<double>(weights_.size());
-  }
+  double center() const;
 
   /// The logarithm of the mean density over the quantiles from `low` to `high`, which may be the same.
-  double log_density(double low, double high) const {
-    if (empty()) return 0;
-    if (!weights_.empty()) {
-      const double n = static_cast<double>(weights_.size());
-      const auto option = static_cast<std::size_t>(std::clamp((low + high) / 2 * n, 0.0, n - 1));
-      return std::log(weights_[option] * n);
-    }
-    const double z = ((low + high) / 2 - center_) / spread_;
-    const double at_middle = -0.5 * z * z - std::log(spread_ * (high_ - low_)) - 0.91893853320467274178;
-    const double a = (low - center_) / spread_;
-    const double b = (high - center_) / spread_;
-    if (b - a < 1e-3) return at_middle;  // the middle is as good, and the difference below would cancel
-    const double mass = a > 0 ? normal_cdf(-a) - normal_cdf(-b) : normal_cdf(b) - normal_cdf(a);
-    if (!(mass > 0)) return at_middle;
-    return std::log(mass / (high_ - low_) / (high - low));
-  }
+  double log_density(double low, double high) const;
 
   /// The quantile of the prior's own probability u, in [0, 1].
-  double quantile(double u) const {
-    if (empty()) return u;
-    if (weights_.empty()) {
-      const double p = std::lerp(low_, high_, u);
-      return std::clamp(center_ + spread_ * normal_quantile(std::clamp(p, 0x1p-1000, 1 - 0x1p-53)), 0.0, 1.0);
-    }
-    const double n = static_cast<double>(weights_.size());
-    double before = 0;
-    for (std::size_t i = 0; i < weights_.size(); ++i) {
-      if (u < before + weights_[i] || i + 1 == weights_.size())
-        return (static_cast<double>(i) + std::clamp((u - before) / weights_[i], 0.0, 0.999999)) / n;
-      before += weights_[i];
-    }
-    return u;
-  }
+  double quantile(double u) const;
 
  private:
   double center_ = 0, spread_ = 0;
@@ -77,3 +45,7 @@ class UserPrior {
 };
 
 }  // namespace hypertune::detail
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/space/detail/impl/user_prior.hpp>
+#endif

@@ -1,0 +1,29 @@
+// One number per trial at each step, of all trials that have come so far, for schedulers that compare step by step:
+// definitions.
+#pragma once
+
+#include <hypertune/schedule/by_step.hpp>
+
+namespace hypertune::detail {
+
+HYPERTUNE_INLINE std::optional<double> ByStep::quantile(int step) const {
+  const auto found = steps_.find(step);
+  if (found == steps_.end()) return std::nullopt;
+  const auto& all = found->second;
+  if (all.quota() == 0) return all.next();
+  if (all.quota() == all.size()) return all.boundary();
+  const double place = fraction_ * static_cast<double>(all.size());
+  if (place != static_cast<double>(all.quota())) return all.boundary();
+  return all.next() == worst_loss ? worst_loss : all.boundary() / 2 + all.next() / 2;
+}
+
+HYPERTUNE_INLINE void ByStep::add(int previous, int step, double value, double fraction) {
+  fraction_ = fraction;
+  steps_.try_emplace(step);
+  for (auto at = steps_.upper_bound(previous); at != steps_.end() && at->first <= step; ++at) {
+    const double n = static_cast<double>(at->second.size() + 1);
+    at->second.add(value, static_cast<std::size_t>(fraction * n + 0.5));
+  }
+}
+
+}  // namespace hypertune::detail

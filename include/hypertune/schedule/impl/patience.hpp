@@ -1,0 +1,29 @@
+// Patience: definitions.
+#pragma once
+
+#include <hypertune/schedule/patience.hpp>
+
+namespace hypertune {
+
+HYPERTUNE_INLINE Decision Patience::on_report(const Progress& progress) {
+  Trial& trial = trials_[progress.trial];
+  if (progress.loss() < trial.best - min_delta) {
+    trial.best = progress.loss();
+    trial.best_steps = progress.steps;
+  }
+  if (max_steps > 0 && progress.steps >= max_steps) return Decision::complete;
+  const bool stuck = progress.steps - trial.best_steps >= patience;
+  return stuck && progress.steps >= grace_period ? Decision::stop : Decision::go_on;
+}
+
+HYPERTUNE_INLINE std::string Patience::why(TrialId id, const LossText& losses) const {
+  const auto found = trials_.find(id);
+  if (found == trials_.end()) return {};
+  const Trial& trial = found->second;
+  if (trial.best == worst_loss) return detail::format("after {} steps without a finite {}", patience, losses.name());
+  return detail::format("after {} steps without an improvement{}: best {} after {} step{}", patience,
+                        min_delta > 0 ? detail::format(" by more than {:g}", min_delta) : "", losses.named(trial.best),
+                        trial.best_steps, trial.best_steps == 1 ? "" : "s");
+}
+
+}  // namespace hypertune

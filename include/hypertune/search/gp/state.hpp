@@ -1,0 +1,39 @@
+// What GaussianProcess knows.
+#pragma once
+
+#include <hypertune/search/detail/ties.hpp>
+#include <hypertune/search/detail/tried.hpp>
+#include <hypertune/search/gp/encoding.hpp>
+#include <hypertune/search/gp/history.hpp>
+#include <hypertune/search/gp/learner.hpp>
+#include <hypertune/search/gp/levels.hpp>
+#include <hypertune/search/searcher.hpp>
+#include <hypertune/search/sobol.hpp>
+
+#include <cstddef>
+#include <optional>
+
+namespace hypertune::detail::gp {
+
+struct Region {  // as in Eriksson et al., "TuRBO", NeurIPS 2019
+  double length = 0.8;
+  int successes = 0, failures = 0;
+};
+
+struct GaussianProcessState {
+  std::optional<SearchSpace> space;
+  SearchGoal goal;
+  Encoding encoding;
+  SobolSequence sequence;
+  Tried tried;
+  Ties ties;
+  History history;
+  Region region;
+  std::size_t epoch = 0;  // the observation at which the search began anew
+  double best = worst_loss;
+  std::optional<std::size_t> center;  // the best of the ended trials, and the region's middle
+  Learner learner;                    // a cache, …
+  LevelLearner level_learner;         // … and another one
+};
+
+}  // namespace hypertune::detail::gp

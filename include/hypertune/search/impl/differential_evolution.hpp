@@ -1,0 +1,18 @@
+// DifferentialEvolution: definitions.
+#pragma once
+
+#include <hypertune/search/detail/differential_state.hpp>
+#include <hypertune/search/differential_evolution.hpp>
+
+namespace hypertune {
+
+HYPERTUNE_INLINE void DifferentialEvolution::prepare(const SearchSpace& space, const SearchGoal& goal) {
+  state_ = detail::Indirect(
+      detail::DifferentialState(space, goal, {population_size, mutation_factor, crossover_probability}));
+}
+
+HYPERTUNE_INLINE Suggestion DifferentialEvolution::suggest(const Ask& ask) { return state_->suggest(ask); }
+
+HYPERTUNE_INLINE void DifferentialEvolution::observe(const Observation& o) { state_->observe(o); }
+
+}  // namespace hypertune

@@ -1,0 +1,106 @@
+// Grid: definitions.
+#pragma once
+
+#include <hypertune/search/grid.hpp>
+
+namespace hypertune::detail {
+
+HYPERTUNE_INLINE GridWalk::GridWalk(SearchSpace space, int resolution, std::uint64_t seed)
+    : space_(std::move(space)), seed_(seed) {
+  for (std::size_t d = 0; d < space_.size(); ++d) {
+    levels_.push_back(levels(d, resolution));
+    random_ = random_ || space_.domain(d).kind == DomainKind::derived;
+  }
+  restart();
+}
+
+HYPERTUNE_INLINE const Point* GridWalk::at(std::uint64_t k) {
+  if (k < position_ || (done_ && k == position_)) restart();
+  while (!done_ && position_ < k) advance();
+  return done_ ? nullptr : &point_;
+}
+
+HYPERTUNE_INLINE void GridWalk::restart() {
+  digits_.assign(space_.size(), 0);
+  position_ = visited_ = 0;
+  done_ = false;
+  settle();
+  if (!space_.feasible(point_)) {
+    advance();
+    position_ = 0;
+  }
+}
+
+HYPERTUNE_INLINE void GridWalk::advance() {
+  for (std::uint64_t misses = 0;; ++misses) {
+    if (misses == max_misses)
+      fail(Errc::space,
+           "grid: {} combinations in a row violate the constraints ('{}' is the last): take a smaller grid, or sample",
+           misses, space_.violated(point_).value_or(""));
+    std::size_t d = digits_.size();
+    while (d > 0 && !(is_active(point_[d - 1]) && digits_[d - 1] + 1 < levels_[d - 1].size())) --d;
+    if (d == 0) {
+      done_ = true;
+      return;
+    }
+    ++digits_[d - 1];
+    std::fill(digits_.begin() + static_cast<std::ptrdiff_t>(d), digits_.end(), 0);
+    ++visited_;
+    settle();
+    if (!space_.feasible(point_)) continue;
+    ++position_;
+    return;
+  }
+}
+
+HYPERTUNE_INLINE void GridWalk::settle() {
+  std::vector<double> unit(digits_.size());
+  for (std::size_t d = 0; d < unit.size(); ++d) unit[d] = levels_[d][digits_[d]];
+  if (random_) rng_ = derived_rng(seed_, {visited_, 0x67726964U});
+  point_ = space_.from_unit(unit, rng_);
+  for (std::size_t d = 0; d < unit.size(); ++d) {  // the bounds themselves, not what comes out of exp(log())
+    const DomainInfo& info = space_.domain(d);
+    if (info.kind != DomainKind::real || info.quantum > 0 || info.mean || !is_active(point_[d])) continue;
+    if (levels_[d].size() > 1 && digits_[d] == 0) point_[d] = info.lower;
+    if (levels_[d].size() > 1 && digits_[d] + 1 == levels_[d].size()) point_[d] = info.upper;
+  }
+}
+
+HYPERTUNE_INLINE std::vector<double> GridWalk::levels(std::size_t d, int resolution) const {
+  const DomainInfo& info = space_.domain(d);
+  const bool numeric = info.kind == DomainKind::real || info.kind == DomainKind::integer;
+  if (info.kind == DomainKind::constant || info.kind == DomainKind::derived) return {0.5};
+  const auto wanted = static_cast<std::size_t>(resolution);
+  const bool all = info.options > 0 && (!numeric || info.grid || info.options <= wanted);
+  const bool bounded = !info.mean && std::isfinite(info.lower) && std::isfinite(info.upper);
+  const std::size_t n = all ? info.options : wanted;
+  std::vector<double> result;
+  double last = inactive;
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto k = static_cast<double>(i);
+    double u = bounded && n > 1 ? k / static_cast<double>(n - 1) : (k + 0.5) / static_cast<double>(n);
+    if (all) {
+      Point alone(space_.size(), inactive);
+      alone[d] = numeric ? info.lower + k * info.quantum : k;
+      u = space_.to_unit(alone)[d];
+    }
+    // Neighbouring quantiles of a discrete domain may have the same value.
+    const double value = space_.model().dimensions[d].quantile(u);
+    if (value == last) continue;
+    last = value;
+    result.push_back(u);
+  }
+  return result;
+}
+
+}  // namespace hypertune::detail
+
+namespace hypertune {
+
+HYPERTUNE_INLINE void Grid::observe(const Observation& o) {
+  if (o.kind != Observation::Kind::started) return;
+  const Point* expected = state_.walk->at(state_.next);
+  if (expected != nullptr && detail::same_point(*expected, o.point)) ++state_.next;
+}
+
+}  // namespace hypertune

@@ -1,0 +1,117 @@
+// What a SearchSpace is made of: definitions.
+#pragma once
+
+#include <hypertune/space/detail/model.hpp>
+
+namespace hypertune::detail {
+
+HYPERTUNE_INLINE std::pair<double, double> Dimension::cell(double x) const {
+  if (!to_unit) return law.cell(x);
+  const double u = probability(x);
+  return {u, u};
+}
+
+HYPERTUNE_INLINE bool SpaceModel::active(std::size_t d, const Point& point) const {
+  for (const auto& condition : dimensions[d].when)
+    if (!condition.holds(point[condition.parent])) return false;
+  return true;
+}
+
+HYPERTUNE_INLINE std::optional<std::size_t> SpaceModel::find(std::string_view name) const {
+  const auto at = std::lower_bound(by_name.begin(), by_name.end(), name,
+                                   [&](std::size_t d, std::string_view n) { return dimensions[d].name < n; });
+  if (at == by_name.end() || dimensions[*at].name != name) return std::nullopt;
+  return *at;
+}
+
+HYPERTUNE_INLINE double SpaceModel::draw(std::size_t d, double u, const Point& point, Rng& rng) const {
+  const auto& dimension = dimensions[d];
+  if (!dimension.derive) return dimension.quantile(u);
+  const double x = dimension.derive(params(point, dimension.scope), rng);
+  if (!std::isfinite(x))
+    fail(Errc::space, "parameter '{}': its callable returned {}: it must return a finite number", dimension.name, x);
+  return x;
+}
+
+HYPERTUNE_INLINE double number(const Value& value) {
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+HYPERTUNE_INLINE bool same_value(const Value& a, const Value& b) {
+  if (a == b) return true;
+  if (a.index() == b.index()) return false;
+  return number(a) == number(b);  // NaN, and so false, unless both are numbers
+}
+
+HYPERTUNE_INLINE double find_coordinate(const DimensionDraft& dimension, const Value& value, std::string& why) {
+  const DomainInfo& info = dimension.info;
+  if (!dimension.options.empty()) {
+    for (std::size_t i = 0; i < dimension.options.size(); ++i)
+      if (same_value(dimension.options[i], value)) return static_cast<double>(i);
+    why = "one of";
+    for (std::size_t i = 0; i < dimension.options.size() && i < 20; ++i)
+      why += (i == 0 ? " " : ", ") + to_string(dimension.options[i]);
+    if (dimension.options.size() > 20) why += ", …";
+    return inactive;
+  }
+  double x = number(value);
+  if (const auto* flag = std::get_if<bool>(&value); flag != nullptr && dimension.type == ValueType::boolean)
+    x = *flag ? 1 : 0;
+  if (info.kind == DomainKind::derived) {
+    if (std::isfinite(x) && (dimension.type != ValueType::integer || (x == std::trunc(x) && std::fabs(x) < 0x1p63)))
+      return x;
+    why = dimension.type == ValueType::integer ? "a whole number" : "a finite number";
+    return inactive;
+  }
+  const double slack = 1e-12 * std::max(std::isfinite(info.lower) ? std::fabs(info.lower) : 0.0,
+                                        std::isfinite(info.upper) ? std::fabs(info.upper) : 0.0);
+  if (std::isfinite(x) && x >= info.lower - slack && x <= info.upper + slack) {
+    const double settled = Law(info).settle(x);
+    if (std::fabs(settled - x) <= std::max(slack, 1e-9 * info.quantum)) return settled;
+  }
+  if (info.quantum > 0 && !(info.quantum == 1 && info.kind == DomainKind::integer))
+    why = detail::format("{} plus a multiple of {}, at most {}", info.lower, info.quantum, info.upper);
+  else
+    why = detail::format("a {} in [{}, {}]", info.kind == DomainKind::integer ? "whole number" : "number", info.lower,
+                         info.upper);
+  return inactive;
+}
+
+HYPERTUNE_INLINE Value SpaceModel::value(std::size_t d, double coordinate) const {
+  const auto& dimension = dimensions[d];
+  if (dimension.has_options()) {
+    const double last = static_cast<double>(dimension.options.size() - 1);
+    return dimension.options[static_cast<std::size_t>(std::clamp(std::round(coordinate), 0.0, last))];
+  }
+  const double settled = dimension.law.settle(coordinate);
+  switch (dimension.type) {
+    case ValueType::integer:  // a derived one has no bounds, and a record may say anything
+      return static_cast<std::int64_t>(std::clamp(settled, -0x1p63, 0x1.fffffffffffffp62));
+    case ValueType::boolean: return settled != 0;
+    case ValueType::real: break;
+  }
+  return settled;
+}
+
+HYPERTUNE_INLINE double SpaceModel::coordinate(std::size_t d, const Value& value) const {
+  std::string why;
+  const double x = find_coordinate(dimensions[d], value, why);
+  if (!is_active(x))
+    fail(Errc::space, "parameter '{}' cannot be {}: it must be {}", dimensions[d].name, to_string(value), why);
+  return x;
+}
+
+HYPERTUNE_INLINE Params SpaceModel::params(const Point& point, std::string_view scope) const {
+  Params result;
+  result.reserve(dimensions.size());
+  for (const std::size_t d : declared) {
+    const std::string& name = dimensions[d].name;
+    if (d < point.size() && is_active(point[d]) && name.starts_with(scope))
+      result.add(name.substr(scope.size()), value(d, point[d]));
+  }
+  return result;
+}
+
+}  // namespace hypertune::detail

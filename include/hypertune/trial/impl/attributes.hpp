@@ -1,0 +1,52 @@
+// What is noted of a trial, or of an experiment, beside its metrics: definitions.
+#pragma once
+
+#include <hypertune/trial/attributes.hpp>
+
+namespace hypertune::detail {
+
+HYPERTUNE_INLINE void require_attribute_name(std::string_view name) {
+  if (name.empty()) fail(Errc::usage, "an attribute has no name");
+  if (name.size() > longest_attribute_name)
+    fail(Errc::usage, "an attribute's name has {} bytes, more than {}: '{}…'", name.size(), longest_attribute_name,
+         name.substr(0, 40));
+}
+
+HYPERTUNE_INLINE Value bounded_attribute(Value value) {
+  auto* text = std::get_if<std::string>(&value);
+  if (text == nullptr || text->size() <= longest_attribute) return value;
+  constexpr std::string_view mark = "…";
+  std::size_t end = longest_attribute - mark.size();
+  while (end > 0 && (static_cast<unsigned char>((*text)[end]) & 0xC0U) == 0x80U) --end;
+  text->resize(end);
+  text->append(mark);
+  return value;
+}
+
+HYPERTUNE_INLINE Attributes merge_attributes(Attributes& kept, const Attributes& given, std::size_t& left_out) {
+  Attributes changed;
+  for (const auto& [name, value] : given) {
+    const Value* before = kept.find(name);
+    if (!is_attribute_name(name) || (before == nullptr && kept.size() >= most_attributes)) {
+      ++left_out;
+      continue;
+    }
+    Value bounded = bounded_attribute(value);
+    if (before != nullptr && (*before == bounded || (is_nan(*before) && is_nan(bounded)))) continue;
+    kept.set(name, bounded);
+    changed.set(name, std::move(bounded));
+  }
+  return changed;
+}
+
+HYPERTUNE_INLINE std::pair<Attributes, std::string> noted(const std::string& whose, Attributes kept,
+                                                          const Attributes& given) {
+  for (const auto& [name, value] : given) require_attribute_name(name);
+  std::size_t left_out = 0;
+  auto changed = merge_attributes(kept, given, left_out);
+  if (left_out > 0) fail(Errc::usage, "{} has {} attributes already, and no more are kept", whose, kept.size());
+  std::string line = whose + (changed.empty() ? " has that already" : detail::format(": {}", changed));
+  return {std::move(changed), std::move(line)};
+}
+
+}  // namespace hypertune::detail

@@ -1,0 +1,17 @@
+// What a running trial knows of its surroundings, and how it says what to save: definitions.
+#pragma once
+
+#include <hypertune/trial/context.hpp>
+
+namespace hypertune {
+
+HYPERTUNE_INLINE const std::filesystem::path& Context::directory() const {
+  const auto trials = start_.directory.parent_path();
+  std::error_code none;
+  if (trials.filename() == "trials" && !std::filesystem::exists(trials.parent_path(), none) && !none)
+    fail(Errc::io, "the experiment's folder '{}' is gone", trials.parent_path().string());
+  std::filesystem::create_directories(start_.directory);
+  return start_.directory;
+}
+
+}  // namespace hypertune

@@ -1,0 +1,23 @@
+// Metrics whose names mean something else somewhere: definitions.
+#pragma once
+
+#include <hypertune/trial/metric_name.hpp>
+
+namespace hypertune::detail {
+
+HYPERTUNE_INLINE std::string reserved_in_report_lines(std::string_view metric) {
+  const std::string_view means = metric == "step"         ? "the number of its step"
+                                 : metric == "checkpoint" ? "the checkpoint that was saved"
+                                                          : "";
+  if (means.empty()) return "";
+  return detail::format("no metric can be called '{}', as that is how a report's line calls {}: take another name{}",
+                        metric, means, metric == "step" ? " (epoch, say)" : "");
+}
+
+HYPERTUNE_INLINE std::string metric_key(std::string_view metric) {
+  std::string_view core = metric;
+  while (core.starts_with("metrics_")) core.remove_prefix(8);
+  return core == "step" || core == "time" ? "metrics_" + std::string(metric) : std::string(metric);
+}
+
+}  // namespace hypertune::detail
