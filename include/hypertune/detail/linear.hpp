@@ -46,12 +46,6 @@ class Matrix {
   std::vector<double>& entries() { return entries_; }
   const std::vector<double>& entries() const { return entries_; }
 
-  /// Adds a row at the end; it must have cols() entries, unless the matrix was empty.
-  void append_row(std::span<const double> entries) {
-    if (rows_ == 0) cols_ = entries.size();
-    entries_.insert(entries_.end(), entries.begin(), entries.end());
-    ++rows_;
-  }
 
  private:
   std::size_t rows_ = 0, cols_ = 0;

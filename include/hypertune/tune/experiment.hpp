@@ -172,16 +172,9 @@ class Experiment {
     return results_;
   }
 
-  /// Where lines for the user go; standard error by default. Any thread.
-  void on_notice(std::function<void(const std::string&)> sink) {
-    const std::lock_guard guard(notice_mutex_);
-    notice_ = std::move(sink);
-  }
+  /// A line for the user. Any thread.
   void note(const std::string& text) const {
-    const std::lock_guard guard(notice_mutex_);
-    if (notice_)
-      notice_(text);
-    else if (display_)
+    if (display_)
       display_->print("hypertune: " + text);
     else
       detail::say("hypertune: " + text);
@@ -383,8 +376,6 @@ class Experiment {
   std::vector<Objective> objectives_;
   ExecutorFacts facts_;
   Callbacks callbacks_;
-  mutable std::mutex notice_mutex_;
-  std::function<void(const std::string&)> notice_;
   std::unique_ptr<TerminalDisplay> display_;
   Capacity capacity_;
   std::optional<Placement::Usage> shown_;

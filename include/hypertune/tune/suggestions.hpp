@@ -32,7 +32,6 @@ class Suggestions {
   const std::string& name() const { return name_; }  ///< as the searcher calls itself once prepared
   /// Leaves the work to whoever calls work() from now on, unless the searcher says that it is cheap. Whether it did.
   bool defer();
-  bool deferred() const { return deferred_; }
 
   // ---- By whoever decides, one call at a time. What the searcher throws, on whatever thread, comes out here: an Error
   // that names it.

@@ -42,13 +42,11 @@ struct LiveTrial {
   enum class Phase : std::uint8_t { running, pausing, stopping, suspending };
   Slot slot;
   Phase phase = Phase::running;
-  bool between_steps = false;             ///< it has reported and waits for the answer
   int next_step = 0;                      ///< the step that a report without a number is of
   TrialState end = TrialState::stopped;   ///< with stopping: what the trial becomes
   bool at_limit = false;                  ///< with stopping: completed by the schedule's limit of steps
   std::string reason;                     ///< with stopping: why, for the record
   bool by_condition = false;              ///< with stopping: a stop condition or the experiment's end is the reason
-  Seconds since = 0;                      ///< when it was launched or last reported
   std::vector<CheckpointInfo> restoring;  ///< what it may restore from: not to be dropped meanwhile
   std::vector<std::string> reported;      ///< metrics, some of them, while one that is tuned is missing
 };

@@ -252,7 +252,6 @@ HYPERTUNE_INLINE void Controller::take_over(TrialId trial, Outcome& out) {
   LiveTrial run;
   run.slot = std::move(*slot);
   run.next_step = go.next_step;
-  run.since = entry.since;
   live_.insert_or_assign(trial, std::move(run));
   out.commands.push_back(std::move(go));
 }

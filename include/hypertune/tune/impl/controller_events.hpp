@@ -20,7 +20,6 @@ HYPERTUNE_INLINE void Controller::on(Reported& e, Outcome& out) {
   if (run == nullptr) return;
   const int step = e.report.step.value_or(run->next_step);
   run->next_step = step + 1;
-  run->since = now_;
   const bool restored = !run->restoring.empty();
   unpin(*run);
   // What the caller of a study says counts, though the trial was to end: it did not know of that yet.
@@ -234,7 +233,6 @@ HYPERTUNE_INLINE void Controller::on(const HostGained& e, Outcome& out) {
   if (news) commit(record::HostGained{name}, out);
   for (const TrialId trial : held_on(name)) {
     if (stopped_.contains(trial)) continue;
-    live_.at(trial).since = now_;
     out.commands.push_back(std::move(held_.extract(trial).mapped()));
   }
 }

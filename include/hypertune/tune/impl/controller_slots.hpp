@@ -307,7 +307,6 @@ HYPERTUNE_INLINE void Controller::launch(TrialId trial, Slot slot, Outcome& out)
   go.slot = slot;
   go.seed = trial_seed(trial);
   run.next_step = go.next_step;
-  run.since = now_;
   commit(record::TrialStarted{trial, go.attempt, go.next_step, slot.host_name, slot.cpus, slot.gpus}, out);
   state_.set_parked(trial, false);
   run.slot = std::move(slot);
