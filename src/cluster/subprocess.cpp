@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -58,6 +59,7 @@ ProgramResult run_program(const ProgramCall& call) {
   options.input = [rest = std::string_view(call.input)]() mutable { return std::exchange(rest, {}); };
   options.hold_input = call.hold_input;
   options.deadline = call.timeout;
+  options.max_output = std::numeric_limits<std::size_t>::max();
   options.cancelled = call.cancelled;
   const auto take = [&](std::string& into, const auto& tell) {
     return [&](std::string_view text) {

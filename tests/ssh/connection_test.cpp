@@ -52,7 +52,7 @@ SshError error_of(const Call& call) {
   throw 0;
 }
 
-double now() { return remote::detail::steady_seconds(); }
+double now() { return hypertune::detail::steady_seconds(); }
 
 std::vector<std::string> printed_arguments(const std::string& out) {
   std::vector<std::string> all;
@@ -346,15 +346,15 @@ TEST_CASE("sockets are forwarded both ways") {
     std::condition_variable changed;
     bool up = false;
     std::thread server([&] {
-      remote::detail::run_process(
-          words, {},
-          [&](std::string_view) {
-            const std::lock_guard hold(mutex);
-            up = true;
-            changed.notify_all();
-            return true;
-          },
-          [](std::string_view) { return true; }, {.deadline = 20}, [](int) {});
+      hypertune::process::RunOptions options;
+      options.take_out = [&](std::string_view) {
+        const std::lock_guard hold(mutex);
+        up = true;
+        changed.notify_all();
+        return true;
+      };
+      options.deadline = 20;
+      hypertune::process::run(words, options);
     });
     {
       std::unique_lock hold(mutex);

@@ -39,9 +39,7 @@ namespace hypertune::remote::detail {
 namespace asio = boost::asio;
 using hypertune::detail::Descriptor;
 
-inline Seconds steady_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+inline Seconds steady_now() { return hypertune::detail::steady_seconds(); }
 
 /// What a coroutine waits for and another one, on the same thread, raises. A raise that comes first is not lost.
 class Signal {

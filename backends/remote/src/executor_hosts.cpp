@@ -1,7 +1,7 @@
 // RemoteExecutor: connections, made, watched and given up.
 #include "executor_state.hpp"
 
-#include <hypertune/remote/detail/local_process.hpp>
+#include <hypertune/remote/detail/printed.hpp>
 
 namespace hypertune::remote {
 

@@ -1,6 +1,6 @@
 // Where hosts come from.
 #include <hypertune/error.hpp>
-#include <hypertune/remote/detail/local_process.hpp>
+#include <hypertune/remote/detail/printed.hpp>
 #include <hypertune/remote/host_source.hpp>
 
 #include <fmt/format.h>
@@ -48,8 +48,8 @@ HostSource HostSource::command(std::vector<std::string> arguments, Seconds inter
               fail(Errc::input, "the command '{}' that lists hosts cannot be run: is it there, and executable?", name);
             if (printed->late)
               fail(Errc::input, "the command '{}' that lists hosts took more than {:.3g} s", name, timeout);
-            if (printed->exit != 0)
-              fail(Errc::input, "the command '{}' that lists hosts failed with code {}: {}", name, printed->exit,
+            if (printed->code() != 0)
+              fail(Errc::input, "the command '{}' that lists hosts failed with code {}: {}", name, printed->code(),
                    detail::last_line(printed->err));
             return parse_hosts(printed->out, fmt::format("what '{}' printed", name));
           },

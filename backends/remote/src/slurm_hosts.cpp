@@ -1,6 +1,6 @@
 // The hosts of a Slurm allocation.
 #include <hypertune/error.hpp>
-#include <hypertune/remote/detail/local_process.hpp>
+#include <hypertune/remote/detail/printed.hpp>
 #include <hypertune/remote/host_list.hpp>
 
 #include <fmt/format.h>
@@ -126,7 +126,7 @@ HostList slurm_hosts() {
   std::vector<std::string> names;
   // Slurm knows forms of its own; where its commands are not to be had, the usual form is taken apart here.
   if (const auto printed = detail::printed_by({"scontrol", "show", "hostnames", list}, 20);
-      printed && printed->exit == 0 && !printed->late)
+      printed && printed->code() == 0 && !printed->late)
     for (const auto& host : parse_host_lines(printed->out, "scontrol show hostnames")) names.push_back(host.name);
   if (names.empty()) names = expand_node_list(list);
   const auto cpus = expand_counts(variable("SLURM_JOB_CPUS_PER_NODE"), names.size());

@@ -29,45 +29,37 @@ static bool is_of_client(std::string_view err) {
   return false;
 }
 
-RunResult exchange(Master& master, const std::vector<std::string>& local, Exchange exchange) {
-  const double until = steady_seconds() + exchange.bounds.deadline;
+static process::Collected run_client(const Master& master, const std::vector<std::string>& words,
+                                     process::RunOptions options) {
+  try {
+    return process::collect(words, std::move(options));
+  } catch (const process::NotStarted& error) {
+    throw SshError(Problem::no_client, master.host(),
+                   fmt::format("the ssh client '{}' cannot be run: {}", words.front(), error.why()));
+  }
+}
+
+RunResult exchange(Master& master, const std::vector<std::string>& local, process::RunOptions options) {
+  const double until = steady_seconds() + options.deadline;
   const Master::Session session(master, until);
   if (!master.alive()) throw master.lost() ? *master.lost() : closed_error(master.host());
-  RunResult result;
-  exchange.bounds.deadline = std::max(0.0, until - steady_seconds());
-  if (!exchange.take)
-    exchange.take = [&](std::string_view bytes) {
-      result.out += bytes;
-      return true;
-    };
-  const auto outcome = run_process(
-      local, exchange.next, exchange.take,
-      [&](std::string_view bytes) {
-        result.err += bytes;
-        return true;
-      },
-      exchange.bounds,
-      [&](int error) {
-        throw SshError(Problem::no_client, master.host(),
-                       fmt::format("the ssh client '{}' cannot be run: {}", local.front(),
-                                   std::generic_category().message(error)));
-      });
-  result.exit = outcome.exit_code();
+  options.deadline = std::max(0.0, until - steady_seconds());
+  options.linger = 1;
+  const auto outcome = run_client(master, local, options);
+  RunResult result{.exit = outcome.code(), .out = outcome.out, .err = outcome.err};
   const bool odd = outcome.late || is_of_client(result.err) || (result.exit >= 255 && result.err.empty());
   if (odd || (result.exit >= 255 && !master.alive())) {
     if (const auto error = master.lost_within(outcome.late ? 0 : 0.5)) throw SshError(*error);
     if (!master.alive()) throw closed_error(master.host());
   }
   if (outcome.late)
-    throw SshError(
-        Problem::timeout, master.host(),
-        fmt::format("host '{}': no end within the deadline ({})", master.host(),
-                    steady_seconds() >= until ? fmt::format("{:.3g} s", exchange.bounds.deadline)
-                                              : fmt::format("nothing moved for {:.3g} s", exchange.bounds.stall)));
+    throw SshError(Problem::timeout, master.host(),
+                   fmt::format("host '{}': no end within the deadline ({})", master.host(),
+                               steady_seconds() >= until ? fmt::format("{:.3g} s", options.deadline)
+                                                         : fmt::format("nothing moved for {:.3g} s", options.stall)));
   if (outcome.too_much)
-    throw SshError(
-        Problem::other, master.host(),
-        fmt::format("host '{}': the command printed more than {} bytes", master.host(), exchange.bounds.max_output));
+    throw SshError(Problem::other, master.host(),
+                   fmt::format("host '{}': the command printed more than {} bytes", master.host(), options.max_output));
   if (is_of_client(result.err)) {
     const bool refused = result.err.find("refused") != std::string::npos;
     throw SshError(refused ? Problem::other : Problem::lost, master.host(),
@@ -192,25 +184,17 @@ static void control(Master& master, const char* what, const char* direction, con
   auto words = master.control_arguments(what);
   words.insert(words.end(),
                {direction, endpoint(from, master.host()) + ":" + endpoint(to, master.host()), "--", master.host()});
-  std::string said;
-  const auto take = [&](std::string_view bytes) {
-    said += bytes;
-    return true;
-  };
-  const auto outcome = run_process(words, {}, take, take, {.deadline = deadline}, [&](int error) {
-    throw SshError(Problem::no_client, master.host(),
-                   fmt::format("the ssh client cannot be run: {}", std::generic_category().message(error)));
-  });
+  const auto outcome = run_client(master, words, {.deadline = deadline});
   if (outcome.late)
     throw SshError(
         Problem::timeout, master.host(),
         fmt::format("host '{}': '{}' was not forwarded to '{}' within {:.3g} s", master.host(), from, to, deadline));
-  if (outcome.exit_code() == 0) return;
+  if (outcome.code() == 0) return;
   if (const auto error = master.lost_within(0.2)) throw SshError(*error);
   throw SshError(Problem::other, master.host(),
                  fmt::format("host '{}': '{}' cannot be forwarded to '{}' ({}); is something else there, and does its "
                              "sshd allow it (AllowStreamLocalForwarding, AllowTcpForwarding)?",
-                             master.host(), from, to, last_line(said)));
+                             master.host(), from, to, last_line(outcome.out + outcome.err)));
 }
 
 }  // namespace detail
@@ -259,10 +243,11 @@ std::vector<std::string> SshConnection::command(const std::vector<std::string>& 
 
 RunResult SshConnection::run(const std::vector<std::string>& arguments, const RunOptions& options) const {
   std::string_view input = options.input;
-  detail::Exchange exchange;
-  exchange.next = [&] { return std::exchange(input, {}); };
-  exchange.bounds = {.deadline = options.deadline, .max_output = options.max_output};
-  return detail::exchange(*master_, command(arguments), std::move(exchange));
+  process::RunOptions run;
+  run.input = [&] { return std::exchange(input, {}); };
+  run.deadline = options.deadline;
+  run.max_output = options.max_output;
+  return detail::exchange(*master_, command(arguments), std::move(run));
 }
 
 RunResult SshConnection::script(std::string_view text, const std::vector<std::string>& arguments,
@@ -284,10 +269,11 @@ RunResult SshConnection::must(std::string_view doing, std::string_view text, con
 RunResult SshConnection::stream(std::string_view doing, std::string_view text,
                                 const std::vector<std::string>& arguments,
                                 const std::function<std::string_view()>& next, const TransferOptions& options) const {
-  detail::Exchange exchange;
-  exchange.next = next;
-  exchange.bounds = {.deadline = options.deadline, .stall = options.stall};
-  auto result = detail::exchange(*master_, command(detail::script_arguments(text, arguments)), std::move(exchange));
+  process::RunOptions run;
+  run.input = next;
+  run.deadline = options.deadline;
+  run.stall = options.stall;
+  auto result = detail::exchange(*master_, command(detail::script_arguments(text, arguments)), std::move(run));
   if (!result.ok()) throw detail::remote_error(host(), doing, result);
   return result;
 }

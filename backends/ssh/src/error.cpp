@@ -1,7 +1,6 @@
 // What the messages of ssh and of remote commands mean.
-#include "process.hpp"
-
 #include <hypertune/detail/shell_quote.hpp>
+#include <hypertune/remote/detail/printed.hpp>
 #include <hypertune/ssh/error.hpp>
 
 #include <fmt/format.h>
@@ -41,6 +40,8 @@ const char* to_string(Problem problem) {
 }
 
 namespace detail {
+
+using remote::detail::last_line;
 
 // The line that holds `part`, without what is not printable.
 static std::string line_with(std::string_view messages, std::string_view part) {

@@ -2,8 +2,9 @@
 #pragma once
 
 #include "control_folder.hpp"
-#include "process.hpp"
 
+#include <hypertune/process/subprocess.hpp>
+#include <hypertune/remote/detail/printed.hpp>
 #include <hypertune/ssh/error.hpp>
 #include <hypertune/ssh/host_facts.hpp>
 #include <hypertune/ssh/options.hpp>
@@ -14,8 +15,6 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,6 +37,10 @@
 #include <vector>
 
 namespace hypertune::ssh::detail {
+
+using hypertune::detail::Descriptor;
+using hypertune::detail::steady_seconds;
+using remote::detail::last_line;
 
 inline SshError closed_error(const std::string& host) {
   return SshError(Problem::lost, host, fmt::format("host '{}': the connection is closed", host));
@@ -223,52 +226,37 @@ class Master {
   }
 
   void run() {
-    auto [err_read, err_write] = make_pipe();
-    auto [failed_read, failed_write] = make_pipe();
-    const Descriptor null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-    const auto words = arguments();
-    std::vector<char*> argv;
-    for (const auto& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-    argv.push_back(nullptr);
     // Before the fork: the socket may be there at once.
     Descriptor events(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
     if (events && ::inotify_add_watch(events.get(), folder_->path().c_str(), IN_CREATE | IN_MOVED_TO) < 0)
       events = Descriptor();
-    const pid_t self = ::getpid();
-    const pid_t pid = ::fork();
-    if (pid == 0) execute(argv.data(), self, null.get(), err_write.get(), failed_write.get());
-    if (pid < 0) {
-      end(SshError(Problem::other, host_, fmt::format("cannot fork: {}", std::generic_category().message(errno))));
-      return;
-    }
-    err_write = Descriptor();
-    failed_write = Descriptor();
-    int error = 0;
-    if (hypertune::detail::read_some(failed_read.get(), reinterpret_cast<char*>(&error), sizeof error) ==
-        sizeof error) {
-      wait_for(pid);
+    process::Subprocess client;
+    try {
+      // Ctrl-C in the terminal is for the program, which then ends its connections in order.
+      client = process::Subprocess(
+          arguments(), {.err = process::Stream::pipe, .group = process::Group::session, .death_signal = SIGTERM});
+    } catch (const process::NotStarted& error) {
       end(SshError(Problem::no_client, host_,
                    fmt::format("there is no ssh client '{}' ({}): install OpenSSH's client (openssh-client), or put it "
                                "into PATH",
-                               options_.program, std::generic_category().message(error))));
+                               options_.program, error.why())));
       return;
     }
-    const Descriptor exit_event(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-    ::fcntl(err_read.get(), F_SETFL, O_NONBLOCK);
+    ::fcntl(client.err.get(), F_SETFL, O_NONBLOCK);
     bool open = false, told_to_leave = false;
     double kill_at = 0;
     for (;;) {
-      std::array<pollfd, 4> polled{pollfd{.fd = exit_event.get(), .events = POLLIN, .revents = 0},
-                                   pollfd{.fd = err_read ? err_read.get() : -1, .events = POLLIN, .revents = 0},
+      std::array<pollfd, 4> polled{pollfd{.fd = client.exit_event(), .events = POLLIN, .revents = 0},
+                                   pollfd{.fd = client.err ? client.err.get() : -1, .events = POLLIN, .revents = 0},
                                    pollfd{.fd = told_to_leave ? -1 : wake_.get(), .events = POLLIN, .revents = 0},
                                    pollfd{.fd = open || !events ? -1 : events.get(), .events = POLLIN, .revents = 0}};
       int wait = -1;
       if (told_to_leave)
-        wait = poll_milliseconds(kill_at);
+        wait = static_cast<int>(std::clamp((kill_at - steady_seconds()) * 1000 + 1, 0.0, 3.6e6));
       else if (!open && !events)
         wait = 20;  // no watch to be had: look
       ::poll(polled.data(), polled.size(), wait);
-      if (polled[1].revents != 0) read_messages(err_read);
+      if (polled[1].revents != 0) read_messages(client.err);
       if (polled[3].revents != 0) {
         std::array<char, 4096> names;
         while (::read(events.get(), names.data(), names.size()) > 0) {}
@@ -282,14 +270,14 @@ class Master {
       if (closing_ && !told_to_leave) {
         told_to_leave = true;
         kill_at = steady_seconds() + 2;
-        ::kill(pid, SIGTERM);
+        ::kill(client.pid(), SIGTERM);
       } else if (told_to_leave && steady_seconds() >= kill_at) {
-        ::kill(pid, SIGKILL);
+        ::kill(client.pid(), SIGKILL);
         kill_at = steady_seconds() + 3600;
       }
     }
-    while (err_read && read_messages(err_read)) {}
-    wait_for(pid);
+    while (client.err && read_messages(client.err)) {}
+    client.wait();
     ::unlink(socket_.c_str());
     std::string said;
     {
@@ -300,15 +288,6 @@ class Master {
       end(std::nullopt);
     else
       end(classify_client(host_, said, open));
-  }
-
-  // In the child: only what is safe after a fork of a program with threads.
-  [[noreturn]] static void execute(char** argv, pid_t parent, int null, int err, int failed) {
-    ::setsid();  // Ctrl-C in the terminal is for the program, which then ends its connections in order
-    ::prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
-    if (::getppid() != parent) ::_exit(127);
-    for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
-    become(argv, null, null, err, failed);
   }
 
   // False: there is nothing more now.

@@ -1,8 +1,7 @@
 // The one clear line about a remote command, or a file, that failed.
 #pragma once
 
-#include "process.hpp"
-
+#include <hypertune/remote/detail/printed.hpp>
 #include <hypertune/ssh/error.hpp>
 #include <hypertune/ssh/run_result.hpp>
 
@@ -15,6 +14,8 @@
 #include <system_error>
 
 namespace hypertune::ssh::detail {
+
+using remote::detail::last_line;
 
 inline SshError remote_error(const std::string& host, std::string_view doing, const RunResult& result) {
   const Problem problem = classify_remote(result.err).value_or(Problem::other);

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "master.hpp"
-#include "process.hpp"
 
+#include <hypertune/process/subprocess.hpp>
 #include <hypertune/ssh/run_result.hpp>
 
 #include <string>
@@ -12,14 +12,8 @@
 
 namespace hypertune::ssh::detail {
 
-struct Exchange {
-  NextInput next = {};
-  TakeOutput take = {};  // empty: into `out`
-  ProcessBounds bounds = {};
-};
-
 /// What belongs to the connection is thrown, the command's own end is not.
-RunResult exchange(Master& master, const std::vector<std::string>& local, Exchange exchange);
+RunResult exchange(Master& master, const std::vector<std::string>& local, process::RunOptions options);
 
 /// The arguments that run a script; its messages can be told apart whatever language the account speaks.
 std::vector<std::string> script_arguments(std::string_view text, const std::vector<std::string>& arguments);

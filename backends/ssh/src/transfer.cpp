@@ -121,9 +121,11 @@ void SshConnection::download(const std::string& remote, const std::filesystem::p
     }
     return error == 0;
   };
-  detail::Exchange exchange;
-  exchange.bounds = {.deadline = options.deadline, .stall = options.stall, .max_output = SIZE_MAX};
-  exchange.take = [&](std::string_view bytes) {
+  process::RunOptions run;
+  run.deadline = options.deadline;
+  run.stall = options.stall;
+  run.max_output = SIZE_MAX;
+  run.take_out = [&](std::string_view bytes) {
     if (begun) return write(bytes);
     head += mark.own(bytes);
     const auto end = head.find('\n');
@@ -137,9 +139,8 @@ void SshConnection::download(const std::string& remote, const std::filesystem::p
   };
   RunResult result;
   try {
-    result =
-        detail::exchange(*master_, command(detail::script_arguments(OutputMark::before(detail::send_script), {path})),
-                         std::move(exchange));
+    result = detail::exchange(
+        *master_, command(detail::script_arguments(OutputMark::before(detail::send_script), {path})), std::move(run));
   } catch (const SshError&) {
     if (error == 0) throw;
   }

@@ -7,15 +7,19 @@ namespace hypertune {
 
 namespace detail {
 
+inline double read_clock(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+/// Seconds of a monotonic clock, for durations within this process.
+inline double steady_seconds() { return read_clock(CLOCK_MONOTONIC); }
+
 template <clockid_t Clock>
 double dated_clock() {
-  const auto read = [](clockid_t clock) {
-    timespec time{};
-    ::clock_gettime(clock, &time);
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-  };
-  static const double origin = read(CLOCK_REALTIME) - read(Clock);
-  return origin + read(Clock);
+  static const double origin = read_clock(CLOCK_REALTIME) - read_clock(Clock);
+  return origin + read_clock(Clock);
 }
 
 }  // namespace detail

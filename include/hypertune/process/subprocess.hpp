@@ -8,6 +8,7 @@
 
 #include <hypertune/detail/descriptor.hpp>
 #include <hypertune/detail/no_sigpipe.hpp>
+#include <hypertune/detail/run_clock.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/process/keeper.hpp>
 
@@ -25,11 +26,9 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -312,9 +311,9 @@ struct RunOptions {
   double deadline = 60;                          ///< seconds, then it is ended
   double stall = 1e9;                            ///< … and when so long no byte has moved
   double linger = 0.2;  ///< seconds after its end, until who else holds its pipes is left alone
-  std::size_t max_output = std::numeric_limits<std::size_t>::max();  ///< bytes of either stream, then it is ended
-  std::stop_token stop = {};                                         ///< ends it
-  std::function<bool()> cancelled = {};                              ///< asked ten times a second: true ends it
+  std::size_t max_output = std::size_t{64} << 20U;  ///< bytes of either stream, then it is ended
+  std::stop_token stop = {};                        ///< ends it
+  std::function<bool()> cancelled = {};             ///< asked ten times a second: true ends it
 };
 
 /// How it ended, or that it was ended.
@@ -330,8 +329,7 @@ struct RunOutcome {
 /// Runs a program to its end, with bounds. Throws NotStarted, and what the callables throw; then it is ended.
 inline RunOutcome run(const std::vector<std::string>& arguments, RunOptions options) {
   constexpr std::size_t piece_size = std::size_t{256} << 10U;
-  using Clock = std::chrono::steady_clock;
-  const auto now = [] { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); };
+  const auto now = hypertune::detail::steady_seconds;
   options.spawn.in = options.spawn.out = options.spawn.err = Stream::pipe;
   Subprocess child(arguments, options.spawn);
   for (const auto* end : {&child.in, &child.out, &child.err}) {
@@ -416,6 +414,26 @@ inline RunOutcome run(const std::vector<std::string>& arguments, RunOptions opti
   outcome.stopped = outcome.stopped || stopped;
   outcome.status = child.wait();
   return outcome;
+}
+
+/// How it ended, and what it said.
+struct Collected : RunOutcome {
+  std::string out, err;
+};
+
+/// As run(); what nobody takes is collected.
+inline Collected collect(const std::vector<std::string>& arguments, RunOptions options = {}) {
+  Collected collected;
+  const auto into = [](std::string& text) {
+    return [&text](std::string_view bytes) {
+      text += bytes;
+      return true;
+    };
+  };
+  if (!options.take_out) options.take_out = into(collected.out);
+  if (!options.take_err) options.take_err = into(collected.err);
+  static_cast<RunOutcome&>(collected) = run(arguments, std::move(options));
+  return collected;
 }
 
 }  // namespace hypertune::process

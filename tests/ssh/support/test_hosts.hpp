@@ -4,7 +4,7 @@
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
-#include <hypertune/remote/detail/local_process.hpp>
+#include <hypertune/process/subprocess.hpp>
 #include <hypertune/ssh/connection.hpp>
 
 #include <unistd.h>
@@ -25,17 +25,8 @@ struct Said {
   std::string out, err;
 };
 inline Said local_command(const std::vector<std::string>& words, double deadline = 60) {
-  Said said;
-  const auto into = [](std::string& text) {
-    return [&text](std::string_view bytes) {
-      text += bytes;
-      return true;
-    };
-  };
-  const auto outcome =
-      remote::detail::run_process(words, {}, into(said.out), into(said.err), {.deadline = deadline}, [](int) {});
-  said.exit = outcome.late ? 124 : outcome.exit_code();
-  return said;
+  const auto result = process::collect(words, {.deadline = deadline});
+  return {.exit = result.late ? 124 : result.code(), .out = result.out, .err = result.err};
 }
 
 /// Everything is taken down by the destructor, and when this process dies. Hosts count from 1: "host1", "host2", …

@@ -31,12 +31,6 @@ extern "C" void omp_set_num_threads(int) __attribute__((weak));  // OpenMP's, wh
 
 namespace hypertune {
 
-namespace detail {
-inline Seconds steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-}  // namespace detail
-
 class ThreadExecutor::State {
   struct Run {
     enum class State : std::uint8_t { ready, stepping, reporting, waiting, parked };

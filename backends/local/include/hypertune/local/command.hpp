@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/detail/nearest.hpp>
+#include <hypertune/detail/run_clock.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/execute/bounded_log.hpp>
 #include <hypertune/local/child_process.hpp>
@@ -19,7 +20,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <filesystem>
@@ -97,7 +97,7 @@ class CommandRun final : public TrialRun {
       if (context_->stop_requested() && !terminating_) terminate();
       if (auto report = next_report()) return report;
       if (child_->status()) return finish();
-      if (terminating_ && clock() >= kill_at_) child_->signal(SIGKILL);
+      if (terminating_ && hypertune::detail::steady_seconds() >= kill_at_) child_->signal(SIGKILL);
       pump(0.05);
     }
   }
@@ -138,10 +138,6 @@ class CommandRun final : public TrialRun {
  private:
   static constexpr std::size_t longest_line = std::size_t{1} << 20U;
   static constexpr std::size_t longest_searched = 4096;  // by expressions, whose depth grows with it
-
-  static double clock() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  }
 
   void begin() {
     lines_.clear();
@@ -452,7 +448,7 @@ class CommandRun final : public TrialRun {
   void terminate() {
     if (terminating_) return;
     terminating_ = true;
-    kill_at_ = clock() + plan_.options.grace;
+    kill_at_ = hypertune::detail::steady_seconds() + plan_.options.grace;
     child_->signal(SIGTERM);
     if (halted_) child_->signal(SIGCONT);
   }

@@ -2,15 +2,13 @@
 #pragma once
 
 #include <hypertune/error.hpp>
-#include <hypertune/local/child_process.hpp>
 #include <hypertune/local/gpu_gate.hpp>
 #include <hypertune/local/slot_binding.hpp>
+#include <hypertune/process/subprocess.hpp>
 
 #include <dlfcn.h>
-#include <sys/wait.h>
 
 #include <charconv>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -91,20 +89,15 @@ struct SmiLine {
 
 /// All devices by nvidia-smi; nullopt if it is not there, fails, or takes more than 10 seconds.
 inline std::optional<std::vector<SmiLine>> ask_nvidia_smi() {
-  std::string out, err;
+  process::Collected smi;
   try {
-    ChildProcess smi(
-        {"nvidia-smi", "--query-gpu=index,uuid,memory.used,memory.total", "--format=csv,noheader,nounits"});
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (!smi.status()) {
-      const std::chrono::duration<double> left = until - std::chrono::steady_clock::now();
-      if (left.count() <= 0) return std::nullopt;
-      smi.pump(left.count(), out, err);
-    }
-    if (!WIFEXITED(*smi.status()) || WEXITSTATUS(*smi.status()) != 0) return std::nullopt;
+    smi = process::collect(
+        {"nvidia-smi", "--query-gpu=index,uuid,memory.used,memory.total", "--format=csv,noheader,nounits"},
+        {.spawn = {.keeper = process::Keeper::all}, .deadline = 10});
   } catch (const Error&) { return std::nullopt; }
+  if (smi.late || smi.code() != 0) return std::nullopt;
   std::vector<SmiLine> lines;
-  for (const auto& text : split_devices(out, '\n'))
+  for (const auto& text : split_devices(smi.out, '\n'))
     if (auto line = SmiLine::read(text)) lines.push_back(std::move(*line));
   return lines;
 }

@@ -27,7 +27,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -47,10 +46,6 @@
 #include <vector>
 
 namespace hypertune::local::detail {
-
-inline Seconds steady_clock() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 class ProcessDriver {
  public:
@@ -90,8 +85,8 @@ class ProcessDriver {
     sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     if (!gpus_.empty() && options_.gpu_wait > 0) {
-      gate_.emplace(gpus_.size(), options_.gpu_wait, steady_clock());
-      gpu_watch_ = std::make_unique<GpuWatch>(gpus_, steady_clock, [this] { wake(); });
+      gate_.emplace(gpus_.size(), options_.gpu_wait, hypertune::detail::steady_seconds());
+      gpu_watch_ = std::make_unique<GpuWatch>(gpus_, hypertune::detail::steady_seconds, [this] { wake(); });
     }
     thread_ = std::thread([this] { run(); });
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -196,7 +191,7 @@ class ProcessDriver {
   // worker.
   void release_all() {
     if (start_.program->external() || guardian_lost_) return;
-    const Seconds until = steady_clock() + options_.grace;
+    const Seconds until = hypertune::detail::steady_seconds() + options_.grace;
     std::vector<std::uint64_t> leaving;
     for (const auto& [id, worker] : workers_)
       if (worker->link.launch() != nullptr &&
@@ -209,7 +204,7 @@ class ProcessDriver {
     const auto gone = [&](std::uint64_t id) { return !workers_.contains(id); };
     std::array<epoll_event, 64> ready;
     for (std::erase_if(leaving, gone); !leaving.empty() && !guardian_lost_; std::erase_if(leaving, gone)) {
-      const double left = until - steady_clock();
+      const double left = until - hypertune::detail::steady_seconds();
       if (left <= 0) return;
       const int n = ::epoll_wait(poll_.get(), ready.data(), static_cast<int>(ready.size()),
                                  static_cast<int>(std::min(left, 60.0) * 1000) + 1);
@@ -239,9 +234,9 @@ class ProcessDriver {
       limited = limited || has_limit(*worker);
     }
     if (limited) at = std::min(at, look_at_);
-    if (gate_ && !held_.empty()) at = std::min(at, steady_clock() + 0.25);
+    if (gate_ && !held_.empty()) at = std::min(at, hypertune::detail::steady_seconds() + 0.25);
     if (std::isinf(at)) return -1;
-    return static_cast<int>(std::clamp((at - steady_clock()) * 1000 + 1, 0.0, 60000.0));
+    return static_cast<int>(std::clamp((at - hypertune::detail::steady_seconds()) * 1000 + 1, 0.0, 60000.0));
   }
 
   void carry_out() {
@@ -263,7 +258,7 @@ class ProcessDriver {
   }
 
   void launch(Launch launch) {
-    const Seconds now = steady_clock();
+    const Seconds now = hypertune::detail::steady_seconds();
     if (launch.parked) {
       const auto found = by_trial_.find(launch.trial);
       if (found == by_trial_.end() || found->second->link.state() != WorkerLink::State::parked) {
@@ -295,7 +290,7 @@ class ProcessDriver {
       for (const auto& [id, worker] : workers_)
         if (worker->link.free() && worker->devices == devices(launch.slot)) return false;
     if (auto reading = gpu_watch_->take()) gate_->observe(std::move(*reading));
-    const Seconds now = steady_clock();
+    const Seconds now = hypertune::detail::steady_seconds();
     const auto answer = gate_->ask(launch.slot.gpus, launch.slot.resources.gpus, now);
     if (!answer.given_up.empty())
       emit(Notice{fmt::format("trial {} begins all the same: {}", launch.trial, answer.given_up)});
@@ -331,12 +326,12 @@ class ProcessDriver {
     gate_->enter(worker.gpus);
   }
   void vacate(Worker& worker) {
-    if (gate_ && !worker.gpus.empty()) gate_->leave(worker.gpus, steady_clock());
+    if (gate_ && !worker.gpus.empty()) gate_->leave(worker.gpus, hypertune::detail::steady_seconds());
     worker.gpus.clear();
   }
 
   void begin(Launch launch) {
-    const Seconds now = steady_clock();
+    const Seconds now = hypertune::detail::steady_seconds();
     const auto worker = free_worker(launch);
     if (worker == nullptr) {
       emit(Failed{launch.trial, launch.attempt,
@@ -429,7 +424,7 @@ class ProcessDriver {
       by_trial_.erase(found);
       worker->drops = trial;
     }
-    apply(worker, worker->link.perform(command, parked_ < options_.max_parked, steady_clock()));
+    apply(worker, worker->link.perform(command, parked_ < options_.max_parked, hypertune::detail::steady_seconds()));
   }
 
   void read(Worker& reference) {
@@ -447,7 +442,7 @@ class ProcessDriver {
       try {
         worker->decoder.feed(std::string_view(buffer.data(), static_cast<std::size_t>(n)));
         while (auto frame = worker->decoder.next())
-          apply(worker, worker->link.receive(wire::decode(*frame), steady_clock()));
+          apply(worker, worker->link.receive(wire::decode(*frame), hypertune::detail::steady_seconds()));
       } catch (const Error& e) {
         ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, worker->socket.get(), nullptr);
         apply(worker,
@@ -525,7 +520,7 @@ class ProcessDriver {
   }
 
   void tick() {
-    const Seconds now = steady_clock();
+    const Seconds now = hypertune::detail::steady_seconds();
     const bool look = now >= look_at_;
     if (look) look_at_ = now + options_.memory_interval;
     std::vector<std::shared_ptr<Worker>> due;

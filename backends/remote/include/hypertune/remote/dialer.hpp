@@ -1,7 +1,7 @@
 // Dialer: how a byte stream to an agent on one machine is opened, whatever carries it.
 #pragma once
 
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/detail/descriptor.hpp>
 #include <hypertune/error.hpp>
 
 #include <concepts>
@@ -117,7 +117,7 @@ class AnyDialer {
 };
 
 /// A local command whose standard streams are those of an agent there. It runs in a process group of its own, and the
-/// kernel ends it when the thread that dialled ends. A program that cannot be started says so on its standard error.
+/// kernel ends it when the thread that dialled ends.
 class CommandDialer {
  public:
   using Command = std::vector<std::string>;

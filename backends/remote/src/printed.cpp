@@ -1,0 +1,40 @@
+// What programs print.
+#include <hypertune/remote/detail/printed.hpp>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace hypertune::remote::detail {
+
+std::optional<process::Collected> printed_by(const std::vector<std::string>& arguments, double timeout,
+                                             const std::stop_token& stop) {
+  try {
+    // Lists are waited for before anybody hears a Ctrl-C.
+    return process::collect(arguments, {.spawn = {.keeper = process::Keeper::group},
+                                        .deadline = timeout,
+                                        .linger = 1,
+                                        .max_output = std::size_t{16} << 20U,
+                                        .stop = stop});
+  } catch (const process::NotStarted&) { return std::nullopt; }
+}
+
+std::string last_line(std::string_view messages) {
+  std::string found;
+  while (!messages.empty()) {
+    const auto end = std::min(messages.find('\n'), messages.size());
+    std::string line;
+    for (const char c : messages.substr(0, end))
+      if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) line += c;
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    if (line.find_first_not_of(" @-=*#") != std::string::npos) found = std::move(line);
+    messages.remove_prefix(std::min(end + 1, messages.size()));
+  }
+  if (found.size() > 300) {
+    std::size_t end = 297;  // not within a character of several bytes
+    while (end > 0 && (static_cast<unsigned char>(found[end]) & 0xC0U) == 0x80U) --end;
+    found = found.substr(0, end) + "…";
+  }
+  return found;
+}
+
+}  // namespace hypertune::remote::detail
