@@ -124,7 +124,7 @@ TEST_CASE("what options say of themselves") {
                      "coats; whole number, at least 1; 2; layers",
                      "thinner; number, 0 or above 0 and at most 2; 0.5; part",
                      "limit; whole number, at least 3; ; layers, at most",
-                     "drying; duration, above 0 s; 5400s; between layers",
+                     "drying; duration, above 0 s; 90m; between layers",
                      "room; size, at least 0; 1000; for colours",
                      "colour; `red`, `green`; green; of the last layer",
                      "varnish; true, false; false; at the end",

@@ -93,10 +93,9 @@ constexpr SearcherKind searcher_kind(std::string_view type = Algorithm::type) {
           [](const Node& node, SearcherWrapping& wrapping) -> AnySearcher {
             Options options;
             read_options(node, {"type"}, options, wrapping);
-            if constexpr (std::same_as<Algorithm, Options>)
-              return options;
-            else
-              return Algorithm{};
+            if constexpr (std::same_as<Algorithm, Options>) return options;
+            check_options(options);
+            return Algorithm{};
           }};
 }
 template <class Algorithm>
@@ -109,20 +108,18 @@ constexpr SchedulerKind scheduler_kind() {
           }};
 }
 
-inline constexpr SearcherKind searcher_kinds[] = {
-    searcher_kind<Auto>(),
-    searcher_kind<Random>(),
-    searcher_kind<Grid>(),
-    searcher_kind<Sobol>(),
-    searcher_kind<Tpe>(),
-    searcher_kind<CmaEs>(),
-    searcher_kind<Nsga2>(),
-    searcher_kind<Nsga3>(),
-    searcher_kind<DifferentialEvolution>(),
-    searcher_kind<Dehb>(),
-    searcher_kind<Tpe, HyperBand>("bohb"),
-    searcher_kind<GaussianProcess>(),
-};
+inline constexpr SearcherKind searcher_kinds[] = {searcher_kind<Auto>(),
+                                                  searcher_kind<Random>(),
+                                                  searcher_kind<Grid>(),
+                                                  searcher_kind<Sobol>(),
+                                                  searcher_kind<Tpe>(),
+                                                  searcher_kind<CmaEs>(),
+                                                  searcher_kind<Nsga2>(),
+                                                  searcher_kind<Nsga3>(),
+                                                  searcher_kind<DifferentialEvolution>(),
+                                                  searcher_kind<Dehb>(),
+                                                  searcher_kind<Tpe, HyperBand>("bohb"),
+                                                  searcher_kind<GaussianProcess>()};
 inline constexpr SchedulerKind scheduler_kinds[] = {
     scheduler_kind<Fifo>(),
     scheduler_kind<Asha>(),
@@ -138,8 +135,7 @@ inline constexpr SchedulerKind scheduler_kinds[] = {
     scheduler_kind<Pbt>(),
     scheduler_kind<Pb2>(),
     {Replay::type, [] { return options_of(ReplaySource{}, Replay{}); },
-     [](const Node& node) -> AnyScheduler { return *replay_from_yaml(node); }},
-};
+     [](const Node& node) -> AnyScheduler { return *replay_from_yaml(node); }}};
 
 template <class Kinds>
 const auto& kind_of(const Node& node, const Kinds& kinds) {
