@@ -1,4 +1,4 @@
-// autoscaler.hpp.
+// Autoscaler: which machines there should be.
 #include <hypertune/cluster/autoscaler.hpp>
 #include <hypertune/detail/stable_sort.hpp>
 

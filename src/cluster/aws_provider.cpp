@@ -1,4 +1,4 @@
-// AwsProvider.
+// AwsProvider: machines of EC2, by signed requests.
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/detail/json.hpp>
 #include <hypertune/cluster/providers.hpp>

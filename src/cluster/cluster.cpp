@@ -1,4 +1,4 @@
-// cluster.hpp: machines and the journal.
+// Cluster: its machines, and the journal of them.
 #include <hypertune/cluster/cluster.hpp>
 #include <hypertune/cluster/detail/pause.hpp>
 #include <hypertune/cluster/providers.hpp>

@@ -1,4 +1,4 @@
-// cluster.hpp: what is done to machines.
+// Cluster: machines brought up and made ready.
 #include <hypertune/cluster/autoscaler.hpp>
 #include <hypertune/cluster/cluster.hpp>
 #include <hypertune/cluster/detail/fingerprint.hpp>

@@ -1,4 +1,4 @@
-// CommandProvider.
+// CommandProvider: machines by a program of the user's.
 #include <hypertune/cluster/detail/json.hpp>
 #include <hypertune/cluster/providers.hpp>
 #include <hypertune/cluster/subprocess.hpp>

@@ -1,4 +1,4 @@
-// config.hpp.
+// Reading CLUSTER.yaml.
 #include <hypertune/cluster/config.hpp>
 #include <hypertune/record/json_text.hpp>
 

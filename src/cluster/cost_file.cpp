@@ -1,4 +1,4 @@
-// cost_file.hpp.
+// CostFile: what the machines of an experiment have cost.
 #include <hypertune/cluster/cost_file.hpp>
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/detail/json.hpp>

@@ -1,4 +1,4 @@
-// journal.hpp.
+// ClusterJournal: what was asked for, is there and has gone.
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/detail/json.hpp>
 #include <hypertune/cluster/journal.hpp>

@@ -1,4 +1,4 @@
-// LocalProvider.
+// LocalProvider: hosts that exist.
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/detail/json.hpp>
 #include <hypertune/cluster/providers.hpp>

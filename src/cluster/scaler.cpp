@@ -1,4 +1,4 @@
-// scaler.hpp.
+// ClusterScaler: the autoscaler's decisions, carried out.
 #include <hypertune/cluster/scaler.hpp>
 
 #include <fmt/format.h>

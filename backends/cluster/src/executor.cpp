@@ -1,4 +1,4 @@
-// executor.hpp.
+// ClusterExecutor: one experiment on a cluster.
 #include <hypertune/cluster/cluster.hpp>
 #include <hypertune/cluster/cost_file.hpp>
 #include <hypertune/cluster/executor.hpp>

@@ -1,4 +1,4 @@
-// job.hpp.
+// Programs that are submitted to a cluster.
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/detail/fingerprint.hpp>
 #include <hypertune/cluster/job.hpp>

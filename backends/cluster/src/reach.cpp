@@ -1,4 +1,4 @@
-// reach.hpp.
+// How machines are reached: options of ssh, known_hosts, and commands of CLUSTER.yaml.
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/reach.hpp>
 #include <hypertune/cluster/subprocess.hpp>

@@ -1,4 +1,4 @@
-// sync.hpp.
+// Files to and from machines.
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/detail/fingerprint.hpp>
 #include <hypertune/cluster/subprocess.hpp>
