@@ -30,32 +30,6 @@
 namespace hypertune::ssh {
 namespace detail {
 
-/// Calls a function once if it still lives after so many seconds.
-class Overdue {
- public:
-  Overdue(double seconds, std::function<void()> then)
-      : thread_([this, seconds, then = std::move(then)] {
-          std::unique_lock hold(mutex_);
-          if (!over_.wait_for(hold, std::chrono::duration<double>(seconds), [this] { return done_; })) then();
-        }) {}
-  Overdue(const Overdue&) = delete;
-  Overdue& operator=(const Overdue&) = delete;
-  ~Overdue() {
-    {
-      const std::lock_guard hold(mutex_);
-      done_ = true;
-    }
-    over_.notify_all();
-    thread_.join();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable over_;
-  bool done_ = false;
-  std::thread thread_;
-};
-
 /// One host of the list: its connection, and how an agent comes to be there.
 class SshDialer {
  public:
@@ -148,15 +122,6 @@ done
   std::optional<SshConnection> connection_;
 };
 
-HostSpec with_limits(HostSpec host, const HostSpec& limits) {
-  if (host.slots == 0 && host.cpus == 0) host.slots = limits.slots;
-  if (host.cpus == 0 && host.slots == 0) host.cpus = limits.cpus;
-  if (host.gpus < 0) host.gpus = limits.gpus;
-  if (host.memory == 0) host.memory = limits.memory;
-  for (const auto& [name, amount] : limits.custom) host.custom.emplace(name, amount);
-  return host;
-}
-
 }  // namespace detail
 
 SshSetup detail::with_environment(SshSetup setup) {
@@ -172,132 +137,17 @@ SshSetup detail::with_environment(SshSetup setup) {
   return setup;
 }
 
-/// The pool follows the list on a thread of its own, where the list can change.
-class SshExecutor::State {
- public:
-  explicit State(SshSetup setup)
-      : setup_(std::make_shared<SshSetup>(detail::with_environment(std::move(setup)))),
-        executor_(pool_, patient(*setup_)) {
-    setup_->ssh.validate();
-  }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  ~State() { stop_following(); }
+SshExecutor::SshExecutor(SshSetup setup)
+    : SshExecutor(std::make_shared<const SshSetup>(detail::with_environment(std::move(setup)))) {}
 
-  remote::RemoteExecutor& executor() { return executor_; }
-  remote::Notices& notices() { return *notices_; }
-
-  /// The first look at the list; throws what is wrong with it.
-  void begin() {
-    const std::lock_guard hold(begin_mutex_);
-    if (begun_) return;
-    if (!setup_->hosts.given())
-      fail(Errc::usage,
-           "there are no hosts to run trials on: name them (.hosts), or set HYPERTUNE_HOSTS to their names, "
-           "separated by commas, or to @FILE");
-    {
-      // A list that takes its time is not waited for in silence.
-      const detail::Overdue overdue(
-          1, [this] { notices_->say_now(fmt::format("waits for {}: they are not known yet", setup_->hosts.what())); });
-      follow_once();
-    }
-    if (setup_->hosts.hosts().empty() && setup_->hosts.interval() == 0)
-      fail(Errc::usage, "there are no hosts to run trials on: {} is empty", setup_->hosts.what());
-    begun_ = true;
-    if (setup_->hosts.interval() > 0) thread_ = std::thread([this] { follow(); });
-  }
-
-  void stop_following() {
-    {
-      const std::lock_guard hold(mutex_);
-      stopping_ = true;
-    }
-    list_.request_stop();
-    stop_.notify_all();
-    if (thread_.joinable()) thread_.join();
-  }
-
- private:
-  // A list that can change may be the one that is mended.
-  static remote::RemoteOptions patient(const SshSetup& setup) {
-    auto options = setup.remote;
-    if (setup.hosts.interval() > 0)
-      options.all_refused = std::max(options.all_refused, std::max(60.0, 3 * setup.hosts.interval()));
-    return options;
-  }
-
-  void follow_once() {
-    const auto change = setup_->hosts.poll(list_.get_token());
-    if (list_.stop_requested()) return;
-    const bool empty = setup_->hosts.kept_outside() && setup_->hosts.hosts().empty() && !change.trouble;
-    if (empty && !std::exchange(empty_told_, empty))
-      notices_->say_now(fmt::format("there is no host to run trials on: {} are none; looks again every {:g} s",
-                                    setup_->hosts.what(), setup_->hosts.interval()));
-    empty_told_ = empty;
-    if (change.trouble && change.trouble != trouble_)
-      notices_->say(fmt::format("{} cannot be read, the last ones hold: {}", setup_->hosts.what(), *change.trouble));
-    trouble_ = change.trouble;
-    for (const auto& name : change.left) {
-      const bool again =
-          std::any_of(change.joined.begin(), change.joined.end(), [&](const auto& host) { return host.name == name; });
-      if (!again) pool_.remove(name);
-    }
-    for (const auto& host : change.joined) {
-      pool_.add({.name = host.name,
-                 .dialer = detail::SshDialer(detail::with_limits(host, setup_->limits), setup_, notices_)});
-    }
-  }
-
-  void follow() {
-    std::unique_lock hold(mutex_);
-    while (!stop_.wait_for(hold, std::chrono::duration<double>(setup_->hosts.interval()), [&] { return stopping_; })) {
-      hold.unlock();
-      follow_once();
-      hold.lock();
-    }
-  }
-
-  std::shared_ptr<SshSetup> setup_;
-  std::shared_ptr<remote::Notices> notices_ = std::make_shared<remote::Notices>();
-  remote::HostPool pool_;
-  remote::RemoteExecutor executor_;
-  std::mutex begin_mutex_, mutex_;
-  std::condition_variable stop_;
-  bool begun_ = false, stopping_ = false, empty_told_ = false;
-  std::stop_source list_;  // ends the program that lists hosts
-  std::optional<std::string> trouble_;
-  std::thread thread_;
-};
-
-SshExecutor::SshExecutor(SshSetup setup) : self_(std::make_shared<State>(std::move(setup))) {}
-SshExecutor::SshExecutor(SshExecutor&&) noexcept = default;
-SshExecutor& SshExecutor::operator=(SshExecutor&&) noexcept = default;
-SshExecutor::~SshExecutor() = default;
-
-std::vector<Host> SshExecutor::hosts() const {
-  self_->begin();
-  return self_->executor().hosts();
+SshExecutor::SshExecutor(const std::shared_ptr<const SshSetup>& setup, std::shared_ptr<remote::Notices> notices)
+    : ListedExecutor(
+          {.name = "ssh", .hosts = setup->hosts, .limits = setup->limits, .remote = setup->remote},
+          [setup, notices](const HostSpec& host) -> remote::AnyDialer {
+            return detail::SshDialer(host, setup, notices);
+          },
+          notices) {
+  setup->ssh.validate();
 }
-Seconds SshExecutor::now() const { return self_->executor().now(); }
-void SshExecutor::start(ExecutorStart start) {
-  self_->begin();
-  self_->notices().start(start.sink);
-  self_->executor().start(std::move(start));
-}
-void SshExecutor::perform(Command command) {
-  self_->notices().take();
-  self_->executor().perform(std::move(command));
-}
-void SshExecutor::wait(Seconds deadline) {
-  self_->notices().flush();
-  self_->executor().wait(deadline);
-}
-void SshExecutor::notify() { self_->executor().notify(); }
-void SshExecutor::shutdown() {
-  self_->stop_following();
-  self_->notices().end();
-  self_->executor().shutdown();
-}
-std::vector<remote::HostAccount> SshExecutor::accounts() const { return self_->executor().accounts(); }
 
 }  // namespace hypertune::ssh

@@ -4,6 +4,7 @@
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/remote/executor.hpp>
 #include <hypertune/remote/host_source.hpp>
+#include <hypertune/remote/listed_executor.hpp>
 #include <hypertune/ssh/options.hpp>
 #include <hypertune/ssh/shipping.hpp>
 
@@ -45,29 +46,14 @@ namespace detail {
 SshSetup with_environment(SshSetup setup);
 }  // namespace detail
 
-/// An Executor for the hosts of a list. Nothing is connected before hosts() or start() is called; all connections end
-/// with it. Hosts that join the list while it runs are taken up, those that leave are drained. What ends nothing (a
-/// list that cannot be read for now, a clock that is wrong) is raised as a Notice.
-class SshExecutor {
+/// An Executor for the hosts of a list, over ssh: see remote::ListedExecutor.
+class SshExecutor : public remote::ListedExecutor {
  public:
   explicit SshExecutor(SshSetup setup);
-  SshExecutor(SshExecutor&&) noexcept;
-  SshExecutor& operator=(SshExecutor&&) noexcept;
-  ~SshExecutor();
-
-  std::vector<Host> hosts() const;
-  Seconds now() const;
-  void start(ExecutorStart start);
-  void perform(Command command);
-  void wait(Seconds deadline);
-  void notify();
-  void shutdown();
-  std::string name() const { return "ssh"; }
-  std::vector<remote::HostAccount> accounts() const;
 
  private:
-  class State;
-  std::shared_ptr<State> self_;
+  explicit SshExecutor(const std::shared_ptr<const SshSetup>& setup,
+                       std::shared_ptr<remote::Notices> notices = std::make_shared<remote::Notices>());
 };
 
 static_assert(Executor<SshExecutor>);

@@ -1,0 +1,189 @@
+// ListedExecutor: from a list of hosts to a pool of agents.
+#include <hypertune/remote/listed_executor.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace hypertune::remote {
+namespace {
+
+/// Calls a function once if it still lives after so many seconds.
+class Overdue {
+ public:
+  Overdue(double seconds, std::function<void()> then)
+      : thread_([this, seconds, then = std::move(then)] {
+          std::unique_lock hold(mutex_);
+          if (!over_.wait_for(hold, std::chrono::duration<double>(seconds), [this] { return done_; })) then();
+        }) {}
+  Overdue(const Overdue&) = delete;
+  Overdue& operator=(const Overdue&) = delete;
+  ~Overdue() {
+    {
+      const std::lock_guard hold(mutex_);
+      done_ = true;
+    }
+    over_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable over_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+HostSpec with_limits(HostSpec host, const HostSpec& limits) {
+  if (host.slots == 0 && host.cpus == 0) host.slots = limits.slots;
+  if (host.cpus == 0 && host.slots == 0) host.cpus = limits.cpus;
+  if (host.gpus < 0) host.gpus = limits.gpus;
+  if (host.memory == 0) host.memory = limits.memory;
+  for (const auto& [name, amount] : limits.custom) host.custom.emplace(name, amount);
+  return host;
+}
+
+}  // namespace
+
+/// The pool follows the list on a thread of its own, where the list can change.
+class ListedExecutor::State {
+ public:
+  State(ListedOptions options, MakeDialer dialer, std::shared_ptr<Notices> notices)
+      : options_(std::move(options)),
+        dialer_(std::move(dialer)),
+        notices_(std::move(notices)),
+        executor_(pool_, patient(options_)) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { stop_following(); }
+
+  RemoteExecutor& executor() { return executor_; }
+  const std::string& name() const { return options_.name; }
+  Notices& notices() { return *notices_; }
+
+  /// The first look at the list; throws what is wrong with it.
+  void begin() {
+    const std::lock_guard hold(begin_mutex_);
+    if (begun_) return;
+    if (!options_.hosts.given())
+      fail(Errc::usage,
+           "there are no hosts to run trials on: name them (.hosts), or set HYPERTUNE_HOSTS to their names, "
+           "separated by commas, or to @FILE");
+    {
+      // A list that takes its time is not waited for in silence.
+      const Overdue overdue(
+          1, [this] { notices_->say_now(fmt::format("waits for {}: they are not known yet", options_.hosts.what())); });
+      follow_once();
+    }
+    if (options_.hosts.hosts().empty() && options_.hosts.interval() == 0)
+      fail(Errc::usage, "there are no hosts to run trials on: {} is empty", options_.hosts.what());
+    begun_ = true;
+    if (options_.hosts.interval() > 0) thread_ = std::thread([this] { follow(); });
+  }
+
+  void stop_following() {
+    {
+      const std::lock_guard hold(mutex_);
+      stopping_ = true;
+    }
+    list_.request_stop();
+    stop_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  // A list that can change may be the one that is mended.
+  static RemoteOptions patient(const ListedOptions& listed) {
+    auto options = listed.remote;
+    if (listed.hosts.interval() > 0)
+      options.all_refused = std::max(options.all_refused, std::max(60.0, 3 * listed.hosts.interval()));
+    return options;
+  }
+
+  void follow_once() {
+    const auto change = options_.hosts.poll(list_.get_token());
+    if (list_.stop_requested()) return;
+    const bool empty = options_.hosts.kept_outside() && options_.hosts.hosts().empty() && !change.trouble;
+    if (empty && !std::exchange(empty_told_, empty))
+      notices_->say_now(fmt::format("there is no host to run trials on: {} are none; looks again every {:g} s",
+                                    options_.hosts.what(), options_.hosts.interval()));
+    empty_told_ = empty;
+    if (change.trouble && change.trouble != trouble_)
+      notices_->say(fmt::format("{} cannot be read, the last ones hold: {}", options_.hosts.what(), *change.trouble));
+    trouble_ = change.trouble;
+    for (const auto& name : change.left) {
+      const bool again =
+          std::any_of(change.joined.begin(), change.joined.end(), [&](const auto& host) { return host.name == name; });
+      if (!again) pool_.remove(name);
+    }
+    for (const auto& host : change.joined) {
+      pool_.add({.name = host.name, .dialer = dialer_(with_limits(host, options_.limits))});
+    }
+  }
+
+  void follow() {
+    std::unique_lock hold(mutex_);
+    while (!stop_.wait_for(hold, std::chrono::duration<double>(options_.hosts.interval()), [&] { return stopping_; })) {
+      hold.unlock();
+      follow_once();
+      hold.lock();
+    }
+  }
+
+  ListedOptions options_;
+  MakeDialer dialer_;
+  std::shared_ptr<Notices> notices_;
+  HostPool pool_;
+  RemoteExecutor executor_;
+  std::mutex begin_mutex_, mutex_;
+  std::condition_variable stop_;
+  bool begun_ = false, stopping_ = false, empty_told_ = false;
+  std::stop_source list_;  // ends the program that lists hosts
+  std::optional<std::string> trouble_;
+  std::thread thread_;
+};
+
+ListedExecutor::ListedExecutor(ListedOptions options, MakeDialer dialer, std::shared_ptr<Notices> notices)
+    : self_(std::make_shared<State>(std::move(options), std::move(dialer), std::move(notices))) {}
+std::string ListedExecutor::name() const { return self_->name(); }
+ListedExecutor::ListedExecutor(ListedExecutor&&) noexcept = default;
+ListedExecutor& ListedExecutor::operator=(ListedExecutor&&) noexcept = default;
+ListedExecutor::~ListedExecutor() = default;
+
+std::vector<Host> ListedExecutor::hosts() const {
+  self_->begin();
+  return self_->executor().hosts();
+}
+Seconds ListedExecutor::now() const { return self_->executor().now(); }
+void ListedExecutor::start(ExecutorStart start) {
+  self_->begin();
+  self_->notices().start(start.sink);
+  self_->executor().start(std::move(start));
+}
+void ListedExecutor::perform(Command command) {
+  self_->notices().take();
+  self_->executor().perform(std::move(command));
+}
+void ListedExecutor::wait(Seconds deadline) {
+  self_->notices().flush();
+  self_->executor().wait(deadline);
+}
+void ListedExecutor::notify() { self_->executor().notify(); }
+void ListedExecutor::shutdown() {
+  self_->stop_following();
+  self_->notices().end();
+  self_->executor().shutdown();
+}
+std::vector<HostAccount> ListedExecutor::accounts() const { return self_->executor().accounts(); }
+
+}  // namespace hypertune::remote
