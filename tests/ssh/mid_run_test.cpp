@@ -1,7 +1,7 @@
 // What can go wrong with a host while an experiment runs on it: the other one carries on, and it is said why. Real
 // OpenSSH servers.
-#include "agents.hpp"
-#include "experiments.hpp"
+#include "remote/agents.hpp"
+#include "remote/experiments.hpp"
 #include "support/test_hosts.hpp"
 
 #include <hypertune/ssh/executor.hpp>
@@ -116,7 +116,7 @@ TEST_CASE("a host that lets nobody in any more is set aside with the reason, and
   const auto said = told(results);
   CHECK(said.used.size() == 2);
   CHECK_FALSE(said.lost.empty());
-  CHECK(eventually([&] { return hosts->processes(1, "ssh_test_agent") == 0; }));
+  CHECK(eventually([&] { return hosts->processes(1, "test_agent") == 0; }));
 
   // Where all are like that, the run ends, says it in a line, and can be resumed when that is mended.
   auto alone = setup_for(*hosts, 1);
@@ -169,7 +169,7 @@ TEST_CASE("a disk that runs full, and folders that vanish, while trials run") {
   INFO(told(results).lost);
   check_whole(results);
   CHECK(told(results).used.size() == 2);
-  for (int i = 1; i <= 2; ++i) CHECK(eventually([&] { return hosts->processes(i, "ssh_test_agent") == 0; }));
+  for (int i = 1; i <= 2; ++i) CHECK(eventually([&] { return hosts->processes(i, "test_agent") == 0; }));
 }
 
 TEST_CASE("an agent that hears nothing of its driver ends all that it runs, however young it is") {
@@ -180,7 +180,7 @@ TEST_CASE("an agent that hears nothing of its driver ends all that it runs, howe
   const auto strike = [&] {
     const auto begin = std::chrono::steady_clock::now();
     hosts->cut(1);
-    if (eventually([&] { return hosts->processes(1, "ssh_test_agent") == 0; }, 30))
+    if (eventually([&] { return hosts->processes(1, "test_agent") == 0; }, 30))
       ended = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     hosts->heal(1);
   };

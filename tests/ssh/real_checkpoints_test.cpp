@@ -1,7 +1,7 @@
 // Checkpoints over real OpenSSH servers: what they take of a slow line, from host to host, and what can be seen of it.
-#include "agent/weighty_program.hpp"
-#include "agents.hpp"
-#include "shared_executor.hpp"
+#include "remote/agent/weighty_program.hpp"
+#include "remote/agents.hpp"
+#include "remote/shared_executor.hpp"
 #include "support/scripted_tuner.hpp"
 #include "support/test_hosts.hpp"
 

@@ -1,7 +1,7 @@
 // Experiments over real OpenSSH servers, each with a network, processes and a home of its own, that are killed, cut
 // off, slow, lossy, or told that they go away.
-#include "agents.hpp"
-#include "experiments.hpp"
+#include "remote/agents.hpp"
+#include "remote/experiments.hpp"
 #include "support/test_hosts.hpp"
 
 #include <hypertune/ssh/executor.hpp>
@@ -68,7 +68,7 @@ ht::remote::HostSource names(int count) {
 void check_no_orphans(TestHosts& hosts, int count) {
   for (int i = 1; i <= count; ++i) {
     INFO("host " << i);
-    CHECK(eventually([&] { return hosts.processes(i, "ssh_test_agent") == 0; }));
+    CHECK(eventually([&] { return hosts.processes(i, "test_agent") == 0; }));
   }
 }
 
@@ -310,7 +310,7 @@ setsid python3 /tmp/metadata.py >/dev/null 2>&1 </dev/null &
       if (*way == "SIGTERM")
         hosts->exec(1,
                     "for p in /proc/[0-9]*; do [ \"$(tr '\\0' '|' <$p/cmdline | cut -d'|' -f2)\" = agents ] && "
-                    "[ \"$(cat $p/comm)\" = ssh_test_agent ] && kill -TERM ${p#/proc/}; done; true");
+                    "[ \"$(cat $p/comm)\" = test_agent ] && kill -TERM ${p#/proc/}; done; true");
       else
         hosts->exec(1, *way == "URL" ? "echo reclaimed by the cloud > /tmp/www/latest/spot" : "touch /tmp/notice");
     }

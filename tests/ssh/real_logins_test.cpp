@@ -1,7 +1,7 @@
 // Real OpenSSH servers whose accounts greet oddly, hang at login, or have other people on the machine.
-#include "agents.hpp"
-#include "experiments.hpp"
 #include "host_folder.hpp"
+#include "remote/agents.hpp"
+#include "remote/experiments.hpp"
 #include "support/test_hosts.hpp"
 
 #include <hypertune/ssh/executor.hpp>

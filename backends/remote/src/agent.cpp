@@ -1,7 +1,263 @@
-// Part of hypertune::ssh: the agent, compiled once.
+// Agent: its connection to the driver, from hello to the end.
 #include "agent_state.hpp"
 
+#include <hypertune/detail/format.hpp>
+#include <hypertune/detail/run_clock.hpp>
+
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <utility>
+
 namespace hypertune::remote {
+namespace detail {
+
+int Agent::run() {
+  Descriptor in(::fcntl(options_.in, F_DUPFD_CLOEXEC, 3)), out(::fcntl(options_.out, F_DUPFD_CLOEXEC, 3));
+  if (!in || !out) return 2;
+  if (options_.in == STDIN_FILENO) {
+    const Descriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    ::dup2(null.get(), STDIN_FILENO);
+  }
+  if (options_.out == STDOUT_FILENO) ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  ::signal(SIGPIPE, SIG_IGN);
+  signals_.add(SIGTERM);
+  wait_for_notice();
+  channel_ = std::make_shared<Channel>(io_, std::move(in), std::move(out), false);
+  channel_->send_banner();
+  tunnel_ = std::make_shared<Tunnel>(io_, channel_, false);
+  channel_->open({.message = [this](wire::Message message) { receive(std::move(message)); },
+                  .heard = [this] { heard_ = steady_now(); },
+                  .piece = [this] { return tunnel_->next_in_turn([this] { return next_whole(); }); },
+                  .ended = [this](const std::string&) { leave(0); }});
+  greet();
+  heard_ = steady_now();
+  asio::co_spawn(io_, check_liveness(), asio::detached);
+  io_.run();
+  stopping_ = true;
+  stop_fetches_.request_stop();
+  executor_.shutdown();
+  tunnel_->close();
+  channel_->close();
+  fetches_.join();
+  if (exchange_) exchange_->stop();
+  if (disk_) disk_->join();
+  if (helper_) helper_->join();
+  if (share_) retire_area(share_->area);
+  if (clean_ && folder_) folder_->remove();
+  return code_;
+}
+
+// ---- The connection ----
+
+void Agent::greet() {
+  wire::Hello hello;
+  hello.pid = ::getpid();
+  utsname system{};
+  if (::uname(&system) == 0) hello.machine = system.machine;
+  hello.host = executor_.hosts().front();
+  hello.host.name = system.nodename;
+  hello.clock = run_clock();
+  hello.by_content = can_exchange;
+  channel_->send(hello);
+}
+
+void Agent::receive(wire::Message message) {
+  if (left_) return;
+  const bool at_once = std::visit([]<class M>(const M&) { return comes_before_begin<M>; }, message);
+  if (begun_ || at_once)
+    std::visit([this](auto& m) { on(m); }, message);
+  else
+    early_.push_back(std::move(message));
+}
+
+void Agent::on(const wire::Share& m) {
+  shares_ = m.granted;
+  share_told_.raise();
+}
+
+void Agent::on(const wire::Shutdown& m) {
+  clean_ = m.clean;
+  leave(0);
+}
+
+void Agent::on(const wire::Welcome& m) {
+  wire::require_version(m.version, "driver");
+  host_name_ = m.host_name;
+  liveness_ = HostTimeouts::agent_liveness(m.liveness);
+  liveness_check_.raise();  // it waits for as long as was right before the driver said
+  channel_->beat(m.heartbeat);
+}
+
+void Agent::on(const wire::Begin& m) {
+  if (begin_) fail(Errc::protocol, "a second Begin");
+  begin_ = m;
+  rate_->set_rate(m.rate_limit);
+  asio::co_spawn(io_, begin(), asio::detached);
+}
+
+asio::awaitable<void> Agent::begin() {
+  constexpr double most = 20;
+  const Seconds until = steady_now() + most;
+  while (try_lock() == Locking::again) {
+    if (steady_now() > until) refuse("processes of an earlier connection to this host do not end", false);
+    if (left_) co_return;
+    co_await locking_.wait(0.02);
+  }
+  if (left_) co_return;
+  if (show_share()) co_await share_told_.wait(most);
+  if (left_) co_return;
+  if (!shares_) share_.reset();
+  begin_locally();
+}
+
+// Whether the driver has something to judge.
+bool Agent::show_share() {
+  if (begin_->shared.empty()) return false;
+  wire::Proof proof;
+  try {
+    const auto root = place_on_host(begin_->shared);
+    auto said = prove_shared(root, begin_->shared_proof, begin_->shared_area);
+    proof.read = std::move(said.read);
+    proof.wrote = std::move(said.wrote);
+    share_.emplace(Shared{root, root / shared_hosts / begin_->shared_area});
+  } catch (const std::exception& e) { proof.error = e.what(); }
+  channel_->send(proof);
+  return true;
+}
+
+Agent::Locking Agent::try_lock() {
+  try {
+    if (!folder_) {
+      const auto base = options_.directory.empty() ? default_agent_directory() : options_.directory;
+      folder_.emplace(base, begin_->experiment, host_name_);
+    }
+    return folder_->try_lock(begin_->incarnation) ? Locking::done : Locking::again;
+  } catch (const Error& e) { refuse(e.what(), e.code() != Errc::busy); } catch (const std::exception& e) {
+    refuse(e.what());
+  }
+  return Locking::refused;
+}
+
+void Agent::begin_locally() {
+  try {
+    store_.emplace(folder_->path());
+    store_->recover();
+    cache_.emplace(*store_, options_.cache);
+    // The program is made before the local executor forks the guardian, and that before there are threads.
+    ExecutorStart start;
+    start.program = make_program_(begin_->program);
+    start.directory = folder_->path();
+    start.hang_limit = begin_->hang_limit;
+    start.log_limit = begin_->log_limit;
+    if (share_) {
+      start.checkpoints = share_->area;
+      start.origins = {share_->root, folder_->path()};
+      in_place_.emplace(share_->root);
+      written_.emplace(share_->area);
+    }
+    start.sink = [this](Event event) {
+      const auto shared = std::make_shared<Event>(std::move(event));
+      asio::post(io_, [this, shared] { tell(std::move(*shared)); });
+    };
+    executor_.start(std::move(start));
+    if (begin_->by_content) exchange_.emplace(*store_, begin_->token, rate_);
+  } catch (const std::exception& e) { return refuse(e.what()); }
+  disk_.emplace(1);
+  helper_.emplace(1);
+  begun_ = true;
+  if (exchange_) tunnel_->accept([this](int socket) { exchange_->serve(socket); });
+  if (exchange_ && begin_->direct) try {
+      channel_->send(
+          wire::Serving{exchange_->listen(begin_->direct_network, static_cast<std::uint16_t>(begin_->direct_port))});
+    } catch (const std::exception& e) {
+      channel_->send(Notice{hypertune::detail::format(
+          "host '{}' gives no checkpoints to other hosts, they go through the driver: {}", host_name_, e.what())});
+    }
+  asio::co_spawn(io_, follow_logs(), asio::detached);
+  asio::post(*helper_, [this] { look_around(steady_now()); });
+  for (auto& message : std::exchange(early_, {})) {
+    if (left_) return;
+    std::visit([this](auto& m) { on(m); }, message);
+  }
+}
+
+void Agent::refuse(const std::string& why, bool permanent) {
+  if (left_) return;
+  left_ = true;
+  code_ = 1;
+  channel_->send(wire::Refusal{why, permanent});
+  channel_->close_when_sent();
+  asio::co_spawn(io_, stop_soon(), asio::detached);
+}
+
+asio::awaitable<void> Agent::stop_soon() {
+  const Seconds until = steady_now() + 5;
+  while (!channel_->closed() && steady_now() < until) co_await locking_.wait(0.01);
+  io_.stop();
+}
+
+void Agent::leave(int code) {
+  left_ = true;
+  code_ = code;
+  io_.stop();
+}
+
+// The driver gives the host up when it hears nothing; before that, what runs here ends.
+asio::awaitable<void> Agent::check_liveness() {
+  for (;;) {
+    const double left = heard_ + liveness_ - steady_now();
+    if (left <= 0) break;
+    co_await liveness_check_.wait(left);
+  }
+  leave(3);
+}
+
+// ---- Termination notices ----
+
+void Agent::wait_for_notice() {
+  signals_.async_wait([this](boost::system::error_code error, int) {
+    if (error) return;
+    give_notice("its agent was asked to end (SIGTERM)", 30);
+    wait_for_notice();
+  });
+}
+
+void Agent::give_notice(const std::string& why, double seconds) {
+  if (std::exchange(noticed_, true)) return;
+  if (!begin_) return leave(0);
+  channel_->send(wire::Draining{why, seconds});
+}
+
+// On the helper's thread, again and again: what is in use, and whether a notice was given.
+void Agent::look_around(Seconds next_notice) {
+  if (stopping_.load()) return;
+  const auto usage = usage_.look();
+  asio::post(io_, [this, usage] {
+    if (channel_->backlog() < quiet) channel_->send(usage);
+  });
+  const bool polls = !begin_->notice_command.empty() || !begin_->notice_url.empty();
+  if (polls && steady_now() >= next_notice) {
+    std::optional<std::string> said;
+    if (!begin_->notice_command.empty()) said = output_of(begin_->notice_command, 10);
+    if (!said && !begin_->notice_url.empty()) said = http_get(begin_->notice_url);
+    if (said)
+      asio::post(io_, [this, line = first_line(*said)] {
+        give_notice("a termination notice: " + (line.empty() ? "it will be taken away" : line), 60);
+      });
+    next_notice = steady_now() + begin_->notice_interval;
+  }
+  const double pause = polls ? std::min(5.0, std::max(0.05, next_notice - steady_now())) : 5.0;
+  const auto timer = std::make_shared<asio::steady_timer>(
+      io_, std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(pause)));
+  asio::post(io_, [this, timer, next_notice] {
+    timer->async_wait([this, timer, next_notice](boost::system::error_code) {
+      asio::post(*helper_, [this, next_notice] { look_around(next_notice); });
+    });
+  });
+}
+
+}  // namespace detail
 
 int agent_main(const ProgramMaker& make_program, AgentOptions options) {
   return detail::Agent(make_program, std::move(options)).run();

@@ -14,7 +14,6 @@
 #include <netinet/in.h>
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
@@ -22,49 +21,15 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
-#include <list>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
 namespace hypertune::remote::detail {
-
-/// Jobs that block, each on a thread of its own, so that none waits for another one's peer. Used by one thread.
-class JobThreads {
- public:
-  /// Error of kind `io` where there can be no further thread.
-  void run(std::function<void()> job) {
-    std::erase_if(threads_, [](Thread& each) {
-      if (!*each.over) return false;
-      each.thread.join();
-      return true;
-    });
-    const auto over = std::make_shared<std::atomic<bool>>(false);
-    try {
-      threads_.push_back({over, std::thread([over, job = std::move(job)] {
-                            job();
-                            *over = true;
-                          })});
-    } catch (const std::system_error& e) { fail(Errc::io, "cannot start a thread: {}", e.what()); }
-  }
-  void join() {
-    for (auto& each : threads_) each.thread.join();
-    threads_.clear();
-  }
-
- private:
-  struct Thread {
-    std::shared_ptr<std::atomic<bool>> over;
-    std::thread thread;
-  };
-  std::list<Thread> threads_;
-};
 
 /// What became of a fetch: either is there.
 struct FetchOutcome {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "checkpoint_exchange.hpp"
+#include "job_threads.hpp"
 #include "link.hpp"
 #include "shared_folder.hpp"
 

@@ -1,5 +1,5 @@
-// An agent that runs the tests' programs: ssh_test_agent DIRECTORY WORKERS [CACHE]. Or one that does harm:
-// ssh_test_agent hostile DEED
+// An agent that runs the tests' programs: test_agent DIRECTORY WORKERS [CACHE]. Or one that does harm:
+// test_agent hostile DEED
 #include "hostile_agent.hpp"
 #include "test_programs.hpp"
 #include "weighty_program.hpp"

@@ -2,8 +2,6 @@
 
 #include "support/test.hpp"
 
-#include <hypertune/ssh/connection.hpp>
-
 #include <cmath>
 #include <random>
 #include <string>
@@ -146,26 +144,4 @@ TEST_CASE("what a login shell prints before the agent's banner is told apart fro
                for (int i = 0; i < 100000; ++i) filter.pass("garbage");
              }),
              ContainsSubstring("garbage"));
-}
-
-TEST_CASE("a host's facts are read, whatever it says") {
-  using hypertune::ssh::HostFacts;
-  const auto facts = [](const std::string& lines) {
-    HostFacts read;
-    CHECK(hypertune::ssh::detail::read_facts("welcome\nhypertune-facts\n" + lines + "end=1\n", 100, read));
-    return read;
-  };
-  const auto usual = facts("system=Linux\nhome=/home/me\ncpus=8\ntime=107\n");
-  CHECK(usual.system == "Linux");
-  CHECK(usual.home == "/home/me");
-  CHECK(usual.cpus == 8);
-  CHECK(usual.clock_ahead == 7.5);
-  for (const char* none : {"", "0", "-5", "-1e300", "nan", "many"})
-    CHECK(facts(std::string("cpus=") + none + "\n").cpus == 1);
-  for (const char* much : {"1e300", "3000000000", "1000000"})
-    CHECK(facts(std::string("cpus=") + much + "\n").cpus == 1'000'000);
-  CHECK(std::isfinite(facts("time=inf\n").clock_ahead));
-  HostFacts half;
-  CHECK_FALSE(hypertune::ssh::detail::read_facts("hypertune-facts\ncpus=4\n", 0, half));
-  CHECK_FALSE(hypertune::ssh::detail::read_facts("", 0, half));
 }

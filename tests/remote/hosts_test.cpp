@@ -1,10 +1,10 @@
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
+#include "variable.hpp"
 
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/remote/host_source.hpp>
-#include <hypertune/ssh/executor.hpp>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -15,17 +15,15 @@
 
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <optional>
 #include <random>
 #include <stop_token>
 #include <thread>
 
 using namespace hypertune;
 using namespace hypertune::remote;
-using namespace hypertune::ssh;
+using hypertune::test::Variable;
 
 namespace {
 
@@ -39,27 +37,6 @@ using Names = std::vector<std::string>;
 void write_file(const std::filesystem::path& path, const std::string& text) {
   std::ofstream(path, std::ios::trunc) << text;
 }
-
-// A variable of the environment for the length of a test.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* was = std::getenv(name)) was_ = was;
-    ::setenv(name, value.c_str(), 1);
-  }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-  ~Variable() {
-    if (was_)
-      ::setenv(name_, was_->c_str(), 1);
-    else
-      ::unsetenv(name_);
-  }
-
- private:
-  const char* name_;
-  std::optional<std::string> was_;
-};
 
 }  // namespace
 
@@ -285,26 +262,6 @@ TEST_CASE("the environment names hosts where nothing else does") {
   CHECK_THROWS_WITH(from("@/no/such/file"), ContainsSubstring("no such file"));
 }
 
-TEST_CASE("the environment says how its hosts are reached and warned, and nothing of others") {
-  const Variable hosts("HYPERTUNE_HOSTS", "a"), config("HYPERTUNE_SSH_CONFIG", "/c"),
-      notices("HYPERTUNE_NOTICE_URL", "http://169.254.169.254/x");
-  auto setup = ssh::detail::with_environment({});
-  CHECK(setup.hosts.given());
-  CHECK(setup.ssh.config == "/c");
-  CHECK(setup.remote.notice_url == "http://169.254.169.254/x");
-  ssh::SshSetup own;
-  own.ssh.config = "/own";
-  own.remote.notice_command = "true";
-  setup = ssh::detail::with_environment(own);
-  CHECK(setup.ssh.config == "/own");
-  CHECK(setup.remote.notice_url.empty());
-  own = {};
-  own.hosts = HostSource(Names{"b"});
-  setup = ssh::detail::with_environment(own);
-  CHECK(setup.ssh.config.empty());
-  CHECK(setup.remote.notice_url.empty());
-}
-
 TEST_CASE("a program that prints hosts is asked, within bounds") {
   auto source = HostSource::command({"sh", "-c", "printf 'a\\nb gpus=1\\n'"});
   CHECK(names_of(source.poll().joined) == Names{"a", "b"});
@@ -333,31 +290,4 @@ TEST_CASE("a program that lists hosts is ended when nobody waits for it any more
   stop.request_stop();  // before it begins, or while it runs
   look.join();
   CHECK(ended);
-}
-
-TEST_CASE("an empty list, and one that takes its time, are told at once") {
-  const TemporaryDirectory folder;
-  const auto said_of = [&](HostSource source) {
-    const auto log = folder.path() / "stderr";
-    SshSetup setup;
-    setup.hosts = std::move(source);
-    setup.remote.timeouts.connect = 0.1;
-    std::fflush(stderr);
-    const int before = ::dup(STDERR_FILENO), into = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    ::dup2(into, STDERR_FILENO);
-    CHECK_THROWS_WITH(SshExecutor(setup).hosts(), ContainsSubstring("there is none on the list"));
-    std::fflush(stderr);
-    ::dup2(before, STDERR_FILENO);
-    ::close(before);
-    ::close(into);
-    std::ifstream in(log);
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  };
-  write_file(folder.path() / "hosts", "# none yet\n");
-  CHECK_THAT(said_of(HostSource::file(folder.path() / "hosts")),
-             ContainsSubstring("there is no host to run trials on: the hosts of '") &&
-                 ContainsSubstring("are none; looks again every 5 s"));
-  CHECK_THAT(said_of(HostSource::command({"sh", "-c", "sleep 1.5"})),
-             ContainsSubstring("waits for the hosts that 'sh' prints: they are not known yet"));
-  CHECK(said_of(HostSource::callback([] { return HostList{}; })).empty());  // the program knows what it does
 }

@@ -51,7 +51,7 @@ class Hosts {
         [&](const std::string& line) {
           return line.find((folder_.path() / host).string() + '\0') != std::string::npos;
         },
-        "ssh_test_agent");
+        "test_agent");
   }
   /// Every process of any agent of these hosts: agents, guardians, workers.
   std::vector<pid_t> all() const {

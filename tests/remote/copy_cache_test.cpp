@@ -1,5 +1,6 @@
 // What an agent keeps of checkpoints, and what it may not drop.
-#include "log_tail.hpp"
+#include "copy_cache.hpp"
+
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 

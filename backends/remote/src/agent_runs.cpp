@@ -1,0 +1,157 @@
+// Agent: commands of the driver, and what the local executor says of the runs here.
+#include "agent_state.hpp"
+
+#include <hypertune/detail/format.hpp>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+
+namespace hypertune::remote::detail {
+
+Agent::RunPointer Agent::find(TrialId trial, Attempt attempt) const {
+  const auto found = runs_.find(trial);
+  return found != runs_.end() && found->second->launch.attempt == attempt ? found->second : nullptr;
+}
+
+void Agent::on(Launch& m) {
+  if (m.parked) {
+    if (const auto run = find(m.trial, m.attempt)) {
+      run->parked = false;
+      run->launch.slot = m.slot;
+      executor_.perform(std::move(m));
+    }
+    return;
+  }
+  const auto run = std::make_shared<Run>();
+  run->launch = std::move(m);
+  run->log = LogTail(folder_->path() / "trials" / std::to_string(run->launch.trial) / "log", begin_->log_limit);
+  if (const auto old = runs_.find(run->launch.trial); old != runs_.end()) old->second->over = true;
+  runs_[run->launch.trial] = run;
+  resolve(run);
+}
+
+void Agent::on(const Continue& m) {
+  const auto run = find(m.trial, m.attempt);
+  if (!run) return;
+  // A trial that saves faster than its checkpoints can be copied is slowed down.
+  if (m.save && run->copies >= copies_ahead)
+    run->held = m;
+  else
+    executor_.perform(m);
+}
+
+void Agent::on(const Pause& m) {
+  if (find(m.trial, m.attempt)) executor_.perform(m);
+}
+
+void Agent::on(const Stop& m) {
+  const auto run = find(m.trial, m.attempt);
+  if (!run) return;
+  run->held.reset();
+  if (run->resolving) {
+    channel_->send(Stopped{m.trial, m.attempt});
+    return forget(run);
+  }
+  executor_.perform(m);
+  if (run->parked) forget(run);
+}
+
+// ---- Events ----
+
+void Agent::tell(Event event) {
+  if (left_) return;
+  std::visit([this](auto& e) { heard(e); }, event);
+}
+
+void Agent::heard(Started& e) {
+  if (const auto run = find(e.trial, e.attempt)) {
+    run->damaged.clear();
+    if (!std::exchange(run->started, true)) channel_->send(e);  // once, though it may have been repaired since
+  }
+}
+
+void Agent::heard(Reported& e) {
+  const auto run = find(e.trial, e.attempt);
+  if (!run) return;
+  unpin(run);
+  const auto made = std::exchange(e.checkpoint, std::nullopt);
+  channel_->send(e);
+  if (made) offer(run, *made);
+}
+
+void Agent::heard(Checkpointed& e) {
+  if (const auto run = find(e.trial, e.attempt)) offer(run, e.checkpoint);
+}
+
+void Agent::heard(CheckpointLost& e) {
+  if (const auto run = runs_.find(e.trial); run != runs_.end()) run->second->damaged = e.why;
+  channel_->send(Notice{hypertune::detail::format("trial {}: its copy of checkpoint {} on host '{}' is damaged: {}",
+                                                  e.trial, e.checkpoint.name, host_name_, e.why)});
+}
+
+void Agent::heard(Failed& e) {
+  const auto run = find(e.trial, e.attempt);
+  if (run && run->damaged.empty() && run->pinned && !std::filesystem::exists(store_->folder(*run->pinned)))
+    run->damaged = "it vanished before it was read";
+  if (run && !run->damaged.empty()) return repair(run);
+  last(e);
+}
+
+// The end of an attempt is told when all that belongs to it has been.
+void Agent::tell_end(const RunPointer& run) {
+  if (!run->last || run->over || run->copies > 0 || !send_log(*run)) return;
+  const wire::Message message = *std::exchange(run->last, std::nullopt);
+  channel_->send(message);
+  unpin(run);
+  if (const auto* paused = std::get_if<Paused>(&message); paused != nullptr && paused->parked) {
+    run->parked = true;
+    return;
+  }
+  const TrialId trial = run->launch.trial;
+  const bool over = std::holds_alternative<Finished>(message) || std::holds_alternative<Stopped>(message);
+  run->log.remove();
+  forget(run);
+  if (!over) return;
+  cache_->forget(trial);
+  if (exchange_) asio::post(*disk_, [this, trial] { exchange_->drop_partial(trial); });
+}
+
+void Agent::forget(const RunPointer& run) {
+  run->over = true;
+  unpin(run);
+  const auto found = runs_.find(run->launch.trial);
+  if (found != runs_.end() && found->second == run) runs_.erase(found);
+}
+
+void Agent::unpin(const RunPointer& run) {
+  if (const auto pinned = std::exchange(run->pinned, std::nullopt)) cache_->unpin(*pinned);
+}
+
+// ---- Logs ----
+
+asio::awaitable<void> Agent::follow_logs() {
+  for (;;) {
+    const auto runs = runs_;
+    for (const auto& [trial, run] : runs) {
+      if (run->resolving || run->over) continue;
+      if (run->last)
+        tell_end(run);
+      else
+        send_log(*run);
+    }
+    co_await logs_.wait(0.05);
+  }
+}
+
+// True: all that is there has been sent.
+bool Agent::send_log(Run& run) {
+  while (channel_->backlog() < quiet) {
+    std::string text = run.log.read();
+    if (text.empty()) return true;
+    channel_->send(wire::LogPiece{run.launch.trial, run.launch.attempt, std::move(text)});
+  }
+  return false;
+}
+
+}  // namespace hypertune::remote::detail

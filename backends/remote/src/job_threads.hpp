@@ -1,0 +1,47 @@
+// JobThreads: threads for jobs that block.
+#pragma once
+
+#include <hypertune/error.hpp>
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <memory>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace hypertune::remote::detail {
+
+/// Jobs that block, each on a thread of its own, so that none waits for another one's peer. Used by one thread.
+class JobThreads {
+ public:
+  /// Error of kind `io` where there can be no further thread.
+  void run(std::function<void()> job) {
+    std::erase_if(threads_, [](Thread& each) {
+      if (!*each.over) return false;
+      each.thread.join();
+      return true;
+    });
+    const auto over = std::make_shared<std::atomic<bool>>(false);
+    try {
+      threads_.push_back({over, std::thread([over, job = std::move(job)] {
+                            job();
+                            *over = true;
+                          })});
+    } catch (const std::system_error& e) { fail(Errc::io, "cannot start a thread: {}", e.what()); }
+  }
+  void join() {
+    for (auto& each : threads_) each.thread.join();
+    threads_.clear();
+  }
+
+ private:
+  struct Thread {
+    std::shared_ptr<std::atomic<bool>> over;
+    std::thread thread;
+  };
+  std::list<Thread> threads_;
+};
+
+}  // namespace hypertune::remote::detail
