@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -22,9 +23,9 @@ struct LbfgsOptions {
 /// Minimises f over lower <= x <= upper by the limited-memory BFGS method with projection on the box (Nocedal and
 /// Wright, "Numerical Optimization", chapters 7 and 16) and returns the least value, at x. `f(x, gradient)` returns the
 /// value and fills the gradient; a value that is not finite is a wall from which it steps back. Empty bounds are none.
-template <class Function>
-double minimise(Function&& f, std::vector<double>& x, std::span<const double> lower, std::span<const double> upper,
-                const LbfgsOptions& options = {}) {
+inline double minimise(const std::function<double(const std::vector<double>&, std::vector<double>&)>& f,
+                       std::vector<double>& x, std::span<const double> lower, std::span<const double> upper,
+                       const LbfgsOptions& options = {}) {
   constexpr std::size_t memory = 8;
   const std::size_t n = x.size();
   const auto project = [&](std::vector<double>& p) {

@@ -4,11 +4,25 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <iterator>
 #include <utility>
 #include <vector>
 
 namespace hypertune::detail {
+
+/// The numbers below `count` as `less` has them, equal ones in their order. One function for all types: each std::sort
+/// of its own brings 25.
+inline std::vector<std::size_t> sorted_order(std::size_t count,
+                                             const std::function<bool(std::size_t, std::size_t)>& less) {
+  std::vector<std::size_t> order(count);
+  for (std::size_t i = 0; i < count; ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    if (less(a, b)) return true;
+    return !less(b, a) && a < b;
+  });
+  return order;
+}
 
 /// Sorts [first, last) by `less`; equal ones stay in their order.
 template <class Iterator, class Less>
@@ -17,12 +31,8 @@ void stable_sort(Iterator first, Iterator last, const Less& less) {
   const auto at = [first](std::size_t i) -> decltype(auto) {
     return first[static_cast<typename std::iterator_traits<Iterator>::difference_type>(i)];
   };
-  std::vector<std::size_t> order(static_cast<std::size_t>(last - first));
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    if (less(at(a), at(b))) return true;
-    return !less(at(b), at(a)) && a < b;
-  });
+  const auto order = sorted_order(static_cast<std::size_t>(last - first),
+                                  [&](std::size_t a, std::size_t b) { return less(at(a), at(b)); });
   std::vector<Value> sorted;
   sorted.reserve(order.size());
   for (const std::size_t i : order) sorted.push_back(std::move(at(i)));

@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/checkpoint.hpp>
 #include <hypertune/detail/byte_codec.hpp>
+#include <hypertune/detail/visit.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/execute/frame.hpp>
 #include <hypertune/space/params.hpp>
@@ -122,7 +123,7 @@ struct FrameCodec {
   static void append(std::string& out, const Message& message) {
     std::string payload;
     Writer writer(payload);
-    std::visit([&](const auto& m) { writer.put(m); }, message);
+    detail::visit([&](const auto& m) { writer.put(m); }, message);
     append_frame(out, static_cast<std::uint8_t>(message.index() + 1), payload);
   }
 

@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/detail/run_clock.hpp>
+#include <hypertune/detail/visit.hpp>
 #include <hypertune/execute/attempt_run.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/execute/served_runs.hpp>
@@ -36,7 +37,7 @@ class InlineExecutor {
   void perform(Command command) { commands_->push(std::move(command)); }
 
   void wait(Seconds) {
-    if (auto command = commands_->pop()) std::visit([this](auto& c) { this->carry_out(c); }, *command);
+    if (auto command = commands_->pop()) detail::visit([this](auto& c) { this->carry_out(c); }, *command);
   }
   void notify() {}
   void shutdown() {

@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/visit.hpp>
 #include <hypertune/execute/attempt_run.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/execute/served_runs.hpp>
@@ -91,7 +92,7 @@ class SimulatedExecutor {
   }
 
   void perform(Command command) {
-    std::visit([this](auto& c) { this->on(c); }, command);
+    detail::visit([this](auto& c) { this->on(c); }, command);
   }
 
   void wait(Seconds deadline) {

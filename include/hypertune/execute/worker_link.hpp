@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/visit.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/execute/worker_protocol.hpp>
 
@@ -83,7 +84,7 @@ class WorkerLink {
   LinkActions receive(wire::Message message, Seconds now) {
     LinkActions out;
     if (state_ == State::gone || state_ == State::leaving) return out;
-    std::visit([&](auto& m) { on(m, now, out); }, message);
+    detail::visit([&](auto& m) { on(m, now, out); }, message);
     return out;
   }
 

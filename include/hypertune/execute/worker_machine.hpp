@@ -1,6 +1,7 @@
 // WorkerMachine: what a worker process does next, given what it was told. No I/O.
 #pragma once
 
+#include <hypertune/detail/visit.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/execute/worker_protocol.hpp>
 
@@ -32,7 +33,7 @@ class WorkerMachine {
   /// Error of kind `protocol` if the message makes no sense now. Commands for an attempt that has ended meanwhile are
   /// ignored: they crossed its end on the way.
   void receive(const wire::Message& message) {
-    std::visit([this](const auto& m) { on(m); }, message);
+    detail::visit([this](const auto& m) { on(m); }, message);
   }
 
   Action next() {

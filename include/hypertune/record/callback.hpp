@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/visit.hpp>
 #include <hypertune/record/record.hpp>
 
 #include <boost/core/demangle.hpp>
@@ -200,7 +201,7 @@ void dispatch_record(C& callback, const Record& record) {
     void operator()(const record::AttributesSet& e) const { call_on_attributes(c, e, time); }
     void operator()(const record::ExperimentEnded& e) const { call_on_experiment_end(c, e, time); }
   };
-  std::visit(Visitor{callback, record.time}, record.what);
+  detail::visit(Visitor{callback, record.time}, record.what);
 }
 
 }  // namespace detail

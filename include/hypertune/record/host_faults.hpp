@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/visit.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/trial/trial.hpp>
 
@@ -76,7 +77,7 @@ class HostFaults {
   explicit HostFaults(Limits limits) : limits_(limits) {}
 
   void apply(const record::Any& what) {
-    std::visit([this](const auto& r) { this->take(r); }, what);
+    detail::visit([this](const auto& r) { this->take(r); }, what);
   }
 
   /// Whether a failure that is about to be recorded may be the host's doing, so that another one should be tried.

@@ -1,6 +1,7 @@
 // HostLedger: what each host did for the experiment, and which steps were done twice, from its records.
 #pragma once
 
+#include <hypertune/detail/visit.hpp>
 #include <hypertune/record/host_faults.hpp>
 #include <hypertune/record/record.hpp>
 
@@ -33,7 +34,7 @@ class HostLedger {
  public:
   void add(const Record& record) {
     faults_.apply(record.what);
-    std::visit([&](const auto& event) { take(event, record.time); }, record.what);
+    detail::visit([&](const auto& event) { take(event, record.time); }, record.what);
     last_ = record.time;
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/visit.hpp>
 #include <hypertune/record/journal_codec.hpp>
 #include <hypertune/record/journal_schema.hpp>
 #include <hypertune/record/json_text.hpp>
@@ -218,7 +219,7 @@ class JournalWriter {
     row_ = {};
     Encoder out(payload_);
     text_.clear();
-    std::visit([&](const auto& event) { encode(out, event); }, record.what);
+    detail::visit([&](const auto& event) { encode(out, event); }, record.what);
     s.event.bind(1, record.sequence);
     s.event.bind(2, record.time);
     s.event.bind(3, static_cast<std::int64_t>(row_.kind));

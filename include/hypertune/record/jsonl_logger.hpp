@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/visit.hpp>
 #include <hypertune/record/callback.hpp>
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/record/log_files.hpp>
@@ -31,7 +32,7 @@ class JsonEvent {
   JsonEvent(std::string& out, const Record& record) : out_(&out) {
     out += detail::format("{{\"sequence\": {}, \"time\": ", record.sequence);
     append_json(out, record.time);
-    std::visit(*this, record.what);
+    detail::visit(*this, record.what);
     out += "}\n";
   }
 

@@ -51,7 +51,6 @@ class PromotionLadder {
 
   /// The best promotable trial of a rung.
   std::optional<TrialId> promotable(std::size_t rung);
-
   void resume(TrialId trial);
   void forget(TrialId trial) { places_.erase(trial); }
   /// How a trial stands at the rung where it waits.
@@ -136,15 +135,12 @@ struct Asha {
   }
 
   void on_end(TrialId trial, TrialState);
-
   Choice choose_next(const Pool& pool);
-
   std::string why(TrialId trial, const LossText& losses) const;
   std::string name() const { return promotion ? "asha (promotion)" : "asha"; }
 
  private:
   void prepare();
-
   std::size_t bracket_of(TrialId trial) const;
 };
 

@@ -61,9 +61,7 @@ struct HyperSched {
   Decision on_report(const Progress& progress);
   void on_resume(TrialId id);
   void on_end(TrialId id, TrialState);
-
   Choice choose_next(const Pool& pool) const;
-
   std::string why(TrialId id, const LossText& losses) const;
 
  private:

@@ -38,15 +38,10 @@ class HyperBandState {
   bool ready() const { return !plans_.empty(); }
 
   void create(TrialId trial);
-
   Decision report(TrialId trial, int steps, double loss);
-
   void resume(TrialId trial);
-
   void end(TrialId trial);
-
   Choice choose(const Pool& pool);
-
   std::string why(TrialId trial, const LossText& losses) const;
 
  private:

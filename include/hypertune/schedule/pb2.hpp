@@ -129,7 +129,6 @@ struct Pb2 {
   std::vector<double> cube(const Point& point) const;
   /// `base` with the coordinates `x` of the dimensions that may change; nullopt where that breaks a constraint.
   std::optional<Point> placed(const Point& base, std::span<const double> x, Rng& rng) const;
-
   Point explored(TrialId trial, const detail::PopulationArrival& donor, Rng& rng) const;
 };
 

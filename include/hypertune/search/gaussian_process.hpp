@@ -69,9 +69,7 @@ struct GaussianProcess {
   detail::Indirect<detail::gp::GaussianProcessState> state_{};
 
   void prepare(const SearchSpace& space, const SearchGoal& goal);
-
   void observe(const Observation& o);
-
   Suggestion suggest(const Ask& ask);
 
   /// Whether the last trials brought nothing that counts beside the differences there are (the part `counts` of them):
@@ -94,9 +92,7 @@ struct GaussianProcess {
   using Hyper = detail::gp::Hyper;
 
   Suggestion proposed(Rng& rng);
-
   std::size_t startup_count() const;
-
   bool starts() const;
 
   // As many steps as that many full runs have: trials that are stopped soon are cheap, tell little each, and a bar that
@@ -105,7 +101,6 @@ struct GaussianProcess {
 
   // Evenly over the space, or over what the user believes.
   Suggestion initial(Rng& rng) const;
-
   std::optional<std::vector<double>> polished_features() const;
   std::optional<Point> polished(Rng& rng) const;
 
@@ -114,7 +109,6 @@ struct GaussianProcess {
 
   // In most dimensions: the region is wide in those that hardly matter.
   bool within_region(const std::vector<double>& features) const;
-
   detail::gp::Source source() const;
 
   /// What the model knows: itself, and the trials that it rests on.
@@ -128,7 +122,6 @@ struct GaussianProcess {
 
   /// Some trials were stopped before their end, or wait on the way to it, so that it matters how far each came.
   bool staged() const;
-
   Suggestion model_based(Rng& rng);
 
   // Where trials are under way: another that is nearer to one than a tenth of what that is from all that has ended
@@ -138,7 +131,6 @@ struct GaussianProcess {
 
   // The model would take a duplicate only for noise.
   static void believe(Model& model, const std::vector<double>& features);
-
   detail::gp::Box box(std::size_t count, const Hyper& hyper) const;
 };
 

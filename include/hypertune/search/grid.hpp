@@ -28,9 +28,7 @@ class GridWalk {
 
  private:
   void restart();
-
   void advance();
-
   void settle();
 
   /// The quantiles at which a dimension is tried.

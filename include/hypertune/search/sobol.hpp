@@ -72,7 +72,6 @@ struct Sobol {
   detail::SobolState state_{};
 
   void prepare(const SearchSpace& space, const SearchGoal& goal);
-
   Suggestion suggest(const Ask& ask);
 
   void observe(const Observation&) {}

@@ -1,6 +1,7 @@
 // Ask/tell as JSON: one request in, one answer out, whatever carries them.
 #pragma once
 
+#include <hypertune/detail/visit.hpp>
 #include <hypertune/record/analysis.hpp>
 #include <hypertune/serve/http_answer.hpp>
 #include <hypertune/tune/study.hpp>
@@ -27,7 +28,7 @@ namespace json = boost::json;
 inline json::value to_json(const Params& params) {
   json::object object;
   for (const auto& [name, value] : params)
-    object[name] = std::visit([](const auto& v) { return json::value(v); }, value);
+    object[name] = detail::visit([](const auto& v) { return json::value(v); }, value);
   return object;
 }
 

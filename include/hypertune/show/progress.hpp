@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/visit.hpp>
 #include <hypertune/execute/resources.hpp>
 #include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/record.hpp>
@@ -272,7 +273,7 @@ inline void ProgressTracker::add(const Record& record, bool live) {
       p_.finished_ = e;
     }
   };
-  std::visit(visitor, record.what);
+  detail::visit(visitor, record.what);
 }
 
 inline void ProgressTracker::tick(double now) {

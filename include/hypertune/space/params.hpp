@@ -3,6 +3,7 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/linkage.hpp>
+#include <hypertune/detail/visit.hpp>
 #include <hypertune/error.hpp>
 
 #include <fmt/format.h>
@@ -104,14 +105,14 @@ std::optional<T> converted_exactly(V value) {
 }  // namespace detail
 
 inline std::string to_string(const Value& value) {
-  return std::visit([](const auto& v) { return detail::format("{}", v); }, value);
+  return detail::visit([](const auto& v) { return detail::format("{}", v); }, value);
 }
 
 template <class T>
 T Params::get(std::string_view name) const {
   const Value* value = find(name);
   if (value == nullptr) fail(Errc::usage, "parameter '{}' is not in this configuration", name);
-  return std::visit(
+  return detail::visit(
       [&](const auto& v) -> T {
         using V = std::decay_t<decltype(v)>;
         if constexpr (std::is_same_v<V, T>) {

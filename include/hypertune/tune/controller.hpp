@@ -4,6 +4,7 @@
 #include <hypertune/checkpoint/policy.hpp>
 #include <hypertune/checkpoint/retention.hpp>
 #include <hypertune/detail/linkage.hpp>
+#include <hypertune/detail/visit.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/execute/placement.hpp>
 #include <hypertune/record/host_faults.hpp>
@@ -121,7 +122,7 @@ class Controller {
   /// Takes one event of the executor.
   void handle(Event event, Seconds now, Outcome& out) {
     now_ = now;
-    std::visit([&](auto& e) { on(e, out); }, event);
+    detail::visit([&](auto& e) { on(e, out); }, event);
     fill(now, out);
   }
 

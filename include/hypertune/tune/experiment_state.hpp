@@ -3,6 +3,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/checkpoint.hpp>
+#include <hypertune/detail/visit.hpp>
 #include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/schedule/scheduler.hpp>
@@ -67,7 +68,7 @@ class ExperimentState {
 
   void apply(const record::Any& what, Seconds time) {
     now_ = std::max(now_, time);
-    std::visit([this](const auto& r) { this->on(r); }, what);
+    detail::visit([this](const auto& r) { this->on(r); }, what);
     last_event_ = now_;
   }
 

@@ -1,6 +1,7 @@
 // OrderedGate: takes events in the order of round and trial instead of arrival.
 #pragma once
 
+#include <hypertune/detail/visit.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/tune/trial_table.hpp>
@@ -130,7 +131,7 @@ class OrderedGate {
 
   /// Takes over a record of an earlier driver. `trials`: after it.
   void replay(const record::Any& what, const TrialTable& trials) {
-    std::visit(
+    detail::visit(
         [&](const auto& e) {
           using E = std::decay_t<decltype(e)>;
           if constexpr (std::is_same_v<E, record::ExperimentStarted>)
@@ -245,7 +246,7 @@ class OrderedGate {
     return !has_turn(event) && !std::holds_alternative<Checkpointed>(event);
   }
   static TrialId trial_of(const Event& event) {
-    return std::visit(
+    return detail::visit(
         [](const auto& e) -> TrialId {
           if constexpr (requires { e.trial; })
             return e.trial;

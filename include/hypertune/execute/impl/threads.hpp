@@ -5,6 +5,7 @@
 #include <hypertune/checkpoint/sealer.hpp>
 #include <hypertune/detail/doorbell.hpp>
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/visit.hpp>
 #include <hypertune/detail/whole.hpp>
 #include <hypertune/execute/attempt_run.hpp>
 #include <hypertune/execute/served_runs.hpp>
@@ -452,7 +453,7 @@ HYPERTUNE_INLINE ThreadExecutor::~ThreadExecutor() {
 HYPERTUNE_INLINE std::vector<Host> ThreadExecutor::hosts() const { return self_->hosts(); }
 HYPERTUNE_INLINE void ThreadExecutor::start(ExecutorStart start) { self_->start(std::move(start)); }
 HYPERTUNE_INLINE void ThreadExecutor::perform(Command command) {
-  std::visit([&](auto& c) { self_->on(c); }, command);
+  detail::visit([&](auto& c) { self_->on(c); }, command);
 }
 HYPERTUNE_INLINE void ThreadExecutor::wait(Seconds deadline) { self_->wait(deadline); }
 HYPERTUNE_INLINE void ThreadExecutor::notify() { self_->notify(); }

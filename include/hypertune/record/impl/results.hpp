@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/visit.hpp>
 #include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/journal_lock.hpp>
 #include <hypertune/record/journal_reader.hpp>
@@ -113,7 +114,7 @@ HYPERTUNE_INLINE void Results::add(const Record& record) {
   info_.records = record.sequence;
   info_.updated = record.time;
   ledger_.add(record);
-  std::visit(
+  detail::visit(
       [&]<class Event>(const Event& event) {
         if constexpr (std::is_same_v<Event, record::AttributesSet>) {
           take(event, record.time);

@@ -97,9 +97,7 @@ struct SpaceModel {
   bool has_prior = false;
 
   bool active(std::size_t d, const Point& point) const;
-
   std::optional<std::size_t> find(std::string_view name) const;
-
   Value value(std::size_t d, double coordinate) const;
   /// The coordinate of a value from outside, or an Error that names the dimension.
   double coordinate(std::size_t d, const Value& value) const;
