@@ -16,7 +16,6 @@
 #include <hypertune/schedule/impl/population.hpp>
 #include <hypertune/schedule/impl/racing.hpp>
 #include <hypertune/schedule/impl/reason.hpp>
-#include <hypertune/schedule/impl/replay.hpp>
 #include <hypertune/schedule/impl/rung.hpp>
 #include <hypertune/schedule/impl/successive_halving.hpp>
 #include <hypertune/schedule/impl/welch.hpp>

@@ -7,6 +7,7 @@
 #include <hypertune/search/impl/multi_fidelity.hpp>
 #include <hypertune/search/impl/nsga.hpp>
 #include <hypertune/search/impl/parzen.hpp>
+#include <hypertune/search/impl/replay.hpp>
 #include <hypertune/search/impl/sobol.hpp>
 #include <hypertune/search/impl/tpe.hpp>
 #include <hypertune/search/impl/trial_ranking.hpp>

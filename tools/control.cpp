@@ -3,11 +3,11 @@
 
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/detail/say.hpp>
+#include <hypertune/detail/text_width.hpp>
 #include <hypertune/record/journal.hpp>
 #include <hypertune/record/journal_lock.hpp>
 #include <hypertune/record/journal_schema.hpp>
 #include <hypertune/record/results.hpp>
-#include <hypertune/show/text_width.hpp>
 #include <hypertune/tune/control.hpp>
 
 #include <boost/json.hpp>

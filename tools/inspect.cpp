@@ -5,12 +5,12 @@
 
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/detail/say.hpp>
+#include <hypertune/detail/text_width.hpp>
 #include <hypertune/record/analysis.hpp>
 #include <hypertune/record/journal_lock.hpp>
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/record/optuna_export.hpp>
 #include <hypertune/record/results.hpp>
-#include <hypertune/show/text_width.hpp>
 #include <hypertune/tune/control.hpp>
 
 #include <boost/json.hpp>

@@ -5,8 +5,8 @@
 
 #include <hypertune/detail/nearest.hpp>
 #include <hypertune/detail/say.hpp>
+#include <hypertune/detail/text_width.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/show/text_width.hpp>
 #include <hypertune/ssh/runtime.hpp>
 
 #include <CLI/CLI.hpp>

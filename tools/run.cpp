@@ -11,9 +11,9 @@
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/detail/stable_sort.hpp>
+#include <hypertune/detail/text_width.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/search/adaptors.hpp>
-#include <hypertune/show/text_width.hpp>
 #include <hypertune/tune/experiment_directory.hpp>
 #include <hypertune/tune/tuner.hpp>
 

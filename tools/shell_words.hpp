@@ -1,7 +1,7 @@
 // What a person may copy to a shell.
 #pragma once
 
-#include <hypertune/show/text_width.hpp>
+#include <hypertune/detail/text_width.hpp>
 
 #include <cstddef>
 #include <string>

@@ -1,7 +1,7 @@
 // Lines for whoever looks at a terminal: broken at spaces where it is narrow. Elsewhere they stay as they are.
 #pragma once
 
-#include <hypertune/show/text_width.hpp>
+#include <hypertune/detail/text_width.hpp>
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
-#include <hypertune/execute/resources.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/report.hpp>
+#include <hypertune/trial/resources.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <fmt/format.h>

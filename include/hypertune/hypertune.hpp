@@ -18,7 +18,6 @@
 #include <hypertune/schedule/pbt.hpp>
 #include <hypertune/schedule/percentile.hpp>
 #include <hypertune/schedule/racing.hpp>
-#include <hypertune/schedule/replay.hpp>
 #include <hypertune/schedule/successive_halving.hpp>
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/search/auto.hpp>
@@ -29,6 +28,7 @@
 #include <hypertune/search/multi_fidelity.hpp>
 #include <hypertune/search/nsga.hpp>
 #include <hypertune/search/random.hpp>
+#include <hypertune/search/replay.hpp>
 #include <hypertune/search/sobol.hpp>
 #include <hypertune/search/tpe.hpp>
 #include <hypertune/search/warm_start.hpp>

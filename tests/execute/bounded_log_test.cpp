@@ -3,7 +3,7 @@
 #include "support/test.hpp"
 
 #include <hypertune/execute/bounded_log.hpp>
-#include <hypertune/execute/log_limit.hpp>
+#include <hypertune/trial/log_limit.hpp>
 
 #include <fmt/format.h>
 #include <signal.h>

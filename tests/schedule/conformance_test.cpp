@@ -12,8 +12,8 @@
 #include <hypertune/schedule/pbt.hpp>
 #include <hypertune/schedule/percentile.hpp>
 #include <hypertune/schedule/racing.hpp>
-#include <hypertune/schedule/replay.hpp>
 #include <hypertune/schedule/successive_halving.hpp>
+#include <hypertune/search/replay.hpp>
 #include <hypertune/space/space.hpp>
 
 using namespace hypertune;

@@ -3,7 +3,7 @@
 
 #include "test.hpp"
 
-#include <hypertune/checkpoint/checkpoint.hpp>
+#include <hypertune/trial/checkpoint.hpp>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // Trials that do as their point says, with a state that tells whether a step was lost or done twice.
 #pragma once
 
-#include <hypertune/checkpoint/checkpoint.hpp>
+#include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/trial/context.hpp>
 #include <hypertune/trial/report.hpp>
 #include <hypertune/trial/trainable.hpp>

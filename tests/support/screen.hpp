@@ -3,7 +3,7 @@
 
 #include "support/test.hpp"
 
-#include <hypertune/show/text_width.hpp>
+#include <hypertune/detail/text_width.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -3,9 +3,9 @@
 
 #include "executor_trials.hpp"
 
-#include <hypertune/checkpoint/checkpoint.hpp>
-#include <hypertune/execute/resources.hpp>
+#include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/trial/report.hpp>
+#include <hypertune/trial/resources.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <optional>

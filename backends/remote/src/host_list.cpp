@@ -1,6 +1,6 @@
 // Reading lists of hosts.
-#include <hypertune/config/units.hpp>
 #include <hypertune/detail/nearest.hpp>
+#include <hypertune/detail/units.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/remote/host_list.hpp>
 

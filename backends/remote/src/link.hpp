@@ -6,8 +6,8 @@
 #include "copies.hpp"
 #include "pace.hpp"
 
-#include <hypertune/checkpoint/checkpoint.hpp>
 #include <hypertune/remote/executor.hpp>
+#include <hypertune/trial/checkpoint.hpp>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>

@@ -1,12 +1,12 @@
 // LocalCheckpointStore: checkpoints as folders on a local (or shared) disk.
 #pragma once
 
-#include <hypertune/checkpoint/checkpoint.hpp>
 #include <hypertune/checkpoint/folder_seal.hpp>
 #include <hypertune/checkpoint/manifest.hpp>
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/error.hpp>
+#include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <algorithm>

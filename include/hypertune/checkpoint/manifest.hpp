@@ -1,10 +1,10 @@
 // The manifest of a sealed checkpoint: what files it has, and how each can be checked.
 #pragma once
 
-#include <hypertune/checkpoint/checkpoint.hpp>
 #include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
+#include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
 // Retention: which checkpoints are dropped, by count, by score and by bytes.
 #pragma once
 
-#include <hypertune/checkpoint/checkpoint.hpp>
 #include <hypertune/checkpoint/policy.hpp>
 #include <hypertune/checkpoint/top_set.hpp>
+#include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <algorithm>

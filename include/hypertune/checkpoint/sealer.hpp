@@ -1,8 +1,8 @@
 // CheckpointSealer: seals checkpoints on a thread of its own, while the trials go on.
 #pragma once
 
-#include <hypertune/checkpoint/checkpoint.hpp>
 #include <hypertune/error.hpp>
+#include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <concepts>

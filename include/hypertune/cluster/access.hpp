@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/cluster/machine.hpp>
-#include <hypertune/execute/resources.hpp>
+#include <hypertune/trial/resources.hpp>
 
 #include <concepts>
 #include <memory>

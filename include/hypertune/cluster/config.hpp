@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/config/yaml.hpp>
-#include <hypertune/execute/resources.hpp>
+#include <hypertune/trial/resources.hpp>
 
 #include <cstdint>
 #include <filesystem>

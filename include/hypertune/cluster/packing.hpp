@@ -1,8 +1,8 @@
 // Packing: which machines a queue of trials asks for.
 #pragma once
 
-#include <hypertune/execute/resources.hpp>
 #include <hypertune/remote/demand.hpp>
+#include <hypertune/trial/resources.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 
 #include <hypertune/cluster/config.hpp>
 #include <hypertune/cluster/machine.hpp>
-#include <hypertune/execute/resources.hpp>
+#include <hypertune/trial/resources.hpp>
 
 #include <concepts>
 #include <filesystem>

@@ -4,8 +4,8 @@
 #include <hypertune/config/linkage.hpp>
 #include <hypertune/config/options.hpp>
 #include <hypertune/config/yaml.hpp>
-#include <hypertune/schedule/replay.hpp>
 #include <hypertune/schedule/scheduler.hpp>
+#include <hypertune/search/replay.hpp>
 #include <hypertune/search/searcher.hpp>
 
 #include <optional>

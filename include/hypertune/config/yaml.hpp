@@ -1,8 +1,8 @@
 // YAML with places: every value knows its file and line, and every complaint says them.
 #pragma once
 
-#include <hypertune/config/units.hpp>
 #include <hypertune/detail/nearest.hpp>
+#include <hypertune/detail/units.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/option.hpp>
 #include <hypertune/space/params.hpp>

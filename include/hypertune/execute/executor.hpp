@@ -1,12 +1,12 @@
 // The Executor concept: commands go down, events come up, both plain values.
 #pragma once
 
-#include <hypertune/checkpoint/checkpoint.hpp>
-#include <hypertune/execute/log_limit.hpp>
-#include <hypertune/execute/resources.hpp>
 #include <hypertune/space/search_space.hpp>
+#include <hypertune/trial/checkpoint.hpp>
+#include <hypertune/trial/log_limit.hpp>
 #include <hypertune/trial/program.hpp>
 #include <hypertune/trial/report.hpp>
+#include <hypertune/trial/resources.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <atomic>

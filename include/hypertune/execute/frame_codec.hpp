@@ -1,13 +1,13 @@
 // FrameCodec: the messages of a protocol as frames, and back.
 #pragma once
 
-#include <hypertune/checkpoint/checkpoint.hpp>
 #include <hypertune/detail/byte_codec.hpp>
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/execute/frame.hpp>
 #include <hypertune/space/params.hpp>
 #include <hypertune/space/point.hpp>
+#include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <cstddef>

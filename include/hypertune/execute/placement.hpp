@@ -3,7 +3,7 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/execute/resources.hpp>
+#include <hypertune/trial/resources.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/execute/attempt_run.hpp>
-#include <hypertune/execute/resources.hpp>
+#include <hypertune/trial/resources.hpp>
 
 #include <algorithm>
 #include <iterator>

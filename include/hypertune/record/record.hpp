@@ -1,8 +1,8 @@
 // The events that make up an experiment's history: what the Journal keeps, loggers see, and a restart replays.
 #pragma once
 
-#include <hypertune/checkpoint/checkpoint.hpp>
 #include <hypertune/space/search_space.hpp>
+#include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/trial/report.hpp>
 #include <hypertune/trial/trial.hpp>
 

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/text_width.hpp>
 #include <hypertune/detail/visit.hpp>
-#include <hypertune/execute/resources.hpp>
 #include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/record.hpp>
-#include <hypertune/show/text_table.hpp>
-#include <hypertune/show/text_width.hpp>
+#include <hypertune/record/text_table.hpp>
+#include <hypertune/trial/resources.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <algorithm>

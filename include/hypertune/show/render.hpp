@@ -2,9 +2,9 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/text_width.hpp>
+#include <hypertune/record/text_table.hpp>
 #include <hypertune/show/progress.hpp>
-#include <hypertune/show/text_table.hpp>
-#include <hypertune/show/text_width.hpp>
 
 #include <algorithm>
 #include <cmath>

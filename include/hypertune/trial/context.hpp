@@ -1,12 +1,12 @@
 // What a running trial knows of its surroundings, and how it says what to save.
 #pragma once
 
-#include <hypertune/checkpoint/checkpoint.hpp>
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/execute/log_limit.hpp>
-#include <hypertune/execute/resources.hpp>
 #include <hypertune/space/search_space.hpp>
+#include <hypertune/trial/checkpoint.hpp>
+#include <hypertune/trial/log_limit.hpp>
+#include <hypertune/trial/resources.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <atomic>

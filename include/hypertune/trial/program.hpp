@@ -1,7 +1,7 @@
 // Program: what executors run, with the user's types erased.
 #pragma once
 
-#include <hypertune/checkpoint/checkpoint.hpp>
+#include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/trial/context.hpp>
 #include <hypertune/trial/report.hpp>
 

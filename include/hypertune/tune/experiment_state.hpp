@@ -2,13 +2,13 @@
 // code.
 #pragma once
 
-#include <hypertune/checkpoint/checkpoint.hpp>
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/search/searcher.hpp>
 #include <hypertune/space/search_space.hpp>
+#include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/tune/stop.hpp>
 #include <hypertune/tune/stop_judge.hpp>
 #include <hypertune/tune/suggestions.hpp>

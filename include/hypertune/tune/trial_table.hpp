@@ -1,10 +1,10 @@
 // The trials of an experiment as the Controller keeps them: a small entry each, whatever their number.
 #pragma once
 
-#include <hypertune/checkpoint/checkpoint.hpp>
-#include <hypertune/execute/resources.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/space/search_space.hpp>
+#include <hypertune/trial/checkpoint.hpp>
+#include <hypertune/trial/resources.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <array>

@@ -1,10 +1,10 @@
 // fetch_checkpoint: brings a checkpoint of another node into the local store.
 #pragma once
 
-#include <hypertune/checkpoint/checkpoint.hpp>
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/checkpoint/transfer/endpoint.hpp>
 #include <hypertune/checkpoint/transfer/token_bucket.hpp>
+#include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <chrono>

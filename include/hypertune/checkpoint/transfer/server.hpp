@@ -1,12 +1,12 @@
 // CheckpointServer: gives an experiment's checkpoints to other nodes, over HTTP.
 #pragma once
 
-#include <hypertune/checkpoint/checkpoint.hpp>
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/checkpoint/transfer/endpoint.hpp>
 #include <hypertune/checkpoint/transfer/secret.hpp>
 #include <hypertune/checkpoint/transfer/tls_identity.hpp>
 #include <hypertune/checkpoint/transfer/token_bucket.hpp>
+#include <hypertune/trial/checkpoint.hpp>
 
 #include <chrono>
 #include <cstdint>

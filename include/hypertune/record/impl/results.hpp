@@ -7,7 +7,7 @@
 #include <hypertune/record/journal_lock.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/record/results.hpp>
-#include <hypertune/show/text_table.hpp>
+#include <hypertune/record/text_table.hpp>
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/record/results.hpp>
-#include <hypertune/show/text_table.hpp>
+#include <hypertune/record/text_table.hpp>
 
 #include <algorithm>
 #include <string>

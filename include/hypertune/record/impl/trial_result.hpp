@@ -1,8 +1,8 @@
 // TrialResult: definitions.
 #pragma once
 
+#include <hypertune/detail/text_width.hpp>
 #include <hypertune/record/trial_result.hpp>
-#include <hypertune/show/text_width.hpp>
 
 namespace hypertune {
 

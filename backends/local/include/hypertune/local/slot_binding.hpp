@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/whole.hpp>
-#include <hypertune/execute/resources.hpp>
+#include <hypertune/trial/resources.hpp>
 
 #include <sched.h>
 #include <unistd.h>

@@ -1,9 +1,9 @@
 // Small files of the transfer's own, and the manifests of stores.
 #pragma once
 
-#include <hypertune/checkpoint/checkpoint.hpp>
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/checkpoint/manifest.hpp>
+#include <hypertune/trial/checkpoint.hpp>
 
 #include <cstddef>
 #include <filesystem>

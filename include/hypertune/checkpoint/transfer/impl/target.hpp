@@ -1,7 +1,7 @@
 // What a request asks for: the URLs of a CheckpointServer.
 #pragma once
 
-#include <hypertune/checkpoint/checkpoint.hpp>
+#include <hypertune/trial/checkpoint.hpp>
 
 #include <cstdint>
 #include <optional>

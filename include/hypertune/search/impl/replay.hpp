@@ -1,7 +1,7 @@
 // Replay: definitions.
 #pragma once
 
-#include <hypertune/schedule/replay.hpp>
+#include <hypertune/search/replay.hpp>
 
 namespace hypertune {
 

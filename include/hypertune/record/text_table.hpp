@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
-#include <hypertune/show/text_width.hpp>
+#include <hypertune/detail/text_width.hpp>
 #include <hypertune/space/params.hpp>
 
 #include <algorithm>

@@ -1,8 +1,6 @@
 // Durations and sizes as people write them: "1h30m", "4GiB".
 #pragma once
 
-#include <hypertune/trial/trial.hpp>
-
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -32,10 +30,10 @@ inline void trim_front(std::string_view& text) {
 }  // namespace detail
 
 /// Seconds of "90", "90s", "10m", "1h30m", "1.5h", "2d", "250ms"; nullopt for anything else.
-inline std::optional<Seconds> parse_duration(std::string_view text) {
+inline std::optional<double> parse_duration(std::string_view text) {
   constexpr std::array<std::pair<std::string_view, double>, 5> units{
       {{"d", 86400}, {"h", 3600}, {"m", 60}, {"s", 1}, {"ms", 1e-3}}};
-  Seconds total = 0;
+  double total = 0;
   double last = std::numeric_limits<double>::infinity();
   detail::trim_front(text);
   if (text.empty()) return std::nullopt;

@@ -81,5 +81,5 @@ struct Replay {
 }  // namespace hypertune
 
 #ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/impl/replay.hpp>
+#include <hypertune/search/impl/replay.hpp>
 #endif
