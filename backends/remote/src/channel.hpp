@@ -5,6 +5,7 @@
 
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/run_clock.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
@@ -72,7 +73,7 @@ class Signal {
 class Channel : public std::enable_shared_from_this<Channel> {
  public:
   static constexpr const char* closed_by_peer = "the connection was closed";
-  static constexpr std::size_t most_waiting = std::size_t{256} << 20U;  ///< bytes, until the peer is given up
+  static constexpr std::size_t max_waiting = std::size_t{256} << 20U;  ///< bytes, until the peer is given up
   struct Handlers {
     /// May throw an Error: the channel ends with it.
     std::function<void(wire::Message)> message;
@@ -102,7 +103,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void send(const wire::Message& message) {
     if (closed_) return;
     wire::append(waiting_, message);
-    if (waiting_.size() > most_waiting)
+    if (waiting_.size() > max_waiting)
       asio::post(io_, [self = shared_from_this()] { self->end("what is sent to it is not read"); });
     wake_.raise();
   }
