@@ -6,6 +6,7 @@
 #include <hypertune/error.hpp>
 #include <hypertune/option.hpp>
 #include <hypertune/space/params.hpp>
+#include <hypertune/trial/trial.hpp>
 
 #include <fmt/format.h>
 
