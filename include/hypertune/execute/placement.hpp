@@ -3,11 +3,13 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
+#include <hypertune/execute/allocation.hpp>
 #include <hypertune/trial/resources.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -106,11 +108,7 @@ class Placement {
 
   /// A slot for `request` on the host with the smallest load that has room; nullopt when none has now.
   std::optional<Slot> place(const Resources& request, const Excluded& excluded = {}) {
-    if (!last_ || *last_ != request) {  // hosts that were too full for the last request may do for this one
-      last_ = request;
-      for (int host = 0; host < static_cast<int>(hosts_.size()); ++host)
-        if (!at(host).gone) open(host);
-    }
+    shape(request);
     const Amounts need = amounts(request);
     for (auto it = open_.begin(); it != open_.end();) {
       const int host = it->second;
@@ -122,6 +120,64 @@ class Placement {
       it = open_.erase(it);  // too full for requests like this one until something is released there
     }
     return std::nullopt;
+  }
+  /// Slots for `workers.min` to `workers.max` workers that need `each`, as many as there is room for: all of them or
+  /// none, so that a trial holds nothing while it waits. `beside`: hosts of workers that these join, which are
+  /// preferred or avoided as the strategy says.
+  std::vector<Slot> place_all(const Resources& each, const Workers& workers, const Excluded& excluded = {},
+                              const std::vector<int>& beside = {}) {
+    rank_hosts(each);
+    std::vector<Slot> slots;
+    const int count = std::min(workers.max, room_now(workers.strategy, excluded, beside));
+    if (count < workers.min || !sound(each)) return slots;
+    slots.reserve(static_cast<std::size_t>(count));
+    const auto wanted = [&] { return count - static_cast<int>(slots.size()); };
+    const auto add = [&](int host) {
+      auto slot = take(host, each, *ranked_);
+      if (slot) slots.push_back(std::move(*slot));
+      return slot.has_value();
+    };
+    const auto fill = [&](int host) {
+      const auto before = wanted();
+      while (wanted() > 0 && add(host)) {}
+      return wanted() < before;
+    };
+    if (packs(workers.strategy)) {
+      for (const int host : beside)
+        if (usable(host, excluded)) fill(host);
+      // The host where least would be left behind them all; where none has so much room, the largest ones first.
+      const auto first_with = [&](int room) -> std::optional<int> {
+        for (auto at = rooms_.lower_bound({room, -1}); at != rooms_.end(); ++at)
+          if (usable(at->second, excluded)) return at->second;
+        return std::nullopt;
+      };
+      while (wanted() > 0) {
+        auto best = first_with(wanted());
+        for (auto at = rooms_.rbegin(); at != rooms_.rend() && !best; ++at)
+          if (usable(at->second, excluded)) best = first_with(at->first);
+        if (!best || !fill(*best)) break;
+      }
+    } else {
+      std::vector<int> served;  // one worker a host and round, the least loaded host first
+      for (const int host : beside)
+        if (close(host)) served.push_back(host);
+      for (bool first = true, progress = false; (first || progress) && wanted() > 0; first = false) {
+        progress = false;
+        for (auto at = open_.begin(); at != open_.end() && wanted() > 0;) {
+          const int host = at++->second;
+          if (!usable(host, excluded)) continue;
+          close(host);
+          if (add(host)) served.push_back(host);  // else it is too full until something is released there
+          progress = true;
+        }
+        for (const int host : std::exchange(served, {})) open(host);
+        if (workers.strategy == Strategy::strict_spread) break;
+      }
+      for (const int host : served) open(host);
+    }
+    if (wanted() > 0)
+      for (const Slot& slot : std::exchange(slots, {})) release(slot);
+    return slots;
   }
   /// A slot on the host called `name`, for a trial that is there already (the host itself may be lost by now).
   std::optional<Slot> place_on(std::string_view name, const Resources& request) {
@@ -159,22 +215,26 @@ class Placement {
 
   /// Whether some host could hold `request` if it were empty; one that is lost, but not for good, may come back.
   bool possible(const Resources& request, const Excluded& excluded = {}) const {
-    const Amounts need = amounts(request);
-    return std::any_of(hosts_.begin(), hosts_.end(), [&](const HostState& host) {
-      return !host.for_good && !excluded.contains(host.name) && (host.unknown || fits(need, host.total)) &&
-             sound(request);
-    });
+    return possible(request, Workers{}, excluded);
+  }
+  bool possible(const Resources& each, const Workers& workers, const Excluded& excluded = {}) const {
+    return sound(each) &&
+           room(
+               each, workers, [&](const HostState& host) { return !host.for_good && !excluded.contains(host.name); },
+               workers.min) >= workers.min;
   }
 
   /// The same without hosts of which it has been said again and again that they are gone: whether it is worth while to
-  /// wait for one of those that are not `excluded`.
-  bool worth_waiting(const Resources& request, const Excluded& excluded) const {
+  /// wait for those that are not `excluded`.
+  bool worth_waiting(const Resources& each, const Workers& workers, const Excluded& excluded) const {
     constexpr int patience = 5;
-    const Amounts need = amounts(request);
-    return std::any_of(hosts_.begin(), hosts_.end(), [&](const HostState& host) {
-      return !host.for_good && (!host.gone || (host.missed <= patience && !host.removed)) &&
-             !excluded.contains(host.name) && (host.unknown || fits(need, host.total)) && sound(request);
-    });
+    return sound(each) && room(
+                              each, workers,
+                              [&](const HostState& host) {
+                                return !host.for_good && (!host.gone || (host.missed <= patience && !host.removed)) &&
+                                       !excluded.contains(host.name);
+                              },
+                              workers.min) >= workers.min;
   }
 
   /// One sentence why `request` is not placed now, or can never be. Empty when there is room.
@@ -203,21 +263,39 @@ class Placement {
                           used(*freest, lacking));
   }
 
-  /// About how many trials like `request` run at once.
-  int about(const Resources& request) const {
-    const Amounts need = amounts(request);
-    std::int64_t sum = 0;
-    for (const auto& host : hosts_) {
-      if (host.gone || !fits(need, host.total)) continue;
-      std::int64_t most = 1'000'000;
-      if (need.cpus > 0) most = std::min(most, host.total.cpus / need.cpus);
-      if (need.gpus > 0) most = std::min(most, host.total.gpus / need.gpus);
-      if (need.memory > 0 && host.total.memory > 0) most = std::min(most, host.total.memory / need.memory);
-      for (const auto& [name, amount] : need.custom)
-        if (amount > 0) most = std::min(most, host.total.custom.at(name) / amount);
-      sum += most;
+  /// The same of several workers that need `each`.
+  std::string why_not(const Resources& each, const Workers& workers, const Excluded& excluded = {}) const {
+    if (workers.min == 1 || !possible(each, excluded)) return why_not(each, excluded);
+    const auto here = [&](const HostState& host) { return !host.gone && !excluded.contains(host.name); };
+    const Amounts need = amounts(each);
+    std::vector<std::string> names;
+    if (need.cpus > 0) names.emplace_back("cpus");
+    if (need.gpus > 0) names.emplace_back("gpus");
+    if (need.memory > 0) names.emplace_back("memory");
+    for (const auto& [name, amount] : need.custom) names.push_back(name);
+    std::string own;
+    for (const auto& name : names) {
+      own += (own.empty() ? " with " : " and ") + amount_text(need, name);
+      if (own.ends_with(" 1 cpus") || own.ends_with(" 1 gpus")) own.pop_back();
     }
-    return static_cast<int>(std::min<std::int64_t>(sum, 1'000'000));
+    const std::string what = detail::format("{} workers{}{}", workers.min, own.empty() ? own : own + " each",
+                                            workers.strategy == Strategy::strict_pack     ? " on one host"
+                                            : workers.strategy == Strategy::strict_spread ? " on a host of its own each"
+                                                                                          : "");
+    if (!possible(each, workers, excluded))
+      return detail::format(
+          "needs {}, but the hosts have room for {}", what,
+          room(each, workers, [&](const auto& host) { return !host.for_good && !excluded.contains(host.name); }));
+    const int free = room(each, workers, here, most_room, true);
+    if (free >= workers.min) return "";
+    return detail::format(
+        "waits for {}: {} {} free{}", what, free, free == 1 ? "is" : "are",
+        room(each, workers, here) >= workers.min ? "" : "; a host that is lost now must come back" + losses(": "));
+  }
+
+  /// About how many trials like `request` run at once.
+  int about(const Resources& request, const Workers& workers = {}) const {
+    return room(request, Workers{}, [](const HostState& host) { return !host.gone; }) / workers.min;
   }
 
  private:
@@ -256,8 +334,97 @@ class Placement {
     return {share, static_cast<double>(host.trials) / cores};
   }
   // Its load may change only while it is closed.
-  void open(int host) { open_.emplace(load(at(host)), host); }
-  bool close(int host) { return open_.erase({load(at(host)), host}) > 0; }
+  void open(int host) {
+    open_.emplace(load(at(host)), host);
+    if (ranked_) rank_host(host);
+  }
+  bool close(int host) {
+    if (ranked_) {
+      const int room = capacity(at(host), *ranked_, true);
+      room_ -= rooms_.erase({room, host}) > 0 ? room : 0;
+    }
+    return open_.erase({load(at(host)), host}) > 0;
+  }
+  // What is asked for now: hosts that were too full for the last request may do for this one.
+  void shape(const Resources& request) {
+    if (last_ && *last_ == request) return;
+    last_ = request;
+    ranked_.reset();
+    for (int host = 0; host < static_cast<int>(hosts_.size()); ++host)
+      if (!at(host).gone) open(host);
+  }
+  // Until then the hosts are also kept by their room for workers like these.
+  void rank_hosts(const Resources& each) {
+    shape(each);
+    if (ranked_) return;
+    ranked_ = amounts(each);
+    rooms_.clear();
+    room_ = 0;
+    for (const auto& [load, host] : open_) rank_host(host);
+  }
+  void rank_host(int host) {
+    const int room = capacity(at(host), *ranked_, true);
+    if (room > 0 && rooms_.emplace(room, host).second) room_ += room;
+  }
+  bool usable(int host, const Excluded& excluded) const {
+    const HostState& state = hosts_[static_cast<std::size_t>(host)];
+    return !state.gone && (excluded.empty() || !excluded.contains(state.name));
+  }
+  static bool packs(Strategy strategy) { return strategy == Strategy::pack || strategy == Strategy::strict_pack; }
+
+  // How many workers would be placed, by the hosts as they are ranked.
+  int room_now(Strategy strategy, const Excluded& excluded, const std::vector<int>& beside) const {
+    const auto joined = [&](int host) { return std::find(beside.begin(), beside.end(), host) != beside.end(); };
+    if (strategy == Strategy::strict_pack)
+      for (auto widest = rooms_.rbegin(); widest != rooms_.rend(); ++widest)
+        if (usable(widest->second, excluded) && (beside.empty() || joined(widest->second))) return widest->first;
+    if (strategy == Strategy::strict_pack) return 0;
+    const bool apart = strategy == Strategy::strict_spread;
+    if (!apart && excluded.empty()) return bounded(room_);
+    std::int64_t sum = 0;
+    for (const auto& [room, host] : rooms_)
+      if (usable(host, excluded)) sum += !apart ? room : joined(host) ? 0 : 1;
+    return bounded(sum);
+  }
+  static constexpr int most_room = 1'000'000;
+  static int bounded(std::int64_t room) { return static_cast<int>(std::min<std::int64_t>(room, most_room)); }
+  // How many workers the hosts that `counts` could hold as the strategy asks, `enough` of them, if they were empty, or
+  // now.
+  template <class Counts>
+  int room(const Resources& each, const Workers& workers, const Counts& counts, int enough = most_room,
+           bool now = false) const {
+    const Amounts need = amounts(each);
+    std::int64_t sum = 0;
+    for (const auto& host : hosts_) {
+      if (sum >= enough) break;
+      if (!counts(host)) continue;
+      const std::int64_t own = host.unknown ? most_room : capacity(host, need, now);
+      sum = workers.strategy == Strategy::strict_pack     ? std::max(sum, own)
+            : workers.strategy == Strategy::strict_spread ? sum + std::min<std::int64_t>(own, 1)
+                                                          : sum + own;
+    }
+    return bounded(sum);
+  }
+  // How many workers one host holds, with what is free there or with all it has.
+  static int capacity(const HostState& host, const Amounts& need, bool now) {
+    const Amounts& have = now ? host.free : host.total;
+    std::int64_t most = most_room;
+    if (need.cpus > 0) most = std::min(most, have.cpus / need.cpus);
+    if (need.memory > 0 && host.total.memory > 0) most = std::min(most, have.memory / need.memory);
+    for (const auto& [name, amount] : need.custom) {
+      const auto found = have.custom.find(name);
+      if (amount > 0) most = std::min(most, found == have.custom.end() ? 0 : found->second / amount);
+    }
+    if (need.gpus > 0 && most > 0) {
+      std::int64_t devices = 0, shares = 0;
+      for (const std::int64_t free : host.devices) {
+        devices += !now || free == unit;
+        shares += (now ? free : unit) / need.gpus;
+      }
+      most = std::min(most, need.gpus < unit ? shares : devices / (need.gpus / unit));
+    }
+    return static_cast<int>(std::max<std::int64_t>(most, 0));
+  }
   void count(int host, int sign) {
     const HostState& state = at(host);
     total_.cpus += sign * state.total.cpus;
@@ -389,7 +556,6 @@ class Placement {
       if (!sound(request)) return std::nullopt;
       auto devices = devices_for(host, need.gpus);
       if (!devices) return std::nullopt;
-      for (const int d : *devices) host.devices[static_cast<std::size_t>(d)] -= std::min(need.gpus, unit);
       slot.gpus = std::move(*devices);
     }
     // Whole cores are given by number where enough are left; fractions share what the system gives them.
@@ -403,6 +569,7 @@ class Placement {
     const bool was_open = close(index);
     if (!host.gone) count(index, -1);
     ++host.trials;
+    for (const int device : slot.gpus) host.devices[static_cast<std::size_t>(device)] -= std::min(need.gpus, unit);
     host.free.cpus -= need.cpus;
     host.free.gpus -= need.gpus;
     if (host.total.memory > 0) host.free.memory -= need.memory;
@@ -419,6 +586,9 @@ class Placement {
 
   std::vector<HostState> hosts_;
   std::set<std::pair<Load, int>> open_;  // hosts that may have room for a request like the last one
+  std::optional<Amounts> ranked_;        // where workers are placed together: what each needs
+  std::set<std::pair<int, int>> rooms_;  // … the hosts by the number of them that they have room for, if any
+  std::int64_t room_ = 0;                // … and for how many there is room on all
   Amounts total_, free_;                 // of the hosts that are there: cpus and gpus
   std::optional<Resources> last_;
 };

@@ -56,7 +56,7 @@ HYPERTUNE_INLINE Placement::Excluded Controller::barred_for(TrialId trial, const
   if (!faults_.failed_before(trial) || placement_.size() < 2) return barred_;
   for (auto barred : {faults_.avoided(trial), faults_.failed_on(trial), faults_.failed_on(trial, true)}) {
     barred.insert(barred_.begin(), barred_.end());
-    if (placement_.worth_waiting(need, barred)) return barred;
+    if (placement_.worth_waiting(need, {}, barred)) return barred;
   }
   return barred_;
 }
@@ -66,7 +66,7 @@ HYPERTUNE_INLINE bool Controller::in_doubt(TrialId trial, const std::string& hos
   if (host.empty() || placement_.size() < 2 || !cause.retry || !faults_.doubtful(trial, cause)) return false;
   auto barred = faults_.avoided(trial, host, cause);
   barred.insert(barred_.begin(), barred_.end());
-  return placement_.worth_waiting(needs(trial), barred);
+  return placement_.worth_waiting(needs(trial), {}, barred);
 }
 
 // Which hosts are set aside now.
@@ -77,7 +77,7 @@ HYPERTUNE_INLINE void Controller::judge_hosts(Outcome& out) {
   const Resources need = rules_.uniform_resources ? rules_.resources({}) : Resources{.cpus = 0};
   const auto suspects = faults_.aside([&](Placement::Excluded hosts) {
     hosts.insert(excluded_.begin(), excluded_.end());
-    return placement_.worth_waiting(need, hosts);
+    return placement_.worth_waiting(need, {}, hosts);
   });
   barred_ = excluded_;
   std::set<std::string> before = std::exchange(aside_, {});

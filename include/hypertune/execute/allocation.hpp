@@ -1,0 +1,67 @@
+// How many workers a trial runs on, and the allocation that its attempt holds: a slot for each of them.
+#pragma once
+
+#include <hypertune/error.hpp>
+#include <hypertune/trial/resources.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+
+/// How the workers of a trial are spread over the hosts.
+enum class Strategy : std::uint8_t {
+  pack,           ///< on as few hosts as possible
+  spread,         ///< on as many hosts as possible
+  strict_pack,    ///< all on one host, or not at all
+  strict_spread,  ///< each on a host of its own, or not at all
+};
+
+constexpr const char* to_string(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::pack: return "pack";
+    case Strategy::spread: return "spread";
+    case Strategy::strict_pack: return "strict_pack";
+    case Strategy::strict_spread: return "strict_spread";
+  }
+  return "unknown";
+}
+
+/// How many workers a trial runs on: `{4}`, or `{.min = 2, .max = 8}` of one whose number may change while it runs. The
+/// resources of a trial are those of each worker.
+struct Workers {
+  int min = 1;
+  int max = min;
+  Strategy strategy = Strategy::pack;
+  bool several() const { return max > 1; }
+  bool elastic() const { return min < max; }
+  /// Error of kind `usage` that says what makes no sense.
+  void require_sound() const {
+    if (min < 1) fail(Errc::usage, ".workers: a trial needs at least one worker, not {}", min);
+    if (max < min) fail(Errc::usage, ".workers: at most {}, but at least {}: max must be min or more", max, min);
+  }
+  friend bool operator==(const Workers&, const Workers&) = default;
+};
+
+/// What an attempt of a trial holds: a slot for each of its workers, by rank. All of them were placed together. A
+/// change of them is a new generation of the same attempt.
+struct Allocation {
+  std::uint32_t generation = 0;
+  Slot lead = {};                 ///< of rank 0, which alone reports
+  std::vector<Slot> others = {};  ///< of ranks 1, 2, …: apart, so that a trial of one worker needs no memory for it
+
+  int workers() const { return static_cast<int>(others.size()) + 1; }
+  const Slot& operator[](int rank) const { return rank == 0 ? lead : others.at(static_cast<std::size_t>(rank) - 1); }
+  Slot& operator[](int rank) { return rank == 0 ? lead : others.at(static_cast<std::size_t>(rank) - 1); }
+  bool uses_host(const std::string& name) const {
+    if (lead.host_name == name) return true;
+    for (const Slot& slot : others)
+      if (slot.host_name == name) return true;
+    return false;
+  }
+};
+
+}  // namespace hypertune
