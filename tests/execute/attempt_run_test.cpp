@@ -20,7 +20,7 @@ TEST_CASE("an attempt that must go on from a checkpoint fails where none is soun
   const auto older = save(store, 0, 2, {{"state", "older"}}), newer = save(store, 0, 4, {{"state", "newer"}});
   std::vector<std::string> lost;
   const auto begin = [&](std::vector<CheckpointInfo> restore, bool must) {
-    Launch launch{.trial = 0, .attempt = 1, .point = {}, .params = {}, .restore = std::move(restore), .slot = {}};
+    Launch launch{.trial = 0, .attempt = 1, .point = {}, .params = {}, .restore = std::move(restore), .allocation = {}};
     launch.must_restore = must;
     AttemptRun attempt(store, directory, launch,
                        [&](const CheckpointInfo& info, const std::string&) { lost.push_back(info.name); });
@@ -62,7 +62,7 @@ TEST_CASE("a report of a step that none can have fails the attempt") {
   const TemporaryDirectory directory;
   LocalCheckpointStore store(directory);
   for (const int step : {-1, 2147483647}) {
-    const Launch launch{.trial = 0, .attempt = 0, .point = {}, .params = {}, .restore = {}, .slot = {}};
+    const Launch launch{.trial = 0, .attempt = 0, .point = {}, .params = {}, .restore = {}, .allocation = {}};
     AttemptRun attempt(store, directory, launch, [](const CheckpointInfo&, const std::string&) {});
     attempt.begin(OnceProgram(step));
     CHECK_THROWS_WITH(attempt.step(), ContainsSubstring("step is " + std::to_string(step)));
@@ -77,7 +77,7 @@ TEST_CASE("an attempt whose checkpoint vanishes before it has reported is not to
   std::vector<std::string> lost;
   const AttemptRun::Lost lose = [&](const CheckpointInfo& info, const std::string&) { lost.push_back(info.name); };
   Plan plan{.steps = 4};
-  Launch launch{.trial = 0, .attempt = 1, .point = plan.point(), .params = {}, .restore = {saved}, .slot = {}};
+  Launch launch{.trial = 0, .attempt = 1, .point = plan.point(), .params = {}, .restore = {saved}, .allocation = {}};
   const auto program = make_program<Plan>(
       &Plan::of,
       [](Plan, Context&) -> Training {

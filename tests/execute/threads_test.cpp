@@ -31,7 +31,7 @@ Launch launch_of(TrialId trial, std::vector<int> cpus = {}) {
   launch.trial = trial;
   launch.attempt = 0;
   launch.point = {static_cast<double>(trial)};
-  launch.slot.cpus = std::move(cpus);
+  launch.allocation.lead.cpus = std::move(cpus);
   return launch;
 }
 void wait_until(ThreadExecutor& executor, const std::function<bool()>& condition) {

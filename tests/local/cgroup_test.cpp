@@ -115,7 +115,7 @@ TEST_CASE("the kernel ends a trial that exceeds its memory limit, and nobody els
                 {.workers = 2, .memory_interval = 1000});
     for (TrialId trial = 0; trial < 2; ++trial) {
       auto launch = bench.make(trial, trial == 0 ? "greedy" : "modest");
-      launch.slot.resources.memory = std::uint64_t{128} << 20U;
+      launch.allocation.lead.resources.memory = std::uint64_t{128} << 20U;
       bench.executor.perform(launch);
       bench.events.next<Reported>();
     }

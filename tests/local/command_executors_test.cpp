@@ -53,7 +53,7 @@ struct AnyBench {
     launch.trial = trial;
     launch.attempt = attempt;
     launch.params = Params{{"mode", std::string("m")}};
-    launch.slot.resources.cpus = 1;
+    launch.allocation.lead.resources.cpus = 1;
     launch.restore = std::move(restore);
     launch.parked = parked;
     executor.perform(launch);

@@ -199,8 +199,8 @@ TEST_CASE("a trial waits until the memory that a killed one had on its GPU is fr
   const double patience = GENERATE(1000.0, 1.5, 0.0);
   Bench bench(program, {.workers = 2, .gpus = 1, .gpu_wait = patience});
   auto launch = bench.make(0, "m");
-  launch.slot.gpus = {0};
-  launch.slot.resources.gpus = 1;
+  launch.allocation.lead.gpus = {0};
+  launch.allocation.lead.resources.gpus = 1;
   bench.executor.perform(launch);
   bench.events.next<Failed>();
   launch.trial = 1;

@@ -102,7 +102,7 @@ struct Bench {
     launch.trial = trial;
     launch.attempt = attempt;
     launch.params = Params{{"mode", std::move(mode)}};
-    launch.slot.resources.cpus = 1;
+    launch.allocation.lead.resources.cpus = 1;
     return launch;
   }
   void launch(TrialId trial, std::string mode, Attempt attempt = 0) {

@@ -72,7 +72,7 @@ struct AnyExperiment {
     launch.trial = trial;
     launch.attempt = attempt;
     launch.params = Params{{"mode", std::string("m")}};
-    launch.slot.resources.cpus = 1;
+    launch.allocation.lead.resources.cpus = 1;
     executor.perform(launch);
   }
   bool overlapped(TrialId trial) const {

@@ -189,7 +189,7 @@ TEST_CASE("a hang is ended past the limit, and signs of life prevent that") {
 TEST_CASE("a memory limit ends the trial with a clear cause") {
   Bench bench(program_of(obey));
   auto launch = bench.make(0, "memory");
-  launch.slot.resources.memory = std::uint64_t{64} << 20U;
+  launch.allocation.lead.resources.memory = std::uint64_t{64} << 20U;
   bench.executor.perform(launch);
   bench.events.next<Reported>();
   bench.executor.perform(Continue{0, 0});
@@ -309,9 +309,9 @@ TEST_CASE("a trial sees its slot: cores, threads of libraries, devices, and a lo
               }),
               options);
   auto launch = bench.make(0, "");
-  launch.slot.cpus = {0};
-  launch.slot.gpus = {1};
-  launch.slot.resources.cpus = 1;
+  launch.allocation.lead.cpus = {0};
+  launch.allocation.lead.gpus = {1};
+  launch.allocation.lead.resources.cpus = 1;
   bench.executor.perform(launch);
   const auto reported = bench.events.next<Reported>();
   CHECK(*find_metric(reported.report.metrics, "cores") == 1);

@@ -14,8 +14,8 @@ namespace {
 ht::Launch launch(std::int64_t trial, const std::string& host) {
   ht::Launch command;
   command.trial = static_cast<ht::TrialId>(trial);
-  command.slot.host_name = host;
-  command.slot.resources = {.cpus = 2};
+  command.allocation.lead.host_name = host;
+  command.allocation.lead.resources = {.cpus = 2};
   return command;
 }
 }  // namespace

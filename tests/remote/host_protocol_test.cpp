@@ -83,7 +83,7 @@ std::vector<wire::Message> examples() {
           wire::StreamPiece{2, std::string(1000, 'y')},
           wire::StreamEnd{2},
           Failed{1, 2, Cause{.blame = Blame::preemption, .text = "x"}},
-          Launch{.trial = 7, .attempt = 2, .point = {0.5, std::nan("")}, .params = {}, .restore = {info}, .slot = {}}};
+          Launch{.trial = 7, .attempt = 2, .point = {0.5, std::nan("")}, .params = {}, .restore = {info}, .allocation = {}}};
 }
 
 }  // namespace

@@ -342,7 +342,7 @@ TEST_CASE("when the driver is killed, its agents and all their processes end") {
       launch.trial = trial;
       launch.attempt = 0;
       launch.point = plan.point();
-      launch.slot.host = static_cast<int>(trial % 2);
+      launch.allocation.lead.host = static_cast<int>(trial % 2);
       executor.perform(launch);
     }
     for (;;) ::pause();

@@ -216,7 +216,7 @@ class ScriptedTuner {
     go.point = trial.plan.point();
     go.params = Params{{"seed", std::int64_t{trial.plan.seed}}};
     if (!go.parked) go.restore = trial.sealed;
-    go.slot = slot;
+    go.allocation.lead = slot;
     go.next_step = go.parked ? trial.steps : go.restore.empty() ? 0 : go.restore.front().steps;
     trial.slot = std::move(slot);
     trial.phase = go.parked ? Phase::running : Phase::launched;

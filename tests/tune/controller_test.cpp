@@ -75,7 +75,7 @@ class Bench {
   std::pair<std::vector<std::string>, std::vector<std::string>> fill_on() {
     controller_.fill(now_, out_);
     std::vector<std::string> launched;
-    for (const auto& go : commands<ht::Launch>()) launched.push_back(go.slot.host_name);
+    for (const auto& go : commands<ht::Launch>()) launched.push_back(go.allocation.lead.host_name);
     return {out_.notices, launched};
   }
 
@@ -298,9 +298,9 @@ TEST_CASE("a failure that may be the host's doing does not count, and is tried a
     while (!running.empty()) {
       const auto go = running.back().second;
       running.pop_back();
-      CHECK(go.slot.host_name != "a");
+      CHECK(go.allocation.lead.host_name != "a");
       bench.report(go.trial, 1, go.attempt).send(ht::Finished{go.trial, go.attempt});
-      for (const auto& launch : bench.commands<ht::Launch>()) running.emplace_back(launch.slot.host_name, launch);
+      for (const auto& launch : bench.commands<ht::Launch>()) running.emplace_back(launch.allocation.lead.host_name, launch);
     }
     CHECK(bench->finished());
     CHECK(bench.count(TrialState::completed) == 30);
@@ -395,14 +395,14 @@ TEST_CASE("no trial is placed on a host that is not there yet, and one that only
   Bench bench(needing([](std::int64_t n) { return n == 0 ? 8.0 : 0.0; }, 3),
               {host("a"), {.name = "b", .total = {.cpus = 0}, .presence = ht::Presence::unknown}});
   bench.fill();
-  for (const auto& go : bench.commands<ht::Launch>()) CHECK(go.slot.host_name == "a");
+  for (const auto& go : bench.commands<ht::Launch>()) CHECK(go.allocation.lead.host_name == "a");
   CHECK(bench.commands<ht::Launch>().size() == 2);
   CHECK(bench.trial(0).state == TrialState::pending);
   bench.send(ht::HostLost{1, "is being connected to"});
   CHECK(bench.records<record::HostLost>().size() == 1);
   const auto go = bench.send(ht::HostGained{1, host("b", 8)}).command<ht::Launch>();
   CHECK(go.trial == 0);
-  CHECK(go.slot.host_name == "b");
+  CHECK(go.allocation.lead.host_name == "b");
 }
 
 TEST_CASE("a host that is set aside is still so for a replay, and tried again by a new driver") {
@@ -973,7 +973,7 @@ TEST_CASE("in order, what a lost host had keeps its place, and who finds no room
     const auto go = bench.send(ht::HostGained{0}).command<ht::Launch>();
     CHECK(go.trial == 0);
     CHECK(go.attempt == 1);
-    CHECK(go.slot.host_name == "a");
+    CHECK(go.allocation.lead.host_name == "a");
     CHECK_FALSE(bench->next_give_up());
     bench.report(0, 1, 1);
     CHECK(bench.command<ht::Continue>().trial == 0);
@@ -987,7 +987,7 @@ TEST_CASE("in order, what a lost host had keeps its place, and who finds no room
     CHECK(bench.trial(2).state == TrialState::running);
     const auto go = bench.send(ht::HostGained{0}).command<ht::Launch>();
     CHECK(go.trial == 2);
-    CHECK(go.slot.host_name == "a");
+    CHECK(go.allocation.lead.host_name == "a");
   }
   SECTION("which is lost for good, or taken from the list") {
     const bool for_good = GENERATE(true, false);
@@ -997,7 +997,7 @@ TEST_CASE("in order, what a lost host had keeps its place, and who finds no room
     bench.report(1);
     const auto go = bench.send(ht::Finished{1, 0}).command<ht::Launch>();
     CHECK(go.trial == 0);
-    CHECK(go.slot.host_name == "b");
+    CHECK(go.allocation.lead.host_name == "b");
   }
   SECTION("for which its patience ends") {
     bench.tick(*bench->next_give_up());
@@ -1007,7 +1007,7 @@ TEST_CASE("in order, what a lost host had keeps its place, and who finds no room
     CHECK_FALSE(bench->next_give_up());
     const auto go = bench.send(ht::HostGained{0}).command<ht::Launch>();
     CHECK(go.trial == 0);
-    CHECK(go.slot.host_name == "a");
+    CHECK(go.allocation.lead.host_name == "a");
   }
   SECTION("and is stopped with all others") {
     bench.interrupt_now();
@@ -1035,7 +1035,7 @@ TEST_CASE("a parked run goes on where it is held, or leaves it for another host 
     bench.report(2).report(1).send(ht::Finished{1, 0});
     resumes = true;
     const auto go = bench.send(ht::Finished{2, 0}).commands<ht::Launch>().at(0);
-    CHECK(go.slot.host_name == "a");
+    CHECK(go.allocation.lead.host_name == "a");
     CHECK(go.parked);
     CHECK(go.attempt == 0);
   }
@@ -1044,7 +1044,7 @@ TEST_CASE("a parked run goes on where it is held, or leaves it for another host 
     if (saved) {
       CHECK(bench.commands<ht::Stop>().at(0).attempt == 0);  // its process is let go
       const auto go = bench.commands<ht::Launch>().at(0);
-      CHECK(go.slot.host_name == "b");
+      CHECK(go.allocation.lead.host_name == "b");
       CHECK_FALSE(go.parked);
       CHECK(go.attempt == 1);
       CHECK(go.restore.front() == Bench::sealed(0, 1));
@@ -1056,7 +1056,7 @@ TEST_CASE("a parked run goes on where it is held, or leaves it for another host 
   SECTION("its host is lost") {
     bench.send(ht::HostLost{0, "it was unplugged", true});
     const auto go = bench.report(1, 1).send(ht::Finished{1, 0}).commands<ht::Launch>().at(0);
-    CHECK(go.slot.host_name == "b");
+    CHECK(go.allocation.lead.host_name == "b");
     CHECK_FALSE(go.parked);
     CHECK(go.restore.size() == (saved ? 1 : 0));
   }

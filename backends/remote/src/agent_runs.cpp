@@ -18,7 +18,7 @@ void Agent::on(Launch& m) {
   if (m.parked) {
     if (const auto run = find(m.trial, m.attempt)) {
       run->parked = false;
-      run->launch.slot = m.slot;
+      run->launch.allocation.lead = m.allocation.lead;
       executor_.perform(std::move(m));
     }
     return;

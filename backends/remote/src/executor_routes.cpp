@@ -123,14 +123,14 @@ void RemoteExecutor::State::carry_out(Launch& m) {
       return refuse(why, Blame::preemption);  // not its own failure, nor that of the host where it is to go on
     }
     route->parked = route->waiting = false;
-    if (m.slot.host != link->index) m.slot.cpus.clear();  // the numbers of another host's cores
+    if (m.allocation.lead.host != link->index) m.allocation.lead.cpus.clear();  // the numbers of another host's cores
     link->connection->channel->send(m);
     return;
   }
   if (const auto old = link_of(m.trial)) erase(old, m.trial);
   LinkPointer link;
   for (const auto& candidate : links_)
-    if (candidate->index == m.slot.host) link = candidate;
+    if (candidate->index == m.allocation.lead.host) link = candidate;
   if (!link) return refuse("there is no such host");
   if (!link->machine.usable()) {
     const bool preempted = link->machine.draining() || link->machine.state() == HostState::gone;

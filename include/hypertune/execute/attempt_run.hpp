@@ -127,7 +127,7 @@ class AttemptRun {
     start.attempt = launch.attempt;
     start.point = launch.point;
     start.params = launch.params;
-    start.slot = launch.slot;
+    start.slot = launch.allocation.lead;
     start.seed = launch.seed;
     start.directory = directory / "trials" / std::to_string(launch.trial);
     start.checkpoints = store.root();

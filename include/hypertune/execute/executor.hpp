@@ -1,6 +1,7 @@
 // The Executor concept: commands go down, events come up, both plain values.
 #pragma once
 
+#include <hypertune/execute/allocation.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/trial/log_limit.hpp>
@@ -33,7 +34,7 @@ struct Launch {
   Point point;
   Params params;
   std::vector<CheckpointInfo> restore;  ///< candidates, newest first: the first sound one is used; none: from the start
-  Slot slot;
+  Allocation allocation;
   std::uint64_t seed = 0;
   bool parked = false;
   int next_step = 0;  ///< expected: that of restore.front(), or of the parked run

@@ -78,7 +78,7 @@ class InlineExecutor {
 
   void carry_out(Launch& launch) {
     if (launch.parked) {
-      if (Run* run = find(launch.trial, launch.attempt)) run->attempt->go_on(launch.slot);
+      if (Run* run = find(launch.trial, launch.attempt)) run->attempt->go_on(launch.allocation.lead);
       return step(launch.trial, launch.attempt);
     }
     Run& run = runs_[launch.trial];
@@ -88,7 +88,7 @@ class InlineExecutor {
           *store_, start_.directory, launch,
           [&](const CheckpointInfo& c, const std::string& why) { lose(launch.trial, c, why); }, start_.log_limit);
       std::vector<AttemptRun> in_the_way;
-      auto served = served_.take(launch.slot, in_the_way);
+      auto served = served_.take(launch.allocation.lead, in_the_way);
       in_the_way.clear();
       run.attempt->begin(*start_.program, served ? &*served : nullptr);
     } catch (...) { return failed(launch.trial, launch.attempt); }

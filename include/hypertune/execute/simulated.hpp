@@ -176,8 +176,8 @@ class SimulatedExecutor {
     auto& run = runs_[launch.trial];
     const bool held = launch.parked && run.parked && run.launch.attempt == launch.attempt;
     if (held) {
-      if (run.attempt) run.attempt->go_on(launch.slot);
-      run.launch.slot = std::move(launch.slot);
+      if (run.attempt) run.attempt->go_on(launch.allocation.lead);
+      run.launch.allocation.lead = std::move(launch.allocation.lead);
     } else {
       run = {};
       run.launch = std::move(launch);
@@ -232,7 +232,7 @@ class SimulatedExecutor {
     if (!(duration >= 0 && std::isfinite(duration)))
       fail(Errc::usage, "step_seconds gave {} for step {} of trial {}: it must be a finite number of 0 or more",
            duration, run.steps, l.trial);
-    duration *= speeds_[static_cast<std::size_t>(l.slot.host)];
+    duration *= speeds_[static_cast<std::size_t>(l.allocation.lead.host)];
     Kind kind = Kind::step;
     if (options_.straggle_probability > 0 || options_.failure_probability > 0) {
       Rng rng = derived_rng(options_.seed,
@@ -254,7 +254,7 @@ class SimulatedExecutor {
       std::vector<std::pair<TrialId, Attempt>> victims;
       for (auto it = runs_.begin(); it != runs_.end();) {
         const Run& run = it->second;
-        const bool here = run.launch.slot.host == worker;
+        const bool here = run.launch.allocation.lead.host == worker;
         if (here && !run.parked) victims.emplace_back(it->first, run.launch.attempt);
         it = here && run.parked ? runs_.erase(it) : std::next(it);  // nobody waits to hear of these
       }
@@ -300,7 +300,7 @@ class SimulatedExecutor {
         },
         start_.log_limit);
     std::vector<AttemptRun> in_the_way;
-    auto served = served_.take(run.launch.slot, in_the_way);
+    auto served = served_.take(run.launch.allocation.lead, in_the_way);
     in_the_way.clear();
     run.attempt->begin(*start_.program, served ? &*served : nullptr);
     const int from = run.attempt->steps();

@@ -168,7 +168,7 @@ class WorkerLoop {
       store_.emplace(welcome.checkpoints.empty() ? directory_ : std::filesystem::path(welcome.checkpoints),
                      std::move(options));
     }
-    if (options_.settle) options_.settle(launch.slot);
+    if (options_.settle) options_.settle(launch.allocation.lead);
     std::optional<AttemptRun> served;
     served.swap(attempt_);
     attempt_.emplace(
@@ -199,8 +199,8 @@ class WorkerLoop {
 
   void step(const Launch& launch) {
     if (std::exchange(parked_, false)) {
-      if (options_.settle) options_.settle(launch.slot);  // it may be another one
-      attempt_->go_on(launch.slot);
+      if (options_.settle) options_.settle(launch.allocation.lead);  // it may be another one
+      attempt_->go_on(launch.allocation.lead);
     }
     auto done = attempt_->step();
     if (!done.report) {

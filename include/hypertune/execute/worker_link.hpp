@@ -50,7 +50,7 @@ class WorkerLink {
     LinkActions out;
     if (launch.parked) {
       if (state_ != State::parked) fail(Errc::usage, "trial {} is not parked here", launch.trial);
-      launch_->slot = launch.slot;
+      launch_->allocation.lead = launch.allocation.lead;
       state_ = State::running;
       out.send.emplace_back(std::move(launch));
     } else {

@@ -110,7 +110,7 @@ class WorkerMachine {
     if (phase_ == Phase::greeting) bad("a Launch before the Welcome");
     if (m.parked) {
       if (phase_ != Phase::parked || !current(m)) bad("a Launch of a parked attempt that is not here");
-      launch_.slot = m.slot;
+      launch_.allocation.lead = m.allocation.lead;
       answer_ = Continue{m.trial, m.attempt, false};
       phase_ = Phase::waiting;
       return;

@@ -121,7 +121,7 @@ class WireWriter : public PayloadWriter {
     put(m.point, m.params);
     put(std::uint64_t{m.restore.size()});
     for (const auto& candidate : m.restore) put(candidate);
-    put(m.slot);
+    put(m.allocation.lead);
     put(m.seed);
     put(m.parked);
     put_signed(m.next_step);
@@ -237,7 +237,7 @@ class WireReader : public PayloadReader {
     std::tie(m.point, m.params) = configuration();
     m.restore.clear();
     for (std::size_t left = count(5); left > 0; --left) m.restore.push_back(checkpoint());
-    get(m.slot);
+    get(m.allocation.lead);
     m.seed = number();
     m.parked = flag();
     m.next_step = small_number();

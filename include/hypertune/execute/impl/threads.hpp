@@ -80,7 +80,7 @@ class ThreadExecutor::State {
         fail(Errc::usage, "trial {} is not parked here", launch.trial);
       run = found->second;
       --parked_;
-      run->launch.slot = std::move(launch.slot);
+      run->launch.allocation.lead = std::move(launch.allocation.lead);
       run->answer = Continue{launch.trial, launch.attempt, false};
     } else {
       run = std::make_shared<Run>(std::move(launch));
@@ -251,7 +251,7 @@ class ThreadExecutor::State {
     const TrialId trial = run->launch.trial;
     const Attempt attempt = run->launch.attempt;
     try {
-      settle_on(run->launch.slot);  // calls the user's setup, which may throw as well
+      settle_on(run->launch.allocation.lead);  // calls the user's setup, which may throw as well
       if (!run->begun) {
         if (asked_to_stop(run)) return leave(run, Stopped{trial, attempt});
         begin(run);
@@ -273,7 +273,7 @@ class ThreadExecutor::State {
           if (const auto* pause = std::get_if<Pause>(&*command)) return rest(run, *pause);
           if (std::get<Continue>(*command).save) save(run);
         }
-        run->attempt->go_on(run->launch.slot);
+        run->attempt->go_on(run->launch.allocation.lead);
         auto done = run->attempt->step();
         if (!may_go_on(run)) return;
         if (!done.report) {
@@ -334,7 +334,7 @@ class ThreadExecutor::State {
     if (start_.program->keeps()) {
       std::vector<AttemptRun> in_the_way;  // ends without the lock
       const std::lock_guard guard(mutex_);
-      served = served_.take(launch.slot, in_the_way);
+      served = served_.take(launch.allocation.lead, in_the_way);
     }
     AttemptRun attempt(
         *store_, start_.directory, launch,

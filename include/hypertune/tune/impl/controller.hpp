@@ -242,7 +242,7 @@ HYPERTUNE_INLINE void Controller::take_over(TrialId trial, Outcome& out) {
   go.attempt = entry.attempts - 1;
   go.point = entry.point;
   go.params = state_.space().params(entry.point);
-  go.slot = *slot;
+  go.allocation.lead = *slot;
   go.seed = trial_seed(trial);
   go.restore = state_.restorable(trial);
   go.next_step = entry.reported ? entry.steps : entry.started_at;

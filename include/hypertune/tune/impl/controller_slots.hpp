@@ -304,14 +304,14 @@ HYPERTUNE_INLINE void Controller::launch(TrialId trial, Slot slot, Outcome& out)
     for (const auto& checkpoint : run.restoring) retention_.pin(checkpoint);
   }
   go.next_step = go.parked ? entry.steps : go.restore.empty() ? 0 : go.restore.front().steps;
-  go.slot = slot;
+  go.allocation.lead = slot;
   go.seed = trial_seed(trial);
   run.next_step = go.next_step;
   commit(record::TrialStarted{trial, go.attempt, go.next_step, slot.host_name, slot.cpus, slot.gpus}, out);
   state_.set_parked(trial, false);
   run.slot = std::move(slot);
   live_.insert_or_assign(trial, std::move(run));
-  if (away_.contains(go.slot.host_name))
+  if (away_.contains(go.allocation.lead.host_name))
     hold(trial, std::move(go), out);
   else
     out.commands.push_back(std::move(go));
@@ -333,12 +333,12 @@ HYPERTUNE_INLINE std::optional<Slot> Controller::find_present_slot(const Resourc
 }
 
 HYPERTUNE_INLINE void Controller::hold(TrialId trial, Launch go, Outcome& out) {
-  auto& away = away_.at(go.slot.host_name);
+  auto& away = away_.at(go.allocation.lead.host_name);
   if (!std::exchange(away.told, true))
     out.notices.push_back(detail::format(
         "trial {} waits for host '{}' to come back, as there is no room elsewhere and all is to be decided in order; "
         "at most {:.0f} s",
-        trial, go.slot.host_name, rules_.host_patience));
+        trial, go.allocation.lead.host_name, rules_.host_patience));
   held_.insert_or_assign(trial, std::move(go));
   out.held.push_back(trial);
 }
@@ -370,7 +370,7 @@ HYPERTUNE_INLINE void Controller::requeue(TrialId trial, const std::string& why,
 HYPERTUNE_INLINE std::vector<TrialId> Controller::held_on(const std::string& host) const {
   std::vector<TrialId> trials;
   for (const auto& [trial, go] : held_)
-    if (go.slot.host_name == host) trials.push_back(trial);
+    if (go.allocation.lead.host_name == host) trials.push_back(trial);
   return trials;
 }
 

@@ -285,13 +285,13 @@ class ProcessDriver {
     // There are never two processes of one trial.
     for (const auto& [id, worker] : workers_)
       if (worker->drops == launch.trial) return true;
-    if (!gate_ || launch.slot.gpus.empty()) return false;
+    if (!gate_ || launch.allocation.lead.gpus.empty()) return false;
     if (!start_.program->external())  // a process that goes on there has its memory already
       for (const auto& [id, worker] : workers_)
-        if (worker->link.free() && worker->devices == devices(launch.slot)) return false;
+        if (worker->link.free() && worker->devices == devices(launch.allocation.lead)) return false;
     if (auto reading = gpu_watch_->take()) gate_->observe(std::move(*reading));
     const Seconds now = hypertune::detail::steady_seconds();
-    const auto answer = gate_->ask(launch.slot.gpus, launch.slot.resources.gpus, now);
+    const auto answer = gate_->ask(launch.allocation.lead.gpus, launch.allocation.lead.resources.gpus, now);
     if (!answer.given_up.empty())
       emit(Notice{fmt::format("trial {} begins all the same: {}", launch.trial, answer.given_up)});
     if (answer.go) return false;
@@ -338,9 +338,9 @@ class ProcessDriver {
                   Cause{.blame = Blame::infrastructure, .text = "no process could be started: " + spawn_error_}});
       return;
     }
-    worker->devices = devices(launch.slot);
-    occupy(*worker, launch.slot.gpus);
-    if (launch.slot.resources.memory > 0) cgroups_.prepare();
+    worker->devices = devices(launch.allocation.lead);
+    occupy(*worker, launch.allocation.lead.gpus);
+    if (launch.allocation.lead.resources.memory > 0) cgroups_.prepare();
     worker->log_begin = hypertune::detail::LogParts::of(log_of(launch.trial), start_.log_limit).length();
     by_trial_[launch.trial] = worker;
     apply(worker, worker->link.start(std::move(launch), now));
@@ -351,7 +351,7 @@ class ProcessDriver {
 
   // One that has served before and is bound to the same devices (CUDA reads them once), else a new one.
   std::shared_ptr<Worker> free_worker(const Launch& launch) {
-    const std::string wanted = devices(launch.slot);
+    const std::string wanted = devices(launch.allocation.lead);
     std::shared_ptr<Worker> fresh;
     for (const auto& [id, worker] : workers_) {
       if (!worker->link.free()) continue;
@@ -503,7 +503,7 @@ class ProcessDriver {
     if (const Launch* launch = worker->link.launch(); launch != nullptr && cgroups_.killed(worker->pid))
       cause = Cause{.blame = Blame::user,
                     .text = fmt::format("memory limit of {:.0f} MiB exceeded: the kernel ended the trial's processes",
-                                        static_cast<double>(launch->slot.resources.memory) / (1024.0 * 1024.0))};
+                                        static_cast<double>(launch->allocation.lead.resources.memory) / (1024.0 * 1024.0))};
     cgroups_.drop(worker->pid);
     if (const Launch* launch = worker->link.launch()) {
       const std::string line = last_line(log_of(launch->trial), worker->log_begin, start_.log_limit);
@@ -515,7 +515,7 @@ class ProcessDriver {
 
   static bool has_limit(const Worker& worker) {
     const Launch* launch = worker.link.launch();
-    return launch != nullptr && launch->slot.resources.memory > 0 && worker.pid > 0 &&
+    return launch != nullptr && launch->allocation.lead.resources.memory > 0 && worker.pid > 0 &&
            worker.link.state() != WorkerLink::State::parked && worker.link.state() != WorkerLink::State::gone;
   }
 
@@ -533,7 +533,7 @@ class ProcessDriver {
   }
 
   void look_at_memory(const std::shared_ptr<Worker>& worker) {
-    const std::uint64_t limit = worker->link.launch()->slot.resources.memory;
+    const std::uint64_t limit = worker->link.launch()->allocation.lead.resources.memory;
     const std::uint64_t total = process::tree_memory(worker->pid);
     const std::uint64_t used = total - std::min(total, worker->baseline);
     if (used <= limit) return;

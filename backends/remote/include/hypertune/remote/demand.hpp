@@ -46,7 +46,7 @@ class DemandTracker {
     seen_.insert(launch->trial);
     failed_.erase(launch->trial);
     paused_.erase(launch->trial);
-    running_[launch->trial] = {launch->slot.host_name, launch->slot.resources};
+    running_[launch->trial] = {launch->allocation.lead.host_name, launch->allocation.lead.resources};
   }
   void happened(const Event& event) {
     const std::lock_guard lock(mutex_);
