@@ -1,0 +1,215 @@
+// GroupMachine: the workers of one attempt, from generation to generation, without I/O.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hypertune {
+
+/// What happens to a group, and what its executor is to do. A member is one worker from its start to its end; it has
+/// another rank in each generation.
+namespace group {
+
+// ---- Events.
+
+/// A new generation: for each rank the one that its member had in the generation before, or -1 for a new member.
+struct Form {
+  std::uint32_t generation = 0;
+  std::vector<int> from;
+};
+/// The member stands ready to train as its rank of the generation.
+struct Joined {
+  int member = 0;
+  std::uint32_t generation = 0;
+};
+/// The members are no more, lost or dismissed: those that one thing has taken, together.
+struct Gone {
+  std::vector<int> members;
+};
+/// The attempt is to end.
+struct End {};
+
+using Event = std::variant<Form, Joined, Gone, End>;
+
+// ---- Actions.
+
+/// Begin a member in the slot of this rank.
+struct Start {
+  int member = 0;
+  int rank = 0;
+};
+/// The member is to leave its generation after the step that it does, and to stand ready with this rank of the new one.
+struct Join {
+  int member = 0;
+  int rank = 0;
+};
+/// The member's generation is broken: it is to leave the step that it does, and to wait.
+struct Halt {
+  int member = 0;
+};
+/// End the member. Its slot is free when it is gone.
+struct Dismiss {
+  int member = 0;
+};
+/// All stand ready: they train.
+struct Run {};
+/// These ranks were lost, and the generation is over. The others wait for a new one, or for the end.
+struct Broken {
+  std::vector<int> ranks;
+};
+/// The generation runs, and whoever has no place in it is gone.
+struct Settled {};
+/// No member is left of an attempt that was to end.
+struct Over {};
+
+using Action = std::variant<Start, Join, Halt, Dismiss, Run, Broken, Settled, Over>;
+
+}  // namespace group
+
+/// Forms the workers of an attempt into generations: one trains when all its members stand ready and is over with the
+/// first that is lost, and no member trains in two. What comes late, of a generation that is over or a member that is
+/// gone, changes nothing. Not thread-safe.
+class GroupMachine {
+ public:
+  enum class State : std::uint8_t { empty, forming, running, broken, ending, over };
+
+  GroupMachine() = default;
+  /// A group that runs already: its members are 0, 1, …, by rank.
+  GroupMachine(std::uint32_t generation, int members) : state_(State::running), generation_(generation) {
+    for (int rank = 0; rank < members; ++rank) add(rank);
+    settled_ = true;
+  }
+
+  /// What is to be done, in this order.
+  std::vector<group::Action> resume(const group::Event& event) {
+    std::vector<group::Action> actions;
+    std::visit([&](const auto& e) { on(e, actions); }, event);
+    return actions;
+  }
+
+  State state() const { return state_; }
+  bool running() const { return state_ == State::running; }
+  std::uint32_t generation() const { return generation_; }
+  int size() const { return static_cast<int>(ranks_.size()); }
+  /// Members that are there, dismissed ones included.
+  int present() const { return present_; }
+  /// The member of a rank of this generation.
+  int member(int rank) const { return ranks_.at(static_cast<std::size_t>(rank)); }
+  bool is_there(int member) const { return members_.at(static_cast<std::size_t>(member)).there; }
+
+ private:
+  using Actions = std::vector<group::Action>;
+  struct Member {
+    int rank = -1;  // in this generation; -1: dismissed
+    bool there = true;
+    bool ready = false;
+  };
+
+  int add(int rank) {
+    const int id = static_cast<int>(members_.size());
+    members_.push_back({.rank = rank});
+    ranks_.push_back(id);
+    ++present_;
+    return id;
+  }
+  Member& at(int member) { return members_.at(static_cast<std::size_t>(member)); }
+
+  void on(const group::Form& form, Actions& out) {
+    if (state_ == State::ending || state_ == State::over || form.from.empty()) return;
+    if (state_ != State::empty && form.generation <= generation_) return;
+    generation_ = form.generation;
+    state_ = State::forming;
+    settled_ = false;
+    ready_ = 0;
+    const auto before = std::exchange(ranks_, {});
+    for (const int id : before) at(id).rank = -1;
+    std::vector<int> missing;
+    for (int rank = 0; rank < static_cast<int>(form.from.size()); ++rank) {
+      const int from = form.from[static_cast<std::size_t>(rank)];
+      const int id = from < 0 ? add(rank) : before.at(static_cast<std::size_t>(from));
+      if (from < 0) {
+        out.emplace_back(group::Start{id, rank});
+        continue;
+      }
+      ranks_.push_back(id);
+      Member& member = at(id);
+      member.rank = rank;
+      member.ready = false;
+      if (member.there)
+        out.emplace_back(group::Join{id, rank});
+      else
+        missing.push_back(rank);  // lost while this generation was being decided
+    }
+    for (const int id : before)
+      if (at(id).rank < 0 && at(id).there) {
+        ++leaving_;
+        out.emplace_back(group::Dismiss{id});
+      }
+    if (!missing.empty()) break_up(std::move(missing), out);
+  }
+
+  void on(const group::Joined& joined, Actions& out) {
+    if (state_ != State::forming || joined.generation != generation_) return;
+    Member& member = at(joined.member);
+    if (!member.there || member.rank < 0 || std::exchange(member.ready, true)) return;
+    if (++ready_ < ranks_.size()) return;
+    state_ = State::running;
+    out.emplace_back(group::Run{});
+    settle(out);
+  }
+
+  void on(const group::Gone& gone, Actions& out) {
+    std::vector<int> lost;
+    for (const int id : gone.members) {
+      Member& member = at(id);
+      if (!std::exchange(member.there, false)) continue;
+      --present_;
+      if (member.rank < 0)
+        --leaving_;
+      else
+        lost.push_back(member.rank);
+    }
+    if (state_ == State::ending)
+      end(out);
+    else if (lost.empty())
+      settle(out);
+    else if (state_ != State::over)
+      break_up(std::move(lost), out);
+  }
+
+  void on(const group::End&, Actions& out) {
+    if (state_ == State::ending || state_ == State::over) return;
+    state_ = State::ending;
+    for (const int id : ranks_)
+      if (at(id).there) out.emplace_back(group::Dismiss{id});
+    end(out);
+  }
+
+  void break_up(std::vector<int> lost, Actions& out) {
+    if (std::exchange(state_, State::broken) != State::broken)
+      for (const int id : ranks_)
+        if (at(id).there) out.emplace_back(group::Halt{id});
+    out.emplace_back(group::Broken{std::move(lost)});
+  }
+  void settle(Actions& out) {
+    if (state_ == State::running && leaving_ == 0 && !std::exchange(settled_, true)) out.emplace_back(group::Settled{});
+  }
+  void end(Actions& out) {
+    if (present_ > 0) return;
+    state_ = State::over;
+    out.emplace_back(group::Over{});
+  }
+
+  State state_ = State::empty;
+  std::uint32_t generation_ = 0;
+  std::vector<Member> members_;  // by number, all that ever were
+  std::vector<int> ranks_;       // members of this generation
+  std::size_t ready_ = 0;
+  int present_ = 0, leaving_ = 0;
+  bool settled_ = false;
+};
+
+}  // namespace hypertune
