@@ -4,6 +4,8 @@
 #include <hypertune/tune/impl/controller_events.hpp>
 #include <hypertune/tune/impl/controller_person.hpp>
 #include <hypertune/tune/impl/controller_slots.hpp>
+#include <hypertune/tune/impl/dispatcher.hpp>
+#include <hypertune/tune/impl/judge.hpp>
 #include <hypertune/tune/impl/resumption.hpp>
 #include <hypertune/tune/impl/stop.hpp>
 #include <hypertune/tune/impl/stop_judge.hpp>

@@ -27,6 +27,18 @@ TEST_CASE("the simulated executor keeps the laws of executors") {
                        {.concurrent = false});
 }
 
+TEST_CASE("the simulated executor keeps the laws of trials of several workers") {
+  executor_gang_conformance(
+      [] {
+        return simulated({.workers = 8, .startup_seconds = 0.3, .speed_spread = 0.5, .straggle_probability = 0.1});
+      },
+      [] {
+        std::vector<Outage> outages;
+        for (int i = 0; i < 40; ++i) outages.push_back({.worker = i % 8, .at = 3.0 + 2.3 * i, .until = 4.5 + 2.3 * i});
+        return simulated({.workers = 8, .startup_seconds = 0.3, .failure_probability = 0.02, .outages = outages});
+      });
+}
+
 TEST_CASE("commands to the inline executor may come from another thread while it runs a step") {
   const TemporaryDirectory directory;
   constexpr int trials = 300;

@@ -317,3 +317,35 @@ TEST_CASE("attributes make a journal of version 3, with a view of their last val
   REQUIRE(records.size() == 5);
   CHECK(std::get<ht::record::AttributesSet>(records[3].what).trial == -1);
 }
+
+TEST_CASE("trials of several workers make a journal of version 4; those of one are written as before there were any") {
+  const TemporaryFolder folder;
+  const auto path = (std::filesystem::path(folder) / "experiment.db").string();
+  const auto number = [&](const char* sql) {
+    ht::detail::Database db(path, path, SQLITE_OPEN_READONLY);
+    return ht::detail::query_integer(db, sql);
+  };
+  ht::record::TrialStarted one{0, 0, 0, "a", {0}, {}};
+  ht::record::TrialStarted gang = one;
+  gang.trial = 1;
+  gang.others = {{"b", {1}, {}}, {"c", {}, {0}}};
+  const ht::record::TrialResized resized{1, 0, 1, {{"a", {0}, {}}, {"d", {}, {}}}, "a worker was lost"};
+  {
+    auto journal = ht::Journal::open(folder);
+    journal.append(1, one);
+    journal.flush();
+    CHECK(number("PRAGMA user_version") == 1);
+    // What programs of version 1 read, to the byte: the host by its length, and two lists by theirs.
+    CHECK(number("SELECT payload = x'0161010000' FROM records") == 1);
+    journal.append(2, gang);
+    journal.append(3, resized);
+  }
+  CHECK(number("PRAGMA user_version") == 4);
+  CHECK(number("SELECT count(*) FROM events WHERE event = 'trial resized' AND text = '2 workers: a worker was lost'") ==
+        1);
+  const auto records = read_all(folder);
+  REQUIRE(records.size() == 3);
+  CHECK(same(records[0].what, one));
+  CHECK(same(records[1].what, gang));
+  CHECK(same(records[2].what, resized));
+}

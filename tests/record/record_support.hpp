@@ -53,7 +53,7 @@ class RandomRecords {
 
   ht::record::Any next() {
     const ht::TrialId trial = integer(0, 1'000'000);
-    switch (integer(0, 13)) {
+    switch (integer(0, 14)) {
       case 0:
         return ht::record::ExperimentStarted{text(),
                                              {{text(), ht::Mode::maximize}, {text(), ht::Mode::minimize}},
@@ -65,7 +65,13 @@ class RandomRecords {
                                              random_(),
                                              flag()};
       case 1: return ht::record::TrialCreated{trial, {number(), number()}, params(), flag()};
-      case 2: return ht::record::TrialStarted{trial, 3, int(integer(0, 99)), text(), {0, 1, 5}, {-1}};
+      case 2: {
+        ht::record::TrialStarted started{trial, 3, int(integer(0, 99)), text(), {0, 1, 5}, {-1}};
+        if (flag()) started.others = places();
+        if (flag()) started.generation = ht::Attempt(integer(0, 4294967295));
+        return started;
+      }
+      case 13: return ht::record::TrialResized{trial, 2, ht::Attempt(integer(1, 4294967295)), places(), text()};
       case 3: return ht::record::TrialCheckpointed{trial, checkpoint(trial)};
       case 4: return ht::record::CheckpointDropped{trial, checkpoint(trial), text()};
       case 5: return ht::record::TrialPaused{trial};
@@ -125,6 +131,11 @@ class RandomRecords {
     params.set(text(), text());
     return params;
   }
+  std::vector<ht::record::WorkerPlace> places() {
+    std::vector<ht::record::WorkerPlace> places(static_cast<std::size_t>(integer(0, 4)));
+    for (auto& place : places) place = {text(), {int(integer(0, 99))}, {}};
+    return places;
+  }
   ht::CheckpointInfo checkpoint(ht::TrialId trial) { return {trial, int(integer(0, 100)), text(), random_(), text()}; }
   ht::Cause cause() { return {ht::Blame(integer(0, 2)), text(), flag(), flag()}; }
 
@@ -165,7 +176,12 @@ struct SameAs {
   bool operator()(const ht::record::TrialStarted& x) const {
     const auto& y = as<ht::record::TrialStarted>();
     return x.trial == y.trial && x.attempt == y.attempt && x.next_step == y.next_step && x.host == y.host &&
-           x.cpus == y.cpus && x.gpus == y.gpus;
+           x.cpus == y.cpus && x.gpus == y.gpus && x.others == y.others && x.generation == y.generation;
+  }
+  bool operator()(const ht::record::TrialResized& x) const {
+    const auto& y = as<ht::record::TrialResized>();
+    return x.trial == y.trial && x.attempt == y.attempt && x.generation == y.generation && x.workers == y.workers &&
+           x.why == y.why;
   }
   bool operator()(const ht::record::TrialReported& x) const {
     const auto& y = as<ht::record::TrialReported>();

@@ -344,6 +344,104 @@ void executor_object_laws(const Make& make, ScriptedTuner::Answers answers) {
   }
 }
 
+/// What holds of trials of several workers, for an executor that runs them. `make` gives one of at least eight workers
+/// that are never lost; `lossy` one that loses some of them, or whole hosts, now and then.
+template <class Make, class Lossy>
+void executor_gang_conformance(const Make& make, const Lossy& lossy, int many = 300) {
+  using Kind = Answer::Kind;
+  const auto form = GENERATE(Form::coroutine, Form::object, Form::reusable);
+  const auto answers =
+      GENERATE(ScriptedTuner::Answers::within, ScriptedTuner::Answers::elsewhere, ScriptedTuner::Answers::mixed);
+  INFO("form " << static_cast<int>(form) << ", answers " << static_cast<int>(answers));
+  const auto pausing = [](const ScriptedTrial& t) {
+    Answer answer = detail::random_answer(t);
+    answer.workers = static_cast<int>(t.steps + t.id) % 7;
+    return answer;
+  };
+
+  SECTION("workers are one attempt: each step is reported once, and there is one end") {
+    ScriptedTuner tuner(detail::made(make, form), planned_program(form), answers);
+    tuner.workers = {.min = 3};
+    tuner.decide = [](const ScriptedTrial& t) {
+      return Answer{.kind = t.id % 3 == 1 && t.steps == 2   ? Kind::pause
+                            : t.id % 3 == 2 && t.steps == 3 ? Kind::stop
+                                                            : Kind::go_on,
+                    .save = t.steps == 2};
+    };
+    for (int i = 0; i < 9; ++i) tuner.add({.steps = 5, .seed = i + 1});
+    tuner.add({.steps = 4, .throw_at = 2});
+    tuner.run();
+    for (TrialId id = 0; id < 9; ++id) {
+      CHECK(tuner[id].finished + tuner[id].stopped == 1);
+      CHECK(tuner[id].reports.size() == (id % 3 == 2 ? 3U : 5U));
+      CHECK(tuner[id].pauses == (id % 3 == 1));
+    }
+    CHECK(tuner[9].causes.size() == 1);
+    tuner.shutdown();
+    tuner.check();
+  }
+  SECTION("a change of workers repeats no report and loses none") {
+    ScriptedTuner tuner(detail::made(make, form), planned_program(form), answers);
+    tuner.workers = {.min = 1, .max = 6};
+    tuner.decide = [](const ScriptedTrial& t) { return Answer{.workers = t.steps % 2 == 0 ? 6 : 2}; };
+    for (int i = 0; i < 3; ++i) tuner.add({.steps = 8, .seed = i + 1});
+    tuner.run();
+    int resizes = 0;
+    for (TrialId id = 0; id < 3; ++id) {
+      CHECK(tuner[id].finished == 1);
+      CHECK(tuner[id].reports.size() == 8);
+      CHECK(tuner[id].starts == std::vector{0});
+      resizes += tuner[id].resizes;
+    }
+    CHECK(resizes >= 6);
+    tuner.shutdown();
+    tuner.check();
+  }
+  SECTION("many trials of several workers under random decisions keep every law") {
+    ScriptedTuner tuner(detail::made(make, form), planned_program(form), answers);
+    tuner.workers = {.min = 2, .max = 6};
+    tuner.decide = pausing;
+    tuner.attempts = 2;
+    tuner.stray_stops = 0.01;
+    for (int i = 0; i < many; ++i) tuner.add(detail::random_plan(i));
+    tuner.run();
+    tuner.shutdown();
+    tuner.check();
+    CHECK(Alive::count() == 0);
+  }
+  SECTION("workers are lost: the others go on with the step that was under way, or the attempt ends once") {
+    ScriptedTuner tuner(detail::made(lossy, form), planned_program(form), answers);
+    tuner.workers = {.min = 2, .max = 5};
+    tuner.unreliable = true;
+    tuner.attempts = 1000;
+    tuner.decide = [](const ScriptedTrial& t) { return Answer{.save = t.steps % 3 == 0, .workers = 5}; };
+    for (int i = 0; i < many / 10; ++i) tuner.add({.steps = 12, .seed = i + 1});
+    tuner.run();
+    int losses = 0, first = 0;
+    for (std::size_t i = 0; i < tuner.size(); ++i) {
+      const auto& trial = tuner[static_cast<TrialId>(i)];
+      CHECK(trial.finished == 1);
+      losses += trial.losses;
+      first += trial.starts.size() == 1 && trial.losses > 0;
+      if (trial.starts.size() == 1) CHECK(trial.reports.size() == 12);
+    }
+    CHECK(losses > 0);
+    CHECK(first > 0);  // some of them have lived through it in one attempt
+    tuner.shutdown();
+    tuner.check();
+  }
+  SECTION("commands that name a generation, or an attempt, which is over are not obeyed") {
+    ScriptedTuner tuner(detail::made(make, form), planned_program(form), answers);
+    tuner.workers = {.min = 2};
+    const auto id = tuner.add({.steps = 4});
+    tuner.run();
+    tuner.command(Resize{id, 0, Allocation{.generation = 1}, {0}});
+    tuner.command(Resize{77, 0, Allocation{.generation = 1}, {0}});
+    tuner.shutdown();
+    tuner.check();
+  }
+}
+
 template <class Make>
 void executor_conformance(const Make& make, ExecutorTraits traits = {}) {
   const auto form = GENERATE(Form::coroutine, Form::object, Form::reusable);

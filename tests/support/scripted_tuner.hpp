@@ -57,6 +57,8 @@ class ScriptedTuner {
   std::function<Answer(const ScriptedTrial&)> decide = [](const ScriptedTrial&) { return Answer{}; };
   std::function<void(ScriptedTrial&)> before_launch = [](ScriptedTrial&) {};
   int attempts = 1;           ///< of each trial that fails
+  Workers workers = {};       ///< of each trial
+  bool unreliable = false;    ///< attempts may fail of the executor's own doing
   double stray_stops = 0;     ///< probability, at each event, that some trial is stopped at once
   bool resume_paused = true;  ///< at once when there is room; else never
   double patience = 60;       ///< seconds of real time without an event after which run() gives up
@@ -196,17 +198,24 @@ class ScriptedTuner {
   void launch_pending() {
     for (std::size_t left = pending_.size(); left > 0; --left) {
       auto& trial = trials_[static_cast<std::size_t>(pending_.front())];
-      auto slot = placement_.place({});
-      if (!slot) return;
+      // A parked run of several workers is held by as many as it had.
+      const bool held = trial.phase == Phase::paused && trial.parked && workers.several();
+      const Workers wanted = held ? Workers{trial.parked_workers} : workers;
+      auto slots = wanted.several() ? placement_.place_all({}, wanted) : std::vector<Slot>{};
+      if (!wanted.several())
+        if (auto slot = placement_.place({})) slots.push_back(std::move(*slot));
+      if (slots.empty()) return;
       pending_.pop_front();
+      Allocation allocation{.lead = slots.front(), .others = {slots.begin() + 1, slots.end()}};
       if (trial.phase != Phase::pending && trial.phase != Phase::paused) {  // it was stopped meanwhile
-        placement_.release(*slot);
+        trial.allocation = std::move(allocation);
+        free_slot(trial);
         continue;
       }
-      launch(trial, std::move(*slot));
+      launch(trial, std::move(allocation));
     }
   }
-  void launch(ScriptedTrial& trial, Slot slot) {
+  void launch(ScriptedTrial& trial, Allocation allocation) {
     before_launch(trial);
     Launch go;
     go.trial = trial.id;
@@ -216,9 +225,11 @@ class ScriptedTuner {
     go.point = trial.plan.point();
     go.params = Params{{"seed", std::int64_t{trial.plan.seed}}};
     if (!go.parked) go.restore = trial.sealed;
-    go.allocation.lead = slot;
+    allocation.generation = go.parked ? trial.generation : 0;
+    trial.generation = allocation.generation;
+    go.allocation = allocation;
     go.next_step = go.parked ? trial.steps : go.restore.empty() ? 0 : go.restore.front().steps;
-    trial.slot = std::move(slot);
+    trial.allocation = std::move(allocation);
     trial.phase = go.parked ? Phase::running : Phase::launched;
     trial.parked = trial.again = false;
     trial.story += go.parked ? 'l' : 'L';
@@ -287,6 +298,7 @@ class ScriptedTuner {
     switch (answer.kind) {
       case Answer::Kind::go_on:
         trial->phase = Phase::running;
+        if (answer.workers > 0) resize(*trial, answer.workers);
         if (trial->save_asked) trial->promised.push_back(trial->steps);
         commands_.emplace_back(Continue{e.trial, e.attempt, answer.save});
         break;
@@ -323,6 +335,7 @@ class ScriptedTuner {
     require_saved(*trial, trial->plan.savable && (!e.parked || (trial->save_asked && trial->phase == Phase::pausing)));
     require_promised(*trial);
     ++trial->pauses;
+    trial->parked_workers = trial->allocation ? trial->allocation->workers() : 1;
     const bool stopping = trial->phase == Phase::stopping;
     free_slot(*trial);
     trial->parked = e.parked;
@@ -358,12 +371,75 @@ class ScriptedTuner {
     if (e.cause.text.empty() || e.cause.text.find('\n') != std::string::npos)
       broken(*trial, fmt::format("its failure's cause is not one line: '{}'", e.cause.text));
     if (e.cause.blame != Blame::user) trial->promised.clear();  // what was on its way is lost with the host
-    if (trial->plan.ordinary() && trial->plan.save_throws_at == Plan::never) broken(*trial, "failed: " + e.cause.text);
+    const bool own = !unreliable || e.cause.blame == Blame::user;
+    if (own && trial->plan.ordinary() && trial->plan.save_throws_at == Plan::never)
+      broken(*trial, "failed: " + e.cause.text);
     require_promised(*trial);
     trial->causes.push_back(e.cause);
     const bool stopping = trial->phase == Phase::stopping && !trial->again;
     if (stopping || static_cast<int>(trial->causes.size()) >= attempts) return finish(*trial);
     retry(*trial);
+  }
+  void on(const MemberLost& e) {
+    auto* trial = current(e.trial, e.attempt, "MemberLost");
+    if (trial == nullptr || trial->phase == Phase::stopping || trial->phase == Phase::pausing) return;
+    if (!unreliable) broken(*trial, "lost a worker: " + e.cause.text);
+    if (e.generation > trial->generation) broken(*trial, "lost a worker of a generation that there was not");
+    if (e.generation != trial->generation) return;  // the Resize crossed it: the executor tells again
+    const int had = trial->allocation->workers();
+    std::vector<int> left, beside;
+    for (int rank = 0; rank < had; ++rank)
+      if (std::find(e.ranks.begin(), e.ranks.end(), rank) == e.ranks.end()) left.push_back(rank);
+    if (left.empty() || e.ranks.empty()) return broken(*trial, "lost all its workers, or none");
+    if (e.cause.text.empty()) broken(*trial, "lost a worker and nobody says why");
+    ++trial->losses;
+    Allocation rest{.lead = (*trial->allocation)[left.front()]};
+    for (std::size_t i = 1; i < left.size(); ++i) rest.others.push_back((*trial->allocation)[left[i]]);
+    for (const int rank : e.ranks) placement_.release((*trial->allocation)[rank]);
+    rest.generation = trial->generation;
+    trial->allocation = std::move(rest);
+    const int missing = workers.min - static_cast<int>(left.size());
+    auto fresh = placement_.place_all({}, {.min = std::max(1, missing), .max = had - static_cast<int>(left.size())});
+    if (missing > static_cast<int>(fresh.size())) {
+      trial->phase = Phase::stopping;
+      trial->again = true;
+      commands_.emplace_back(Stop{e.trial, e.attempt, false});
+      return;
+    }
+    form(*trial, std::move(left), std::move(fresh));
+  }
+  void on(const Resized& e) {
+    auto* trial = current(e.trial, e.attempt, "Zized");
+    if (trial == nullptr) return;
+    if (e.generation > trial->generation || !trial->resizing) broken(*trial, "resized though not asked to, or twice");
+    if (e.generation != trial->generation) return;
+    trial->resizing = false;
+    ++trial->resizes;
+    for (const Slot& slot : std::exchange(trial->leaving, {})) placement_.release(slot);
+  }
+  void resize(ScriptedTrial& trial, int wanted) {
+    const int have = trial.allocation->workers();
+    std::vector<int> left;
+    for (int rank = 0; rank < have; ++rank)
+      if (rank < wanted)
+        left.push_back(rank);
+      else
+        trial.leaving.push_back((*trial.allocation)[rank]);
+    std::vector<Slot> fresh;
+    if (wanted > have) fresh = placement_.place_all({}, {.min = 1, .max = wanted - have});
+    Allocation rest{.generation = trial.generation, .lead = trial.allocation->lead};
+    for (std::size_t i = 1; i < left.size(); ++i) rest.others.push_back((*trial.allocation)[left[i]]);
+    trial.allocation = std::move(rest);
+    if (wanted < have || !fresh.empty()) form(trial, std::move(left), std::move(fresh));
+  }
+  // Those of `ranks` are in trial.allocation, in this order.
+  void form(ScriptedTrial& trial, std::vector<int> ranks, std::vector<Slot> fresh) {
+    trial.allocation->generation = ++trial.generation;
+    ranks.resize(ranks.size() + fresh.size(), -1);
+    std::move(fresh.begin(), fresh.end(), std::back_inserter(trial.allocation->others));
+    trial.resizing = true;
+    trial.story += 'z';
+    commands_.emplace_back(Resize{trial.id, trial.attempt, *trial.allocation, std::move(ranks)});
   }
   void on(const SaveFailed& e) {
     const std::lock_guard guard(complaints_mutex_);
@@ -398,8 +474,11 @@ class ScriptedTuner {
     trial.promised.clear();
   }
   void free_slot(ScriptedTrial& trial) {
-    if (trial.slot) placement_.release(*trial.slot);
-    trial.slot.reset();
+    if (trial.allocation)
+      for (int rank = 0; rank < trial.allocation->workers(); ++rank) placement_.release((*trial.allocation)[rank]);
+    trial.allocation.reset();
+    for (const Slot& slot : std::exchange(trial.leaving, {})) placement_.release(slot);
+    trial.resizing = false;
   }
   void finish(ScriptedTrial& trial) {
     free_slot(trial);

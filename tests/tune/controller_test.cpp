@@ -219,7 +219,7 @@ TEST_CASE("a host that a rule rules out gets no trial any more, and without any 
   REQUIRE(bench.notices().size() == 1);
   CHECK(bench.notices().front() == "host a is not used any more: broken");
   CHECK_THAT(bench->why_pending(0), ContainsSubstring("on host 'b' 1 of 1 cpus are in use"));
-  CHECK(bench.send(ht::Finished{1, 0}).command<ht::Launch>().slot.host_name == "b");
+  CHECK(bench.send(ht::Finished{1, 0}).command<ht::Launch>().allocation.lead.host_name == "b");
   CHECK(bench.fail(0, 1, ht::Blame::user, true, true).commands<ht::Launch>().empty());
   CHECK(bench.trial(0).state == TrialState::failed);
   CHECK(bench->finished());
@@ -263,7 +263,7 @@ TEST_CASE("a failure that may be the host's doing does not count, and is tried a
   // Trial 0 is on a. The other hosts are busy: a new trial begins there, as the retry is not for it.
   const auto next = bench.fail(0, 0, ht::Blame::user).command<ht::Launch>();
   CHECK(next.trial == 3);
-  CHECK(next.slot.host_name == "a");
+  CHECK(next.allocation.lead.host_name == "a");
   REQUIRE(bench.records<record::AttemptFailed>().size() == 1);
   CHECK(bench.records<record::AttemptFailed>().front().retry);
   CHECK(bench.records<record::AttemptFailed>().front().doubted);
@@ -278,13 +278,13 @@ TEST_CASE("a failure that may be the host's doing does not count, and is tried a
         "host a is set aside: 3 trials failed there with a cause that other hosts do not have: broken");
   bench.report(1);
   const auto again = bench.send(ht::Finished{1, 0}).command<ht::Launch>();
-  CHECK(again.slot.host_name == "b");
+  CHECK(again.allocation.lead.host_name == "b");
   CHECK(again.attempt == 1);
   SECTION("it is found to be the trials': it counts, and the host is used again") {
     bench.fail(again.trial, 1, ht::Blame::user);
     bench.report(2).send(ht::Finished{2, 0});
     const auto last = bench.command<ht::Launch>();
-    CHECK(last.slot.host_name == "c");
+    CHECK(last.allocation.lead.host_name == "c");
     bench.fail(last.trial, last.attempt, ht::Blame::user);
     REQUIRE_FALSE(bench.notices().empty());
     CHECK(bench.notices().front() == "host a is used again: what was laid against it is no better elsewhere");
@@ -314,7 +314,7 @@ TEST_CASE("a retry does not wait for a host that was taken away, and counts wher
   bench.send(
       ht::Failed{1, 0, ht::Cause{.blame = ht::Blame::preemption, .text = "its host was removed", .retry = true}});
   const auto again = bench.fail(0, 0, ht::Blame::user).command<ht::Launch>();
-  CHECK(again.slot.host_name == "a");
+  CHECK(again.allocation.lead.host_name == "a");
   CHECK(bench.trial(0).failures == 1);
 }
 
@@ -345,9 +345,9 @@ TEST_CASE("a mistake of the trials' own costs few attempts more, and no host") {
 
 TEST_CASE("a retry goes to another host, also where it counts") {
   Bench bench({.samples = 1, .failures = {.max = 5}}, {host("a", 2), host("b", 2), host("c", 2)});
-  std::set<std::string> hosts{bench.fill().command<ht::Launch>().slot.host_name};
-  hosts.insert(bench.fail(0, 0, ht::Blame::user).command<ht::Launch>().slot.host_name);
-  hosts.insert(bench.fail(0, 1, ht::Blame::user).command<ht::Launch>().slot.host_name);
+  std::set<std::string> hosts{bench.fill().command<ht::Launch>().allocation.lead.host_name};
+  hosts.insert(bench.fail(0, 0, ht::Blame::user).command<ht::Launch>().allocation.lead.host_name);
+  hosts.insert(bench.fail(0, 1, ht::Blame::user).command<ht::Launch>().allocation.lead.host_name);
   CHECK(hosts.size() == 3);
   CHECK(bench.trial(0).failures == 0);
   for (ht::Attempt attempt = 2; attempt < 7; ++attempt)
@@ -364,30 +364,30 @@ TEST_CASE("a retry goes to another host where the cause is known on all of them"
   CHECK(bench.trial(0).failures == 1);  // it has been seen on b as well
   REQUIRE(both.size() == 2);
   CHECK(both[0].trial == 0);
-  CHECK(both[0].slot.host_name == "b");
+  CHECK(both[0].allocation.lead.host_name == "b");
   CHECK(both[1].trial == 1);
-  CHECK(both[1].slot.host_name == "a");
+  CHECK(both[1].allocation.lead.host_name == "a");
 }
 
 TEST_CASE("a trial that ends without a report is tried on another host, once it is clear that it is its own it fails") {
   Bench bench({.samples = 1}, {host("a"), host("b")});
-  CHECK(bench.fill().command<ht::Launch>().slot.host_name == "a");
-  CHECK(bench.send(ht::Finished{0, 0}).command<ht::Launch>().slot.host_name == "b");
+  CHECK(bench.fill().command<ht::Launch>().allocation.lead.host_name == "a");
+  CHECK(bench.send(ht::Finished{0, 0}).command<ht::Launch>().allocation.lead.host_name == "b");
   bench.send(ht::Finished{0, 1});
   CHECK(bench.records<record::TrialEnded>().at(0).cause->text == "ended without a report of 'loss'");
 }
 
 TEST_CASE("a retry waits for a host that is lost for a while, not for one that stays away") {
   Bench bench({.samples = 1, .failures = {.max = 1}}, {host("a"), host("b")});
-  CHECK(bench.fill().command<ht::Launch>().slot.host_name == "a");
+  CHECK(bench.fill().command<ht::Launch>().allocation.lead.host_name == "a");
   bench.send(ht::HostLost{1, "no answer"});
   CHECK(bench.fail(0, 0, ht::Blame::user).commands<ht::Launch>().empty());
   CHECK_THAT(bench->why_pending(0), ContainsSubstring("host 'b': no answer"));
-  SECTION("it comes back") { CHECK(bench.send(ht::HostGained{1}).command<ht::Launch>().slot.host_name == "b"); }
+  SECTION("it comes back") { CHECK(bench.send(ht::HostGained{1}).command<ht::Launch>().allocation.lead.host_name == "b"); }
   SECTION("it does not") {
     int told = 1;
     while (bench.send(ht::HostLost{1, "no answer"}).commands<ht::Launch>().empty()) REQUIRE(++told < 20);
-    CHECK(bench.commands<ht::Launch>().front().slot.host_name == "a");
+    CHECK(bench.commands<ht::Launch>().front().allocation.lead.host_name == "a");
   }
 }
 
@@ -487,7 +487,7 @@ TEST_CASE("every pending trial says why it waits") {
     rules.concurrency = 1;
     Bench bench(std::move(rules), {host("a", 2), host("b", 1)});
     bench.send(ht::HostLost{0, "no answer"});
-    CHECK(bench.command<ht::Launch>().slot.host_name == "b");
+    CHECK(bench.command<ht::Launch>().allocation.lead.host_name == "b");
     CHECK(bench->why_pending(0) == "waits for a running trial to leave: concurrency is 1");
     CHECK(bench.report(1).send(ht::Finished{1, 0}).command<ht::Launch>().trial == 2);
     bench.report(2).send(ht::Finished{2, 0});
@@ -734,7 +734,7 @@ TEST_CASE("hosts that come and go are recorded once each time, and only those th
   CHECK(bench->why_pending(0) == "waits for 1 cpus: on host 'b' 1 of 1 cpus are in use");
   const auto back = bench.send(ht::HostGained{0}).command<ht::Launch>();
   CHECK(back.trial == 0);
-  CHECK(back.slot.host_name == "a");
+  CHECK(back.allocation.lead.host_name == "a");
   CHECK(bench.records<record::HostGained>().size() == 1);
   CHECK(bench.send(ht::HostGained{0}).quiet());
 }

@@ -20,6 +20,12 @@ inline std::vector<hypertune::Record> records_of(const std::filesystem::path& di
   return records;
 }
 
+inline std::string hosts(const std::vector<hypertune::record::WorkerPlace>& places) {
+  std::string names;
+  for (const auto& place : places) names += place.host + " ";
+  return names;
+}
+
 /// The decisions in a history, one line each, with their times to the bit. What says only how a driver came and went,
 /// and what became of checkpoints, is left out.
 inline std::vector<std::string> decisions(const std::vector<hypertune::Record>& records) {
@@ -37,7 +43,9 @@ inline std::vector<std::string> decisions(const std::vector<hypertune::Record>& 
           if constexpr (std::is_same_v<E, record::TrialCreated>)
             add("created", e.trial);
           else if constexpr (std::is_same_v<E, record::TrialStarted>)
-            add("started", e.trial, e.attempt, e.next_step, e.host);
+            add("started", e.trial, e.attempt, e.next_step, e.host, hosts(e.others));
+          else if constexpr (std::is_same_v<E, record::TrialResized>)
+            add("resized", e.trial, e.attempt, e.generation, hosts(e.workers), e.why);
           else if constexpr (std::is_same_v<E, record::TrialReported>)
             add("reported", e.trial, e.attempt, e.step, fmt::format("{:a}", e.metrics.front().second));
           else if constexpr (std::is_same_v<E, record::TrialPaused>)

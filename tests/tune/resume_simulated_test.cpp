@@ -68,6 +68,7 @@ struct Case {
   int samples = 8;
   int checkpoint_every = 0;
   ht::StopCondition stop = {};
+  ht::Workers workers = {};
 };
 
 ht::Options options(const Case& c, const std::filesystem::path& output) {
@@ -79,6 +80,7 @@ ht::Options options(const Case& c, const std::filesystem::path& output) {
   o.executor = ht::simulated(c.machines);
   o.max_failures = 2;
   o.stop = c.stop;
+  o.workers = c.workers;
   o.checkpoint = {.every = c.checkpoint_every, .keep = 0};
   o.output = output;
   o.display = ht::Display::quiet;
@@ -89,6 +91,19 @@ ht::Options options(const Case& c, const std::filesystem::path& output) {
 ht::Results run(const Case& c, const ht::Options& o) {
   return c.checkpoint_every > 0 || c.schedule.takes_over() ? ht::tune(space, wander, o)
                                                            : ht::tune(space, wander_unsaved, o);
+}
+
+/// More machines, for trials of several workers, and as rough.
+ht::SimulationOptions rough_weather_for_gangs() {
+  auto options = rough_weather();
+  options.workers = 8;
+  options.failure_probability = 0.02;
+  options.speedup = [](int workers) { return std::sqrt(workers); };
+  options.outages = {{.worker = 1, .at = 3, .until = 9},
+                     {.worker = 0, .at = 4, .until = 0},
+                     {.worker = 5, .at = 4, .until = 8},
+                     {.worker = 2, .at = 5.5, .until = 12}};
+  return options;
 }
 
 std::vector<Case> cases() {
@@ -146,6 +161,20 @@ std::vector<Case> cases() {
        .machines = equal_steps,
        .samples = 30,
        .stop = ht::until("value", 0.002)},
+      {.name = "gangs", .machines = {.workers = 7}, .samples = 6, .workers = {3}},
+      {.name = "gangs, rough",
+       .schedule = ht::Asha{.max_steps = 9},
+       .machines = rough_weather_for_gangs(),
+       .workers = {.min = 3, .max = 3, .strategy = ht::Strategy::spread}},
+      {.name = "elastic gangs, rough",
+       .machines = rough_weather_for_gangs(),
+       .samples = 5,
+       .workers = {.min = 2, .max = 5}},
+      {.name = "elastic gangs, promotion, rough, saved",
+       .schedule = ht::Asha{.max_steps = 9, .promotion = true},
+       .machines = rough_weather_for_gangs(),
+       .checkpoint_every = 2,
+       .workers = {.min = 1, .max = 4}},
       {.name = "a time limit", .machines = rough_weather(), .samples = 30, .stop = ht::within(20)},
   };
 }

@@ -80,7 +80,7 @@ class ClusterRun {
       return static_cast<int>(count > 0 ? std::min(count, most) : otherwise);
     };
     tracker_ = std::make_shared<remote::DemandTracker>(outlook_.each, bounded(outlook_.trials.value_or(0), most),
-                                                       bounded(outlook_.concurrency, 10'000));
+                                                       bounded(outlook_.concurrency, 10'000), outlook_.workers);
     const ScopedInterruptWatch watch(outlook_, cancelled_);
     cluster_ = std::make_unique<Cluster>(config_, SshAccess(),
                                          ClusterHooks{.say = [this](const std::string& line) { say(line); },

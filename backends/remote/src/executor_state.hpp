@@ -79,6 +79,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   void carry_out(const Continue& m);
   void carry_out(const Pause& m);
   void carry_out(const Stop& m);
+  void carry_out(const Resize&) {}  // it runs no gangs
   LinkPointer link_of(TrialId trial) const;
   void erase(const LinkPointer& link, TrialId trial);
   void receive(const LinkPointer& link, const ConnectionPointer& connection, wire::Message message);

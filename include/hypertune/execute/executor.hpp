@@ -26,6 +26,12 @@ namespace hypertune {
 
 // ---- Commands: from the Tuner to the executor. None of them blocks. ------------------------------------------------
 
+/// Where an attempt stands that began under an earlier driver.
+struct UnderWay {
+  Seconds since = 0;      ///< when it began, reported or was resized last
+  bool reported = false;  ///< it has reported since it began, and the answer to its last report follows
+  bool forming = false;   ///< it was resized then, and its workers are still to form their new generation
+};
 /// Start an attempt, or let a parked one go on (`parked`: the executor still holds the run under this trial and
 /// attempt).
 struct Launch {
@@ -34,13 +40,11 @@ struct Launch {
   Point point;
   Params params;
   std::vector<CheckpointInfo> restore;  ///< candidates, newest first: the first sound one is used; none: from the start
-  Allocation allocation;
+  Allocation allocation;                ///< several slots only for an executor that runs gangs
   std::uint64_t seed = 0;
   bool parked = false;
-  int next_step = 0;  ///< expected: that of restore.front(), or of the parked run
-  /// For workers that outlive the driver: the attempt is under way since then (when it began, or last reported).
-  std::optional<Seconds> since = {};
-  bool reported = false;  ///< `since` is the time of a report, whose answer follows
+  int next_step = 0;                       ///< expected: that of restore.front(), or of the parked run
+  std::optional<UnderWay> under_way = {};  ///< for workers that have outlived a driver
   /// For worker processes: where `restore` has candidates and none is sound, the attempt fails instead of beginning
   /// anew.
   bool must_restore = false;
@@ -67,7 +71,16 @@ struct Stop {
   bool save = false;
 };
 
-using Command = std::variant<Launch, Continue, Pause, Stop>;
+/// The attempt goes on with other workers: a new generation. Given before the answer to a report, or after MemberLost.
+/// Answered by Resized; slots that are not in it are free then. Only for an executor that runs gangs.
+struct Resize {
+  TrialId trial;
+  Attempt attempt;
+  Allocation allocation;
+  std::vector<int> from;  ///< for each rank the one it had in the generation before; -1: a worker that begins now
+};
+
+using Command = std::variant<Launch, Continue, Pause, Stop, Resize>;
 
 // ---- Events: from the executor to the Tuner. -----------------------------------------------------------------------
 
@@ -112,6 +125,22 @@ struct Failed {
   Attempt attempt;
   Cause cause;
 };
+/// Workers of a running attempt are lost, and with them its generation: their slots are free, and the others wait for a
+/// Resize or a Stop. The step that was under way is done again. Not told of an attempt that has been told to pause or
+/// stop, nor of one that has no worker left: these have Failed.
+struct MemberLost {
+  TrialId trial;
+  Attempt attempt;
+  std::uint32_t generation = 0;
+  std::vector<int> ranks;
+  Cause cause;
+};
+/// Answer to Resize: the new generation trains, and whoever has no place in it is gone.
+struct Resized {
+  TrialId trial;
+  Attempt attempt;
+  std::uint32_t generation = 0;
+};
 /// A checkpoint could not be restored and was set aside.
 struct CheckpointLost {
   TrialId trial;
@@ -144,7 +173,7 @@ struct HostLost {
 };
 
 using Event = std::variant<Started, Reported, Checkpointed, Paused, Finished, Stopped, Failed, CheckpointLost,
-                           SaveFailed, Notice, HostGained, HostLost>;
+                           SaveFailed, Notice, HostGained, HostLost, MemberLost, Resized>;
 
 /// Where an executor delivers events. May be called from any thread, also from within perform() of the same thread's
 /// event; a call may issue commands to the executor before it returns (a report is usually answered so).
@@ -167,7 +196,8 @@ struct ExecutorStart {
 /// What an experiment is about to ask for.
 struct Outlook {
   std::optional<std::int64_t> trials;  ///< that are still to be done; nullopt: nobody can say
-  Resources each;                      ///< what a trial needs
+  Resources each;                      ///< what a trial needs, or each of its workers
+  int workers = 1;                     ///< of each trial, at least
   std::int64_t concurrency = 0;        ///< trials that run at once at most; 0: any number
   std::filesystem::path directory;     ///< the experiment's folder, which need not be there yet
   bool quiet = false;                  ///< say nothing that is no error
@@ -180,6 +210,8 @@ struct Outlook {
 /// - Events of one attempt come in order and one at a time: Started, then Reported and its answer in turn, then exactly
 ///   one of Paused, Finished, Stopped, Failed, and nothing of that attempt after it, Checkpointed included. Only a
 ///   Launch with `parked` takes it up again after Paused; a Stop drops it then, without any event.
+/// - An attempt of several workers is one attempt: rank 0 reports, and its end is that of all of them. Each Resize is
+///   answered by Resized, MemberLost or the attempt's end; words of a generation that is over are not told.
 /// - Commands that name an attempt which is over, or was never begun, are ignored.
 /// - wait() blocks until notify(), or the deadline, or (executors that work in the caller's thread) until it has
 ///   delivered an event; it returns at once when there is nothing left to do and never sleeps past a notify().
@@ -273,6 +305,8 @@ class AnyExecutor {
   /// Whether decisions must have been made when an event's call returns: nothing may be decided on other threads
   /// meanwhile. So it is where time is virtual; others say `static constexpr bool is_synchronous = true;`.
   bool synchronous() const { return self_->synchronous(); }
+  /// Whether its trials may have several workers (`static constexpr bool runs_gangs = true;`).
+  bool gangs() const { return self_->gangs(); }
   std::string name() const { return self_->name(); }
   /// For executors whose hosts are there for the experiment (they have all three members): `expect` comes before
   /// hosts(), `settled` when a trial has ended for good, on the strand, and `release` last, however the run ends.
@@ -294,6 +328,7 @@ class AnyExecutor {
     virtual void restore_clock(Seconds) = 0;
     virtual bool simulated() const = 0;
     virtual bool synchronous() const = 0;
+    virtual bool gangs() const = 0;
     virtual std::string name() const = 0;
     virtual bool elastic() const = 0;
     virtual void expect(const Outlook&) = 0;
@@ -325,6 +360,12 @@ class AnyExecutor {
         return E::is_synchronous;
       else
         return simulated();
+    }
+    bool gangs() const override {
+      if constexpr (requires { E::runs_gangs; })
+        return E::runs_gangs;
+      else
+        return false;
     }
     std::string name() const override {
       if constexpr (requires {

@@ -1,6 +1,8 @@
 // GroupMachine: the workers of one attempt, from generation to generation, without I/O.
 #pragma once
 
+#include <hypertune/detail/visit.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -86,7 +88,7 @@ class GroupMachine {
   /// What is to be done, in this order.
   std::vector<group::Action> resume(const group::Event& event) {
     std::vector<group::Action> actions;
-    std::visit([&](const auto& e) { on(e, actions); }, event);
+    detail::visit([&](const auto& e) { on(e, actions); }, event);
     return actions;
   }
 

@@ -105,6 +105,7 @@ class InlineExecutor {
     run->attempt->park();
     start_.sink(Paused{c.trial, c.attempt, true});
   }
+  void carry_out(const Resize&) {}  // it runs no gangs
   void carry_out(const Stop& c) {
     Run* run = find(c.trial, c.attempt);
     if (run == nullptr) return;

@@ -6,6 +6,7 @@
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/execute/attempt_run.hpp>
 #include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/group_machine.hpp>
 #include <hypertune/execute/served_runs.hpp>
 #include <hypertune/random.hpp>
 
@@ -38,11 +39,13 @@ struct SimulationOptions {
   Resources worker = {};  ///< what each worker has
   /// How long step number `step` (from 0) of a trial takes on a worker of speed 1, in virtual seconds.
   std::function<Seconds(const Params&, int step)> step_seconds = {};  ///< empty: 1 s
-  Seconds startup_seconds = 0;      ///< before the first step of each attempt, and after a pause
+  /// How many times as fast as one worker so many are together; empty: as many times. They wait for the slowest.
+  std::function<double(int workers)> speedup = {};
+  Seconds startup_seconds = 0;      ///< before the first step of each attempt, and after a pause or a change of workers
   double speed_spread = 0;          ///< standard deviation of the logarithm of a worker's speed
   double straggle_probability = 0;  ///< of each step, to take …
   double straggle_factor = 10;      ///< … so many times as long
-  double failure_probability = 0;   ///< of each step, to end in the attempt's failure instead
+  double failure_probability = 0;   ///< of each step, to end in the worker's failure instead
   std::vector<Outage> outages = {};
   std::uint64_t seed = 0;
 };
@@ -56,6 +59,7 @@ struct SimulationOptions {
 class SimulatedExecutor {
  public:
   static constexpr bool is_simulated = true;
+  static constexpr bool runs_gangs = true;
 
   /// Error of kind `usage` that names the option that makes no sense.
   explicit SimulatedExecutor(SimulationOptions options) : options_(std::move(options)) {
@@ -118,7 +122,7 @@ class SimulatedExecutor {
   }
 
  private:
-  enum class Kind : std::uint8_t { lost, back, step, failure };
+  enum class Kind : std::uint8_t { lost, back, formed, step, failure };
   struct Due {
     Seconds time;
     Kind kind;
@@ -136,6 +140,11 @@ class SimulatedExecutor {
     Seconds at = 0;           // where it stands in time; behind the clock while it catches up after a restart
     std::uint64_t fence = 0;  // of the one event that it waits for; 0: it waits for an answer
     bool started = false, parked = false;
+    std::optional<GroupMachine> group = {};  // of several workers
+    std::uint64_t forming = 0;               // fence of the moment at which they stand ready
+    bool answered = false;                   // it is to train as soon as they do
+    bool resizing = false;                   // … which is to be told
+    int failing = 0;                         // rank whose failure the step is to end in
   };
 
   void require_sound() const {
@@ -177,7 +186,7 @@ class SimulatedExecutor {
     const bool held = launch.parked && run.parked && run.launch.attempt == launch.attempt;
     if (held) {
       if (run.attempt) run.attempt->go_on(launch.allocation.lead);
-      run.launch.allocation.lead = std::move(launch.allocation.lead);
+      run.launch.allocation = std::move(launch.allocation);
     } else {
       run = {};
       run.launch = std::move(launch);
@@ -185,15 +194,87 @@ class SimulatedExecutor {
       run.saved = run.launch.restore.empty() ? 0 : run.launch.restore.front().steps;
     }
     run.parked = false;
-    run.at = run.launch.since.value_or(now_);
-    if (run.launch.reported) return;  // the answer follows
-    run.at += options_.startup_seconds;
-    schedule(run);
+    const auto under_way = std::exchange(run.launch.under_way, std::nullopt);
+    run.at = under_way ? under_way->since : now_;
+    const bool answered = !under_way || !under_way->reported;
+    const int workers = run.launch.allocation.workers();
+    if (workers == 1 && !run.group) {
+      if (answered || under_way->forming) run.at += options_.startup_seconds;
+      if (answered) schedule(run);
+      return;
+    }
+    run.answered = answered;
+    if (under_way && !answered && !under_way->forming) {
+      run.group.emplace(run.launch.allocation.generation, workers);
+      return;
+    }
+    run.group.emplace();
+    run.resizing = under_way && under_way->forming;
+    form(run, std::vector<int>(static_cast<std::size_t>(workers), -1));
   }
+  void on(Resize& c) {
+    Run* run = find(c.trial, c.attempt);
+    if (run == nullptr || run->parked) return;
+    if (!run->group) run->group.emplace(run->launch.allocation.generation, run->launch.allocation.workers());
+    run->answered |= std::exchange(run->fence, 0) != 0;  // the step that was under way is done again
+    run->launch.allocation = std::move(c.allocation);
+    run->at = now_;
+    run->resizing = true;
+    form(*run, std::move(c.from));
+  }
+  // What is dismissed is gone at once; what is to join, or begins, stands ready after a while.
+  void form(Run& run, std::vector<int> from) {
+    group::Gone gone;
+    std::vector<int> missing;
+    for (const auto& action : run.group->resume(group::Form{run.launch.allocation.generation, std::move(from)})) {
+      if (const auto* dismissed = std::get_if<group::Dismiss>(&action)) gone.members.push_back(dismissed->member);
+      if (const auto* broken = std::get_if<group::Broken>(&action)) missing = broken->ranks;
+    }
+    run.group->resume(gone);
+    run.forming = 0;
+    if (!missing.empty()) return tell_lost(run, std::move(missing), lost_worker());  // they were lost meanwhile
+    run.forming = ++fences_;
+    events_.push({run.at + options_.startup_seconds, Kind::formed, run.launch.trial, run.forming});
+  }
+  void formed(Run& run) {
+    run.forming = 0;
+    GroupMachine& group = *run.group;
+    for (int rank = 0; rank < group.size() && !group.running(); ++rank)
+      group.resume(group::Joined{group.member(rank), group.generation()});
+    const TrialId trial = run.launch.trial;
+    const Attempt attempt = run.launch.attempt;
+    const std::uint32_t generation = group.generation();
+    if (run.attempt) run.attempt->context().move_to(run.launch.allocation.lead);
+    if (std::exchange(run.answered, false)) schedule(run);
+    if (std::exchange(run.resizing, false)) start_.sink(Resized{trial, attempt, generation});
+  }
+  // The attempt goes on where there is somebody left.
+  void lose(TrialId trial, Attempt attempt, const std::vector<int>& ranks, Cause cause) {
+    Run* run = find(trial, attempt);
+    if (run == nullptr) return;
+    if (!run->group) run->group.emplace(run->launch.allocation.generation, run->launch.allocation.workers());
+    group::Gone gone;
+    for (const int rank : ranks) gone.members.push_back(run->group->member(rank));
+    for (const auto& action : run->group->resume(gone))
+      if (const auto* broken = std::get_if<group::Broken>(&action)) {
+        run->answered |= std::exchange(run->fence, 0) != 0;
+        run->forming = 0;
+        return tell_lost(*run, broken->ranks, std::move(cause));
+      }
+  }
+  void tell_lost(const Run& run, std::vector<int> ranks, Cause cause) {
+    const auto& [trial, attempt] = std::pair(run.launch.trial, run.launch.attempt);
+    if (run.group->present() == 0) return fail_run(trial, attempt, std::move(cause));
+    start_.sink(MemberLost{trial, attempt, run.group->generation(), std::move(ranks), std::move(cause)});
+  }
+  static Cause lost_worker() { return {.blame = Blame::infrastructure, .text = "its worker was lost"}; }
   void on(const Continue& c) {
     if (auto* run = waiting(c.trial, c.attempt)) {
       if (c.save && !save(*run)) return;
-      schedule(*run);
+      if (run->group && !run->group->running())
+        run->answered = true;
+      else
+        schedule(*run);
     }
   }
   void on(const Pause& c) {
@@ -201,8 +282,7 @@ class SimulatedExecutor {
       if (c.save && !save(*run)) return;
       if (run->attempt) run->attempt->park();
       run->parked = true;
-      run->launch.since.reset();
-      run->launch.reported = false;
+      run->forming = 0;
       start_.sink(Paused{c.trial, c.attempt, true});
     }
   }
@@ -222,7 +302,7 @@ class SimulatedExecutor {
 
   Run* waiting(TrialId trial, Attempt attempt) {  // for an answer
     Run* run = find(trial, attempt);
-    return run != nullptr && run->fence == 0 && !run->parked ? run : nullptr;
+    return run != nullptr && run->fence == 0 && !run->answered && !run->parked ? run : nullptr;
   }
 
   // When the step under way will end, and how.
@@ -232,45 +312,87 @@ class SimulatedExecutor {
     if (!(duration >= 0 && std::isfinite(duration)))
       fail(Errc::usage, "step_seconds gave {} for step {} of trial {}: it must be a finite number of 0 or more",
            duration, run.steps, l.trial);
-    duration *= speeds_[static_cast<std::size_t>(l.allocation.lead.host)];
-    Kind kind = Kind::step;
-    if (options_.straggle_probability > 0 || options_.failure_probability > 0) {
-      Rng rng = derived_rng(options_.seed,
-                            {2, static_cast<std::uint64_t>(l.trial), l.attempt, static_cast<std::uint64_t>(run.steps)});
-      if (uniform01(rng) < options_.straggle_probability) duration *= options_.straggle_factor;
-      if (uniform01(rng) < options_.failure_probability) {
-        kind = Kind::failure;
-        duration *= uniform01(rng);
+    const int workers = l.allocation.workers();
+    if (workers > 1) {
+      const double speedup = options_.speedup ? options_.speedup(workers) : static_cast<double>(workers);
+      if (!(speedup > 0 && std::isfinite(speedup)))
+        fail(Errc::usage, "speedup gave {} for {} workers: it must be a finite number above 0", speedup, workers);
+      duration /= speedup;
+    }
+    Seconds slowest = 0, first_failure = std::numeric_limits<double>::infinity();
+    for (int rank = 0; rank < workers; ++rank) {
+      Seconds own = duration * speeds_[static_cast<std::size_t>(l.allocation[rank].host)];
+      if (options_.straggle_probability > 0 || options_.failure_probability > 0) {
+        Rng rng = random_of(run, rank);
+        if (uniform01(rng) < options_.straggle_probability) own *= options_.straggle_factor;
+        if (uniform01(rng) < options_.failure_probability)
+          if (const Seconds at = own * uniform01(rng); at < first_failure) {
+            first_failure = at;
+            run.failing = rank;
+          }
       }
+      slowest = std::max(slowest, own);
     }
     run.fence = ++fences_;
-    events_.push({run.at + duration, kind, l.trial, run.fence});
+    if (first_failure < slowest || first_failure == 0)
+      events_.push({run.at + first_failure, Kind::failure, l.trial, run.fence});
+    else
+      events_.push({run.at + slowest, Kind::step, l.trial, run.fence});
+  }
+  // Of one worker the same as ever. The workers of a new generation do not meet the fate of those before.
+  Rng random_of(const Run& run, int rank) const {
+    const Launch& l = run.launch;
+    const auto trial = static_cast<std::uint64_t>(l.trial), step = static_cast<std::uint64_t>(run.steps);
+    if (rank == 0 && l.allocation.generation == 0) return derived_rng(options_.seed, {2, trial, l.attempt, step});
+    return derived_rng(options_.seed,
+                       {3, trial, l.attempt, step, l.allocation.generation, static_cast<std::uint64_t>(rank)});
   }
 
   void deliver(const Due& due) {
     if (due.kind == Kind::lost || due.kind == Kind::back) {
       const int worker = static_cast<int>(due.trial);
       if (due.kind == Kind::back) return start_.sink(HostGained{worker});
-      std::vector<std::pair<TrialId, Attempt>> victims;
+      struct Victim {
+        TrialId trial;
+        Attempt attempt;
+        std::uint32_t generation;
+        std::vector<int> ranks;
+      };
+      std::vector<Victim> victims;
       for (auto it = runs_.begin(); it != runs_.end();) {
-        const Run& run = it->second;
-        const bool here = run.launch.allocation.lead.host == worker;
-        if (here && !run.parked) victims.emplace_back(it->first, run.launch.attempt);
-        it = here && run.parked ? runs_.erase(it) : std::next(it);  // nobody waits to hear of these
+        const Launch& launch = it->second.launch;
+        std::vector<int> ranks;
+        for (int rank = 0; rank < launch.allocation.workers(); ++rank)
+          if (launch.allocation[rank].host == worker) ranks.push_back(rank);
+        const bool here = !ranks.empty(), parked = it->second.parked;
+        if (here && !parked)
+          victims.push_back({it->first, launch.attempt, launch.allocation.generation, std::move(ranks)});
+        it = here && parked ? runs_.erase(it) : std::next(it);  // nobody waits to hear of these
       }
-      std::sort(victims.begin(), victims.end());
+      std::sort(victims.begin(), victims.end(), [](const auto& a, const auto& b) { return a.trial < b.trial; });
       start_.sink(HostLost{worker, "scripted outage", due.fence != 0});
-      for (const auto& [trial, attempt] : victims)
-        fail_run(trial, attempt, Cause{.blame = Blame::infrastructure, .text = "its worker was lost"});
+      for (const auto& [trial, attempt, generation, ranks] : victims) {
+        const Run* run = find(trial, attempt);
+        if (run == nullptr || run->launch.allocation.generation != generation) continue;  // it was told otherwise since
+        if (run->launch.allocation.workers() == 1)
+          fail_run(trial, attempt, lost_worker());
+        else
+          lose(trial, attempt, ranks, lost_worker());
+      }
       return;
     }
     const auto found = runs_.find(due.trial);
-    if (found == runs_.end() || found->second.fence != due.fence) return;  // it was stopped meanwhile
+    const auto fence = [&] { return due.kind == Kind::formed ? found->second.forming : found->second.fence; };
+    if (found == runs_.end() || fence() != due.fence) return;  // it was stopped meanwhile
     Run& run = found->second;
     const Attempt attempt = run.launch.attempt;
     run.at = due.time;
-    if (due.kind == Kind::failure)
-      return fail_run(due.trial, attempt, Cause{.blame = Blame::infrastructure, .text = "simulated failure"});
+    if (due.kind == Kind::formed) return formed(run);
+    if (due.kind == Kind::failure) {
+      Cause cause{.blame = Blame::infrastructure, .text = "simulated failure"};
+      return run.launch.allocation.workers() == 1 ? fail_run(due.trial, attempt, std::move(cause))
+                                                  : lose(due.trial, attempt, {run.failing}, std::move(cause));
+    }
     AttemptRun::Step done;
     try {
       if (!run.attempt) begin(run);

@@ -34,7 +34,7 @@ namespace hypertune {
 namespace wire {
 
 /// Raised whenever a message changes. Driver and worker must agree.
-inline constexpr std::uint32_t version = 5;
+inline constexpr std::uint32_t version = 6;
 
 struct Hello {
   std::uint32_t version = wire::version;
@@ -125,8 +125,6 @@ class WireWriter : public PayloadWriter {
     put(m.seed);
     put(m.parked);
     put_signed(m.next_step);
-    put(m.since.has_value());
-    put(m.since.value_or(0));
     put(m.must_restore);
   }
   void put(const Continue& m) {
@@ -241,9 +239,6 @@ class WireReader : public PayloadReader {
     m.seed = number();
     m.parked = flag();
     m.next_step = small_number();
-    const bool under_way = flag();
-    const double since = real();
-    m.since = under_way ? std::optional(since) : std::nullopt;
     m.must_restore = flag();
   }
   void get(Continue& m) {

@@ -243,8 +243,10 @@ class HostFaults {
   }
 
   void take(const record::TrialStarted& r) {
-    if (!r.host.empty()) runs_[r.trial] = {r.host, ++clock_};
+    // Which host a failure of several workers is to be laid against, nobody knows.
+    if (!r.host.empty() && r.others.empty()) runs_[r.trial] = {r.host, ++clock_};
   }
+  void take(const record::TrialResized& r) { runs_.erase(r.trial); }
   void take(const record::AttemptFailed& r) {
     const auto run = runs_.extract(r.trial);
     if (run && r.cause.blame != Blame::preemption) failed(r.trial, run.mapped(), r.cause, r.doubted);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -42,7 +43,7 @@ class HostLedger {
   std::vector<HostUse> hosts() const {
     auto all = hosts_;
     for (const auto& [host, since] : present_) all[host].present += std::max(0.0, last_ - since);
-    for (const auto& [trial, run] : running_) all[run.host].busy += std::max(0.0, last_ - run.since);
+    for (const auto& [trial, run] : running_) for (const auto host : run.hosts) all[host].busy += std::max(0.0, last_ - run.since);
     const auto aside = faults_.aside([&](const HostFaults::Hosts& without) {
       return std::any_of(hosts_.begin(), hosts_.end(), [&](const HostUse& one) {
         return one.aside.empty() && !gone_.contains(one.host) && !without.contains(one.host);
@@ -57,7 +58,7 @@ class HostLedger {
 
  private:
   struct Running {
-    std::size_t host;
+    std::vector<std::size_t> hosts;  // of each worker
     Seconds since;
   };
 
@@ -69,7 +70,7 @@ class HostLedger {
   }
   void leave(TrialId trial, Seconds now) {
     if (const auto node = running_.extract(trial))
-      hosts_[node.mapped().host].busy += std::max(0.0, now - node.mapped().since);
+      for (const auto host : node.mapped().hosts) hosts_[host].busy += std::max(0.0, now - node.mapped().since);
   }
   void close(Seconds now) {
     while (!running_.empty()) leave(running_.begin()->first, now);
@@ -94,25 +95,33 @@ class HostLedger {
       ++hosts_[index].lost;
     }
     // That its attempts have failed may be recorded later, when they have their turn.
-    std::erase_if(running_, [&](const auto& entry) {
-      if (entry.second.host != index) return false;
-      hosts_[index].busy += std::max(0.0, now - entry.second.since);
-      return true;
-    });
+    for (auto run = running_.begin(); run != running_.end();) {
+      auto& [hosts, since] = run->second;
+      hosts_[index].busy += static_cast<double>(std::erase(hosts, index)) * std::max(0.0, now - since);
+      run = hosts.empty() ? running_.erase(run) : std::next(run);
+    }
   }
   void take(const record::TrialStarted& e, Seconds now) {
-    const std::size_t index = host(e.host);
-    ++hosts_[index].attempts;
     leave(e.trial, now);
-    running_[e.trial] = {index, now};
+    Running run{{host(e.host)}, now};
+    for (const auto& other : e.others) run.hosts.push_back(host(other.host));
+    const std::set<std::size_t> once(run.hosts.begin(), run.hosts.end());
+    for (const auto index : once) ++hosts_[index].attempts;
+    running_[e.trial] = std::move(run);
     if (const auto node = interrupted_.extract(e.trial)) repeated_ += std::max(0, node.mapped() - e.next_step);
+  }
+  void take(const record::TrialResized& e, Seconds now) {
+    leave(e.trial, now);
+    Running run{{}, now};
+    for (const auto& worker : e.workers) run.hosts.push_back(host(worker.host));
+    running_[e.trial] = std::move(run);
   }
   void take(const record::TrialReported& e, Seconds) { done_[e.trial] = e.step + 1; }
   void take(const record::TrialMutated& e, Seconds) { done_[e.trial] = e.checkpoint.steps; }
   void take(const record::TrialPaused& e, Seconds now) { leave(e.trial, now); }
   void take(const record::AttemptFailed& e, Seconds now) {
     if (const auto run = running_.find(e.trial); run != running_.end() && e.cause.exclude_host)
-      hosts_[run->second.host].aside = "a rule excludes it: " + e.cause.text;
+      hosts_[run->second.hosts.front()].aside = "a rule excludes it: " + e.cause.text;
     leave(e.trial, now);
     if (const auto done = done_.find(e.trial); e.retry && done != done_.end()) interrupted_[e.trial] = done->second;
   }

@@ -1,4 +1,4 @@
-// The bytes of a record's payload in the Journal: little-endian, varints, strings by length. Schema versions 1 to 3.
+// The bytes of a record's payload in the Journal: little-endian, varints, strings by length. Schema versions 1 to 4.
 #pragma once
 
 #include <hypertune/detail/byte_codec.hpp>
@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,6 +33,7 @@ enum class Kind : std::uint8_t {
   experiment_ended = 14,
   trial_mutated = 15,   // since version 2
   attributes_set = 16,  // since version 3
+  trial_resized = 17,   // since version 4
 };
 
 class Encoder : public ByteWriter {
@@ -39,6 +41,14 @@ class Encoder : public ByteWriter {
   using ByteWriter::ByteWriter;
   using ByteWriter::put;
 
+  void put(const std::vector<record::WorkerPlace>& places) {
+    put(std::uint64_t{places.size()});
+    for (const auto& place : places) {
+      put(std::string_view(place.host));
+      put(place.cpus);
+      put(place.gpus);
+    }
+  }
   void put(const Value& value) {
     put(std::uint64_t{value.index()});
     if (const auto* flag = std::get_if<bool>(&value))
@@ -82,6 +92,20 @@ class Decoder : public ByteReader {
  public:
   using ByteReader::ByteReader;
 
+  std::uint32_t generation() {
+    const std::uint64_t value = number();
+    if (value > std::numeric_limits<std::uint32_t>::max()) bad();
+    return static_cast<std::uint32_t>(value);
+  }
+  std::vector<record::WorkerPlace> places() {
+    std::vector<record::WorkerPlace> places(count(3));
+    for (auto& place : places) {
+      place.host = text();
+      place.cpus = small_numbers();
+      place.gpus = small_numbers();
+    }
+    return places;
+  }
   Value value() {
     switch (number()) {
       case 0: return flag();

@@ -225,7 +225,7 @@ class JournalReader {
     const int step = small(row.integer(5));
     if (kind == static_cast<std::int64_t>(Kind::trial_reported))
       return record::TrialReported{trial, attempt, step, metrics(row)};
-    if (kind < 1 || kind > static_cast<std::int64_t>(Kind::attributes_set))
+    if (kind < 1 || kind > static_cast<std::int64_t>(Kind::trial_resized))
       fail(Errc::corrupt, "its kind, {}, is unknown", kind);
     detail::Decoder in(row.bytes(8));
     record::Any event = decode_payload(static_cast<Kind>(kind), in, trial, attempt, step);
@@ -246,6 +246,14 @@ class JournalReader {
         record::TrialStarted event{trial, attempt, step, in.text(), {}, {}};
         event.cpus = in.small_numbers();
         event.gpus = in.small_numbers();
+        if (in.at_end()) return event;
+        event.generation = in.generation();
+        event.others = in.places();
+        return event;
+      }
+      case Kind::trial_resized: {
+        record::TrialResized event{trial, attempt, in.generation(), in.places(), {}};
+        event.why = in.text();
         return event;
       }
       case Kind::checkpointed: return record::TrialCheckpointed{trial, in.checkpoint()};

@@ -184,8 +184,12 @@ class JournalWriter {
   static std::int64_t version_of(const record::Any& what) {
     if (const auto* lost = std::get_if<record::HostLost>(&what); lost != nullptr && lost->for_good) return 3;
     if (std::holds_alternative<record::AttributesSet>(what)) return 3;
+    if (std::holds_alternative<record::TrialResized>(what)) return 4;
+    if (const auto* started = std::get_if<record::TrialStarted>(&what)) return several_workers(*started) ? 4 : 1;
     return std::holds_alternative<record::TrialMutated>(what) ? 2 : first_version;
   }
+
+  static bool several_workers(const record::TrialStarted& e) { return !e.others.empty() || e.generation > 0; }
 
   Statements& statements() {
     if (!statements_) statements_ = std::make_unique<Statements>(db_);
@@ -305,6 +309,16 @@ class JournalWriter {
     out.put(std::string_view(e.host));
     out.put(e.cpus);
     out.put(e.gpus);
+    if (!several_workers(e)) return;  // as it was written before there were any
+    out.put(std::uint64_t{e.generation});
+    out.put(e.others);
+  }
+  void encode(Encoder& out, const record::TrialResized& e) {
+    row_ = {Kind::trial_resized, e.trial, e.attempt};
+    show(detail::format("{} worker{}: {}", e.workers.size(), e.workers.size() == 1 ? "" : "s", e.why));
+    out.put(std::uint64_t{e.generation});
+    out.put(e.workers);
+    out.put(std::string_view(e.why));
   }
   void encode(Encoder&, const record::TrialReported&) {}
   void encode(Encoder& out, const record::AttributesSet& e) {

@@ -82,6 +82,15 @@ class JsonEvent {
     text("host", e.host);
     numbers("cpus", e.cpus);
     numbers("gpus", e.gpus);
+    if (!e.others.empty()) hosts("other_hosts", e.others);
+  }
+  void operator()(const record::TrialResized& e) const {
+    event("trial_resized");
+    number("trial", e.trial);
+    number("attempt", e.attempt);
+    number("generation", e.generation);
+    hosts("hosts", e.workers);
+    text("why", e.why);
   }
   void operator()(const record::TrialReported& e) const {
     event("trial_reported");
@@ -172,6 +181,15 @@ class JsonEvent {
     key(name);
     *out_ += '[';
     for (std::size_t i = 0; i < values.size(); ++i) *out_ += detail::format("{}{}", i == 0 ? "" : ", ", values[i]);
+    *out_ += ']';
+  }
+  void hosts(std::string_view name, const std::vector<record::WorkerPlace>& places) const {
+    key(name);
+    *out_ += '[';
+    for (const auto& place : places) {
+      if (&place != &places.front()) *out_ += ", ";
+      append_json(*out_, place.host);
+    }
     *out_ += ']';
   }
   void checkpoint(const CheckpointInfo& info) const {

@@ -58,12 +58,28 @@ struct TrialCreated {
   Params params;
   bool known = false;  ///< its result was given by the user, nothing was run
 };
+/// Where a worker runs.
+struct WorkerPlace {
+  std::string host;
+  std::vector<int> cpus, gpus;
+  friend bool operator==(const WorkerPlace&, const WorkerPlace&) = default;
+};
 struct TrialStarted {
   TrialId trial;
   Attempt attempt;
   int next_step = 0;
-  std::string host;
+  std::string host;  ///< of rank 0, or of the one worker there is
   std::vector<int> cpus, gpus;
+  std::vector<WorkerPlace> others = {};  ///< of ranks 1, 2, …
+  std::uint32_t generation = 0;          ///< not 0 where a paused trial goes on with workers that had changed before
+};
+/// The workers of a running trial are others from now on: a new generation of the same attempt.
+struct TrialResized {
+  TrialId trial;
+  Attempt attempt;
+  std::uint32_t generation = 0;
+  std::vector<WorkerPlace> workers;  ///< by rank
+  std::string why;
 };
 struct TrialReported {
   TrialId trial;
@@ -143,7 +159,7 @@ struct ExperimentEnded {
 
 using Any = std::variant<ExperimentStarted, TrialCreated, TrialStarted, TrialReported, TrialCheckpointed,
                          CheckpointDropped, TrialPaused, TrialMutated, AttemptFailed, TrialEnded, HostGained, HostLost,
-                         ExperimentEnded, AttributesSet>;
+                         ExperimentEnded, AttributesSet, TrialResized>;
 
 }  // namespace record
 

@@ -131,6 +131,7 @@ class ProgressTracker {
   void take(const record::TrialMutated& e);
   void describe(TrialId trial, const Params& params);
   void take(const record::TrialStarted& e);
+  void take(const record::TrialResized& e);
   void take(const record::TrialReported& e);
   void take(const record::AttemptFailed& e);
   void set_state(TrialId trial, TrialState state);
@@ -197,13 +198,24 @@ inline void ProgressTracker::take(const record::TrialStarted& e) {
   const Resources& each = p_.capacity_.per_trial;
   auto& run = p_.running_[e.trial];
   run.steps = e.next_step;
-  run.cpus = e.cpus.empty() ? each.cpus : static_cast<double>(e.cpus.size());
-  run.gpus = each.gpus > 0 ? each.gpus : static_cast<double>(e.gpus.size());
+  const auto workers = static_cast<double>(e.others.size() + 1);
+  run.cpus = workers * (e.cpus.empty() ? each.cpus : static_cast<double>(e.cpus.size()));
+  run.gpus = workers * (each.gpus > 0 ? each.gpus : static_cast<double>(e.gpus.size()));
   if (params) run.values = params.mapped();
   run.params.clear();
   if (run.values)
     for (const auto& [name, value] : *run.values)
       run.params += detail::format("{}{}={}", run.params.empty() ? "" : " ", name, detail::terminal::value_text(value));
+}
+
+inline void ProgressTracker::take(const record::TrialResized& e) {
+  const auto run = p_.running_.find(e.trial);
+  if (run == p_.running_.end() || e.workers.empty()) return;
+  const auto workers = static_cast<double>(e.workers.size());
+  const auto& [host, cpus, gpus] = e.workers.front();
+  const Resources& each = p_.capacity_.per_trial;
+  run->second.cpus = workers * (cpus.empty() ? each.cpus : static_cast<double>(cpus.size()));
+  run->second.gpus = workers * (each.gpus > 0 ? each.gpus : static_cast<double>(gpus.size()));
 }
 
 // By how much the trial breaks the constraints.

@@ -37,6 +37,7 @@ struct ExecutorFacts {
   std::vector<Host> hosts;
   std::string name = "local";
   bool survivors = false;  ///< its workers outlive the driver: after a restart trials go on where they were
+  bool gangs = false;      ///< its trials may have several workers
   bool manual = false;     ///< ask/tell: the caller runs the trials
   bool timed = false;      ///< what is decided may depend on how long trials take
 };
@@ -100,6 +101,9 @@ class Experiment {
     trials_per_sample(space, options.search);
     const Resources& r = options.resources;
     if (!(r.cpus >= 0) || !(r.gpus >= 0)) fail(Errc::usage, ".resources: cpus and gpus must be 0 or more");
+    options.workers.require_sound();
+    if (manual && options.workers.several())
+      fail(Errc::usage, ".workers: a trial of ask/tell has one worker, its caller");
     options.checkpoint.validate();
     require_log_limit(options.log_limit);
     for (const auto& [name, value] : options.attributes) detail::require_attribute_name(name);
@@ -108,9 +112,12 @@ class Experiment {
   }
   /// Trials that no host can ever run. Error of kind `resources`.
   static void require_possible(const Options& options, const ExecutorFacts& facts) {
+    if (options.workers.several() && !facts.gangs)
+      fail(Errc::usage, ".workers: this executor ('{}') runs one worker for a trial, not {}", facts.name,
+           options.workers.max);
     const Placement placement(facts.hosts);
-    if (!options.resources_for && !placement.possible(options.resources))
-      fail(Errc::resources, "no trial can ever run: {}", placement.why_not(options.resources));
+    if (!options.resources_for && !placement.possible(options.resources, options.workers))
+      fail(Errc::resources, "no trial can ever run: {}", placement.why_not(options.resources, options.workers));
   }
 
   const std::filesystem::path& directory() const { return directory_; }
@@ -222,6 +229,7 @@ class Experiment {
       rules.resources = options.resources_for;
     else
       rules.resources = [r = options.resources](const Params&) { return r; };
+    rules.workers = options.workers;
     rules.metric_given = !options.objectives.empty() || options.metric.given();
     rules.failures = {options.max_failures, options.max_failed_trials};
     rules.checkpoint = options.checkpoint;
@@ -234,7 +242,8 @@ class Experiment {
         .objectives = objectives_.size(),
         .constraints = options.constraints.size(),
         .samples = rules.samples,
-        .parallelism = std::max(1, options.concurrency > 0 ? options.concurrency : placement.about(options.resources)),
+        .parallelism = std::max(
+            1, options.concurrency > 0 ? options.concurrency : placement.about(options.resources, options.workers)),
         .seed = options.seed,
         .note = options.display == Display::quiet ? std::function<void(const std::string&)>()
                                                   : [this](const std::string& text) { note(text); }};

@@ -68,6 +68,12 @@ class ExperimentState {
 
   void apply(const record::Any& what, Seconds time) {
     now_ = std::max(now_, time);
+    if (const auto* report = std::get_if<record::TrialReported>(&what))
+      just_reported_ = report->trial;
+    else if (!std::holds_alternative<record::TrialCheckpointed>(what) &&
+             !std::holds_alternative<record::AttributesSet>(what) &&
+             !std::holds_alternative<record::ExperimentStarted>(what))
+      just_reported_ = -1;
     detail::visit([this](const auto& r) { this->on(r); }, what);
     last_event_ = now_;
   }
@@ -178,10 +184,22 @@ class ExperimentState {
   /// ran there is gone.
   bool on_lost_host(TrialId trial) const { return displaced_.contains(trial); }
 
-  /// Where the trial was started last; nullptr: it has not been, or it has ended.
-  const std::string* host_of(TrialId trial) const {
-    const auto host = hosts_of_.find(trial);
-    return host == hosts_of_.end() ? nullptr : &host->second;
+  /// Where the workers of a trial were when it was started, or resized, last.
+  struct Whereabouts {
+    std::string host;                 // of rank 0
+    std::vector<std::string> others;  // of ranks 1, 2, …
+    std::uint32_t generation = 0;
+    std::optional<Seconds> resized = {};  // since its last start or report
+
+    int workers() const { return static_cast<int>(others.size()) + 1; }
+    const std::string& operator[](int rank) const {
+      return rank == 0 ? host : others[static_cast<std::size_t>(rank) - 1];
+    }
+  };
+  /// nullptr: it has not been started, or it has ended.
+  const Whereabouts* where(TrialId trial) const {
+    const auto found = where_.find(trial);
+    return found == where_.end() ? nullptr : &found->second;
   }
 
   /// What was noted of the trial, or (-1) of the experiment.
@@ -191,6 +209,8 @@ class ExperimentState {
     return found == attributes_.end() ? none : found->second;
   }
 
+  /// The trial whose report is the last record, so that nobody knows whether it was answered; -1: none.
+  TrialId just_reported() const { return just_reported_; }
   bool is_known(TrialId trial) const { return known_trials_.contains(trial); }
   /// Trials that were recorded as completed and go on after all, as the present schedule gives more steps.
   std::int64_t reopened() const { return reopened_; }
@@ -229,7 +249,9 @@ class ExperimentState {
     auto& entry = trials_[r.trial];
     if (entry.state == TrialState::paused && entry.before_pause == Decision::pause && !entry.foreign)
       scheduler_.on_resume(r.trial);
-    hosts_of_[r.trial] = r.host;
+    auto& where = where_[r.trial];
+    where = {.host = r.host, .others = {}, .generation = r.generation};
+    for (const auto& other : r.others) where.others.push_back(other.host);
     displaced_.erase(r.trial);
     entry.attempts = r.attempt + 1;
     entry.since = now_;
@@ -239,8 +261,17 @@ class ExperimentState {
     trials_.set_state(r.trial, TrialState::running);
   }
 
+  void on(const record::TrialResized& r) {
+    if (r.workers.empty()) return;
+    auto& where = where_[r.trial];
+    where = {.host = r.workers.front().host, .others = {}, .generation = r.generation, .resized = now_};
+    for (std::size_t rank = 1; rank < r.workers.size(); ++rank) where.others.push_back(r.workers[rank].host);
+    displaced_.erase(r.trial);
+  }
+
   void on(const record::TrialReported& r) {
     auto& entry = trials_[r.trial];
+    if (const auto where = where_.find(r.trial); where != where_.end()) where->second.resized.reset();
     const int done = r.step + 1;
     total_steps_ += std::max(0, done - entry.steps);
     entry.steps = std::max(entry.steps, done);
@@ -389,7 +420,7 @@ class ExperimentState {
     recent_losses_.erase(r.trial);
     reasons_.erase(r.trial);
     excesses_.erase(r.trial);
-    hosts_of_.erase(r.trial);
+    where_.erase(r.trial);
     displaced_.erase(r.trial);
     judge(r);
   }
@@ -401,8 +432,9 @@ class ExperimentState {
   }
   void on(const record::HostGained&) {}
   void on(const record::HostLost& r) {
-    for (const auto& [trial, host] : hosts_of_)
-      if (host == r.host) displaced_.insert(trial);
+    for (const auto& [trial, where] : where_)
+      if (where.host == r.host || std::find(where.others.begin(), where.others.end(), r.host) != where.others.end())
+        displaced_.insert(trial);
   }
   void on(const record::ExperimentEnded&) { ended_in_order_ = true; }
 
@@ -468,8 +500,9 @@ class ExperimentState {
   std::unordered_map<TrialId, std::vector<std::pair<int, double>>> recent_losses_;  // the first ones, by steps done
   std::unordered_map<TrialId, Attributes> attributes_;                              // -1: of the experiment
   std::set<TrialId> known_trials_;
-  std::unordered_map<TrialId, std::string> hosts_of_;  // of trials that have not ended
-  std::set<TrialId> displaced_;                        // whose host was lost since they were started there
+  TrialId just_reported_ = -1;
+  std::unordered_map<TrialId, Whereabouts> where_;  // of trials that have not ended
+  std::set<TrialId> displaced_;                     // whose host was lost since they were started there
   std::optional<TrialId> best_;
   double best_loss_ = worst_loss, best_violation_ = worst_loss;
   int best_steps_ = 0;

@@ -1,6 +1,7 @@
 // The trials of an experiment as the Controller keeps them: a small entry each, whatever their number.
 #pragma once
 
+#include <hypertune/execute/allocation.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/checkpoint.hpp>
@@ -9,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,16 +39,20 @@ struct TrialEntry {
   Seconds since = 0;    ///< when it was last started or reported
 };
 
-/// What is kept of a trial that holds a slot.
+/// What is kept of a trial that holds slots.
 struct LiveTrial {
   enum class Phase : std::uint8_t { running, pausing, stopping, suspending };
-  Slot slot;
+  Allocation allocation;           ///< of its newest generation
+  std::vector<Slot> leaving = {};  ///< what is free once that generation runs
+  bool forming = false;            ///< … which it does not yet
+  int wanted = 0;                  ///< workers that it is to have from its next report on; 0: as it is
   Phase phase = Phase::running;
   int next_step = 0;                      ///< the step that a report without a number is of
   TrialState end = TrialState::stopped;   ///< with stopping: what the trial becomes
   bool at_limit = false;                  ///< with stopping: completed by the schedule's limit of steps
   std::string reason;                     ///< with stopping: why, for the record
   bool by_condition = false;              ///< with stopping: a stop condition or the experiment's end is the reason
+  std::optional<Cause> failure = {};      ///< with suspending: the attempt has failed of this
   std::vector<CheckpointInfo> restoring;  ///< what it may restore from: not to be dropped meanwhile
   std::vector<std::string> reported;      ///< metrics, some of them, while one that is tuned is missing
 };

@@ -91,6 +91,7 @@ class ThreadExecutor::State {
   }
   void on(Continue& c) { answer(c.trial, c.attempt, c); }
   void on(Pause& c) { answer(c.trial, c.attempt, c); }
+  void on(const Resize&) {}  // it runs no gangs
   void on(Stop& c) {
     const std::lock_guard guard(mutex_);
     const auto found = find(c.trial, c.attempt);

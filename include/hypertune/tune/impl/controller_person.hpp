@@ -11,16 +11,15 @@
 namespace hypertune {
 
 HYPERTUNE_INLINE const TrialEntry& Controller::require_open(TrialId trial) const {
-  if (!state_.trials().contains(trial))
-    fail(Errc::usage, "there is no trial {}: there are {}", trial, state_.trials().size());
-  const auto& entry = state_.trials()[trial];
+  if (!trials().contains(trial)) fail(Errc::usage, "there is no trial {}: there are {}", trial, trials().size());
+  const auto& entry = trials()[trial];
   if (is_final(entry.state)) fail(Errc::usage, "trial {} has ended already: it is {}", trial, to_string(entry.state));
   return entry;
 }
 
 HYPERTUNE_INLINE ControlAnswer Controller::carry_out(const ControlRequest& request, Seconds now, Outcome& out) {
   using Kind = ControlRequest::Kind;
-  now_ = now;
+  judge_.set_now(now);
   ControlAnswer answer;
   const auto attempt = [&](auto&& act) {
     std::string line;
@@ -33,9 +32,9 @@ HYPERTUNE_INLINE ControlAnswer Controller::carry_out(const ControlRequest& reque
     answer.text += (answer.text.empty() ? "" : "\n") + line;
   };
   if (request.kind == Kind::why) {
-    if (all_rest_ || rests()) answer.text = at_rest;
+    if (dispatcher_.queue().all_rest || rests()) answer.text = at_rest;
     for (const TrialId trial : request.trials) {
-      std::string why = state_.trials().contains(trial) ? why_pending(trial) : "";
+      std::string why = trials().contains(trial) ? why_pending(trial) : "";
       std::replace(why.begin(), why.end(), '\n', ' ');
       if (!why.empty()) attempt([&] { return detail::format("trial {}: {}", trial, why); });
     }
@@ -64,33 +63,35 @@ HYPERTUNE_INLINE ControlAnswer Controller::carry_out(const ControlRequest& reque
 
 // Goes on when there is room, unless a person has it wait.
 HYPERTUNE_INLINE void Controller::again(TrialId trial) {
-  if (is_to_rest(trial))
-    resting_.insert(trial);
+  auto& queue = dispatcher_.queue();
+  if (queue.is_to_rest(trial))
+    queue.resting.insert(trial);
   else if (!interrupted_)
-    pending_.push_front(trial);
+    queue.pending.push_front(trial);
 }
 
 HYPERTUNE_INLINE std::string Controller::stop_trial(TrialId trial, Seconds now, Outcome& out) {
-  now_ = now;
+  judge_.set_now(now);
   require_open(trial);
-  const auto found = live_.find(trial);
-  if (found == live_.end()) {
-    std::erase(pending_, trial);
+  LiveTrial* const run = dispatcher_.find(trial);
+  if (run == nullptr) {
+    dispatcher_.queue().erase(trial);
     end_trial(trial, TrialState::stopped, Cause{.text = record::by_user, .retry = false}, out);
     return detail::format("trial {} is stopped", trial);
   }
-  if (found->second.phase == Phase::stopping) return detail::format("trial {} is about to end already", trial);
-  stop_run(trial, found->second, Phase::stopping, TrialState::stopped, record::by_user, save_at_end(), out);
+  if (run->phase == Phase::stopping) return detail::format("trial {} is about to end already", trial);
+  stop_run(trial, *run, Phase::stopping, TrialState::stopped, record::by_user, judge_.save_at_end(), out);
   return detail::format("trial {} is told to stop", trial);
 }
 
 HYPERTUNE_INLINE std::string Controller::pause_trial(TrialId trial) {
+  auto& queue = dispatcher_.queue();
   const auto& entry = require_open(trial);
-  if (resting_.contains(trial) || to_rest_.contains(trial))
+  if (queue.resting.contains(trial) || queue.to_rest.contains(trial))
     return detail::format("trial {} is paused, or about to be, already", trial);
-  to_rest_.insert(trial);
-  if (std::erase(pending_, trial) > 0) {
-    resting_.insert(trial);
+  queue.to_rest.insert(trial);
+  if (queue.erase(trial)) {
+    queue.resting.insert(trial);
     return detail::format("trial {} waits until it is continued", trial);
   }
   if (entry.state == TrialState::paused)
@@ -101,56 +102,66 @@ HYPERTUNE_INLINE std::string Controller::pause_trial(TrialId trial) {
 }
 
 HYPERTUNE_INLINE std::string Controller::continue_trial(TrialId trial) {
+  auto& queue = dispatcher_.queue();
   require_open(trial);
-  if (all_rest_) fail(Errc::usage, "the whole experiment is paused: continue it without naming trials");
-  const bool was_to_be = to_rest_.erase(trial) > 0;
-  if (resting_.erase(trial) > 0) {
-    pending_.push_front(trial);
+  if (queue.all_rest) fail(Errc::usage, "the whole experiment is paused: continue it without naming trials");
+  const bool was_to_be = queue.to_rest.erase(trial) > 0;
+  if (queue.resting.erase(trial) > 0) {
+    queue.pending.push_front(trial);
     return detail::format("trial {} goes on as soon as there is room", trial);
   }
   if (!was_to_be)
-    fail(Errc::usage, "trial {} was not paused by hand: it is {}", trial, to_string(state_.trials()[trial].state));
+    fail(Errc::usage, "trial {} was not paused by hand: it is {}", trial, to_string(trials()[trial].state));
   return detail::format("trial {} goes on", trial);
 }
 
 HYPERTUNE_INLINE std::string Controller::pause_all() {
-  if (all_rest_) return "it is paused already";
-  all_rest_ = true;
-  return detail::format("no trial starts; {} running trial{} at the next report", live_.size(),
-                        live_.size() == 1 ? " pauses" : "s pause");
+  auto& queue = dispatcher_.queue();
+  if (queue.all_rest) return "it is paused already";
+  queue.all_rest = true;
+  return detail::format("no trial starts; {} running trial{} at the next report", running(),
+                        running() == 1 ? " pauses" : "s pause");
 }
 
 HYPERTUNE_INLINE std::string Controller::continue_all() {
-  if (!all_rest_ && resting_.empty() && to_rest_.empty()) fail(Errc::usage, "nothing was paused by hand");
-  all_rest_ = false;
-  to_rest_.clear();
-  const auto waiting = std::exchange(resting_, {});
-  pending_.insert(pending_.begin(), waiting.begin(), waiting.end());
+  auto& queue = dispatcher_.queue();
+  if (!queue.all_rest && queue.resting.empty() && queue.to_rest.empty())
+    fail(Errc::usage, "nothing was paused by hand");
+  queue.all_rest = false;
+  queue.to_rest.clear();
+  const auto waiting = std::exchange(queue.resting, {});
+  queue.pending.insert(queue.pending.begin(), waiting.begin(), waiting.end());
   return detail::format("goes on: {} trial{} had paused", waiting.size(), waiting.size() == 1 ? "" : "s");
 }
 
 HYPERTUNE_INLINE std::string Controller::add(const Params& params, Seconds now, Outcome& out) {
-  now_ = now;
-  Point point = state_.space().point(params);
-  if (const auto violated = state_.space().violated(point))
+  judge_.set_now(now);
+  Point point = judge_.state().space().point(params);
+  if (const auto violated = judge_.state().space().violated(point))
     fail(Errc::space, "the configuration violates the constraint '{}'", *violated);
-  const TrialId trial = state_.trials().size();
-  Params all = state_.space().params(point);
+  const TrialId trial = trials().size();
+  Params all = judge_.state().space().params(point);
   std::string text = fmt::to_string(all);
-  commit(record::TrialCreated{trial, std::move(point), std::move(all), false}, out);
-  pending_.push_back(trial);
-  if (rules_.samples > 0) rules_.samples = std::max(rules_.samples, state_.trials().size() - state_.known());
+  judge_.add(std::move(point), std::move(all), out);
+  dispatcher_.queue().pending.push_back(trial);
   return detail::format("trial {} is to try {}", trial, text);
 }
 
 HYPERTUNE_INLINE std::string Controller::note(TrialId trial, const Attributes& attributes, Seconds now, Outcome& out) {
-  now_ = now;
-  if (trial >= 0 && !state_.trials().contains(trial))
-    fail(Errc::usage, "there is no trial {}: there are {}", trial, state_.trials().size());
-  auto [changed, line] = detail::noted(trial < 0 ? "the experiment" : detail::format("trial {}", trial),
-                                       state_.attributes(trial), attributes);
-  if (!changed.empty()) commit(record::AttributesSet{trial, std::move(changed)}, out);
-  return std::move(line);
+  judge_.set_now(now);
+  return judge_.note(trial, attributes, out);
+}
+
+HYPERTUNE_INLINE std::string Controller::resize_trial(TrialId trial, int wanted) {
+  require_open(trial);
+  const Workers& workers = rules().workers;
+  LiveTrial* const run = dispatcher_.find(trial);
+  if (run == nullptr) fail(Errc::usage, "trial {} does not run", trial);
+  if (wanted < workers.min || wanted > workers.max)
+    fail(Errc::usage, "a trial has {} to {} workers, not {}", workers.min, workers.max, wanted);
+  run->wanted = wanted;
+  return detail::format("trial {} goes on with {} workers after its next report, as far as there is room", trial,
+                        wanted);
 }
 
 }  // namespace hypertune

@@ -360,6 +360,7 @@ HYPERTUNE_INLINE Seconds Tuner::State::next_wake(Seconds now) {
 HYPERTUNE_INLINE Outlook Tuner::State::outlook() const {
   Outlook outlook;
   outlook.each = options_.resources;
+  outlook.workers = options_.workers.min;
   outlook.concurrency = options_.concurrency;
   outlook.directory = directory_;
   outlook.quiet = options_.display == Display::quiet;
@@ -400,6 +401,7 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   facts.hosts = executor.hosts();
   facts.name = executor.name();
   facts.survivors = executor.simulated();
+  facts.gangs = executor.gangs();
   // Where a run is to be the same each time only virtual time is; that of trials in the caller's thread is not.
   facts.timed = executor.simulated() || !(options_.ordered || executor.synchronous());
   Experiment::require_possible(options_, facts);

@@ -5,6 +5,7 @@
 #include <hypertune/remote/notices.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <map>
@@ -30,23 +31,29 @@ struct HostDemand {
   std::map<std::string, std::vector<Resources>> running;
 };
 
-/// Counts for an experiment whose trials all ask for the same. Trials that were never launched, and those that failed
-/// and were not launched again, wait, unless settled() says that they have ended. Paused ones do not, as they may never
-/// go on; where there is nothing else, they ask for one place, so that what chooses among them has a host. Thread-safe.
+/// Counts for an experiment whose trials all ask for the same, so many workers each. Trials that were never launched,
+/// and those that failed and were not launched again, wait, unless settled() says that they have ended. Paused ones do
+/// not, as they may never go on; where there is nothing else, they ask for one place, so that what chooses among them
+/// has a host. Thread-safe.
 class DemandTracker {
  public:
   /// `trials`: how many the experiment has in all (its samples). `concurrency`: how many run at once at most; 0: any.
-  DemandTracker(Resources needs, int trials, int concurrency = 0)
-      : needs_(std::move(needs)), trials_(trials), concurrency_(concurrency) {}
+  DemandTracker(Resources needs, int trials, int concurrency = 0, int workers = 1)
+      : needs_(std::move(needs)), trials_(trials), concurrency_(concurrency), workers_(workers) {}
 
   void performed(const Command& command) {
     const auto* launch = std::get_if<Launch>(&command);
-    if (launch == nullptr) return;
+    const auto* resize = std::get_if<Resize>(&command);
+    if (launch == nullptr && resize == nullptr) return;
     const std::lock_guard lock(mutex_);
+    if (resize != nullptr) {
+      if (const auto run = running_.find(resize->trial); run != running_.end()) run->second = resize->allocation;
+      return;
+    }
     seen_.insert(launch->trial);
     failed_.erase(launch->trial);
     paused_.erase(launch->trial);
-    running_[launch->trial] = {launch->allocation.lead.host_name, launch->allocation.lead.resources};
+    running_[launch->trial] = launch->allocation;
   }
   void happened(const Event& event) {
     const std::lock_guard lock(mutex_);
@@ -80,20 +87,24 @@ class DemandTracker {
   HostDemand demand() const {
     const std::lock_guard lock(mutex_);
     HostDemand demand;
-    for (const auto& [trial, where] : running_) demand.running[where.first].push_back(where.second);
+    for (const auto& [trial, allocation] : running_)
+      for (int rank = 0; rank < allocation.workers(); ++rank)
+        demand.running[allocation[rank].host_name].push_back(allocation[rank].resources);
     int waiting = std::max(0, trials_ - static_cast<int>(seen_.size())) + static_cast<int>(failed_.size());
     if (concurrency_ > 0) waiting = std::min(waiting, std::max(0, concurrency_ - static_cast<int>(running_.size())));
     if (waiting == 0 && running_.empty() && !paused_.empty()) waiting = 1;
-    if (waiting > 0) demand.pending.push_back({needs_, waiting});
+    const auto places = static_cast<std::int64_t>(waiting) * workers_;
+    if (places > 0) demand.pending.push_back({needs_, static_cast<int>(std::min<std::int64_t>(places, most_places))});
     return demand;
   }
 
  private:
+  static constexpr std::int64_t most_places = std::numeric_limits<int>::max() / 2;
   mutable std::mutex mutex_;
   Resources needs_;
-  int trials_, concurrency_;
+  int trials_, concurrency_, workers_;
   std::set<TrialId> seen_, failed_, paused_, settled_;
-  std::map<TrialId, std::pair<std::string, Resources>> running_;
+  std::map<TrialId, Allocation> running_;
 };
 
 /// Any executor with a tracker that sees all that passes it. A host that is lost is never lost for good here: another

@@ -1,0 +1,357 @@
+// The Judge: reports, ends, checkpoints, new trials.
+#pragma once
+
+#include <hypertune/detail/format.hpp>
+#include <hypertune/detail/nearest.hpp>
+#include <hypertune/search/grid.hpp>
+#include <hypertune/tune/judge.hpp>
+
+#include <iterator>
+
+namespace hypertune {
+
+HYPERTUNE_INLINE void Judge::track(const record::Any& what) {
+  faults_.apply(what);
+  if (const auto* paused = std::get_if<record::TrialPaused>(&what))
+    offer(paused->trial);
+  else if (const auto* sealed = std::get_if<record::TrialCheckpointed>(&what)) {
+    // First: one of a longer past that leads nowhere must not pass for newer than this.
+    if (bases_.contains(sealed->trial)) has_saved_itself(sealed->trial);
+    retention_.add(sealed->checkpoint, state_.loss_at(sealed->trial, sealed->checkpoint.steps));
+  } else if (const auto* mutated = std::get_if<record::TrialMutated>(&what)) {
+    release(bases_, mutated->trial);
+    if (retention_.pin(mutated->checkpoint)) bases_.emplace(mutated->trial, mutated->checkpoint);
+    for (auto& offer : offers_[mutated->trial]) offer.last = false;
+    review_offers();
+    empty_handed_.erase(mutated->trial);
+  } else if (const auto* failed = std::get_if<record::AttemptFailed>(&what)) {
+    if (const auto* where = state_.where(failed->trial);
+        failed->cause.exclude_host && where != nullptr && where->others.empty())
+      excluded_.insert(where->host);
+  } else if (const auto* dropped = std::get_if<record::CheckpointDropped>(&what))
+    retention_.forget(dropped->checkpoint);
+  else if (std::holds_alternative<record::TrialReported>(what) && state_.best() != best_) {
+    best_ = state_.best();
+    retention_.set_best_trial(*best_);
+  }
+  if (const auto* ended = std::get_if<record::TrialEnded>(&what); ended && is_final(trials()[ended->trial].state)) {
+    release(bases_, ended->trial);
+    for (auto& offer : offers_[ended->trial]) offer.last = false;
+    review_offers();
+    empty_handed_.erase(ended->trial);
+    retention_.trial_ended(ended->trial);
+  }
+}
+
+HYPERTUNE_INLINE void Judge::release(Pins& pins, TrialId trial) {
+  if (const auto node = pins.extract(trial)) retention_.unpin(node.mapped());
+}
+
+// A trial that has paused is judged by what it reported there, and until its next pause it gives what it had saved by
+// then to who takes it over: not what it saves later on, with nothing to judge it by yet. When that arrives may depend
+// on the network; by the time that a trial has paused, all that it had saved has.
+HYPERTUNE_INLINE void Judge::offer(TrialId trial) {
+  empty_handed_.erase(trial);
+  if (!state_.takes_over()) return;
+  auto& offers = offers_[trial];
+  for (auto& offer : offers) offer.last = false;
+  const auto saved = state_.restorable(trial);
+  if (saved.empty())
+    empty_handed_.insert(trial);
+  else
+    offers.push_back({.checkpoint = saved.front(), .steps = trials()[trial].steps});
+  review_offers();
+}
+
+// One that has not been wanted may be later on, as long as it is there anyway.
+HYPERTUNE_INLINE void Judge::review_offers() {
+  for (auto of_trial = offers_.begin(); of_trial != offers_.end();) {
+    auto& [trial, offers] = *of_trial;
+    const TrialId donor = trial;
+    const bool over = is_final(trials()[donor].state);
+    std::erase_if(offers, [&](Offer& offer) {
+      const bool wanted = !over && state_.may_give(donor, offer.steps, offer.last);
+      if (offer.pinned && !wanted) retention_.unpin(offer.checkpoint);
+      if (!offer.pinned && wanted && !retention_.pin(offer.checkpoint)) return true;  // it is gone
+      offer.pinned = wanted;
+      return !wanted && !offer.last;
+    });
+    of_trial = offers.empty() ? offers_.erase(of_trial) : std::next(of_trial);
+  }
+}
+
+// It has saved: what it had saved before it took over another one's state leads nowhere.
+HYPERTUNE_INLINE void Judge::has_saved_itself(TrialId trial) {
+  release(bases_, trial);
+  const auto* names = state_.superseded(trial);
+  if (names == nullptr) return;
+  const auto held = state_.checkpoints(trial);
+  for (const auto& checkpoint : std::vector<CheckpointInfo>(held.begin(), held.end()))
+    if (names->contains(checkpoint.name)) retention_.supersede(checkpoint);
+}
+
+// What the lists of the options are compared with. In the replay, after the record was taken over.
+HYPERTUNE_INLINE void Judge::remember(const record::Any& what) {
+  if (const auto* created = std::get_if<record::TrialCreated>(&what)) {
+    if (created->known) recorded_known_.push_back({.trial = created->trial});
+    const auto& entry = trials()[created->trial];
+    if (created->known || entry.foreign) return;
+    const auto same = std::find_if(first_.begin(), first_.end(),
+                                   [&](const Point& point) { return detail::same_point(point, entry.point); });
+    if (same != first_.end()) first_.erase(same);
+  } else if (const auto* report = std::get_if<record::TrialReported>(&what)) {
+    if (recorded_known_.empty() || report->trial > recorded_known_.back().trial) return;
+    for (auto& known : recorded_known_)
+      if (known.trial == report->trial) {
+        known.metrics = report->metrics;
+        known.steps = report->step + 1;
+      }
+  }
+}
+
+HYPERTUNE_INLINE void Judge::make_room(Outcome& out) {
+  if (rules_.samples == 0) return;
+  const auto waiting = static_cast<std::int64_t>(first_.size());
+  const std::int64_t created = trials().size() - state_.known();
+  if (waiting == 0 || created + waiting <= rules_.samples) return;
+  out.notices.push_back(detail::format("{} samples are {} too few for the configurations of start_with: {} are made",
+                                       rules_.samples, created + waiting - rules_.samples, created + waiting));
+  rules_.samples = created + waiting;
+}
+
+// The answer to a trial's last report may not have been carried out. It is now, unless the trial is to report that step
+// once more: where it has saved after it, it would not, and go on.
+HYPERTUNE_INLINE bool Judge::carry_out_owed(TrialId trial, Outcome& out) {
+  const auto& entry = trials()[trial];
+  if (entry.owed == Decision::go_on) return false;
+  if (entry.owed == Decision::pause) {
+    commit(record::TrialPaused{trial}, out);
+    return true;
+  }
+  const auto saved = state_.restorable(trial);
+  if (save_at_end() && (saved.empty() || saved.front().steps < entry.steps)) return false;
+  const bool stopped = entry.owed == Decision::stop;
+  end(trial, stopped ? TrialState::stopped : TrialState::completed,
+      stopped ? std::optional(Cause{.text = state_.reason(trial), .retry = entry.by_condition}) : std::nullopt, out,
+      !stopped);
+  return true;
+}
+
+// Those that are recorded are found by what they say, wherever they stand in the list: a list that has grown, or was
+// put into another order, adds what is new.
+HYPERTUNE_INLINE void Judge::add_known(std::span<const KnownResult> known, Outcome& out) {
+  const auto same_metrics = [](const Metrics& a, const Metrics& b) {
+    return a.size() == b.size() && std::all_of(a.begin(), a.end(), [&](const auto& metric) {
+             const double* value = find_metric(b, metric.first);
+             return value != nullptr &&
+                    (*value == metric.second || (*value != *value && metric.second != metric.second));
+           });
+  };
+  for (const auto& result : known) {
+    if (result.steps < 1) fail(Errc::usage, "a known result is of {} steps: it must be 1 or more", result.steps);
+    if (!losses_of(result.metrics, state_.objectives()))
+      fail(Errc::usage, "a known result lacks the metric that is tuned ('{}')", state_.objectives().front().metric);
+    const Point point = state_.space().point(result.params);
+    const auto recorded = std::find_if(recorded_known_.begin(), recorded_known_.end(), [&](const auto& before) {
+      const auto& entry = trials()[before.trial];
+      return !before.listed && !entry.foreign && detail::same_point(entry.point, point) &&
+             (before.steps == 0 || (before.steps == result.steps && same_metrics(before.metrics, result.metrics)));
+    });
+    TrialId trial = trials().size();
+    if (recorded != recorded_known_.end()) {
+      recorded->listed = true;
+      trial = recorded->trial;
+      if (is_final(trials()[trial].state)) continue;  // else a driver died within it
+    } else {
+      commit(record::TrialCreated{trial, point, result.params, true}, out);
+    }
+    if (!trials()[trial].judged) commit(record::TrialReported{trial, 0, result.steps - 1, result.metrics}, out);
+    end(trial, TrialState::completed, std::nullopt, out);
+  }
+  const auto gone = std::count_if(recorded_known_.begin(), recorded_known_.end(), [&](const auto& before) {
+    return !before.listed && !trials()[before.trial].foreign;
+  });
+  if (gone > 0 && !known.empty())
+    out.notices.push_back(
+        detail::format("{} known result{} of before {} not in the list any more: what is recorded stays", gone,
+                       gone == 1 ? "" : "s", gone == 1 ? "is" : "are"));
+  recorded_known_.clear();
+}
+
+// Before the report, so that who sees that knows them. Only what is new is written down.
+HYPERTUNE_INLINE void Judge::note_reported(TrialId trial, const Attributes& attributes, Outcome& out) {
+  if (attributes.empty()) return;
+  Attributes all = state_.attributes(trial);
+  std::size_t left_out = 0;
+  if (auto changed = detail::merge_attributes(all, attributes, left_out); !changed.empty())
+    commit(record::AttributesSet{trial, std::move(changed)}, out);
+  if (left_out > 0 && overfull_.insert(trial).second)
+    out.notices.push_back(
+        detail::format("trial {}: not every attribute is kept: a trial has {} at most, with names of 1 to {} bytes",
+                       trial, most_attributes, longest_attribute_name));
+}
+
+// For who has called the metric otherwise; a few are enough.
+HYPERTUNE_INLINE void Judge::remember_names(LiveTrial& run, const Metrics& metrics) {
+  constexpr std::size_t most = 8;
+  for (const auto& [name, value] : metrics)
+    if (run.reported.size() < most && std::find(run.reported.begin(), run.reported.end(), name) == run.reported.end())
+      run.reported.push_back(name);
+}
+
+HYPERTUNE_INLINE std::string Judge::why_unjudged(const LiveTrial& run) const {
+  std::string names, reported, meant;
+  for (const auto& objective : state_.objectives()) {
+    names += (names.empty() ? "'" : "', '") + objective.metric;
+    if (std::find(run.reported.begin(), run.reported.end(), objective.metric) != run.reported.end()) continue;
+    if (const auto near = detail::nearest(objective.metric, run.reported); !near.empty() && meant.empty())
+      meant = detail::format("; is '{}' meant?", near);
+  }
+  std::string text = "ended without a report of " + names + "'";
+  if (run.reported.empty()) return text;
+  for (const auto& name : run.reported) reported += (reported.empty() ? "" : ", ") + name;
+  text += "; reported were: " + reported;
+  if (rules_.metric_given) return text + meant;
+  return text +
+         detail::format("; the metric is '{}' where .metric is not set: set it", state_.objectives().front().metric);
+}
+
+HYPERTUNE_INLINE void Judge::end(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out,
+                                 bool at_limit) {
+  const auto& entry = trials()[trial];
+  if (entry.state == TrialState::paused && entry.parked)
+    out.commands.push_back(Stop{trial, entry.attempts - 1, false});  // the executor need not keep the run
+  commit(record::TrialEnded{trial, state, std::move(cause), at_limit}, out);
+  drop_superfluous(out);
+}
+
+HYPERTUNE_INLINE void Judge::keep(const CheckpointInfo& checkpoint, Outcome& out) {
+  commit(record::TrialCheckpointed{checkpoint.trial, checkpoint}, out);
+  drop_superfluous(out);
+}
+
+// What the retention lets go is recorded now and deleted when the record is durable.
+HYPERTUNE_INLINE void Judge::drop_superfluous(Outcome& out) {
+  for (const auto& checkpoint : retention_.take_dropped()) {
+    const auto held = state_.checkpoints(checkpoint.trial);
+    if (std::any_of(held.begin(), held.end(), [&](const auto& c) { return c.name == checkpoint.name; }))
+      drop(checkpoint, "retention", out);
+  }
+}
+
+HYPERTUNE_INLINE void Judge::drop(const CheckpointInfo& checkpoint, const std::string& why, Outcome& out) {
+  commit(record::CheckpointDropped{checkpoint.trial, checkpoint, why}, out);
+}
+
+HYPERTUNE_INLINE std::string Judge::note(TrialId trial, const Attributes& attributes, Outcome& out) {
+  if (trial >= 0 && !trials().contains(trial))
+    fail(Errc::usage, "there is no trial {}: there are {}", trial, trials().size());
+  auto [changed, line] = detail::noted(trial < 0 ? "the experiment" : detail::format("trial {}", trial),
+                                       state_.attributes(trial), attributes);
+  if (!changed.empty()) commit(record::AttributesSet{trial, std::move(changed)}, out);
+  return std::move(line);
+}
+
+// Where the donor has nothing to give, the trial goes on as it was: a checkpoint that could not be written must not end
+// an experiment.
+HYPERTUNE_INLINE void Judge::exploit(const Choice& choice, Outcome& out) {
+  const auto& entry = trials()[choice.trial];
+  if (!trials().contains(choice.donor))
+    fail(Errc::usage, "the scheduler '{}' let trial {} take over trial {}, which does not exist", state_.scheduler(),
+         choice.trial, choice.donor);
+  require_sound(choice.point, detail::format("the scheduler '{}'", state_.scheduler()));
+  std::vector<CheckpointInfo> donated;
+  if (!empty_handed_.contains(choice.donor)) donated = state_.restorable(choice.donor);
+  if (choice.steps > 0) std::erase_if(donated, [&](const auto& c) { return c.steps > choice.steps; });
+  if (const auto offers = offers_.find(choice.donor); offers != offers_.end())
+    for (const auto& offer : offers->second)
+      if (choice.steps > 0 ? offer.steps == choice.steps : offer.last)
+        donated.insert(donated.begin(), offer.checkpoint);
+  const auto held = std::find_if(donated.begin(), donated.end(), [&](const auto& c) { return retention_.contains(c); });
+  if (held == donated.end()) {
+    if (!std::exchange(told_nothing_to_take_over_, true))
+      out.notices.push_back(detail::format(
+          "trial {} goes on as it was: trial {} has no checkpoint to take over (a trial must save its state for that; "
+          "said once, and true of all that save none)",
+          choice.trial, choice.donor));
+    return;
+  }
+  if (entry.parked) out.commands.push_back(Stop{choice.trial, entry.attempts - 1, false});
+  commit(record::TrialMutated{choice.trial, choice.donor, *held, choice.point, state_.space().params(choice.point)},
+         out);
+  drop_superfluous(out);
+}
+
+// What has nothing to wait for must not wait: nobody would ask again, and the experiment would pass for done.
+HYPERTUNE_INLINE void Judge::require_progress() const {
+  if (!more_trials()) return;
+  const bool none = trials().size() == state_.known();
+  if (searcher_waits_)
+    fail(Errc::experiment,
+         "the searcher '{}' waits though no trial runs, so that it will never learn anything: it must suggest a "
+         "configuration, or say that it is exhausted (after {} trials)",
+         state_.searcher(), trials().size() - state_.known());
+  if (none && rules_.samples > 0)
+    fail(Errc::experiment, "the scheduler '{}' starts no trial: it waits though none runs and none is paused",
+         state_.scheduler());
+}
+
+HYPERTUNE_INLINE void Judge::require_sound(const Point& point, const std::string& who) const {
+  const auto& space = state_.space();
+  if (point.size() != space.size())
+    fail(Errc::usage, "{} gave a point of {} coordinates in a space of {}", who, point.size(), space.size());
+  if (const auto why = space.invalid(point))
+    fail(Errc::usage, "{} gave a configuration that the space does not have: {}", who, *why);
+}
+
+HYPERTUNE_INLINE Judge::Created Judge::create(Outcome& out) {
+  Point point;
+  if (!first_.empty()) {
+    point = std::move(first_.front());
+    first_.pop_front();
+  } else {
+    auto suggestion = state_.suggest(trials().size(), rules_.seed);
+    if (!suggestion) return Created::later;
+    if (suggestion->kind == Suggestion::Kind::exhausted) exhausted_ = true;
+    searcher_waits_ = suggestion->kind == Suggestion::Kind::wait;
+    if (suggestion->kind != Suggestion::Kind::point) return Created::none;
+    point = std::move(suggestion->point);
+    require_sound(point, detail::format("the searcher '{}'", state_.searcher()));
+    if (const auto constraint = state_.space().violated(point))
+      fail(Errc::usage, "the searcher '{}' gave a configuration that violates the constraint '{}'", state_.searcher(),
+           *constraint);
+  }
+  Params params = state_.space().params(point);
+  commit(record::TrialCreated{trials().size(), std::move(point), std::move(params), false}, out);
+  return Created::one;
+}
+
+HYPERTUNE_INLINE void Judge::add(Point point, Params params, Outcome& out) {
+  commit(record::TrialCreated{trials().size(), std::move(point), std::move(params), false}, out);
+  if (rules_.samples > 0) rules_.samples = std::max(rules_.samples, trials().size() - state_.known());
+}
+
+HYPERTUNE_INLINE void Judge::take(Reported& e, LiveTrial& run, int step, bool counts, Outcome& out) {
+  const bool restored = !run.restoring.empty();
+  let_go(run);
+  if (counts && step >= trials()[e.trial].steps) {
+    note_reported(e.trial, e.report.attributes, out);
+    if (!trials()[e.trial].judged) remember_names(run, e.report.metrics);
+    commit(record::TrialReported{e.trial, e.attempt, step, std::move(e.report.metrics)}, out);
+  }
+  if (e.checkpoint) keep(*e.checkpoint, out);
+  if (restored) drop_superfluous(out);  // what was held back for the restore alone
+}
+
+HYPERTUNE_INLINE std::vector<CheckpointInfo> Judge::hold(TrialId trial) {
+  auto restore = state_.restorable(trial);
+  std::erase_if(restore, [&](const auto& checkpoint) { return !retention_.contains(checkpoint); });
+  for (const auto& checkpoint : restore) retention_.pin(checkpoint);
+  return restore;
+}
+HYPERTUNE_INLINE void Judge::let_go(LiveTrial& run) {
+  for (const auto& checkpoint : run.restoring) retention_.unpin(checkpoint);
+  run.restoring.clear();
+}
+
+}  // namespace hypertune

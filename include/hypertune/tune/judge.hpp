@@ -1,0 +1,178 @@
+// The Judge: what becomes of trials. Reports, answers, ends and checkpoints; it knows of no slot and no queue.
+#pragma once
+
+#include <hypertune/checkpoint/retention.hpp>
+#include <hypertune/detail/linkage.hpp>
+#include <hypertune/record/host_faults.hpp>
+#include <hypertune/record/record.hpp>
+#include <hypertune/tune/control_rules.hpp>
+#include <hypertune/tune/experiment_state.hpp>
+#include <hypertune/tune/save_failures.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+
+/// Owns the state of an experiment. Everything that changes it passes commit(), or replay() after a restart.
+class Judge {
+ public:
+  Judge(ExperimentState state, ControlRules rules)
+      : state_(std::move(state)),
+        rules_(std::move(rules)),
+        retention_(rules_.checkpoint),
+        first_(rules_.start_with.begin(), rules_.start_with.end()) {}
+
+  ExperimentState& state() { return state_; }
+  const ExperimentState& state() const { return state_; }
+  const TrialTable& trials() const { return state_.trials(); }
+  const ControlRules& rules() const { return rules_; }
+  Seconds now() const { return now_; }
+  void set_now(Seconds now) { now_ = now; }
+  Attempt attempt(TrialId trial) const { return trials()[trial].attempts - 1; }
+
+  /// The record is applied at once and goes to the Journal.
+  void commit(record::Any what, Outcome& out) {
+    state_.apply(what, now_);
+    track(what);
+    out.records.push_back(std::move(what));
+  }
+  /// Takes over one record of an earlier run.
+  void replay(const Record& record) {
+    state_.apply(record.what, record.time);
+    track(record.what);
+    remember(record.what);
+  }
+
+  // ---- Reports ----
+
+  /// Records a report, unless it is one of a step that is recorded already. `counts` false: it comes too late.
+  void take(Reported& report, LiveTrial& run, int step, bool counts, Outcome& out);
+  /// Why a trial that ended without a report of the objective has failed.
+  std::string why_unjudged(const LiveTrial& run) const;
+  std::optional<std::string> line(const SaveFailed& failure) { return save_failures_.line(failure, now_); }
+  /// What the user has not been told yet of checkpoints that could not be kept.
+  std::optional<std::string> untold_save_failures() { return save_failures_.rest(); }
+
+  // ---- Ends ----
+
+  void end(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out, bool at_limit = false);
+  /// The answer to a trial's last report may not have been carried out by an earlier driver. It is now, unless the
+  /// trial is to report that step once more: where it has saved after it, it would not, and go on.
+  bool carry_out_owed(TrialId trial, Outcome& out);
+  /// Whether a failure counts against the trial: what a lost host takes with it is not its doing.
+  bool counts(TrialId trial, const Cause& cause) const {
+    return cause.blame == Blame::user || (cause.blame == Blame::infrastructure && !state_.on_lost_host(trial));
+  }
+  bool may_fail_again(TrialId trial) const { return trials()[trial].failures < rules_.failures.max; }
+
+  // ---- Checkpoints ----
+
+  void keep(const CheckpointInfo& checkpoint, Outcome& out);
+  void drop(const CheckpointInfo& checkpoint, const std::string& why, Outcome& out);
+  void drop_superfluous(Outcome& out);
+  /// What the trial may go on from, held until let_go().
+  std::vector<CheckpointInfo> hold(TrialId trial);
+  void let_go(LiveTrial& run);
+  bool save_at_end() const { return rules_.checkpoint.every > 0 && rules_.checkpoint.at_end; }
+  bool save_after(TrialId trial, int steps) const {
+    const bool best_so_far = state_.best() == trial && state_.best_steps() == steps;
+    return rules_.checkpoint.every > 0 && (rules_.checkpoint.due(steps) || best_so_far);
+  }
+
+  // ---- New trials ----
+
+  bool more_trials() const {
+    return !exhausted_ && (rules_.samples == 0 || trials().size() - state_.known() < rules_.samples);
+  }
+  bool exhausted() const { return exhausted_; }
+  enum class Created : std::uint8_t { one, none, later };  // later: its configuration is being computed
+  /// One more: the last of trials().
+  Created create(Outcome& out);
+  /// One that a person wants: there is room for it among the samples.
+  void add(Point point, Params params, Outcome& out);
+  void about_to_choose() { searcher_waits_ = false; }  // until it is asked
+  /// A paused trial takes over what another one, or it earlier on, has saved.
+  void exploit(const Choice& choice, Outcome& out);
+  /// Error of kind `experiment` where nothing runs and nothing ever will, though there are trials to be made.
+  void require_progress() const;
+  Resources needs(const Point& point) const { return rules_.resources(state_.space().params(point)); }
+  Resources needs(TrialId trial) const { return needs(trials()[trial].point); }
+  std::uint64_t seed(TrialId trial) const { return derived_rng(rules_.seed, {static_cast<std::uint64_t>(trial), 2})(); }
+
+  // ---- Lists of the options ----
+
+  void make_room(Outcome& out);
+  void add_known(std::span<const KnownResult> known, Outcome& out);
+  /// Notes attributes of a trial, whatever its state, or (-1) of the experiment.
+  std::string note(TrialId trial, const Attributes& attributes, Outcome& out);
+
+  // ---- Hosts ----
+
+  const HostFaults& faults() const { return faults_; }
+  void forget_faults() { faults_.forget(); }
+  /// Hosts that a rule ruled out.
+  const std::set<std::string>& excluded() const { return excluded_; }
+  bool exclude(const std::string& host) { return excluded_.insert(host).second; }
+  void exclude_none() { excluded_.clear(); }
+
+ private:
+  void track(const record::Any& what);
+  void remember(const record::Any& what);
+  void note_reported(TrialId trial, const Attributes& attributes, Outcome& out);
+  static void remember_names(LiveTrial& run, const Metrics& metrics);
+  using Pins = std::unordered_map<TrialId, CheckpointInfo>;
+  void release(Pins& pins, TrialId trial);
+  void offer(TrialId trial);
+  void review_offers();
+  void has_saved_itself(TrialId trial);
+  void require_sound(const Point& point, const std::string& who) const;
+
+  ExperimentState state_;
+  ControlRules rules_;
+  Seconds now_ = 0;
+  HostFaults faults_;
+  std::set<std::string> excluded_;
+  SaveFailures save_failures_;
+  std::set<TrialId> overfull_;  // trials of which not every attribute is kept
+  Retention retention_;
+  // Pinned: what trials took over, until they have saved by themselves: whatever happens before, they can go on from
+  // it.
+  Pins bases_;
+  // What trials may take over: of each that can be a donor what it saved when it paused, the newest last. Pinned as
+  // long as the scheduler may want it.
+  struct Offer {
+    CheckpointInfo checkpoint;
+    int steps;         // of the pause
+    bool last = true;  // of its last pause
+    bool pinned = false;
+  };
+  std::map<TrialId, std::vector<Offer>> offers_;
+  std::set<TrialId> empty_handed_;  // trials that had nothing to give at their last pause
+  std::optional<TrialId> best_;     // as the retention knows it
+  std::deque<Point> first_;         // configurations to try first that have no trial yet
+  struct RecordedKnown {
+    TrialId trial;
+    Metrics metrics = {};
+    int steps = 0;  // 0: its report is missing
+    bool listed = false;
+  };
+  std::vector<RecordedKnown> recorded_known_;
+  bool exhausted_ = false, searcher_waits_ = false;  // the searcher's last answer
+  bool told_nothing_to_take_over_ = false;
+};
+
+}  // namespace hypertune
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/tune/impl/judge.hpp>
+#endif

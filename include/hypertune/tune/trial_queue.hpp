@@ -1,0 +1,92 @@
+// The trials that wait: for a place, or for a person.
+#pragma once
+
+#include <hypertune/record/record.hpp>
+#include <hypertune/trial/trial.hpp>
+#include <hypertune/tune/trial_table.hpp>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+
+namespace hypertune {
+
+/// Trials that wait for a place, in their order, and those that a person has wait.
+struct TrialQueue {
+  std::deque<TrialId> pending;  ///< created, or to be tried again
+  std::set<TrialId> to_rest;    ///< by a person: each at its next report
+  std::set<TrialId> resting;    ///< … and those that are
+  bool all_rest = false;        ///< … all of them, and nothing starts
+
+  bool is_to_rest(TrialId trial) const { return all_rest || to_rest.contains(trial); }
+  bool erase(TrialId trial) { return std::erase(pending, trial) > 0; }
+  void ended(TrialId trial) {
+    to_rest.erase(trial);
+    resting.erase(trial);
+  }
+};
+
+/// What a replay has to know beside the state of the trials: the order in which the earlier run would have started what
+/// was pending, trials whose end is missing in the record, and hosts that were lost when it ended.
+class ReplayedQueue {
+ public:
+  /// After the record was applied.
+  void follow(const record::Any& what, const TrialTable& trials) {
+    if (const auto* created = std::get_if<record::TrialCreated>(&what)) {
+      enter(created->trial, false);
+    } else if (const auto* started = std::get_if<record::TrialStarted>(&what)) {
+      leave(started->trial);
+    } else if (const auto* failed = std::get_if<record::AttemptFailed>(&what)) {
+      if (failed->retry) {
+        doomed_.erase(failed->trial);
+        enter(failed->trial, true);
+      } else {
+        doomed_.emplace(failed->trial, failed->cause);
+      }
+    } else if (const auto* ended = std::get_if<record::TrialEnded>(&what)) {
+      doomed_.erase(ended->trial);
+      if (trials[ended->trial].state == TrialState::pending)
+        enter(ended->trial, false);  // reopened
+      else
+        leave(ended->trial);
+    } else if (const auto* gained = std::get_if<record::HostGained>(&what)) {
+      lost_.erase(gained->host);
+    } else if (const auto* lost = std::get_if<record::HostLost>(&what)) {
+      lost_[lost->host] = lost->for_good;
+    }
+  }
+  /// What was pending, in its order.
+  std::deque<TrialId> take_pending() {
+    std::deque<TrialId> trials;
+    for (const auto& [place, trial] : std::exchange(queue_, {})) trials.push_back(trial);
+    place_.clear();
+    return trials;
+  }
+  /// Trials that have failed for good, by a record whose last word is missing.
+  std::unordered_map<TrialId, Cause> take_doomed() { return std::exchange(doomed_, {}); }
+  /// Hosts that were lost when the record ends; whether for good.
+  std::map<std::string, bool> take_lost() { return std::exchange(lost_, {}); }
+
+ private:
+  void leave(TrialId trial) {
+    if (const auto node = place_.extract(trial)) queue_.erase(node.mapped());
+  }
+  void enter(TrialId trial, bool front) {
+    leave(trial);
+    const std::int64_t place = queue_.empty() ? 0 : front ? queue_.begin()->first - 1 : queue_.rbegin()->first + 1;
+    queue_.emplace(place, trial);
+    place_.emplace(trial, place);
+  }
+
+  std::map<std::int64_t, TrialId> queue_;  // by place
+  std::unordered_map<TrialId, std::int64_t> place_;
+  std::map<std::string, bool> lost_;
+  std::unordered_map<TrialId, Cause> doomed_;
+};
+
+}  // namespace hypertune

@@ -1,0 +1,323 @@
+// Trials of several workers: what the Controller decides, and whole experiments in virtual time.
+#include "history.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/test.hpp"
+
+#include <hypertune/hypertune.hpp>
+#include <hypertune/tune/controller.hpp>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace ht = hypertune;
+namespace record = hypertune::record;
+
+namespace {
+
+ht::Host host(const std::string& name, double cpus) { return {.name = name, .total = {.cpus = cpus}}; }
+
+ht::ControlRules rules_of(ht::Workers workers, std::int64_t samples) {
+  ht::ControlRules rules;
+  rules.samples = samples;
+  rules.workers = workers;
+  rules.resources = [](const ht::Params&) { return ht::Resources{}; };
+  rules.checkpoint = {.every = 1};
+  rules.failures.max = 3;
+  return rules;
+}
+
+/// A Controller with trials of several workers, and what its last call brought about.
+struct Bench {
+  ht::Controller controller;
+  ht::Outcome out;
+  ht::Seconds now = 0;
+  std::vector<ht::Record> history = {};
+
+  Bench(ht::Workers workers, std::int64_t samples, const std::vector<ht::Host>& hosts)
+      : controller(ht::ExperimentState(ht::space(ht::dim("x", ht::uniform(0.0, 1.0))), ht::Random{}, ht::Fifo{},
+                                       {ht::minimize("loss")}, ht::StopCondition{}, ht::SearchGoal{}),
+                   rules_of(workers, samples), ht::Placement(hosts)) {}
+  Bench& begin() {
+    controller.open_session({}, now, out);
+    controller.settle(now, false, out);
+    return next();
+  }
+  Bench& next() {
+    keep();
+    out.clear();
+    controller.fill(now, out);
+    keep();
+    return *this;
+  }
+  Bench& send(ht::Event event) {
+    out.clear();
+    controller.handle(std::move(event), ++now, out);
+    keep();
+    return *this;
+  }
+  Bench& report(ht::TrialId trial, ht::Attempt attempt = 0) {
+    return send(ht::Reported{trial, attempt, ht::Report({{"loss", 1.0}}), {}});
+  }
+  void keep() {
+    for (const auto& what : out.records)
+      history.push_back({.sequence = static_cast<std::int64_t>(history.size()) + 1, .time = now, .what = what});
+  }
+  template <class T>
+  std::vector<T> commands() const {
+    std::vector<T> found;
+    for (const auto& command : out.commands)
+      if (const auto* match = std::get_if<T>(&command)) found.push_back(*match);
+    return found;
+  }
+  template <class T>
+  std::vector<T> records() const {
+    std::vector<T> found;
+    for (const auto& what : out.records)
+      if (const auto* match = std::get_if<T>(&what)) found.push_back(*match);
+    return found;
+  }
+  double used() const { return controller.placement().usage().cpus_used; }
+};
+
+ht::Cause lost() { return {.blame = ht::Blame::infrastructure, .text = "cut off"}; }
+std::string names(const ht::Allocation& allocation) {
+  std::string text;
+  for (int rank = 0; rank < allocation.workers(); ++rank) text += allocation[rank].host_name;
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("all workers of a trial are launched at once, or it holds nothing and says what it waits for") {
+  Bench bench({4}, 3, {host("a", 3), host("b", 3)});
+  bench.begin();
+  const auto launched = bench.commands<ht::Launch>();
+  REQUIRE(launched.size() == 1);
+  CHECK(launched[0].allocation.workers() == 4);
+  CHECK(bench.used() == 4);
+  const auto started = bench.records<record::TrialStarted>();
+  REQUIRE(started.size() == 1);
+  CHECK(started[0].others.size() == 3);
+  CHECK(bench.controller.why_pending(0).empty());
+  // One that a person wants waits, and says for what.
+  bench.controller.add({{"x", 0.5}}, ++bench.now, bench.out);
+  bench.next();
+  CHECK(bench.commands<ht::Launch>().empty());
+  CHECK(bench.controller.why_pending(1) == "waits for 4 workers with 1 cpu each: 2 are free");
+  CHECK(bench.used() == 4);
+  bench.report(0).send(ht::Finished{0, 0});
+  CHECK(bench.commands<ht::Launch>().size() == 1);
+  CHECK(bench.used() == 4);
+}
+
+TEST_CASE("a number of workers that no hosts can ever have is an error at once") {
+  Bench bench({7}, 2, {host("a", 3), host("b", 3)});
+  bench.begin();
+  REQUIRE(bench.controller.why_ended());
+  CHECK(*bench.controller.why_ended() ==
+        "no trial can run any more: needs 7 workers with 1 cpu each, but the hosts have room for 6");
+
+  const auto refused = [](ht::Workers workers, ht::AnyExecutor executor) {
+    const TemporaryDirectory directory(TemporaryDirectory::memory());
+    try {
+      ht::Options options{.samples = 1, .executor = std::move(executor), .output = directory.path() / "run"};
+      options.workers = workers;
+      options.display = ht::Display::quiet;
+      ht::tune(ht::space(ht::dim("x", ht::uniform(0.0, 1.0))), [](const ht::Params&) { return 1.0; }, options);
+    } catch (const ht::Error& error) { return std::string(error.what()); }
+    return std::string();
+  };
+  CHECK_THAT(refused({7}, ht::simulated({.workers = 6})), ContainsSubstring("needs 7 workers with 1 cpu each"));
+  CHECK_THAT(refused({2}, ht::threads(4)), ContainsSubstring("runs one worker for a trial, not 2"));
+  CHECK_THAT(refused({.min = 0, .max = 2}, ht::simulated({})), ContainsSubstring("at least one worker, not 0"));
+  CHECK_THAT(refused({.min = 3, .max = 2}, ht::simulated({})), ContainsSubstring("max must be min or more"));
+}
+
+TEST_CASE("lost workers are replaced where there is room; the others keep their order, and late words change nothing") {
+  Bench bench({.min = 2, .max = 3}, 1, {host("a", 2), host("b", 2), host("c", 2)});
+  bench.begin();
+  const auto go = bench.commands<ht::Launch>().at(0);
+  REQUIRE(names(go.allocation) == "aab");
+  bench.report(0);
+  CHECK(bench.commands<ht::Continue>().size() == 1);
+  bench.send(ht::HostLost{0, "cut off"}).send(ht::MemberLost{0, 0, 0, {1, 0, 1}, lost()});
+  const auto resize = bench.commands<ht::Resize>().at(0);
+  CHECK(names(resize.allocation) == "bbc");
+  CHECK(resize.allocation.generation == 1);
+  CHECK(resize.from == std::vector{2, -1, -1});
+  const auto resized = bench.records<record::TrialResized>().at(0);
+  CHECK(resized.generation == 1);
+  CHECK(resized.why == "2 of 3 workers were lost: cut off");
+  CHECK(bench.used() == 3);
+  CHECK(bench.send(ht::MemberLost{0, 0, 0, {2}, lost()}).out.commands.empty());  // of the generation before
+  CHECK(bench.send(ht::Resized{0, 0, 0}).out.commands.empty());
+  bench.send(ht::Resized{0, 0, 1}).report(0);
+  CHECK(bench.controller.state().trials()[0].steps == 2);
+  // What one that is left needs least.
+  bench.send(ht::HostLost{1, "cut off"}).send(ht::MemberLost{0, 0, 1, {0, 1}, lost()});
+  CHECK(names(bench.commands<ht::Resize>().at(0).allocation) == "cc");
+  // Of the last two one is lost, and there is no room for another.
+  bench.send(ht::MemberLost{0, 0, 2, {0}, lost()});
+  CHECK(names(bench.commands<ht::Resize>().at(0).allocation) == "cc");  // its place is free, and as good as another
+  bench.send(ht::HostLost{2, "cut off"});
+  bench.send(ht::MemberLost{0, 0, 3, {1}, lost()});
+  REQUIRE(bench.commands<ht::Stop>().size() == 1);
+  CHECK(bench.commands<ht::Resize>().empty());
+  bench.send(ht::Stopped{0, 0});
+  const auto failed = bench.records<record::AttemptFailed>().at(0);
+  CHECK(failed.retry);
+  CHECK(failed.cause.text == "1 of 2 workers was lost: cut off");
+  CHECK(bench.controller.state().trials()[0].failures == 0);  // hosts were lost
+  CHECK(bench.used() == 0);
+  bench.send(ht::HostGained{1});
+  const auto again = bench.commands<ht::Launch>().at(0);
+  CHECK(again.attempt == 1);
+  CHECK(names(again.allocation) == "bb");
+  CHECK(again.allocation.generation == 0);
+}
+
+TEST_CASE("a trial that is told to pause or stop is not resized, and gives all its slots back once") {
+  Bench bench({3}, 1, {host("a", 2), host("b", 4)});
+  bench.begin();
+  REQUIRE(bench.used() == 3);
+  bench.controller.stop_trial(0, ++bench.now, bench.out);
+  bench.send(ht::MemberLost{0, 0, 0, {1}, lost()});
+  CHECK(bench.out.commands.empty());
+  bench.send(ht::Stopped{0, 0});
+  CHECK(bench.used() == 0);
+  CHECK(bench.controller.finished());
+}
+
+TEST_CASE("a trial grows where nobody else waits for the room, and to the size that is asked for") {
+  Bench bench({.min = 2, .max = 6}, 2, {host("a", 4), host("b", 4)});
+  bench.begin();
+  const auto launched = bench.commands<ht::Launch>();
+  REQUIRE(launched.size() == 2);
+  CHECK(launched[0].allocation.workers() == 6);
+  CHECK(launched[1].allocation.workers() == 2);
+  CHECK(bench.report(1).commands<ht::Resize>().empty());  // there is no room
+  bench.controller.resize_trial(0, 3);
+  bench.report(0);
+  REQUIRE(bench.out.commands.size() == 2);  // the workers first, then the answer
+  const auto smaller = std::get<ht::Resize>(bench.out.commands[0]);
+  CHECK(smaller.from == std::vector{0, 1, 2});
+  CHECK(std::holds_alternative<ht::Continue>(bench.out.commands[1]));
+  CHECK(bench.used() == 8);  // the others still leave
+  CHECK(bench.report(1).commands<ht::Resize>().empty());
+  bench.send(ht::Resized{0, 0, 1});
+  CHECK(bench.used() == 5);
+  const auto larger = bench.report(1).commands<ht::Resize>().at(0);
+  CHECK(larger.allocation.workers() == 5);
+  CHECK(larger.from == std::vector{0, 1, -1, -1, -1});
+  CHECK_THROWS_WITH(bench.controller.resize_trial(0, 7), ContainsSubstring("2 to 6 workers, not 7"));
+  bench.send(ht::Finished{1, 0});  // all its slots, also those of a generation that never ran
+  CHECK(bench.used() == 3);
+  const auto widest = bench.report(0).commands<ht::Resize>().at(0);
+  CHECK(widest.allocation.workers() == 6);
+}
+
+TEST_CASE("a replay of trials of several workers ends in the state of the live run") {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    std::mt19937_64 random(seed);
+    Bench live({.min = 2, .max = 5}, 12, {host("a", 4), host("b", 4), host("c", 3)});
+    live.begin();
+    std::set<int> away;
+    for (int i = 0; i < 300 && !live.controller.finished(); ++i) {
+      const auto trial = static_cast<ht::TrialId>(random() % 12);
+      const auto& trials = live.controller.state().trials();
+      const bool runs = trials.contains(trial) && live.controller.holds_slot(trial);
+      const ht::Attempt attempt = runs ? live.controller.attempt(trial) : 0;
+      const auto* where = runs ? live.controller.state().where(trial) : nullptr;
+      const auto generation = where != nullptr ? where->generation : 0;
+      switch (random() % 8) {
+        case 0:
+          if (random() % 3 == 0) live.send(ht::Finished{trial, attempt});
+          break;
+        case 1: live.send(ht::MemberLost{trial, attempt, generation, {static_cast<int>(random() % 5)}, lost()}); break;
+        case 2: live.send(ht::Resized{trial, attempt, generation}); break;
+        case 3: live.send(ht::Stopped{trial, attempt}); break;
+        case 4: {
+          const int host = static_cast<int>(random() % 3);
+          if (away.erase(host) > 0)
+            live.send(ht::HostGained{host});
+          else if (away.empty() && away.insert(host).second)
+            live.send(ht::HostLost{host, "cut off"});
+          break;
+        }
+        default: live.report(trial, attempt);
+      }
+      const auto usage = live.controller.placement().usage();
+      REQUIRE((usage.cpus_used >= 0 && usage.cpus_used <= usage.cpus));
+    }
+    Bench again({.min = 2, .max = 5}, 12, {host("a", 4), host("b", 4), host("c", 3)});
+    for (const auto& record : live.history) again.controller.replay(record);
+    const auto &was = live.controller.state(), &is = again.controller.state();
+    REQUIRE(is.trials().size() == was.trials().size());
+    int gangs = 0;
+    for (ht::TrialId trial = 0; trial < was.trials().size(); ++trial) {
+      INFO("seed " << seed << " trial " << trial);
+      CHECK(is.trials()[trial].state == was.trials()[trial].state);
+      CHECK(is.trials()[trial].attempts == was.trials()[trial].attempts);
+      CHECK(is.trials()[trial].steps == was.trials()[trial].steps);
+      CHECK(is.trials()[trial].failures == was.trials()[trial].failures);
+      CHECK(is.on_lost_host(trial) == was.on_lost_host(trial));
+      const auto *a = was.where(trial), *b = is.where(trial);
+      REQUIRE((a == nullptr) == (b == nullptr));
+      if (a == nullptr) continue;
+      CHECK(b->host == a->host);
+      CHECK(b->others == a->others);
+      CHECK(b->generation == a->generation);
+      gangs += a->workers() > 1;
+    }
+    if (seed == 0) CHECK(gangs > 0);
+    // What ran has slots for each worker that the record says it has, and no more.
+    double held = 0;
+    for (ht::TrialId trial = 0; trial < was.trials().size(); ++trial)
+      if (live.controller.holds_slot(trial)) held += was.where(trial)->workers();
+    if (away.empty()) CHECK(live.used() >= held);
+  }
+}
+
+TEST_CASE("thousands of simulated workers: gangs, losses and changes in a moment") {
+  const TemporaryDirectory directory(TemporaryDirectory::memory());
+  std::vector<ht::Outage> outages;
+  for (int i = 0; i < 200; ++i) outages.push_back({.worker = i * 47 % 10'000, .at = 2.5 + 0.1 * i, .until = 30.0 + i});
+  ht::Options options;
+  options.samples = 300;
+  options.workers = {.min = 20, .max = 64};
+  options.executor = ht::simulated({.workers = 10'000,
+                                    .startup_seconds = 0.5,
+                                    .speed_spread = 0.2,
+                                    .failure_probability = 0.0002,
+                                    .outages = outages});
+  options.max_failures = 100;
+  options.output = directory.path() / "run";
+  options.display = ht::Display::quiet;
+  const auto results = ht::tune(
+      ht::space(ht::dim("x", ht::uniform(0.0, 1.0))),
+      [](const ht::Params& params, ht::Context&) -> ht::Training {
+        const double x = params.get<double>("x");
+        for (int step = 0; step < 20; ++step) co_yield ht::report("value", x / (step + 1));
+      },
+      options);
+  for (const auto& trial : results.trials()) {
+    CHECK(trial.state == ht::TrialState::completed);
+    CHECK(trial.steps == 20);
+  }
+  int resized = 0, reported = 0;
+  std::map<std::pair<ht::TrialId, int>, int> reports;
+  for (const auto& r : support::records_of(directory.path() / "run")) {
+    resized += std::holds_alternative<record::TrialResized>(r.what);
+    if (const auto* report = std::get_if<record::TrialReported>(&r.what)) {
+      ++reported;
+      CHECK(++reports[{report->trial, report->step}] == 1);
+    }
+  }
+  CHECK(resized > 20);
+  CHECK(reported == 300 * 20);
+}
