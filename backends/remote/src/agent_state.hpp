@@ -149,6 +149,8 @@ class Agent {
   void heard(Notice& e) { channel_->send(e); }
   void heard(HostGained&) {}
   void heard(HostLost&) {}
+  void heard(MemberLost&) {}  // these two are of gangs, which an agent's executor does not run
+  void heard(Resized&) {}
 
   template <class E>
   void last(E& event) {
