@@ -345,7 +345,7 @@ TEST_CASE("trials of several workers make a journal of version 4; those of one a
         1);
   const auto records = read_all(folder);
   REQUIRE(records.size() == 3);
-  CHECK(same(records[0].what, one));
+  CHECK(support::same(records[0].what, one));
   CHECK(same(records[1].what, gang));
   CHECK(same(records[2].what, resized));
 }
