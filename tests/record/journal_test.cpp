@@ -346,6 +346,6 @@ TEST_CASE("trials of several workers make a journal of version 4; those of one a
   const auto records = read_all(folder);
   REQUIRE(records.size() == 3);
   CHECK(support::same(records[0].what, one));
-  CHECK(same(records[1].what, gang));
-  CHECK(same(records[2].what, resized));
+  CHECK(support::same(records[1].what, gang));
+  CHECK(support::same(records[2].what, resized));
 }
