@@ -1,5 +1,4 @@
 // Part of hypertune::compiled: see detail/linkage.hpp.
-#include <hypertune/space/detail/search_space.hpp>
 #include <hypertune/space/detail/impl/build.hpp>
 #include <hypertune/space/detail/impl/grammar.hpp>
 #include <hypertune/space/detail/impl/lattice.hpp>
@@ -7,6 +6,7 @@
 #include <hypertune/space/detail/impl/model.hpp>
 #include <hypertune/space/detail/impl/normal.hpp>
 #include <hypertune/space/detail/impl/user_prior.hpp>
+#include <hypertune/space/detail/search_space.hpp>
 #include <hypertune/space/impl/choices.hpp>
 #include <hypertune/space/impl/domain.hpp>
 #include <hypertune/space/impl/params.hpp>

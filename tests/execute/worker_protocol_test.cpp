@@ -33,7 +33,8 @@ Launch some_launch() {
   launch.point = {0.1, inactive, 1e-310, -0.0};
   launch.params = Params{{"lr", 0.1}, {"n", std::int64_t{-3}}, {"b", true}, {"s", std::string("a\0b", 3)}};
   launch.restore = {{7, 3, "step-3", 10, "abc"}, {7, 1, "step-1", 9, "def"}};
-  launch.allocation.lead = {0, "localhost", {0, 1}, {2}, {.cpus = 2, .gpus = 0.5, .memory = 1000, .custom = {{"licence", 1}}}};
+  launch.allocation.lead = {
+      0, "localhost", {0, 1}, {2}, {.cpus = 2, .gpus = 0.5, .memory = 1000, .custom = {{"licence", 1}}}};
   launch.seed = ~std::uint64_t{0};
   launch.next_step = 3;
   return launch;

@@ -4,7 +4,6 @@
 #include "support/executor_trials.hpp"
 #include "support/scripted_tuner.hpp"
 
-
 #include <sys/prctl.h>
 #include <sys/wait.h>
 

@@ -3,8 +3,8 @@
 
 #include "executor_trials.hpp"
 
-#include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/execute/allocation.hpp>
+#include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/trial/report.hpp>
 #include <hypertune/trial/resources.hpp>
 #include <hypertune/trial/trial.hpp>

@@ -300,7 +300,8 @@ TEST_CASE("a failure that may be the host's doing does not count, and is tried a
       running.pop_back();
       CHECK(go.allocation.lead.host_name != "a");
       bench.report(go.trial, 1, go.attempt).send(ht::Finished{go.trial, go.attempt});
-      for (const auto& launch : bench.commands<ht::Launch>()) running.emplace_back(launch.allocation.lead.host_name, launch);
+      for (const auto& launch : bench.commands<ht::Launch>())
+        running.emplace_back(launch.allocation.lead.host_name, launch);
     }
     CHECK(bench->finished());
     CHECK(bench.count(TrialState::completed) == 30);
@@ -383,7 +384,9 @@ TEST_CASE("a retry waits for a host that is lost for a while, not for one that s
   bench.send(ht::HostLost{1, "no answer"});
   CHECK(bench.fail(0, 0, ht::Blame::user).commands<ht::Launch>().empty());
   CHECK_THAT(bench->why_pending(0), ContainsSubstring("host 'b': no answer"));
-  SECTION("it comes back") { CHECK(bench.send(ht::HostGained{1}).command<ht::Launch>().allocation.lead.host_name == "b"); }
+  SECTION("it comes back") {
+    CHECK(bench.send(ht::HostGained{1}).command<ht::Launch>().allocation.lead.host_name == "b");
+  }
   SECTION("it does not") {
     int told = 1;
     while (bench.send(ht::HostLost{1, "no answer"}).commands<ht::Launch>().empty()) REQUIRE(++told < 20);

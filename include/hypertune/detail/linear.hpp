@@ -46,7 +46,6 @@ class Matrix {
   std::vector<double>& entries() { return entries_; }
   const std::vector<double>& entries() const { return entries_; }
 
-
  private:
   std::size_t rows_ = 0, cols_ = 0;
   std::vector<double> entries_;

@@ -43,7 +43,8 @@ class HostLedger {
   std::vector<HostUse> hosts() const {
     auto all = hosts_;
     for (const auto& [host, since] : present_) all[host].present += std::max(0.0, last_ - since);
-    for (const auto& [trial, run] : running_) for (const auto host : run.hosts) all[host].busy += std::max(0.0, last_ - run.since);
+    for (const auto& [trial, run] : running_)
+      for (const auto host : run.hosts) all[host].busy += std::max(0.0, last_ - run.since);
     const auto aside = faults_.aside([&](const HostFaults::Hosts& without) {
       return std::any_of(hosts_.begin(), hosts_.end(), [&](const HostUse& one) {
         return one.aside.empty() && !gone_.contains(one.host) && !without.contains(one.host);

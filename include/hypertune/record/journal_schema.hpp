@@ -37,8 +37,8 @@ inline void require_journal_file(const std::filesystem::path& directory) {
 
 inline constexpr std::int64_t journal_application = 0x48547465;  // "HTte", in the file's header
 // A file is of the oldest version that can tell what is in it, so that older programs read what they understand:
-// 4 where a trial has several workers or they have changed (kind 17), 3 where attributes are noted (kind 16) or a host was lost for good, 2 where a trial has taken over another one's
-// state (kind 15), else 1.
+// 4 where a trial has several workers or they have changed (kind 17), 3 where attributes are noted (kind 16) or a host
+// was lost for good, 2 where a trial has taken over another one's state (kind 15), else 1.
 inline constexpr std::int64_t journal_version = 4, first_version = 1;
 
 // One table that only grows, by rising key: SQLite's fastest insert. `payload` is the truth of all but reports (see

@@ -501,9 +501,10 @@ class ProcessDriver {
     vacate(*worker);
     worker->drops.reset();
     if (const Launch* launch = worker->link.launch(); launch != nullptr && cgroups_.killed(worker->pid))
-      cause = Cause{.blame = Blame::user,
-                    .text = fmt::format("memory limit of {:.0f} MiB exceeded: the kernel ended the trial's processes",
-                                        static_cast<double>(launch->allocation.lead.resources.memory) / (1024.0 * 1024.0))};
+      cause =
+          Cause{.blame = Blame::user,
+                .text = fmt::format("memory limit of {:.0f} MiB exceeded: the kernel ended the trial's processes",
+                                    static_cast<double>(launch->allocation.lead.resources.memory) / (1024.0 * 1024.0))};
     cgroups_.drop(worker->pid);
     if (const Launch* launch = worker->link.launch()) {
       const std::string line = last_line(log_of(launch->trial), worker->log_begin, start_.log_limit);

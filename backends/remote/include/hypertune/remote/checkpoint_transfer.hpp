@@ -22,7 +22,8 @@ struct SharedCheckpoints {
 /// at both ends (OpenSSL and zstd, when hypertune is built); without it they go whole.
 struct CheckpointTransfer {
   bool by_content = true;
-  std::uint64_t inline_limit = std::uint64_t{128} << 10U;  ///< bytes: shorter ones are sent whole, which saves round trips
+  std::uint64_t inline_limit = std::uint64_t{128}
+                               << 10U;  ///< bytes: shorter ones are sent whole, which saves round trips
   /// Bytes per second of checkpoints that each host may send, to whomever, and the driver to all of them; 0: no limit.
   std::uint64_t rate_limit = 0;
   /// Hosts fetch checkpoints of others, as a population-based schedule has them take over, from one another: by TLS
