@@ -3,23 +3,14 @@
 
 #include <hypertune/detail/indirect.hpp>
 #include <hypertune/detail/linkage.hpp>
+#include <hypertune/search/cma_kinds.hpp>
 #include <hypertune/search/searcher.hpp>
-
-#include <cstdint>
 
 namespace hypertune {
 
 namespace detail {
 class CmaState;
 }
-
-/// How CmaEs goes on once it has converged: with a population twice as large each time (IPOP: Auger and Hansen 2005),
-/// in turn with that and with small, local searches (BIPOP: Hansen 2009), or not at all.
-enum class CmaRestarts : std::uint8_t { none, ipop, bipop };
-
-/// Whether CmaEs learns all correlations (n (n + 1) / 2 numbers) or only the scale of each dimension (n numbers: needs
-/// far fewer trials, but is slower where dimensions interact). `automatic` decides by dimensions and number of samples.
-enum class CmaShape : std::uint8_t { automatic, full, separable };
 
 /// Covariance matrix adaptation (Hansen, "The CMA Evolution Strategy: A Tutorial", 2016, with active updates), for one
 /// objective and spaces that are mostly numbers. Strong where dimensions interact or are scaled badly, and cheap: a

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <hypertune/detail/stable_sort.hpp>
-#include <hypertune/search/cma_es.hpp>
+#include <hypertune/search/cma_kinds.hpp>
 #include <hypertune/search/detail/category_distribution.hpp>
 #include <hypertune/search/detail/cma_distribution.hpp>
 #include <hypertune/search/detail/cma_margin.hpp>
