@@ -37,6 +37,14 @@ limited() {
 }
 out_of_time() { (($(seconds_left) <= 0)); }
 
+# What failed tests printed, the last lines of each: shown at the end by the script that was called first.
+if [[ -z ${HYPERTUNE_FAILED_OUTPUT:-} ]]; then
+  HYPERTUNE_FAILED_OUTPUT=$(mktemp)
+  export HYPERTUNE_FAILED_OUTPUT
+  trap 'rm -f "$HYPERTUNE_FAILED_OUTPUT"' EXIT
+  shows_failed_output=1
+fi
+
 # Counts of all checks of a script. ctest's own tests count one by one.
 passed=0 failed=0 failures=() left_out=()
 
@@ -94,6 +102,13 @@ run_ctest() {
   good=$(grep -cE '^ *[0-9]+/[0-9]+ Test +#.* Passed +[0-9.]+ sec' "$log" || true)
   mapfile -t bad < <(sed -nE '/\*\*\*Skipped/d; s,^ *[0-9]+/[0-9]+ Test +#[0-9]+: (.*[^ .]) \.*\*\*\*(.*[^ ]) +[0-9.]+ sec.*,\1 (\2),p' "$log")
   passed=$((passed + good))
+  # ctest prints a failed test's output below its line, up to the next line of its own
+  awk -v most=60 '
+    function show() { for (i = (n > most ? n - most : 0); i < n; i++) print lines[i]; n = 0; inside = 0 }
+    /^ *[0-9]+\/[0-9]+ Test +#/ || /^ +Start +[0-9]+: / || /tests passed, .* failed out of/ { if (inside) show() }
+    /^ *[0-9]+\/[0-9]+ Test +#.*\*\*\*/ && !/\*\*\*Skipped/ { inside = 1; print; next }
+    inside { lines[n++] = "  " $0 }
+    END { if (inside) show() }' "$log" >>"$HYPERTUNE_FAILED_OUTPUT"
   for line in "${bad[@]}"; do miss "$name: $line"; done
   while read -r line; do leave_out "$name: $line (skipped: see its output)"; done \
     < <(sed -nE 's,^ *[0-9]+/[0-9]+ Test +#[0-9]+: (.*[^ .]) \.*\*\*\*Skipped.*,\1,p' "$log")
@@ -110,6 +125,10 @@ run_ctest() {
 # finish: the closing lines and the exit code.
 finish() {
   if ((failed > 0)); then
+    if [[ -n ${shows_failed_output:-} && -s $HYPERTUNE_FAILED_OUTPUT ]]; then
+      say "what the failed tests printed"
+      cat "$HYPERTUNE_FAILED_OUTPUT"
+    fi
     say "failed"
     printf '  %s\n' "${failures[@]}"
   fi
