@@ -42,20 +42,24 @@ head_node_type: head
     def pids(self):
         return {machine["pid"] for machine in self.known().values() if machine.get("pid")}
 
+    def kill_within(self, process, generator, machines):
+        """Kills it at a moment that follows its progress, however fast that is here: once so many machines are there."""
+        wanted = generator.randint(0, machines)
+        wait_until(lambda: len(self.known()) >= wanted or process.poll() is not None, f"{wanted} machines")
+        time.sleep(generator.uniform(0, 0.2))  # what it is doing then is what varies
+        process.kill()
+        process.communicate()
+
     def test_up_killed_anywhere_then_down(self):
         generator = random.Random(int(os.environ.get("SEED", "1")))
         most = 0
         for attempt in range(12):
             process = self.start("up", "c.yaml", "-y")
-            time.sleep(generator.uniform(0, 1.2))  # the moment of the kill is what varies
-            process.kill()
-            process.communicate()
+            self.kill_within(process, generator, 5)
             seen = self.pids()
             if generator.random() < 0.3:  # a second driver takes over, and is killed as well
                 again = self.start("up", "c.yaml", "-y")
-                time.sleep(generator.uniform(0, 0.8))
-                again.kill()
-                again.communicate()
+                self.kill_within(again, generator, 5)
                 seen |= self.pids()
             most = max(most, len(seen))
             self.run_command("down", "c.yaml", "-y")

@@ -34,7 +34,7 @@ class Events {
 
   /// The next event of type E, skipping (and forgetting) those before it; fails the test after `seconds`.
   template <class E>
-  E next(double seconds = 20) {
+  E next(double seconds = 60) {
     std::unique_lock lock(mutex_);
     std::optional<E> found;
     const bool came = changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] {
