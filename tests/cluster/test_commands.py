@@ -200,15 +200,17 @@ worker_setup_commands: ["echo w >>~/{self.name}-phases"]
         self.assertEqual(self.status()["machines"], [])
 
     def test_a_sweep_uses_all_machines(self):
-        self.write("train.sh", "#!/bin/sh\nhostname >&2\nsleep 0.5\necho '{\"step\": 0, \"loss\": 1}'\n", 0o755)
-        self.write("sweep.yaml", """
+        self.write("train.sh", "#!/bin/sh\nhostname >&2\nsleep 3\necho '{\"step\": 0, \"loss\": 1}'\n", 0o755)
+        # A trial fills a machine: the first one that is there cannot take them all before the others have come.
+        self.write("sweep.yaml", f"""
 name: s
-trial: {command: [sh, ./train.sh]}
-space: {x: {uniform: [0, 1]}}
+trial: {{command: [sh, ./train.sh]}}
+space: {{x: {{uniform: [0, 1]}}}}
+resources: {{cpus: {os.cpu_count()}}}
 metric: loss
 mode: min
 samples: 6
-executor: {type: ssh, file_mounts: {train.sh: train.sh}}
+executor: {{type: ssh, file_mounts: {{train.sh: train.sh}}}}
 output: runs/s
 """)
         out, _ = self.run_command("submit", "--start", "--stop", "c.yaml", "sweep.yaml", "--sync", "train.sh", "-o", "out",
