@@ -1,6 +1,7 @@
 #include "record_support.hpp"
 #include "support/test.hpp"
 
+#include <hypertune/detail/utf8.hpp>
 #include <hypertune/record/results.hpp>
 
 #include <boost/json.hpp>
@@ -211,9 +212,9 @@ TEST_CASE("any text is valid JSON and the same text again") {
     ht::detail::append_json(out, text);
     std::string valid;  // with what is no UTF-8 replaced
     for (std::string_view rest = text; !rest.empty();) {
-      const auto length = ht::detail::utf8_length(rest);
-      valid += length == 0 ? std::string_view("\xEF\xBF\xBD") : rest.substr(0, length);
-      rest.remove_prefix(std::max<std::size_t>(1, length));
+      const auto character = ht::detail::decode_utf8(rest);
+      valid += character.valid ? rest.substr(0, character.bytes) : std::string_view("\xEF\xBF\xBD");
+      rest.remove_prefix(character.bytes);
     }
     REQUIRE(boost::json::parse(out).as_string() == valid);
     out.clear();

@@ -4,6 +4,7 @@
 #include "support/test.hpp"
 
 #include <hypertune/detail/text_width.hpp>
+#include <hypertune/detail/utf8.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -50,7 +51,7 @@ class Screen {
     if (c == '\n') return line_feed(), 1;
     if (c == '\x1b') return escape(text);
     if (static_cast<unsigned char>(c) < 0x20) FAIL("a control character: " << static_cast<int>(c));
-    const auto character = hypertune::detail::terminal::first_character(text);
+    const auto character = hypertune::detail::decode_utf8(text);
     if (character.code == 0xFFFD && text.size() < 4) return 0;
     const auto columns = hypertune::detail::terminal::columns(character.code);
     if (column_ + columns > width_) {

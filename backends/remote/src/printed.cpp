@@ -1,4 +1,5 @@
 // What programs print.
+#include <hypertune/detail/utf8.hpp>
 #include <hypertune/remote/detail/printed.hpp>
 
 #include <algorithm>
@@ -29,11 +30,7 @@ std::string last_line(std::string_view messages) {
     if (line.find_first_not_of(" @-=*#") != std::string::npos) found = std::move(line);
     messages.remove_prefix(std::min(end + 1, messages.size()));
   }
-  if (found.size() > 300) {
-    std::size_t end = 297;  // not within a character of several bytes
-    while (end > 0 && (static_cast<unsigned char>(found[end]) & 0xC0U) == 0x80U) --end;
-    found = found.substr(0, end) + "…";
-  }
+  if (found.size() > 300) found = found.substr(0, hypertune::detail::utf8_cut(found, 297)) + "…";
   return found;
 }
 

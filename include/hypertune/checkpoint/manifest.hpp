@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/utf8.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/trial/trial.hpp>
@@ -57,24 +58,10 @@ namespace detail {
 
 /// Whether `text` is UTF-8 (no overlong forms, no surrogates) without control characters.
 inline bool is_plain_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto first = static_cast<unsigned char>(text[i]);
-    if (first < 0x20 || first == 0x7F) return false;
-    if (first < 0x80) {
-      ++i;
-      continue;
-    }
-    const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-    if (first < 0xC2 || first > 0xF4 || text.size() - i < length) return false;
-    std::uint32_t point = first & (0xFFU >> (length + 1));
-    for (std::size_t k = 1; k < length; ++k) {
-      const auto next = static_cast<unsigned char>(text[i + k]);
-      if ((next & 0xC0U) != 0x80) return false;
-      point = (point << 6U) | (next & 0x3FU);
-    }
-    const bool overlong = (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
-    if (overlong || point > 0x10FFFF || (point >= 0xD800 && point < 0xE000)) return false;
-    i += length;
+  while (!text.empty()) {
+    const auto [bytes, code, valid] = decode_utf8(text);
+    if (!valid || code < 0x20 || code == 0x7F) return false;
+    text.remove_prefix(bytes);
   }
   return true;
 }

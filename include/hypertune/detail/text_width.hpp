@@ -1,38 +1,16 @@
 // How many columns a text takes on a terminal, and how to cut it to fewer.
 #pragma once
 
+#include <hypertune/detail/utf8.hpp>
+
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace hypertune::detail::terminal {
-
-/// One character of a UTF-8 text.
-struct Character {
-  std::size_t bytes = 1;
-  char32_t code = U'\uFFFD';  // U+FFFD for a byte that is no UTF-8
-};
-
-/// The first character of a text that is not empty.
-inline Character first_character(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text.front());
-  if (first < 0x80) return {1, first};
-  const std::size_t bytes = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < bytes) return {};
-  char32_t code = first & (0xFFU >> (bytes + 1));
-  for (std::size_t i = 1; i < bytes; ++i) {
-    const auto next = static_cast<unsigned char>(text[i]);
-    if ((next & 0xC0U) != 0x80) return {};
-    code = (code << 6U) | (next & 0x3FU);
-  }
-  const bool overlong = (bytes == 3 && code < 0x800) || (bytes == 4 && code < 0x10000);
-  if (overlong || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return {};
-  return {bytes, code};
-}
 
 /// Columns of a character: 0 for combining marks, 2 for East Asian wide ones and emoji. (wcwidth(3) depends on the
 /// locale, which a library must not set.)
@@ -61,7 +39,7 @@ inline std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const auto [bytes, code] = first_character(text);
+    const auto [bytes, code, valid] = decode_utf8(text);
     const bool control = code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0xFFFD ||
                          (code >= 0x200E && code <= 0x200F) || (code >= 0x2028 && code <= 0x202E) ||
                          (code >= 0x2066 && code <= 0x2069);
@@ -78,7 +56,7 @@ inline std::string printable(std::string_view text) {
 inline std::size_t text_width(std::string_view text) {
   std::size_t width = 0;
   while (!text.empty()) {
-    const auto [bytes, code] = first_character(text);
+    const auto [bytes, code, valid] = decode_utf8(text);
     width += columns(code);
     text.remove_prefix(bytes);
   }
@@ -90,7 +68,7 @@ inline std::string elide(std::string_view text, std::size_t width) {
   if (width == 0) return {};
   std::size_t used = 0, fits = 0;  // `fits`: bytes that leave a column for the "…"
   for (std::size_t at = 0; at < text.size();) {
-    const auto [bytes, code] = first_character(text.substr(at));
+    const auto [bytes, code, valid] = decode_utf8(text.substr(at));
     used += columns(code);
     at += bytes;
     if (used > width) return std::string(text.substr(0, fits)) + "…";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/utf8.hpp>
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/record/journal_codec.hpp>
 #include <hypertune/record/journal_schema.hpp>
@@ -211,9 +212,9 @@ class JournalWriter {
 
   static bool is_text(std::string_view bytes) {
     while (!bytes.empty()) {
-      const std::size_t length = utf8_length(bytes);
-      if (length == 0 || bytes.front() == '\0') return false;
-      bytes.remove_prefix(length);
+      const auto character = decode_utf8(bytes);
+      if (!character.valid || character.code == 0) return false;
+      bytes.remove_prefix(character.bytes);
     }
     return true;
   }
@@ -385,9 +386,9 @@ class JournalWriter {
   /// The readable column. Programs that read it expect UTF-8 (Python's refuses anything else).
   void show(std::string_view text) {
     while (!text.empty()) {
-      const std::size_t length = text.front() == '\0' ? 0 : utf8_length(text);
-      text_ += length == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(0, length);
-      text.remove_prefix(length == 0 ? 1 : length);
+      const auto [bytes, code, valid] = decode_utf8(text);
+      text_ += valid && code != 0 ? text.substr(0, bytes) : std::string_view("\xEF\xBF\xBD");
+      text.remove_prefix(bytes);
     }
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/utf8.hpp>
 #include <hypertune/space/params.hpp>
 #include <hypertune/trial/report.hpp>
 
@@ -16,34 +17,13 @@
 
 namespace hypertune::detail {
 
-/// The length of the well-formed UTF-8 sequence at the start of `text`, or 0.
-inline std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  const auto continues = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
-  const unsigned first = byte(0);
-  if (text.empty()) return 0;
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first < 0xE0) return continues(1) ? 2 : 0;
-  if ((first & 0xF0U) == 0xE0) {
-    const bool overlong = first == 0xE0 && byte(1) < 0xA0;
-    const bool surrogate = first == 0xED && byte(1) >= 0xA0;
-    return continues(1) && continues(2) && !overlong && !surrogate ? 3 : 0;
-  }
-  if (first >= 0xF0 && first < 0xF5) {
-    const bool overlong = first == 0xF0 && byte(1) < 0x90;
-    const bool beyond = first == 0xF4 && byte(1) >= 0x90;
-    return continues(1) && continues(2) && continues(3) && !overlong && !beyond ? 4 : 0;
-  }
-  return 0;
-}
-
 /// Appends `text` as a JSON string. Bytes that are no UTF-8 become U+FFFD, as JSON cannot hold them.
 inline void append_json(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
+    const auto [bytes, code, valid] = decode_utf8(text);
     const char c = text.front();
-    if (length == 0)
+    if (!valid)
       out += "\xEF\xBF\xBD";
     else if (c == '"' || c == '\\')
       (out += '\\') += c;
@@ -56,8 +36,8 @@ inline void append_json(std::string& out, std::string_view text) {
     else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)
       out += detail::format("\\u{:04x}", static_cast<unsigned>(c));
     else
-      out += text.substr(0, length);
-    text.remove_prefix(length == 0 ? 1 : length);
+      out += text.substr(0, bytes);
+    text.remove_prefix(bytes);
   }
   out += '"';
 }

@@ -3,6 +3,7 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/text_width.hpp>
+#include <hypertune/detail/utf8.hpp>
 #include <hypertune/space/params.hpp>
 
 #include <algorithm>
@@ -74,7 +75,7 @@ inline std::vector<std::string> short_names(const std::vector<std::string>& name
     };
     const std::size_t ellipsis = std::string_view("…").size();
     if (!ambiguous(shown[i].size() - ellipsis)) continue;
-    while (common < name.size() && (static_cast<unsigned char>(name[common]) & 0xC0U) == 0x80) --common;
+    common = utf8_cut(name, common);
     if (common == name.size()) common = name.find_last_of("._-/: ", common - 1) + 1;  // another one is longer
     // From the word on in which they differ, if that shows enough, or else from where they do.
     for (const std::size_t from : {name.find_last_of("._-/: ", std::max<std::size_t>(common, 1) - 1) + 1, common}) {
@@ -88,7 +89,7 @@ inline std::vector<std::string> short_names(const std::vector<std::string>& name
       if (shown[i] == shown[j] && names[i] != names[j])
         for (const std::size_t k : {i, j}) {
           std::string_view rest = names[k];
-          while (text_width(rest) > widths[k] / 2) rest.remove_prefix(first_character(rest).bytes);
+          while (text_width(rest) > widths[k] / 2) rest.remove_prefix(decode_utf8(rest).bytes);
           shown[k] = elide(names[k], widths[k] - text_width(rest)) + std::string(rest);
         }
   return shown;

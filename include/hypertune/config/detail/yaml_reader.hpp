@@ -2,8 +2,8 @@
 #pragma once
 
 #include <hypertune/config/yaml.hpp>
+#include <hypertune/detail/utf8.hpp>
 
-#include <boost/locale/utf.hpp>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/mark.h>
@@ -132,13 +132,12 @@ class YamlBuilder final : public YAML::EventHandler {
 /// yaml-cpp takes byte 4 for the end of the text and passes malformed UTF-8 on: neither gets as far as that.
 inline void check_bytes(std::string_view text, const std::string& name) {
   int line = 1;
-  const char* end = text.data() + text.size();
-  for (const char* at = text.data(); at != end;) {
-    const char* start = at;
-    const auto code = boost::locale::utf::utf_traits<char>::decode(at, end);
-    if (code == boost::locale::utf::illegal || code == boost::locale::utf::incomplete)
+  while (!text.empty()) {
+    const auto [bytes, code, valid] = decode_utf8(text);
+    if (!valid)
       fail(Errc::input, "{}:{}: byte 0x{:02x} is not UTF-8: save the file as UTF-8", name, line,
-           static_cast<unsigned char>(*start));
+           static_cast<unsigned char>(text.front()));
+    text.remove_prefix(bytes);
     if (code == '\n') ++line;
     if ((code < 0x20 && code != '\n' && code != '\r' && code != '\t') || code == 0x7f)
       fail(Errc::input, "{}:{}: there is a control character (0x{:02x}): remove it, or write it as an escape in quotes",

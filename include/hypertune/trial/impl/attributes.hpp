@@ -1,6 +1,7 @@
 // What is noted of a trial, or of an experiment, beside its metrics: definitions.
 #pragma once
 
+#include <hypertune/detail/utf8.hpp>
 #include <hypertune/trial/attributes.hpp>
 
 namespace hypertune::detail {
@@ -16,9 +17,7 @@ HYPERTUNE_INLINE Value bounded_attribute(Value value) {
   auto* text = std::get_if<std::string>(&value);
   if (text == nullptr || text->size() <= longest_attribute) return value;
   constexpr std::string_view mark = "…";
-  std::size_t end = longest_attribute - mark.size();
-  while (end > 0 && (static_cast<unsigned char>((*text)[end]) & 0xC0U) == 0x80U) --end;
-  text->resize(end);
+  text->resize(utf8_cut(*text, longest_attribute - mark.size()));
   text->append(mark);
   return value;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/utf8.hpp>
 #include <hypertune/trial/report.hpp>
 
 #include <algorithm>
@@ -34,8 +35,7 @@ struct ReportLine {
 
 /// The start of a line as a message quotes it: without control characters, and of no more than `most` bytes.
 inline std::string shortened(std::string_view line, std::size_t most = 120) {
-  std::size_t end = std::min(line.size(), most);
-  while (end < line.size() && end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0U) == 0x80U) --end;
+  const std::size_t end = hypertune::detail::utf8_cut(line, most);
   std::string out(line.substr(0, end));
   for (char& c : out)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
@@ -225,17 +225,7 @@ class ReportParser {
       if (!low || *low < 0xDC00 || *low > 0xDFFF) return false;
       point = 0x10000 + ((point - 0xD800) << 10U) + (*low - 0xDC00);
     }
-    const auto put = [&](unsigned byte) { out += static_cast<char>(byte); };
-    if (point < 0x80) {
-      put(point);
-    } else if (point < 0x800) {
-      put(0xC0U | point >> 6U), put(0x80U | (point & 0x3FU));
-    } else if (point < 0x10000) {
-      put(0xE0U | point >> 12U), put(0x80U | (point >> 6U & 0x3FU)), put(0x80U | (point & 0x3FU));
-    } else {
-      put(0xF0U | point >> 18U), put(0x80U | (point >> 12U & 0x3FU));
-      put(0x80U | (point >> 6U & 0x3FU)), put(0x80U | (point & 0x3FU));
-    }
+    hypertune::detail::append_utf8(out, point);
     return true;
   }
   bool skip_nested() {

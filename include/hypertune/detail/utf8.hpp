@@ -1,0 +1,50 @@
+// UTF-8: the one decoder, for what is shown, stored and refused.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace hypertune::detail {
+
+struct Utf8Character {
+  std::size_t bytes = 1;
+  char32_t code = U'\uFFFD';  ///< U+FFFD for a byte that is no UTF-8
+  bool valid = false;         ///< false: no character begins there; skip one byte
+};
+
+/// The first character of a text that is not empty. Overlong forms, surrogates and what lies beyond U+10FFFF are not
+/// valid.
+constexpr Utf8Character decode_utf8(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text.front());
+  if (first < 0x80) return {1, first, true};
+  const std::size_t bytes = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() < bytes) return {};
+  char32_t code = first & (0xFFU >> (bytes + 1));
+  for (std::size_t i = 1; i < bytes; ++i) {
+    const auto next = static_cast<unsigned char>(text[i]);
+    if ((next & 0xC0U) != 0x80) return {};
+    code = (code << 6U) | (next & 0x3FU);
+  }
+  const bool overlong = (bytes == 3 && code < 0x800) || (bytes == 4 && code < 0x10000);
+  if (overlong || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return {};
+  return {bytes, code, true};
+}
+
+/// The place in `text` at or before `at` where a character begins: where a text can be cut.
+constexpr std::size_t utf8_cut(std::string_view text, std::size_t at) {
+  if (at >= text.size()) return text.size();
+  while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U) --at;
+  return at;
+}
+
+/// Appends a code point of at most U+10FFFF.
+inline void append_utf8(std::string& out, char32_t code) {
+  const auto put = [&](char32_t byte) { out += static_cast<char>(byte); };
+  if (code < 0x80) return put(code);
+  const int tail = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;  // bytes after the first
+  put((tail == 1 ? 0xC0U : tail == 2 ? 0xE0U : 0xF0U) | code >> (6 * tail));
+  for (int shift = 6 * (tail - 1); shift >= 0; shift -= 6) put(0x80U | (code >> shift & 0x3FU));
+}
+
+}  // namespace hypertune::detail
