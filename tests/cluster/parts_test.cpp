@@ -25,6 +25,7 @@
 #include <thread>
 
 namespace ht = hypertune;
+using namespace hypertune;
 using namespace hypertune::cluster;
 
 TEST_CASE("programs: input, output, exit codes, time limits, and what they leave running") {
@@ -114,7 +115,7 @@ TEST_CASE("words for a shell") {
 
 TEST_CASE("patterns as rsync and .gitignore have them") {
   const auto out = [](const char* pattern, const char* path, bool folder = false) {
-    return excluded({exclude_pattern(pattern)}, path, folder);
+    return excluded({ExcludePattern(pattern)}, path, folder);
   };
   CHECK(out("*.o", "a.o"));
   CHECK(out("*.o", "deep/down/a.o"));
@@ -132,7 +133,7 @@ TEST_CASE("patterns as rsync and .gitignore have them") {
   CHECK(out("a/**/c", "a/x/y/c"));
   CHECK(out("[a-c]?", "bz"));
   CHECK_FALSE(out("[!a-c]?", "bz"));
-  CHECK_FALSE(excluded({exclude_pattern("*.txt"), exclude_pattern("!keep.txt")}, "keep.txt", false));
+  CHECK_FALSE(excluded({ExcludePattern("*.txt"), ExcludePattern("!keep.txt")}, "keep.txt", false));
   out("*a*a*a*a*a*a*a*a*a*a*a*b", std::string(2000, 'a').c_str());  // ends
 }
 
@@ -148,7 +149,7 @@ TEST_CASE("what is sent of a folder, and when it has changed") {
   write("x/c", "3");
   write("x/y/c", "4");
   write("x/y/d.tmp", "5");
-  const SyncRules rules{{"*.o"}, {".gitignore"}};
+  const FolderRules rules{{"*.o"}, {".gitignore"}};
   const auto files = scan_files(folder.path(), rules);
   CHECK(files.paths == std::vector<std::string>{"a.txt", "x", "x/.gitignore", "x/y", "x/y/c"});
   CHECK(scan_files(folder.path(), rules).fingerprint == files.fingerprint);

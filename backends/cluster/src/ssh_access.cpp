@@ -92,7 +92,7 @@ MachineReport SshAccess::set_up(Cluster& cluster, const Machine& wanted, const U
       stands = entry->ready;
       by = entry->setup;
     }
-    const SyncRules rules{cluster.config().rsync_exclude, cluster.config().rsync_filter};
+    const FolderRules rules{cluster.config().rsync_exclude, cluster.config().rsync_filter};
     const auto folder = detail::remote_folder(cluster.config());
     const auto stamps = connection->must(
         "make its folder", "umask 077; mkdir -p \"$HOME/$1\"; cat \"$HOME/$1/setup\" 2>/dev/null; :", {folder},

@@ -3,19 +3,22 @@
 #include "tar_stream.hpp"
 
 #include <hypertune/checkpoint/content_hash.hpp>
+#include <hypertune/files/folder_walk.hpp>
 #include <hypertune/ssh/shipping.hpp>
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -31,58 +34,46 @@ struct MountEntry {
   std::uint64_t size = 0;
 };
 
-bool is_excluded(const std::string& name, const std::vector<std::string>& patterns) {
-  const auto slash = name.rfind('/');
-  const std::string last = slash == std::string::npos ? name : name.substr(slash + 1);
-  return std::any_of(patterns.begin(), patterns.end(), [&](std::string pattern) {
-    while (pattern.size() > 1 && pattern.back() == '/') pattern.pop_back();
-    if (pattern.find('/') == std::string::npos) return ::fnmatch(pattern.c_str(), last.c_str(), 0) == 0;
-    if (pattern.front() == '/') pattern.erase(0, 1);
-    if (pattern.starts_with("./")) pattern.erase(0, 2);
-    return ::fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME) == 0;
-  });
-}
-
-void scan_mount(const std::string& host, const FileMount& mount, const std::string& name,
-                std::vector<MountEntry>& entries) {
-  const auto path = name.empty() ? mount.local : mount.local / name;
+std::vector<MountEntry> scan_mount(const std::string& host, const FileMount& mount) {
+  std::vector<MountEntry> entries;
+  const auto add = [&](const std::string& name, const struct stat& info) -> MountEntry& {
+    return entries.emplace_back(MountEntry{
+        .name = name, .text = {}, .hash = {}, .mode = info.st_mode & 0777U, .time = info.st_mtime, .size = 0});
+  };
+  const auto add_file = [&](const std::string& name, const struct stat& info) {
+    auto content = hash_file(host, name.empty() ? mount.local : mount.local / name);
+    auto& entry = add(name, info);
+    entry.hash = std::move(content.hash);
+    entry.size = content.size;
+  };
   struct stat info{};
-  // The mounted thing itself may be a link; those within stay what they are.
-  if ((name.empty() ? ::stat(path.c_str(), &info) : ::lstat(path.c_str(), &info)) != 0)
-    fail_local(host, "read", path, errno);
-  MountEntry entry{.name = name, .text = {}, .hash = {}};
-  entry.mode = info.st_mode & 0777U;
-  entry.time = info.st_mtime;
-  if (S_ISDIR(info.st_mode)) {
-    std::vector<std::string> names;
-    std::error_code error;
-    for (std::filesystem::directory_iterator it(path, error), none; !error && it != none; it.increment(error))
-      names.push_back(it->path().filename().string());
-    if (error) fail_local(host, "read", path, error.value());
-    std::sort(names.begin(), names.end());
-    const auto before = entries.size();
-    for (const auto& each : names) {
-      const auto below = name.empty() ? each : name + "/" + each;
-      if (!is_excluded(below, mount.exclude)) scan_mount(host, mount, below, entries);
-    }
-    if (entries.size() == before && !name.empty()) {  // an empty one has to be said
+  if (::stat(mount.local.c_str(), &info) != 0) fail_local(host, "read", mount.local, errno);  // it may be a link
+  if (S_ISREG(info.st_mode)) add_file("", info);
+  if (!S_ISDIR(info.st_mode)) return entries;
+  const auto found = [&] {
+    try {
+      return walk_folder(mount.local, {.exclude = mount.exclude});
+    } catch (const Error& error) { throw SshError(Problem::local_file, host, error.what()); }
+  }();
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto& [name, status] = found[i];
+    if (found[i].is_folder()) {  // an empty one has to be said
+      if (i + 1 < found.size() && found[i + 1].path.starts_with(name + "/")) continue;
+      auto& entry = add(name, status);
       entry.type = '5';
       entry.mode = 0755;
-      entries.push_back(std::move(entry));
+    } else if (found[i].is_link()) {
+      std::error_code error;
+      auto& entry = add(name, status);
+      entry.type = '2';
+      entry.mode = 0777;
+      entry.text = std::filesystem::read_symlink(mount.local / name, error).string();
+      if (error) fail_local(host, "read", mount.local / name, error.value());
+    } else {
+      add_file(name, status);
     }
-  } else if (S_ISLNK(info.st_mode)) {
-    std::error_code error;
-    entry.type = '2';
-    entry.mode = 0777;
-    entry.text = std::filesystem::read_symlink(path, error).string();
-    if (error) fail_local(host, "read", path, error.value());
-    entries.push_back(std::move(entry));
-  } else if (S_ISREG(info.st_mode)) {
-    const auto content = hash_file(host, path);
-    entry.hash = content.hash;
-    entry.size = content.size;
-    entries.push_back(std::move(entry));
-  }  // sockets, pipes and devices are no files to take along
+  }
+  return entries;
 }
 
 // A version's folder has `tree` (what is mounted), `files` (the names of the files in it, each with a NUL), `manifest`
@@ -198,8 +189,7 @@ std::string source_name(const FileMount& mount) {
 
 Mounted mount_files(const SshConnection& connection, const FileMount& mount, const ShipOptions& options) {
   const auto& host = connection.host();
-  std::vector<detail::MountEntry> entries;
-  detail::scan_mount(host, mount, "", entries);
+  const auto entries = detail::scan_mount(host, mount);
   std::string manifest, files;
   Mounted mounted;
   mounted.remote = connection.absolute(mount.remote);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/config/yaml.hpp>
+#include <hypertune/files/file_mount.hpp>
 #include <hypertune/trial/resources.hpp>
 
 #include <cstdint>
@@ -58,12 +59,6 @@ struct ProviderConfig {
   int line = 0;
 };
 
-/// A folder or file that every machine gets.
-struct FileMount {
-  std::string remote;           ///< "~" and relative ones: below the home
-  std::filesystem::path local;  ///< absolute
-};
-
 struct ClusterConfig {
   std::filesystem::path file;
   std::string name;
@@ -75,7 +70,7 @@ struct ClusterConfig {
   double upscaling_speed = 1;
   double idle_timeout = 300;  ///< seconds
   std::vector<std::string> initialization_commands, setup_commands, head_setup_commands, worker_setup_commands;
-  std::vector<FileMount> file_mounts;
+  std::vector<FileMount> file_mounts;  ///< what every machine gets, by absolute paths of this one
   std::vector<std::string> rsync_exclude, rsync_filter;
   std::string currency = "USD";
   std::vector<std::string> warnings;  ///< one line each, for the user

@@ -85,10 +85,10 @@ inline void ssh_hosts_from_yaml(const Node& node, SshText& ssh) {
 }
 
 /// file_mounts: {~/code: ./code, data: {from: /data/set, exclude: ["*.tmp"]}}
-inline std::vector<FileMountText> file_mounts_from_yaml(const Node& node) {
-  std::vector<FileMountText> mounts;
+inline std::vector<FileMount> file_mounts_from_yaml(const Node& node) {
+  std::vector<FileMount> mounts;
   for (const auto& [remote, value] : node.entries()) {
-    FileMountText mount{.remote = remote, .local = {}, .exclude = {}};
+    FileMount mount{.remote = remote, .local = {}, .exclude = {}};
     if (value.is_map()) {
       value.only({"from", "exclude"});
       mount.local = value["from"].as<std::string>();

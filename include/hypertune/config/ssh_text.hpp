@@ -1,6 +1,8 @@
 // executor: {type: ssh, …} as read from a file: plain data.
 #pragma once
 
+#include <hypertune/files/file_mount.hpp>
+
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -17,13 +19,6 @@ struct SshHostText {
   std::uint64_t memory = 0;
   std::map<std::string, double> custom;
   std::map<std::string, std::string> labels;
-};
-
-/// file_mounts: what commands need there.
-struct FileMountText {
-  std::string remote;  ///< "~/x", absolute, or below the working folder
-  std::filesystem::path local;
-  std::vector<std::string> exclude;
 };
 
 /// transfer: how checkpoints travel between hosts.
@@ -53,7 +48,7 @@ struct SshText {
   std::vector<std::string> options;  ///< "Key=value", as of `ssh -o`
   double connect_timeout = 10;       ///< seconds
   double silence = 0;                ///< seconds without a sign of life until a host is lost; 0: the executor's own
-  std::vector<FileMountText> file_mounts;
+  std::vector<FileMount> file_mounts;
   std::string workdir;                     ///< on the hosts; empty: ~/hypertune/<name of the experiment>
   std::string cache;                       ///< on the hosts; empty: ~/.cache/hypertune
   std::string notice_command, notice_url;  ///< how a host learns that it will be taken away

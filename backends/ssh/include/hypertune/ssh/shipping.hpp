@@ -1,6 +1,7 @@
 // Shipping: a program and its files on a host, by content, so that what is there already does not travel again.
 #pragma once
 
+#include <hypertune/files/file_mount.hpp>
 #include <hypertune/ssh/connection.hpp>
 
 #include <cstdint>
@@ -32,15 +33,6 @@ Shipped ship_program(const SshConnection& connection, const std::filesystem::pat
                      const ShipOptions& options = {});
 /// The same for the running program.
 Shipped ship_self(const SshConnection& connection, const ShipOptions& options = {});
-
-/// Files that commands need: `local`, a file or a folder, appears as `remote` ("~/code", "code" or absolute).
-struct FileMount {
-  std::string remote;
-  std::filesystem::path local;
-  /// Names or paths to leave out, with * and ?: "*.o" and ".git" at any depth, "data/raw" below the folder.
-  std::vector<std::string> exclude = {};
-  friend bool operator==(const FileMount&, const FileMount&) = default;
-};
 
 struct Mounted {
   std::string remote;       ///< absolute
