@@ -43,16 +43,7 @@ remote::HostSource hosts_of(const Sweep& sweep) {
     return remote::HostSource::command(std::move(command), text.interval);
   }
   if (text.hosts.empty()) return {};  // those of the environment
-  remote::HostList hosts;
-  for (const auto& host : text.hosts)
-    hosts.push_back({.name = host.name,
-                     .slots = host.slots,
-                     .cpus = host.cpus,
-                     .gpus = host.gpus,
-                     .memory = host.memory,
-                     .custom = host.custom,
-                     .labels = host.labels});
-  return hosts;
+  return text.hosts;
 }
 
 // A program that the command names by its place here, and that no file mount brings along, goes to the same place below
@@ -102,13 +93,13 @@ ssh::SshSetup remote_setup_of(const Sweep& sweep, const std::string& file, const
     setup.ssh.alive_count =
         std::max(setup.ssh.alive_count, static_cast<int>(std::ceil(text.silence / setup.ssh.alive_interval)));
   }
-  for (const auto& mount : text.file_mounts) {
-    auto local = found(mount.local, sweep);
+  setup.mounts = text.file_mounts;
+  for (auto& mount : setup.mounts) {
+    mount.local = found(mount.local, sweep);
     std::error_code ignored;
-    if (!fs::exists(local, ignored))
+    if (!fs::exists(mount.local, ignored))
       fail(Errc::usage, "{}: 'executor.file_mounts': there is no '{}' to bring to '{}'", sweep.file.string(),
-           local.string(), mount.remote);
-    setup.mounts.push_back({.remote = mount.remote, .local = std::move(local), .exclude = mount.exclude});
+           mount.local.string(), mount.remote);
   }
   bring_program(sweep, setup);
   if (const auto& program = sweep.trial->command.front();
@@ -123,13 +114,8 @@ ssh::SshSetup remote_setup_of(const Sweep& sweep, const std::string& file, const
                   .custom = sweep.executor.custom};
   setup.remote.notice_command = text.notice_command;
   setup.remote.notice_url = text.notice_url;
-  setup.remote.transfer.by_content = text.transfer.by_content;
-  setup.remote.transfer.direct = text.transfer.direct;
-  setup.remote.transfer.network = text.transfer.network;
-  setup.remote.transfer.port = static_cast<std::uint16_t>(text.transfer.port);
-  setup.remote.transfer.rate_limit = text.transfer.rate_limit;
-  if (text.transfer.shared)
-    setup.remote.transfer.shared = {.folder = found(text.transfer.folder, sweep), .on_hosts = text.transfer.on_hosts};
+  setup.remote.transfer = text.transfer;
+  if (auto& shared = setup.remote.transfer.shared) shared->folder = found(shared->folder, sweep);
   boost::json::object description;
   description["file"] = file;
   description["text"] = file_text(file);

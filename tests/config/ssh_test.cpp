@@ -161,13 +161,13 @@ TEST_CASE("how checkpoints travel between hosts") {
     return read("executor: {type: ssh, hosts: [a], transfer: {shared: " + text + "}}\n").ssh->transfer;
   };
   CHECK(shared("true").shared);
-  CHECK((shared("true").folder.empty() && shared("true").on_hosts.empty()));
+  CHECK((shared("true").shared->folder.empty() && shared("true").shared->on_hosts.empty()));
   CHECK_FALSE(shared("false").shared);
   CHECK(shared("/mnt/run").shared);
-  CHECK(shared("/mnt/run").on_hosts == "/mnt/run");
-  CHECK(shared("~/run").on_hosts == "~/run");
-  CHECK(shared("{folder: /nfs/a}").folder == "/nfs/a");
-  CHECK(shared("{folder: /nfs/a, on_hosts: /mnt/a}").on_hosts == "/mnt/a");
+  CHECK(shared("/mnt/run").shared->on_hosts == "/mnt/run");
+  CHECK(shared("~/run").shared->on_hosts == "~/run");
+  CHECK(shared("{folder: /nfs/a}").shared->folder == "/nfs/a");
+  CHECK(shared("{folder: /nfs/a, on_hosts: /mnt/a}").shared->on_hosts == "/mnt/a");
   CHECK_THAT(wrong("{shared: mnt/run}"), ContainsSubstring("'executor.transfer.shared' must be a folder of the hosts"));
   CHECK_THAT(wrong("{shared: {folder: ''}}"), ContainsSubstring("is empty: name a folder of this machine"));
   CHECK_THAT(wrong("{shared: {place: /x}}"), ContainsSubstring("place"));

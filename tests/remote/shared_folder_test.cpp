@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-remote::RemoteOptions options_for(const std::string& program, remote::SharedCheckpoints shared = {}) {
+remote::RemoteOptions options_for(const std::string& program, hypertune::SharedCheckpoints shared = {}) {
   remote::RemoteOptions options;
   options.program = program;
   options.timeouts = {.liveness = 2.5, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};

@@ -7,7 +7,7 @@
 #include "shared_folder.hpp"
 
 #include <hypertune/checkpoint/local_store.hpp>
-#include <hypertune/remote/checkpoint_transfer.hpp>
+#include <hypertune/hosts/checkpoint_transfer.hpp>
 
 #include <boost/asio/thread_pool.hpp>
 

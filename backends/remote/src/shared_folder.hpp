@@ -8,7 +8,7 @@
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/remote/checkpoint_transfer.hpp>
+#include <hypertune/hosts/checkpoint_transfer.hpp>
 
 #include <sys/stat.h>
 

@@ -1,13 +1,14 @@
 // executor: {type: ssh, …} from YAML.
 #pragma once
 
+#include <hypertune/config/options.hpp>
 #include <hypertune/config/ssh_text.hpp>
 #include <hypertune/config/yaml.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,8 +27,8 @@ inline std::string ssh_host_name(const Node& node) {
   return name;
 }
 
-inline SshHostText ssh_host_from_yaml(const Node& node) {
-  SshHostText host;
+inline HostSpec ssh_host_from_yaml(const Node& node) {
+  HostSpec host;
   if (!node.is_map()) {
     host.name = ssh_host_name(node);
     return host;
@@ -128,52 +129,42 @@ inline void ssh_cluster_from_yaml(const Node& node, SshText& ssh) {
 }
 
 /// shared: true | /as/the/hosts/see/it | {folder: /nfs/checkpoints, on_hosts: /mnt/checkpoints}
-inline void ssh_shared_from_yaml(const Node& node, SshTransferText& transfer) {
+inline std::optional<SharedCheckpoints> ssh_shared_from_yaml(const Node& node) {
+  SharedCheckpoints shared;
   const auto on_hosts = [&](const Node& place) {
-    transfer.on_hosts = place.as<std::string>();
-    if (!transfer.on_hosts.starts_with('/') && !transfer.on_hosts.starts_with("~/"))
+    shared.on_hosts = place.as<std::string>();
+    if (!shared.on_hosts.starts_with('/') && !shared.on_hosts.starts_with("~/"))
       place.fail("'{}' must be a folder of the hosts: an absolute path, or one below '~/', not '{}'", place.path(),
-                 transfer.on_hosts);
+                 shared.on_hosts);
   };
-  transfer.shared = true;
   if (node.is_map()) {
     node.only({"folder", "on_hosts"});
     if (const auto folder = node.find("folder")) {
-      transfer.folder = folder->as<std::string>();
-      if (transfer.folder.empty()) folder->fail("'{}' is empty: name a folder of this machine", folder->path());
+      shared.folder = folder->as<std::string>();
+      if (shared.folder.empty()) folder->fail("'{}' is empty: name a folder of this machine", folder->path());
     }
     if (const auto place = node.find("on_hosts")) on_hosts(*place);
   } else if (const auto text = node.as<std::string>(); text == "true" || text == "false") {
-    transfer.shared = node.as<bool>();
+    if (!node.as<bool>()) return std::nullopt;
   } else {
     on_hosts(node);
   }
+  return shared;
+}
+
+inline int port_from_yaml(const Node& node) {
+  const int port = node.as<int>();
+  if (port < 1 || port > 65535) node.fail("'{}' must be 1 to 65535, not {}", node.path(), port);
+  return port;
 }
 
 /// transfer: {direct: true, network: 10.1.0.0/16, port: 7070, rate_limit: 50MB, shared: true}
-inline SshTransferText ssh_transfer_from_yaml(const Node& node) {
-  node.only({"by_content", "direct", "network", "port", "rate_limit", "shared"});
-  SshTransferText transfer;
-  if (const auto by_content = node.find("by_content")) transfer.by_content = by_content->as<bool>();
-  if (const auto direct = node.find("direct")) transfer.direct = direct->as<bool>();
-  if (const auto network = node.find("network")) {
-    transfer.network = network->as<std::string>();
-    const auto slash = transfer.network.find('/');
-    if (slash == 0 || slash == std::string::npos || slash + 1 == transfer.network.size() ||
-        transfer.network.find_first_not_of("0123456789abcdefABCDEF.:/") != std::string::npos)
-      network->fail("'{}' is no network: write it as 10.1.0.0/16", transfer.network);
-  }
-  if (const auto port = node.find("port")) {
-    transfer.port = port->as<int>();
-    if (transfer.port < 1 || transfer.port > 65535)
-      port->fail("'{}' must be 1 to 65535, not {}", port->path(), transfer.port);
-  }
-  if (const auto limit = node.find("rate_limit")) transfer.rate_limit = limit->bytes();
-  if (const auto shared = node.find("shared")) ssh_shared_from_yaml(*shared, transfer);
-  if (!transfer.direct && (node.has("network") || node.has("port")))
-    node.fail("'{}' has a network or a port, which only 'direct: true' uses", node.path());
-  if (transfer.direct && !transfer.by_content) node.fail("'{}': 'direct' needs 'by_content'", node.path());
-  return transfer;
+inline CheckpointTransfer ssh_transfer_from_yaml(const Node& node) {
+  CheckpointTransfer transfer;
+  read_options(node, {"port", "shared"}, transfer);
+  if (const auto port = node.find("port")) transfer.port = static_cast<std::uint16_t>(port_from_yaml(*port));
+  if (const auto shared = node.find("shared")) transfer.shared = ssh_shared_from_yaml(*shared);
+  return checked(node, [&] { return check_options(transfer), transfer; });
 }
 
 inline SshText ssh_from_yaml(const Node& node) {
@@ -192,10 +183,7 @@ inline SshText ssh_from_yaml(const Node& node) {
   if (const auto config = node.find("ssh_config")) ssh.ssh_config = config->as<std::string>();
   if (const auto identity = node.find("identity_file")) ssh.identity_file = identity->as<std::string>();
   if (const auto user = node.find("user")) ssh.user = ssh_host_name(*user);
-  if (const auto port = node.find("port")) {
-    ssh.port = port->as<int>();
-    if (ssh.port < 1 || ssh.port > 65535) port->fail("'{}' must be 1 to 65535, not {}", port->path(), ssh.port);
-  }
+  if (const auto port = node.find("port")) ssh.port = port_from_yaml(*port);
   if (const auto options = node.find("options")) {
     if (!options->is_map()) {
       ssh.options = options->texts();

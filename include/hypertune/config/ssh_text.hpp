@@ -2,40 +2,19 @@
 #pragma once
 
 #include <hypertune/files/file_mount.hpp>
+#include <hypertune/hosts/checkpoint_transfer.hpp>
+#include <hypertune/hosts/host_spec.hpp>
 
-#include <cstdint>
 #include <filesystem>
-#include <map>
 #include <string>
 #include <vector>
 
 namespace hypertune {
 
-/// A host and what trials may use of it; what is not said is what the machine has.
-struct SshHostText {
-  std::string name;
-  int slots = 0;
-  double cpus = 0, gpus = -1;
-  std::uint64_t memory = 0;
-  std::map<std::string, double> custom;
-  std::map<std::string, std::string> labels;
-};
-
-/// transfer: how checkpoints travel between hosts.
-struct SshTransferText {
-  bool by_content = true, direct = false;
-  std::string network;
-  int port = 0;
-  std::uint64_t rate_limit = 0;  ///< bytes per second of each sender; 0: none
-  bool shared = false;           ///< a folder that the hosts have, too:
-  std::filesystem::path folder;  ///< on this machine; empty: the experiment's own
-  std::string on_hosts;          ///< on them; empty: at the same place
-};
-
 /// Paths of this machine are as written: relative to where the command is called, or else to the file's folder.
 struct SshText {
   // Where the hosts come from: exactly one of these, or else the environment (HYPERTUNE_HOSTS).
-  std::vector<SshHostText> hosts;
+  std::vector<HostSpec> hosts;
   std::filesystem::path host_file;
   std::vector<std::string> host_command;
   bool slurm = false;
@@ -52,7 +31,7 @@ struct SshText {
   std::string workdir;                     ///< on the hosts; empty: ~/hypertune/<name of the experiment>
   std::string cache;                       ///< on the hosts; empty: ~/.cache/hypertune
   std::string notice_command, notice_url;  ///< how a host learns that it will be taken away
-  SshTransferText transfer;
+  CheckpointTransfer transfer;             ///< how checkpoints travel between hosts
 };
 
 }  // namespace hypertune

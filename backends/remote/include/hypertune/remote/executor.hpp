@@ -3,7 +3,8 @@
 
 #include <hypertune/error.hpp>
 #include <hypertune/execute/executor.hpp>
-#include <hypertune/remote/checkpoint_transfer.hpp>
+#include <hypertune/hosts/checkpoint_transfer.hpp>
+#include <hypertune/option.hpp>
 #include <hypertune/remote/host_machine.hpp>
 #include <hypertune/remote/host_pool.hpp>
 
@@ -36,6 +37,7 @@ struct RemoteOptions {
   /// Error of kind `usage` for what makes no sense.
   void validate() const {
     timeouts.validate();
+    check_options(transfer);
     const auto amount = [](double value, const char* name) {
       if (!(value >= 0 && value < 1e9)) fail(Errc::usage, "'{}' is {} seconds, but must be 0 or more", name, value);
     };

@@ -1,12 +1,14 @@
 // CheckpointTransfer: how checkpoints travel between hosts and driver.
 #pragma once
 
+#include <hypertune/option.hpp>
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 
-namespace hypertune::remote {
+namespace hypertune {
 
 /// A folder on a disk that this machine and the hosts all have (NFS, a parallel file system).
 struct SharedCheckpoints {
@@ -21,6 +23,8 @@ struct SharedCheckpoints {
 /// earlier one, only what is new moves, and one that was cut off goes on where it ended. That needs hypertune::transfer
 /// at both ends (OpenSSL and zstd, when hypertune is built); without it they go whole.
 struct CheckpointTransfer {
+  static constexpr const char* type = "transfer";
+
   bool by_content = true;
   std::uint64_t inline_limit = std::uint64_t{128}
                                << 10U;  ///< bytes: shorter ones are sent whole, which saves round trips
@@ -37,6 +41,24 @@ struct CheckpointTransfer {
   /// that it has the same disk; those that have not are named in a notice, and theirs are copied. What a host writes
   /// counts only when this machine has moved it to its place, so that nothing of a lost one ever does.
   std::optional<SharedCheckpoints> shared = {};
+
+  static void describe(auto& self, auto&& option) {
+    option("by_content", self.by_content, "of a checkpoint only what differs from the last one moves");
+    option("direct", self.direct, "hosts fetch checkpoints from one another (TLS, a token new in each run)");
+    option("network", self.network, "with `direct`: `10.1.0.0/16`, the addresses used between hosts");
+    option("rate_limit", self.rate_limit, at_least(0).in(Bounds::Unit::bytes),
+           "bytes a second of each sender; 0: no limit");
+  }
+  void check() const {
+    if (!direct && !(network.empty() && port == 0))
+      throw OptionError(type, "direct", "is false, but there is a network or a port, which only 'direct: true' uses");
+    if (direct && !by_content) throw OptionError(type, "direct", "needs 'by_content'");
+    const auto slash = network.find('/');
+    if (!network.empty() && (slash == 0 || slash == std::string::npos || slash + 1 == network.size() ||
+                             network.find_first_not_of("0123456789abcdefABCDEF.:/") != std::string::npos))
+      throw OptionError(type, "network",
+                        detail::format("is '{}', which is no network: write it as 10.1.0.0/16", network));
+  }
 };
 
-}  // namespace hypertune::remote
+}  // namespace hypertune
