@@ -152,14 +152,14 @@ int rsync(const ClusterArguments& arguments, bool upwards) {
         fail(Errc::usage, "a source needs a target: rsync-{} CLUSTER.yaml FROM TO", upwards ? "up" : "down");
       if (upwards)
         hc::push_files(connection, hc::scan_files(arguments.source, {config.rsync_exclude, config.rsync_filter}),
-                       arguments.target, interrupted);
+                       arguments.target, interrupted_after(0));
       else
-        hc::pull_files(connection, arguments.source, arguments.target, config.rsync_exclude, {}, interrupted);
+        hc::pull_files(connection, arguments.source, arguments.target, config.rsync_exclude, {}, interrupted_after(0));
     } else {
       if (!upwards) fail(Errc::usage, "name what to fetch: rsync-down CLUSTER.yaml FROM TO");
       for (const auto& mount : config.file_mounts)
         hc::push_files(connection, hc::scan_files(mount.local, {config.rsync_exclude, config.rsync_filter}),
-                       mount.remote, interrupted);
+                       mount.remote, interrupted_after(0));
     }
     if (interrupted()) return exit_interrupted;
   }

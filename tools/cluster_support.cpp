@@ -7,18 +7,28 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <iterator>
+#include <map>
+#include <mutex>
+#include <stop_token>
 #include <string>
+#include <thread>
 
 namespace hypertune::command {
 
 namespace {
+
 std::atomic<int> signals{0};
+std::atomic<int> wake{-1};  // an eventfd, once there is a SignalCounter
+
 // Of a terminal that is closed, the shell and the kernel tell by a SIGHUP each: it says nothing beyond the first
 // signal.
 void count_signal(int signal) {
@@ -27,11 +37,26 @@ void count_signal(int signal) {
     signals.compare_exchange_strong(none, 1);
   else
     signals.fetch_add(1);
+  const int saved = errno;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(wake.load(), &one, sizeof one);
+  errno = saved;
 }
-}  // namespace
 
-int interruptions() {
-  static const bool once = [] {
+/// Takes the signals over, and stops what waits for them: a handler may not do that itself.
+class SignalCounter {
+ public:
+  SignalCounter() {
+    wake = ::eventfd(0, EFD_CLOEXEC);
+    if (wake < 0) fail(Errc::io, "cannot make an event descriptor (errno {})", errno);
+    sigset_t all{}, before{};
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the main thread's: they end what it waits for
+    thread_ = std::jthread([this](const std::stop_token& over) {
+      std::uint64_t count = 0;
+      while (::read(wake.load(), &count, sizeof count) > 0 && !over.stop_requested()) stop_sources();
+    });
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     struct sigaction action{};
     action.sa_handler = count_signal;
     sigemptyset(&action.sa_mask);
@@ -39,16 +64,50 @@ int interruptions() {
     ::sigaction(SIGHUP, nullptr, &hangup);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP})
       if (signal != SIGHUP || hangup.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);  // ignored: nohup
-    return true;
-  }();
-  static_cast<void>(once);
+  }
+  SignalCounter(const SignalCounter&) = delete;
+  SignalCounter& operator=(const SignalCounter&) = delete;
+  ~SignalCounter() {
+    thread_.request_stop();
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(wake.load(), &one, sizeof one);
+  }
+
+  std::stop_token after(int heard) {
+    const std::lock_guard lock(mutex_);
+    auto& source = sources_[heard];
+    if (signals > heard) source.request_stop();
+    return source.get_token();
+  }
+
+ private:
+  void stop_sources() {
+    const std::lock_guard lock(mutex_);
+    for (auto& [heard, source] : sources_)
+      if (signals > heard) source.request_stop();
+  }
+
+  std::mutex mutex_;
+  std::map<int, std::stop_source> sources_;  // by the number of signals after which they stop
+  std::jthread thread_;
+};
+
+SignalCounter& signal_counter() {
+  static SignalCounter counter;
+  return counter;
+}
+
+}  // namespace
+
+int interruptions() {
+  signal_counter();
   return signals.load();
 }
 bool interrupted() { return interruptions() > 0; }
+std::stop_token interrupted_after(int heard) { return signal_counter().after(heard); }
 
 cluster::ClusterHooks hooks() {
-  interruptions();
-  return {.say = [](const std::string& line) { detail::say(line); }, .cancelled = interrupted};
+  return {.say = [](const std::string& line) { detail::say(line); }, .stop = interrupted_after(0)};
 }
 
 cluster::ClusterConfig read_cluster(const ClusterArguments& arguments) {

@@ -4,6 +4,7 @@
 
 #include <hypertune/cluster/cluster.hpp>
 
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,9 @@ cluster::ClusterConfig read_cluster(const ClusterArguments& arguments);
 
 /// How often Ctrl-C (or SIGTERM, SIGHUP) was given since the first call, which takes these signals over.
 int interruptions();
-/// For hooks: whether it was given at all.
-bool interrupted();
+bool interrupted();  ///< whether it was given at all
+/// Stopped as soon as it was given more than `heard` times.
+std::stop_token interrupted_after(int heard);
 cluster::ClusterHooks hooks();
 
 /// Asks a person; yes without asking where nobody is at the terminal, or `yes`.

@@ -87,7 +87,7 @@ hc::JobStatus watch(const hc::ClusterConfig& config, const hc::Machine& head, ss
             std::fwrite(text.data(), 1, text.size(), stdout);
             std::fflush(stdout);
           },
-          [&] { return interruptions() > passed_on; });
+          interrupted_after(passed_on));
       if (const int heard = interruptions(); heard > passed_on) {
         passed_on = heard;
         detail::say(heard == 1 ? "hypertune: interrupted: the program is asked to end; once more ends it at once"

@@ -83,7 +83,7 @@ std::vector<Machine> Cluster::reconcile() {
       if (entry.state == State::wanted && detail::find_token(machines, entry.token) == nullptr)
         youngest = std::min(youngest, wall_now() - entry.wanted_at);
     if (youngest > settle_time || youngest < -60) break;
-    pause.wait(hooks_.cancelled);
+    pause.wait(hooks_.stop);
     check_cancelled();
     machines = provider_.list();
   }
@@ -166,7 +166,7 @@ Machine Cluster::launch(const NodeType& type, bool spot, bool head, const std::s
         return *found;
       }
       if (wall_now() >= until) break;
-      pause.wait(hooks_.cancelled);
+      pause.wait(hooks_.stop);
     }
     journal_.refused(token, error.what());
     throw;
@@ -207,7 +207,7 @@ void Cluster::terminate(const std::vector<Machine>& machines, const std::string&
       fail(Errc::io, "the provider still shows {} of {} machines that it was told to end ({}, …): repeat the command",
            waiting.size(), machines.size(), *waiting.begin());
     check_cancelled();
-    pause.wait(hooks_.cancelled);
+    pause.wait(hooks_.stop);
   }
 }
 
@@ -261,7 +261,7 @@ Machine Cluster::await_address(const Machine& wanted) {
                                                         : to_string(found->state);
       fail(Errc::io, "machine {}: {} after {:.0f} s (provider.start_timeout)", wanted.id, seen, waited);
     }
-    pause.wait(hooks_.cancelled);
+    pause.wait(hooks_.stop);
   }
 }
 

@@ -88,7 +88,7 @@ Machine Cluster::launch_head() {
                              : ""));
       }
     }
-    pause.wait(hooks_.cancelled);
+    pause.wait(hooks_.stop);
     check_cancelled();
   }
 }
@@ -135,7 +135,7 @@ int Cluster::launch_workers(std::vector<Machine>& machines, std::vector<MachineR
         say(fmt::format("the other workers are asked for again, for {:.0f} s in all (provider.start_timeout)",
                         config_.provider.start_timeout));
       detail::Pause pause(std::max(0.01, next - now()));
-      pause.wait(hooks_.cancelled);
+      pause.wait(hooks_.stop);
       continue;
     }
     std::vector<std::string> tokens;

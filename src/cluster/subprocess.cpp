@@ -60,7 +60,7 @@ ProgramResult run_program(const ProgramCall& call) {
   options.hold_input = call.hold_input;
   options.deadline = call.timeout;
   options.max_output = std::numeric_limits<std::size_t>::max();
-  options.cancelled = call.cancelled;
+  options.stop = call.stop;
   const auto take = [&](std::string& into, const auto& tell) {
     return [&](std::string_view text) {
       if (tell) tell(text);

@@ -251,7 +251,7 @@ FetchReport Fetch::run() {
   const auto begin = Clock::now();
   const detail::NoSigpipe no_signal;
   const auto finished = [&]() -> FetchReport& {
-    report_.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    report_.took = Clock::now() - begin;
     return report_;
   };
   if (is_here()) return finished();

@@ -16,10 +16,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -40,7 +42,9 @@ TEST_CASE("programs: input, output, exit codes, time limits, and what they leave
   CHECK(run_program({.arguments = {"true"}, .input = std::string(1 << 20, 'x')}).ok());  // reads nothing
   CHECK(run_program({.arguments = {"sh", "-c", "sleep 60 & echo done"}}).output == "done\n");
   CHECK_THROWS_AS(run_program({.arguments = {"/nowhere/program"}}), ht::Error);
-  CHECK(run_program({.arguments = {"sleep", "60"}, .cancelled = [] { return true; }}).cancelled);
+  std::stop_source stop;
+  stop.request_stop();
+  CHECK(run_program({.arguments = {"sleep", "60"}, .stop = stop.get_token()}).cancelled);
   const auto much = run_program({.arguments = {"sh", "-c", "head -c 100000 /dev/zero"}, .max_output = 1000});
   CHECK(much.truncated);
   CHECK(much.output.size() == 1000);
@@ -97,9 +101,13 @@ TEST_CASE("the lock of a program is its own: what it leaves running does not hol
   CHECK(result.ok());
   CHECK(lock_holder(lock) == 0);
   run_program({.arguments = {"kill", result.output.substr(0, result.output.find('\n'))}});
-  int holder = 0;
-  run_program(
-      {.arguments = {"sleep", "10"}, .lock = lock, .cancelled = [&] { return (holder = lock_holder(lock)) != 0; }});
+  std::atomic<int> holder{0};
+  std::stop_source held;
+  const std::jthread look([&](const std::stop_token& over) {
+    while (!over.stop_requested() && (holder = lock_holder(lock)) == 0) std::this_thread::yield();
+    held.request_stop();
+  });
+  run_program({.arguments = {"sleep", "10"}, .lock = lock, .stop = held.get_token()});
   CHECK(holder > 0);
   wait_for_calls(lock, 5);
 }

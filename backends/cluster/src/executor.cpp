@@ -21,6 +21,7 @@
 #include <limits>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,10 +43,10 @@ static bool host_fits(const remote::HostSpec& host, const Resources& needs) {
 /// Ctrl-C while there is no experiment that hears it.
 class ScopedInterruptWatch {
  public:
-  ScopedInterruptWatch(const Outlook& outlook, std::atomic<bool>& cancelled) {
+  ScopedInterruptWatch(const Outlook& outlook, std::stop_source cancelled) {
     if (!outlook.handle_signals) return;
     try {
-      watch_.emplace([&cancelled](int) { cancelled = true; },
+      watch_.emplace([cancelled = std::move(cancelled)](int) mutable { cancelled.request_stop(); },
                      outlook.exit_if_stuck ? AfterSecondSignal::leave : AfterSecondSignal::hand_back);
     } catch (const Error&) {}  // another experiment's
   }
@@ -81,10 +82,10 @@ class ClusterRun {
     };
     tracker_ = std::make_shared<remote::DemandTracker>(outlook_.each, bounded(outlook_.trials.value_or(0), most),
                                                        bounded(outlook_.concurrency, 10'000), outlook_.workers);
-    const ScopedInterruptWatch watch(outlook_, cancelled_);
-    cluster_ = std::make_unique<Cluster>(config_, SshAccess(),
-                                         ClusterHooks{.say = [this](const std::string& line) { say(line); },
-                                                      .cancelled = [this] { return ending_ || cancelled_; }});
+    const ScopedInterruptWatch watch(outlook_, run_);
+    cluster_ = std::make_unique<Cluster>(
+        config_, SshAccess(),
+        ClusterHooks{.say = [this](const std::string& line) { say(line); }, .stop = run_.get_token()});
     cost_.emplace(outlook_.directory, config_.name, so_far());
     scaler_ = std::make_unique<ClusterScaler>(
         *cluster_, [this] { return demand(); }, ScalerOptions{.log = [this](const std::string& line) { say(line); }});
@@ -113,9 +114,9 @@ class ClusterRun {
 
   /// False: the user has interrupted that.
   bool await_machine() {
-    const ScopedInterruptWatch watch(outlook_, cancelled_);
+    const ScopedInterruptWatch watch(outlook_, run_);
     std::uint64_t seen = 0;
-    while (!cancelled_) {
+    while (!run_.stop_requested()) {
       if (!hosts().empty()) {
         running_ = true;
         return true;
@@ -123,8 +124,8 @@ class ClusterRun {
       scaler_->require_possible(outlook_.each);  // what machines have is known when the first is up
       if (const auto why = scaler_->hopeless())
         fail(Errc::io, "cluster '{}': no machine comes up: {}", config_.name, *why);
-      std::unique_lock lock(mutex_);  // a signal cannot wake it
-      news_.wait_for(lock, std::chrono::milliseconds(100), [&] { return lines_ != seen; });
+      std::unique_lock lock(mutex_);
+      news_.wait_for(lock, run_.get_token(), std::chrono::milliseconds(100), [&] { return lines_ != seen; });
       seen = lines_;
     }
     return false;
@@ -165,13 +166,13 @@ class ClusterRun {
   void finish() {
     if (!scaler_) return;
     executor_.reset();
-    cancelled_ = false;
-    const ScopedInterruptWatch watch(outlook_, cancelled_);
+    const std::stop_source end;
+    const ScopedInterruptWatch watch(outlook_, end);
     running_ = false;
     tracker_->ended();
-    ending_ = true;  // what is being set up is left
+    run_.request_stop();  // what is being set up is left
     scaler_->stop();
-    ending_ = false;
+    cluster_->set_stop(end.get_token());
     DownOptions down;
     const auto machines = cluster_->reconcile();
     const bool brought_up = std::any_of(machines.begin(), machines.end(), [](const auto& machine) {
@@ -189,12 +190,13 @@ class ClusterRun {
   Outlook outlook_;
   std::shared_ptr<remote::Notices> notices_;
   std::shared_ptr<remote::DemandTracker> tracker_;
-  std::atomic<bool> ending_{false}, cancelled_{false}, running_{false};
+  std::stop_source run_;  // stopped by a Ctrl-C before there is an experiment that hears it, and at the end
+  std::atomic<bool> running_{false};
   std::unique_ptr<Cluster> cluster_;
   std::optional<CostFile> cost_;
   std::chrono::steady_clock::time_point written_{};
   std::mutex mutex_;
-  std::condition_variable news_;
+  std::condition_variable_any news_;
   std::uint64_t lines_ = 0;
   std::unique_ptr<ClusterScaler> scaler_;                              // its threads use the others
   std::optional<remote::TrackedExecutor<ssh::SshExecutor>> executor_;  // and this one the scaler

@@ -139,7 +139,7 @@ JobStatus start_job(const ssh::SshConnection& head, const ClusterConfig& config,
 
 std::uint64_t follow_job(const ssh::SshConnection& head, const ClusterConfig& config, const std::string& id,
                          std::uint64_t offset, const std::function<void(std::string_view)>& output,
-                         const std::function<bool()>& cancelled) {
+                         const std::stop_token& stop) {
   ProgramCall call;
   call.arguments = head.command(
       {"sh", "-c",
@@ -155,7 +155,7 @@ std::uint64_t follow_job(const ssh::SshConnection& head, const ClusterConfig& co
                                "done"),
        "hypertune", detail::job_folder(config, id), fmt::format("{}", offset)});
   call.timeout = 1e9;
-  call.cancelled = cancelled;
+  call.stop = stop;
   call.max_output = 4096;
   call.on_output = [&, mark = ssh::OutputMark()](std::string_view text) mutable {
     text = mark.own(text);

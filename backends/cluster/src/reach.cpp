@@ -181,14 +181,14 @@ exit "$hypertune_code")sh",
 
 void run_commands(const ssh::SshConnection& connection, const std::string& title,
                   const std::vector<std::string>& commands, const std::function<void(std::string_view)>& log,
-                  const std::function<bool()>& cancelled, double timeout) {
+                  const std::stop_token& stop, double timeout) {
   for (std::size_t i = 0; i < commands.size(); ++i) {
     ProgramCall call;
     call.arguments = connection.command(hidden_script_command());
     call.input = fmt::format("{}\n{}\n", commands[i], detail::hidden_script_end);
     call.hold_input = true;
     call.timeout = timeout;
-    call.cancelled = cancelled;
+    call.stop = stop;
     call.on_output = log;
     call.max_output = 1 << 16;
     const auto result = run_program(call);

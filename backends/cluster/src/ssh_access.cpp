@@ -3,6 +3,7 @@
 #include <hypertune/cluster/detail/fingerprint.hpp>
 #include <hypertune/cluster/detail/json.hpp>
 #include <hypertune/cluster/detail/parallel.hpp>
+#include <hypertune/cluster/detail/pause.hpp>
 #include <hypertune/cluster/reach.hpp>
 #include <hypertune/cluster/ssh_access.hpp>
 #include <hypertune/cluster/sync.hpp>
@@ -17,7 +18,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 namespace hypertune::cluster {
@@ -52,7 +52,6 @@ static ssh::SshConnection connect(Cluster& cluster, const Machine& machine, doub
 }
 
 MachineReport SshAccess::set_up(Cluster& cluster, const Machine& wanted, const UpOptions& options) {
-  const auto cancelled = [&] { return cluster.cancelled(); };
   MachineReport report;
   report.machine = wanted;
   // Once something is done to a machine, or has failed there, what it was set up for before counts no more.
@@ -83,7 +82,7 @@ MachineReport SshAccess::set_up(Cluster& cluster, const Machine& wanted, const U
           report.unreachable = again && silent && !cluster.cancelled();
           throw;
         }
-        for (int i = 0; i < 20 && !cluster.cancelled(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        detail::Pause(1).wait(cluster.stop());
       }
     }
     std::string by;  // what it was set up by
@@ -150,7 +149,7 @@ MachineReport SshAccess::set_up(Cluster& cluster, const Machine& wanted, const U
       cluster.check_cancelled();
       cluster.say(fmt::format("{}: {} ({})", detail::machine_label(machine), name, commands.size()));
       begin_part(line);
-      run_commands(*connection, name, commands, write_log, cancelled);
+      run_commands(*connection, name, commands, write_log, cluster.stop());
       mark(line);
     };
     if (!(options.no_restart && was_ready)) {
@@ -165,7 +164,7 @@ MachineReport SshAccess::set_up(Cluster& cluster, const Machine& wanted, const U
         cluster.say(fmt::format("{}: {} ({} files, {:.1f} MB)", detail::machine_label(machine), mount.remote,
                                 files.folder ? files.paths.size() : 1, static_cast<double>(files.bytes) / 1e6));
         begin_part(line);
-        push_files(*connection, files, mount.remote, cancelled);
+        push_files(*connection, files, mount.remote, cluster.stop());
         mark(line);
       }
       phase("setup_commands", cluster.config().setup_commands);

@@ -49,7 +49,7 @@ FileSet scan_files(const std::filesystem::path& local, const FolderRules& rules)
 }
 
 void push_files(const ssh::SshConnection& connection, const FileSet& files, const std::string& remote,
-                const std::function<bool()>& cancelled) {
+                const std::stop_token& stop) {
   if (!files.folder) {
     std::string target = remote;
     const auto name = files.root.filename().string();
@@ -78,7 +78,7 @@ void push_files(const ssh::SshConnection& connection, const FileSet& files, cons
                                          "hypertune", connection.absolute(remote)});
   call.arguments.insert(call.arguments.end(), there.begin(), there.end());
   call.timeout = 24 * 3600;
-  call.cancelled = cancelled;
+  call.stop = stop;
   const auto result = run_program(call);
   const auto doing = fmt::format("copy '{}' to '{}'", files.root.string(), remote);
   if (!result.ok()) detail::fail_transfer(connection, doing, result);
@@ -89,7 +89,7 @@ void push_files(const ssh::SshConnection& connection, const FileSet& files, cons
 
 std::size_t pull_files(const ssh::SshConnection& connection, const std::string& remote,
                        const std::filesystem::path& local, const std::vector<std::string>& exclude,
-                       const std::string& newer_than, const std::function<bool()>& cancelled) {
+                       const std::string& newer_than, const std::stop_token& stop) {
   const auto path = connection.absolute(remote);
   const auto kind = connection.script("if [ -d \"$1\" ]; then echo folder; elif [ -e \"$1\" ]; then echo file; fi",
                                       {path}, {.deadline = 60});
@@ -132,7 +132,7 @@ std::size_t pull_files(const ssh::SshConnection& connection, const std::string& 
   const auto command = connection.command(there);
   call.arguments.insert(call.arguments.end(), command.begin(), command.end());
   call.timeout = 24 * 3600;
-  call.cancelled = cancelled;
+  call.stop = stop;
   call.max_output = std::size_t{64} << 20U;
   const auto result = run_program(call);
   const auto doing = fmt::format("copy '{}' to '{}'", remote, local.string());

@@ -12,13 +12,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hypertune::cluster {
 
-/// Thrown where a Ctrl-C (ClusterHooks::cancelled) ended what was being done. Everything is written down.
+/// Thrown where a Ctrl-C (ClusterHooks::stop) ended what was being done. Everything is written down.
 class Interrupted : public std::exception {
  public:
   const char* what() const noexcept override { return "interrupted"; }
@@ -26,7 +28,7 @@ class Interrupted : public std::exception {
 
 struct ClusterHooks {
   std::function<void(const std::string&)> say;  ///< a line for the user; may come from any thread, one at a time
-  std::function<bool()> cancelled;
+  std::stop_token stop = {};                    ///< ends what is being done
 };
 
 struct DownOptions {
@@ -84,7 +86,10 @@ class Cluster {
 
   void say(const std::string& line) const;
   void check_cancelled() const;
-  bool cancelled() const { return hooks_.cancelled && hooks_.cancelled(); }
+  bool cancelled() const { return hooks_.stop.stop_requested(); }
+  const std::stop_token& stop() const { return hooks_.stop; }
+  /// From now on this ends what is done; nothing may be under way on another thread.
+  void set_stop(std::stop_token stop) { hooks_.stop = std::move(stop); }
 
  private:
   void settle();

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,8 +24,7 @@ struct ProgramCall {
   std::filesystem::path lock = {};
   std::function<void(std::string_view)> on_output = {};  ///< what it says, both streams, as it comes
   std::function<void(std::string_view)> on_errors = {};  ///< its standard error, apart from the other
-  /// Asked at least ten times a second: true kills the program.
-  std::function<bool()> cancelled = {};
+  std::stop_token stop = {};                             ///< kills the program
 };
 
 struct ProgramResult {

@@ -313,7 +313,6 @@ struct RunOptions {
   double linger = 0.2;  ///< seconds after its end, until who else holds its pipes is left alone
   std::size_t max_output = std::size_t{64} << 20U;  ///< bytes of either stream, then it is ended
   std::stop_token stop = {};                        ///< ends it
-  std::function<bool()> cancelled = {};             ///< asked ten times a second: true ends it
 };
 
 /// How it ended, or that it was ended.
@@ -375,9 +374,7 @@ inline RunOutcome run(const std::vector<std::string>& arguments, RunOptions opti
       if (!more_input && !options.hold_input) child.in = Descriptor();
     }
     const double bound = exited || killed ? until : std::min(until, moved + options.stall);
-    const double wait = std::max(0.0, bound - now());
-    const auto ready = child.ready(options.cancelled ? std::min(wait, 0.05) : wait, !piece.empty());
-    if (!exited && !killed && options.cancelled && options.cancelled()) kill(outcome.stopped);
+    const auto ready = child.ready(std::max(0.0, bound - now()), !piece.empty());
     if (!ready) {
       if (now() < bound) continue;
       if (exited || killed) break;
@@ -411,7 +408,7 @@ inline RunOutcome run(const std::vector<std::string>& arguments, RunOptions opti
   }
   on_stop.reset();
   child.end();
-  outcome.stopped = outcome.stopped || stopped;
+  outcome.stopped = stopped;
   outcome.status = child.wait();
   return outcome;
 }

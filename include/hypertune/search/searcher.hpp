@@ -6,12 +6,12 @@
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/trial.hpp>
 
-#include <atomic>
 #include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -32,11 +32,11 @@ struct SearchGoal {
 struct Ask {
   TrialId trial;
   Rng& rng;
-  const std::atomic<bool>* cancel = nullptr;
+  std::stop_token stop = {};
 
   /// The experiment ends and nobody waits for the answer: what computes for seconds may look at this now and then, and
   /// return anything.
-  bool cancelled() const { return cancel != nullptr && cancel->load(std::memory_order_relaxed); }
+  bool cancelled() const { return stop.stop_requested(); }
 };
 
 /// The answer: a point, or why there is none now.

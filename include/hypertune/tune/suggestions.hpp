@@ -4,13 +4,13 @@
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/search/searcher.hpp>
 
-#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -104,6 +104,7 @@ class Suggestions {
     bool offered = false;
   };
   bool fresh(const Answer& answer) const;
+  bool closed() const { return stop_.stop_requested(); }
   void tell_news(std::unique_lock<std::mutex>& guard, bool closed_too);
   Suggestion compute(TrialId trial, std::uint64_t seed);
   [[noreturn]] void rethrow_named() const;
@@ -115,7 +116,7 @@ class Suggestions {
   AnySearcher searcher_;  // of whoever works
   std::string name_;
   bool deferred_ = false;
-  std::atomic<bool> closed_{false};
+  std::stop_source stop_;  // once nobody waits for a suggestion
 
   std::mutex mutex_;
   std::condition_variable work_, rest_;

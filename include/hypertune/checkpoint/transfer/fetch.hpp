@@ -52,7 +52,7 @@ struct FetchReport {
   std::uint64_t bytes_overhead = 0;  ///< manifest and chunk index
   bool was_here = false;             ///< the store had it already: nothing was done
   int reconnects = 0;                ///< connections that were lost on the way
-  double seconds = 0;
+  std::chrono::duration<double> took{};
 };
 
 /// Fetches `info` from the server (or shared directory) at `from` into `store`, where it appears at once and whole, or

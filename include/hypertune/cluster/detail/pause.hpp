@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
-#include <thread>
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
 
 namespace hypertune::cluster::detail {
 
@@ -12,10 +13,10 @@ namespace hypertune::cluster::detail {
 class Pause {
  public:
   explicit Pause(double first = 0.05, double most = 2) : next_(first), most_(most) {}
-  void wait(const std::function<bool()>& cancelled) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(next_);
-    while (std::chrono::steady_clock::now() < until && !(cancelled && cancelled()))
-      std::this_thread::sleep_for(std::chrono::milliseconds(std::min(50, static_cast<int>(next_ * 1000) + 1)));
+  void wait(const std::stop_token& stop) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any().wait_for(lock, stop, std::chrono::duration<double>(next_), [] { return false; });
     next_ = std::min(next_ * 1.5, most_);
   }
 

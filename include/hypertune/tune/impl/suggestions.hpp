@@ -31,7 +31,7 @@ HYPERTUNE_INLINE void Suggestions::rethrow_named() const {
 
 HYPERTUNE_INLINE Suggestion Suggestions::compute(TrialId trial, std::uint64_t seed) {
   Rng rng = derived_rng(seed, {static_cast<std::uint64_t>(trial), 1});
-  return searcher_.suggest({.trial = trial, .rng = rng, .cancel = &closed_});
+  return searcher_.suggest({.trial = trial, .rng = rng, .stop = stop_.get_token()});
 }
 
 HYPERTUNE_INLINE void Suggestions::observe(const Observation& o) {
@@ -41,7 +41,7 @@ HYPERTUNE_INLINE void Suggestions::observe(const Observation& o) {
     } catch (...) { rethrow_named(); }
   }
   const std::lock_guard guard(mutex_);
-  if (lost_ || closed_) return;
+  if (lost_ || closed()) return;
   news_.emplace_back(o);
   ++told_;
   if (news_.size() == enough) work_.notify_one();
@@ -83,12 +83,12 @@ HYPERTUNE_INLINE bool Suggestions::wanted() {
 
 HYPERTUNE_INLINE bool Suggestions::wait() {
   std::unique_lock guard(mutex_);
-  work_.wait(guard, [this] { return closed_ || ((wanted_ || news_.size() >= enough) && !lost_); });
-  return !closed_;
+  work_.wait(guard, [this] { return closed() || ((wanted_ || news_.size() >= enough) && !lost_); });
+  return !closed();
 }
 
 HYPERTUNE_INLINE void Suggestions::tell_news(std::unique_lock<std::mutex>& guard, bool closed_too) {
-  while (!news_.empty() && (closed_too || !closed_)) {
+  while (!news_.empty() && (closed_too || !closed())) {
     const Told one = std::move(news_.front());
     news_.pop_front();
     guard.unlock();
@@ -115,7 +115,7 @@ HYPERTUNE_INLINE bool Suggestions::work() {
   try {
     try {
       tell_news(guard, false);
-      asked = wanted_ && !closed_;
+      asked = wanted_ && !closed();
       told = told_;
       if (asked) {
         const Wanted wanted = *wanted_;
@@ -130,7 +130,7 @@ HYPERTUNE_INLINE bool Suggestions::work() {
   }
   working_ = false;
   rest_.notify_all();
-  if (closed_) return false;
+  if (closed()) return false;
   if (error) (asked ? error_ : lost_) = error;
   if (suggestion && wanted_) answer_ = Answer{wanted_->trial, std::move(*suggestion), told};
   if (asked || error) wanted_.reset();
@@ -143,8 +143,8 @@ HYPERTUNE_INLINE void Suggestions::not_wanted() {
 }
 
 HYPERTUNE_INLINE void Suggestions::close() {
+  stop_.request_stop();  // runs callbacks of searchers
   const std::lock_guard guard(mutex_);
-  closed_ = true;
   work_.notify_all();
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,7 +54,7 @@ std::vector<JobStatus> all_jobs(const ssh::SshConnection& head, const ClusterCon
 /// Hands on what the job says from byte `offset` on, until it ends or the connection does. Returns where it got to.
 std::uint64_t follow_job(const ssh::SshConnection& head, const ClusterConfig& config, const std::string& id,
                          std::uint64_t offset, const std::function<void(std::string_view)>& output,
-                         const std::function<bool()>& cancelled);
+                         const std::stop_token& stop);
 /// Sends the whole job a signal ("INT", "TERM", "KILL").
 void signal_job(const ssh::SshConnection& head, const ClusterConfig& config, const std::string& id,
                 const std::string& signal);

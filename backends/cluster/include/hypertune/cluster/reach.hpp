@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,6 @@ std::vector<std::string> hidden_script_command();
 /// number in `title` and its last lines. What they say goes to `log`.
 void run_commands(const ssh::SshConnection& connection, const std::string& title,
                   const std::vector<std::string>& commands, const std::function<void(std::string_view)>& log,
-                  const std::function<bool()>& cancelled, double timeout = 3600);
+                  const std::stop_token& stop, double timeout = 3600);
 
 }  // namespace hypertune::cluster

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -26,11 +26,11 @@ FileSet scan_files(const std::filesystem::path& local, const FolderRules& rules)
 /// Sends a folder's content into the folder `remote`, or a file to `remote` (into it if it ends with '/' or is a
 /// folder). Errors are ssh::SshError or Error.
 void push_files(const ssh::SshConnection& connection, const FileSet& files, const std::string& remote,
-                const std::function<bool()>& cancelled = {});
+                const std::stop_token& stop = {});
 /// Brings a remote file or the content of a remote folder to `local`. `newer_than`: only files that were written later
 /// than this remote file. Returns how many files came; 0 also where `remote` is not there and `optional`.
 std::size_t pull_files(const ssh::SshConnection& connection, const std::string& remote,
                        const std::filesystem::path& local, const std::vector<std::string>& exclude = {},
-                       const std::string& newer_than = {}, const std::function<bool()>& cancelled = {});
+                       const std::string& newer_than = {}, const std::stop_token& stop = {});
 
 }  // namespace hypertune::cluster
