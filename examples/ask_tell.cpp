@@ -28,7 +28,7 @@ int main() {
     // Report what is known on the way; the scheduler may end the trial there. Then there is nothing to tell.
     bool ended = false;
     for (int step = trial->next_step; step < 8 && !ended; ++step)
-      ended = study.report(*trial, branin + 20.0 / (step + 1), step) != ht::Decision::go_on;
+      ended = study.report(*trial, branin + 20.0 / (step + 1), step) != ht::Decision::proceed;
     if (!ended) study.tell(*trial, branin);
   }
   fmt::print("{}\n", study.results().best());

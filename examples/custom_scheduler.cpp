@@ -21,7 +21,7 @@ struct StayClose {
     const auto at = static_cast<std::size_t>(p.steps);
     if (leader.size() <= at) leader.resize(at + 1, ht::worst_loss);
     leader[at] = std::min(leader[at], p.loss());
-    return p.loss() > leader[at] + slack / p.steps ? ht::Decision::stop : ht::Decision::go_on;
+    return p.loss() > leader[at] + slack / p.steps ? ht::Decision::stop : ht::Decision::proceed;
   }
   std::string name() const { return "stay close"; }
 };

@@ -20,7 +20,7 @@ struct Climber {
   double best_loss = ht::worst_loss;
   int ended = 0;
 
-  void prepare(const ht::SearchSpace& s, const ht::SearchGoal&) { space = s; }
+  void prepare(const ht::SearchSpace& s, const ht::SearchContext&) { space = s; }
 
   // Draws from ask.rng alone and changes nothing: after a restart the same question has the same answer.
   ht::Suggestion suggest(const ht::Ask& ask) {

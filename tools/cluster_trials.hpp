@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/cluster/executor.hpp>
-#include <hypertune/config/sweep_text.hpp>
+#include <hypertune/config/sweep_spec.hpp>
 
 #include <string>
 #include <vector>

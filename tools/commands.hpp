@@ -69,7 +69,7 @@ struct ControlArguments {
 };
 int stop(const ControlArguments& arguments);
 int pause(const ControlArguments& arguments);
-int go_on(const ControlArguments& arguments);
+int proceed(const ControlArguments& arguments);
 int add(const ControlArguments& arguments);
 /// Of one that runs its driver notes it; else it is written down here.
 int note(const ControlArguments& arguments);

@@ -113,7 +113,7 @@ int stop(const ControlArguments& arguments) {
 
 int pause(const ControlArguments& arguments) { return ask(arguments, {.kind = ControlRequest::Kind::pause}); }
 
-int go_on(const ControlArguments& arguments) { return ask(arguments, {.kind = ControlRequest::Kind::go_on}); }
+int proceed(const ControlArguments& arguments) { return ask(arguments, {.kind = ControlRequest::Kind::proceed}); }
 
 int add(const ControlArguments& arguments) {
   ControlRequest request{.kind = ControlRequest::Kind::add};

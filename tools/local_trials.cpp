@@ -62,7 +62,7 @@ void require_program(const Sweep& sweep) {
 
 // What the program finds wrong with placeholders and expressions, with the line where they stand.
 void require_sound_texts(const Sweep& sweep) {
-  const TrialText& trial = *sweep.trial;
+  const TrialSpec& trial = *sweep.trial;
   const auto at = [](const std::string& where, const auto& check) {
     try {
       check();

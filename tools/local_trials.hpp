@@ -1,7 +1,7 @@
 // A sweep's trials on this machine: what they run, and on what.
 #pragma once
 
-#include <hypertune/config/sweep_text.hpp>
+#include <hypertune/config/sweep_spec.hpp>
 #include <hypertune/execute/executor.hpp>
 
 #include <memory>

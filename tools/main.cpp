@@ -175,7 +175,7 @@ int main(int argc, char** argv) {
       ->add_flag("--now", control.now, "of the whole: do not wait for the next reports");
   add_control("pause", "have trials of an experiment that runs saved, and wait",
               "the trials; none: all of them, and nothing starts", command::pause);
-  add_control("continue", "let trials go on that were paused so", "the trials; none: all of them", command::go_on);
+  add_control("continue", "let trials go on that were paused so", "the trials; none: all of them", command::proceed);
   add_control("add", "one more configuration for an experiment that runs", nullptr, command::add)
       ->add_option("NAME=VALUE", control.params, "the parameters: lr=0.01 layers=3")
       ->required();

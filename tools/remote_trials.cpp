@@ -34,7 +34,7 @@ std::string file_text(const std::string& file) {
 }
 
 remote::HostSource hosts_of(const Sweep& sweep) {
-  const SshText& text = *sweep.executor.ssh;
+  const SshSpec& text = *sweep.executor.ssh;
   if (text.slurm) return remote::HostSource::slurm();
   if (!text.host_file.empty()) return remote::HostSource::file(found(text.host_file, sweep), text.interval);
   if (!text.host_command.empty()) {
@@ -79,7 +79,7 @@ fs::path found_from(const Sweep& sweep, const fs::path& path) {
 }
 
 ssh::SshSetup remote_setup_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set) {
-  const SshText& text = *sweep.executor.ssh;
+  const SshSpec& text = *sweep.executor.ssh;
   ssh::SshSetup setup;
   setup.ssh.config = found(text.ssh_config, sweep);
   setup.ssh.user = text.user;

@@ -87,12 +87,12 @@ void print_the_rest(const Results& results, std::size_t rows, const std::string&
     if (trial.state == TrialState::failed) ++times[trial.cause ? trial.cause->text : "no cause is known"];
   std::vector<std::pair<std::string, std::size_t>> causes(times.begin(), times.end());
   detail::stable_sort(causes.begin(), causes.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-  constexpr std::size_t most = 3, longest = 120;
+  constexpr std::size_t most = 3, max_width = 120;
   std::string line;
   for (std::size_t i = 0; i < std::min(most, causes.size()); ++i)
     line +=
         fmt::format("{}{} ({})", i == 0 ? "" : ", ",
-                    detail::terminal::elide(detail::terminal::printable(causes[i].first), longest), causes[i].second);
+                    detail::terminal::elide(detail::terminal::printable(causes[i].first), max_width), causes[i].second);
   if (causes.size() > most) line += fmt::format(", and {} other causes", causes.size() - most);
   print_line(fmt::format("{} failed: {}", results.count(TrialState::failed), line));
 }

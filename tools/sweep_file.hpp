@@ -1,7 +1,7 @@
 // Reading a sweep or a study, with the command line's changes to it.
 #pragma once
 
-#include <hypertune/config/sweep_text.hpp>
+#include <hypertune/config/sweep_spec.hpp>
 
 #include <string>
 #include <vector>

@@ -125,7 +125,7 @@ struct BoostedTrees {
   }
 
  private:
-  static constexpr int most_bins = 24;
+  static constexpr int max_bins = 24;
   using Bins = std::vector<std::vector<std::uint8_t>>;  // by column, then row
 
   static Bins binned(const Eigen::MatrixXd& x) {
@@ -133,8 +133,8 @@ struct BoostedTrees {
     for (Eigen::Index c = 0; c < x.cols(); ++c) {
       std::vector<double> sorted(x.col(c).data(), x.col(c).data() + x.rows()), edges;
       std::sort(sorted.begin(), sorted.end());
-      for (int b = 1; b < most_bins; ++b)
-        edges.push_back(sorted[sorted.size() * static_cast<std::size_t>(b) / most_bins]);
+      for (int b = 1; b < max_bins; ++b)
+        edges.push_back(sorted[sorted.size() * static_cast<std::size_t>(b) / max_bins]);
       edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
       for (Eigen::Index i = 0; i < x.rows(); ++i)
         bins[static_cast<std::size_t>(c)].push_back(
@@ -187,13 +187,13 @@ struct BoostedTrees {
     std::size_t column = 0;
     int edge = -1;
     for (const std::size_t c : left > 0 ? some : std::vector<std::size_t>{}) {
-      double gs[most_bins] = {}, hs[most_bins] = {};
+      double gs[max_bins] = {}, hs[max_bins] = {};
       for (const std::size_t i : sample) {
         gs[bins[c][i]] += gradient[i];
         hs[bins[c][i]] += hessian[i];
       }
       double gl = 0, hl = 0;
-      for (int b = 0; b + 1 < most_bins; ++b) {
+      for (int b = 0; b + 1 < max_bins; ++b) {
         gl += gs[b];
         hl += hs[b];
         if (hl < least_weight || h - hl < least_weight) continue;

@@ -20,7 +20,7 @@ struct fmt::formatter<hypertune::Decision> : hypertune::detail::WordFormatter {}
 template <>
 struct fmt::formatter<hypertune::Mode> : hypertune::detail::WordFormatter {};
 template <>
-struct fmt::formatter<hypertune::Blame> : hypertune::detail::WordFormatter {};
+struct fmt::formatter<hypertune::FailureSource> : hypertune::detail::WordFormatter {};
 
 /// "accuracy (max)"
 template <>

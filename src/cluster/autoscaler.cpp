@@ -121,7 +121,7 @@ void Autoscaler::launch_failed(const std::string& token, ProviderFailure kind, c
   if (now >= block.until) block.failures = std::min(block.failures + 1, 40);  // those of one moment count once
   double wait = options_.backoff * std::pow(2.0, block.failures - 1);
   if (kind == ProviderFailure::invalid) wait = std::max(wait, 60.0);  // nothing will have changed so soon
-  block.until = now + std::min(wait, options_.most_backoff);
+  block.until = now + std::min(wait, options_.max_backoff);
   block.why = why;
   block.none_there = kind != ProviderFailure::failed;
 }
@@ -383,7 +383,7 @@ void Autoscaler::shrink(const Demand& demand, Seconds now, ScaleDecision& decisi
                                            describe(unit.type, unit.spot), now - unit.since));
         auto& block = blocks_[{unit.type, unit.spot}];
         block.failures = std::min(block.failures + 1, 40);
-        block.until = now + std::min(options_.backoff * std::pow(2.0, block.failures - 1), options_.most_backoff);
+        block.until = now + std::min(options_.backoff * std::pow(2.0, block.failures - 1), options_.max_backoff);
         block.why = "a machine did not come up in time";
         block.none_there = false;
       }

@@ -37,7 +37,7 @@ Cluster::Cluster(ClusterConfig config, AnyAccess access, ClusterHooks hooks)
       provider_(make_provider(config_, journal_.folder())),
       access_(std::move(access)),
       impl_(std::make_unique<Impl>()) {
-  settle();
+  recover();
 }
 Cluster::Cluster(ClusterConfig config, AnyProvider provider, std::filesystem::path state, ClusterHooks hooks,
                  AnyAccess access)
@@ -47,7 +47,7 @@ Cluster::Cluster(ClusterConfig config, AnyProvider provider, std::filesystem::pa
       provider_(std::move(provider)),
       access_(std::move(access)),
       impl_(std::make_unique<Impl>()) {
-  settle();
+  recover();
 }
 Cluster::~Cluster() = default;
 
@@ -66,7 +66,7 @@ std::pair<double, double> Cluster::prices(const std::string& name, bool spot) co
   return {spot ? type->spot_price.value_or(0) : type->price, type->price};
 }
 
-void Cluster::settle() {
+void Cluster::recover() {
   // What a driver that died had begun goes on without it, and may still make a machine.
   wait_for_calls(detail::calls_lock(journal_.folder()), config_.provider.timeout + 10);
   reconcile();
@@ -75,14 +75,14 @@ void Cluster::settle() {
 std::vector<Machine> Cluster::reconcile() {
   using State = LedgerEntry::State;
   auto machines = provider_.list();
-  const double settle_time = provider_.settle_time();
+  const double listing_delay = provider_.listing_delay();
   detail::Pause pause(0.2);
   for (;;) {  // a wish whose answer nobody heard: the machine may take a moment to be shown
-    double youngest = settle_time + 1;
+    double youngest = listing_delay + 1;
     for (const auto& entry : journal_.ledger().entries)
       if (entry.state == State::wanted && detail::find_token(machines, entry.token) == nullptr)
         youngest = std::min(youngest, wall_now() - entry.wanted_at);
-    if (youngest > settle_time || youngest < -60) break;
+    if (youngest > listing_delay || youngest < -60) break;
     pause.wait(hooks_.stop);
     check_cancelled();
     machines = provider_.list();
@@ -107,7 +107,7 @@ std::vector<Machine> Cluster::reconcile() {
     if (!entry.open() || detail::find_token(machines, entry.token) != nullptr) continue;
     if (entry.state == State::wanted)
       journal_.refused(entry.token, "it never came to be");
-    else if (wall_now() - entry.launched_at > settle_time || wall_now() < entry.launched_at)
+    else if (wall_now() - entry.launched_at > listing_delay || wall_now() < entry.launched_at)
       journal_.gone(entry.token);
   }
   return machines;
@@ -117,10 +117,10 @@ std::vector<Machine> Cluster::observe() {
   using State = LedgerEntry::State;
   const auto before = journal_.ledger();  // before the list: what is launched meanwhile is not missed by it
   auto machines = provider_.list();
-  const double settle_time = provider_.settle_time();
+  const double listing_delay = provider_.listing_delay();
   for (const auto& entry : before.entries) {
     if (entry.state != State::there && entry.state != State::ending) continue;
-    if (detail::find_token(machines, entry.token) == nullptr && wall_now() - entry.launched_at > settle_time)
+    if (detail::find_token(machines, entry.token) == nullptr && wall_now() - entry.launched_at > listing_delay)
       journal_.gone(entry.token);
   }
   return machines;
@@ -158,7 +158,7 @@ Machine Cluster::launch(const NodeType& type, bool spot, bool head, const std::s
     }
     // It may have been made all the same: an answer that was lost, or could not be read.
     detail::Pause pause(0.2);
-    const double until = wall_now() + provider_.settle_time();
+    const double until = wall_now() + provider_.listing_delay();
     for (;;) {
       const auto machines = provider_.list();
       if (const auto* found = detail::find_token(machines, token)) {
@@ -252,7 +252,7 @@ Machine Cluster::await_address(const Machine& wanted) {
       journal_.have(*found);
       return *found;
     }
-    if (machines && found == nullptr && waited > provider_.settle_time())
+    if (machines && found == nullptr && waited > provider_.listing_delay())
       fail(Errc::io, "machine {}: it is gone before it was up", wanted.id);
     if (waited > config_.provider.start_timeout) {
       const std::string seen = !machines                ? "the provider could not be asked about it (" + trouble + ")"

@@ -100,7 +100,7 @@ int Cluster::launch_workers(std::vector<Machine>& machines, std::vector<MachineR
   rules.upscaling_speed = 1e6;
   rules.idle_timeout = 1e9;  // nothing runs there yet
   rules.backoff = 1;
-  rules.most_backoff = 30;
+  rules.max_backoff = 30;
   Autoscaler scaler(rules);
   for (const auto& machine : machines) {
     const auto* type = config_.find_type(machine.node_type);

@@ -26,7 +26,7 @@ using ErrorCode = Wire::ErrorCode;
 using Header = http::response<http::empty_body>;
 using Clock = Wire::Clock;
 
-constexpr std::size_t most_header = 8192;
+constexpr std::size_t max_header = 8192;
 constexpr std::size_t block = std::size_t{128} << 10U;
 constexpr std::chrono::milliseconds patience(250);  // for chunks that are being computed
 
@@ -41,7 +41,7 @@ class Conversation {
 
  private:
   bool receive();
-  bool refuse(http::status status, std::string_view why, bool go_on = false);
+  bool refuse(http::status status, std::string_view why, bool proceed = false);
   bool send_text(http::status status, std::string_view type, std::string_view text);
   bool send_header(Header& header, bool body_follows);
   bool give(const Target& target);
@@ -59,7 +59,7 @@ class Conversation {
   Wire& wire_;
   const std::function<void()>& proven_;
   const std::function<void(bool)>& idle_;
-  beast::flat_buffer buffer_{most_header + 4096};
+  beast::flat_buffer buffer_{max_header + 4096};
   http::request<http::empty_body> request_;
   bool known_ = false;
   std::shared_ptr<Served> served_;  // what was asked for last
@@ -83,7 +83,7 @@ bool Conversation::receive() {
   wire_.set_cancel(server_.cut.descriptor());
   wire_.set_deadline(Clock::now() + server_.options.request_timeout);
   http::request_parser<http::empty_body> parser;
-  parser.header_limit(most_header);
+  parser.header_limit(max_header);
   parser.body_limit(0);
   http::read(wire_, buffer_, parser, error);
   if (!error) {
@@ -127,9 +127,9 @@ bool Conversation::answer_next() {
   }
 }
 
-bool Conversation::refuse(http::status status, std::string_view why, bool go_on) {
+bool Conversation::refuse(http::status status, std::string_view why, bool proceed) {
   server_.refused += 1;
-  return send_text(status, "text/plain", std::string(why) + "\n") && go_on && request_.keep_alive();
+  return send_text(status, "text/plain", std::string(why) + "\n") && proceed && request_.keep_alive();
 }
 
 bool Conversation::send_header(Header& header, bool body_follows) {

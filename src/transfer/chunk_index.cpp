@@ -93,7 +93,7 @@ ChunkList decode_chunks(std::string_view bytes, const Manifest& manifest) {
   return chunks;
 }
 
-std::uint64_t most_chunk_bytes(const Manifest& manifest) {
+std::uint64_t max_chunk_bytes(const Manifest& manifest) {
   std::uint64_t count = 0;
   for (const ManifestFile& file : manifest.files) count += file.size / chunk_sizes(file.size).smallest + 1;
   return heading.size() + count * entry_size;

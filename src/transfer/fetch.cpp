@@ -113,7 +113,7 @@ void Fetch::take_manifest(std::string text) {
 std::string Fetch::chunks_of_peer(const std::vector<detail::Found>& bases) {
   const Target target{.what = Target::What::chunks, .info = info_, .deep = false};
   const Manifest& manifest = arrivals_->manifest();
-  const std::uint64_t most = std::max<std::uint64_t>(detail::most_chunk_bytes(manifest), 64);
+  const std::uint64_t most = std::max<std::uint64_t>(detail::max_chunk_bytes(manifest), 64);
   // It computes them at hundreds of MB/s; one that says so for much longer is not computing.
   const auto patience = options_.stall_timeout + std::chrono::microseconds(arrivals_->layout().total() / 10);
   std::size_t next_base = 0;

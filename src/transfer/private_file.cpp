@@ -14,7 +14,7 @@ namespace hypertune::detail {
 
 std::string error_text(int error) { return std::generic_category().message(error); }
 
-std::string read_private_file(const std::filesystem::path& path, std::size_t longest) {
+std::string read_private_file(const std::filesystem::path& path, std::size_t max_size) {
   const Descriptor file = open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_NONBLOCK);
   struct stat status{};
   if (!file || ::fstat(file.get(), &status) != 0)
@@ -22,7 +22,7 @@ std::string read_private_file(const std::filesystem::path& path, std::size_t lon
   if (!S_ISREG(status.st_mode)) fail(Errc::usage, "'{}' is no ordinary file", path.string());
   if ((status.st_mode & 077U) != 0)
     fail(Errc::usage, "'{}' holds a secret, but others may read it: chmod 600 it", path.string());
-  std::string text(longest + 1, '\0');
+  std::string text(max_size + 1, '\0');
   std::size_t have = 0;
   while (have < text.size()) {
     const ssize_t n = read_some(file.get(), text.data() + have, text.size() - have);
@@ -30,7 +30,7 @@ std::string read_private_file(const std::filesystem::path& path, std::size_t lon
     if (n == 0) break;
     have += static_cast<std::size_t>(n);
   }
-  if (have > longest) fail(Errc::usage, "'{}' is longer than what it should hold", path.string());
+  if (have > max_size) fail(Errc::usage, "'{}' is longer than what it should hold", path.string());
   text.resize(have);
   return text;
 }

@@ -21,7 +21,7 @@ namespace hypertune::detail {
 
 namespace {
 
-constexpr std::size_t newest_of_trial = 2, most_of_others = 6;
+constexpr std::size_t newest_of_trial = 2, max_of_others = 6;
 constexpr std::size_t block = std::size_t{256} << 10U;
 
 void require_going(const std::stop_token& stop) {
@@ -97,7 +97,7 @@ std::vector<std::pair<TrialId, std::string>> known_chunks(LocalCheckpointStore& 
   std::sort(found.begin(), found.end(), std::greater<>());
   std::vector<std::pair<TrialId, std::string>> newest;
   for (const auto& [time, trial, digest] : found)
-    if (newest.size() < most_of_others) newest.emplace_back(trial, digest);
+    if (newest.size() < max_of_others) newest.emplace_back(trial, digest);
   return newest;
 }
 

@@ -15,7 +15,7 @@ namespace hypertune {
 
 namespace {
 
-constexpr std::size_t shortest = 16, longest = 1024;
+constexpr std::size_t min_size = 16, max_size = 1024;
 
 void wipe(std::string& text) {
   OPENSSL_cleanse(text.data(), text.size());
@@ -38,11 +38,11 @@ Secret first_line(std::string text, const char* from) {
 }  // namespace
 
 Secret::Secret(std::string text) : text_(std::move(text)) {
-  bool sound = text_.size() >= shortest && text_.size() <= longest;
+  bool sound = text_.size() >= min_size && text_.size() <= max_size;
   for (const char c : text_) sound = sound && c > ' ' && c < 0x7F;
   if (sound) return;
   wipe(text_);  // the destructor of what was not constructed does not run
-  fail(Errc::usage, "a token must have {} to {} visible ASCII characters without spaces", shortest, longest);
+  fail(Errc::usage, "a token must have {} to {} visible ASCII characters without spaces", min_size, max_size);
 }
 
 Secret& Secret::operator=(const Secret& other) {
@@ -75,14 +75,14 @@ Secret Secret::generate() {
 }
 
 Secret Secret::from_file(const std::filesystem::path& path) {
-  return first_line(detail::read_private_file(path, longest + 2), path.c_str());
+  return first_line(detail::read_private_file(path, max_size + 2), path.c_str());
 }
 
 Secret Secret::from_descriptor(int descriptor) {
   std::string text;
   char c = 0;
   // A byte at a time: what follows the line belongs to somebody else.
-  while (text.size() <= longest + 1 && text.find('\n') == std::string::npos) {
+  while (text.size() <= max_size + 1 && text.find('\n') == std::string::npos) {
     const ssize_t n = detail::read_some(descriptor, &c, 1);
     if (n < 0) fail(Errc::io, "cannot read the token from descriptor {}: {}", descriptor, detail::error_text(errno));
     if (n == 0) break;

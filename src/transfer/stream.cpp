@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::uint64_t piece_size = std::uint64_t{1} << 20U;
 constexpr std::size_t block = std::size_t{256} << 10U;
-constexpr std::uint64_t most_ahead = std::uint64_t{8} << 20U;  // bytes asked for and not yet there, of a stream
-constexpr std::size_t most_requests = 32;
+constexpr std::uint64_t max_ahead = std::uint64_t{8} << 20U;  // bytes asked for and not yet there, of a stream
+constexpr std::size_t max_requests = 32;
 // zstd's fastest level makes some 400 MB/s of one core: a link that is not clearly slower is not helped by it.
 constexpr double worth_compressing = 150e6;
 
@@ -33,7 +33,7 @@ class Stream {
   void receive_next();
   void receive_body(const Peer::Head& head, ByteRange piece);
   void take_content(const char* data, std::size_t size);
-  void settle();
+  void give_back();
 
   FetchShared& shared_;
   std::unique_ptr<Peer> peer_;
@@ -62,7 +62,7 @@ void Stream::run() {
         receive_next();
       }
     } catch (const ConnectionLost&) {
-      settle();
+      give_back();
       peer_.reset();
       failures = moved_ ? 1 : failures + 1;
       moved_ = false;
@@ -70,14 +70,14 @@ void Stream::run() {
       shared_.reconnects += 1;
       if (!back_off(failures - 1, shared_.limits, shared_.alarm.descriptor())) throw;
     } catch (...) {
-      settle();
+      give_back();
       throw;
     }
   }
 }
 
 /// Keeps what has come of the piece under way, and gives back the rest.
-void Stream::settle() {
+void Stream::give_back() {
   if (piece_.begin < piece_.end) {
     shared_.arrivals.arrived({piece_.begin, sound_});
     if (sound_ < piece_.end) shared_.put_back({sound_, piece_.end});
@@ -93,7 +93,7 @@ void Stream::settle() {
 
 void Stream::ask_ahead() {
   const Target target{.what = Target::What::data, .info = shared_.info, .deep = false};
-  while (asked_.size() < most_requests && (asked_.empty() || ahead_ < window_)) {
+  while (asked_.size() < max_requests && (asked_.empty() || ahead_ < window_)) {
     // The last pieces are left to whoever is free.
     if (!asked_.empty() && shared_.queued() < static_cast<std::size_t>(shared_.options.streams)) return;
     const auto piece = shared_.take();
@@ -128,7 +128,7 @@ void Stream::receive_next() {
   receive_body(head, piece);
   shared_.arrivals.arrived({piece.begin, piece.end});
   piece_ = {};
-  window_ = std::min(window_ + piece.size(), most_ahead);
+  window_ = std::min(window_ + piece.size(), max_ahead);
   shared_.show();
 }
 

@@ -55,16 +55,16 @@ void Wire::wait(short events, ErrorCode& error) {
 }
 
 std::size_t Wire::went(std::size_t bytes) {
-  constexpr std::size_t enough = 4096;  // whoever gives a byte at a time is not going on
+  constexpr std::size_t min_progress = 4096;  // whoever gives a byte at a time is not going on
   lately_ += bytes;
-  if (stall_ != Clock::duration{} && lately_ >= enough) {
+  if (stall_ != Clock::duration{} && lately_ >= min_progress) {
     lately_ = 0;
     deadline_ = std::min(Clock::now() + stall_, last_);
   }
   return bytes;
 }
 
-bool Wire::settle(int result, ErrorCode& error) {
+bool Wire::should_retry(int result, ErrorCode& error) {
   const int saved = errno;
   error = {};
   switch (SSL_get_error(ssl_.get(), result)) {
@@ -91,7 +91,7 @@ void Wire::start_tls(SSL_CTX* context, bool server, const std::string& fingerpri
     errno = 0;
     const int result = server ? SSL_accept(ssl_.get()) : SSL_connect(ssl_.get());
     if (result == 1) break;
-    if (!settle(result, error)) return;
+    if (!should_retry(result, error)) return;
   }
   if (server) return;
   const OpensslOwner<X509, X509_free> certificate(SSL_get1_peer_certificate(ssl_.get()));
@@ -111,7 +111,7 @@ std::size_t Wire::receive(char* data, std::size_t size, ErrorCode& error) {
       const int n = SSL_read(ssl_.get(), data, static_cast<int>(std::min<std::size_t>(size, 1U << 30U)));
       if (n > 0) return went(static_cast<std::size_t>(n));
       const auto begin = Clock::now();
-      const bool again = settle(n, error);
+      const bool again = should_retry(n, error);
       waited_ += Clock::now() - begin;
       if (!again) return 0;
       continue;
@@ -142,7 +142,7 @@ std::size_t Wire::send(const char* data, std::size_t size, bool more, ErrorCode&
       errno = 0;
       const int n = SSL_write(ssl_.get(), data, static_cast<int>(std::min<std::size_t>(size, 1U << 30U)));
       if (n > 0) return went(static_cast<std::size_t>(n));
-      if (!settle(n, error)) return 0;
+      if (!should_retry(n, error)) return 0;
       continue;
     }
     const ssize_t n = ::send(socket_.get(), data, size, MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0));

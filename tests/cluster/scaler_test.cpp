@@ -84,7 +84,7 @@ struct CloudProvider {
   void stop(const std::vector<std::string>&) {}
   void start(const std::vector<std::string>&) {}
   std::optional<ht::Resources> resources_of(const NodeType&) { return std::nullopt; }
-  double settle_time() const { return 0; }
+  double listing_delay() const { return 0; }
 };
 static_assert(Provider<CloudProvider>);
 

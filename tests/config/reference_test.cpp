@@ -134,9 +134,9 @@ TEST_CASE("the reference of sweeps: every key, and its default") {
 TEST_CASE("the reference of sweeps: defaults that options have") {
   const auto reference = support::read_reference(docs / "sweep.md");
   const ht::Options options;
-  const ht::TrialText trial;
-  const ht::ExecutorText executor;
-  const ht::SshText ssh;
+  const ht::TrialSpec trial;
+  const ht::ExecutorSpec executor;
+  const ht::SshSpec ssh;
   const auto seconds = [](double s) { return fmt::format("{}s", s); };
   const std::vector<std::tuple<std::string, std::string, std::string>> defaults{
       {"sweep", "seed", fmt::to_string(*options.seed)},

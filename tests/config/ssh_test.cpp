@@ -11,7 +11,7 @@ using namespace hypertune;
 
 namespace {
 
-ExecutorText read(const std::string& executor) {
+ExecutorSpec read(const std::string& executor) {
   const std::string text =
       "trial: {command: [./train]}\nspace: {x: {uniform: [0, 1]}}\nmetric: loss\nmode: min\nsamples: 3\n";
   return sweep_from_yaml(load_yaml_text(text + executor, "s.yaml"), false).executor;

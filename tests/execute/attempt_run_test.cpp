@@ -86,18 +86,18 @@ TEST_CASE("an attempt whose checkpoint vanishes before it has reported is not to
       "value");
   AttemptRun attempt(store, directory, launch, lose);
   attempt.begin(*program);
-  const Cause own{.blame = Blame::user, .text = "there is no such file"};
-  CHECK(attempt.blame(own, lose).blame == Blame::user);
+  const Cause own{.source = FailureSource::user, .text = "there is no such file"};
+  CHECK(attempt.blame(own, lose).source == FailureSource::user);
   store.drop(saved);
   SECTION("it may not have read it") {
     const Cause cause = attempt.blame(own, lose);
-    CHECK(cause.blame == Blame::preemption);
+    CHECK(cause.source == FailureSource::preemption);
     CHECK(cause.text == "checkpoint step-2 vanished before it was read: there is no such file");
     CHECK(lost == std::vector<std::string>{"step-2"});
   }
   SECTION("it has reported, and so has read it") {
     REQUIRE(attempt.step().report);
-    CHECK(attempt.blame(own, lose).blame == Blame::user);
+    CHECK(attempt.blame(own, lose).source == FailureSource::user);
     CHECK(lost.empty());
   }
 }

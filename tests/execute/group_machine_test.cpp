@@ -32,7 +32,7 @@ std::string text(const std::vector<Action>& actions) {
       for (const int rank : broken->ranks) all += " " + number(rank);
     }
     if (std::holds_alternative<Run>(action)) all += "run";
-    if (std::holds_alternative<Settled>(action)) all += "settled";
+    if (std::holds_alternative<Complete>(action)) all += "complete";
     if (std::holds_alternative<Over>(action)) all += "over";
   }
   return all;
@@ -59,7 +59,7 @@ TEST_CASE("a group runs when its last member stands ready") {
   CHECK(after(machine, Joined{0, 0}).empty());
   CHECK(after(machine, Joined{1, 1}).empty());  // of no generation that there is
   CHECK_FALSE(machine.running());
-  CHECK(after(machine, Joined{1, 0}) == "run settled");
+  CHECK(after(machine, Joined{1, 0}) == "run complete");
   CHECK(machine.running());
 }
 
@@ -72,7 +72,7 @@ TEST_CASE("a lost member ends its generation, and the others form the next one")
   CHECK(after(machine, Form{1, {0, 2, 3, -1}}) == "join 0@0 join 2@1 join 3@2 start 4@3");
   CHECK(after(machine, Joined{0, 0}).empty());  // late, of the generation that is over
   for (const int member : {0, 3, 4}) CHECK(after(machine, Joined{member, 1}).empty());
-  CHECK(after(machine, Joined{2, 1}) == "run settled");
+  CHECK(after(machine, Joined{2, 1}) == "run complete");
   CHECK(machine.member(1) == 2);
   CHECK(after(machine, Form{1, {0}}).empty());  // not newer than what there is
   CHECK(machine.size() == 4);
@@ -83,7 +83,7 @@ TEST_CASE("those that one thing has taken are lost together, rank 0 as any other
   CHECK(after(machine, Gone{{0, 2}}) == "halt 1 halt 3 broken 0 2");
   CHECK(after(machine, Gone{{3}}) == "broken 3");  // the others have been told to wait
   CHECK(after(machine, Form{1, {1}}) == "join 1@0");
-  CHECK(after(machine, Joined{1, 1}) == "run settled");
+  CHECK(after(machine, Joined{1, 1}) == "run complete");
   CHECK(after(machine, Gone{{1}}) == "broken 0");
   CHECK(machine.present() == 0);
 }
@@ -92,11 +92,11 @@ TEST_CASE("a group grows and shrinks while it runs; who has no place in it is di
   auto machine = running(2);
   CHECK(after(machine, Form{1, {0, 1, -1}}) == "join 0@0 join 1@1 start 2@2");
   for (const int member : {0, 1}) CHECK(after(machine, Joined{member, 1}).empty());
-  CHECK(after(machine, Joined{2, 1}) == "run settled");
+  CHECK(after(machine, Joined{2, 1}) == "run complete");
   CHECK(after(machine, Form{2, {2}}) == "join 2@0 dismiss 0 dismiss 1");
   CHECK(after(machine, Gone{{0}}).empty());
   CHECK(after(machine, Joined{2, 2}) == "run");
-  CHECK(after(machine, Gone{{1}}) == "settled");
+  CHECK(after(machine, Gone{{1}}) == "complete");
 }
 
 TEST_CASE("a member that is lost while the next generation is decided breaks that one") {
@@ -165,7 +165,7 @@ TEST_CASE("whatever happens, a group trains only when it is whole, and ends once
           REQUIRE((*ranks.begin() == 0 && *ranks.rbegin() == machine.size() - 1));
           trains = true;
         }
-        if (std::holds_alternative<Settled>(action)) {
+        if (std::holds_alternative<Complete>(action)) {
           REQUIRE(trains);
           for (const auto& [member, rank] : told) REQUIRE(rank >= 0);
         }

@@ -97,7 +97,7 @@ TEST_CASE("pinned trials run on their slot's cores, and leave nothing of it to t
   if (all < 2) return;
   TemporaryDirectory directory;
   std::atomic<int> ends{0}, setups{0};
-  ThreadExecutor executor = threads(ThreadOptions{.cpus = 2, .pin = true, .setup = [&](const Slot&) { ++setups; }});
+  ThreadExecutor executor = threads(ThreadOptions{.cpus = 2, .pin = true, .bind_slot = [&](const Slot&) { ++setups; }});
   executor.start({.program = program(&look_at_cores), .directory = directory.path(), .sink = [&](Event event) {
                     if (std::holds_alternative<Finished>(event)) ++ends;
                     executor.notify();
@@ -119,7 +119,7 @@ TEST_CASE("a set-up that throws is that trial's failure") {
   TemporaryDirectory directory;
   std::atomic<int> failures{0};
   ThreadExecutor executor =
-      threads(ThreadOptions{.cpus = 1, .setup = [](const Slot&) { throw std::runtime_error("no such device"); }});
+      threads(ThreadOptions{.cpus = 1, .bind_slot = [](const Slot&) { throw std::runtime_error("no such device"); }});
   executor.start({.program = program(&look_at_cores), .directory = directory.path(), .sink = [&](Event event) {
                     const auto* failed = std::get_if<Failed>(&event);
                     if (failed != nullptr && failed->cause.text == "no such device") ++failures;

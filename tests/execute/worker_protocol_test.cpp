@@ -76,7 +76,7 @@ TEST_CASE("every message reads back as it was, and encodes the same again") {
       Paused{7, 2, true},
       Finished{7, 2},
       Stopped{7, 2},
-      Failed{7, 2, {Blame::preemption, "gone", false, true}},
+      Failed{7, 2, {FailureSource::preemption, "gone", false, true}},
       wire::LogLine{"hello"},
       wire::Alive{9},
       SaveFailed{7, 4, "no space"}};
@@ -217,7 +217,7 @@ TEST_CASE("the driver's link: hang, grace, death") {
     CHECK(link.tick(16).kill);
     CHECK_FALSE(link.tick(17).kill);
     const auto failed = std::get<Failed>(link.exited({.text = "signal 9"}).events.at(0));
-    CHECK(failed.cause.blame == Blame::user);
+    CHECK(failed.cause.source == FailureSource::user);
     CHECK_THAT(failed.cause.text, ContainsSubstring("hung"));
   }
   SECTION("a stop that is not heeded") {
@@ -226,7 +226,7 @@ TEST_CASE("the driver's link: hang, grace, death") {
     CHECK(std::holds_alternative<Stopped>(link.exited({}).events.at(0)));
   }
   SECTION("the process dies") {
-    const auto failed = std::get<Failed>(link.exited({Blame::infrastructure, "signal 9"}).events.at(0));
+    const auto failed = std::get<Failed>(link.exited({FailureSource::infrastructure, "signal 9"}).events.at(0));
     CHECK(failed.cause.text == "signal 9");
   }
   SECTION("it dies while paused: nothing is told until it is asked for") {

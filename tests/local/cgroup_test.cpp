@@ -122,7 +122,7 @@ TEST_CASE("the kernel ends a trial that exceeds its memory limit, and nobody els
     bench.executor.perform(Continue{0, 0});
     const auto cause = bench.events.next<Failed>().cause;
     CHECK_THAT(cause.text, ContainsSubstring("memory limit of 128 MiB exceeded: the kernel ended"));
-    CHECK(cause.blame == Blame::user);
+    CHECK(cause.source == FailureSource::user);
     CHECK(cause.retry);
     bench.executor.perform(Continue{1, 0});
     CHECK(bench.events.next<Reported>().trial == 1);

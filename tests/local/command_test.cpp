@@ -246,7 +246,7 @@ TEST_CASE("a trial whose reports were refused names the first of them") {
     bench.launch(0, "");
     const auto failed = bench.events.next<Failed>(30).cause;
     CHECK_FALSE(failed.retry);
-    CHECK(failed.blame == Blame::user);
+    CHECK(failed.source == FailureSource::user);
     CHECK(failed.text.size() < 500);
     return failed.text;
   };
@@ -343,13 +343,13 @@ ecc) echo "CUDA error: an ECC error"; exit 1;; config) echo "invalid config" >&2
     return bench.events.next<Failed>().cause;
   };
   auto c = cause("exit");
-  CHECK(c.blame == Blame::user);
+  CHECK(c.source == FailureSource::user);
   CHECK(c.text == "the command exited with code 3: bad thing");
   CHECK((c.retry && !c.exclude_host));
   c = cause("kill");
-  CHECK(c.blame == Blame::infrastructure);
+  CHECK(c.source == FailureSource::infrastructure);
   CHECK_THAT(c.text, ContainsSubstring("the command was killed by signal 9"));
-  CHECK(cause("segv").blame == Blame::user);
+  CHECK(cause("segv").source == FailureSource::user);
   CHECK(cause("ecc").exclude_host);
   CHECK_FALSE(cause("config").retry);
 }

@@ -131,29 +131,29 @@ TEST_CASE("what ends a trial's process is told, and whose doing it was") {
   Bench bench(program_of(obey));
   SECTION("segfault") {
     const auto cause = failure_of(bench, "segfault");
-    CHECK(cause.blame == Blame::user);
+    CHECK(cause.source == FailureSource::user);
     CHECK_THAT(cause.text, ContainsSubstring("signal 11 (Segmentation fault)"));
   }
   SECTION("abort, with the last words of the log") {
     const auto cause = failure_of(bench, "abort");
-    CHECK(cause.blame == Blame::user);
+    CHECK(cause.source == FailureSource::user);
     CHECK_THAT(cause.text, ContainsSubstring("signal 6"));
     CHECK_THAT(cause.text, ContainsSubstring("assertion of the test"));
   }
   SECTION("exit") {
     const auto cause = failure_of(bench, "exit");
-    CHECK(cause.blame == Blame::user);
+    CHECK(cause.source == FailureSource::user);
     CHECK_THAT(cause.text, ContainsSubstring("exited with code 7"));
   }
   SECTION("SIGKILL from somewhere") {
     const auto cause = failure_of(bench, "kill");
-    CHECK(cause.blame == Blame::infrastructure);
+    CHECK(cause.source == FailureSource::infrastructure);
     CHECK_THAT(cause.text, ContainsSubstring("signal 9"));
     CHECK_THAT(cause.text, ContainsSubstring("perhaps out of memory"));
   }
   SECTION("an exception") {
     const auto cause = failure_of(bench, "throw");
-    CHECK(cause.blame == Blame::user);
+    CHECK(cause.source == FailureSource::user);
     CHECK(cause.text == "no such data");
   }
   // Whatever it was, the next trial runs.
@@ -167,7 +167,7 @@ TEST_CASE("SIGKILL of a trial's process is told at once") {
   const pid_t pid = pid_in(bench.events.next<Reported>());
   const auto begin = std::chrono::steady_clock::now();
   REQUIRE(::kill(pid, SIGKILL) == 0);
-  CHECK(bench.events.next<Failed>().cause.blame == Blame::infrastructure);
+  CHECK(bench.events.next<Failed>().cause.source == FailureSource::infrastructure);
   CHECK(seconds_since(begin) < 0.5);
 }
 
@@ -175,7 +175,7 @@ TEST_CASE("a hang is ended past the limit, and signs of life prevent that") {
   Bench bench(program_of(obey), {}, 0.25);
   SECTION("hang") {
     const auto cause = failure_of(bench, "hang");
-    CHECK(cause.blame == Blame::user);
+    CHECK(cause.source == FailureSource::user);
     CHECK(cause.text == "hung: no report and no alive() for 0.25 s");
   }
   SECTION("alive") {
@@ -194,7 +194,7 @@ TEST_CASE("a memory limit ends the trial with a clear cause") {
   bench.events.next<Reported>();
   bench.executor.perform(Continue{0, 0});
   const auto cause = bench.events.next<Failed>().cause;
-  CHECK(cause.blame == Blame::user);
+  CHECK(cause.source == FailureSource::user);
   CHECK_THAT(cause.text, ContainsSubstring("memory limit of 64 MiB exceeded"));
 }
 
@@ -248,7 +248,7 @@ TEST_CASE("a paused trial stays in its process and goes on there") {
     again.parked = true;
     // Either the death or the launch comes first: both end as a failure.
     bench.executor.perform(again);
-    CHECK(bench.events.next<Failed>().cause.blame == Blame::infrastructure);
+    CHECK(bench.events.next<Failed>().cause.source == FailureSource::infrastructure);
   }
   SECTION("it is dropped, and another one runs") {
     bench.executor.perform(Stop{0, 0});

@@ -64,10 +64,10 @@ void write(const std::filesystem::path& directory) {
         add(ht::record::TrialReported{t, 0, step, metrics});
       }
     add(ht::record::TrialEnded{0, ht::TrialState::completed, std::nullopt});
-    add(ht::record::TrialEnded{1, ht::TrialState::stopped, ht::Cause{ht::Blame::user, "scheduler"}});
+    add(ht::record::TrialEnded{1, ht::TrialState::stopped, ht::Cause{ht::FailureSource::user, "scheduler"}});
     add(ht::record::TrialEnded{2, ht::TrialState::completed, std::nullopt});
-    add(ht::record::AttemptFailed{3, 0, ht::Cause{ht::Blame::user, "segfault \"in\" conv"}, false});
-    add(ht::record::TrialEnded{3, ht::TrialState::failed, ht::Cause{ht::Blame::user, "segfault \"in\" conv"}});
+    add(ht::record::AttemptFailed{3, 0, ht::Cause{ht::FailureSource::user, "segfault \"in\" conv"}, false});
+    add(ht::record::TrialEnded{3, ht::TrialState::failed, ht::Cause{ht::FailureSource::user, "segfault \"in\" conv"}});
     journal.flush();
   }
   callbacks.batch(records);
@@ -100,9 +100,10 @@ void write_tradeoff(const std::filesystem::path& directory) {
     }
     add(ht::record::TrialEnded{0, ht::TrialState::completed, std::nullopt});
     add(ht::record::TrialEnded{1, ht::TrialState::completed, std::nullopt});
-    add(ht::record::TrialEnded{2, ht::TrialState::stopped, ht::Cause{ht::Blame::user, "accuracy reached 0.95"}});
-    add(ht::record::TrialEnded{3, ht::TrialState::stopped, ht::Cause{ht::Blame::user, "scheduler"}});
-    add(ht::record::TrialEnded{4, ht::TrialState::failed, ht::Cause{ht::Blame::user, "boom"}});
+    add(ht::record::TrialEnded{2, ht::TrialState::stopped,
+                               ht::Cause{ht::FailureSource::user, "accuracy reached 0.95"}});
+    add(ht::record::TrialEnded{3, ht::TrialState::stopped, ht::Cause{ht::FailureSource::user, "scheduler"}});
+    add(ht::record::TrialEnded{4, ht::TrialState::failed, ht::Cause{ht::FailureSource::user, "boom"}});
     journal.flush();
   }
   ht::export_optuna(directory, directory / "optuna.db");

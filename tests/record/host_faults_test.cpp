@@ -139,11 +139,12 @@ TEST_CASE("messages that are never the same set a host aside a little later") {
 
 TEST_CASE("what a lost host, a preemption or the driver's end took is nobody's fault") {
   Story story{.faults = {}, .hosts = {"a", "b"}};
-  for (ht::TrialId trial = 0; trial < 9; ++trial) story.fail(trial, "a", {.blame = ht::Blame::preemption, .text = "x"});
+  for (ht::TrialId trial = 0; trial < 9; ++trial)
+    story.fail(trial, "a", {.source = ht::FailureSource::preemption, .text = "x"});
   for (ht::TrialId trial = 0; trial < 9; ++trial) story.start(trial, "a");
   story.faults.apply(record::HostLost{"a", "unplugged"});
   for (ht::TrialId trial = 0; trial < 9; ++trial)
-    story.end_failed(trial, {.blame = ht::Blame::infrastructure, .text = "its host was lost"});
+    story.end_failed(trial, {.source = ht::FailureSource::infrastructure, .text = "its host was lost"});
   CHECK(story.aside().empty());
   CHECK_FALSE(story.faults.failed_before(0));
 }

@@ -57,7 +57,7 @@ TEST_CASE("a state that is taken over is no step done twice") {
   l.add(0, record::TrialStarted{0, 0, 0, "a", {}, {}});
   l.add(1, record::TrialReported{0, 0, 11, {}});
   l.add(2, record::TrialPaused{0});
-  l.add(2, record::TrialMutated{0, 1, {1, 8, "step-8", 0, ""}, {}, {}});
+  l.add(2, record::TrialExploited{0, 1, {1, 8, "step-8", 0, ""}, {}, {}});
   l.add(3, record::TrialStarted{0, 1, 8, "a", {}, {}});
   CHECK(l.ledger.repeated_steps() == 0);
   l.add(4, record::AttemptFailed{0, 1, {}, true});

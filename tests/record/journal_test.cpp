@@ -273,7 +273,7 @@ TEST_CASE("a journal is of the oldest version that can tell what is in it, also 
     ht::detail::Database db(path, path, SQLITE_OPEN_READWRITE);
     db.execute("DROP VIEW trials; CREATE VIEW trials AS SELECT 1 AS old");
   }
-  const ht::record::TrialMutated mutated{0, 3, {3, 4, "step-4", 10, "d"}, {0.7}, {{"lr", 0.7}}};
+  const ht::record::TrialExploited mutated{0, 3, {3, 4, "step-4", 10, "d"}, {0.7}, {{"lr", 0.7}}};
   {
     auto journal = ht::Journal::open(folder);
     journal.append(3, ht::record::HostGained{"a"});
@@ -301,7 +301,7 @@ TEST_CASE("attributes make a journal of version 3, with a view of their last val
   {
     auto journal = ht::Journal::open(folder);
     journal.append(1, ht::record::TrialCreated{0, {0.5}, {{"lr", 0.5}}, false});
-    journal.append(2, ht::record::TrialMutated{0, 3, {3, 4, "step-4", 10, "d"}, {0.7}, {{"lr", 0.7}}});
+    journal.append(2, ht::record::TrialExploited{0, 3, {3, 4, "step-4", 10, "d"}, {0.7}, {{"lr", 0.7}}});
     journal.flush();
     CHECK(number("PRAGMA user_version") == 2);
     journal.append(3, ht::record::AttributesSet{0, {{"phase", "warm-up"}, {"keep", true}}});

@@ -40,7 +40,7 @@ TEST_CASE("the views show trials, reports and events") {
     journal.append(5, TrialReported{0, 0, 1, {{"loss", 0.25}}});
     journal.append(6, TrialEnded{0, ht::TrialState::completed, {}});
     journal.append(7, TrialStarted{1, 0, 0, "localhost", {}, {}});
-    journal.append(8, AttemptFailed{1, 0, {ht::Blame::user, "out of \xff memory"}, true});
+    journal.append(8, AttemptFailed{1, 0, {ht::FailureSource::user, "out of \xff memory"}, true});
   }
   CHECK(rows(folder, "SELECT * FROM trials ORDER BY trial") ==
         "0|completed|{\"lr\": 0.5, \"optimizer\": \"it's \\\"adam\\\"\"}|2|0.25|0|NULL|2.0|6.0\n"

@@ -223,8 +223,8 @@ TEST_CASE("events.jsonl has every kind of record") {
   h.add(ht::record::TrialCheckpointed{2, checkpoint});
   h.add(ht::record::CheckpointDropped{2, checkpoint, "retention"});
   h.add(ht::record::TrialPaused{2});
-  h.add(ht::record::AttemptFailed{2, 1, {ht::Blame::infrastructure, "lost"}, true});
-  h.add(ht::record::TrialEnded{2, ht::TrialState::failed, ht::Cause{ht::Blame::user, "why"}});
+  h.add(ht::record::AttemptFailed{2, 1, {ht::FailureSource::infrastructure, "lost"}, true});
+  h.add(ht::record::TrialEnded{2, ht::TrialState::failed, ht::Cause{ht::FailureSource::user, "why"}});
   h.end(3);
   h.add(ht::record::HostGained{"h"});
   h.add(ht::record::HostLost{"h", "gone"});

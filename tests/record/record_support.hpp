@@ -85,7 +85,7 @@ class RandomRecords {
       case 8: return ht::record::HostGained{text()};
       case 9: return ht::record::HostLost{text(), text(), flag()};
       case 10: return ht::record::ExperimentEnded{flag(), text()};
-      case 11: return ht::record::TrialMutated{trial, integer(0, 9), checkpoint(7), {number(), number()}, params()};
+      case 11: return ht::record::TrialExploited{trial, integer(0, 9), checkpoint(7), {number(), number()}, params()};
       case 12: return ht::record::AttributesSet{flag() ? trial : -1, params()};
       default:
         return ht::record::TrialReported{trial, ht::Attempt(integer(0, 3)), int(integer(0, 2'000'000)), metrics()};
@@ -137,7 +137,7 @@ class RandomRecords {
     return places;
   }
   ht::CheckpointInfo checkpoint(ht::TrialId trial) { return {trial, int(integer(0, 100)), text(), random_(), text()}; }
-  ht::Cause cause() { return {ht::Blame(integer(0, 2)), text(), flag(), flag()}; }
+  ht::Cause cause() { return {ht::FailureSource(integer(0, 2)), text(), flag(), flag()}; }
 
   std::mt19937_64 random_;
 };
@@ -196,8 +196,8 @@ struct SameAs {
     return x.trial == y.trial && x.checkpoint == y.checkpoint && x.why == y.why;
   }
   bool operator()(const ht::record::TrialPaused& x) const { return x.trial == as<ht::record::TrialPaused>().trial; }
-  bool operator()(const ht::record::TrialMutated& x) const {
-    const auto& y = as<ht::record::TrialMutated>();
+  bool operator()(const ht::record::TrialExploited& x) const {
+    const auto& y = as<ht::record::TrialExploited>();
     return x.trial == y.trial && x.donor == y.donor && x.checkpoint == y.checkpoint && same_pairs(x.params, y.params) &&
            std::equal(x.point.begin(), x.point.end(), y.point.begin(), y.point.end(),
                       [](double p, double q) { return same(p, q); });

@@ -49,21 +49,21 @@ std::vector<ht::record::Any> story() {
       report(0, 2, 0.75, 4),
       TrialCheckpointed{0, {0, 3, "step-3", 100, "cd"}},
       CheckpointDropped{0, {0, 2, "step-2", 100, "ab"}, "retention"},
-      AttemptFailed{0, 0, {ht::Blame::preemption, "the host went away", true, false}, true},
+      AttemptFailed{0, 0, {ht::FailureSource::preemption, "the host went away", true, false}, true},
       TrialStarted{0, 1, 3, "localhost", {0}, {}},
       report(0, 3, nan, 1),
       TrialEnded{0, ht::TrialState::completed, {}},
       TrialStarted{1, 0, 0, "localhost", {1}, {}},
       report(1, 0, 0.99, 1),
-      AttemptFailed{1, 0, {ht::Blame::user, "CUDA error: out of memory", true, false}, false},
-      TrialEnded{1, ht::TrialState::failed, ht::Cause{ht::Blame::user, "CUDA error: out of memory"}},
+      AttemptFailed{1, 0, {ht::FailureSource::user, "CUDA error: out of memory", true, false}, false},
+      TrialEnded{1, ht::TrialState::failed, ht::Cause{ht::FailureSource::user, "CUDA error: out of memory"}},
       TrialStarted{2, 0, 0, "localhost", {1}, {}},
       report(2, 0, inf, -inf),
       report(2, 1, nan, 7),
       TrialPaused{2},
       TrialStarted{3, 0, 0, "localhost", {1}, {}},
       report(3, 0, 0.875, 5),
-      TrialEnded{3, ht::TrialState::stopped, ht::Cause{ht::Blame::user, "scheduler"}},
+      TrialEnded{3, ht::TrialState::stopped, ht::Cause{ht::FailureSource::user, "scheduler"}},
   };
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("the best trial is the best finite report of one that did not fail") {
   CHECK(best.best == ht::BestReport{"accuracy", 1, 0.875});
   CHECK(best.steps == 4);
   CHECK(best.state == ht::TrialState::completed);
-  CHECK(best.failures_by(ht::Blame::preemption) == 1);
+  CHECK(best.failures_by(ht::FailureSource::preemption) == 1);
   CHECK(best.failure_count() == 0);  // a preemption is none
   CHECK_FALSE(best.cause);
   CHECK(best.attempts == 2);
@@ -127,7 +127,7 @@ TEST_CASE("trials, states and causes") {
   CHECK(states == std::vector{completed, failed, paused, stopped, pending});
   CHECK(results.trials()[3].cause->text == "scheduler");
   CHECK(results.count(pending) == 1);
-  CHECK(results.failures(ht::Blame::user) == 1);
+  CHECK(results.failures(ht::FailureSource::user) == 1);
   CHECK(results.metrics() == std::vector<std::string>{"accuracy", "latency_ms"});
   CHECK(std::isnan(results.trial(2).metrics[0].second));
   CHECK_FALSE(results.trial(2).best);

@@ -52,7 +52,7 @@ TEST_CASE("where no trial can run on one host, all complete on the others, and i
   const auto results = run(sweep(folder.path() / "out", hosts.pool(3), program));
   INFO(story(results));
   CHECK(results.count(TrialState::completed) == 30);
-  CHECK(results.failures(Blame::user) == 0);
+  CHECK(results.failures(FailureSource::user) == 0);
   int used = 0;
   for (const auto& host : results.hosts()) {
     if (host.host != "a") {

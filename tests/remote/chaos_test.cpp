@@ -120,7 +120,7 @@ void check_disturbed(Make make, bool shared) {
   CHECK(fingerprint(war) == fingerprint(peace));
   check_reports(war);
   CHECK(peace.repeated_steps() == 0);
-  if (war.failures(ht::Blame::infrastructure) > 4) CHECK(war.repeated_steps() > 0);
+  if (war.failures(ht::FailureSource::infrastructure) > 4) CHECK(war.repeated_steps() > 0);
   std::int64_t lost = 0;
   for (const auto& host : war.hosts()) {
     lost += host.lost;
@@ -164,7 +164,7 @@ TEST_CASE("a driver that was killed goes on over the same hosts, and counts noth
   CHECK(results.size() == 40);
   CHECK(results.experiment().starts == 2);
   CHECK(results.count(ht::TrialState::completed) + results.count(ht::TrialState::stopped) == 40);
-  CHECK(results.failures(ht::Blame::user) + results.failures(ht::Blame::infrastructure) == 0);
+  CHECK(results.failures(ht::FailureSource::user) + results.failures(ht::FailureSource::infrastructure) == 0);
   check_reports(results);
   CHECK(eventually([&] { return hosts.all().empty(); }));
 }

@@ -55,7 +55,7 @@ TEST_CASE("trials that have ended for good wait no more, and paused ones ask for
   tracker.performed(launch(1, "a"));
   tracker.happened(ht::Failed{static_cast<ht::TrialId>(0), {}, {}});
   CHECK(tracker.demand().pending.at(0).count == 1);
-  tracker.settled(static_cast<ht::TrialId>(0));
+  tracker.trial_ended(static_cast<ht::TrialId>(0));
   CHECK(tracker.demand().pending.empty());
   tracker.happened(ht::Paused{static_cast<ht::TrialId>(1), {}, true});
   CHECK(tracker.demand().running.empty());
@@ -63,7 +63,7 @@ TEST_CASE("trials that have ended for good wait no more, and paused ones ask for
   tracker.performed(launch(1, "b"));
   CHECK(tracker.demand().pending.empty());
   tracker.happened(ht::Stopped{static_cast<ht::TrialId>(1), {}});
-  tracker.settled(static_cast<ht::TrialId>(1));
+  tracker.trial_ended(static_cast<ht::TrialId>(1));
   CHECK(tracker.demand().pending.empty());
 }
 

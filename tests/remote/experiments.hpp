@@ -59,7 +59,7 @@ inline std::string fingerprint(const Results& results) {
 inline std::string story(const Results& results) {
   std::string text;
   read_journal(results.directory(), [&](const Record& record) {
-    if (const auto* e = std::get_if<record::TrialMutated>(&record.what))
+    if (const auto* e = std::get_if<record::TrialExploited>(&record.what))
       text += fmt::format("{} takes over {} after {} steps\n", e->trial, e->checkpoint.trial, e->checkpoint.steps);
     if (const auto* e = std::get_if<record::TrialStarted>(&record.what))
       text += fmt::format("{}.{} starts on {} at {}\n", e->trial, e->attempt, e->host, e->next_step);
@@ -79,7 +79,7 @@ inline std::string story(const Results& results) {
 inline void check_reports(const Results& results) {
   std::map<TrialId, int> expected;
   read_journal(results.directory(), [&](const Record& record) {
-    if (const auto* mutated = std::get_if<record::TrialMutated>(&record.what))
+    if (const auto* mutated = std::get_if<record::TrialExploited>(&record.what))
       expected[mutated->trial] = mutated->checkpoint.steps;
     if (const auto* reported = std::get_if<record::TrialReported>(&record.what)) {
       CHECK(reported->step == expected[reported->trial]);

@@ -8,12 +8,12 @@
 #include <vector>
 
 namespace wire = hypertune::remote::wire;
-using hypertune::Blame;
 using hypertune::Cause;
 using hypertune::CheckpointInfo;
 using hypertune::Errc;
 using hypertune::Error;
 using hypertune::Failed;
+using hypertune::FailureSource;
 using hypertune::Frame;
 using hypertune::frame_header_size;
 using hypertune::FrameDecoder;
@@ -83,7 +83,7 @@ std::vector<wire::Message> examples() {
       wire::StreamOpen{2},
       wire::StreamPiece{2, std::string(1000, 'y')},
       wire::StreamEnd{2},
-      Failed{1, 2, Cause{.blame = Blame::preemption, .text = "x"}},
+      Failed{1, 2, Cause{.source = FailureSource::preemption, .text = "x"}},
       Launch{
           .trial = 7, .attempt = 2, .point = {0.5, std::nan("")}, .params = {}, .restore = {info}, .allocation = {}}};
 }

@@ -102,7 +102,7 @@ TEST_CASE("a killed host's trials fail by the infrastructure's doing and go on e
   for (TrialId id = 0; id < 4; ++id) {
     CHECK(tuner[id].finished == 1);
     for (const auto& cause : tuner[id].causes) {
-      CHECK(cause.blame == Blame::infrastructure);
+      CHECK(cause.source == FailureSource::infrastructure);
       CHECK_THAT(cause.text, ContainsSubstring("host 'a' was lost"));
     }
   }
@@ -132,7 +132,7 @@ TEST_CASE("an agent that is asked to end lets its trials save and leave, which c
   tuner.look([&] {
     for (TrialId id = 0; id < 2; ++id) {
       REQUIRE(tuner[id].causes.size() == 1);
-      CHECK(tuner[id].causes[0].blame == Blame::preemption);
+      CHECK(tuner[id].causes[0].source == FailureSource::preemption);
       CHECK_THAT(tuner[id].causes[0].text, ContainsSubstring("SIGTERM"));
       // No step was lost: it goes on where its last report was.
       REQUIRE(tuner[id].sealed.size() == 1);
@@ -308,7 +308,7 @@ TEST_CASE("a host that is refused for good is set aside while others work; where
     pool.add(broken("x"));
     const auto results = run(pool, options, directory.path() / "run");
     CHECK(results.count(TrialState::completed) == 3);
-    CHECK(results.failures(Blame::user) == 0);
+    CHECK(results.failures(FailureSource::user) == 0);
   }
   SECTION("a list that may change is given some time") {
     options.all_refused = 30;

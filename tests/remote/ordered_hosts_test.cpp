@@ -67,7 +67,7 @@ TEST_CASE("a population whose checkpoints lie between its pauses finds the same 
     return ht::tune(Learner::search_space(), program_named(name), pbt(directory.path() / output, std::move(executor)));
   };
   const auto local = run_on("local", ht::threads(4));
-  CHECK(local.failures(ht::Blame::user) == 0);
+  CHECK(local.failures(ht::FailureSource::user) == 0);
   INFO(story(local));
   REQUIRE(story(local).find("takes over") != std::string::npos);
   const Hosts hosts(4);

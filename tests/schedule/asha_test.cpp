@@ -38,7 +38,7 @@ struct NaiveStopping {
       good = better < best && (p.loss() != worst_loss || losses.front() == worst_loss);
     }
     if (p.steps >= max) return Decision::complete;
-    return good ? Decision::go_on : Decision::stop;
+    return good ? Decision::proceed : Decision::stop;
   }
   Choice choose_next(const Pool& pool) const { return pool.more_trials ? Choice::start_new() : Choice::wait(); }
   int max_steps() const { return max; }
@@ -65,7 +65,7 @@ struct NaivePromotion {
   Decision on_report(const Progress& p) {
     if (p.steps >= max) return Decision::complete;
     const std::size_t rung = target[p.trial];
-    if (p.steps < steps_of(rung)) return Decision::go_on;
+    if (p.steps < steps_of(rung)) return Decision::proceed;
     rungs[rung].push_back({p.loss(), p.trial});
     paused.insert(p.trial);
     return Decision::pause;
@@ -142,11 +142,11 @@ TEST_CASE("about one trial in `reduction` goes past each rung") {
 TEST_CASE("reports that skip rungs are judged at each of them") {
   Asha asha{.grace_period = 1, .max_steps = 100, .reduction_factor = 2};
   for (TrialId t = 0; t < 3; ++t) report(asha, t, 1, 0.5);
-  CHECK(report(asha, 10, 1, 0.1) == Decision::go_on);
-  CHECK(report(asha, 11, 5, 0.2) == Decision::go_on);   // past 1, 2 and 4: good at 1, alone at 2 and 4
-  CHECK(report(asha, 12, 5, 0.3) == Decision::stop);    // fit at 1 still, but not beside trial 11 at 2
-  CHECK(report(asha, 10, 10, 0.1) == Decision::go_on);  // past 2, 4 and 8
-  CHECK(report(asha, 13, 5, 0.9) == Decision::stop);    // at 1 already
+  CHECK(report(asha, 10, 1, 0.1) == Decision::proceed);
+  CHECK(report(asha, 11, 5, 0.2) == Decision::proceed);   // past 1, 2 and 4: good at 1, alone at 2 and 4
+  CHECK(report(asha, 12, 5, 0.3) == Decision::stop);      // fit at 1 still, but not beside trial 11 at 2
+  CHECK(report(asha, 10, 10, 0.1) == Decision::proceed);  // past 2, 4 and 8
+  CHECK(report(asha, 13, 5, 0.9) == Decision::stop);      // at 1 already
   CHECK(report(asha, 14, 200, 0.9) == Decision::complete);
 }
 
@@ -164,10 +164,10 @@ TEST_CASE("a trial that promotion finds past the next rung stands there at once"
 
 TEST_CASE("losses that are no numbers never beat those that are") {
   Asha stopping{.max_steps = 27};
-  CHECK(report(stopping, 0, 1, nan_value) == Decision::go_on);
-  CHECK(report(stopping, 1, 1, nan_value) == Decision::go_on);
-  CHECK(report(stopping, 2, 1, nan_value) == Decision::go_on);  // no worse than the others
-  CHECK(report(stopping, 3, 1, 1e300) == Decision::go_on);
+  CHECK(report(stopping, 0, 1, nan_value) == Decision::proceed);
+  CHECK(report(stopping, 1, 1, nan_value) == Decision::proceed);
+  CHECK(report(stopping, 2, 1, nan_value) == Decision::proceed);  // no worse than the others
+  CHECK(report(stopping, 3, 1, 1e300) == Decision::proceed);
   CHECK(report(stopping, 4, 1, nan_value) == Decision::stop);
   CHECK(report(stopping, 5, 1, worst_loss) == Decision::stop);
 
@@ -196,7 +196,7 @@ TEST_CASE("brackets begin later and get their share of the trials") {
   std::map<int, int> first_pause;
   for (TrialId t = 0; t < 3000; ++t)
     for (int step = 1; step <= 27; ++step)
-      if (report(asha, t, step, 1.0) != Decision::go_on) {
+      if (report(asha, t, step, 1.0) != Decision::proceed) {
         ++first_pause[step];
         break;
       }
@@ -204,7 +204,7 @@ TEST_CASE("brackets begin later and get their share of the trials") {
   CHECK(first_pause.at(1) == Approx(1800).epsilon(0.05));
   CHECK(first_pause.at(3) == Approx(800).epsilon(0.05));
   CHECK(first_pause.at(9) == Approx(400).epsilon(0.05));
-  CHECK(report(*std::make_unique<Asha>(Asha{.max_steps = 3, .brackets = 100}), 0, 1, 1) == Decision::go_on);
+  CHECK(report(*std::make_unique<Asha>(Asha{.max_steps = 3, .brackets = 100}), 0, 1, 1) == Decision::proceed);
 }
 
 TEST_CASE("asha refuses options that make no sense") {

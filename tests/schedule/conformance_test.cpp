@@ -125,7 +125,7 @@ namespace {
 
 /// What a user would write.
 struct StopTheHopeless {
-  Decision on_report(const Progress& p) { return p.loss() > 0.9 ? Decision::stop : Decision::go_on; }
+  Decision on_report(const Progress& p) { return p.loss() > 0.9 ? Decision::stop : Decision::proceed; }
 };
 
 }  // namespace

@@ -54,7 +54,7 @@ TEST_CASE("a round of hyperband gives each trial the steps of its bracket") {
         first += rungs.front().trials;
       }
     CHECK(outcome.drained == 0);
-    CHECK(outcome.most_running == std::min(slots, 2 * 143));
+    CHECK(outcome.max_running == std::min(slots, 2 * 143));
   }
 }
 

@@ -94,7 +94,7 @@ TEST_CASE("truncation: the worst quarter takes over the best quarter, nobody els
   Rng rng(1);
   for (TrialId t = 0; t < 8; ++t) pbt.on_create(t, s.search_space().sample(rng));
   for (TrialId t = 0; t < 8; ++t) {
-    CHECK(report(pbt, t, 1, 0.5) == Decision::go_on);
+    CHECK(report(pbt, t, 1, 0.5) == Decision::proceed);
     CHECK(report(pbt, t, 2, t == 7 ? std::nan("") : static_cast<double>(t)) == Decision::pause);
   }
   std::set<TrialId> takers;
@@ -191,7 +191,7 @@ ToyRun run_toy(AnyScheduler scheduler, int slots, std::uint64_t seed, bool uneve
     run.best = std::max(run.best, q);
     const double loss = -q;
     const Decision decision = scheduler.on_report({.trial = t, .steps = ++member.steps, .losses = {&loss, 1}});
-    if (decision == Decision::go_on) {
+    if (decision == Decision::proceed) {
       begin(t);
       continue;
     }
@@ -338,7 +338,7 @@ TEST_CASE("hyper_sched explores while there is time, then trains the best ones, 
   CHECK(sched.choose_next({.paused = 4, .now = 1}).trial == 0);
   sched.on_resume(0);
   CHECK(sched.choose_next({.paused = 3, .now = 1}).kind == Choice::Kind::start_new);
-  CHECK(report(sched, 0, 2, 0.9, 2, 2) == Decision::go_on);
+  CHECK(report(sched, 0, 2, 0.9, 2, 2) == Decision::proceed);
   CHECK(report(sched, 0, 3, 0.8, 3, 3) == Decision::pause);
   // A new trial could not do three steps any more: what is there goes on, the best first.
   const Choice late = sched.choose_next({.paused = 4, .now = 98});
@@ -438,7 +438,7 @@ TEST_CASE("mo_asha keeps both ends of the front, asha by the first loss only one
     const double u = uniform01(rng);
     const bool worse = t % 3 == 0;
     const std::vector<double> losses{u + (worse ? 1 : 0), 1 - u + (worse ? 1 : 0)};
-    const bool goes_on = sched.on_report({.trial = t, .steps = 1, .losses = losses}) == Decision::go_on;
+    const bool goes_on = sched.on_report({.trial = t, .steps = 1, .losses = losses}) == Decision::proceed;
     sched.on_end(t, TrialState::stopped);
     if (t < 30 || !goes_on) continue;
     if (worse)
@@ -515,9 +515,9 @@ TEST_CASE("learning curves: what will be best is not stopped, what cannot be is,
 
   LearningCurve sched{.max_steps = 50, .points = 8};
   report(sched, 0, 49, 0.1);
-  for (int step = 1; step < 8; ++step) CHECK(report(sched, 1, step, 5.0) == Decision::go_on);
+  for (int step = 1; step < 8; ++step) CHECK(report(sched, 1, step, 5.0) == Decision::proceed);
   CHECK(report(sched, 1, 8, 5.0) == Decision::stop);
-  for (int step = 1; step < 8; ++step) CHECK(report(sched, 2, step, std::nan("")) == Decision::go_on);
+  for (int step = 1; step < 8; ++step) CHECK(report(sched, 2, step, std::nan("")) == Decision::proceed);
   CHECK(report(sched, 2, 8, std::nan("")) == Decision::stop);
   for (int step = 1; step < 20; ++step)  // huge numbers poison nothing
     CHECK_NOTHROW(report(sched, 3, step, step % 2 == 0 ? 1e308 : -1e308));

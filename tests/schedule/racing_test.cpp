@@ -31,7 +31,7 @@ std::vector<int> race(AnyScheduler scheduler, const std::vector<double>& qualiti
       const double loss = means ? sum / (i + 1) : value;
       steps.back() = i + 1;
       const auto decision = scheduler.on_report({.trial = trial, .steps = i + 1, .losses = {&loss, 1}});
-      if (decision == Decision::go_on) continue;
+      if (decision == Decision::proceed) continue;
       scheduler.on_end(trial, decision == Decision::stop ? TrialState::stopped : TrialState::completed);
       break;
     }
@@ -107,7 +107,7 @@ TEST_CASE("side by side, Friedman's test drops what is worse and keeps the best 
         const double loss = scale * (10 + (t < 2 ? 0 : 1.5) + normal(rng));
         ++instances;
         const auto decision = scheduler.on_report({.trial = t, .steps = i + 1, .losses = {&loss, 1}});
-        if (decision == Decision::go_on) continue;
+        if (decision == Decision::proceed) continue;
         out[static_cast<std::size_t>(t)] = decision == Decision::stop;
         scheduler.on_end(t, decision == Decision::stop ? TrialState::stopped : TrialState::completed);
       }
@@ -172,8 +172,9 @@ TEST_CASE("a better trial takes the lead and others are measured by it") {
 TEST_CASE("an infinite mean cannot win") {
   AnyScheduler scheduler = Race{.instances = 10};
   const double one = 1, infinite = worst_loss;
-  CHECK(scheduler.on_report({.trial = 0, .steps = 1, .losses = {&infinite, 1}}) == Decision::go_on);  // nothing better
-  CHECK(scheduler.on_report({.trial = 1, .steps = 1, .losses = {&one, 1}}) == Decision::go_on);
+  CHECK(scheduler.on_report({.trial = 0, .steps = 1, .losses = {&infinite, 1}}) ==
+        Decision::proceed);  // nothing better
+  CHECK(scheduler.on_report({.trial = 1, .steps = 1, .losses = {&one, 1}}) == Decision::proceed);
   CHECK(scheduler.on_report({.trial = 0, .steps = 2, .losses = {&infinite, 1}}) == Decision::stop);
   CHECK(scheduler.on_report({.trial = 2, .steps = 1, .losses = {&infinite, 1}}) == Decision::stop);
 }
@@ -181,12 +182,12 @@ TEST_CASE("a best trial that fails is no measure any more") {
   AnyScheduler scheduler = Race{};
   for (int step = 1; step <= 10; ++step) {
     const double good = step % 2, bad = good + 3;
-    CHECK(scheduler.on_report({.trial = 0, .steps = step, .losses = {&good, 1}}) == Decision::go_on);
-    if (step < 5) CHECK(scheduler.on_report({.trial = 1, .steps = step, .losses = {&bad, 1}}) == Decision::go_on);
+    CHECK(scheduler.on_report({.trial = 0, .steps = step, .losses = {&good, 1}}) == Decision::proceed);
+    if (step < 5) CHECK(scheduler.on_report({.trial = 1, .steps = step, .losses = {&bad, 1}}) == Decision::proceed);
   }
   scheduler.on_end(0, TrialState::failed);
   const double bad = 4;
-  CHECK(scheduler.on_report({.trial = 1, .steps = 5, .losses = {&bad, 1}}) == Decision::go_on);
+  CHECK(scheduler.on_report({.trial = 1, .steps = 5, .losses = {&bad, 1}}) == Decision::proceed);
 }
 TEST_CASE("race says which option makes no sense") {
   CHECK_THROWS_WITH(AnyScheduler(Race{.instances = -1}), ContainsSubstring("instances is -1"));

@@ -72,8 +72,8 @@ TEST_CASE("asha says at which rung, and what the bar was") {
   Feed feed{Asha{.grace_period = 1, .max_steps = 81, .reduction_factor = 3}};
   for (TrialId t = 0; t < 3; ++t)
     for (const int steps : {1, 3, 9}) feed(t, steps, 0.8 + 0.01 * static_cast<double>(t) + 0.001 * steps);
-  REQUIRE(feed(3, 1, 0.9) == Decision::go_on);
-  REQUIRE(feed(3, 3, 0.9) == Decision::go_on);
+  REQUIRE(feed(3, 1, 0.9) == Decision::proceed);
+  REQUIRE(feed(3, 3, 0.9) == Decision::proceed);
   REQUIRE(feed(3, 9, 0.71) == Decision::stop);
   CHECK(feed.why(3) == "at rung 3 (9 steps): accuracy 0.71, needed 0.829 (the best 1 of 4)");
   REQUIRE(feed(4, 1, nan_value) == Decision::stop);
@@ -118,7 +118,7 @@ TEST_CASE("rules over all steps say what the others had") {
                                     ContainsSubstring("(the best 25 % of 4 others)"));
   Feed patience{Patience{.patience = 3, .min_delta = 0.01}};
   patience(0, 1, 0.7);
-  for (int step = 2; step < 4; ++step) REQUIRE(patience(0, step, 0.705) == Decision::go_on);
+  for (int step = 2; step < 4; ++step) REQUIRE(patience(0, step, 0.705) == Decision::proceed);
   REQUIRE(patience(0, 4, 0.705) == Decision::stop);
   CHECK(patience.why(0) == "after 3 steps without an improvement by more than 0.01: best accuracy 0.7 after 1 step");
 }

@@ -20,7 +20,7 @@ using namespace hypertune;
 
 namespace {
 
-std::string chosen(const SearchSpace& space, const SearchGoal& goal) {
+std::string chosen(const SearchSpace& space, const SearchContext& goal) {
   Auto searcher;
   searcher.prepare(space, goal);
   return searcher.name();
@@ -48,7 +48,7 @@ TEST_CASE("Auto chooses by dimensions, types, budget and objectives") {
 
 TEST_CASE("Auto gives every other trial to TPE while its model brings nothing new") {
   const SearchSpace space = numbers(3);
-  const SearchGoal goal{.samples = 100, .seed = 4};
+  const SearchContext goal{.samples = 100, .seed = 4};
   for (const bool falls : {false, true}) {
     Auto searcher;
     GaussianProcess gp;
@@ -71,7 +71,7 @@ TEST_CASE("Auto gives every other trial to TPE while its model brings nothing ne
       const double loss[] = {falls ? 100.0 - static_cast<double>(trial) : trial == 0 ? 0.0 : 1 + point[0]};
       if (trial >= 30) {  // no trial was better than the first one
         INFO("trial " << trial << (falls ? ", falling" : ", settled"));
-        CHECK(gp.settled() == !falls);
+        CHECK(gp.stagnant() == !falls);
         const Point own = suggested(searcher, trial);
         CHECK((own == suggested(gp, trial)) == (falls || trial % 2 == 0));
         CHECK((own == suggested(tpe, trial)) == (!falls && trial % 2 == 1));
@@ -89,7 +89,7 @@ TEST_CASE("Auto gives every other trial to TPE while its model brings nothing ne
 
 TEST_CASE("Auto gives every other trial to TPE where most trials are cut short, as a scheduler does") {
   const SearchSpace space = numbers(3);
-  const SearchGoal goal{.samples = 100, .parallelism = 2, .seed = 4};
+  const SearchContext goal{.samples = 100, .parallelism = 2, .seed = 4};
   for (const bool stops : {false, true}) {
     Auto searcher;
     GaussianProcess gp;
@@ -163,7 +163,7 @@ void run_one(Auto& searcher, GaussianProcess& gp, TrialId trial, const Point& po
 
 TEST_CASE("Auto looks elsewhere once its model has found a minimum, and not where it only makes no progress") {
   const SearchSpace space = hypertune_test::unit_cube(3);
-  const SearchGoal goal{.samples = 200, .seed = 4};
+  const SearchContext goal{.samples = 200, .seed = 4};
   for (const bool found : {true, false}) {
     Auto searcher;
     GaussianProcess gp;
@@ -181,7 +181,7 @@ TEST_CASE("Auto looks elsewhere once its model has found a minimum, and not wher
         point = space.sample(rng);
       run_one(searcher, gp, trial, point, trial == 28 ? 0 : 1e-6 * uniform01(rng));
     }
-    REQUIRE(gp.settled());
+    REQUIRE(gp.stagnant());
     REQUIRE(gp.converged() == found);
     // The next sixteen: which of them are not those of the model that knows all, nor of TPE?
     std::vector<std::vector<double>> elsewhere;
@@ -239,7 +239,7 @@ TEST_CASE("Auto leaves a second-best basin more often than its model alone") {
 
 TEST_CASE("Auto that is told of a run goes on as the one that made it, searches for other minima included") {
   const SearchSpace space = hypertune_test::unit_cube(2);
-  const SearchGoal goal{.samples = 100, .parallelism = 2, .seed = 3};
+  const SearchContext goal{.samples = 100, .parallelism = 2, .seed = 3};
   Auto live, told;
   live.prepare(space, goal);
   told.prepare(space, goal);

@@ -75,7 +75,7 @@ namespace {
 /// What a user would write.
 struct AlwaysTheMiddle {
   std::optional<SearchSpace> space;
-  void prepare(const SearchSpace& s, const SearchGoal&) { space = s; }
+  void prepare(const SearchSpace& s, const SearchContext&) { space = s; }
   Suggestion suggest(const Ask& ask) {
     const Point point = space->from_unit(std::vector(space->size(), 0.5), ask.rng);
     return space->feasible(point) ? point : space->sample(ask.rng);

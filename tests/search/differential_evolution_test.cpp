@@ -61,7 +61,7 @@ std::pair<double, int> hyperband_run(SearchAndSchedule both, const SearchSpace& 
       break;
     }
     Trial& trial = all[t];
-    for (auto decision = Decision::go_on; decision == Decision::go_on;) {
+    for (auto decision = Decision::proceed; decision == Decision::proceed;) {
       ++spent;
       ++trial.steps;
       trial.loss = sphere(trial.point) + 1.0 / trial.steps;

@@ -565,7 +565,7 @@ TEST_CASE("the slopes of the acquisition are those of finite differences") {
                           .constraints = {&*constraint}};
       Candidate c;
       c.unit = {0.1 + 0.8 * uniform01(rng), 0.1 + 0.8 * uniform01(rng), uniform01(rng)};
-      REQUIRE(encoding.settle(c, rng));
+      REQUIRE(encoding.complete(c, rng));
       std::vector<double> slope;
       const double value = a.evaluate(c, &slope);
       std::vector<Candidate> batch = {c};
@@ -933,7 +933,7 @@ TEST_CASE("a Gaussian process has converged where it found a minimum, and never 
                   .state = TrialState::completed});
       if (!gp.converged()) continue;
       any = true;
-      CHECK(gp.settled());
+      CHECK(gp.stagnant());
       REQUIRE(gp.best() != nullptr);
       CHECK(gp.best()->point[0] == Approx(1.2).margin(0.02));
     }

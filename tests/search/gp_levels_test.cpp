@@ -49,7 +49,7 @@ Trials under_asha(AnySearcher searcher, const SearchSpace& space, const Curve& c
       searcher.observe(
           {.kind = Observation::Kind::report, .trial = t, .point = p, .steps = step, .losses = {&loss, 1}});
       const Decision decision = asha.on_report({.trial = t, .steps = step, .losses = {&loss, 1}});
-      if (decision == Decision::go_on) continue;
+      if (decision == Decision::proceed) continue;
       const bool whole = decision == Decision::complete;
       if (whole) result.best = std::min(result.best, loss);
       searcher.observe({.kind = Observation::Kind::ended,

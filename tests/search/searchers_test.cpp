@@ -44,7 +44,7 @@ std::vector<std::string> all(AnySearcher searcher, const SearchSpace& space) {
 struct Spy {
   std::shared_ptr<std::vector<std::string>> log = std::make_shared<std::vector<std::string>>();
   std::optional<SearchSpace> space{};
-  void prepare(const SearchSpace& s, const SearchGoal& goal) {
+  void prepare(const SearchSpace& s, const SearchContext& goal) {
     space = s;
     log->push_back(fmt::format("samples {}", goal.samples));
   }

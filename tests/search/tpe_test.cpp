@@ -69,7 +69,7 @@ Point ask(S& searcher, TrialId trial, std::uint64_t seed) {
 
 /// The points that a searcher tries, one after the other; fewer where it is exhausted.
 template <class S>
-std::vector<Point> run(S searcher, const SearchSpace& space, int trials, std::uint64_t seed, SearchGoal goal,
+std::vector<Point> run(S searcher, const SearchSpace& space, int trials, std::uint64_t seed, SearchContext goal,
                        const std::function<Finished(const Point&)>& f) {
   goal.seed = seed;
   goal.samples = trials;

@@ -118,8 +118,10 @@ TEST_CASE("the table says what a person asks") {
   feed(record::TrialCreated{.trial = 4, .point = {}, .params = {}});
   feed.end(0, TrialState::completed);
   feed.tracker.tick(10);
-  feed(record::AttemptFailed{
-      .trial = 3, .attempt = 0, .cause = {Blame::user, "segmentation fault\x1b[2J", true, false}, .retry = true});
+  feed(record::AttemptFailed{.trial = 3,
+                             .attempt = 0,
+                             .cause = {FailureSource::user, "segmentation fault\x1b[2J", true, false},
+                             .retry = true});
   feed(record::TrialPaused{.trial = 2});
   const auto lines = render(feed.p(), {.width = 200, .height = 30, .color = false});
   CHECK(lines == std::vector<std::string>{
@@ -165,7 +167,7 @@ TEST_CASE("no line is wider than the terminal, and none is too many") {
   feed.start();
   for (TrialId trial = 0; trial < 40; ++trial) feed.run(trial, 2, 0.1 * static_cast<double>(trial));
   feed(record::AttemptFailed{
-      .trial = 3, .attempt = 0, .cause = {Blame::user, std::string(500, 'x'), true, false}, .retry = false});
+      .trial = 3, .attempt = 0, .cause = {FailureSource::user, std::string(500, 'x'), true, false}, .retry = false});
   feed.tracker.tick(100);
   for (std::size_t width = 1; width <= 200; ++width)
     for (const std::size_t height : {1U, 2U, 5U, 6U, 7U, 8U, 24U, 100U}) {

@@ -239,7 +239,8 @@ TEST_CASE("where there is no terminal, lines are written, and no codes") {
       feed.report(0, 0, 0.25);
       feed.report(0, 1, 0.75);
       display.print("a hint");
-      feed(record::AttemptFailed{.trial = 0, .attempt = 0, .cause = {Blame::user, "boom", true, false}, .retry = true});
+      feed(record::AttemptFailed{
+          .trial = 0, .attempt = 0, .cause = {FailureSource::user, "boom", true, false}, .retry = true});
       feed.finish();
     }
     std::fclose(options.stream);

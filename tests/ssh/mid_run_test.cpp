@@ -75,7 +75,7 @@ void check_whole(const ht::Results& results) {
   INFO(story(results));
   CHECK(results.count(ht::TrialState::completed) == 4);
   for (const auto& trial : results.trials()) CHECK(trial.steps == 120);
-  CHECK(results.failures(ht::Blame::user) == 0);
+  CHECK(results.failures(ht::FailureSource::user) == 0);
   check_reports(results);
 }
 

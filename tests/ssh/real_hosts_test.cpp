@@ -175,7 +175,7 @@ TEST_CASE("real hosts are killed, cut off, healed and added: an experiment ends 
   INFO(story(war));
   CHECK(fingerprint(war) == fingerprint(peace));
   check_reports(war);
-  CHECK(war.failures(ht::Blame::user) == 0);
+  CHECK(war.failures(ht::FailureSource::user) == 0);
   std::int64_t lost = 0;
   for (const auto& host : war.hosts()) lost += host.lost;
   CHECK(lost > 0);
@@ -321,9 +321,9 @@ setsid python3 /tmp/metadata.py >/dev/null 2>&1 </dev/null &
   CHECK(given);
   CHECK(results.count(ht::TrialState::completed) == 4);
   check_reports(results);
-  CHECK(results.failures(ht::Blame::user) == 0);
-  CHECK(results.failures(ht::Blame::infrastructure) == 0);
-  CHECK(results.failures(ht::Blame::preemption) >= 1);
+  CHECK(results.failures(ht::FailureSource::user) == 0);
+  CHECK(results.failures(ht::FailureSource::infrastructure) == 0);
+  CHECK(results.failures(ht::FailureSource::preemption) >= 1);
   CHECK(results.repeated_steps() == 0);
   std::string why;
   ht::Seconds noticed = 0, left = 0;

@@ -121,7 +121,7 @@ void executor_trial_laws(const Make& make, const ExecutorTraits& traits, Form fo
     for (TrialId id = 0; id < 6; ++id) {
       INFO("trial " << id);
       REQUIRE(tuner[id].causes.size() == 1);
-      CHECK(tuner[id].causes[0].blame == Blame::user);
+      CHECK(tuner[id].causes[0].source == FailureSource::user);
     }
     CHECK_THAT(tuner[0].causes[0].text, ContainsSubstring("boom when decoded"));
     CHECK_THAT(tuner[1].causes[0].text, ContainsSubstring("boom at -3"));
@@ -163,7 +163,7 @@ void executor_trial_laws(const Make& make, const ExecutorTraits& traits, Form fo
   }
   SECTION("paused three times, and every step is done once") {
     tuner.decide = [](const ScriptedTrial& t) {
-      return Answer{.kind = t.steps == 1 || t.steps == 2 || t.steps == 5 ? Kind::pause : Kind::go_on,
+      return Answer{.kind = t.steps == 1 || t.steps == 2 || t.steps == 5 ? Kind::pause : Kind::proceed,
                     .save = t.id % 2 == 1};
     };
     for (int i = 0; i < 4; ++i) tuner.add({.steps = 6, .seed = 50 + i});
@@ -177,7 +177,7 @@ void executor_trial_laws(const Make& make, const ExecutorTraits& traits, Form fo
   SECTION("stopped while paused: it is gone, and the others go on") {
     tuner.resume_paused = false;
     tuner.decide = [](const ScriptedTrial& t) {
-      return Answer{.kind = t.id == 0 && t.steps == 2 ? Kind::pause : Kind::go_on};
+      return Answer{.kind = t.id == 0 && t.steps == 2 ? Kind::pause : Kind::proceed};
     };
     tuner.add({.steps = 4});
     tuner.run([&] { return tuner[0].pauses == 1 && tuner[0].phase == ScriptedTrial::Phase::paused; });
@@ -245,7 +245,7 @@ void executor_trial_laws(const Make& make, const ExecutorTraits& traits, Form fo
   SECTION("a trial that cannot save goes on when it is asked to") {
     if (form != Form::coroutine) return;  // the classes of this suite can
     tuner.decide = [](const ScriptedTrial& t) {
-      return Answer{.kind = t.id == 1 && t.steps == 2 ? Kind::stop : Kind::go_on, .save = true};
+      return Answer{.kind = t.id == 1 && t.steps == 2 ? Kind::stop : Kind::proceed, .save = true};
     };
     tuner.add({.steps = 4, .savable = false});
     tuner.add({.steps = 4, .savable = false});
@@ -255,7 +255,7 @@ void executor_trial_laws(const Make& make, const ExecutorTraits& traits, Form fo
   }
   SECTION("commands for an attempt that is over are not obeyed") {
     tuner.decide = [](const ScriptedTrial& t) {
-      return Answer{.kind = t.attempt == 0 && t.steps == 2 ? Kind::stop : Kind::go_on, .again = t.attempt == 0};
+      return Answer{.kind = t.attempt == 0 && t.steps == 2 ? Kind::stop : Kind::proceed, .again = t.attempt == 0};
     };
     const auto id = tuner.add({.steps = 50});
     tuner.run([&] { return tuner[id].attempt == 1 && tuner[id].steps >= 1; });
@@ -327,7 +327,7 @@ void executor_object_laws(const Make& make, ScriptedTuner::Answers answers) {
     {
       ScriptedTuner tuner(detail::made(make, Form::reusable), planned_program(Form::reusable), answers);
       tuner.decide = [](const ScriptedTrial& t) {
-        return Answer{.kind = t.id % 3 == 1 && t.steps == 2 ? Answer::Kind::stop : Answer::Kind::go_on};
+        return Answer{.kind = t.id % 3 == 1 && t.steps == 2 ? Answer::Kind::stop : Answer::Kind::proceed};
       };
       for (int i = 0; i < 24; ++i) tuner.add({.steps = 3, .seed = i + 1});
       tuner.run();
@@ -365,7 +365,7 @@ void executor_gang_conformance(const Make& make, const Lossy& lossy, int many = 
     tuner.decide = [](const ScriptedTrial& t) {
       return Answer{.kind = t.id % 3 == 1 && t.steps == 2   ? Kind::pause
                             : t.id % 3 == 2 && t.steps == 3 ? Kind::stop
-                                                            : Kind::go_on,
+                                                            : Kind::proceed,
                     .save = t.steps == 2};
     };
     for (int i = 0; i < 9; ++i) tuner.add({.steps = 5, .seed = i + 1});

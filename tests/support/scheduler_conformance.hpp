@@ -48,7 +48,7 @@ struct SchedulerCall {
   double loss = 0;
   hypertune::TrialState state = hypertune::TrialState::running;
   hypertune::Pool pool{};
-  hypertune::Decision decision = hypertune::Decision::go_on;
+  hypertune::Decision decision = hypertune::Decision::proceed;
   hypertune::Choice choice{};
 };
 
@@ -58,7 +58,7 @@ struct PoolOutcome {
   std::map<hypertune::TrialId, hypertune::TrialState> states;  ///< how each ended
   int drained = 0;                                             ///< paused trials that had to be ended from outside
   bool idle = false;                                           ///< a slot waited while there were trials to start
-  int most_running = 0;
+  int max_running = 0;
 };
 
 /// Runs a pool to its end under a scheduler, as the Tuner does, and checks what holds for every answer.
@@ -134,7 +134,7 @@ inline PoolOutcome run_pool(hypertune::AnyScheduler scheduler, const PoolPlan& p
         return;
       }
     }
-    outcome.most_running = std::max(outcome.most_running, static_cast<int>(running.size()));
+    outcome.max_running = std::max(outcome.max_running, static_cast<int>(running.size()));
   };
 
   while (true) {
@@ -164,7 +164,7 @@ inline PoolOutcome run_pool(hypertune::AnyScheduler scheduler, const PoolPlan& p
       INFO("trial " << t << " has had its " << limit << " steps");
       REQUIRE(decision == Decision::complete);
     }
-    if (decision != Decision::go_on) leave();
+    if (decision != Decision::proceed) leave();
     if (decision == Decision::pause) {
       paused.insert(t);
       saved[t] = trial.steps;
@@ -174,7 +174,7 @@ inline PoolOutcome run_pool(hypertune::AnyScheduler scheduler, const PoolPlan& p
     }
     if (decision == Decision::stop) end(t, TrialState::stopped);
     if (decision == Decision::complete) end(t, TrialState::completed);
-    if (decision == Decision::go_on && trial.steps >= plan.own_steps) {
+    if (decision == Decision::proceed && trial.steps >= plan.own_steps) {
       leave();
       end(t, TrialState::completed);
     }
@@ -243,7 +243,7 @@ inline double seconds_per_report(const hypertune::AnyScheduler& scheduler, int t
           own.on_pause(t);
           break;
         }
-        if (decision == hypertune::Decision::go_on && step < 5) continue;
+        if (decision == hypertune::Decision::proceed && step < 5) continue;
         own.on_end(t, hypertune::TrialState::stopped);
         break;
       }

@@ -17,7 +17,7 @@ namespace hypertune::test {
 
 /// The answer to a report.
 struct Answer {
-  enum class Kind { go_on, pause, stop } kind = Kind::go_on;
+  enum class Kind { proceed, pause, stop } kind = Kind::proceed;
   bool save = false;
   bool again = false;  ///< after a stop: another attempt, from the checkpoints there are
   int workers = 0;     ///< go on with so many, as far as there is room; 0: as it is

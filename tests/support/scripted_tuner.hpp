@@ -296,7 +296,7 @@ class ScriptedTuner {
     trial->again = answer.again;
     trial->save_asked = answer.save && trial->plan.savable;
     switch (answer.kind) {
-      case Answer::Kind::go_on:
+      case Answer::Kind::proceed:
         trial->phase = Phase::running;
         if (answer.workers > 0) resize(*trial, answer.workers);
         if (trial->save_asked) trial->promised.push_back(trial->steps);
@@ -370,8 +370,8 @@ class ScriptedTuner {
     if (trial == nullptr) return;
     if (e.cause.text.empty() || e.cause.text.find('\n') != std::string::npos)
       broken(*trial, fmt::format("its failure's cause is not one line: '{}'", e.cause.text));
-    if (e.cause.blame != Blame::user) trial->promised.clear();  // what was on its way is lost with the host
-    const bool own = !unreliable || e.cause.blame == Blame::user;
+    if (e.cause.source != FailureSource::user) trial->promised.clear();  // what was on its way is lost with the host
+    const bool own = !unreliable || e.cause.source == FailureSource::user;
     if (own && trial->plan.ordinary() && trial->plan.save_throws_at == Plan::never)
       broken(*trial, "failed: " + e.cause.text);
     require_promised(*trial);

@@ -114,7 +114,7 @@ TEST_CASE("a chunk list is read back, and refused when it does not fit its files
   const auto chunks = detail::chunk_folder(nodes.source.folder(info), manifest, {});
   const std::string bytes = detail::encode_chunks(chunks);
   CHECK(detail::decode_chunks(bytes, manifest) == chunks);
-  CHECK(bytes.size() <= detail::most_chunk_bytes(manifest));
+  CHECK(bytes.size() <= detail::max_chunk_bytes(manifest));
   const auto refused = [&](const std::string& text) {
     try {
       static_cast<void>(detail::decode_chunks(text, manifest));

@@ -29,7 +29,7 @@ struct Listener {
   };
   std::shared_ptr<Heard> heard = std::make_shared<Heard>();
   std::optional<ht::SearchSpace> space;
-  void prepare(const ht::SearchSpace& s, const ht::SearchGoal& goal) {
+  void prepare(const ht::SearchSpace& s, const ht::SearchContext& goal) {
     space = s;
     heard->expected = goal.constraints;
   }

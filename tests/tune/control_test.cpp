@@ -153,7 +153,7 @@ TEST_CASE("control: a trial that is paused gives its slot to another one and goe
   o.samples = 2;
   Running run(o);
   run.await_steps(0, 3);
-  CHECK(run.ask(Kind::go_on, {0}).text == "trial 0 was not paused by hand: it is running");
+  CHECK(run.ask(Kind::proceed, {0}).text == "trial 0 was not paused by hand: it is running");
   CHECK(run.ask(Kind::pause, {0}).text == "trial 0 pauses at its next report");
   run.await_state(0, ht::TrialState::paused);
   const int steps = run.read().trial(0).steps;
@@ -164,7 +164,7 @@ TEST_CASE("control: a trial that is paused gives its slot to another one and goe
   CHECK(why.done);
   CHECK(why.text == "trial 0: paused by hand: it waits for `hypertune continue`");
   CHECK(run.ask(Kind::why).text.empty());
-  CHECK(run.ask(Kind::go_on, {0}).done);
+  CHECK(run.ask(Kind::proceed, {0}).done);
   may_end = true;
   const auto results = run.end();
   CHECK(results.count(ht::TrialState::completed) == 2);
@@ -183,10 +183,10 @@ TEST_CASE("control: an experiment whose last trials are paused waits, and a resu
   CHECK(run.ask(Kind::pause).text == "no trial starts; 2 running trials pause at the next report");
   run.await_state(0, ht::TrialState::paused);
   run.await_state(1, ht::TrialState::paused);
-  CHECK_THAT(run.ask(Kind::go_on, {0}).text, ContainsSubstring("the whole experiment is paused"));
+  CHECK_THAT(run.ask(Kind::proceed, {0}).text, ContainsSubstring("the whole experiment is paused"));
   SECTION("continued") {
     const auto reports = run.read().experiment().reports;
-    CHECK(run.ask(Kind::go_on).text == "goes on: 2 trials had paused");
+    CHECK(run.ask(Kind::proceed).text == "goes on: 2 trials had paused");
     await([&] { return run.read().experiment().reports > reports; }, "reports");
     CHECK(run.end().count(ht::TrialState::completed) == 2);
   }
@@ -247,15 +247,15 @@ TEST_CASE("control: configurations are added, and count as samples as long as th
 TEST_CASE("control: to the scheduler, a trial that a person pauses runs") {
   struct Seen {
     std::atomic<int> pauses{0}, resumptions{0};
-    std::atomic<std::size_t> most_paused{0};
+    std::atomic<std::size_t> max_paused{0};
   };
   struct Watchful {
     std::shared_ptr<Seen> seen = std::make_shared<Seen>();
-    ht::Decision on_report(const ht::Progress&) const { return ht::Decision::go_on; }
+    ht::Decision on_report(const ht::Progress&) const { return ht::Decision::proceed; }
     void on_pause(ht::TrialId) const { ++seen->pauses; }
     void on_resume(ht::TrialId) const { ++seen->resumptions; }
     ht::Choice choose_next(const ht::Pool& pool) const {
-      seen->most_paused = std::max<std::size_t>(seen->most_paused, pool.paused);
+      seen->max_paused = std::max<std::size_t>(seen->max_paused, pool.paused);
       return pool.more_trials ? ht::Choice::start_new() : ht::Choice::wait();
     }
   };
@@ -271,12 +271,12 @@ TEST_CASE("control: to the scheduler, a trial that a person pauses runs") {
     CHECK(run.ask(Kind::pause, {0}).done);
     run.await_steps(1, 1);
     CHECK(run.read().trial(0).state == ht::TrialState::paused);
-    CHECK(run.ask(Kind::go_on, {0}).done);
+    CHECK(run.ask(Kind::proceed, {0}).done);
     CHECK(run.end().count(ht::TrialState::completed) == 2);
   }
   CHECK(watchful.seen->pauses == 0);
   CHECK(watchful.seen->resumptions == 0);
-  CHECK(watchful.seen->most_paused == 0);
+  CHECK(watchful.seen->max_paused == 0);
   o.resume = true;  // the replay tells it the same
   CHECK(ht::tune(line, work, o).count(ht::TrialState::completed) == 2);
   CHECK(watchful.seen->pauses == 0);
@@ -437,9 +437,9 @@ TEST_CASE("attributes in reports: what has not changed is not recorded again, an
   const auto results = ht::tune(line, train, o);
   const auto attributes = results.trial(0).attributes;
   CHECK(attributes.get<std::string>("phase") == "decay");
-  CHECK(attributes.get<std::string>("long").size() == ht::longest_attribute);
+  CHECK(attributes.get<std::string>("long").size() == ht::max_attribute);
   CHECK(attributes.get<std::string>("long").ends_with("x…"));
-  CHECK(attributes.size() == ht::most_attributes);
+  CHECK(attributes.size() == ht::max_attributes);
   CHECK(attributes.get<int>("name-21-0") == 21);
   int records = 0;
   ht::read_journal(o.output, [&](const ht::Record& record) {

@@ -26,7 +26,7 @@ namespace {
 /// Suggests 0, 1, 2, …: a trial's configuration is its number.
 struct Numbers {
   std::int64_t most = 1'000'000;
-  void prepare(const ht::SearchSpace&, const ht::SearchGoal&) {}
+  void prepare(const ht::SearchSpace&, const ht::SearchContext&) {}
   ht::Suggestion suggest(const ht::Ask& ask) {
     if (ask.trial >= most) return ht::Suggestion::exhausted();
     return ht::Suggestion{ht::Point{static_cast<double>(ask.trial)}};
@@ -36,12 +36,12 @@ struct Numbers {
 
 /// A scheduler that does what the test says.
 struct Script {
-  std::function<Decision(const ht::Progress&)> on_report = [](const ht::Progress&) { return Decision::go_on; };
+  std::function<Decision(const ht::Progress&)> on_report = [](const ht::Progress&) { return Decision::proceed; };
   std::function<Choice(const ht::Pool&)> choose_next = [](const ht::Pool&) { return Choice::start_new(); };
   std::function<std::string(ht::TrialId)> why = [](ht::TrialId) { return ""; };
 };
 struct Scripted {
-  static constexpr bool takes_over = true;
+  static constexpr bool exploits = true;
   std::shared_ptr<Script> script;
   Decision on_report(const ht::Progress& progress) { return script->on_report(progress); }
   Choice choose_next(const ht::Pool& pool) { return script->choose_next(pool); }
@@ -105,9 +105,10 @@ class Bench {
   Bench& checkpoint(ht::TrialId trial, int steps, ht::Attempt attempt = 0, std::uint64_t bytes = 1) {
     return send(ht::Checkpointed{trial, attempt, sealed(trial, steps, bytes)});
   }
-  Bench& fail(ht::TrialId trial, ht::Attempt attempt, ht::Blame blame, bool retry = true, bool exclude_host = false) {
-    return send(ht::Failed{trial, attempt,
-                           ht::Cause{.blame = blame, .text = "broken", .retry = retry, .exclude_host = exclude_host}});
+  Bench& fail(ht::TrialId trial, ht::Attempt attempt, ht::FailureSource source, bool retry = true,
+              bool exclude_host = false) {
+    return send(ht::Failed{
+        trial, attempt, ht::Cause{.source = source, .text = "broken", .retry = retry, .exclude_host = exclude_host}});
   }
   static ht::CheckpointInfo sealed(ht::TrialId trial, int steps, std::uint64_t bytes = 1) {
     return {.trial = trial, .steps = steps, .name = "step-" + std::to_string(steps), .bytes = bytes, .digest = "d"};
@@ -148,7 +149,7 @@ class Bench {
   }
   ht::ExperimentState state() {
     return ht::ExperimentState(ht::space(ht::dim("number", ht::integer(0, 1'000'000))), Numbers{}, Scripted{script_},
-                               {ht::minimize("loss")}, ht::StopCondition{}, ht::SearchGoal{});
+                               {ht::minimize("loss")}, ht::StopCondition{}, ht::SearchContext{});
   }
   static ht::ControlRules with_resources(ht::ControlRules rules) {
     rules.uniform_resources = !rules.resources;
@@ -178,13 +179,13 @@ TEST_CASE("a failed attempt is followed by another before new trials, as often a
   Bench bench({.samples = 5, .failures = {.max = 2}});
   CHECK(bench.fill().command<ht::Launch>().attempt == 0);
   for (const ht::Attempt attempt : {0U, 1U}) {
-    const auto again = bench.fail(0, attempt, ht::Blame::user).command<ht::Launch>();
+    const auto again = bench.fail(0, attempt, ht::FailureSource::user).command<ht::Launch>();
     CHECK(again.trial == 0);
     CHECK(again.attempt == attempt + 1);
     REQUIRE(bench.records<record::AttemptFailed>().size() == 1);
     CHECK(bench.records<record::AttemptFailed>().front().retry);
   }
-  CHECK(bench.fail(0, 2, ht::Blame::user).command<ht::Launch>().trial == 1);
+  CHECK(bench.fail(0, 2, ht::FailureSource::user).command<ht::Launch>().trial == 1);
   CHECK_FALSE(bench.records<record::AttemptFailed>().at(0).retry);
   REQUIRE(bench.records<record::TrialEnded>().size() == 1);
   CHECK(bench.records<record::TrialEnded>().front().cause->text == "broken");
@@ -196,31 +197,32 @@ TEST_CASE("the user's code and the infrastructure count against max_failures, pr
   Bench bench({.samples = 5, .failures = {.max = 1}});
   bench.fill();
   for (ht::Attempt attempt = 0; attempt < 20; ++attempt)
-    CHECK(bench.fail(0, attempt, ht::Blame::preemption).command<ht::Launch>().attempt == attempt + 1);
+    CHECK(bench.fail(0, attempt, ht::FailureSource::preemption).command<ht::Launch>().attempt == attempt + 1);
   CHECK(bench.trial(0).failures == 0);
-  CHECK(bench.fail(0, 20, ht::Blame::infrastructure).command<ht::Launch>().trial == 0);
-  CHECK(bench.fail(0, 21, ht::Blame::preemption).command<ht::Launch>().trial == 0);
-  CHECK(bench.fail(0, 22, ht::Blame::user).command<ht::Launch>().trial == 1);
+  CHECK(bench.fail(0, 20, ht::FailureSource::infrastructure).command<ht::Launch>().trial == 0);
+  CHECK(bench.fail(0, 21, ht::FailureSource::preemption).command<ht::Launch>().trial == 0);
+  CHECK(bench.fail(0, 22, ht::FailureSource::user).command<ht::Launch>().trial == 1);
   CHECK(bench.trial(0).state == TrialState::failed);
 }
 
 TEST_CASE("what trying again cannot help is not tried again") {
-  const auto blame = GENERATE(ht::Blame::user, ht::Blame::infrastructure, ht::Blame::preemption);
+  const auto blame =
+      GENERATE(ht::FailureSource::user, ht::FailureSource::infrastructure, ht::FailureSource::preemption);
   Bench bench({.samples = 5, .failures = {.max = 10}});
   bench.fill();
-  CHECK(bench.fail(0, 0, blame, false).command<ht::Launch>().trial == 1);
+  CHECK(bench.fail(0, 0, source, false).command<ht::Launch>().trial == 1);
   CHECK(bench.trial(0).state == TrialState::failed);
 }
 
 TEST_CASE("a host that a rule rules out gets no trial any more, and without any host the experiment ends") {
   Bench bench({.samples = 9, .failures = {.max = 5}}, {host("a"), host("b")});
   CHECK(bench.fill().commands<ht::Launch>().size() == 2);
-  CHECK(bench.fail(0, 0, ht::Blame::user, true, true).commands<ht::Launch>().empty());  // b is busy
+  CHECK(bench.fail(0, 0, ht::FailureSource::user, true, true).commands<ht::Launch>().empty());  // b is busy
   REQUIRE(bench.notices().size() == 1);
   CHECK(bench.notices().front() == "host a is not used any more: broken");
   CHECK_THAT(bench->why_pending(0), ContainsSubstring("on host 'b' 1 of 1 cpus are in use"));
   CHECK(bench.send(ht::Finished{1, 0}).command<ht::Launch>().allocation.lead.host_name == "b");
-  CHECK(bench.fail(0, 1, ht::Blame::user, true, true).commands<ht::Launch>().empty());
+  CHECK(bench.fail(0, 1, ht::FailureSource::user, true, true).commands<ht::Launch>().empty());
   CHECK(bench.trial(0).state == TrialState::failed);
   CHECK(bench->finished());
   CHECK(bench->why_ended() == "no trial can run any more: every host is lost or excluded");
@@ -237,7 +239,7 @@ TEST_CASE("hosts that a rule ruled out stay so over a restart, unless none would
   };
   before.fill();
   keep();
-  before.fail(0, 0, ht::Blame::user, true, true);
+  before.fail(0, 0, ht::FailureSource::user, true, true);
   keep();
   const auto resumed = [&] {
     Bench after({.samples = 9, .failures = {.max = 5}}, hosts, history);
@@ -249,7 +251,7 @@ TEST_CASE("hosts that a rule ruled out stay so over a restart, unless none would
     CHECK(notices.front() == "not used, as a failure there has excluded them: a");
     CHECK(launched == std::vector<std::string>{"b"});
   }
-  before.fail(1, 0, ht::Blame::user, true, true);
+  before.fail(1, 0, ht::FailureSource::user, true, true);
   keep();
   const auto [notices, launched] = resumed();
   REQUIRE(notices.size() == 1);
@@ -261,7 +263,7 @@ TEST_CASE("a failure that may be the host's doing does not count, and is tried a
   Bench bench({.samples = 30}, {host("a"), host("b"), host("c")});
   REQUIRE(bench.fill().commands<ht::Launch>().size() == 3);
   // Trial 0 is on a. The other hosts are busy: a new trial begins there, as the retry is not for it.
-  const auto next = bench.fail(0, 0, ht::Blame::user).command<ht::Launch>();
+  const auto next = bench.fail(0, 0, ht::FailureSource::user).command<ht::Launch>();
   CHECK(next.trial == 3);
   CHECK(next.allocation.lead.host_name == "a");
   REQUIRE(bench.records<record::AttemptFailed>().size() == 1);
@@ -270,9 +272,9 @@ TEST_CASE("a failure that may be the host's doing does not count, and is tried a
   CHECK(bench.trial(0).failures == 0);
   CHECK_THAT(bench->why_pending(0),
              ContainsSubstring("is to be tried on another host than it failed on: waits for 1 cpus"));
-  CHECK(bench.fail(3, 0, ht::Blame::user).command<ht::Launch>().trial == 4);
+  CHECK(bench.fail(3, 0, ht::FailureSource::user).command<ht::Launch>().trial == 4);
   // The third one: a is set aside.
-  CHECK(bench.fail(4, 0, ht::Blame::user).commands<ht::Launch>().empty());
+  CHECK(bench.fail(4, 0, ht::FailureSource::user).commands<ht::Launch>().empty());
   REQUIRE(bench.notices().size() == 1);
   CHECK(bench.notices().front() ==
         "host a is set aside: 3 trials failed there with a cause that other hosts do not have: broken");
@@ -281,11 +283,11 @@ TEST_CASE("a failure that may be the host's doing does not count, and is tried a
   CHECK(again.allocation.lead.host_name == "b");
   CHECK(again.attempt == 1);
   SECTION("it is found to be the trials': it counts, and the host is used again") {
-    bench.fail(again.trial, 1, ht::Blame::user);
+    bench.fail(again.trial, 1, ht::FailureSource::user);
     bench.report(2).send(ht::Finished{2, 0});
     const auto last = bench.command<ht::Launch>();
     CHECK(last.allocation.lead.host_name == "c");
-    bench.fail(last.trial, last.attempt, ht::Blame::user);
+    bench.fail(last.trial, last.attempt, ht::FailureSource::user);
     REQUIRE_FALSE(bench.notices().empty());
     CHECK(bench.notices().front() == "host a is used again: what was laid against it is no better elsewhere");
     CHECK(bench.trial(last.trial).state == TrialState::failed);
@@ -312,9 +314,9 @@ TEST_CASE("a retry does not wait for a host that was taken away, and counts wher
   Bench bench({.samples = 3, .failures = {.max = 1}}, {host("a"), host("b")});
   REQUIRE(bench.fill().commands<ht::Launch>().size() == 2);
   bench.send(ht::HostLost{.host = 1, .why = "it was taken from the list", .removed = true});
-  bench.send(
-      ht::Failed{1, 0, ht::Cause{.blame = ht::Blame::preemption, .text = "its host was removed", .retry = true}});
-  const auto again = bench.fail(0, 0, ht::Blame::user).command<ht::Launch>();
+  bench.send(ht::Failed{
+      1, 0, ht::Cause{.source = ht::FailureSource::preemption, .text = "its host was removed", .retry = true}});
+  const auto again = bench.fail(0, 0, ht::FailureSource::user).command<ht::Launch>();
   CHECK(again.allocation.lead.host_name == "a");
   CHECK(bench.trial(0).failures == 1);
 }
@@ -336,7 +338,7 @@ TEST_CASE("a mistake of the trials' own costs few attempts more, and no host") {
     const auto go = running.front();
     running.erase(running.begin());
     ++attempts;
-    bench.fail(go.trial, go.attempt, ht::Blame::user);
+    bench.fail(go.trial, go.attempt, ht::FailureSource::user);
     for (const auto& launch : bench.commands<ht::Launch>()) running.push_back(launch);
   }
   CHECK(bench->finished());
@@ -347,21 +349,22 @@ TEST_CASE("a mistake of the trials' own costs few attempts more, and no host") {
 TEST_CASE("a retry goes to another host, also where it counts") {
   Bench bench({.samples = 1, .failures = {.max = 5}}, {host("a", 2), host("b", 2), host("c", 2)});
   std::set<std::string> hosts{bench.fill().command<ht::Launch>().allocation.lead.host_name};
-  hosts.insert(bench.fail(0, 0, ht::Blame::user).command<ht::Launch>().allocation.lead.host_name);
-  hosts.insert(bench.fail(0, 1, ht::Blame::user).command<ht::Launch>().allocation.lead.host_name);
+  hosts.insert(bench.fail(0, 0, ht::FailureSource::user).command<ht::Launch>().allocation.lead.host_name);
+  hosts.insert(bench.fail(0, 1, ht::FailureSource::user).command<ht::Launch>().allocation.lead.host_name);
   CHECK(hosts.size() == 3);
   CHECK(bench.trial(0).failures == 0);
   for (ht::Attempt attempt = 2; attempt < 7; ++attempt)
-    CHECK(bench.fail(0, attempt, ht::Blame::user).commands<ht::Launch>().size() == 1);  // nowhere else to go: it counts
-  CHECK(bench.fail(0, 7, ht::Blame::user).commands<ht::Launch>().empty());
+    CHECK(bench.fail(0, attempt, ht::FailureSource::user).commands<ht::Launch>().size() ==
+          1);  // nowhere else to go: it counts
+  CHECK(bench.fail(0, 7, ht::FailureSource::user).commands<ht::Launch>().empty());
   CHECK(bench.trial(0).failures == 6);
 }
 
 TEST_CASE("a retry goes to another host where the cause is known on all of them") {
   Bench bench({.samples = 4, .failures = {.max = 3}}, {host("a", 2), host("b", 2)});
-  REQUIRE(bench.fill().commands<ht::Launch>().size() == 4);                 // 0 and 2 on a, 1 and 3 on b
-  CHECK(bench.fail(1, 0, ht::Blame::user).commands<ht::Launch>().empty());  // b has room: it waits for a
-  const auto both = bench.fail(0, 0, ht::Blame::user).commands<ht::Launch>();
+  REQUIRE(bench.fill().commands<ht::Launch>().size() == 4);                         // 0 and 2 on a, 1 and 3 on b
+  CHECK(bench.fail(1, 0, ht::FailureSource::user).commands<ht::Launch>().empty());  // b has room: it waits for a
+  const auto both = bench.fail(0, 0, ht::FailureSource::user).commands<ht::Launch>();
   CHECK(bench.trial(0).failures == 1);  // it has been seen on b as well
   REQUIRE(both.size() == 2);
   CHECK(both[0].trial == 0);
@@ -382,7 +385,7 @@ TEST_CASE("a retry waits for a host that is lost for a while, not for one that s
   Bench bench({.samples = 1, .failures = {.max = 1}}, {host("a"), host("b")});
   CHECK(bench.fill().command<ht::Launch>().allocation.lead.host_name == "a");
   bench.send(ht::HostLost{1, "no answer"});
-  CHECK(bench.fail(0, 0, ht::Blame::user).commands<ht::Launch>().empty());
+  CHECK(bench.fail(0, 0, ht::FailureSource::user).commands<ht::Launch>().empty());
   CHECK_THAT(bench->why_pending(0), ContainsSubstring("host 'b': no answer"));
   SECTION("it comes back") {
     CHECK(bench.send(ht::HostGained{1}).command<ht::Launch>().allocation.lead.host_name == "b");
@@ -420,7 +423,7 @@ TEST_CASE("a host that is set aside is still so for a replay, and tried again by
   before.fill();
   keep();
   for (const ht::TrialId trial : {0, 2, 3}) {
-    before.fail(trial, 0, ht::Blame::user);
+    before.fail(trial, 0, ht::FailureSource::user);
     keep();
   }
   REQUIRE(before.notices().size() == 1);
@@ -439,10 +442,10 @@ TEST_CASE("a host that is set aside is still so for a replay, and tried again by
 TEST_CASE("more failed trials than allowed end the experiment, and what runs is stopped first") {
   Bench bench({.samples = 100, .failures = {.max_trials = 2}}, {host("a", 2)});
   bench.fill();
-  bench.fail(0, 0, ht::Blame::user);
-  bench.fail(1, 0, ht::Blame::infrastructure);
+  bench.fail(0, 0, ht::FailureSource::user);
+  bench.fail(1, 0, ht::FailureSource::infrastructure);
   CHECK_FALSE(bench->why_ended());
-  CHECK(bench.fail(2, 0, ht::Blame::user).command<ht::Stop>().trial == 3);
+  CHECK(bench.fail(2, 0, ht::FailureSource::user).command<ht::Stop>().trial == 3);
   CHECK(bench->why_ended() == "more than 2 trials failed");
   CHECK_FALSE(bench->finished());
   CHECK(bench.report(3).commands<ht::Continue>().empty());  // it has been told to stop: nothing else is said
@@ -508,7 +511,7 @@ TEST_CASE("every pending trial says why it waits") {
     Bench bench({.samples = 1, .failures = {.max = 1}});
     bench.fill();
     bench->interrupt();
-    bench.fail(0, 0, ht::Blame::user);
+    bench.fail(0, 0, ht::FailureSource::user);
     CHECK(bench->why_pending(0) == "the experiment was interrupted: resume it");
   }
 }
@@ -529,7 +532,7 @@ TEST_CASE("a trial that no host can ever hold fails alone") {
   CHECK(bench.fill().command<ht::Launch>().trial == 1);
   CHECK(bench.records<record::TrialEnded>().at(0).cause->text ==
         "needs 64 cpus, which no host has (host 'a' has 1 cpus)");
-  CHECK(bench.records<record::TrialEnded>().at(0).cause->blame == ht::Blame::infrastructure);
+  CHECK(bench.records<record::TrialEnded>().at(0).cause->source == ht::FailureSource::infrastructure);
   bench.send(ht::Finished{1, 0});
   CHECK(bench.send(ht::Finished{3, 0}).commands<ht::Launch>().empty());
   CHECK(bench->finished());
@@ -565,7 +568,7 @@ TEST_CASE("resources that ask the impossible of every trial end an experiment th
 TEST_CASE("a paused trial is resumed where it was: as it is held, or from its checkpoint") {
   const bool parked = GENERATE(true, false);
   Bench bench({.samples = 2, .checkpoint = {.every = 100}});
-  bench.script().on_report = [](const ht::Progress& p) { return p.steps == 2 ? Decision::pause : Decision::go_on; };
+  bench.script().on_report = [](const ht::Progress& p) { return p.steps == 2 ? Decision::pause : Decision::proceed; };
   bench.fill().report(0);
   CHECK(bench.report(0).command<ht::Pause>().save);
   bench.checkpoint(0, 2);
@@ -616,7 +619,7 @@ TEST_CASE("stopping a paused trial drops the run that is held, and expects no an
 TEST_CASE("the scheduler's words are the cause of what it stops, the same ones after a restart") {
   Script strict;
   strict.on_report = [](const ht::Progress& p) {
-    return p.loss() > 5 ? Decision::pause : p.loss() > 1 ? Decision::stop : Decision::go_on;
+    return p.loss() > 5 ? Decision::pause : p.loss() > 1 ? Decision::stop : Decision::proceed;
   };
   strict.why = [](ht::TrialId trial) { return "at rung 1 of trial " + std::to_string(trial); };
   Bench bench({.samples = 3}, {host("a"), host("b"), host("c")});
@@ -653,8 +656,8 @@ TEST_CASE("a Stop that crosses Paused ends the run that is held after all") {
   Bench bench({.samples = 3, .failures = {.max_trials = 1}}, {host("a", 3)});
   bench.script().on_report = [](const ht::Progress&) { return Decision::pause; };
   bench.fill().report(0).command<ht::Pause>();
-  bench.fail(1, 0, ht::Blame::user);
-  CHECK(bench.fail(2, 0, ht::Blame::user).command<ht::Stop>().trial == 0);
+  bench.fail(1, 0, ht::FailureSource::user);
+  CHECK(bench.fail(2, 0, ht::FailureSource::user).command<ht::Stop>().trial == 0);
   CHECK(bench.send(ht::Paused{0, 0, true}).command<ht::Stop>().trial == 0);
   CHECK(bench.trial(0).state == TrialState::stopped);
   CHECK(bench->finished());
@@ -685,10 +688,10 @@ TEST_CASE("an interrupt stops each run once, saved, at its next report; and the 
     CHECK(bench.interrupt_now().quiet());
     bench.send(ht::Stopped{1, 0});
   }
-  SECTION("by failing just then") { bench.fail(1, 0, ht::Blame::preemption); }
+  SECTION("by failing just then") { bench.fail(1, 0, ht::FailureSource::preemption); }
   CHECK_FALSE(bench->finished());
   bench.send(ht::Stopped{0, 0});
-  CHECK(bench.records<record::AttemptFailed>().at(0).cause.blame == ht::Blame::preemption);
+  CHECK(bench.records<record::AttemptFailed>().at(0).cause.source == ht::FailureSource::preemption);
   CHECK(bench->finished());
   CHECK(bench->interrupted());
   CHECK(bench.count(TrialState::pending) == 2);
@@ -698,7 +701,7 @@ TEST_CASE("an interrupt stops each run once, saved, at its next report; and the 
 TEST_CASE("events of an attempt that is over change nothing") {
   Bench bench({.samples = 1, .failures = {.max = 1}});
   bench.fill().report(0, 5);
-  bench.fail(0, 0, ht::Blame::user);
+  bench.fail(0, 0, ht::FailureSource::user);
   const ht::CheckpointInfo late = Bench::sealed(0, 2);
   CHECK(bench.send(ht::Started{0, 0, 1}).quiet());
   CHECK(bench.report(0, 1, 0).quiet());
@@ -707,7 +710,7 @@ TEST_CASE("events of an attempt that is over change nothing") {
   CHECK(bench.send(ht::Paused{0, 0, true}).quiet());
   CHECK(bench.send(ht::Finished{0, 0}).quiet());
   CHECK(bench.send(ht::Stopped{0, 0}).quiet());
-  CHECK(bench.fail(0, 0, ht::Blame::user, false, true).quiet());
+  CHECK(bench.fail(0, 0, ht::FailureSource::user, false, true).quiet());
   CHECK(bench.send(ht::Finished{7, 0}).quiet());  // nor does what was never begun
   CHECK(bench.send(ht::Finished{0, 9}).quiet());
   CHECK(bench.trial(0).state == TrialState::running);
@@ -717,7 +720,7 @@ TEST_CASE("events of an attempt that is over change nothing") {
 TEST_CASE("steps that are trained again after a restart are answered, but not counted again") {
   Bench bench({.samples = 1, .failures = {.max = 1}});
   bench.fill().report(0, 3).report(0, 2);
-  bench.fail(0, 0, ht::Blame::user);
+  bench.fail(0, 0, ht::FailureSource::user);
   bench.send(ht::Started{0, 1, 0});
   CHECK(bench.report(0, 3, 1).records<record::TrialReported>().empty());
   CHECK(bench.command<ht::Continue>().attempt == 1);
@@ -733,7 +736,7 @@ TEST_CASE("hosts that come and go are recorded once each time, and only those th
   CHECK(bench.records<record::HostLost>().front().host == "a");
   CHECK(bench.records<record::HostLost>().front().why == "no heartbeat");
   CHECK(bench.send(ht::HostLost{0, "no heartbeat"}).quiet());
-  CHECK(bench.fail(0, 0, ht::Blame::infrastructure).commands<ht::Launch>().empty());
+  CHECK(bench.fail(0, 0, ht::FailureSource::infrastructure).commands<ht::Launch>().empty());
   CHECK(bench->why_pending(0) == "waits for 1 cpus: on host 'b' 1 of 1 cpus are in use");
   const auto back = bench.send(ht::HostGained{0}).command<ht::Launch>();
   CHECK(back.trial == 0);
@@ -747,12 +750,12 @@ TEST_CASE("what a lost host took is no failure of its trials, also if it is back
   bench.fill();
   bench.send(ht::HostLost{0, "no heartbeat"});
   bench.send(ht::HostGained{0});
-  CHECK(bench.fail(0, 0, ht::Blame::infrastructure).command<ht::Launch>().attempt == 1);
+  CHECK(bench.fail(0, 0, ht::FailureSource::infrastructure).command<ht::Launch>().attempt == 1);
   CHECK(bench.trial(0).failures == 0);
   bench.send(ht::Started{0, 1, 0});
-  bench.fail(0, 1, ht::Blame::infrastructure);  // this time it is that of its process alone
+  bench.fail(0, 1, ht::FailureSource::infrastructure);  // this time it is that of its process alone
   bench.report(1).send(ht::Finished{1, 0});
-  bench.fail(0, 2, ht::Blame::infrastructure);  // and on the other host, too
+  bench.fail(0, 2, ht::FailureSource::infrastructure);  // and on the other host, too
   CHECK(bench.trial(0).state == TrialState::failed);
 }
 
@@ -760,7 +763,7 @@ TEST_CASE("an experiment waits for a host that may come back, and ends when the 
   Bench bench({.samples = 9, .failures = {.max = 1}});
   bench.fill();
   bench.send(ht::HostLost{0, "rebooted"});
-  bench.fail(0, 0, ht::Blame::infrastructure);
+  bench.fail(0, 0, ht::FailureSource::infrastructure);
   CHECK_FALSE(bench->finished());
   CHECK(bench.trial(0).state == TrialState::pending);
   bench.send(ht::HostLost{0, "sold", true});
@@ -800,7 +803,7 @@ TEST_CASE("checkpoints that a trial may restore from are kept until it has repor
   bench.checkpoint(0, 1, 0, 100);
   bench.report(0, 1);
   bench.checkpoint(0, 2, 0, 100);
-  const auto again = bench.fail(0, 0, ht::Blame::user).command<ht::Launch>();
+  const auto again = bench.fail(0, 0, ht::FailureSource::user).command<ht::Launch>();
   REQUIRE(again.restore.size() == 2);
   CHECK(again.restore.front().steps == 2);
   bench.report(1, 9);
@@ -834,7 +837,7 @@ TEST_CASE("a trial that takes over a state of fewer steps keeps what it saves fr
     bench.checkpoint(1, steps + 1, attempt);
   }
   bench.script().choose_next = [](const ht::Pool&) { return Choice::exploit(1, 0, ht::Point{7.0}); };
-  CHECK(bench.send(ht::Paused{1, 3, false}).records<record::TrialMutated>().size() == 1);
+  CHECK(bench.send(ht::Paused{1, 3, false}).records<record::TrialExploited>().size() == 1);
   CHECK(bench.commands<ht::Launch>().at(0).restore.front() == Bench::sealed(0, 1));
   bench.script().choose_next = [](const ht::Pool&) { return Choice::resume(1); };
 
@@ -881,7 +884,7 @@ TEST_CASE("what a donor is still saving is waited for") {
 
 TEST_CASE("a donor gives the state that it is judged by, whatever it has saved since") {
   Bench bench({.samples = 2, .checkpoint = {.every = 1, .keep = 1}}, {host("a", 2)});
-  bench.script().on_report = [](const ht::Progress& p) { return p.steps == 1 ? Decision::pause : Decision::go_on; };
+  bench.script().on_report = [](const ht::Progress& p) { return p.steps == 1 ? Decision::pause : Decision::proceed; };
   bench.script().choose_next = [](const ht::Pool& pool) {
     return pool.more_trials ? Choice::start_new() : pool.paused > 0 ? Choice::resume(0) : Choice::wait();
   };
@@ -918,7 +921,7 @@ TEST_CASE("a donor gives the state that it is judged by, whatever it has saved s
 TEST_CASE("what a donor gives that does not save at its pauses does not depend on when its checkpoints arrive") {
   Bench bench({.samples = 2, .checkpoint = {.keep = 2}}, {host("a", 2)});
   bench.script().on_report = [](const ht::Progress& p) {
-    return p.trial == 1 || p.steps % 2 == 0 ? Decision::pause : Decision::go_on;
+    return p.trial == 1 || p.steps % 2 == 0 ? Decision::pause : Decision::proceed;
   };
   bench.script().choose_next = [](const ht::Pool& pool) {
     return pool.more_trials ? Choice::start_new() : pool.paused > 0 ? Choice::resume(0) : Choice::wait();
@@ -938,7 +941,7 @@ TEST_CASE("what a donor gives that does not save at its pauses does not depend o
     return pool.paused > 0 ? Choice::exploit(1, 0, ht::Point{7.0}) : Choice::wait();
   };
   bench.send(ht::Paused{1, 0, false});
-  const auto mutated = bench.records<record::TrialMutated>();
+  const auto mutated = bench.records<record::TrialExploited>();
   if (saved_before) {
     REQUIRE(mutated.size() == 1);
     CHECK(mutated.front().checkpoint == Bench::sealed(0, 1));
@@ -965,7 +968,7 @@ TEST_CASE("in order, what a lost host had keeps its place, and who finds no room
   bench.fill();
   REQUIRE(bench.count(TrialState::running) == 2);
   CHECK(bench.send(ht::HostLost{0, "cut off"}).commands<ht::Launch>().empty());
-  bench.fail(0, 0, ht::Blame::infrastructure);
+  bench.fail(0, 0, ht::FailureSource::infrastructure);
   CHECK(bench.commands<ht::Launch>().empty());
   REQUIRE(bench.notices().size() == 1);
   CHECK_THAT(bench.notices().front(),
@@ -1024,7 +1027,7 @@ TEST_CASE("in order, what a lost host had keeps its place, and who finds no room
 TEST_CASE("a parked run goes on where it is held, or leaves it for another host with its checkpoint") {
   Bench bench({.samples = 3, .checkpoint = {.every = 1}}, {host("a"), host("b")});
   bool resumes = false;
-  bench.script().on_report = [](const ht::Progress& p) { return p.trial == 0 ? Decision::pause : Decision::go_on; };
+  bench.script().on_report = [](const ht::Progress& p) { return p.trial == 0 ? Decision::pause : Decision::proceed; };
   bench.script().choose_next = [&](const ht::Pool& pool) {
     return pool.more_trials ? Choice::start_new() : resumes && pool.paused > 0 ? Choice::resume(0) : Choice::wait();
   };
@@ -1067,7 +1070,7 @@ TEST_CASE("a parked run goes on where it is held, or leaves it for another host 
 
 TEST_CASE("a host that is lost while a trial pauses there: the trial has paused if its state was saved") {
   Bench bench({.samples = 1, .checkpoint = {.every = 1}}, {host("a"), host("b")});
-  bench.script().on_report = [](const ht::Progress& p) { return p.steps == 2 ? Decision::pause : Decision::go_on; };
+  bench.script().on_report = [](const ht::Progress& p) { return p.steps == 2 ? Decision::pause : Decision::proceed; };
   bench.script().choose_next = [](const ht::Pool& pool) {
     return pool.more_trials ? Choice::start_new() : Choice::wait();
   };
@@ -1077,7 +1080,7 @@ TEST_CASE("a host that is lost while a trial pauses there: the trial has paused 
   const bool saved = GENERATE(false, true);
   if (saved) bench.checkpoint(0, 2);
   bench.send(ht::HostLost{0, "it was unplugged", false});
-  bench.fail(0, 0, ht::Blame::infrastructure);
+  bench.fail(0, 0, ht::FailureSource::infrastructure);
   CHECK(bench.records<record::TrialPaused>().size() == (saved ? 1 : 0));
   CHECK(bench.records<record::AttemptFailed>().size() == (saved ? 0 : 1));
   CHECK(bench.commands<ht::Launch>().size() == (saved ? 0 : 1));
@@ -1109,13 +1112,13 @@ TEST_CASE("a checkpoint that is lost is offered no more") {
   bench.checkpoint(0, 1);
   bench.report(0);
   bench.checkpoint(0, 2);
-  CHECK(bench.fail(0, 0, ht::Blame::user).command<ht::Launch>().restore.size() == 2);
+  CHECK(bench.fail(0, 0, ht::FailureSource::user).command<ht::Launch>().restore.size() == 2);
   bench.send(ht::CheckpointLost{0, Bench::sealed(0, 2), "its checksum is wrong"});
   CHECK(bench.records<record::CheckpointDropped>().at(0).why == "its checksum is wrong");
   CHECK(bench.notices().at(0) ==
         "trial 0: checkpoint step-2 cannot be used (its checksum is wrong); trying the one before it");
   bench.send(ht::Started{0, 1, 1});
-  const auto again = bench.fail(0, 1, ht::Blame::user).command<ht::Launch>();
+  const auto again = bench.fail(0, 1, ht::FailureSource::user).command<ht::Launch>();
   REQUIRE(again.restore.size() == 1);
   CHECK(again.next_step == 1);
   CHECK(bench.send(ht::CheckpointLost{7, Bench::sealed(7, 1), "no such trial"}).quiet());

@@ -19,7 +19,7 @@ class Machines {
   struct Heard {
     std::vector<std::string> calls;
     std::optional<std::int64_t> trials;
-    int settled = 0;
+    int trial_ended = 0;
   };
   explicit Machines(std::shared_ptr<Heard> heard) : heard_(std::move(heard)), threads_(ht::threads(2)) {}
 
@@ -38,12 +38,12 @@ class Machines {
   void shutdown() { threads_.shutdown(); }
   std::string name() const { return "machines"; }
 
-  void expect(const ht::Outlook& outlook) {
-    heard_->calls.emplace_back("expect");
-    heard_->trials = outlook.trials;
+  void prepare(const ht::Workload& workload) {
+    heard_->calls.emplace_back("prepare");
+    heard_->trials = workload.trials;
   }
-  void settled(ht::TrialId) { ++heard_->settled; }
-  void release() { heard_->calls.emplace_back("release"); }
+  void trial_ended(ht::TrialId) { ++heard_->trial_ended; }
+  void teardown() { heard_->calls.emplace_back("teardown"); }
 
  private:
   std::shared_ptr<Heard> heard_;
@@ -70,9 +70,9 @@ TEST_CASE("machines are expected before they are asked for, and let go when all 
   TemporaryDirectory directory;
   const auto heard = std::make_shared<Machines::Heard>();
   ht::tune(space, square, options(directory, heard));
-  CHECK(heard->calls == std::vector<std::string>{"expect", "hosts", "start", "release"});
+  CHECK(heard->calls == std::vector<std::string>{"prepare", "hosts", "start", "teardown"});
   CHECK(heard->trials == 7);
-  CHECK(heard->settled == 7);
+  CHECK(heard->trial_ended == 7);
 }
 
 TEST_CASE("options that cannot be are refused before a machine is expected") {

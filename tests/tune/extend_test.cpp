@@ -66,7 +66,7 @@ struct Pupil {
   std::shared_ptr<std::set<ht::TrialId>> started = std::make_shared<std::set<ht::TrialId>>();
   std::shared_ptr<std::set<ht::TrialId>> ended = std::make_shared<std::set<ht::TrialId>>();
   ht::Random random{};
-  void prepare(const ht::SearchSpace& s, const ht::SearchGoal& g) { random.prepare(s, g); }
+  void prepare(const ht::SearchSpace& s, const ht::SearchContext& g) { random.prepare(s, g); }
   ht::Suggestion suggest(const ht::Ask& ask) { return random.suggest(ask); }
   void observe(const ht::Observation& o) {
     if (o.kind == ht::Observation::Kind::started) started->insert(o.trial);

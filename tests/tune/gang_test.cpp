@@ -40,7 +40,7 @@ struct Bench {
 
   Bench(ht::Workers workers, std::int64_t samples, const std::vector<ht::Host>& hosts)
       : controller(ht::ExperimentState(ht::space(ht::dim("x", ht::uniform(0.0, 1.0))), ht::Random{}, ht::Fifo{},
-                                       {ht::minimize("loss")}, ht::StopCondition{}, ht::SearchGoal{}),
+                                       {ht::minimize("loss")}, ht::StopCondition{}, ht::SearchContext{}),
                    rules_of(workers, samples), ht::Placement(hosts)) {}
   Bench& begin() {
     controller.open_session({}, now, out);
@@ -84,7 +84,7 @@ struct Bench {
   double used() const { return controller.placement().usage().cpus_used; }
 };
 
-ht::Cause lost() { return {.blame = ht::Blame::infrastructure, .text = "cut off"}; }
+ht::Cause lost() { return {.source = ht::FailureSource::infrastructure, .text = "cut off"}; }
 std::string names(const ht::Allocation& allocation) {
   std::string text;
   for (int rank = 0; rank < allocation.workers(); ++rank) text += allocation[rank].host_name;

@@ -50,7 +50,7 @@ inline std::vector<std::string> decisions(const std::vector<hypertune::Record>& 
             add("reported", e.trial, e.attempt, e.step, fmt::format("{:a}", e.metrics.front().second));
           else if constexpr (std::is_same_v<E, record::TrialPaused>)
             add("paused", e.trial);
-          else if constexpr (std::is_same_v<E, record::TrialMutated>)
+          else if constexpr (std::is_same_v<E, record::TrialExploited>)
             add("mutated", e.trial, e.donor, e.checkpoint.trial, e.checkpoint.steps,
                 fmt::format("{:a}", e.point.front()));
           else if constexpr (std::is_same_v<E, record::AttemptFailed>)

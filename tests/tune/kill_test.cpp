@@ -246,7 +246,7 @@ void check_population(const std::filesystem::path& directory) {
   std::map<ht::TrialId, int> ended;
   int mutated = 0;
   for (const auto& record : support::records_of(directory / "run")) {
-    if (const auto* m = std::get_if<ht::record::TrialMutated>(&record.what)) {
+    if (const auto* m = std::get_if<ht::record::TrialExploited>(&record.what)) {
       needed[m->trial] = m->checkpoint;
       ++mutated;
     } else if (const auto* c = std::get_if<ht::record::TrialCheckpointed>(&record.what)) {

@@ -15,7 +15,7 @@ namespace {
 
 ht::Event reported(TrialId trial, Attempt attempt = 0) { return ht::Reported{trial, attempt, ht::Report{}, {}}; }
 ht::Event lost(TrialId trial, Attempt attempt = 0) {
-  return ht::Failed{trial, attempt, {.blame = ht::Blame::infrastructure, .text = "its host was lost"}};
+  return ht::Failed{trial, attempt, {.source = ht::FailureSource::infrastructure, .text = "its host was lost"}};
 }
 
 /// What the gate lets through now: r0 (a report of trial 0), p0 (paused), f0 (failed).
@@ -26,7 +26,7 @@ std::string taken(ht::OrderedGate& gate) {
     if (const auto* p = std::get_if<ht::Paused>(&*event)) text += "p" + std::to_string(p->trial);
     if (const auto* f = std::get_if<ht::Failed>(&*event)) text += "f" + std::to_string(f->trial);
     text += ' ';
-    gate.settled();
+    gate.after_event();
   }
   return text;
 }
@@ -59,7 +59,7 @@ TEST_CASE("a trial whose host was lost keeps its turn, and does again what was l
   REQUIRE(failed);
   CHECK(std::holds_alternative<ht::Failed>(*failed));
   gate.launched(0, 0);  // from the beginning
-  gate.settled();
+  gate.after_event();
   CHECK(taken(gate).empty());
   gate.offer(reported(0, 1));
   CHECK(taken(gate) == "r0 ");  // the step that had been told
@@ -85,7 +85,7 @@ TEST_CASE("a pause is due before anything else, also where the host is lost that
   const auto report = gate.next();
   REQUIRE(report);
   gate.ending(0, false);
-  gate.settled();
+  gate.after_event();
   CHECK(taken(gate).empty());
   SECTION("told") {
     gate.offer(ht::Paused{0, 0, false});
@@ -98,7 +98,7 @@ TEST_CASE("a pause is due before anything else, also where the host is lost that
     REQUIRE(failed);
     gate.paused(0);
     gate.launched(0, 1);
-    gate.settled();
+    gate.after_event();
     CHECK(taken(gate) == "r1 ");
   }
   // Either way it has its next turn in the next round, before trial 1.
@@ -116,7 +116,7 @@ TEST_CASE("one that waits for its host is waited for, and launched then it has t
   gate.offer(lost(0));
   REQUIRE(gate.next());
   gate.held(0);
-  gate.settled();
+  gate.after_event();
   CHECK(taken(gate).empty());
   SECTION("it is back") {
     gate.launched(0, 0);
@@ -152,11 +152,11 @@ TEST_CASE("a checkpoint stays behind the report that it was made after") {
   CHECK_FALSE(gate.next());  // trial 0 is before it
   gate.offer(reported(0));
   CHECK(std::holds_alternative<ht::Reported>(*gate.next()));
-  gate.settled();
+  gate.after_event();
   CHECK(std::get<ht::Reported>(*gate.next()).trial == 1);
-  gate.settled();
+  gate.after_event();
   CHECK(std::get<ht::Checkpointed>(*gate.next()).trial == 1);
-  gate.settled();
+  gate.after_event();
   gate.offer(saved(0));  // behind nothing
   CHECK(std::get<ht::Checkpointed>(*gate.next()).trial == 0);
 }

@@ -110,7 +110,8 @@ TEST_CASE("a scheduler's decision on the last report before an interruption is m
       journal.append(
           records[count].time,
           ht::record::AttemptFailed{
-              trial, 0, ht::Cause{.blame = ht::Blame::preemption, .text = "interrupted", .retry = true}, true});
+              trial, 0, ht::Cause{.source = ht::FailureSource::preemption, .text = "interrupted", .retry = true},
+              true});
     }
   }
   auto again = options(folder);

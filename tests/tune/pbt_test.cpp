@@ -60,10 +60,10 @@ ht::Options options(const std::filesystem::path& output) {
   return o;
 }
 
-std::vector<ht::record::TrialMutated> mutations(const std::filesystem::path& directory) {
-  std::vector<ht::record::TrialMutated> found;
+std::vector<ht::record::TrialExploited> mutations(const std::filesystem::path& directory) {
+  std::vector<ht::record::TrialExploited> found;
   for (const auto& record : support::records_of(directory))
-    if (const auto* m = std::get_if<ht::record::TrialMutated>(&record.what)) found.push_back(*m);
+    if (const auto* m = std::get_if<ht::record::TrialExploited>(&record.what)) found.push_back(*m);
   return found;
 }
 
@@ -72,7 +72,7 @@ void check_donors(const std::filesystem::path& directory) {
   std::map<ht::TrialId, ht::CheckpointInfo> needed;
   int mutated = 0;
   for (const auto& record : support::records_of(directory)) {
-    if (const auto* m = std::get_if<ht::record::TrialMutated>(&record.what)) {
+    if (const auto* m = std::get_if<ht::record::TrialExploited>(&record.what)) {
       needed[m->trial] = m->checkpoint;
       ++mutated;
     } else if (const auto* c = std::get_if<ht::record::TrialCheckpointed>(&record.what)) {
@@ -127,7 +127,7 @@ TEST_CASE("with fewer slots than members a population is as good, and takes over
       int mutated = 0;
       for (const auto& record : support::records_of(o.output)) {
         if (const auto* r = std::get_if<ht::record::TrialReported>(&record.what)) steps[r->trial] = r->step + 1;
-        if (const auto* m = std::get_if<ht::record::TrialMutated>(&record.what)) {
+        if (const auto* m = std::get_if<ht::record::TrialExploited>(&record.what)) {
           CHECK(m->checkpoint.steps == steps.at(m->trial));
           CHECK(m->checkpoint.trial == m->donor);
           ++mutated;
@@ -223,7 +223,7 @@ TEST_CASE("the schedule of the best is the line that led to its best report, not
     add(ht::record::TrialReported{0, 0, step, {{"q", 9.0 - step}}});
     add(ht::record::TrialReported{1, 0, step, {{"q", 1.0 + step}}});
   }
-  add(ht::record::TrialMutated{
+  add(ht::record::TrialExploited{
       0, 1, ht::CheckpointInfo{.trial = 1, .steps = 4, .name = "4", .bytes = 1, .digest = "d"}, {0.5, 0.6}, third});
   for (int step = 4; step < 6; ++step) add(ht::record::TrialReported{0, 1, step, {{"q", 2.0}}});
   const auto best = results.best();
@@ -234,7 +234,7 @@ TEST_CASE("the schedule of the best is the line that led to its best report, not
   // A better one since then: the line of now, as far as it had come.
   add(ht::record::TrialReported{0, 1, 6, {{"q", 20.0}}});
   CHECK(results.schedule(results.best()) == results.schedule(0));
-  add(ht::record::TrialMutated{
+  add(ht::record::TrialExploited{
       0, 1, ht::CheckpointInfo{.trial = 1, .steps = 7, .name = "7", .bytes = 1, .digest = "d"}, {0.1, 0.2}, first});
   CHECK(results.schedule(results.best()) == std::vector<ht::ScheduleEntry>{{0, second, 1}, {4, third, 0}});
 }

@@ -309,7 +309,7 @@ TEST_CASE("resume: failed trials are tried again when asked to") {
     CHECK_THAT(said([&] {
                  const auto still = ht::tune(line, brittle, o);  // they fail again, twice each now
                  CHECK(still.count(ht::TrialState::failed) == failed);
-                 CHECK(still.failures(ht::Blame::user) == static_cast<std::int64_t>(3 * failed));
+                 CHECK(still.failures(ht::FailureSource::user) == static_cast<std::int64_t>(3 * failed));
                }),
                ContainsSubstring(fmt::format("{} trials that failed are tried again", failed)));
     broken = false;
@@ -334,7 +334,7 @@ TEST_CASE("resume: failed trials are tried again when asked to") {
     struct Pupil {
       std::shared_ptr<std::vector<std::pair<ht::TrialId, ht::TrialState>>> ends;
       ht::Random random{};
-      void prepare(const ht::SearchSpace& s, const ht::SearchGoal& g) { random.prepare(s, g); }
+      void prepare(const ht::SearchSpace& s, const ht::SearchContext& g) { random.prepare(s, g); }
       ht::Suggestion suggest(const ht::Ask& ask) { return random.suggest(ask); }
       void observe(const ht::Observation& seen) {
         if (seen.kind == ht::Observation::Kind::ended) ends->emplace_back(seen.trial, seen.state);

@@ -89,8 +89,8 @@ ht::Options options(const Case& c, const std::filesystem::path& output) {
 }
 
 ht::Results run(const Case& c, const ht::Options& o) {
-  return c.checkpoint_every > 0 || c.schedule.takes_over() ? ht::tune(space, wander, o)
-                                                           : ht::tune(space, wander_unsaved, o);
+  return c.checkpoint_every > 0 || c.schedule.exploits() ? ht::tune(space, wander, o)
+                                                         : ht::tune(space, wander_unsaved, o);
 }
 
 /// More machines, for trials of several workers, and as rough.

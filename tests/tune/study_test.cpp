@@ -59,7 +59,7 @@ TEST_CASE("a study's scheduler stops, pauses and resumes") {
   while (auto trial = study.ask()) {
     for (;;) {
       const auto decision = study.report(*trial, trial->config.x * trial->config.x, steps[trial->id]++);
-      if (decision == ht::Decision::go_on) continue;
+      if (decision == ht::Decision::proceed) continue;
       completed += decision == ht::Decision::complete;
       break;
     }
@@ -97,7 +97,7 @@ TEST_CASE("a study hears from a person elsewhere, and notes what it is told") {
     ht::Study study(space, ht::Random{}, options);
     const auto first = study.ask(), second = study.ask(), third = study.ask();
     REQUIRE(third);
-    CHECK(study.report(*first, ht::report("loss", 0.5).with("phase", "warm-up")) == ht::Decision::go_on);
+    CHECK(study.report(*first, ht::report("loss", 0.5).with("phase", "warm-up")) == ht::Decision::proceed);
     CHECK(ask(Kind::stop, {first->id}).done);
     CHECK(study.report(*first, 0.25) == ht::Decision::stop);
     CHECK_THROWS_WITH(study.report(*first, 0.1), ContainsSubstring("stopped"));
@@ -113,7 +113,7 @@ TEST_CASE("a study hears from a person elsewhere, and notes what it is told") {
     CHECK(ask(Kind::pause).done);
     CHECK_FALSE(study.ask());
     CHECK_FALSE(study.exhausted());
-    CHECK(ask(Kind::go_on).done);
+    CHECK(ask(Kind::proceed).done);
     const auto again = study.ask();
     REQUIRE(again);
     CHECK(again->id == third->id);

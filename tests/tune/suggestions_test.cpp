@@ -68,7 +68,7 @@ struct Hooked {
   std::shared_ptr<std::atomic<bool>> overlapped = std::make_shared<std::atomic<bool>>(false);
   ht::Random random{};
 
-  void prepare(const ht::SearchSpace& s, const ht::SearchGoal& goal) { random.prepare(s, goal); }
+  void prepare(const ht::SearchSpace& s, const ht::SearchContext& goal) { random.prepare(s, goal); }
   ht::Suggestion suggest(const ht::Ask& ask) {
     const Inside one(*this);
     before_ask(ask);
@@ -96,7 +96,7 @@ struct Summing {
   double sum = 0;
   std::shared_ptr<std::vector<std::size_t>> open_at_ask = std::make_shared<std::vector<std::size_t>>();
 
-  void prepare(const ht::SearchSpace&, const ht::SearchGoal&) {}
+  void prepare(const ht::SearchSpace&, const ht::SearchContext&) {}
   ht::Suggestion suggest(const ht::Ask& ask) {
     open_at_ask->push_back(open.size());
     return ht::Point{
@@ -412,7 +412,7 @@ TEST_CASE("a study answers reports while another thread asks") {
   REQUIRE(first);
   auto second = std::async(std::launch::async, [&] { return study.ask(); });
   REQUIRE(asking.wait());
-  for (int step = 0; step < 50; ++step) CHECK(study.report(*first, 0.5, step) == ht::Decision::go_on);
+  for (int step = 0; step < 50; ++step) CHECK(study.report(*first, 0.5, step) == ht::Decision::proceed);
   study.tell(*first, 0.25);
   CHECK(study.results().count(ht::TrialState::completed) == 1);
   told.open();
@@ -498,17 +498,17 @@ struct Odd {
   int after = 0;
   ht::Random random{};
   int started_ = 0;
-  void prepare(const ht::SearchSpace& s, const ht::SearchGoal& goal) { random.prepare(s, goal); }
+  void prepare(const ht::SearchSpace& s, const ht::SearchContext& goal) { random.prepare(s, goal); }
   ht::Suggestion suggest(const ht::Ask& ask) { return started_ < after ? random.suggest(ask) : answer; }
   void observe(const ht::Observation& o) { started_ += o.kind == ht::Observation::Kind::started; }
   std::string name() const { return "odd"; }
 };
 /// Starts nothing, or lets a trial take over itself with another configuration.
 struct OddScheduler {
-  static constexpr bool takes_over = true;
+  static constexpr bool exploits = true;
   std::optional<ht::Point> point{};
   ht::TrialId paused_ = -1;
-  ht::Decision on_report(const ht::Progress&) { return point ? ht::Decision::pause : ht::Decision::go_on; }
+  ht::Decision on_report(const ht::Progress&) { return point ? ht::Decision::pause : ht::Decision::proceed; }
   void on_pause(ht::TrialId trial) { paused_ = trial; }
   ht::Choice choose_next(const ht::Pool&) {
     if (!point) return ht::Choice::wait();

@@ -43,11 +43,11 @@ static bool host_fits(const remote::HostSpec& host, const Resources& needs) {
 /// Ctrl-C while there is no experiment that hears it.
 class ScopedInterruptWatch {
  public:
-  ScopedInterruptWatch(const Outlook& outlook, std::stop_source cancelled) {
-    if (!outlook.handle_signals) return;
+  ScopedInterruptWatch(const Workload& workload, std::stop_source cancelled) {
+    if (!workload.handle_signals) return;
     try {
       watch_.emplace([cancelled = std::move(cancelled)](int) mutable { cancelled.request_stop(); },
-                     outlook.exit_if_stuck ? AfterSecondSignal::leave : AfterSecondSignal::hand_back);
+                     workload.exit_if_stuck ? AfterSecondSignal::leave : AfterSecondSignal::hand_back);
     } catch (const Error&) {}  // another experiment's
   }
 
@@ -58,11 +58,11 @@ class ScopedInterruptWatch {
 /// One experiment on a cluster.
 class ClusterRun {
  public:
-  ClusterRun(const ClusterSetup& setup, ClusterConfig config, const Outlook& outlook)
+  ClusterRun(const ClusterSetup& setup, ClusterConfig config, const Workload& workload)
       : setup_(setup),
         config_(std::move(config)),
-        outlook_(outlook),
-        notices_(std::make_shared<remote::Notices>([say = setup.say, quiet = outlook.quiet](const std::string& line) {
+        workload_(workload),
+        notices_(std::make_shared<remote::Notices>([say = setup.say, quiet = workload.quiet](const std::string& line) {
           if (say)
             say(line);
           else if (!quiet)
@@ -71,22 +71,22 @@ class ClusterRun {
     // Before anything is locked or paid for.
     setup_.remote.ssh.validate();
     setup_.remote.remote.validate();
-    if (const auto why = Autoscaler(autoscaler_options(config_)).why_never(outlook_.each))
+    if (const auto why = Autoscaler(autoscaler_options(config_)).why_never(workload_.each))
       fail(Errc::resources, "{}: {}", config_.file.string(), *why);
     for (const auto& warning : config_.warnings) notices_->say(warning);
-    if (outlook_.trials == 0) return;  // nothing is left to do
+    if (workload_.trials == 0) return;  // nothing is left to do
     // Without a number of trials there is always one more.
     const auto most = static_cast<std::int64_t>(std::numeric_limits<int>::max() / 2);
     const auto bounded = [&](std::int64_t count, std::int64_t otherwise) {
       return static_cast<int>(count > 0 ? std::min(count, most) : otherwise);
     };
-    tracker_ = std::make_shared<remote::DemandTracker>(outlook_.each, bounded(outlook_.trials.value_or(0), most),
-                                                       bounded(outlook_.concurrency, 10'000), outlook_.workers);
-    const ScopedInterruptWatch watch(outlook_, run_);
+    tracker_ = std::make_shared<remote::DemandTracker>(workload_.each, bounded(workload_.trials.value_or(0), most),
+                                                       bounded(workload_.concurrency, 10'000), workload_.workers);
+    const ScopedInterruptWatch watch(workload_, run_);
     cluster_ = std::make_unique<Cluster>(
         config_, SshAccess(),
         ClusterHooks{.say = [this](const std::string& line) { say(line); }, .stop = run_.get_token()});
-    cost_.emplace(outlook_.directory, config_.name, so_far());
+    cost_.emplace(workload_.directory, config_.name, so_far());
     scaler_ = std::make_unique<ClusterScaler>(
         *cluster_, [this] { return demand(); }, ScalerOptions{.log = [this](const std::string& line) { say(line); }});
     auto remote = setup_.remote;
@@ -110,18 +110,18 @@ class ClusterRun {
   bool idle() const { return !executor_; }
   remote::TrackedExecutor<ssh::SshExecutor>& executor() { return *executor_; }
   remote::DemandTracker& tracker() { return *tracker_; }
-  const Resources& each() const { return outlook_.each; }
+  const Resources& each() const { return workload_.each; }
 
   /// False: the user has interrupted that.
   bool await_machine() {
-    const ScopedInterruptWatch watch(outlook_, run_);
+    const ScopedInterruptWatch watch(workload_, run_);
     std::uint64_t seen = 0;
     while (!run_.stop_requested()) {
       if (!hosts().empty()) {
         running_ = true;
         return true;
       }
-      scaler_->require_possible(outlook_.each);  // what machines have is known when the first is up
+      scaler_->require_possible(workload_.each);  // what machines have is known when the first is up
       if (const auto why = scaler_->hopeless())
         fail(Errc::io, "cluster '{}': no machine comes up: {}", config_.name, *why);
       std::unique_lock lock(mutex_);
@@ -144,7 +144,7 @@ class ClusterRun {
   CostReport so_far() const { return cluster_->journal().ledger().cost(wall_now(), config_.currency, true); }
   void write_cost(bool ended) {
     std::error_code ignored;
-    if (cost_ && std::filesystem::is_directory(outlook_.directory, ignored)) cost_->update(so_far(), ended);
+    if (cost_ && std::filesystem::is_directory(workload_.directory, ignored)) cost_->update(so_far(), ended);
   }
 
   // On the scaler's thread, at every tick.
@@ -159,7 +159,8 @@ class ClusterRun {
 
   remote::HostList hosts() const {
     auto list = scaler_->hosts();
-    std::erase_if(list, [&](const auto& host) { return !host_fits(host, outlook_.each); });  // a head that is too small
+    std::erase_if(list,
+                  [&](const auto& host) { return !host_fits(host, workload_.each); });  // a head that is too small
     return list;
   }
 
@@ -167,7 +168,7 @@ class ClusterRun {
     if (!scaler_) return;
     executor_.reset();
     const std::stop_source end;
-    const ScopedInterruptWatch watch(outlook_, end);
+    const ScopedInterruptWatch watch(workload_, end);
     running_ = false;
     tracker_->ended();
     run_.request_stop();  // what is being set up is left
@@ -187,7 +188,7 @@ class ClusterRun {
 
   const ClusterSetup& setup_;
   ClusterConfig config_;
-  Outlook outlook_;
+  Workload workload_;
   std::shared_ptr<remote::Notices> notices_;
   std::shared_ptr<remote::DemandTracker> tracker_;
   std::stop_source run_;  // stopped by a Ctrl-C before there is an experiment that hears it, and at the end
@@ -223,12 +224,12 @@ ClusterExecutor::ClusterExecutor(ClusterSetup setup) : impl_(std::make_shared<Im
   impl_->setup = std::move(setup);
 }
 
-void ClusterExecutor::expect(const Outlook& outlook) {
+void ClusterExecutor::prepare(const Workload& workload) {
   impl_->run.reset();
   impl_->interrupted_early = false;
   try {
-    impl_->run = std::make_unique<detail::ClusterRun>(impl_->setup,
-                                                      load_cluster(impl_->setup.file, impl_->setup.overrides), outlook);
+    impl_->run = std::make_unique<detail::ClusterRun>(
+        impl_->setup, load_cluster(impl_->setup.file, impl_->setup.overrides), workload);
   } catch (const Interrupted&) { impl_->leave_early(); }
 }
 
@@ -258,10 +259,10 @@ void ClusterExecutor::notify() {
 void ClusterExecutor::shutdown() {
   if (impl_->run && !impl_->run->idle()) impl_->run->executor().shutdown();
 }
-void ClusterExecutor::settled(TrialId trial) {
-  if (impl_->run && !impl_->run->idle()) impl_->run->tracker().settled(trial);
+void ClusterExecutor::trial_ended(TrialId trial) {
+  if (impl_->run && !impl_->run->idle()) impl_->run->tracker().trial_ended(trial);
 }
-void ClusterExecutor::release() { impl_->run.reset(); }
+void ClusterExecutor::teardown() { impl_->run.reset(); }
 bool ClusterExecutor::interrupted_early() const { return impl_->interrupted_early; }
 
 }  // namespace hypertune::cluster

@@ -186,7 +186,7 @@ void Agent::give_up_copy(std::uint64_t transfer, const std::string& why) {
 
 void Agent::refuse_start(const RunPointer& run, const std::string& why) {
   Cause cause{
-      .blame = Blame::infrastructure,
+      .source = FailureSource::infrastructure,
       .text = hypertune::detail::format("its checkpoint could not be copied to host '{}': {}", host_name_, why)};
   channel_->send(Failed{run->launch.trial, run->launch.attempt, std::move(cause)});
   forget(run);
@@ -229,7 +229,7 @@ std::optional<wire::Piece> Agent::next_whole() {
     Sending sending = std::move(sending_.front());
     sending_.pop_front();
     try {
-      if (auto piece = sending.copy->next(pace_->longest())) {
+      if (auto piece = sending.copy->next(pace_->max_piece())) {
         pace_->goes(piece->bytes.size());
         sending_.push_back(std::move(sending));
         return piece;

@@ -52,7 +52,7 @@ class OutgoingCopy {
 
   /// The next piece, of at most `longest` bytes; nullopt: there is none left. Error of kind `io` or `corrupt` if a file
   /// is not as it was.
-  std::optional<wire::Piece> next(std::size_t longest = wire::piece_size) {
+  std::optional<wire::Piece> next(std::size_t max_size = wire::piece_size) {
     while (!done() && offset_ == offer_.files[at_].size) {
       file_ = Descriptor();
       offset_ = 0;
@@ -63,7 +63,7 @@ class OutgoingCopy {
     if (!file_) file_ = hypertune::detail::open_below(root_.get(), file.name);
     if (!file_) hypertune::detail::fail_io(errno, "open", folder_ / file.name);
     wire::Piece piece{offer_.transfer, {}};
-    piece.bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(longest, file.size - offset_)));
+    piece.bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(max_size, file.size - offset_)));
     const ssize_t n = hypertune::detail::read_some(file_.get(), piece.bytes.data(), piece.bytes.size());
     if (n < 0) hypertune::detail::fail_io(errno, "read", folder_ / file.name);
     if (n == 0) fail(Errc::corrupt, "file '{}' has become shorter", file.name);

@@ -131,7 +131,7 @@ void DriverCheckpoints::on(const LinkPointer& link, const ConnectionPointer& con
       if (why.empty()) shared_->check(area, {proof.read, proof.wrote});
     } catch (const std::exception& e) { why = e.what(); }
     asio::post(around_.io, [this, link, connection, why] {
-      if (connection->over || around_.closing) return;
+      if (connection->over || around_.closing.stop_requested()) return;
       connection->shares = why.empty();
       connection->channel->send(wire::Share{connection->shares});
       if (!connection->shares && !std::exchange(link->told_apart, true))
@@ -158,7 +158,7 @@ void DriverCheckpoints::complete(const LinkPointer& link, const ConnectionPointe
       sealed = copy->seal();
     } catch (const std::exception& e) { error = e.what(); }
     asio::post(around_.io, [this, link, connection, copy, sealed, error] {
-      if (around_.closing) return;  // a resumed experiment finds it
+      if (around_.closing.stop_requested()) return;  // a resumed experiment finds it
       if (sealed) {
         link->account.sent += sealed->bytes;
         around_.publish(*link);
@@ -208,8 +208,8 @@ void DriverCheckpoints::take_shared(const LinkPointer& link, const ConnectionPoi
       sealed = shared_->take(area, offer.transfer, offer.info, *store_);
     } catch (const std::exception& e) { error = e.what(); }
     asio::post(around_.io, [this, link, connection, offer, sealed, error] {
-      if (around_.closing) return;     // a resumed experiment finds it
-      connection->taking.pop_front();  // they are taken in turn
+      if (around_.closing.stop_requested()) return;  // a resumed experiment finds it
+      connection->taking.pop_front();                // they are taken in turn
       if (sealed) {
         link->account.shared += sealed->bytes;
         around_.publish(*link);
@@ -223,7 +223,7 @@ void DriverCheckpoints::take_shared(const LinkPointer& link, const ConnectionPoi
 // others; of a trial one after the other, as each has much in common with the one before.
 void DriverCheckpoints::fetch_next(const LinkPointer& link, const ConnectionPointer& connection) {
   auto& offered = connection->offered;
-  if (around_.closing) return;
+  if (around_.closing.stop_requested()) return;
   for (auto next = offered.begin(); next != offered.end() && connection->fetching < fetches_at_once;) {
     if (!fetching_.insert(next->info.trial).second) {
       ++next;
@@ -265,7 +265,7 @@ void DriverCheckpoints::fetched(const LinkPointer& link, const ConnectionPointer
                                 const FetchOutcome& outcome) {
   --connection->fetching;
   fetching_.erase(offer.info.trial);
-  if (around_.closing) return;  // a resumed experiment finds it
+  if (around_.closing.stop_requested()) return;  // a resumed experiment finds it
   const auto& report = outcome.report;
   if (report) {
     link->account.sent += report->bytes_moved + report->bytes_overhead;

@@ -33,7 +33,7 @@ class DriverCheckpoints {
     asio::io_context& io;
     const std::vector<LinkPointer>& links;
     const CheckpointTransfer& options;
-    const std::atomic<bool>& closing;
+    std::stop_token closing;
     std::function<void(Event)> emit;
     std::function<void(Link&)> publish;  ///< the account of a host has changed
   };

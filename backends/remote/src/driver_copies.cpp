@@ -44,7 +44,7 @@ std::optional<wire::Piece> DriverCheckpoints::next_whole(const ConnectionPointer
     auto copy = std::move(connection->sending.front());
     connection->sending.pop_front();
     try {
-      if (auto piece = copy->next(connection->pace->longest())) {
+      if (auto piece = copy->next(connection->pace->max_piece())) {
         connection->pace->goes(piece->bytes.size());
         connection->sending.push_back(std::move(copy));
         return piece;
@@ -136,7 +136,7 @@ void DriverCheckpoints::send_copy(const LinkPointer& link, const ConnectionPoint
       }
     } catch (const std::exception& e) { error = e.what(); }
     asio::post(around_.io, [this, link, connection, wanted, by_content, error, corrupt] {
-      if (connection->over || around_.closing) return;
+      if (connection->over || around_.closing.stop_requested()) return;
       std::string why = error;
       if (why.empty() && by_content) return connection->channel->send(wire::Source{.transfer = wanted.transfer});
       if (why.empty()) {

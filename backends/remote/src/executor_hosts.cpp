@@ -22,7 +22,7 @@ void RemoteExecutor::State::begin() {
 
 // Hosts that are new on the list are connected to; those that are not on it any more are asked to leave.
 void RemoteExecutor::State::look_at_pool() {
-  if (closing_) return;
+  if (closing()) return;
   auto wanted = pool_.hosts();
   const bool first = links_.empty();
   for (const auto& link : links_) {
@@ -70,14 +70,14 @@ void RemoteExecutor::State::step(const LinkPointer& link, const std::function<Ho
 
 void RemoteExecutor::State::arm(const LinkPointer& link) {
   const Seconds at = std::min(link->machine.deadline(), link->save_by);
-  if (closing_ || std::isinf(at)) {
+  if (closing() || std::isinf(at)) {
     link->timer.cancel();
     return;
   }
   link->timer.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
       std::chrono::duration<double>(std::clamp(at - detail::steady_now(), 0.0, 3600.0) + 0.001)));
   link->timer.async_wait([this, link](boost::system::error_code error) {
-    if (!error && !closing_) tick(link);
+    if (!error && !closing()) tick(link);
   });
 }
 
@@ -101,7 +101,7 @@ detail::asio::awaitable<void> RemoteExecutor::State::connect(LinkPointer link, s
   const auto done = std::make_shared<detail::Signal>(io_);
   const auto job = [this, result, done, dialer = link->spec.dialer, stop = stop_dialing_.get_token()] {
     try {
-      if (!closing_) result->stream = dialer.dial(stop);
+      if (!closing()) result->stream = dialer.dial(stop);
     } catch (const DialError& e) {
       result->error = e.what();
       result->failure = e.failure();
@@ -116,7 +116,7 @@ detail::asio::awaitable<void> RemoteExecutor::State::connect(LinkPointer link, s
   };
   detail::asio::post(*dials_, job);
   co_await done->wait();
-  if (closing_ || link->generation != generation || link->machine.state() != HostState::connecting) {
+  if (closing() || link->generation != generation || link->machine.state() != HostState::connecting) {
     detail::asio::post(*ends_, [result] { result->stream.carrier.end(); });
     co_return;
   }
@@ -154,14 +154,14 @@ void RemoteExecutor::State::open(const LinkPointer& link, AgentStream stream) {
                              .ended =
                                  [this, link, weak](const std::string& why) {
                                    const auto here = weak.lock();
-                                   if (!here || here->over || closing_) return;
-                                   detail::asio::co_spawn(io_, bury(link, here, why), detail::asio::detached);
+                                   if (!here || here->over || closing()) return;
+                                   detail::asio::co_spawn(io_, retire(link, here, why), detail::asio::detached);
                                  }});
   detail::asio::co_spawn(io_, read_errors(connection), detail::asio::detached);
 }
 
 detail::asio::awaitable<void> RemoteExecutor::State::read_errors(ConnectionPointer connection) {
-  constexpr std::size_t longest = 4096;
+  constexpr std::size_t max_errors = 4096;
   std::array<char, 1024> bytes;
   for (;;) {
     boost::system::error_code error;
@@ -169,18 +169,18 @@ detail::asio::awaitable<void> RemoteExecutor::State::read_errors(ConnectionPoint
         detail::asio::buffer(bytes), detail::asio::redirect_error(detail::asio::use_awaitable, error));
     if (error) break;
     connection->errors.append(bytes.data(), n);
-    if (connection->errors.size() > longest) connection->errors.erase(0, connection->errors.size() - longest);
+    if (connection->errors.size() > max_errors) connection->errors.erase(0, connection->errors.size() - max_errors);
   }
   connection->err_over = true;
   connection->err_ended.raise();
 }
 
 // The stream has ended by itself. Why, the other stream may tell in a moment.
-detail::asio::awaitable<void> RemoteExecutor::State::bury(LinkPointer link, ConnectionPointer connection,
-                                                          std::string why) {
+detail::asio::awaitable<void> RemoteExecutor::State::retire(LinkPointer link, ConnectionPointer connection,
+                                                            std::string why) {
   if (!connection->greeted && connection->refusal.empty() && !connection->err_over)
     co_await connection->err_ended.wait(0.3);
-  if (connection->over || closing_) co_return;
+  if (connection->over || closing()) co_return;
   FailureClass failure = connection->greeted ? FailureClass::transient : FailureClass::unknown;
   if (!connection->refusal.empty()) {
     why = connection->refusal;
@@ -203,7 +203,7 @@ void RemoteExecutor::State::close(const LinkPointer& link, double grace) {
   if (!connection) return;
   connection->over = true;
   if (grace > 0) {
-    connection->channel->send(wire::Shutdown{closing_ || link->machine.state() == HostState::gone});
+    connection->channel->send(wire::Shutdown{closing() || link->machine.state() == HostState::gone});
     connection->channel->close_when_sent();
   } else {
     connection->channel->close();
@@ -257,7 +257,7 @@ void RemoteExecutor::State::announce(const LinkPointer& link) {
     emit(HostLost{link->index, link->machine.reason(), refused || link->machine.state() == HostState::gone,
                   link->machine.leaving()});
     say_why(link);
-  } else if (link->settled && link->machine.state() != HostState::gone) {
+  } else if (link->tried && link->machine.state() != HostState::gone) {
     say_why(link);  // it has joined and never been there: the Tuner does not know it, but people wait for it
   }
 }
@@ -280,7 +280,7 @@ void RemoteExecutor::State::fail_all(const LinkPointer& link, bool preempted) {
       continue;
     }
     by_trial_.erase(trial);
-    Cause cause{.blame = preempted ? Blame::preemption : Blame::infrastructure,
+    Cause cause{.source = preempted ? FailureSource::preemption : FailureSource::infrastructure,
                 .text = hypertune::detail::format("host '{}' was lost: {}", link->spec.name, link->machine.reason())};
     emit(Failed{trial, route.attempt, std::move(cause)});
   }

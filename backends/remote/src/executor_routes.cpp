@@ -81,7 +81,7 @@ void RemoteExecutor::State::drain_queue() {
     commands.swap(queue_);
     woken_ = false;
   }
-  if (closing_) return;
+  if (closing()) return;
   if (!std::exchange(active_, true)) {  // the Tuner is ready for events: it has spoken first
     for (const auto& link : links_) announce(link);
     for (auto& notice : std::exchange(early_, {})) emit(std::move(notice));
@@ -90,7 +90,7 @@ void RemoteExecutor::State::drain_queue() {
 }
 
 void RemoteExecutor::State::emit(Event event) {
-  if (closing_ || !start_.sink) return;
+  if (closing() || !start_.sink) return;
   if (active_)
     start_.sink(std::move(event));
   else if (auto* notice = std::get_if<Notice>(&event))
@@ -109,8 +109,8 @@ void RemoteExecutor::State::erase(const LinkPointer& link, TrialId trial) {
 // ---- Commands ----
 
 void RemoteExecutor::State::carry_out(Launch& m) {
-  const auto refuse = [&](const std::string& why, Blame blame = Blame::infrastructure) {
-    emit(Failed{m.trial, m.attempt, Cause{.blame = blame, .text = why}});
+  const auto refuse = [&](const std::string& why, FailureSource source = FailureSource::infrastructure) {
+    emit(Failed{m.trial, m.attempt, Cause{.source = source, .text = why}});
   };
   if (m.parked) {
     const auto link = link_of(m.trial);
@@ -120,7 +120,7 @@ void RemoteExecutor::State::carry_out(Launch& m) {
       const std::string why =
           hypertune::detail::format("while it was paused: host '{}' was lost: {}", link->spec.name, route->lost);
       erase(link, m.trial);
-      return refuse(why, Blame::preemption);  // not its own failure, nor that of the host where it is to go on
+      return refuse(why, FailureSource::preemption);  // not its own failure, nor that of the host where it is to go on
     }
     route->parked = route->waiting = false;
     if (m.allocation.lead.host != link->index) m.allocation.lead.cpus.clear();  // the numbers of another host's cores
@@ -135,7 +135,7 @@ void RemoteExecutor::State::carry_out(Launch& m) {
   if (!link->machine.usable()) {
     const bool preempted = link->machine.draining() || link->machine.state() == HostState::gone;
     return refuse(hypertune::detail::format("host '{}' was lost: {}", link->spec.name, link->machine.reason()),
-                  preempted ? Blame::preemption : Blame::infrastructure);
+                  preempted ? FailureSource::preemption : FailureSource::infrastructure);
   }
   checkpoints_.launching(m.trial);
   link->routes[m.trial] = Route{.attempt = m.attempt, .restore = m.restore};
@@ -230,14 +230,15 @@ void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&
   Failed failed{
       m.trial,
       m.attempt,
-      {.blame = Blame::preemption,
+      {.source = FailureSource::preemption,
        .text = hypertune::detail::format("host '{}' goes away: {}", link->spec.name, link->machine.reason())}};
   end(link, failed);
 }
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&, Failed& m) {
   const Route* route = link->route(m.trial, m.attempt);
   if (route == nullptr) return;
-  if (link->preempts(*route)) m.cause.blame = Blame::preemption;  // a machine that shuts down ends its processes, too
+  if (link->preempts(*route))
+    m.cause.source = FailureSource::preemption;  // a machine that shuts down ends its processes, too
   end(link, m);
 }
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&, SaveFailed& m) {

@@ -4,22 +4,22 @@
 namespace hypertune::remote {
 
 void RemoteExecutor::State::publish(Link& link) {
-  if (link.machine.state() != HostState::connecting) link.settled = true;
+  if (link.machine.state() != HostState::connecting) link.tried = true;
   const std::lock_guard guard(mutex_);
   hosts_.clear();
   troubles_.clear();
   accounts_.clear();
   any_usable_ = false;
-  all_settled_ = true;
+  all_tried_ = true;
   for (const auto& other : links_) {
     if (other->index >= 0) {
       if (hosts_.size() <= static_cast<std::size_t>(other->index))
         hosts_.resize(static_cast<std::size_t>(other->index) + 1);
       Host& host = hosts_[static_cast<std::size_t>(other->index)] = other->host;
-      host.presence = other->machine.usable() ? Presence::there : other->settled ? Presence::away : Presence::unknown;
+      host.presence = other->machine.usable() ? Presence::there : other->tried ? Presence::away : Presence::unknown;
     }
     any_usable_ = any_usable_ || other->machine.usable();
-    all_settled_ = all_settled_ && other->settled;
+    all_tried_ = all_tried_ && other->tried;
     if (!other->machine.reason().empty())
       troubles_.push_back(hypertune::detail::format("host '{}': {}", other->spec.name, other->machine.reason()));
     HostAccount account = other->account;
@@ -28,13 +28,13 @@ void RemoteExecutor::State::publish(Link& link) {
     if (other->connection && other->connection->greeted) account.seconds += detail::steady_now() - other->up_since;
     accounts_.push_back(std::move(account));
   }
-  settled_.notify_all();
+  tried_.notify_all();
 }
 
 // Why no host will be of use, if that is so.
 std::string RemoteExecutor::State::hopeless() const {
   std::string why;
-  if (!started_ || closing_) return why;
+  if (!started_ || closing()) return why;
   for (const auto& link : links_) {
     if (link->machine.state() == HostState::gone) continue;
     if (link->machine.up() || !link->machine.refused()) return {};
@@ -54,7 +54,7 @@ void RemoteExecutor::State::judge() {
   hope_.emplace(io_, std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                          std::chrono::duration<double>(std::clamp(options_.all_refused, 0.0, 1e8))));
   hope_->async_wait([this](boost::system::error_code error) {
-    if (error || closing_) return;
+    if (error || closing()) return;
     const auto why = hopeless();
     hope_.reset();
     if (why.empty()) return;
@@ -77,9 +77,9 @@ std::vector<Host> RemoteExecutor::State::hosts() {
   const double begun = detail::steady_now();
   std::unique_lock lock(mutex_);
   const auto seconds = [](double s) { return std::chrono::duration<double>(s); };
-  settled_.wait_for(lock, seconds(options_.timeouts.connect + 1), [&] { return any_usable_ || all_settled_; });
+  tried_.wait_for(lock, seconds(options_.timeouts.connect + 1), [&] { return any_usable_ || all_tried_; });
   const double took = detail::steady_now() - begun;
-  settled_.wait_for(lock, seconds(std::min(options_.gather, std::max(1.0, took))), [&] { return all_settled_; });
+  tried_.wait_for(lock, seconds(std::min(options_.gather, std::max(1.0, took))), [&] { return all_tried_; });
   if (!any_usable_) {
     std::string why;
     for (const auto& trouble : troubles_) why += (why.empty() ? "" : "; ") + trouble;
@@ -91,7 +91,7 @@ std::vector<Host> RemoteExecutor::State::hosts() {
 void RemoteExecutor::State::shutdown() {
   if (!thread_.joinable()) return;
   pool_.on_change(nullptr);
-  closing_ = true;
+  closing_.request_stop();
   stop_dialing_.request_stop();  // who hangs on the way to a host is not waited for
   detail::asio::post(io_, [this] { detail::asio::co_spawn(io_, say_goodbye(), detail::asio::detached); });
   thread_.join();

@@ -57,7 +57,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   detail::asio::awaitable<void> connect(LinkPointer link, std::uint64_t generation);
   void open(const LinkPointer& link, AgentStream stream);
   detail::asio::awaitable<void> read_errors(ConnectionPointer connection);
-  detail::asio::awaitable<void> bury(LinkPointer link, ConnectionPointer connection, std::string why);
+  detail::asio::awaitable<void> retire(LinkPointer link, ConnectionPointer connection, std::string why);
   void close(const LinkPointer& link, double grace);
   void send_begin(const LinkPointer& link);
   void announce(const LinkPointer& link);
@@ -127,7 +127,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   detail::DriverCheckpoints checkpoints_{{.io = io_,
                                           .links = links_,
                                           .options = options_.transfer,
-                                          .closing = closing_,
+                                          .closing = closing_.get_token(),
                                           .emit = [this](Event event) { emit(std::move(event)); },
                                           .publish = [this](Link& link) { publish(link); }}};
   std::optional<detail::asio::steady_timer> hope_;  // runs while every host is refused
@@ -135,15 +135,16 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   // Of any thread.
   std::atomic<int> ending_{0};  // processes that carried connections and are waited for
   mutable std::mutex mutex_;    // of what follows
-  std::condition_variable settled_;
+  std::condition_variable tried_;
   std::vector<Host> hosts_;
   std::vector<std::string> troubles_;  // why hosts are not usable
-  bool any_usable_ = false, all_settled_ = false;
+  bool any_usable_ = false, all_tried_ = false;
   std::vector<HostAccount> accounts_;
   std::string hopeless_;  // why the run cannot go on
   std::vector<Command> queue_;
   bool woken_ = false;
-  std::atomic<bool> closing_{false};
+  std::stop_source closing_;
+  bool closing() const { return closing_.stop_requested(); }
   hypertune::detail::Doorbell bell_;
 };
 

@@ -52,10 +52,10 @@ inline constexpr std::uint32_t version = 6;
 
 /// Stands before the agent's first frame, so that what a login shell prints before is told apart.
 inline constexpr std::string_view banner = "\nhypertune-agent\n";
-inline constexpr std::size_t longest_preamble = std::size_t{64} << 10U;
+inline constexpr std::size_t max_preamble = std::size_t{64} << 10U;
 inline constexpr std::size_t window = std::size_t{1} << 20U;       ///< bytes of pieces sent and not yet credited
 inline constexpr std::size_t piece_size = std::size_t{64} << 10U;  ///< the longest piece
-inline constexpr std::size_t most_streams = 256;                   ///< at once, of those that one side has opened
+inline constexpr std::size_t max_streams = 256;                    ///< at once, of those that one side has opened
 
 struct Hello {
   std::uint32_t version = wire::version;

@@ -353,7 +353,7 @@ class BannerFilter {
     preamble_ += bytes;
     const std::size_t at = preamble_.find(banner);
     if (at == std::string::npos) {
-      if (preamble_.size() > longest_preamble)
+      if (preamble_.size() > max_preamble)
         fail(Errc::protocol, "the host prints something else than an agent does: '{}…'", preamble_.substr(0, 80));
       return {};
     }

@@ -80,7 +80,7 @@ struct Link {
   Host host;
   std::shared_ptr<Connection> connection;
   std::uint64_t generation = 0;  // of attempts to connect
-  bool settled = false;          // reached, or failed to be, at least once
+  bool tried = false;            // reached, or failed to be, at least once
   bool told = false;             // the Tuner takes it for usable
   asio::steady_timer timer;
   Seconds save_by = std::numeric_limits<double>::infinity();  // draining: then trials are not let to their step's end

@@ -35,7 +35,7 @@ class Pace : public std::enable_shared_from_this<Pace> {
     return false;
   }
   /// How long the next piece may be.
-  std::size_t longest() const { return static_cast<std::size_t>(rate_->slice(wire::piece_size)); }
+  std::size_t max_piece() const { return static_cast<std::size_t>(rate_->slice(wire::piece_size)); }
   /// A piece goes.
   void goes(std::size_t bytes) { until_ = rate_->take(bytes); }
 

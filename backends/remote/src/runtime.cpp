@@ -1,7 +1,7 @@
 // How a program learns that it is the agent.
 #include <hypertune/detail/say.hpp>
 #include <hypertune/remote/runtime.hpp>
-#include <hypertune/tune/stand_in.hpp>
+#include <hypertune/tune/runtime_hooks.hpp>
 
 #include <fmt/format.h>
 
@@ -70,7 +70,7 @@ AgentRuntime::AgentRuntime(int& argc, char** argv) {
   if (!agent_) return;
   argv[kept] = nullptr;  // there was one more
   argc = kept;
-  hypertune::detail::stand_in() = [limits](const std::string&, const std::shared_ptr<const Program>& program) {
+  hypertune::detail::agent_hook() = [limits](const std::string&, const std::shared_ptr<const Program>& program) {
     int code = 2;
     try {
       AgentOptions options;
@@ -83,7 +83,7 @@ AgentRuntime::AgentRuntime(int& argc, char** argv) {
 
 AgentRuntime::~AgentRuntime() {
   hypertune::detail::signals_by_default() = signals_before_;
-  if (agent_) hypertune::detail::stand_in() = nullptr;
+  if (agent_) hypertune::detail::agent_hook() = nullptr;
 }
 
 }  // namespace hypertune::remote

@@ -58,7 +58,7 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
     if (m.stream % 2 == next_ % 2 || streams_.contains(m.stream)) fail(Errc::protocol, "a stream's number is wrong");
     std::size_t theirs = 0;
     for (const auto& [id, stream] : streams_) theirs += id % 2 == m.stream % 2 ? 1 : 0;
-    if (theirs >= wire::most_streams) fail(Errc::protocol, "too many streams at once");
+    if (theirs >= wire::max_streams) fail(Errc::protocol, "too many streams at once");
     try {
       if (!accept_) fail(Errc::io, "nothing is served here");
       const auto [near, far] = pair();

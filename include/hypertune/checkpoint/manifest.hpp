@@ -103,7 +103,7 @@ class ManifestCursor {
     if (string(64) != key) refuse("the member \"{}\" should stand here", key);
     expect(':');
   }
-  std::string string(std::size_t longest) {
+  std::string string(std::size_t max_size) {
     expect('"');
     std::string value;
     for (;; ++at_) {
@@ -115,7 +115,7 @@ class ManifestCursor {
         if (at_ == text_.size() || (text_[at_] != '"' && text_[at_] != '\\')) refuse("an escape that is not used here");
         c = text_[at_];
       }
-      if (value.size() == longest) refuse("a string is longer than {} bytes", longest);
+      if (value.size() == max_size) refuse("a string is longer than {} bytes", max_size);
       value += c;
     }
     ++at_;

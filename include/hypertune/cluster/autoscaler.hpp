@@ -32,9 +32,9 @@ struct AutoscalerOptions {
   int min_workers = 0, max_workers = 0;
   double upscaling_speed = 1;  ///< machines being launched at once: max(5, this times those that are there)
   Seconds idle_timeout = 300;
-  Seconds grow_delay = 1;                   ///< a need must have lasted for so long before a machine is launched for it
-  Seconds launch_timeout = 900;             ///< from launch until it must be ready
-  Seconds backoff = 5, most_backoff = 600;  ///< after a failed launch of a kind: doubled each time
+  Seconds grow_delay = 1;                  ///< a need must have lasted for so long before a machine is launched for it
+  Seconds launch_timeout = 900;            ///< from launch until it must be ready
+  Seconds backoff = 5, max_backoff = 600;  ///< after a failed launch of a kind: doubled each time
 };
 AutoscalerOptions autoscaler_options(const ClusterConfig& config);
 

@@ -92,7 +92,7 @@ class Cluster {
   void set_stop(std::stop_token stop) { hooks_.stop = std::move(stop); }
 
  private:
-  void settle();
+  void recover();
   std::pair<double, double> prices(const std::string& type, bool spot) const;
   void stop_or_terminate(const std::vector<Machine>& machines, const std::string& why);
   std::vector<MachineReport> set_up_all(std::vector<Machine> machines, const UpOptions& options);

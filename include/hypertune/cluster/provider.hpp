@@ -31,7 +31,7 @@ concept Provider =
       provider.start(ids);
       { provider.resources_of(type) } -> std::same_as<std::optional<Resources>>;  ///< where the provider knows them
       {
-        provider.settle_time()
+        provider.listing_delay()
       } -> std::convertible_to<double>;  ///< seconds after which list() shows what create() made
     };
 
@@ -48,7 +48,7 @@ class AnyProvider {
   void stop(const std::vector<std::string>& ids) { self_->stop(ids); }
   void start(const std::vector<std::string>& ids) { self_->start(ids); }
   std::optional<Resources> resources_of(const NodeType& type) { return self_->resources_of(type); }
-  double settle_time() { return self_->settle_time(); }
+  double listing_delay() { return self_->listing_delay(); }
 
  private:
   struct Base {
@@ -59,7 +59,7 @@ class AnyProvider {
     virtual void stop(const std::vector<std::string>&) = 0;
     virtual void start(const std::vector<std::string>&) = 0;
     virtual std::optional<Resources> resources_of(const NodeType&) = 0;
-    virtual double settle_time() = 0;
+    virtual double listing_delay() = 0;
   };
   template <class P>
   struct Holder final : Base {
@@ -70,7 +70,7 @@ class AnyProvider {
     void stop(const std::vector<std::string>& ids) override { provider.stop(ids); }
     void start(const std::vector<std::string>& ids) override { provider.start(ids); }
     std::optional<Resources> resources_of(const NodeType& type) override { return provider.resources_of(type); }
-    double settle_time() override { return provider.settle_time(); }
+    double listing_delay() override { return provider.listing_delay(); }
     P provider;
   };
   std::shared_ptr<Base> self_;

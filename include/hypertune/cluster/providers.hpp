@@ -22,7 +22,7 @@ class LocalProvider {
   void stop(const std::vector<std::string>& ids);
   void start(const std::vector<std::string>& ids);
   std::optional<Resources> resources_of(const NodeType&) { return std::nullopt; }
-  double settle_time() const { return 0; }
+  double listing_delay() const { return 0; }
 
  private:
   std::vector<Machine> read() const;
@@ -46,7 +46,7 @@ class CommandProvider {
   void stop(const std::vector<std::string>& ids);
   void start(const std::vector<std::string>& ids);
   std::optional<Resources> resources_of(const NodeType&) { return std::nullopt; }
-  double settle_time() const { return 0; }
+  double listing_delay() const { return 0; }
 
  private:
   std::string call(const std::string& verb, const std::string& fields) const;
@@ -72,7 +72,7 @@ class AwsProvider {
   void stop(const std::vector<std::string>& ids);
   void start(const std::vector<std::string>& ids);
   std::optional<Resources> resources_of(const NodeType& type);
-  double settle_time() const { return 15; }
+  double listing_delay() const { return 15; }
 
   /// What run-instances is given, as JSON.
   std::string request_text(const LaunchRequest& request) const;

@@ -44,7 +44,7 @@ class Expression {
     if (now_.token != Token::end) stop("an operator or the end");
     if (type != Type::truth)
       fail(Errc::input, "the constraint '{}' compares nothing: add <, <=, >, >=, == or !=", text);
-    settle();
+    finish();
   }
 
   /// A number computed from the parameters before dimension `of`, with uniform(low, high) and integer(low, high) for
@@ -74,9 +74,9 @@ class Expression {
     next();
     want(disjunction(), Type::number);
     if (now_.token != Token::end) stop("an operator or the end");
-    settle();
+    finish();
   }
-  void settle() {
+  void finish() {
     std::sort(mentioned_.begin(), mentioned_.end());
     mentioned_.erase(std::unique(mentioned_.begin(), mentioned_.end()), mentioned_.end());
     model_ = nullptr;  // the expression outlives it

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/config/options.hpp>
-#include <hypertune/config/ssh_text.hpp>
+#include <hypertune/config/ssh_spec.hpp>
 #include <hypertune/config/yaml.hpp>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ inline HostSpec ssh_host_from_yaml(const Node& node) {
 }
 
 /// hosts: [a, {name: b, slots: 2}] | {file: FILE} | {command: [PROGRAM, …], interval: 10s} | slurm
-inline void ssh_hosts_from_yaml(const Node& node, SshText& ssh) {
+inline void ssh_hosts_from_yaml(const Node& node, SshSpec& ssh) {
   if (node.is_list()) {
     for (const auto& item : node.items()) {
       auto host = ssh_host_from_yaml(item);
@@ -112,7 +112,7 @@ inline std::vector<FileMount> file_mounts_from_yaml(const Node& node) {
 }
 
 /// cluster: CLUSTER.yaml says what there is and how it is reached: nothing else may say so too.
-inline void ssh_cluster_from_yaml(const Node& node, SshText& ssh) {
+inline void ssh_cluster_from_yaml(const Node& node, SshSpec& ssh) {
   const Node cluster = node["cluster"];
   if (node.has("hosts"))
     cluster.fail("give 'hosts' or 'cluster', not both: the machines of a cluster are those of its file");
@@ -167,8 +167,8 @@ inline CheckpointTransfer ssh_transfer_from_yaml(const Node& node) {
   return checked(node, [&] { return check_options(transfer), transfer; });
 }
 
-inline SshText ssh_from_yaml(const Node& node) {
-  SshText ssh;
+inline SshSpec ssh_from_yaml(const Node& node) {
+  SshSpec ssh;
   const char* environment = std::getenv("HYPERTUNE_HOSTS");
   const bool given = node.is_map() && (node.has("hosts") || node.has("cluster"));
   if (!given && (environment == nullptr || *environment == '\0'))

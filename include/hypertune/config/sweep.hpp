@@ -4,7 +4,7 @@
 #include <hypertune/config/algorithms.hpp>
 #include <hypertune/config/space.hpp>
 #include <hypertune/config/ssh.hpp>
-#include <hypertune/config/sweep_text.hpp>
+#include <hypertune/config/sweep_spec.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/record/csv_logger.hpp>
 #include <hypertune/record/jsonl_logger.hpp>
@@ -141,11 +141,11 @@ inline CheckpointPolicy checkpoint_from_yaml(const Node& node) {
   return policy;
 }
 
-inline std::vector<LogRuleText> log_rules_from_yaml(const Node& node) {
-  std::vector<LogRuleText> rules;
+inline std::vector<LogRuleSpec> log_rules_from_yaml(const Node& node) {
+  std::vector<LogRuleSpec> rules;
   for (const auto& item : node.items()) {
     item.only({"match", "do"});
-    LogRuleText rule{.match = item["match"].as<std::string>(), .where = item["match"].where()};
+    LogRuleSpec rule{.match = item["match"].as<std::string>(), .where = item["match"].where()};
     for (const auto& what : item["do"].texts()) {
       if (what == "exclude_host")
         rule.exclude_host = true;
@@ -160,9 +160,9 @@ inline std::vector<LogRuleText> log_rules_from_yaml(const Node& node) {
   return rules;
 }
 
-inline TrialText trial_from_yaml(const Node& node) {
+inline TrialSpec trial_from_yaml(const Node& node) {
   node.only({"command", "binary", "metrics", "environment", "grace"});
-  TrialText trial;
+  TrialSpec trial;
   if (node.has("command") == node.has("binary"))
     node.fail("'trial' needs one of 'command' (a list of words) and 'binary' (a path)");
   if (node.has("command")) {
@@ -188,7 +188,7 @@ inline TrialText trial_from_yaml(const Node& node) {
 
 /// Where expressions read the output, each metric that something hangs on needs one: it can arrive in no other way that
 /// belongs to the same step. `node`: where `metric` is named.
-inline void require_expression(const Node& node, const TrialText& trial, const std::string& metric) {
+inline void require_expression(const Node& node, const TrialSpec& trial, const std::string& metric) {
   if (trial.metrics.empty() || trial.metrics.contains(metric)) return;
   words known;
   for (const auto& [name, pattern] : trial.metrics) known.emplace_back(name);
@@ -203,8 +203,8 @@ inline void refuse_simulated(const Node& node, const std::string& type) {
         "takes its own time. For runs that decide the same each time write 'ordered: true'");
 }
 
-inline ExecutorText executor_from_yaml(const Node& node) {
-  ExecutorText executor;
+inline ExecutorSpec executor_from_yaml(const Node& node) {
+  ExecutorSpec executor;
   if (!node.is_map()) {
     executor.type = node.as<std::string>();
   } else {

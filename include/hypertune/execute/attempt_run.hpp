@@ -34,14 +34,14 @@ class AttemptRun {
     steps_ = saved_ = context_->next_step();
   }
 
-  /// Begins the program. `served`: an attempt that has ended here, whose run becomes this one's where the trainable can
-  /// be reset; its Context must live until this returns.
-  void begin(const Program& program, AttemptRun* served = nullptr) {
-    if (served != nullptr && served->run_ && served->run_->reset(*context_)) {
-      run_ = std::move(served->run_);
+  /// Begins the program. `previous`: an attempt that has ended here, whose run becomes this one's where the trainable
+  /// can be reset; its Context must live until this returns.
+  void begin(const Program& program, AttemptRun* previous = nullptr) {
+    if (previous != nullptr && previous->run_ && previous->run_->reset(*context_)) {
+      run_ = std::move(previous->run_);
       return;
     }
-    if (served != nullptr) served->run_.reset();
+    if (previous != nullptr) previous->run_.reset();
     run_ = program.begin(*context_);
   }
 
@@ -82,9 +82,9 @@ class AttemptRun {
     return writer;
   }
   /// To be called when the run is stopped between steps; the checkpoint that a run which cannot save() made in answer.
-  std::optional<CheckpointInfo> farewell() {
+  std::optional<CheckpointInfo> stop_and_save() {
     if (run_->can_save()) return std::nullopt;
-    auto made = run_->farewell();
+    auto made = run_->stop_and_save();
     if (made && made->steps == steps_) saved_ = steps_;
     return made;
   }
@@ -99,20 +99,20 @@ class AttemptRun {
     if (!from || reported_ || std::filesystem::exists(from->directory(), error) || error) return cause;
     lost(from->info(), "it vanished before it was read");
     return Cause{
-        .blame = Blame::preemption,
+        .source = FailureSource::preemption,
         .text = detail::format("checkpoint {} vanished before it was read: {}", from->info().name, cause.text)};
   }
 
-  /// The run stays in memory, at rest, until go_on().
+  /// The run stays in memory, at rest, until proceed().
   void park() {
     parked_ = true;
-    run_->halt(true);
+    run_->suspend();
   }
   /// `slot`: what it may use from now on.
-  void go_on(const Slot& slot) {
+  void proceed(const Slot& slot) {
     if (!std::exchange(parked_, false)) return;
     context_->move_to(slot);
-    run_->halt(false);
+    run_->resume();
   }
 
   bool parked() const { return parked_; }

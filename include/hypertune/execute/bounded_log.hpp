@@ -27,7 +27,7 @@ namespace hypertune {
 namespace detail {
 
 inline constexpr std::string_view log_cut_begin = "\n[hypertune: ", log_cut_end = "]\n";
-inline constexpr std::uint64_t longest_log_cut = 160;
+inline constexpr std::uint64_t max_log_cut = 160;
 // What the line says while the cut is not done.
 inline constexpr std::string_view log_cut_moving = " bytes cut: goes on at ", log_cut_moved = " bytes cut: ends at ";
 
@@ -71,7 +71,7 @@ struct LogParts {
 
  private:
   struct LineText {
-    std::array<char, longest_log_cut> buffer{};
+    std::array<char, max_log_cut> buffer{};
     std::size_t size = 0;
     std::string_view view() const { return {buffer.data(), size}; }
   };
@@ -221,7 +221,7 @@ class BoundedLog {
     const auto parts = detail::LogParts::of(file, limit_);
     const std::uint64_t head = limit_ / 2;
     const std::uint64_t begin =
-        after_line(file, std::max(parts.size - limit_ / 4 + detail::longest_log_cut, head + parts.marker));
+        after_line(file, std::max(parts.size - limit_ / 4 + detail::max_log_cut, head + parts.marker));
     const std::uint64_t left_out = parts.left_out + begin - head - parts.marker;
     bool good = put_at(file, head, line(left_out, detail::log_cut_moving, begin));
     std::uint64_t from = begin, to = head + line(left_out).size(), size = parts.size;

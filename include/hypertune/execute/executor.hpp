@@ -194,7 +194,7 @@ struct ExecutorStart {
 };
 
 /// What an experiment is about to ask for.
-struct Outlook {
+struct Workload {
   std::optional<std::int64_t> trials;  ///< that are still to be done; nullopt: nobody can say
   Resources each;                      ///< what a trial needs, or each of its workers
   int workers = 1;                     ///< of each trial, at least
@@ -308,12 +308,12 @@ class AnyExecutor {
   /// Whether its trials may have several workers (`static constexpr bool runs_gangs = true;`).
   bool gangs() const { return self_->gangs(); }
   std::string name() const { return self_->name(); }
-  /// For executors whose hosts are there for the experiment (they have all three members): `expect` comes before
-  /// hosts(), `settled` when a trial has ended for good, on the strand, and `release` last, however the run ends.
+  /// For executors whose hosts are there for the experiment (they have all three members): `prepare` comes before
+  /// hosts(), `trial_ended` when a trial has ended for good, on the strand, and `teardown` last, however the run ends.
   bool elastic() const { return self_->elastic(); }
-  void expect(const Outlook& outlook) { self_->expect(outlook); }
-  void settled(TrialId trial) { self_->settled(trial); }
-  void release() { self_->release(); }
+  void prepare(const Workload& workload) { self_->prepare(workload); }
+  void trial_ended(TrialId trial) { self_->trial_ended(trial); }
+  void teardown() { self_->teardown(); }
 
  private:
   struct Interface {
@@ -331,9 +331,9 @@ class AnyExecutor {
     virtual bool gangs() const = 0;
     virtual std::string name() const = 0;
     virtual bool elastic() const = 0;
-    virtual void expect(const Outlook&) = 0;
-    virtual void settled(TrialId) = 0;
-    virtual void release() = 0;
+    virtual void prepare(const Workload&) = 0;
+    virtual void trial_ended(TrialId) = 0;
+    virtual void teardown() = 0;
     std::atomic<bool> busy{false};
   };
   template <class E>
@@ -375,20 +375,20 @@ class AnyExecutor {
       else
         return "custom";
     }
-    static constexpr bool is_elastic = requires(E& e, const Outlook& outlook, TrialId trial) {
-      e.expect(outlook);
-      e.settled(trial);
-      e.release();
+    static constexpr bool is_elastic = requires(E& e, const Workload& workload, TrialId trial) {
+      e.prepare(workload);
+      e.trial_ended(trial);
+      e.teardown();
     };
     bool elastic() const override { return is_elastic; }
-    void expect([[maybe_unused]] const Outlook& outlook) override {
-      if constexpr (is_elastic) executor.expect(outlook);
+    void prepare([[maybe_unused]] const Workload& workload) override {
+      if constexpr (is_elastic) executor.prepare(workload);
     }
-    void settled([[maybe_unused]] TrialId trial) override {
-      if constexpr (is_elastic) executor.settled(trial);
+    void trial_ended([[maybe_unused]] TrialId trial) override {
+      if constexpr (is_elastic) executor.trial_ended(trial);
     }
-    void release() override {
-      if constexpr (is_elastic) executor.release();
+    void teardown() override {
+      if constexpr (is_elastic) executor.teardown();
     }
     E executor;
   };

@@ -38,7 +38,7 @@ class PayloadWriter : public ByteWriter {
       put(std::string_view(std::get<std::string>(value)));
   }
   void put(const Cause& cause) {
-    put(static_cast<std::uint64_t>(cause.blame));
+    put(static_cast<std::uint64_t>(cause.source));
     put(std::string_view(cause.text));
     put(cause.retry);
     put(cause.exclude_host);
@@ -80,9 +80,9 @@ class PayloadReader : public ByteReader {
   }
   Cause cause() {
     Cause cause;
-    const std::uint64_t blame = number();
-    if (blame > static_cast<std::uint64_t>(Blame::preemption)) bad();
-    cause.blame = static_cast<Blame>(blame);
+    const std::uint64_t source = number();
+    if (source > static_cast<std::uint64_t>(FailureSource::preemption)) bad();
+    cause.source = static_cast<FailureSource>(source);
     cause.text = text();
     cause.retry = flag();
     cause.exclude_host = flag();

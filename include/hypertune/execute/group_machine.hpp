@@ -63,11 +63,11 @@ struct Broken {
   std::vector<int> ranks;
 };
 /// The generation runs, and whoever has no place in it is gone.
-struct Settled {};
+struct Complete {};
 /// No member is left of an attempt that was to end.
 struct Over {};
 
-using Action = std::variant<Start, Join, Halt, Dismiss, Run, Broken, Settled, Over>;
+using Action = std::variant<Start, Join, Halt, Dismiss, Run, Broken, Complete, Over>;
 
 }  // namespace group
 
@@ -82,7 +82,7 @@ class GroupMachine {
   /// A group that runs already: its members are 0, 1, …, by rank.
   GroupMachine(std::uint32_t generation, int members) : state_(State::running), generation_(generation) {
     for (int rank = 0; rank < members; ++rank) add(rank);
-    settled_ = true;
+    complete_ = true;
   }
 
   /// What is to be done, in this order.
@@ -124,7 +124,7 @@ class GroupMachine {
     if (state_ != State::empty && form.generation <= generation_) return;
     generation_ = form.generation;
     state_ = State::forming;
-    settled_ = false;
+    complete_ = false;
     ready_ = 0;
     const auto before = std::exchange(ranks_, {});
     for (const int id : before) at(id).rank = -1;
@@ -160,7 +160,7 @@ class GroupMachine {
     if (++ready_ < ranks_.size()) return;
     state_ = State::running;
     out.emplace_back(group::Run{});
-    settle(out);
+    report_complete(out);
   }
 
   void on(const group::Gone& gone, Actions& out) {
@@ -177,7 +177,7 @@ class GroupMachine {
     if (state_ == State::ending)
       end(out);
     else if (lost.empty())
-      settle(out);
+      report_complete(out);
     else if (state_ != State::over)
       break_up(std::move(lost), out);
   }
@@ -196,8 +196,9 @@ class GroupMachine {
         if (at(id).there) out.emplace_back(group::Halt{id});
     out.emplace_back(group::Broken{std::move(lost)});
   }
-  void settle(Actions& out) {
-    if (state_ == State::running && leaving_ == 0 && !std::exchange(settled_, true)) out.emplace_back(group::Settled{});
+  void report_complete(Actions& out) {
+    if (state_ == State::running && leaving_ == 0 && !std::exchange(complete_, true))
+      out.emplace_back(group::Complete{});
   }
   void end(Actions& out) {
     if (present_ > 0) return;
@@ -211,7 +212,7 @@ class GroupMachine {
   std::vector<int> ranks_;       // members of this generation
   std::size_t ready_ = 0;
   int present_ = 0, leaving_ = 0;
-  bool settled_ = false;
+  bool complete_ = false;
 };
 
 }  // namespace hypertune

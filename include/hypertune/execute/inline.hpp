@@ -6,7 +6,7 @@
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/execute/attempt_run.hpp>
 #include <hypertune/execute/executor.hpp>
-#include <hypertune/execute/served_runs.hpp>
+#include <hypertune/execute/kept_runs.hpp>
 #include <hypertune/execute/threads.hpp>
 
 #include <deque>
@@ -43,7 +43,7 @@ class InlineExecutor {
   void shutdown() {
     commands_->clear();
     runs_.clear();
-    served_.clear();
+    kept_.clear();
   }
 
  private:
@@ -78,7 +78,7 @@ class InlineExecutor {
 
   void carry_out(Launch& launch) {
     if (launch.parked) {
-      if (Run* run = find(launch.trial, launch.attempt)) run->attempt->go_on(launch.allocation.lead);
+      if (Run* run = find(launch.trial, launch.attempt)) run->attempt->proceed(launch.allocation.lead);
       return step(launch.trial, launch.attempt);
     }
     Run& run = runs_[launch.trial];
@@ -88,9 +88,9 @@ class InlineExecutor {
           *store_, start_.directory, launch,
           [&](const CheckpointInfo& c, const std::string& why) { lose(launch.trial, c, why); }, start_.log_limit);
       std::vector<AttemptRun> in_the_way;
-      auto served = served_.take(launch.allocation.lead, in_the_way);
+      auto previous = kept_.take(launch.allocation.lead, in_the_way);
       in_the_way.clear();
-      run.attempt->begin(*start_.program, served ? &*served : nullptr);
+      run.attempt->begin(*start_.program, previous ? &*previous : nullptr);
     } catch (...) { return failed(launch.trial, launch.attempt); }
     start_.sink(Started{launch.trial, launch.attempt, run.attempt->steps()});
     step(launch.trial, launch.attempt);
@@ -112,7 +112,7 @@ class InlineExecutor {
     const bool parked = run->attempt->parked();
     if (c.save && !parked && !save(c.trial, c.attempt)) return;
     try {
-      auto made = run->attempt->farewell();
+      auto made = run->attempt->stop_and_save();
       if (made && !parked) start_.sink(Checkpointed{c.trial, c.attempt, std::move(*made)});
     } catch (...) { return failed(c.trial, c.attempt); }
     end_in_order(c.trial);
@@ -158,7 +158,7 @@ class InlineExecutor {
 
   void end_in_order(TrialId trial) {
     const auto node = runs_.extract(trial);
-    if (node && node.mapped().attempt && start_.program->keeps()) served_.keep(std::move(*node.mapped().attempt));
+    if (node && node.mapped().attempt && start_.program->keeps()) kept_.keep(std::move(*node.mapped().attempt));
   }
   void failed(TrialId trial, Attempt attempt) {
     Cause cause = cause_of_current_exception();
@@ -173,7 +173,7 @@ class InlineExecutor {
   std::optional<LocalCheckpointStore> store_;
   std::unique_ptr<Commands> commands_ = std::make_unique<Commands>();  // a mutex does not move
   std::map<TrialId, Run> runs_;
-  detail::ServedRuns served_;
+  detail::KeptRuns kept_;
 };
 
 inline InlineExecutor run_inline() { return {}; }

@@ -286,7 +286,7 @@ class Placement {
       return detail::format(
           "needs {}, but the hosts have room for {}", what,
           room(each, workers, [&](const auto& host) { return !host.for_good && !excluded.contains(host.name); }));
-    const int free = room(each, workers, here, most_room, true);
+    const int free = room(each, workers, here, max_room, true);
     if (free >= workers.min) return "";
     return detail::format(
         "waits for {}: {} {} free{}", what, free, free == 1 ? "is" : "are",
@@ -386,19 +386,19 @@ class Placement {
       if (usable(host, excluded)) sum += !apart ? room : joined(host) ? 0 : 1;
     return bounded(sum);
   }
-  static constexpr int most_room = 1'000'000;
-  static int bounded(std::int64_t room) { return static_cast<int>(std::min<std::int64_t>(room, most_room)); }
+  static constexpr int max_room = 1'000'000;
+  static int bounded(std::int64_t room) { return static_cast<int>(std::min<std::int64_t>(room, max_room)); }
   // How many workers the hosts that `counts` could hold as the strategy asks, `enough` of them, if they were empty, or
   // now.
   template <class Counts>
-  int room(const Resources& each, const Workers& workers, const Counts& counts, int enough = most_room,
+  int room(const Resources& each, const Workers& workers, const Counts& counts, int limit = max_room,
            bool now = false) const {
     const Amounts need = amounts(each);
     std::int64_t sum = 0;
     for (const auto& host : hosts_) {
-      if (sum >= enough) break;
+      if (sum >= limit) break;
       if (!counts(host)) continue;
-      const std::int64_t own = host.unknown ? most_room : capacity(host, need, now);
+      const std::int64_t own = host.unknown ? max_room : capacity(host, need, now);
       sum = workers.strategy == Strategy::strict_pack     ? std::max(sum, own)
             : workers.strategy == Strategy::strict_spread ? sum + std::min<std::int64_t>(own, 1)
                                                           : sum + own;
@@ -408,7 +408,7 @@ class Placement {
   // How many workers one host holds, with what is free there or with all it has.
   static int capacity(const HostState& host, const Amounts& need, bool now) {
     const Amounts& have = now ? host.free : host.total;
-    std::int64_t most = most_room;
+    std::int64_t most = max_room;
     if (need.cpus > 0) most = std::min(most, have.cpus / need.cpus);
     if (need.memory > 0 && host.total.memory > 0) most = std::min(most, have.memory / need.memory);
     for (const auto& [name, amount] : need.custom) {

@@ -7,7 +7,7 @@
 #include <hypertune/execute/attempt_run.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/execute/group_machine.hpp>
-#include <hypertune/execute/served_runs.hpp>
+#include <hypertune/execute/kept_runs.hpp>
 #include <hypertune/random.hpp>
 
 #include <algorithm>
@@ -116,7 +116,7 @@ class SimulatedExecutor {
   void notify() { notified_ = true; }
   void shutdown() {
     runs_.clear();
-    served_.clear();
+    kept_.clear();
     events_ = {};
     notified_ = true;
   }
@@ -185,7 +185,7 @@ class SimulatedExecutor {
     auto& run = runs_[launch.trial];
     const bool held = launch.parked && run.parked && run.launch.attempt == launch.attempt;
     if (held) {
-      if (run.attempt) run.attempt->go_on(launch.allocation.lead);
+      if (run.attempt) run.attempt->proceed(launch.allocation.lead);
       run.launch.allocation = std::move(launch.allocation);
     } else {
       run = {};
@@ -267,7 +267,7 @@ class SimulatedExecutor {
     if (run.group->present() == 0) return fail_run(trial, attempt, std::move(cause));
     start_.sink(MemberLost{trial, attempt, run.group->generation(), std::move(ranks), std::move(cause)});
   }
-  static Cause lost_worker() { return {.blame = Blame::infrastructure, .text = "its worker was lost"}; }
+  static Cause lost_worker() { return {.source = FailureSource::infrastructure, .text = "its worker was lost"}; }
   void on(const Continue& c) {
     if (auto* run = waiting(c.trial, c.attempt)) {
       if (c.save && !save(*run)) return;
@@ -389,7 +389,7 @@ class SimulatedExecutor {
     run.at = due.time;
     if (due.kind == Kind::formed) return formed(run);
     if (due.kind == Kind::failure) {
-      Cause cause{.blame = Blame::infrastructure, .text = "simulated failure"};
+      Cause cause{.source = FailureSource::infrastructure, .text = "simulated failure"};
       return run.launch.allocation.workers() == 1 ? fail_run(due.trial, attempt, std::move(cause))
                                                   : lose(due.trial, attempt, {run.failing}, std::move(cause));
     }
@@ -422,9 +422,9 @@ class SimulatedExecutor {
         },
         start_.log_limit);
     std::vector<AttemptRun> in_the_way;
-    auto served = served_.take(run.launch.allocation.lead, in_the_way);
+    auto previous = kept_.take(run.launch.allocation.lead, in_the_way);
     in_the_way.clear();
-    run.attempt->begin(*start_.program, served ? &*served : nullptr);
+    run.attempt->begin(*start_.program, previous ? &*previous : nullptr);
     const int from = run.attempt->steps();
     const int newest = run.launch.restore.empty() ? 0 : run.launch.restore.front().steps;
     const bool held = run.launch.next_step > newest;  // in memory, more than any checkpoint has
@@ -458,7 +458,7 @@ class SimulatedExecutor {
 
   void end_in_order(TrialId trial) {
     const auto node = runs_.extract(trial);
-    if (node && node.mapped().attempt && start_.program->keeps()) served_.keep(std::move(*node.mapped().attempt));
+    if (node && node.mapped().attempt && start_.program->keeps()) kept_.keep(std::move(*node.mapped().attempt));
   }
   void fail_run(TrialId trial, Attempt attempt, Cause cause) {
     runs_.erase(trial);
@@ -472,7 +472,7 @@ class SimulatedExecutor {
   std::optional<LocalCheckpointStore> store_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> events_;
   std::unordered_map<TrialId, Run> runs_;
-  detail::ServedRuns served_;
+  detail::KeptRuns kept_;
   std::vector<CheckpointLost> lost_;  // to be told
   Seconds now_ = 0;
   std::uint64_t fences_ = 0;

@@ -24,7 +24,8 @@ struct ThreadOptions {
   bool pin = false;                           ///< bind each trial's thread to the cores of its slot
   /// Paused trials that stay in memory; further ones that a checkpoint can bring back are ended instead.
   std::size_t max_parked = std::numeric_limits<std::size_t>::max();
-  std::function<void(const Slot&)> setup = {};  ///< called on a trial's thread before it runs there (cudaSetDevice …)
+  /// Called on a trial's thread before it runs there (cudaSetDevice …).
+  std::function<void(const Slot&)> bind_slot = {};
 };
 
 /// Runs each trial on a thread of its own while it holds a slot. A report's answer usually comes from within the sink's

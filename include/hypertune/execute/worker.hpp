@@ -1,4 +1,4 @@
-// The loop of a worker process: it runs a Program's trials at the wish of a driver at the other end of a stream.
+// The loop of a worker process: it runs a Program's trials on the commands of a driver at the other end of a stream.
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
@@ -34,7 +34,7 @@ namespace hypertune {
 
 struct WorkerOptions {
   /// Called before an attempt begins: binds the process to its slot.
-  std::function<void(const Slot&)> settle = {};
+  std::function<void(const Slot&)> bind_slot = {};
   /// Where what the trial prints goes: trials/<id>/log. False: it stays where it is.
   bool redirect_output = true;
 };
@@ -141,7 +141,7 @@ class WorkerLoop {
       case WorkerMachine::Do::park:
         if (!action.keep && attempt_->replaceable()) {
           save(launch);
-          farewell(launch);
+          stop_and_save(launch);
           end(Paused{launch.trial, launch.attempt, false}, false);
         } else {
           sealed(launch.trial);
@@ -151,7 +151,7 @@ class WorkerLoop {
         }
         break;
       case WorkerMachine::Do::end:
-        farewell(launch);
+        stop_and_save(launch);
         end(Stopped{launch.trial, launch.attempt}, true);
         break;
       default: break;
@@ -168,9 +168,9 @@ class WorkerLoop {
       store_.emplace(welcome.checkpoints.empty() ? directory_ : std::filesystem::path(welcome.checkpoints),
                      std::move(options));
     }
-    if (options_.settle) options_.settle(launch.allocation.lead);
-    std::optional<AttemptRun> served;
-    served.swap(attempt_);
+    if (options_.bind_slot) options_.bind_slot(launch.allocation.lead);
+    std::optional<AttemptRun> previous;
+    previous.swap(attempt_);
     attempt_.emplace(
         *store_, directory_, launch,
         [this](const CheckpointInfo& checkpoint, const std::string& why) { lose(checkpoint, why); },
@@ -182,7 +182,7 @@ class WorkerLoop {
       if (!program_.external()) keep_log(std::make_unique<BoundedLog>(log, machine_.welcome().log_limit));
     }
     enter(&attempt_->context());
-    attempt_->begin(program_, served ? &*served : nullptr);
+    attempt_->begin(program_, previous ? &*previous : nullptr);
     stream_.send(Started{launch.trial, launch.attempt, attempt_->steps()});
   }
 
@@ -199,8 +199,8 @@ class WorkerLoop {
 
   void step(const Launch& launch) {
     if (std::exchange(parked_, false)) {
-      if (options_.settle) options_.settle(launch.allocation.lead);  // it may be another one
-      attempt_->go_on(launch.allocation.lead);
+      if (options_.bind_slot) options_.bind_slot(launch.allocation.lead);  // it may be another one
+      attempt_->proceed(launch.allocation.lead);
     }
     auto done = attempt_->step();
     if (!done.report) {
@@ -231,9 +231,10 @@ class WorkerLoop {
         stream_.send(SaveFailed{result.trial, result.steps, std::move(result.error)});
     });
   }
-  void farewell(const Launch& launch) {
+  void stop_and_save(const Launch& launch) {
     if (!attempt_) return;
-    if (auto made = attempt_->farewell()) stream_.send(Checkpointed{launch.trial, launch.attempt, std::move(*made)});
+    if (auto made = attempt_->stop_and_save())
+      stream_.send(Checkpointed{launch.trial, launch.attempt, std::move(*made)});
   }
   void sealed(TrialId trial) {
     if (sealer_) sealer_->wait(trial);

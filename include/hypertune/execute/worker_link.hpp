@@ -149,7 +149,7 @@ class WorkerLink {
     LinkActions out;
     if (now < deadline()) return out;
     if (!kill_at_ || now < *kill_at_)
-      kill_cause_ = Cause{.blame = Blame::user,
+      kill_cause_ = Cause{.source = FailureSource::user,
                           .text = detail::format("hung: {} for {} s",
                                                  options_.prints ? "nothing was printed" : "no report and no alive()",
                                                  options_.hang_limit)};

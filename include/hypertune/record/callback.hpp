@@ -48,7 +48,7 @@ HYPERTUNE_HOOK(on_trial_report, record::TrialReported)
 HYPERTUNE_HOOK(on_trial_checkpoint, record::TrialCheckpointed)
 HYPERTUNE_HOOK(on_checkpoint_drop, record::CheckpointDropped)
 HYPERTUNE_HOOK(on_trial_pause, record::TrialPaused)
-HYPERTUNE_HOOK(on_trial_mutation, record::TrialMutated)
+HYPERTUNE_HOOK(on_trial_exploit, record::TrialExploited)
 HYPERTUNE_HOOK(on_trial_failure, record::AttemptFailed)
 HYPERTUNE_HOOK(on_trial_end, record::TrialEnded)
 HYPERTUNE_HOOK(on_host_gain, record::HostGained)
@@ -79,7 +79,7 @@ concept has_on_open = requires(C& c, const std::filesystem::path& directory) { c
 ///   void on_trial_checkpoint(const ht::record::TrialCheckpointed&, ht::Seconds time);
 ///   void on_checkpoint_drop(const ht::record::CheckpointDropped&, ht::Seconds time);
 ///   void on_trial_pause(const ht::record::TrialPaused&, ht::Seconds time);
-///   void on_trial_mutation(const ht::record::TrialMutated&, ht::Seconds time);         // population based training
+///   void on_trial_exploit(const ht::record::TrialExploited&, ht::Seconds time);         // population based training
 ///   void on_trial_failure(const ht::record::AttemptFailed&, ht::Seconds time);         // an attempt, not the trial
 ///   void on_trial_end(const ht::record::TrialEnded&, ht::Seconds time);
 ///   void on_host_gain(const ht::record::HostGained&, ht::Seconds time);
@@ -98,7 +98,7 @@ concept Callback =
     detail::has_on_open<C> || detail::has_on_record<C> || detail::has_on_batch_end<C> ||
     detail::has_on_experiment_start<C> || detail::has_on_trial_create<C> || detail::has_on_trial_start<C> ||
     detail::has_on_trial_report<C> || detail::has_on_trial_checkpoint<C> || detail::has_on_checkpoint_drop<C> ||
-    detail::has_on_trial_pause<C> || detail::has_on_trial_mutation<C> || detail::has_on_trial_failure<C> ||
+    detail::has_on_trial_pause<C> || detail::has_on_trial_exploit<C> || detail::has_on_trial_failure<C> ||
     detail::has_on_trial_end<C> || detail::has_on_host_gain<C> || detail::has_on_host_loss<C> ||
     detail::has_on_attributes<C> || detail::has_on_trial_resize<C> || detail::has_on_experiment_end<C>;
 
@@ -130,9 +130,9 @@ namespace detail {
   X(on_trial_save, on_trial_checkpoint)         \
   X(on_checkpoint_dropped, on_checkpoint_drop)  \
   X(on_trial_paused, on_trial_pause)            \
-  X(on_trial_mutate, on_trial_mutation)         \
-  X(on_trial_mutated, on_trial_mutation)        \
-  X(on_trial_exploit, on_trial_mutation)        \
+  X(on_trial_mutate, on_trial_exploit)          \
+  X(on_trial_mutated, on_trial_exploit)         \
+  X(on_trial_mutation, on_trial_exploit)        \
   X(on_attribute, on_attributes)                \
   X(on_note, on_attributes)                     \
   X(on_attributes_set, on_attributes)           \
@@ -196,7 +196,7 @@ void dispatch_record(C& callback, const Record& record) {
     void operator()(const record::TrialCheckpointed& e) const { call_on_trial_checkpoint(c, e, time); }
     void operator()(const record::CheckpointDropped& e) const { call_on_checkpoint_drop(c, e, time); }
     void operator()(const record::TrialPaused& e) const { call_on_trial_pause(c, e, time); }
-    void operator()(const record::TrialMutated& e) const { call_on_trial_mutation(c, e, time); }
+    void operator()(const record::TrialExploited& e) const { call_on_trial_exploit(c, e, time); }
     void operator()(const record::AttemptFailed& e) const { call_on_trial_failure(c, e, time); }
     void operator()(const record::TrialEnded& e) const { call_on_trial_end(c, e, time); }
     void operator()(const record::HostGained& e) const { call_on_host_gain(c, e, time); }

@@ -24,20 +24,20 @@ namespace hypertune {
 /// What two failures of one cause have in common: how the attempt ended (an exit code, a signal), and the last line
 /// that it said, without what differs from trial to trial (paths, numbers).
 inline std::string fault_key(const Cause& cause) {
-  constexpr std::size_t longest = 300;
+  constexpr std::size_t max_size = 300;
   std::string_view head = cause.text, tail;
   if (const auto colon = head.find(": "); colon != std::string_view::npos) {
     tail = head.substr(colon + 2);
     head = head.substr(0, colon);
     if (const auto bar = tail.rfind(" | "); bar != std::string_view::npos) tail.remove_prefix(bar + 3);
   }
-  std::string key = to_string(cause.blame);
+  std::string key = to_string(cause.source);
   const auto number = [](std::string_view word) {
     return std::any_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
   };
   for (const std::string_view part : {head, tail}) {
     std::string_view before;
-    for (std::size_t at = 0; at < part.size() && key.size() < longest;) {
+    for (std::size_t at = 0; at < part.size() && key.size() < max_size;) {
       const auto begin = part.find_first_not_of(" \t\r\n'\"()[],;=", at);
       if (begin == std::string_view::npos) break;
       at = std::min(part.find_first_of(" \t\r\n'\"()[],;=", begin), part.size());
@@ -49,7 +49,7 @@ inline std::string fault_key(const Cause& cause) {
     }
     key += ':';
   }
-  if (key.size() > longest) key.resize(longest);
+  if (key.size() > max_size) key.resize(max_size);
   return key;
 }
 
@@ -249,7 +249,7 @@ class HostFaults {
   void take(const record::TrialResized& r) { runs_.erase(r.trial); }
   void take(const record::AttemptFailed& r) {
     const auto run = runs_.extract(r.trial);
-    if (run && r.cause.blame != Blame::preemption) failed(r.trial, run.mapped(), r.cause, r.doubted);
+    if (run && r.cause.source != FailureSource::preemption) failed(r.trial, run.mapped(), r.cause, r.doubted);
   }
   void take(const record::TrialPaused& r) {
     if (const auto run = runs_.extract(r.trial)) worked(r.trial, run.mapped());

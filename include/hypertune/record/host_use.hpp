@@ -118,7 +118,7 @@ class HostLedger {
     running_[e.trial] = std::move(run);
   }
   void take(const record::TrialReported& e, Seconds) { done_[e.trial] = e.step + 1; }
-  void take(const record::TrialMutated& e, Seconds) { done_[e.trial] = e.checkpoint.steps; }
+  void take(const record::TrialExploited& e, Seconds) { done_[e.trial] = e.checkpoint.steps; }
   void take(const record::TrialPaused& e, Seconds now) { leave(e.trial, now); }
   void take(const record::AttemptFailed& e, Seconds now) {
     if (const auto run = running_.find(e.trial); run != running_.end() && e.cause.exclude_host)

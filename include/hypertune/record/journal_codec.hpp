@@ -31,9 +31,9 @@ enum class Kind : std::uint8_t {
   host_gained = 12,
   host_lost = 13,
   experiment_ended = 14,
-  trial_mutated = 15,   // since version 2
-  attributes_set = 16,  // since version 3
-  trial_resized = 17,   // since version 4
+  trial_exploited = 15,  // since version 2
+  attributes_set = 16,   // since version 3
+  trial_resized = 17,    // since version 4
 };
 
 class Encoder : public ByteWriter {
@@ -61,7 +61,7 @@ class Encoder : public ByteWriter {
       put(std::string_view(std::get<std::string>(value)));
   }
   void put(const Cause& cause) {
-    put(static_cast<std::uint64_t>(cause.blame));
+    put(static_cast<std::uint64_t>(cause.source));
     put(std::string_view(cause.text));
     put(cause.retry);
     put(cause.exclude_host);
@@ -117,9 +117,9 @@ class Decoder : public ByteReader {
   }
   Cause cause() {
     Cause cause;
-    const std::uint64_t blame = number();
-    if (blame > static_cast<std::uint64_t>(Blame::preemption)) bad();
-    cause.blame = static_cast<Blame>(blame);
+    const std::uint64_t source = number();
+    if (source > static_cast<std::uint64_t>(FailureSource::preemption)) bad();
+    cause.source = static_cast<FailureSource>(source);
     cause.text = text();
     cause.retry = flag();
     cause.exclude_host = flag();

@@ -263,8 +263,8 @@ class JournalReader {
         return event;
       }
       case Kind::trial_paused: return record::TrialPaused{trial};
-      case Kind::trial_mutated: {
-        record::TrialMutated event{trial, in.signed_number(), in.checkpoint(), {}, {}};
+      case Kind::trial_exploited: {
+        record::TrialExploited event{trial, in.signed_number(), in.checkpoint(), {}, {}};
         std::tie(event.point, event.params) = in.configuration();
         return event;
       }

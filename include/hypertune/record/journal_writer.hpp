@@ -187,7 +187,7 @@ class JournalWriter {
     if (std::holds_alternative<record::AttributesSet>(what)) return 3;
     if (std::holds_alternative<record::TrialResized>(what)) return 4;
     if (const auto* started = std::get_if<record::TrialStarted>(&what)) return several_workers(*started) ? 4 : 1;
-    return std::holds_alternative<record::TrialMutated>(what) ? 2 : first_version;
+    return std::holds_alternative<record::TrialExploited>(what) ? 2 : first_version;
   }
 
   static bool several_workers(const record::TrialStarted& e) { return !e.others.empty() || e.generation > 0; }
@@ -339,8 +339,8 @@ class JournalWriter {
     out.put(std::string_view(e.why));
   }
   void encode(Encoder&, const record::TrialPaused& e) { row_ = {Kind::trial_paused, e.trial}; }
-  void encode(Encoder& out, const record::TrialMutated& e) {
-    row_ = {Kind::trial_mutated, e.trial, -1, true, e.checkpoint.steps};
+  void encode(Encoder& out, const record::TrialExploited& e) {
+    row_ = {Kind::trial_exploited, e.trial, -1, true, e.checkpoint.steps};
     append_json_object(text_, e.params);
     out.put_signed(e.donor);
     out.put(e.checkpoint);

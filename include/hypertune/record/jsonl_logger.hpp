@@ -121,7 +121,7 @@ class JsonEvent {
     event("trial_paused");
     number("trial", e.trial);
   }
-  void operator()(const record::TrialMutated& e) const {
+  void operator()(const record::TrialExploited& e) const {
     event("trial_mutated");
     number("trial", e.trial);
     number("donor", e.donor);
@@ -200,7 +200,7 @@ class JsonEvent {
   }
   void cause(const Cause& cause) const {
     key("cause");
-    *out_ += detail::format("{{\"blame\": \"{}\", \"text\": ", to_string(cause.blame));
+    *out_ += detail::format("{{\"blame\": \"{}\", \"text\": ", to_string(cause.source));
     append_json(*out_, cause.text);
     *out_ += '}';
   }

@@ -106,7 +106,7 @@ struct TrialPaused {
 };
 /// A paused trial took over the state of another one, or of its own past, and goes on with another configuration
 /// (population based training). What it had learnt by itself is given up.
-struct TrialMutated {
+struct TrialExploited {
   TrialId trial;
   TrialId donor;
   CheckpointInfo checkpoint;  ///< what it goes on from, after so many steps
@@ -158,8 +158,8 @@ struct ExperimentEnded {
 };
 
 using Any = std::variant<ExperimentStarted, TrialCreated, TrialStarted, TrialReported, TrialCheckpointed,
-                         CheckpointDropped, TrialPaused, TrialMutated, AttemptFailed, TrialEnded, HostGained, HostLost,
-                         ExperimentEnded, AttributesSet, TrialResized>;
+                         CheckpointDropped, TrialPaused, TrialExploited, AttemptFailed, TrialEnded, HostGained,
+                         HostLost, ExperimentEnded, AttributesSet, TrialResized>;
 
 }  // namespace record
 

@@ -90,7 +90,7 @@ class Results {
   std::vector<TrialId> ranked(std::size_t limit = 0) const;
 
   std::size_t count(TrialState state) const { return counts_[static_cast<std::size_t>(state)]; }
-  std::int64_t failures(Blame blame) const { return failures_[static_cast<std::size_t>(blame)]; }
+  std::int64_t failures(FailureSource source) const { return failures_[static_cast<std::size_t>(source)]; }
   /// What each host did, by their first appearance.
   std::vector<HostUse> hosts() const { return ledger_.hosts(); }
   /// Steps that were done again, as what they had led to was lost with an attempt and not yet saved.
@@ -158,7 +158,7 @@ class Results {
   void take(TrialData& trial, const record::TrialCheckpointed& event, Seconds time);
   void take(TrialData& trial, const record::CheckpointDropped& event, Seconds time);
   void take(TrialData& trial, const record::TrialPaused& event, Seconds time);
-  void take(TrialData& trial, const record::TrialMutated& event, Seconds time);
+  void take(TrialData& trial, const record::TrialExploited& event, Seconds time);
   void take(TrialData& trial, const record::AttemptFailed& event, Seconds time);
   void take(TrialData& trial, const record::TrialEnded& event, Seconds time);
 

@@ -42,7 +42,7 @@ struct TrialResult {
   Metrics metrics;                 ///< of the last report
   std::optional<BestReport> best;  ///< of the first objective (or the metric asked for); never NaN or infinite
   std::optional<bool> feasible;    ///< whether `best` meets the constraints on metrics; empty: none, or not known
-  std::array<int, 3> failures{};   ///< attempts that failed, by Blame
+  std::array<int, 3> failures{};   ///< attempts that failed, by FailureSource
   std::optional<Cause> cause;      ///< why it was stopped or failed, or why its last attempt failed
   int attempts = 0;                ///< starts
   bool known = false;              ///< its result was given by the user, nothing was run
@@ -54,8 +54,8 @@ struct TrialResult {
   std::int64_t first_record = 0, last_record = 0;  ///< numbers of its first and last record in the Journal
 
   /// Attempts that failed by the user's code or the infrastructure. A preemption (or a killed driver) is no failure.
-  int failure_count() const { return failures_by(Blame::user) + failures_by(Blame::infrastructure); }
-  int failures_by(Blame blame) const { return failures[static_cast<std::size_t>(blame)]; }
+  int failure_count() const { return failures_by(FailureSource::user) + failures_by(FailureSource::infrastructure); }
+  int failures_by(FailureSource source) const { return failures[static_cast<std::size_t>(source)]; }
 
   /// The configuration as the user's struct: `result.config(space)` with the space of the experiment.
   template <class Space>

@@ -25,8 +25,8 @@ class ByStep {
   std::optional<double> quantile(int step) const;
 
   /// Whether `value` is above the quantile at a step to which `enough` trials have come.
-  bool beyond(int step, double value, int enough) const {
-    return trials(step) >= static_cast<std::size_t>(enough) && value > *quantile(step);
+  bool beyond(int step, double value, int min_trials) const {
+    return trials(step) >= static_cast<std::size_t>(min_trials) && value > *quantile(step);
   }
 
   /// Adds a trial's number at `step`, and at the steps that others have and that this trial has jumped over since

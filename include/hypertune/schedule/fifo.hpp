@@ -18,7 +18,7 @@ struct Fifo {
   }
 
   Decision on_report(const Progress& progress) const {
-    return max_steps > 0 && progress.steps >= max_steps ? Decision::complete : Decision::go_on;
+    return max_steps > 0 && progress.steps >= max_steps ? Decision::complete : Decision::proceed;
   }
   static constexpr bool multi_objective = true;  // it reads no loss at all
 };

@@ -106,7 +106,7 @@ struct Pb2 {
   std::vector<std::size_t> dimensions_{};
   std::uint64_t seed_ = 0;
 
-  static constexpr bool takes_over = true;
+  static constexpr bool exploits = true;
 
   void prepare(const SearchSpace& space, std::uint64_t seed);
   void on_create(TrialId trial, const Point& point) { state_.create(trial, point); }

@@ -62,7 +62,7 @@ class Population {
   /// The decision on a report that report() has seen.
   static Decision decide(const Progress& progress, bool pauses, int max) {
     if (progress.steps >= max) return Decision::complete;
-    return pauses ? Decision::pause : Decision::go_on;
+    return pauses ? Decision::pause : Decision::proceed;
   }
 
   /// What to do with a free slot: fill a population of `wanted` members (0: all there are), then let the paused ones go

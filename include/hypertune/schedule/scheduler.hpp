@@ -19,7 +19,7 @@ namespace hypertune {
 
 /// The answer to a report.
 enum class Decision : std::uint8_t {
-  go_on,     ///< train the next step
+  proceed,   ///< train the next step
   pause,     ///< keep the trial's state, free its slot; choose_next() may resume it
   stop,      ///< end the trial early: it is not worth more steps
   complete,  ///< end the trial because it has had all the steps it may have
@@ -27,7 +27,7 @@ enum class Decision : std::uint8_t {
 
 constexpr const char* to_string(Decision decision) {
   switch (decision) {
-    case Decision::go_on: return "continue";
+    case Decision::proceed: return "continue";
     case Decision::pause: return "pause";
     case Decision::stop: return "stop";
     case Decision::complete: return "complete";
@@ -78,7 +78,8 @@ struct Choice {
 /// them. It keeps no clock and draws no random numbers of its own. The one thing it must have is on_report():
 /// ```cpp
 /// struct StopTheHopeless {
-///   ht::Decision on_report(const ht::Progress& p) { return p.loss() > 0.9 ? ht::Decision::stop : ht::Decision::go_on;
+///   ht::Decision on_report(const ht::Progress& p) { return p.loss() > 0.9 ? ht::Decision::stop :
+///   ht::Decision::proceed;
 ///   }
 /// };
 /// ```
@@ -101,7 +102,7 @@ struct Choice {
 /// asked
 ///   at once after it said so, and of paused trials that it has not let go on when all is over: words that follow its
 ///   name, "at rung 3 (9 steps): accuracy 0.71, needed 0.83". A function of the calls like all else;
-/// - `static constexpr bool takes_over = true;` if it makes trials go on from one another's checkpoints: each pause is
+/// - `static constexpr bool exploits = true;` if it makes trials go on from one another's checkpoints: each pause is
 ///   then saved, whatever Options::checkpoint says, and what a donor has saved is kept until it is not needed any more:
 ///   of each trial what it saved at its last pause, or, with `bool may_give(TrialId, int steps) const`, what it saved
 ///   when it paused after so many steps as long as that says so;
@@ -155,7 +156,7 @@ class AnyScheduler {
   int max_steps() const { return self_->max_steps(); }
   /// Why it stops the trial, in words that follow its name; empty: it does not say.
   std::string why(TrialId trial, const LossText& losses) const { return self_->why(trial, losses); }
-  bool takes_over() const { return self_->takes_over(); }
+  bool exploits() const { return self_->exploits(); }
   /// Whether what the trial saved when it paused after `steps` steps, which was its `last` pause or not, may be needed.
   bool may_give(TrialId trial, int steps, bool last) const { return self_->may_give(trial, steps, last); }
   bool multi_objective() const { return self_->multi_objective(); }
@@ -175,7 +176,7 @@ class AnyScheduler {
     virtual Choice choose_next(const Pool&) = 0;
     virtual int max_steps() const = 0;
     virtual std::string why(TrialId, const LossText&) const = 0;
-    virtual bool takes_over() const = 0;
+    virtual bool exploits() const = 0;
     virtual bool may_give(TrialId, int, bool) const = 0;
     virtual bool multi_objective() const = 0;
     virtual std::string name() const = 0;
@@ -236,11 +237,11 @@ class AnyScheduler {
       else
         return {};
     }
-    bool takes_over() const override {
+    bool exploits() const override {
       if constexpr (requires {
-                      { S::takes_over } -> std::convertible_to<bool>;
+                      { S::exploits } -> std::convertible_to<bool>;
                     })
-        return S::takes_over;
+        return S::exploits;
       else
         return false;
     }

@@ -30,7 +30,7 @@ struct MixedGrid {
   };
   State state_{};
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal) {
+  void prepare(const SearchSpace& space, const SearchContext& goal) {
     state_ = {.space = space, .combinations = GridCombinations(space)};
     inner.prepare(space, goal);
   }
@@ -43,7 +43,7 @@ struct MixedGrid {
   std::string name() const { return inner.name(); }
 
  private:
-  static constexpr std::uint64_t most_passed_over = 1000;
+  static constexpr std::uint64_t max_passed_over = 1000;
 };
 
 /// For spaces in which some dimensions are a grid and others are sampled: trial i has the i-th of the GridCombinations,
@@ -79,7 +79,7 @@ struct Repeat {
   };
   State state_{};
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal);
+  void prepare(const SearchSpace& space, const SearchContext& goal);
   Suggestion suggest(const Ask& ask) {
     if (!state_.open.empty()) return state_.groups_under_way.at(*state_.open.begin()).point;
     return inner.suggest({.trial = state_.groups, .rng = ask.rng});
@@ -112,7 +112,7 @@ struct Limit {
 
   std::unordered_set<TrialId> pending_{};
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal);
+  void prepare(const SearchSpace& space, const SearchContext& goal);
   Suggestion suggest(const Ask& ask) {
     if (pending_.size() >= static_cast<std::size_t>(max_concurrent)) return Suggestion::wait();
     return inner.suggest(ask);
@@ -137,7 +137,7 @@ struct StartWith {
 
   std::vector<Point> waiting_{};  ///< those that have not been started yet
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal);
+  void prepare(const SearchSpace& space, const SearchContext& goal);
   Suggestion suggest(const Ask& ask) { return waiting_.empty() ? inner.suggest(ask) : Suggestion(waiting_.front()); }
   void observe(const Observation& o);
   bool multi_objective() const { return inner.multi_objective(); }

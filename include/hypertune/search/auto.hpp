@@ -28,7 +28,7 @@ namespace detail {
 enum class AutoChoice : std::uint8_t { random, gp, tpe, cma_es };
 
 /// What fits a problem, by what is known before it begins.
-AutoChoice auto_choice(const SearchSpace& space, const SearchGoal& goal);
+AutoChoice auto_choice(const SearchSpace& space, const SearchContext& goal);
 
 }  // namespace detail
 
@@ -39,7 +39,7 @@ AutoChoice auto_choice(const SearchSpace& space, const SearchGoal& goal);
 /// The rules rest on benchmarks/quality: with up to 200 trials the Gaussian process was the best or among the best on
 /// most problems, by orders of magnitude where they are smooth. Where it was not, its model did not fit what is
 /// near the best (kinks, valleys at a bound, many small basins) or had written off a branch, and it brought nothing new
-/// for many trials in a row. So while GaussianProcess::settled() says so, every other trial is TPE's, which assumes
+/// for many trials in a row. So while GaussianProcess::stagnant() says so, every other trial is TPE's, which assumes
 /// less and has seen all results, too; as soon as either finds something better it is the model's turn again.
 ///
 /// Where GaussianProcess::converged() says that a minimum was found, half of the trials go to another search of the
@@ -61,7 +61,7 @@ struct Auto {
   std::optional<GaussianProcess> gp_{};  // instead of chosen_: this and …
   std::optional<Tpe> tpe_{};             // … this
   std::optional<SearchSpace> space_{};
-  SearchGoal goal_{};
+  SearchContext goal_{};
   std::optional<GaussianProcess> other_{};     // for other minima
   std::set<TrialId> others_{};                 // its trials that are under way
   std::vector<std::vector<double>> minima_{};  // where a search has ended
@@ -73,7 +73,7 @@ struct Auto {
   bool finite_ = false;
   std::size_t dimensions_ = 0, ended_ = 0;
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal);
+  void prepare(const SearchSpace& space, const SearchContext& goal);
   Suggestion suggest(const Ask& ask);
   void observe(const Observation& o);
   std::string name() const {

@@ -44,7 +44,7 @@ struct CmaEs {
 
   detail::Indirect<detail::CmaState> state_{};
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal);
+  void prepare(const SearchSpace& space, const SearchContext& goal);
   Suggestion suggest(const Ask& ask);
   void observe(const Observation& o);
 };

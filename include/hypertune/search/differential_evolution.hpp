@@ -32,7 +32,7 @@ struct DifferentialEvolution {
 
   detail::Indirect<detail::DifferentialState> state_{};
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal);
+  void prepare(const SearchSpace& space, const SearchContext& goal);
   Suggestion suggest(const Ask& ask);
   void observe(const Observation& o);
 };

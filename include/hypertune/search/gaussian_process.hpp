@@ -68,14 +68,14 @@ struct GaussianProcess {
 
   detail::Indirect<detail::gp::GaussianProcessState> state_{};
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal);
+  void prepare(const SearchSpace& space, const SearchContext& goal);
   void observe(const Observation& o);
   Suggestion suggest(const Ask& ask);
 
   /// Whether the last trials brought nothing that counts beside the differences there are (the part `counts` of them):
   /// either a minimum is found, or the model does not fit what is near the best. False with several objectives.
-  bool settled(double counts = 1e-5) const;
-  /// Whether the search is settled because a minimum is found. Never so where results are noisy.
+  bool stagnant(double counts = 1e-5) const;
+  /// Whether the search stagnates because a minimum is found. Never so where results are noisy.
   bool converged() const;
   /// Whether the search has converged and the last digits of its minimum are still to be found: so says a quadratic
   /// through what is near it.

@@ -29,7 +29,7 @@ class GridWalk {
  private:
   void restart();
   void advance();
-  void settle();
+  void make_point();
 
   /// The quantiles at which a dimension is tried.
   std::vector<double> levels(std::size_t d, int resolution) const;
@@ -80,7 +80,7 @@ struct Grid {
 
   detail::GridState state_{};
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal) {
+  void prepare(const SearchSpace& space, const SearchContext& goal) {
     state_ = {};
     state_.walk.emplace(space, resolution, goal.seed);
   }

@@ -33,7 +33,7 @@ class GridCombinations {
   static std::optional<Point> draw(const SearchSpace& space, std::uint64_t combination, Rng& rng);
 
  private:
-  static constexpr std::uint64_t most_listed = 100'000, most_tries = 2'000'000;
+  static constexpr std::uint64_t max_listed = 100'000, max_tries = 2'000'000;
 
   static bool samples_any(const detail::SpaceModel& model) {
     return std::any_of(model.dimensions.begin(), model.dimensions.end(),

@@ -43,7 +43,7 @@ struct Dehb {
 
   detail::Indirect<detail::DehbState> state_{};
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal);
+  void prepare(const SearchSpace& space, const SearchContext& goal);
   Suggestion suggest(const Ask& ask);
   void observe(const Observation& o);
 };

@@ -44,7 +44,7 @@ struct Nsga2 {
 
   detail::Indirect<detail::NsgaState> state_{};
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal);
+  void prepare(const SearchSpace& space, const SearchContext& goal);
   Suggestion suggest(const Ask& ask);
   void observe(const Observation& o);
 };
@@ -76,7 +76,7 @@ struct Nsga3 {
 
   detail::Indirect<detail::NsgaState> state_{};
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal);
+  void prepare(const SearchSpace& space, const SearchContext& goal);
   Suggestion suggest(const Ask& ask);
   void observe(const Observation& o);
 };

@@ -15,7 +15,7 @@ struct Random {
 
   std::optional<SearchSpace> space_{};
 
-  void prepare(const SearchSpace& space, const SearchGoal&) { space_ = space; }
+  void prepare(const SearchSpace& space, const SearchContext&) { space_ = space; }
   Suggestion suggest(const Ask& ask) {
     return space_->has_prior() ? space_->sample_prior(ask.rng) : space_->sample(ask.rng);
   }

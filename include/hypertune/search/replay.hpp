@@ -41,13 +41,13 @@ struct Replay {
   std::vector<Point> points_{};
   std::vector<std::pair<TrialId, Trial>> trials_{};
 
-  static constexpr bool takes_over = true;
+  static constexpr bool exploits = true;
   static constexpr bool multi_objective = true;
 
   void check() const;
 
   // ---- the searcher
-  void prepare(const SearchSpace& space, const SearchGoal&) { prepare(space, std::uint64_t{0}); }
+  void prepare(const SearchSpace& space, const SearchContext&) { prepare(space, std::uint64_t{0}); }
   Suggestion suggest(const Ask&) { return points_.front(); }
   void observe(const Observation&) {}
 

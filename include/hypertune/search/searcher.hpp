@@ -19,7 +19,7 @@
 namespace hypertune {
 
 /// What a searcher is told once, before anything else.
-struct SearchGoal {
+struct SearchContext {
   std::size_t objectives = 1;   ///< how many losses each observation carries
   std::size_t constraints = 0;  ///< how many learnt constraints each observation carries
   std::int64_t samples = 0;     ///< how many suggestions will be asked for; 0: unknown
@@ -82,7 +82,7 @@ struct Observation {
 /// ```cpp
 /// struct AlwaysTheMiddle {
 ///   std::optional<ht::SearchSpace> space;
-///   void prepare(const ht::SearchSpace& s, const ht::SearchGoal&) { space = s; }
+///   void prepare(const ht::SearchSpace& s, const ht::SearchContext&) { space = s; }
 ///   ht::Suggestion suggest(const ht::Ask& ask) { return space->from_unit(std::vector(space->size(), 0.5), ask.rng); }
 ///   void observe(const ht::Observation&) {}
 /// };
@@ -97,7 +97,7 @@ struct Observation {
 /// model. `static constexpr bool cheap = true;` (or `bool cheap() const`, asked after prepare()) says that they take
 /// microseconds in any space; then they are called by whoever decides, and the change of threads is saved.
 template <class S>
-concept Searcher = std::movable<S> && requires(S& searcher, const SearchSpace& space, const SearchGoal& goal,
+concept Searcher = std::movable<S> && requires(S& searcher, const SearchSpace& space, const SearchContext& goal,
                                                const Ask& ask, const Observation& observation) {
   searcher.prepare(space, goal);
   { searcher.suggest(ask) } -> std::convertible_to<Suggestion>;
@@ -165,8 +165,8 @@ class AnySearcher {
           "hypertune: this is no searcher: write ht::Auto{}, ht::Tpe{}, ht::Random{}, … (an object, no name)");
     } else {
       static_assert(
-          requires(S& s, const SearchSpace& space, const SearchGoal& goal) { s.prepare(space, goal); },
-          "hypertune: a Searcher needs prepare(const ht::SearchSpace&, const ht::SearchGoal&)");
+          requires(S& s, const SearchSpace& space, const SearchContext& goal) { s.prepare(space, goal); },
+          "hypertune: a Searcher needs prepare(const ht::SearchSpace&, const ht::SearchContext&)");
       static_assert(
           requires(S& s, const Ask& ask) {
             { s.suggest(ask) } -> std::convertible_to<Suggestion>;
@@ -184,7 +184,7 @@ class AnySearcher {
     return *this;
   }
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal) { self_->prepare(space, goal); }
+  void prepare(const SearchSpace& space, const SearchContext& goal) { self_->prepare(space, goal); }
   Suggestion suggest(const Ask& ask) { return self_->suggest(ask); }
   void observe(const Observation& observation) { self_->observe(observation); }
   bool multi_objective() const { return self_->multi_objective(); }
@@ -197,7 +197,7 @@ class AnySearcher {
   struct Interface {
     virtual ~Interface() = default;
     virtual std::unique_ptr<Interface> clone() const = 0;
-    virtual void prepare(const SearchSpace&, const SearchGoal&) = 0;
+    virtual void prepare(const SearchSpace&, const SearchContext&) = 0;
     virtual Suggestion suggest(const Ask&) = 0;
     virtual void observe(const Observation&) = 0;
     virtual bool multi_objective() const = 0;
@@ -215,7 +215,7 @@ class AnySearcher {
       else
         fail(Errc::usage, "this searcher cannot be copied: move the options instead");
     }
-    void prepare(const SearchSpace& space, const SearchGoal& goal) override { searcher.prepare(space, goal); }
+    void prepare(const SearchSpace& space, const SearchContext& goal) override { searcher.prepare(space, goal); }
     Suggestion suggest(const Ask& ask) override { return searcher.suggest(ask); }
     void observe(const Observation& o) override { searcher.observe(o); }
     bool multi_objective() const override { return detail::reads_all_losses(searcher); }

@@ -71,7 +71,7 @@ struct Sobol {
 
   detail::SobolState state_{};
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal);
+  void prepare(const SearchSpace& space, const SearchContext& goal);
   Suggestion suggest(const Ask& ask);
 
   void observe(const Observation&) {}

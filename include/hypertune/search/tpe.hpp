@@ -28,7 +28,7 @@ struct ParzenPair {
 
 struct TpeState {
   std::optional<SearchSpace> space;
-  SearchGoal goal;
+  SearchContext goal;
   ParzenSpace model;
   TrialRanking trials;
   std::vector<double> rows;  // model coordinates, by slot
@@ -89,7 +89,7 @@ struct Tpe {
 
   detail::TpeState state_{};
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal);
+  void prepare(const SearchSpace& space, const SearchContext& goal);
   Suggestion suggest(const Ask& ask) const;
   void observe(const Observation& o);
   static constexpr bool multi_objective = true;

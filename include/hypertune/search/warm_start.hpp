@@ -23,7 +23,7 @@ struct WarmStart {
   std::vector<std::filesystem::path> experiments;
   std::string taken_{};  ///< what was told, in words
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal);
+  void prepare(const SearchSpace& space, const SearchContext& goal);
   Suggestion suggest(const Ask& ask) { return inner.suggest(ask); }
   void observe(const Observation& o) { inner.observe(o); }
   bool multi_objective() const { return inner.multi_objective(); }
@@ -34,7 +34,7 @@ struct WarmStart {
   std::string name() const { return inner.name() + ", warm start" + (taken_.empty() ? "" : " with " + taken_); }
 
  private:
-  void tell(const Results& results, const SearchSpace& space, const SearchGoal& goal, TrialId& number);
+  void tell(const Results& results, const SearchSpace& space, const SearchContext& goal, TrialId& number);
 };
 
 /// `inner`, which first learns what the experiments in these folders found, as if it had run them: their trials are no

@@ -128,7 +128,7 @@ class ProgressTracker {
  private:
   void take(const record::ExperimentStarted& e);
   void take(const record::TrialCreated& e);
-  void take(const record::TrialMutated& e);
+  void take(const record::TrialExploited& e);
   void describe(TrialId trial, const Params& params);
   void take(const record::TrialStarted& e);
   void take(const record::TrialResized& e);
@@ -190,7 +190,7 @@ inline void ProgressTracker::describe(TrialId trial, const Params& params) {
   waiting_[trial] = std::move(values);
 }
 
-inline void ProgressTracker::take(const record::TrialMutated& e) { describe(e.trial, e.params); }
+inline void ProgressTracker::take(const record::TrialExploited& e) { describe(e.trial, e.params); }
 
 inline void ProgressTracker::take(const record::TrialStarted& e) {
   set_state(e.trial, TrialState::running);
@@ -261,7 +261,8 @@ inline void ProgressTracker::take(const record::TrialReported& e) {
 }
 
 inline void ProgressTracker::take(const record::AttemptFailed& e) {
-  if (e.cause.blame == Blame::preemption && e.retry) return set_state(e.trial, TrialState::pending);  // no failure
+  if (e.cause.source == FailureSource::preemption && e.retry)
+    return set_state(e.trial, TrialState::pending);  // no failure
   if (!e.doubted) ++p_.failures_;
   p_.last_failure_ = detail::format("trial {}: {}{}", e.trial, detail::terminal::printable(e.cause.text),
                                     e.doubted ? " (it is tried again on another host)"

@@ -33,7 +33,8 @@ DimensionDraft make_draft(std::string_view name, const D& domain) {
   DomainInfo& info = draft.info;
   if (info.kind == DomainKind::real || info.kind == DomainKind::integer) {
     if (info.kind == DomainKind::integer && info.quantum == 0) info.quantum = 1;
-    const double ratio = (info.upper - info.lower) / info.quantum;  // only a user's own domain is not settled yet
+    const double ratio =
+        (info.upper - info.lower) / info.quantum;  // only a user's own domain is not on its lattice yet
     if (info.quantum > 0 && ratio >= 0 && ratio < Lattice::max_count) {
       const Lattice lattice(info.lower, info.upper, info.quantum);
       info.upper = lattice.upper();

@@ -69,7 +69,7 @@ class Number {
 
  protected:
   /// Puts the bounds on the lattice and counts its points; notes what does not make sense.
-  void settle() {
+  void normalise() {
     if (!problem_.empty()) return;
     if (std::isnan(info_.lower) || std::isnan(info_.upper)) return note("a bound is NaN: give a number");
     if (info_.lower > info_.upper)
@@ -130,7 +130,7 @@ class Uniform : public detail::Number<T> {
     if (std::same_as<T, std::int64_t> && (lower != std::trunc(lower) || upper != std::trunc(upper)))
       this->note("the bounds [{}, {}] must be whole numbers", lower, upper);
     if (quantum) this->set_quantum(*quantum);
-    this->settle();
+    this->normalise();
   }
 
   /// The same with values lower, lower + q, lower + 2q, … only.

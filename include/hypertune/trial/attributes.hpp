@@ -19,11 +19,11 @@ namespace hypertune {
 using Attributes = Params;
 
 /// Bytes of a text, which is cut there; bytes of a name; names of one trial, and of the experiment.
-inline constexpr std::size_t longest_attribute = 4096, longest_attribute_name = 128, most_attributes = 256;
+inline constexpr std::size_t max_attribute = 4096, max_attribute_name = 128, max_attributes = 256;
 
 namespace detail {
 
-inline bool is_attribute_name(std::string_view name) { return !name.empty() && name.size() <= longest_attribute_name; }
+inline bool is_attribute_name(std::string_view name) { return !name.empty() && name.size() <= max_attribute_name; }
 
 /// Error of kind `usage` for a name that no attribute can have.
 void require_attribute_name(std::string_view name);

@@ -27,11 +27,12 @@ class TrialRun {
 
   /// Called when a run that cannot save() is stopped between steps: whatever of it runs by itself (a command) ends
   /// before this returns. The result: a checkpoint that the trial made by its own means in answer, if any.
-  virtual std::optional<CheckpointInfo> farewell() { return std::nullopt; }
+  virtual std::optional<CheckpointInfo> stop_and_save() { return std::nullopt; }
 
-  /// Called when the run is paused and stays in memory, and again (false) when it goes on: a run with processes of its
-  /// own halts them.
-  virtual void halt(bool halted) { static_cast<void>(halted); }
+  /// Called when the run is paused and stays in memory, and when it goes on: a run with processes of its own stops
+  /// them meanwhile.
+  virtual void suspend() {}
+  virtual void resume() {}
 
   /// Turns this run into a fresh start of another configuration, keeping what is costly to make (a loaded data set, a
   /// CUDA context). False if it cannot; then the run is unchanged. `context` replaces the earlier one, which dies.

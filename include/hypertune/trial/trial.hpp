@@ -37,20 +37,20 @@ constexpr const char* to_string(TrialState state) {
 }
 
 /// Whose doing an end was. Counted apart; a preemption does not count against `max_failures`.
-enum class Blame : std::uint8_t { user, infrastructure, preemption };
+enum class FailureSource : std::uint8_t { user, infrastructure, preemption };
 
-constexpr const char* to_string(Blame blame) {
-  switch (blame) {
-    case Blame::user: return "user";
-    case Blame::infrastructure: return "infrastructure";
-    case Blame::preemption: return "preemption";
+constexpr const char* to_string(FailureSource source) {
+  switch (source) {
+    case FailureSource::user: return "user";
+    case FailureSource::infrastructure: return "infrastructure";
+    case FailureSource::preemption: return "preemption";
   }
   return "unknown";
 }
 
 /// Why an attempt ended other than by finishing: whose doing, and one line for a person.
 struct Cause {
-  Blame blame = Blame::user;
+  FailureSource source = FailureSource::user;
   std::string text;
   bool retry = true;          ///< false: trying again cannot help (a rule said no_retry, the configuration is invalid)
   bool exclude_host = false;  ///< a rule said that this host must not be used again

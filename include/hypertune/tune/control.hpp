@@ -23,7 +23,7 @@ struct ControlRequest {
     leave_now,  ///< as a second one
     stop,       ///< these trials end for good
     pause,      ///< these trials, or all, save and free their slots, and wait
-    go_on,      ///< … no longer
+    proceed,    ///< … no longer
     add,        ///< one more configuration
     note,       ///< attributes of these trials, or of the experiment
     why,        ///< changes nothing: "trial N: …" for each of these trials that waits, and for what; before it at_rest

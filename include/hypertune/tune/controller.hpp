@@ -50,16 +50,16 @@ class Controller {
   /// so many samples more.
   void make_room(Outcome& out) { judge_.make_room(out); }
 
-  /// Before settle(): trials that have failed, by records that were replayed as if they had not.
+  /// Before finish_replay(): trials that have failed, by records that were replayed as if they had not.
   void try_again(std::span<const TrialId> trials, Seconds now, Outcome& out);
 
   /// After the last replayed record: settles what the earlier run left undone. Trials that ran go on from their last
   /// checkpoint, or (`survivors`: an executor whose workers outlive the driver) from where they were.
-  void settle(Seconds now, bool survivors, Outcome& out);
+  void finish_replay(Seconds now, bool survivors, Outcome& out);
 
   // ---- Live -------------------------------------------------------------------------------------------------------
 
-  /// A sealed checkpoint that an earlier run left and did not record. Before settle().
+  /// A sealed checkpoint that an earlier run left and did not record. Before finish_replay().
   void found(const CheckpointInfo& checkpoint, Seconds now, Outcome& out) {
     judge_.set_now(now);
     judge_.keep(checkpoint, out);

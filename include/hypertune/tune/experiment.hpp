@@ -151,7 +151,7 @@ class Experiment {
     controller_->add_known(options.known, now, out);
     find_unrecorded(now, out);
     controller_->try_again(failed_, now, out);
-    controller_->settle(now, facts_.survivors, out);
+    controller_->finish_replay(now, facts_.survivors, out);
     controller_->fill(now, out);
   }
 
@@ -238,7 +238,7 @@ class Experiment {
     rules.host_patience = options.ordered_patience;
     for (const auto& params : options.start_with) rules.start_with.push_back(space_.point(params));
     Placement placement(facts_.hosts);
-    const SearchGoal goal{
+    const SearchContext goal{
         .objectives = objectives_.size(),
         .constraints = options.constraints.size(),
         .samples = rules.samples,
@@ -274,10 +274,10 @@ class Experiment {
       if (again == tried_again.end() || record.sequence > again->second || ended->state != TrialState::failed)
         controller_->replay(record);
       else
-        controller_->replay(
-            Record{record.sequence, record.time,
-                   record::AttemptFailed{ended->trial, 0,
-                                         Cause{.blame = Blame::preemption, .text = record::tried_again}, true}});
+        controller_->replay(Record{
+            record.sequence, record.time,
+            record::AttemptFailed{ended->trial, 0,
+                                  Cause{.source = FailureSource::preemption, .text = record::tried_again}, true}});
       if (options.ordered) gate_.replay(record.what, controller_->state().trials());
     });
     gate_.replayed();
@@ -350,7 +350,7 @@ class Experiment {
         const auto held = state.checkpoints(trial);
         if (std::any_of(held.begin(), held.end(), [&](const auto& c) { return c.name == sealed.name; })) continue;
         // Where trials take over one another's states, its steps do not tell whose past it is of.
-        if (sealed.steps > state.trials()[trial].steps || state.takes_over())
+        if (sealed.steps > state.trials()[trial].steps || state.exploits())
           store_->drop(sealed);
         else
           controller_->found(sealed, now, out);

@@ -50,12 +50,12 @@ inline std::optional<std::vector<double>> losses_of(const Metrics& metrics, std:
 class ExperimentState {
  public:
   ExperimentState(SearchSpace space, AnySearcher searcher, AnyScheduler scheduler, std::vector<Objective> objectives,
-                  const StopCondition& stop, const SearchGoal& goal, std::vector<MetricBound> constraints = {},
+                  const StopCondition& stop, const SearchContext& goal, std::vector<MetricBound> constraints = {},
                   bool timed = false)
       : space_(std::move(space)),
         suggestions_(std::make_unique<Suggestions>(std::move(searcher))),
         scheduler_(std::move(scheduler)),
-        takes_over_(scheduler_.takes_over()),
+        exploits_(scheduler_.exploits()),
         timed_(timed),
         objectives_(std::move(objectives)),
         constraints_(std::move(constraints)),
@@ -134,8 +134,8 @@ class ExperimentState {
     const auto found = takeovers_.find(trial);
     return found == takeovers_.end() ? nullptr : &found->second.before;
   }
-  bool mutated(TrialId trial) const { return takeovers_.contains(trial); }
-  bool takes_over() const { return takes_over_; }
+  bool exploited(TrialId trial) const { return takeovers_.contains(trial); }
+  bool exploits() const { return exploits_; }
   /// Whether what the trial saved at a pause, its `last` or an earlier one, may still be taken over.
   bool may_give(TrialId trial, int steps, bool last) const { return scheduler_.may_give(trial, steps, last); }
   /// The first loss that the trial reported last within `steps` steps, by which a checkpoint of then is judged however
@@ -257,7 +257,7 @@ class ExperimentState {
     entry.since = now_;
     entry.started_at = r.next_step;
     entry.reported = false;
-    entry.mutated = false;
+    entry.exploited = false;
     trials_.set_state(r.trial, TrialState::running);
   }
 
@@ -278,7 +278,7 @@ class ExperimentState {
     entry.elapsed += std::max(0.0, now_ - entry.since);
     entry.since = now_;
     entry.reported = true;
-    entry.owed = Decision::go_on;
+    entry.owed = Decision::proceed;
     entry.by_condition = false;
     reasons_.erase(r.trial);
     if (entry.foreign) return;
@@ -296,7 +296,7 @@ class ExperimentState {
       last_losses_[r.trial] = *losses;
       auto& recent = recent_losses_[r.trial];
       while (!recent.empty() && recent.back().first >= done) recent.pop_back();  // of a past that it has left
-      if (recent.size() == most_recent) recent.erase(recent.begin());
+      if (recent.size() == max_recent) recent.erase(recent.begin());
       recent.emplace_back(done, losses->front());
       suggestions_->observe({.kind = Observation::Kind::report,
                              .trial = r.trial,
@@ -344,7 +344,7 @@ class ExperimentState {
                 r.checkpoint);
     if (const auto takeover = takeovers_.find(r.trial); takeover != takeovers_.end()) takeover->second.saved = true;
   }
-  void on(const record::TrialMutated& r) {
+  void on(const record::TrialExploited& r) {
     auto& entry = trials_[r.trial];
     Takeover takeover{.base = r.checkpoint};
     for (const auto& checkpoint : checkpoints(r.trial)) takeover.before.insert(checkpoint.name);
@@ -360,8 +360,8 @@ class ExperimentState {
       }
     }
     entry.steps = r.checkpoint.steps;
-    entry.owed = Decision::go_on;
-    entry.mutated = true;
+    entry.owed = Decision::proceed;
+    entry.exploited = true;
     entry.parked = false;
     if (!entry.foreign) scheduler_.on_exploit(r.trial, r.donor, entry.point, r.checkpoint.steps);
   }
@@ -377,14 +377,14 @@ class ExperimentState {
 
   void on(const record::TrialPaused& r) {
     auto& entry = trials_[r.trial];
-    entry.before_pause = std::exchange(entry.owed, Decision::go_on);
+    entry.before_pause = std::exchange(entry.owed, Decision::proceed);
     trials_.set_state(r.trial, TrialState::paused);
     if (!entry.foreign && entry.before_pause == Decision::pause) scheduler_.on_pause(r.trial);
   }
   void on(const record::AttemptFailed& r) {
     auto& entry = trials_[r.trial];
-    if (!r.doubted &&
-        (r.cause.blame == Blame::user || (r.cause.blame == Blame::infrastructure && !on_lost_host(r.trial))))
+    if (!r.doubted && (r.cause.source == FailureSource::user ||
+                       (r.cause.source == FailureSource::infrastructure && !on_lost_host(r.trial))))
       ++entry.failures;
     if (record::is_tried_again(r)) entry.failures = 0;
     if (r.retry) trials_.set_state(r.trial, TrialState::pending);
@@ -394,11 +394,11 @@ class ExperimentState {
     // The schedule of then gave no more steps, or a stop condition of then ended it. In the eyes of the present ones,
     // to which the reports were replayed, the trial has not ended: it goes on when there is room, or waits to be
     // chosen.
-    if (reopens(r) && !entry.foreign && (entry.owed == Decision::go_on || entry.owed == Decision::pause)) {
+    if (reopens(r) && !entry.foreign && (entry.owed == Decision::proceed || entry.owed == Decision::pause)) {
       trials_.set_state(r.trial, entry.owed == Decision::pause ? TrialState::paused : TrialState::pending);
       entry.before_pause = entry.owed;
       if (entry.owed == Decision::pause) scheduler_.on_pause(r.trial);
-      entry.owed = Decision::go_on;
+      entry.owed = Decision::proceed;
       ++reopened_;
       return;
     }
@@ -485,7 +485,7 @@ class ExperimentState {
   SearchSpace space_;
   std::unique_ptr<Suggestions> suggestions_;
   AnyScheduler scheduler_;
-  bool takes_over_;
+  bool exploits_;
   bool timed_;  // the searcher may go by durations
   std::vector<Objective> objectives_;
   std::vector<MetricBound> constraints_;
@@ -496,7 +496,7 @@ class ExperimentState {
   std::unordered_map<TrialId, Takeover> takeovers_;               // each one's last
   std::unordered_map<TrialId, std::vector<double>> last_losses_;  // of trials that have not ended
   std::unordered_map<TrialId, std::vector<double>> excesses_;     // … of the constraints
-  static constexpr std::size_t most_recent = 32;                  // reports that a copy may come later than
+  static constexpr std::size_t max_recent = 32;                   // reports that a copy may come later than
   std::unordered_map<TrialId, std::vector<std::pair<int, double>>> recent_losses_;  // the first ones, by steps done
   std::unordered_map<TrialId, Attributes> attributes_;                              // -1: of the experiment
   std::set<TrialId> known_trials_;

@@ -71,7 +71,8 @@ class Judge {
   bool carry_out_owed(TrialId trial, Outcome& out);
   /// Whether a failure counts against the trial: what a lost host takes with it is not its doing.
   bool counts(TrialId trial, const Cause& cause) const {
-    return cause.blame == Blame::user || (cause.blame == Blame::infrastructure && !state_.on_lost_host(trial));
+    return cause.source == FailureSource::user ||
+           (cause.source == FailureSource::infrastructure && !state_.on_lost_host(trial));
   }
   bool may_fail_again(TrialId trial) const { return trials()[trial].failures < rules_.failures.max; }
 

@@ -11,8 +11,8 @@
 #include <hypertune/search/default_searcher.hpp>
 #include <hypertune/search/searcher.hpp>
 #include <hypertune/tune/policies.hpp>
+#include <hypertune/tune/runtime_hooks.hpp>
 #include <hypertune/tune/setting.hpp>
-#include <hypertune/tune/stand_in.hpp>
 #include <hypertune/tune/stop.hpp>
 
 #include <cstdint>

@@ -117,7 +117,7 @@ class OrderedGate {
   }
 
   /// What the last event brought about has been carried out.
-  void settled() {
+  void after_event() {
     if (const auto trial = std::exchange(away_, std::nullopt)) leave(*trial);
     // What came of a trial behind a report that has now been taken: that it has failed, or has saved.
     for (auto& [trial, turn] : turns_)
@@ -139,7 +139,7 @@ class OrderedGate {
           else if constexpr (std::is_same_v<E, record::TrialStarted>)
             replay_start(e, trials[e.trial].steps);
           else if constexpr (std::is_same_v<E, record::TrialReported>)
-            replay_report(e, trials[e.trial].owed != Decision::go_on);
+            replay_report(e, trials[e.trial].owed != Decision::proceed);
           else if constexpr (std::is_same_v<E, record::AttemptFailed>)
             replay_failure(e);
           else if constexpr (std::is_same_v<E, record::TrialEnded> || std::is_same_v<E, record::TrialPaused>)
@@ -201,13 +201,13 @@ class OrderedGate {
   void replay_failure(const record::AttemptFailed& e) {
     leave_away(e.trial);
     const auto found = turns_.find(e.trial);
-    if (found == turns_.end() || found->second.held) return;  // one that its driver's end has cost its attempt
-    if (e.retry && e.cause.blame == Blame::preemption) {      // no turn: it was told to leave
+    if (found == turns_.end() || found->second.held) return;       // one that its driver's end has cost its attempt
+    if (e.retry && e.cause.source == FailureSource::preemption) {  // no turn: it was told to leave
       left_behind_.insert_or_assign(e.trial, found->second);
       leave(e.trial);
       return;
     }
-    if (e.retry && e.cause.blame == Blame::infrastructure && !found->second.stopping) {
+    if (e.retry && e.cause.source == FailureSource::infrastructure && !found->second.stopping) {
       away_ = e.trial;
       return;
     }
@@ -232,7 +232,7 @@ class OrderedGate {
   // Not by its own doing: the trial keeps its place.
   static bool displaced(const Event& event, const Turn& turn) {
     const auto* failed = std::get_if<Failed>(&event);
-    return failed != nullptr && failed->cause.blame != Blame::user && failed->cause.retry && !turn.stopping;
+    return failed != nullptr && failed->cause.source != FailureSource::user && failed->cause.retry && !turn.stopping;
   }
   // Reports and ends have their turn; the rest changes no decision and is taken as it comes.
   static bool has_turn(const Event& event) {

@@ -65,7 +65,7 @@ class ErasedStudy {
   void tell_failed(TrialId trial, std::string why = "told as failed");
 
   /// Notes attributes of a trial that was asked for, also of one that has ended, or of the study as a whole. Errors of
-  /// kind `usage`: no such trial, a name that cannot be, or more than most_attributes.
+  /// kind `usage`: no such trial, a name that cannot be, or more than max_attributes.
   void note(TrialId trial, const Attributes& attributes);
   void note(const Attributes& attributes);
 

@@ -28,9 +28,10 @@ class Suggestions {
   Suggestions(const Suggestions&) = delete;
   Suggestions& operator=(const Suggestions&) = delete;
 
-  void prepare(const SearchSpace& space, const SearchGoal& goal);
+  void prepare(const SearchSpace& space, const SearchContext& goal);
   const std::string& name() const { return name_; }  ///< as the searcher calls itself once prepared
-  /// Leaves the work to whoever calls work() from now on, unless the searcher says that it is cheap. Whether it did.
+  /// Leaves the work to whoever calls work() from now on, unless the searcher says that it is cheap. Returns true if
+  /// it does.
   bool defer();
 
   // ---- By whoever decides, one call at a time. What the searcher throws, on whatever thread, comes out here: an Error
@@ -111,7 +112,7 @@ class Suggestions {
 
   // Observations are cheap to keep and costly to learn from one by one: without a question they wait until they are
   // this many.
-  static constexpr std::size_t enough = 256;
+  static constexpr std::size_t max_news = 256;
 
   AnySearcher searcher_;  // of whoever works
   std::string name_;

@@ -25,13 +25,13 @@ struct TrialEntry {
   Attempt attempts = 0;        ///< attempts begun; the current one is the last
   std::uint16_t failures = 0;  ///< attempts that ended by the user's code or the infrastructure, lost hosts apart
   TrialState state = TrialState::pending;
-  Decision owed = Decision::go_on;  ///< the answer to the last report, until it has been acted upon
-  bool judged = false;              ///< at least one report carried every objective
-  bool foreign = false;             ///< from a record whose space this experiment does not share: nobody learns from it
-  bool reported = false;            ///< has reported since its last start
-  bool by_condition = false;        ///< a stop condition is why it is owed a stop
-  bool mutated = false;             ///< paused, and to go on from what it has taken over
-  bool parked = false;              ///< paused, with its run kept by the executor
+  Decision owed = Decision::proceed;  ///< the answer to the last report, until it has been acted upon
+  bool judged = false;                ///< at least one report carried every objective
+  bool foreign = false;       ///< from a record whose space this experiment does not share: nobody learns from it
+  bool reported = false;      ///< has reported since its last start
+  bool by_condition = false;  ///< a stop condition is why it is owed a stop
+  bool exploited = false;     ///< paused, and to go on from what it has taken over
+  bool parked = false;        ///< paused, with its run kept by the executor
   /// The scheduler's answer to the last report before its pause. Where that is not to pause, another scheduler of
   /// before or a person had it paused, and to the scheduler it runs.
   Decision before_pause = Decision::pause;

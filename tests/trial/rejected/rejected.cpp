@@ -30,7 +30,7 @@ struct NoScheduler {
 };
 
 struct NoObserver {
-  void prepare(const ht::SearchSpace&, const ht::SearchGoal&) {}
+  void prepare(const ht::SearchSpace&, const ht::SearchContext&) {}
   ht::Suggestion suggest(const ht::Ask&) { return ht::Suggestion::exhausted(); }
 };
 struct WrongHook {

@@ -8,7 +8,7 @@
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/detail/whole.hpp>
 #include <hypertune/execute/attempt_run.hpp>
-#include <hypertune/execute/served_runs.hpp>
+#include <hypertune/execute/kept_runs.hpp>
 #include <hypertune/execute/threads.hpp>
 
 #include <fmt/format.h>
@@ -100,7 +100,7 @@ class ThreadExecutor::State {
       case Run::State::parked:
         --parked_;
         dying_.insert(c.trial);
-        graveyard_.push_back(found);  // destroyed by a worker: it is the user's code
+        dead_runs_.push_back(found);  // destroyed by a worker: it is the user's code
         runs_.erase(c.trial);
         wake_one();
         break;
@@ -141,17 +141,17 @@ class ThreadExecutor::State {
         const auto state = run->second->state;
         const bool driven = state == Run::State::stepping || state == Run::State::reporting;
         if (driven && run->second->attempt) run->second->attempt->context().request_stop();
-        if (!driven) graveyard_.push_back(run->second);
+        if (!driven) dead_runs_.push_back(run->second);
         run = driven ? std::next(run) : runs_.erase(run);
       }
-      while (threads_.size() < std::min(graveyard_.size(), most_undertakers)) threads_.emplace_back([this] { work(); });
+      while (threads_.size() < std::min(dead_runs_.size(), max_reapers)) threads_.emplace_back([this] { work(); });
       threads.swap(threads_);
     }
     work_.notify_all();
     for (auto& thread : threads) thread.join();
     sealer_.reset();  // finishes what was written; nobody hears of it any more, the next driver finds it
     runs_.clear();
-    served_.clear();
+    kept_.clear();
     parked_ = 0;
     idle_ = 0;
   }
@@ -171,7 +171,7 @@ class ThreadExecutor::State {
   void wake_one() {
     if (idle_ > 0)
       work_.notify_one();
-    else if (!closing_ && threads_.size() < most_threads)
+    else if (!closing_ && threads_.size() < max_threads)
       threads_.emplace_back([this] { work(); });
   }
   void look_for_hung() {
@@ -212,10 +212,10 @@ class ThreadExecutor::State {
   void work() {
     std::unique_lock guard(mutex_);
     for (;;) {
-      if (!graveyard_.empty()) {
-        RunPtr dead = std::move(graveyard_.back());
-        graveyard_.pop_back();
-        if (!graveyard_.empty()) wake_one();
+      if (!dead_runs_.empty()) {
+        RunPtr dead = std::move(dead_runs_.back());
+        dead_runs_.pop_back();
+        if (!dead_runs_.empty()) wake_one();
         guard.unlock();
         const TrialId trial = dead->launch.trial;
         dead->attempt.reset();  // now, though the thread that parked it may still hold the rest
@@ -231,7 +231,7 @@ class ThreadExecutor::State {
       if (closing_) return;
       if (ready_.empty()) {
         ++idle_;
-        work_.wait(guard, [this] { return closing_ || !ready_.empty() || !graveyard_.empty(); });
+        work_.wait(guard, [this] { return closing_ || !ready_.empty() || !dead_runs_.empty(); });
         --idle_;
         continue;
       }
@@ -252,7 +252,7 @@ class ThreadExecutor::State {
     const TrialId trial = run->launch.trial;
     const Attempt attempt = run->launch.attempt;
     try {
-      settle_on(run->launch.allocation.lead);  // calls the user's setup, which may throw as well
+      bind_to(run->launch.allocation.lead);  // calls the user's bind_slot, which may throw as well
       if (!run->begun) {
         if (asked_to_stop(run)) return leave(run, Stopped{trial, attempt});
         begin(run);
@@ -263,18 +263,18 @@ class ThreadExecutor::State {
       for (;;) {
         if (closing_) {
           const std::lock_guard guard(mutex_);
-          return bury(run);
+          return retire(run);
         }
         if (const auto stop = asked_to_stop(run)) {
           if (stop->save) save(run);
-          farewell(run);
+          stop_and_save(run);
           return leave(run, Stopped{trial, attempt}, true);
         }
         if (auto command = std::exchange(run->answer, std::nullopt)) {
           if (const auto* pause = std::get_if<Pause>(&*command)) return rest(run, *pause);
           if (std::get<Continue>(*command).save) save(run);
         }
-        run->attempt->go_on(run->launch.allocation.lead);
+        run->attempt->proceed(run->launch.allocation.lead);
         auto done = run->attempt->step();
         if (!may_go_on(run)) return;
         if (!done.report) {
@@ -283,7 +283,7 @@ class ThreadExecutor::State {
         }
         emit(Reported{trial, attempt, std::move(*done.report), std::move(done.made)});
         const std::lock_guard guard(mutex_);
-        if (closing_) return bury(run);
+        if (closing_) return retire(run);
         if (!run->answer && !run->stop) {
           run->state = Run::State::waiting;
           return;
@@ -306,7 +306,7 @@ class ThreadExecutor::State {
   bool may_go_on(const RunPtr& run) {
     const std::lock_guard guard(mutex_);
     if (closing_) {
-      bury(run);
+      retire(run);
       return false;
     }
     if (run->hung && !run->stop)
@@ -318,10 +318,10 @@ class ThreadExecutor::State {
     return true;
   }
   // Under mutex_, while closing: the run is destroyed without the lock, by whoever comes by.
-  void bury(const RunPtr& run) {
+  void retire(const RunPtr& run) {
     const auto found = runs_.find(run->launch.trial);
     if (found != runs_.end() && found->second == run) runs_.erase(found);
-    graveyard_.push_back(run);
+    dead_runs_.push_back(run);
   }
 
   std::optional<Stop> asked_to_stop(const RunPtr& run) {
@@ -331,11 +331,11 @@ class ThreadExecutor::State {
 
   void begin(const RunPtr& run) {
     const Launch& launch = run->launch;
-    std::optional<AttemptRun> served;
+    std::optional<AttemptRun> previous;
     if (start_.program->keeps()) {
       std::vector<AttemptRun> in_the_way;  // ends without the lock
       const std::lock_guard guard(mutex_);
-      served = served_.take(launch.allocation.lead, in_the_way);
+      previous = kept_.take(launch.allocation.lead, in_the_way);
     }
     AttemptRun attempt(
         *store_, start_.directory, launch,
@@ -345,7 +345,7 @@ class ThreadExecutor::State {
       run->attempt.emplace(std::move(attempt));
       if (run->stop || closing_) run->attempt->context().request_stop();
     }
-    run->attempt->begin(*start_.program, served ? &*served : nullptr);
+    run->attempt->begin(*start_.program, previous ? &*previous : nullptr);
     run->begun = true;
   }
 
@@ -365,8 +365,8 @@ class ThreadExecutor::State {
         emit_from_outside(SaveFailed{result.trial, result.steps, std::move(result.error)});
     });
   }
-  void farewell(const RunPtr& run) {
-    if (auto made = run->attempt->farewell())
+  void stop_and_save(const RunPtr& run) {
+    if (auto made = run->attempt->stop_and_save())
       emit(Checkpointed{run->launch.trial, run->launch.attempt, std::move(*made)});
   }
 
@@ -374,7 +374,7 @@ class ThreadExecutor::State {
     if (pause.save) save(run);
     if (run->attempt->replaceable() && full()) {
       save(run);
-      farewell(run);
+      stop_and_save(run);
       return leave(run, Paused{run->launch.trial, run->launch.attempt, false});
     }
     sealer_->wait(run->launch.trial);
@@ -401,7 +401,7 @@ class ThreadExecutor::State {
       const auto found = runs_.find(run->launch.trial);
       if (found != runs_.end() && found->second == run) runs_.erase(found);
       if (in_order && dead && start_.program->keeps() && !closing_) {
-        served_.keep(std::move(*dead));
+        kept_.keep(std::move(*dead));
         dead.reset();
       }
     }
@@ -409,7 +409,7 @@ class ThreadExecutor::State {
     emit(std::move(event));
   }
 
-  void settle_on(const Slot& slot) {
+  void bind_to(const Slot& slot) {
     if (omp_set_num_threads != nullptr) omp_set_num_threads(detail::whole_within(slot.resources.cpus, 1, 4096));
     if (options_.pin) {
       cpu_set_t set;
@@ -420,10 +420,10 @@ class ThreadExecutor::State {
         for (const int core : cores_) CPU_SET(core, &set);
       if (CPU_COUNT(&set) > 0) ::sched_setaffinity(0, sizeof set, &set);
     }
-    if (options_.setup) options_.setup(slot);
+    if (options_.bind_slot) options_.bind_slot(slot);
   }
 
-  static constexpr std::size_t most_threads = 4096, most_undertakers = 64;
+  static constexpr std::size_t max_threads = 4096, max_reapers = 64;
   ThreadOptions options_;
   std::vector<int> cores_;
   ExecutorStart start_;
@@ -435,9 +435,9 @@ class ThreadExecutor::State {
   detail::Doorbell bell_;  // wakes the thread that waits for the experiment
   std::deque<RunPtr> ready_;
   std::unordered_map<TrialId, RunPtr> runs_;
-  std::vector<RunPtr> graveyard_;      // dropped at rest; destroyed by a worker
+  std::vector<RunPtr> dead_runs_;      // dropped at rest; destroyed by a worker
   std::unordered_set<TrialId> dying_;  // trials with a run in there, or being destroyed, while the executor goes on
-  detail::ServedRuns served_;
+  detail::KeptRuns kept_;
   std::size_t parked_ = 0;
   std::vector<std::thread> threads_;
   std::size_t idle_ = 0;

@@ -215,7 +215,7 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::CheckpointDr
 HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialPaused&, Seconds) {
   set_state(trial, TrialState::paused);
 }
-HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialMutated& event, Seconds) {
+HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialExploited& event, Seconds) {
   const auto line_of = [](const TrialData& data) {
     return data.line ? data.line : std::make_shared<const detail::LineNode>(0, data.id, data.configuration, nullptr);
   };
@@ -272,8 +272,8 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::AttemptFaile
     return set_state(trial, TrialState::pending);
   }
   if (!event.doubted) {
-    ++trial.failures[static_cast<std::size_t>(event.cause.blame)];
-    ++failures_[static_cast<std::size_t>(event.cause.blame)];
+    ++trial.failures[static_cast<std::size_t>(event.cause.source)];
+    ++failures_[static_cast<std::size_t>(event.cause.source)];
   }
   trial.cause = std::make_shared<const Cause>(event.cause);
   set_state(trial, TrialState::pending);  // or its end follows

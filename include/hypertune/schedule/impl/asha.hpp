@@ -112,13 +112,13 @@ HYPERTUNE_INLINE Decision Asha::on_report(const Progress& progress) {
   if (promotion) {
     if (progress.steps >= max_steps) return Decision::complete;
     const bool pauses = state_.promoting[bracket].arrives(progress.trial, progress.steps, loss, share);
-    return pauses ? Decision::pause : Decision::go_on;
+    return pauses ? Decision::pause : Decision::proceed;
   }
   std::size_t& next = state_.next_rung[progress.trial];
   state_.judged = loss;
   const bool survives = state_.stopping[bracket].survives(next, progress.steps, loss, share);
   if (progress.steps >= max_steps) return Decision::complete;
-  return survives ? Decision::go_on : Decision::stop;
+  return survives ? Decision::proceed : Decision::stop;
 }
 
 HYPERTUNE_INLINE void Asha::on_end(TrialId trial, TrialState) {

@@ -22,7 +22,7 @@ HYPERTUNE_INLINE Decision HyperSched::on_report(const Progress& progress) {
   }
   if ((max_steps > 0 && progress.steps >= max_steps) || now_ >= deadline) return Decision::complete;
   if (trial.paused) return Decision::pause;
-  if (progress.steps < trial.target) return Decision::go_on;
+  if (progress.steps < trial.target) return Decision::proceed;
   for (; trial.target <= progress.steps; trial.target *= reduction_factor)
     rungs_[trial.target].insert({trial.loss, progress.trial});
   trial.target /= reduction_factor;

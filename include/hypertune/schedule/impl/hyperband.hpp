@@ -51,7 +51,7 @@ HYPERTUNE_INLINE Decision HyperBandState::report(TrialId trial, int steps, doubl
   if (steps >= max_) return Decision::complete;
   if (place.state != State::training) return Decision::pause;
   Bracket& bracket = bracket_of(place);
-  if (steps < plans_[bracket.plan][bracket.rung].steps) return Decision::go_on;
+  if (steps < plans_[bracket.plan][bracket.rung].steps) return Decision::proceed;
   place.state = State::waiting;
   place.steps = steps;
   bracket.arrived.push_back({loss, trial});

@@ -86,12 +86,12 @@ HYPERTUNE_INLINE Decision LearningCurve::on_report(const Progress& progress) {
   const double best = best_;  // of all reports before this one
   if (finite) best_ = std::min(best_, loss);
   if (progress.steps >= max_steps) return Decision::complete;
-  if (trial.reports < points || !std::isfinite(best)) return Decision::go_on;
+  if (trial.reports < points || !std::isfinite(best)) return Decision::proceed;
   verdict_ = {.loss = loss, .bar = best, .chance = 0, .steps = progress.steps};
   if (trial.curve.count() == 0) return Decision::stop;
-  if (trial.curve.count() < static_cast<std::size_t>(points) || loss <= best) return Decision::go_on;
+  if (trial.curve.count() < static_cast<std::size_t>(points) || loss <= best) return Decision::proceed;
   verdict_.chance = trial.curve.below(max_steps, best);
-  return verdict_.chance < chance ? Decision::stop : Decision::go_on;
+  return verdict_.chance < chance ? Decision::stop : Decision::proceed;
 }
 
 HYPERTUNE_INLINE std::string LearningCurve::why(TrialId, const LossText& losses) const {

@@ -13,7 +13,7 @@ HYPERTUNE_INLINE Decision MedianStopping::on_report(const Progress& progress) {
     trial.mean += (loss - trial.mean) / static_cast<double>(trial.finite);
     trial.best = std::min(trial.best, loss);
   }
-  Decision decision = Decision::go_on;
+  Decision decision = Decision::proceed;
   if (progress.steps >= grace_period) {
     if (averages_.beyond(progress.steps, trial.best, min_trials)) {
       decision = Decision::stop;

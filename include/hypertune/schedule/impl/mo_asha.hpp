@@ -110,7 +110,7 @@ HYPERTUNE_INLINE Decision MoAsha::on_report(const Progress& progress) {
   for (; survives && next < rungs_.size() && rungs_[next].steps <= progress.steps; ++next)
     survives = enter(rungs_[next], losses);
   if (progress.steps >= max_steps) return Decision::complete;
-  return survives ? Decision::go_on : Decision::stop;
+  return survives ? Decision::proceed : Decision::stop;
 }
 
 HYPERTUNE_INLINE std::string MoAsha::why(TrialId trial, const LossText& losses) const {

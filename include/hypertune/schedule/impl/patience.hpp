@@ -13,7 +13,7 @@ HYPERTUNE_INLINE Decision Patience::on_report(const Progress& progress) {
   }
   if (max_steps > 0 && progress.steps >= max_steps) return Decision::complete;
   const bool stuck = progress.steps - trial.best_steps >= patience;
-  return stuck && progress.steps >= grace_period ? Decision::stop : Decision::go_on;
+  return stuck && progress.steps >= grace_period ? Decision::stop : Decision::proceed;
 }
 
 HYPERTUNE_INLINE std::string Patience::why(TrialId id, const LossText& losses) const {

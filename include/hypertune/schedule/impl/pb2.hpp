@@ -154,8 +154,8 @@ HYPERTUNE_INLINE std::optional<Point> Pb2::placed(const Point& base, std::span<c
 HYPERTUNE_INLINE Point Pb2::explored(TrialId trial, const detail::PopulationArrival& donor, Rng& rng) const {
   const Point& base = donor.point;
   if (!space_ || dimensions_.empty()) return base;
-  constexpr std::size_t enough = 4;
-  if (seen_.size() < enough) return detail::explored(*space_, base, dimensions_, 1, 1.2, rng);
+  constexpr std::size_t min_seen = 4;
+  if (seen_.size() < min_seen) return detail::explored(*space_, base, dimensions_, 1, 1.2, rng);
   std::vector<detail::TimeVaryingBandit::Observation> observations;
   for (const auto& seen : seen_) observations.push_back({cube(seen.point), seen.time, seen.gain});
   detail::TimeVaryingBandit bandit(std::move(observations));

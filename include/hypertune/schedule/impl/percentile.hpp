@@ -8,7 +8,7 @@ namespace hypertune {
 HYPERTUNE_INLINE Decision Percentile::on_report(const Progress& progress) {
   Trial& trial = trials_[progress.trial];
   trial.best = std::min(trial.best, detail::ranked_loss(progress.loss()));
-  Decision decision = Decision::go_on;
+  Decision decision = Decision::proceed;
   if (progress.steps >= grace_period) {
     if (bests_.beyond(progress.steps, trial.best, min_trials)) {
       decision = Decision::stop;

@@ -13,12 +13,12 @@ HYPERTUNE_INLINE double Race::Runner::mean(std::size_t n) const {
 }
 
 HYPERTUNE_INLINE Decision Race::on_report(const Progress& progress) {
-  if (progress.steps < 1) return Decision::go_on;
+  if (progress.steps < 1) return Decision::proceed;
   Runner& runner = state_.running[progress.trial];
   take(runner, static_cast<std::size_t>(progress.steps), progress.loss());
   const bool complete = instances > 0 && progress.steps >= instances;
   const bool worse = judge(progress.trial, runner);
-  return complete ? Decision::complete : worse ? Decision::stop : Decision::go_on;
+  return complete ? Decision::complete : worse ? Decision::stop : Decision::proceed;
 }
 
 HYPERTUNE_INLINE void Race::on_end(TrialId trial, TrialState state) {

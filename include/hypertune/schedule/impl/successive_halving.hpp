@@ -27,7 +27,7 @@ HYPERTUNE_INLINE Decision SuccessiveHalving::on_report(const Progress& progress)
   Place& place = found->second;
   if (place.waits) return Decision::pause;
   Round& round = rounds_[place.round];
-  if (progress.steps < target(round.rung)) return Decision::go_on;
+  if (progress.steps < target(round.rung)) return Decision::proceed;
   place.waits = true;
   place.promoted = false;
   round.arrived.push_back({detail::ranked_loss(progress.loss()), progress.trial});

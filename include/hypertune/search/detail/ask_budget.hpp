@@ -19,7 +19,7 @@ class AskBudget {
   static constexpr std::int64_t few = 500;  ///< trials
 
   AskBudget() = default;
-  explicit AskBudget(const SearchGoal& goal) : samples_(goal.samples), slots_(std::max(1, goal.parallelism)) {}
+  explicit AskBudget(const SearchContext& goal) : samples_(goal.samples), slots_(std::max(1, goal.parallelism)) {}
 
   void started(double estimate) {
     ++started_;

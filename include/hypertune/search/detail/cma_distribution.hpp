@@ -145,8 +145,8 @@ class CmaDistribution {
     unwhiten(z);
     for (std::size_t j = 0; j < n; ++j) path_s_[j] = (1 - w_.cs) * path_s_[j] + push * z[j];
     const double length = std::sqrt(dot(path_s_.data(), path_s_.data(), n));
-    const double settled = std::sqrt(1 - std::pow(1 - w_.cs, 2 * static_cast<double>(generations_)));
-    const bool steady = length / settled < (1.4 + 2 / (dimension + 1)) * chi;
+    const double stationary = std::sqrt(1 - std::pow(1 - w_.cs, 2 * static_cast<double>(generations_)));
+    const bool steady = length / stationary < (1.4 + 2 / (dimension + 1)) * chi;
     const double pull = steady ? std::sqrt(w_.cc * (2 - w_.cc) * w_.mueff) : 0;
     for (std::size_t j = 0; j < n; ++j) path_c_[j] = (1 - w_.cc) * path_c_[j] + pull * step[j];
 

@@ -38,7 +38,7 @@ struct CmaOptions {
 class CmaState {
  public:
   CmaState() = default;
-  CmaState(const SearchSpace& space, const SearchGoal& goal, const CmaOptions& options)
+  CmaState(const SearchSpace& space, const SearchContext& goal, const CmaOptions& options)
       : genes_(space), design_(genes_, goal.seed), goal_(goal), options_(options), tried_(space) {
     for (std::size_t i = 0; i < genes_.size(); ++i)
       (genes_[i].kind == Gene::Kind::category ? categories_ : axes_).push_back(i);
@@ -379,7 +379,7 @@ class CmaState {
 
   Genes genes_;
   StartingDesign design_;
-  SearchGoal goal_;
+  SearchContext goal_;
   CmaOptions options_;
   std::vector<std::size_t> axes_, categories_;  // which genes
   CmaDistribution distribution_;

@@ -26,7 +26,7 @@ struct DehbOptions {
 class DehbState {
  public:
   DehbState() = default;
-  DehbState(const SearchSpace& space, const SearchGoal& goal, const DehbOptions& options)
+  DehbState(const SearchSpace& space, const SearchContext& goal, const DehbOptions& options)
       : genes_(space), design_(genes_, goal.seed), options_(options), tried_(space) {
     for (const auto& bracket : hyperband_brackets(options.max, options.reduction)) {
       starts_.push_back({bracket.front().trials, bracket.front().steps});

@@ -27,7 +27,7 @@ struct DifferentialOptions {
 class DifferentialState {
  public:
   DifferentialState() = default;
-  DifferentialState(const SearchSpace& space, const SearchGoal& goal, const DifferentialOptions& options)
+  DifferentialState(const SearchSpace& space, const SearchContext& goal, const DifferentialOptions& options)
       : genes_(space), design_(genes_, goal.seed), options_(options), tried_(space) {
     std::size_t size = static_cast<std::size_t>(options.population);
     if (size == 0)

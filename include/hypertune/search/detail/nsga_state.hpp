@@ -28,7 +28,7 @@ struct NsgaOptions {
 class NsgaState {
  public:
   NsgaState() = default;
-  NsgaState(const SearchSpace& space, const SearchGoal& goal, const NsgaOptions& options)
+  NsgaState(const SearchSpace& space, const SearchContext& goal, const NsgaOptions& options)
       : genes_(space), design_(genes_, goal.seed), options_(options), tried_(space) {
     // With few trials a small population: evolution takes generations.
     std::size_t size = options.population > 0 ? static_cast<std::size_t>(options.population)

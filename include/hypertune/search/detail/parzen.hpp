@@ -52,7 +52,7 @@ class ParzenSpace {
   }
 
  private:
-  static constexpr std::size_t most_cells = 64;  // beyond it a cell is so narrow that its middle stands for it
+  static constexpr std::size_t max_cells = 64;  // beyond it a cell is so narrow that its middle stands for it
 
   std::vector<ParzenDimension> dimensions_;
   bool conditional_ = false;

@@ -38,7 +38,7 @@ class Ties {
       box.lower[i] = std::min(box.lower[i], at[i]);
       box.upper[i] = std::max(box.upper[i], at[i]);
     }
-    if (++box.trials == enough) any_ = true;
+    if (++box.trials == min_trials) any_ = true;
   }
   bool any() const { return any_; }
   /// Whether `point` is within such a box.
@@ -49,7 +49,7 @@ class Ties {
     const auto at = free(point);
     return std::any_of(found->second.begin(), found->second.end(), [&](const auto& entry) {
       const Box& box = entry.second;
-      if (box.trials < enough) return false;
+      if (box.trials < min_trials) return false;
       for (std::size_t i = 0; i < at.size(); ++i)
         if (at[i] < box.lower[i] || at[i] > box.upper[i]) return false;
       return true;
@@ -57,7 +57,7 @@ class Ties {
   }
 
  private:
-  static constexpr std::size_t enough = 3;
+  static constexpr std::size_t min_trials = 3;
   struct Box {
     std::vector<double> lower, upper;
     std::size_t trials = 0;

@@ -38,7 +38,7 @@ struct Spread {
 };
 
 /// Whether the last of the trials since `epoch` brought no more than the part `counts` of the differences there are.
-inline bool settled(const History& history, std::size_t epoch, const Encoding& encoding, double counts) {
+inline bool stagnant(const History& history, std::size_t epoch, const Encoding& encoding, double counts) {
   const std::size_t recent = std::max<std::size_t>(10, 2 * encoding.dimensions().size());
   if (history.ended.size() < epoch + 2 * recent) return false;
   const Spread spread(history, epoch);
@@ -49,12 +49,12 @@ inline bool settled(const History& history, std::size_t epoch, const Encoding& e
   return before - spread.least <= counts * (spread.middle - spread.least);
 }
 
-/// Whether a search that is settled has found a minimum: others right beside the best are as good as it. Where the
+/// Whether a search that stagnates has found a minimum: others right beside the best are as good as it. Where the
 /// model does not fit what is near the best (a bent valley, kinks, small basins) those that are as good are elsewhere,
 /// and those beside it worse.
 inline bool converged(const History& history, std::size_t epoch, const Encoding& encoding, std::size_t best) {
   constexpr double beside = 0.01, as_good = 1e-3;
-  constexpr std::size_t enough = 5;
+  constexpr std::size_t min_found = 5;
   const Spread spread(history, epoch);
   const Record& center = history.ended[best];
   std::size_t found = 0;
@@ -64,7 +64,7 @@ inline bool converged(const History& history, std::size_t epoch, const Encoding&
         distance(encoding, other.features, center.features) < beside)
       ++found;
   }
-  return found >= enough;
+  return found >= min_found;
 }
 
 }  // namespace hypertune::detail::gp

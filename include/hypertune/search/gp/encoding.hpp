@@ -83,7 +83,7 @@ class Encoding {
     if (own.has_options() || info.kind == DomainKind::categorical || info.kind == DomainKind::ordinal)
       return own.probability(static_cast<double>(k));
     const double quantum = info.quantum > 0 ? info.quantum : 1;
-    return own.probability(own.law.settle(info.lower + static_cast<double>(k) * quantum));
+    return own.probability(own.law.snap(info.lower + static_cast<double>(k) * quantum));
   }
   std::size_t option_of(const Dimension& dimension, double coordinate) const {
     const auto& own = space_->model().dimensions[dimension.index];
@@ -111,7 +111,7 @@ class Encoding {
   }
 
   /// Fills point and features from `unit`; false if the point violates a constraint.
-  bool settle(Candidate& c, Rng& rng) const {
+  bool complete(Candidate& c, Rng& rng) const {
     c.point = space_->from_unit(c.unit, rng);
     if (!space_->feasible(c.point)) return false;
     c.features = features(c.point);

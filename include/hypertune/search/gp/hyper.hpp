@@ -62,9 +62,9 @@ struct HyperPrior {
   double signal_mean = 0, signal_sd = 0.7;
   double noise_mean = -8, noise_sd = 3;
   double smallest_noise = 1e-8;
-  double warp_sd = 0.25, most_warp = 1.6;
-  double direction_sd = 3, most_direction = 30;  // of 1 / lengthscale: down to a third of a dimension, as a rule
-  double trend_mean = 0, trend_sd = 2;           // around that of the outputs
+  double warp_sd = 0.25, max_warp = 1.6;
+  double direction_sd = 3, max_direction = 30;  // of 1 / lengthscale: down to a third of a dimension, as a rule
+  double trend_mean = 0, trend_sd = 2;          // around that of the outputs
 
   Hyper start(std::size_t features, double length, double noise) const {
     Hyper h{std::vector<double>(features + 2, std::log(length * root))};
@@ -82,8 +82,8 @@ struct HyperPrior {
     };
     add(1, std::log(0.02), std::log(1000.0));
     add(1, std::log(smallest_noise), std::log(2.0));
-    add(h.warp.size(), -most_warp, most_warp);
-    add(h.direction.size(), -most_direction, most_direction);
+    add(h.warp.size(), -max_warp, max_warp);
+    add(h.direction.size(), -max_direction, max_direction);
     add(h.log_trend ? 1 : 0, std::log(1e-6), std::log(1e4));
   }
   /// -log density, up to a constant, added to the gradient's components.

@@ -91,7 +91,7 @@ class Maximiser {
         const bool free = dimensions[k].kind == Encoding::Kind::unordered;
         c.unit[dimensions[k].index] = free ? u : std::lerp(box_.lower[k], box_.upper[k], u);
       }
-      if (encoding_.settle(c, rng_))
+      if (encoding_.complete(c, rng_))
         result.push_back(std::move(c));
       else
         ++misses;
@@ -126,7 +126,7 @@ class Maximiser {
                                  normal_quantile(std::max(1e-12, uniform01(rng_))),
                          box_.lower[k], box_.upper[k]);
       }
-      if (encoding_.settle(c, rng_)) result.push_back(std::move(c));
+      if (encoding_.complete(c, rng_)) result.push_back(std::move(c));
     }
   }
 
@@ -156,7 +156,7 @@ class Maximiser {
     Candidate next = c;
     const auto loss = [&](const std::vector<double>& at, std::vector<double>& gradient) {
       for (std::size_t i = 0; i < moving.size(); ++i) next.unit[dimensions[moving[i]].index] = at[i];
-      if (!encoding_.settle(next, rng_)) return std::numeric_limits<double>::infinity();
+      if (!encoding_.complete(next, rng_)) return std::numeric_limits<double>::infinity();
       next.value = acquisition_.evaluate(next, &slope);
       if (!(std::fabs(next.value) < 1e300)) return std::numeric_limits<double>::infinity();
       for (std::size_t i = 0; i < moving.size(); ++i) gradient[i] = -slope[moving[i]];
@@ -192,7 +192,7 @@ class Maximiser {
       const auto offer = [&](std::size_t option) {
         Candidate other = c;
         other.unit[dimension.index] = encoding_.unit_of(dimension, option);
-        if (encoding_.settle(other, rng_)) others.push_back(std::move(other));
+        if (encoding_.complete(other, rng_)) others.push_back(std::move(other));
       };
       if (dimension.kind == Encoding::Kind::ordered) {
         for (std::size_t step = 1; step < dimension.options; step *= 2) {

@@ -22,7 +22,7 @@ struct Region {  // as in Eriksson et al., "TuRBO", NeurIPS 2019
 
 struct GaussianProcessState {
   std::optional<SearchSpace> space;
-  SearchGoal goal;
+  SearchContext goal;
   Encoding encoding;
   SobolSequence sequence;
   Tried tried;

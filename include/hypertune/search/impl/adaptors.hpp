@@ -11,7 +11,7 @@ HYPERTUNE_INLINE Suggestion MixedGrid::suggest(const Ask& ask) {
   Suggestion first = inner.suggest(ask);
   if (space.grid_size() == 1 || first.kind != Suggestion::Kind::point) return first;
   // Where the list was too long to be checked, a combination that cannot be met gives way to the next.
-  for (std::uint64_t i = 0; i < std::min(combinations.size(), most_passed_over); ++i) {
+  for (std::uint64_t i = 0; i < std::min(combinations.size(), max_passed_over); ++i) {
     const std::uint64_t c = combinations[(static_cast<std::uint64_t>(ask.trial) + i) % combinations.size()];
     Point point = first.point;
     space.set_grid(point, c);
@@ -29,11 +29,11 @@ HYPERTUNE_INLINE std::int64_t trials_per_sample(const SearchSpace& space, const 
   return combinations;
 }
 
-HYPERTUNE_INLINE void Repeat::prepare(const SearchSpace& space, const SearchGoal& goal) {
+HYPERTUNE_INLINE void Repeat::prepare(const SearchSpace& space, const SearchContext& goal) {
   if (times < 1) fail(Errc::usage, "repeat: each configuration is tried {} times, but must be at least once", times);
   state_ = {};
   if (space.grid_size() > 1 && !inner.covers_grid()) inner = mixed_grid(std::move(inner));
-  SearchGoal own = goal;
+  SearchContext own = goal;
   own.samples = (goal.samples + times - 1) / times;
   own.parallelism = std::max(1, goal.parallelism / times);
   inner.prepare(space, own);
@@ -90,7 +90,7 @@ HYPERTUNE_INLINE void Repeat::end(const Observation& o) {
   state_.groups_under_way.erase(g);
 }
 
-HYPERTUNE_INLINE void Limit::prepare(const SearchSpace& space, const SearchGoal& goal) {
+HYPERTUNE_INLINE void Limit::prepare(const SearchSpace& space, const SearchContext& goal) {
   if (max_concurrent < 1)
     fail(Errc::usage, "limit: {} trials at a time are none at all: at least 1 is needed", max_concurrent);
   pending_.clear();
@@ -103,7 +103,7 @@ HYPERTUNE_INLINE void Limit::observe(const Observation& o) {
   inner.observe(o);
 }
 
-HYPERTUNE_INLINE void StartWith::prepare(const SearchSpace& space, const SearchGoal& goal) {
+HYPERTUNE_INLINE void StartWith::prepare(const SearchSpace& space, const SearchContext& goal) {
   waiting_.clear();
   for (const Params& params : first) {
     waiting_.push_back(space.point(params));

@@ -9,7 +9,7 @@
 
 namespace hypertune::detail {
 
-HYPERTUNE_INLINE AutoChoice auto_choice(const SearchSpace& space, const SearchGoal& goal) {
+HYPERTUNE_INLINE AutoChoice auto_choice(const SearchSpace& space, const SearchContext& goal) {
   std::size_t numeric = 0, discrete = 0;
   bool conditional = false;
   for (std::size_t d = 0; d < space.size(); ++d) {
@@ -34,7 +34,7 @@ HYPERTUNE_INLINE AutoChoice auto_choice(const SearchSpace& space, const SearchGo
 
 namespace hypertune {
 
-HYPERTUNE_INLINE void Auto::prepare(const SearchSpace& space, const SearchGoal& goal) {
+HYPERTUNE_INLINE void Auto::prepare(const SearchSpace& space, const SearchContext& goal) {
   *this = {};
   parallelism_ = static_cast<std::size_t>(std::max(1, goal.parallelism));
   space_ = space;
@@ -121,13 +121,13 @@ HYPERTUNE_INLINE Seconds Auto::cost(Means by) const {
 HYPERTUNE_INLINE auto Auto::turn() const -> Turn {
   const Turn in_turn = started_ % 2 == 1 ? Turn::tpe : Turn::gp;
   if (cut_short()) return in_turn;
-  if (!gp_->settled()) return Turn::gp;
+  if (!gp_->stagnant()) return Turn::gp;
   if (!gp_->converged()) return in_turn;
   return started_ % 2 == 0 ? Turn::other : Turn::found;  // which of the two is asked only where it matters
 }
 
 HYPERTUNE_INLINE GaussianProcess Auto::next_other() const {
-  SearchGoal goal = goal_;
+  SearchContext goal = goal_;
   goal.seed = derived_rng(goal_.seed, {others_begun_, 0x6175746fU})();
   GaussianProcess next;
   next.prepare(*space_, goal);
@@ -147,7 +147,7 @@ HYPERTUNE_INLINE bool Auto::done() const {
   const auto *best = other_->best(), *first = gp_->best();
   if (best == nullptr || first == nullptr) return false;
   return known(best->features) || near(best->features, first->features) ||
-         other_->settled(best->standing() > first->standing() ? 1e-3 : 1e-5);
+         other_->stagnant(best->standing() > first->standing() ? 1e-3 : 1e-5);
 }
 
 HYPERTUNE_INLINE bool Auto::cut_short() const {

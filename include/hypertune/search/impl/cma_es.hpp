@@ -6,7 +6,7 @@
 
 namespace hypertune {
 
-HYPERTUNE_INLINE void CmaEs::prepare(const SearchSpace& space, const SearchGoal& goal) {
+HYPERTUNE_INLINE void CmaEs::prepare(const SearchSpace& space, const SearchContext& goal) {
   state_ = detail::Indirect(detail::CmaState(space, goal, {population_size, sigma0, restart_strategy, shape}));
 }
 

@@ -6,7 +6,7 @@
 
 namespace hypertune {
 
-HYPERTUNE_INLINE void DifferentialEvolution::prepare(const SearchSpace& space, const SearchGoal& goal) {
+HYPERTUNE_INLINE void DifferentialEvolution::prepare(const SearchSpace& space, const SearchContext& goal) {
   state_ = detail::Indirect(
       detail::DifferentialState(space, goal, {population_size, mutation_factor, crossover_probability}));
 }

@@ -38,13 +38,13 @@ struct GaussianProcess::Place {
   double radius;
 };
 
-HYPERTUNE_INLINE bool GaussianProcess::settled(double counts) const {
+HYPERTUNE_INLINE bool GaussianProcess::stagnant(double counts) const {
   return state_ && state_->goal.objectives <= 1 &&
-         detail::gp::settled(state_->history, state_->epoch, state_->encoding, counts);
+         detail::gp::stagnant(state_->history, state_->epoch, state_->encoding, counts);
 }
 
 HYPERTUNE_INLINE bool GaussianProcess::converged() const {
-  return settled() && state_->center &&
+  return stagnant() && state_->center &&
          detail::gp::converged(state_->history, state_->epoch, state_->encoding, *state_->center);
 }
 
@@ -71,7 +71,7 @@ HYPERTUNE_INLINE bool GaussianProcess::staged() const {
   return h.cut > 0 || h.reporting > static_cast<std::size_t>(std::max(1, state_->goal.parallelism));
 }
 
-HYPERTUNE_INLINE void GaussianProcess::prepare(const SearchSpace& space, const SearchGoal& goal) {
+HYPERTUNE_INLINE void GaussianProcess::prepare(const SearchSpace& space, const SearchContext& goal) {
   state_ = detail::Indirect(detail::gp::GaussianProcessState());
   state_->space = space;
   state_->goal = goal;
@@ -157,7 +157,7 @@ HYPERTUNE_INLINE std::optional<Point> GaussianProcess::polished(Rng& rng) const 
   for (std::size_t k = 0; k < dimensions.size(); ++k)
     if (dimensions[k].kind == detail::gp::Encoding::Kind::continuous)
       candidate.unit[dimensions[k].index] = (*features)[k];
-  if (!s.encoding.settle(candidate, rng) || tried(candidate.point)) return std::nullopt;
+  if (!s.encoding.complete(candidate, rng) || tried(candidate.point)) return std::nullopt;
   return candidate.point;
 }
 

@@ -24,7 +24,7 @@ HYPERTUNE_INLINE void GridWalk::restart() {
   digits_.assign(space_.size(), 0);
   position_ = visited_ = 0;
   done_ = false;
-  settle();
+  make_point();
   if (!space_.feasible(point_)) {
     advance();
     position_ = 0;
@@ -46,14 +46,14 @@ HYPERTUNE_INLINE void GridWalk::advance() {
     ++digits_[d - 1];
     std::fill(digits_.begin() + static_cast<std::ptrdiff_t>(d), digits_.end(), 0);
     ++visited_;
-    settle();
+    make_point();
     if (!space_.feasible(point_)) continue;
     ++position_;
     return;
   }
 }
 
-HYPERTUNE_INLINE void GridWalk::settle() {
+HYPERTUNE_INLINE void GridWalk::make_point() {
   std::vector<double> unit(digits_.size());
   for (std::size_t d = 0; d < unit.size(); ++d) unit[d] = levels_[d][digits_[d]];
   if (random_) rng_ = derived_rng(seed_, {visited_, 0x67726964U});

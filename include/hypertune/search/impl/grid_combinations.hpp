@@ -9,7 +9,7 @@ HYPERTUNE_INLINE GridCombinations::GridCombinations(const SearchSpace& space) : 
   const auto& model = space.model();
   const bool conditional = std::any_of(model.grid.begin(), model.grid.end(),
                                        [&](std::size_t d) { return !model.dimensions[d].when.empty(); });
-  if (size_ == 1 || size_ > most_listed || (!conditional && model.constraints.empty())) return;
+  if (size_ == 1 || size_ > max_listed || (!conditional && model.constraints.empty())) return;
   listed_.emplace();
   const auto decided = decided_by_grid(model);
   for (std::uint64_t c = 0; c < size_; ++c) {
@@ -25,7 +25,7 @@ HYPERTUNE_INLINE std::optional<Point> GridCombinations::draw(const SearchSpace& 
     space.set_grid(point, combination);
     return space.feasible(point) ? std::optional(std::move(point)) : std::nullopt;
   }
-  const auto tries = static_cast<int>(std::clamp<std::uint64_t>(most_tries / space.grid_size(), 20, 1000));
+  const auto tries = static_cast<int>(std::clamp<std::uint64_t>(max_tries / space.grid_size(), 20, 1000));
   std::vector<double> unit(space.size());
   for (int i = 0; i < tries; ++i) {
     for (double& u : unit) u = uniform01(rng);

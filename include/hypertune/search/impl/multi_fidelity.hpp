@@ -7,7 +7,7 @@
 
 namespace hypertune {
 
-HYPERTUNE_INLINE void Dehb::prepare(const SearchSpace& space, const SearchGoal& goal) {
+HYPERTUNE_INLINE void Dehb::prepare(const SearchSpace& space, const SearchContext& goal) {
   state_ = detail::Indirect(
       detail::DehbState(space, goal, {max_steps, reduction_factor, mutation_factor, crossover_probability}));
 }

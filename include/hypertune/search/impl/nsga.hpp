@@ -6,7 +6,7 @@
 
 namespace hypertune {
 
-HYPERTUNE_INLINE void Nsga2::prepare(const SearchSpace& space, const SearchGoal& goal) {
+HYPERTUNE_INLINE void Nsga2::prepare(const SearchSpace& space, const SearchContext& goal) {
   state_ = detail::Indirect(detail::NsgaState(
       space, goal, {population_size, crossover_probability, mutation_probability, crossover_eta, mutation_eta, false}));
 }
@@ -15,7 +15,7 @@ HYPERTUNE_INLINE Suggestion Nsga2::suggest(const Ask& ask) { return state_->sugg
 
 HYPERTUNE_INLINE void Nsga2::observe(const Observation& o) { state_->observe(o); }
 
-HYPERTUNE_INLINE void Nsga3::prepare(const SearchSpace& space, const SearchGoal& goal) {
+HYPERTUNE_INLINE void Nsga3::prepare(const SearchSpace& space, const SearchContext& goal) {
   state_ = detail::Indirect(detail::NsgaState(
       space, goal, {population_size, crossover_probability, mutation_probability, crossover_eta, mutation_eta, true}));
 }

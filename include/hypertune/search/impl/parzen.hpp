@@ -46,7 +46,7 @@ HYPERTUNE_INLINE ParzenSpace::ParzenSpace(const SearchSpace& space) {
     if (info.kind == DomainKind::categorical) {
       dimension.kind = ParzenDimension::Kind::categorical;
       dimension.options = info.options;
-    } else if (info.options > 0 && info.options <= most_cells) {
+    } else if (info.options > 0 && info.options <= max_cells) {
       dimension.kind = ParzenDimension::Kind::lattice;
       dimension.options = info.options;
       const bool listed = info.kind == DomainKind::ordinal;

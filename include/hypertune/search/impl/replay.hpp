@@ -18,10 +18,10 @@ HYPERTUNE_INLINE void Replay::check() const {
 HYPERTUNE_INLINE Decision Replay::on_report(const Progress& progress) {
   if (max_steps > 0 && progress.steps >= max_steps) return Decision::complete;
   Trial* trial = find(progress.trial);
-  if (trial == nullptr) return Decision::go_on;
+  if (trial == nullptr) return Decision::proceed;
   trial->steps = progress.steps;
   if (trial->paused) return Decision::pause;
-  if (trial->at + 1 >= schedule.size() || progress.steps < schedule[trial->at + 1].from_step) return Decision::go_on;
+  if (trial->at + 1 >= schedule.size() || progress.steps < schedule[trial->at + 1].from_step) return Decision::proceed;
   trial->paused = true;
   return Decision::pause;
 }

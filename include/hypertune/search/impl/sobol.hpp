@@ -54,7 +54,7 @@ HYPERTUNE_INLINE std::uint32_t SobolSequence::permuted(std::uint32_t x, std::uin
 
 namespace hypertune {
 
-HYPERTUNE_INLINE void Sobol::prepare(const SearchSpace& space, const SearchGoal& goal) {
+HYPERTUNE_INLINE void Sobol::prepare(const SearchSpace& space, const SearchContext& goal) {
   state_ = {};
   state_.space = space;
   state_.seed = goal.seed;

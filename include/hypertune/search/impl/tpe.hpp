@@ -40,7 +40,7 @@ HYPERTUNE_INLINE double relative_ratio(const ParzenPair& pair, const double* row
 
 }  // namespace detail
 
-HYPERTUNE_INLINE void Tpe::prepare(const SearchSpace& space, const SearchGoal& goal) {
+HYPERTUNE_INLINE void Tpe::prepare(const SearchSpace& space, const SearchContext& goal) {
   state_ = {};
   state_.space = space;
   state_.goal = goal;
@@ -50,7 +50,7 @@ HYPERTUNE_INLINE void Tpe::prepare(const SearchSpace& space, const SearchGoal& g
     state_.sobol_dimensions.push_back(state_.model[d].at);
   state_.sobol = detail::SobolSequence(state_.sobol_dimensions.size(), true, goal.seed);
   state_.constrained = !space.model().constraints.empty();
-  constexpr std::size_t most_branches = 16;
+  constexpr std::size_t max_branches = 16;
   for (std::size_t m = 0; m < state_.model.size(); ++m) {
     const std::size_t at = state_.model[m].at;
     const bool opens = std::any_of(space.model().dimensions.begin(), space.model().dimensions.end(),
@@ -58,7 +58,7 @@ HYPERTUNE_INLINE void Tpe::prepare(const SearchSpace& space, const SearchGoal& g
                                      return std::any_of(dimension.when.begin(), dimension.when.end(),
                                                         [&](const auto& c) { return c.parent == at; });
                                    });
-    if (opens && state_.model[m].options > 0 && state_.model[m].options <= most_branches) state_.gates.push_back(m);
+    if (opens && state_.model[m].options > 0 && state_.model[m].options <= max_branches) state_.gates.push_back(m);
   }
   state_.tried = detail::Tried(space);
   state_.ties = detail::Ties(space);
@@ -151,7 +151,7 @@ HYPERTUNE_INLINE std::optional<detail::TpeBranch> Tpe::other_branch(Rng& rng) co
 /// The densities of the objective, within the branch if there is one: then false where too little is known of it.
 HYPERTUNE_INLINE bool Tpe::fit_objective(detail::ParzenPair& pair,
                                          const std::optional<detail::TpeBranch>& branch) const {
-  constexpr std::size_t most_bad = 200, most_pending = 100;  // kernels: what a suggestion costs does not grow
+  constexpr std::size_t max_bad = 200, max_pending = 100;  // kernels: what a suggestion costs does not grow
   const auto& trials = state_.trials;
   const auto inside = [&](std::uint32_t slot) { return !branch || row(slot)[branch->gate] == branch->value; };
   std::vector<std::uint32_t> own;
@@ -201,10 +201,10 @@ HYPERTUNE_INLINE bool Tpe::fit_objective(detail::ParzenPair& pair,
     if (learns_constraints && trials[slot].violation > 0 && trials[slot].loss <= threshold) continue;
     bad.push_back(row(slot));
   }
-  const double weight = detail::thin_out(bad, most_bad);
+  const double weight = detail::thin_out(bad, max_bad);
   std::vector<double> bad_weights(bad.size(), weight);
   const auto pending = trials.pending();
-  for (std::size_t i = pending.size() - std::min(pending.size(), most_pending); i < pending.size(); ++i)
+  for (std::size_t i = pending.size() - std::min(pending.size(), max_pending); i < pending.size(); ++i)
     if (inside(pending[i]) &&
         (!trials[pending[i]].judged || std::binary_search(chosen.begin(), chosen.end(), pending[i]))) {
       bad.push_back(row(pending[i]));

@@ -5,7 +5,7 @@
 
 namespace hypertune {
 
-HYPERTUNE_INLINE void WarmStart::prepare(const SearchSpace& space, const SearchGoal& goal) {
+HYPERTUNE_INLINE void WarmStart::prepare(const SearchSpace& space, const SearchContext& goal) {
   inner.prepare(space, goal);
   TrialId number = -1;  // not those of this experiment's own trials
   taken_.clear();
@@ -13,7 +13,7 @@ HYPERTUNE_INLINE void WarmStart::prepare(const SearchSpace& space, const SearchG
   if (goal.note && !taken_.empty()) goal.note("warm start with " + taken_);
 }
 
-HYPERTUNE_INLINE void WarmStart::tell(const Results& results, const SearchSpace& space, const SearchGoal& goal,
+HYPERTUNE_INLINE void WarmStart::tell(const Results& results, const SearchSpace& space, const SearchContext& goal,
                                       TrialId& number) {
   const auto& objectives = results.experiment().objectives;
   if (objectives.size() != goal.objectives)

@@ -30,7 +30,7 @@ class Law {
   std::pair<double, double> cell(double x) const;
 
   /// The coordinate of the domain nearest to x.
-  double settle(double x) const;
+  double snap(double x) const;
 
  private:
   enum class Shape : std::uint8_t { point, options, linear, normal };

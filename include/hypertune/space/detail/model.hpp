@@ -76,7 +76,7 @@ struct Dimension : DimensionDraft {
   UserPrior prior;
 
   bool has_options() const { return !options.empty(); }
-  double quantile(double u) const { return from_unit ? law.settle(from_unit(u)) : law.from_unit(u); }
+  double quantile(double u) const { return from_unit ? law.snap(from_unit(u)) : law.from_unit(u); }
   double probability(double x) const { return to_unit ? std::clamp(to_unit(x), 0.0, 1.0) : law.to_unit(x); }
   /// The quantiles that map to x. A domain with a map of its own does not say how far they reach.
   std::pair<double, double> cell(double x) const;

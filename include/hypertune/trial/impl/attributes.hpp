@@ -8,16 +8,16 @@ namespace hypertune::detail {
 
 HYPERTUNE_INLINE void require_attribute_name(std::string_view name) {
   if (name.empty()) fail(Errc::usage, "an attribute has no name");
-  if (name.size() > longest_attribute_name)
-    fail(Errc::usage, "an attribute's name has {} bytes, more than {}: '{}…'", name.size(), longest_attribute_name,
+  if (name.size() > max_attribute_name)
+    fail(Errc::usage, "an attribute's name has {} bytes, more than {}: '{}…'", name.size(), max_attribute_name,
          name.substr(0, 40));
 }
 
 HYPERTUNE_INLINE Value bounded_attribute(Value value) {
   auto* text = std::get_if<std::string>(&value);
-  if (text == nullptr || text->size() <= longest_attribute) return value;
+  if (text == nullptr || text->size() <= max_attribute) return value;
   constexpr std::string_view mark = "…";
-  text->resize(utf8_cut(*text, longest_attribute - mark.size()));
+  text->resize(utf8_cut(*text, max_attribute - mark.size()));
   text->append(mark);
   return value;
 }
@@ -26,7 +26,7 @@ HYPERTUNE_INLINE Attributes merge_attributes(Attributes& kept, const Attributes&
   Attributes changed;
   for (const auto& [name, value] : given) {
     const Value* before = kept.find(name);
-    if (!is_attribute_name(name) || (before == nullptr && kept.size() >= most_attributes)) {
+    if (!is_attribute_name(name) || (before == nullptr && kept.size() >= max_attributes)) {
       ++left_out;
       continue;
     }

@@ -6,19 +6,19 @@
 namespace hypertune {
 
 HYPERTUNE_INLINE Cause cause_of_current_exception() {
-  constexpr std::size_t longest = 4096;
+  constexpr std::size_t max_size = 4096;
   Cause cause;
   try {
     throw;
   } catch (const TrialFailure& e) { cause = e.cause(); } catch (const Error& e) {
     // A full disk is not the trial's doing.
-    if (e.code() == Errc::io || e.code() == Errc::corrupt) cause.blame = Blame::infrastructure;
+    if (e.code() == Errc::io || e.code() == Errc::corrupt) cause.source = FailureSource::infrastructure;
     cause.text = e.what();
   } catch (const std::exception& e) { cause.text = e.what(); } catch (...) {
     cause.text = "an exception that is not a std::exception";
   }
   if (cause.text.empty()) cause.text = "an exception without a message";
-  if (cause.text.size() > longest) cause.text.resize(longest);
+  if (cause.text.size() > max_size) cause.text.resize(max_size);
   return cause;
 }
 

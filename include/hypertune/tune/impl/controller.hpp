@@ -8,7 +8,7 @@
 
 namespace hypertune {
 
-HYPERTUNE_INLINE void Controller::settle(Seconds now, bool survivors, Outcome& out) {
+HYPERTUNE_INLINE void Controller::finish_replay(Seconds now, bool survivors, Outcome& out) {
   judge_.set_now(now);
   auto& state = judge_.state();
   auto& queue = dispatcher_.queue();
@@ -41,10 +41,10 @@ HYPERTUNE_INLINE void Controller::settle(Seconds now, bool survivors, Outcome& o
     }
     switch (entry.state) {
       case TrialState::paused:
-        state.set_parked(trial, survivors && !entry.mutated);
-        if (entry.mutated) {
+        state.set_parked(trial, survivors && !entry.exploited);
+        if (entry.exploited) {
           again.push_back(trial);  // its start was decided together with that
-        } else if (entry.before_pause == Decision::go_on) {
+        } else if (entry.before_pause == Decision::proceed) {
           again.push_back(trial);  // a person had it wait, or a scheduler that is not ours
         } else if (entry.before_pause != Decision::pause) {
           const bool stopped = entry.before_pause == Decision::stop;
@@ -57,9 +57,10 @@ HYPERTUNE_INLINE void Controller::settle(Seconds now, bool survivors, Outcome& o
         if (survivors) {
           dispatcher_.take_over(trial, out);
         } else if (!judge_.carry_out_owed(trial, out)) {
-          judge_.commit(record::AttemptFailed{trial, entry.attempts - 1,
-                                              Cause{.blame = Blame::preemption, .text = "the driver ended"}, true},
-                        out);
+          judge_.commit(
+              record::AttemptFailed{trial, entry.attempts - 1,
+                                    Cause{.source = FailureSource::preemption, .text = "the driver ended"}, true},
+              out);
           again.push_back(trial);
         }
         break;
@@ -83,8 +84,9 @@ HYPERTUNE_INLINE void Controller::try_again(std::span<const TrialId> trials, Sec
   judge_.set_now(now);
   for (const TrialId trial : trials) {
     const auto& entry = judge_.trials()[trial];
-    record::Any what = record::AttemptFailed{trial, entry.attempts - std::min<Attempt>(1, entry.attempts),
-                                             Cause{.blame = Blame::preemption, .text = record::tried_again}, true};
+    record::Any what =
+        record::AttemptFailed{trial, entry.attempts - std::min<Attempt>(1, entry.attempts),
+                              Cause{.source = FailureSource::preemption, .text = record::tried_again}, true};
     replayed_.follow(what, judge_.trials());  // as the next replay: it is not doomed any more, and waits
     judge_.commit(std::move(what), out);
   }

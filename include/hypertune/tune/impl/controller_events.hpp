@@ -36,9 +36,9 @@ HYPERTUNE_INLINE void Controller::answer(TrialId trial, LiveTrial& run, int step
     return;
   }
   // A repeated report of the last step gets the answer that was owed; of an earlier one, the answer was to go on.
-  const Decision decision = step + 1 == entry.steps ? entry.owed : Decision::go_on;
+  const Decision decision = step + 1 == entry.steps ? entry.owed : Decision::proceed;
   switch (decision) {
-    case Decision::go_on:
+    case Decision::proceed:
       if (dispatcher_.queue().is_to_rest(trial)) {
         run.phase = Phase::pausing;
         out.commands.push_back(Pause{trial, attempt, true});
@@ -49,7 +49,7 @@ HYPERTUNE_INLINE void Controller::answer(TrialId trial, LiveTrial& run, int step
       break;
     case Decision::pause:
       run.phase = Phase::pausing;
-      out.commands.push_back(Pause{trial, attempt, rules().checkpoint.every > 0 || state().takes_over()});
+      out.commands.push_back(Pause{trial, attempt, rules().checkpoint.every > 0 || state().exploits()});
       break;
     case Decision::stop:
       stop_run(trial, run, Phase::stopping, TrialState::stopped, state().reason(trial), judge_.save_at_end(), out);
@@ -127,7 +127,7 @@ HYPERTUNE_INLINE void Controller::on(const Paused& e, Outcome& out) {
   judge_.commit(record::TrialPaused{e.trial}, out);
   judge_.drop_superfluous(out);  // what was held back for its last pause
   judge_.state().set_parked(e.trial, e.parked);
-  if (trials()[e.trial].before_pause == Decision::go_on) again(e.trial);  // a person's wish, not the scheduler's
+  if (trials()[e.trial].before_pause == Decision::proceed) again(e.trial);  // a person's wish, not the scheduler's
 }
 
 HYPERTUNE_INLINE void Controller::on(const Finished& e, Outcome& out) {
@@ -165,8 +165,9 @@ HYPERTUNE_INLINE void Controller::on(const Stopped& e, Outcome& out) {
     return;
   }
   // Interrupted, or taken away by the executor: it goes on from its last checkpoint when there is room again.
-  judge_.commit(
-      record::AttemptFailed{e.trial, e.attempt, Cause{.blame = Blame::preemption, .text = "interrupted"}, true}, out);
+  judge_.commit(record::AttemptFailed{e.trial, e.attempt,
+                                      Cause{.source = FailureSource::preemption, .text = "interrupted"}, true},
+                out);
   if (!interrupted_) dispatcher_.queue().pending.push_front(e.trial);
 }
 
@@ -184,12 +185,12 @@ HYPERTUNE_INLINE void Controller::on(const Failed& e, Outcome& out) {
     return;
   }
   // All that its pause asked for was done when its host went: only the word of it is lost.
-  if (run.phase == Phase::pausing && e.cause.blame != Blame::user && e.cause.retry) {
+  if (run.phase == Phase::pausing && e.cause.source != FailureSource::user && e.cause.retry) {
     const auto saved = state().restorable(e.trial);
     if (!saved.empty() && saved.front().steps == trials()[e.trial].steps) {
       judge_.commit(record::TrialPaused{e.trial}, out);
       judge_.drop_superfluous(out);
-      if (trials()[e.trial].before_pause == Decision::go_on) again(e.trial);
+      if (trials()[e.trial].before_pause == Decision::proceed) again(e.trial);
       return;
     }
   }

@@ -59,7 +59,8 @@ HYPERTUNE_INLINE bool Controller::start_pending(Outcome& out) {
 // of every configuration would bring such trials for ever.
 HYPERTUNE_INLINE void Controller::refuse(TrialId trial, const std::string& why, Outcome& out) {
   constexpr int limit = 1000;
-  end_trial(trial, TrialState::failed, Cause{.blame = Blame::infrastructure, .text = why, .retry = false}, out);
+  end_trial(trial, TrialState::failed, Cause{.source = FailureSource::infrastructure, .text = why, .retry = false},
+            out);
   if (!ending_ && rules().samples == 0 && trial - newest_possible_ >= limit)
     end_experiment(detail::format("no trial can run: the last {} asked for what no host has, this one {}", limit, why),
                    out);

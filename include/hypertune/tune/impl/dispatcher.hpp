@@ -31,7 +31,7 @@ HYPERTUNE_INLINE void Dispatcher::launch(TrialId trial, Allocation allocation, O
   go.attempt = go.parked ? entry.attempts - 1 : entry.attempts;
   go.point = entry.point;
   go.params = state.space().params(entry.point);
-  if (!go.parked || state.mutated(trial))
+  if (!go.parked || state.exploited(trial))
     go.restore = run.restoring = judge_.hold(trial);  // a parked one may have to be made again from there
   go.next_step = go.parked ? entry.steps : go.restore.empty() ? 0 : go.restore.front().steps;
   const auto* where = state.where(trial);
@@ -103,8 +103,9 @@ HYPERTUNE_INLINE LiveTrial Dispatcher::leave(TrialId trial) {
 
 HYPERTUNE_INLINE void Dispatcher::requeue(TrialId trial, const std::string& why, Outcome& out) {
   leave(trial);
-  judge_.commit(
-      record::AttemptFailed{trial, judge_.attempt(trial), Cause{.blame = Blame::preemption, .text = why}, true}, out);
+  judge_.commit(record::AttemptFailed{trial, judge_.attempt(trial),
+                                      Cause{.source = FailureSource::preemption, .text = why}, true},
+                out);
   queue_.pending.push_front(trial);
 }
 

@@ -18,12 +18,12 @@ HYPERTUNE_INLINE void Judge::track(const record::Any& what) {
     // First: one of a longer past that leads nowhere must not pass for newer than this.
     if (bases_.contains(sealed->trial)) has_saved_itself(sealed->trial);
     retention_.add(sealed->checkpoint, state_.loss_at(sealed->trial, sealed->checkpoint.steps));
-  } else if (const auto* mutated = std::get_if<record::TrialMutated>(&what)) {
-    release(bases_, mutated->trial);
-    if (retention_.pin(mutated->checkpoint)) bases_.emplace(mutated->trial, mutated->checkpoint);
-    for (auto& offer : offers_[mutated->trial]) offer.last = false;
+  } else if (const auto* exploited = std::get_if<record::TrialExploited>(&what)) {
+    release(bases_, exploited->trial);
+    if (retention_.pin(exploited->checkpoint)) bases_.emplace(exploited->trial, exploited->checkpoint);
+    for (auto& offer : offers_[exploited->trial]) offer.last = false;
     review_offers();
-    empty_handed_.erase(mutated->trial);
+    empty_handed_.erase(exploited->trial);
   } else if (const auto* failed = std::get_if<record::AttemptFailed>(&what)) {
     if (const auto* where = state_.where(failed->trial);
         failed->cause.exclude_host && where != nullptr && where->others.empty())
@@ -52,7 +52,7 @@ HYPERTUNE_INLINE void Judge::release(Pins& pins, TrialId trial) {
 // on the network; by the time that a trial has paused, all that it had saved has.
 HYPERTUNE_INLINE void Judge::offer(TrialId trial) {
   empty_handed_.erase(trial);
-  if (!state_.takes_over()) return;
+  if (!state_.exploits()) return;
   auto& offers = offers_[trial];
   for (auto& offer : offers) offer.last = false;
   const auto saved = state_.restorable(trial);
@@ -123,7 +123,7 @@ HYPERTUNE_INLINE void Judge::make_room(Outcome& out) {
 // once more: where it has saved after it, it would not, and go on.
 HYPERTUNE_INLINE bool Judge::carry_out_owed(TrialId trial, Outcome& out) {
   const auto& entry = trials()[trial];
-  if (entry.owed == Decision::go_on) return false;
+  if (entry.owed == Decision::proceed) return false;
   if (entry.owed == Decision::pause) {
     commit(record::TrialPaused{trial}, out);
     return true;
@@ -188,7 +188,7 @@ HYPERTUNE_INLINE void Judge::note_reported(TrialId trial, const Attributes& attr
   if (left_out > 0 && overfull_.insert(trial).second)
     out.notices.push_back(
         detail::format("trial {}: not every attribute is kept: a trial has {} at most, with names of 1 to {} bytes",
-                       trial, most_attributes, longest_attribute_name));
+                       trial, max_attributes, max_attribute_name));
 }
 
 // For who has called the metric otherwise; a few are enough.
@@ -277,7 +277,7 @@ HYPERTUNE_INLINE void Judge::exploit(const Choice& choice, Outcome& out) {
     return;
   }
   if (entry.parked) out.commands.push_back(Stop{choice.trial, entry.attempts - 1, false});
-  commit(record::TrialMutated{choice.trial, choice.donor, *held, choice.point, state_.space().params(choice.point)},
+  commit(record::TrialExploited{choice.trial, choice.donor, *held, choice.point, state_.space().params(choice.point)},
          out);
   drop_superfluous(out);
 }

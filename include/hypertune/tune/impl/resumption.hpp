@@ -5,14 +5,14 @@
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/tune/experiment_directory.hpp>
 #include <hypertune/tune/resumption.hpp>
-#include <hypertune/tune/stand_in.hpp>
+#include <hypertune/tune/runtime_hooks.hpp>
 
 #include <optional>
 
 namespace hypertune {
 
 HYPERTUNE_INLINE Options with_recorded(Options options, const SearchSpace& space) {
-  if (!options.resume || detail::stand_in()) return options;  // of a stand-in, the record is with the driver
+  if (!options.resume || detail::agent_hook()) return options;  // in an agent, the record is with the driver
   const auto directory = experiment_directory(options);
   if (!has_journal(directory)) return options;
   std::optional<record::ExperimentStarted> last;

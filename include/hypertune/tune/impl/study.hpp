@@ -80,13 +80,13 @@ class ErasedStudy::State {
     const Attempt attempt = experiment_.controller().attempt(trial);
     handle(Reported{trial, attempt, std::move(report), std::nullopt}, out);
     // What was to end since its last report hears of it now.
-    Decision decision = stopped_.erase(trial) > 0 ? Decision::stop : Decision::go_on;
+    Decision decision = stopped_.erase(trial) > 0 ? Decision::stop : Decision::proceed;
     for (const auto& command : out.commands) {
       if (const auto* pause = std::get_if<Pause>(&command); pause != nullptr && pause->trial == trial)
         decision = Decision::pause;
     }
     out.commands.clear();
-    if (decision != Decision::go_on) out_.erase(trial);
+    if (decision != Decision::proceed) out_.erase(trial);
     if (decision == Decision::pause) handle(Paused{trial, attempt, true}, out);
     if (decision == Decision::stop) {
       handle(Stopped{trial, attempt}, out);

@@ -11,7 +11,7 @@
 
 namespace hypertune {
 
-HYPERTUNE_INLINE void Suggestions::prepare(const SearchSpace& space, const SearchGoal& goal) {
+HYPERTUNE_INLINE void Suggestions::prepare(const SearchSpace& space, const SearchContext& goal) {
   searcher_.prepare(space, goal);
   name_ = searcher_.name();
 }
@@ -44,7 +44,7 @@ HYPERTUNE_INLINE void Suggestions::observe(const Observation& o) {
   if (lost_ || closed()) return;
   news_.emplace_back(o);
   ++told_;
-  if (news_.size() == enough) work_.notify_one();
+  if (news_.size() == max_news) work_.notify_one();
 }
 
 // A point may be behind by what came while it was computed: the slot that waits for it would gain nothing by waiting
@@ -83,7 +83,7 @@ HYPERTUNE_INLINE bool Suggestions::wanted() {
 
 HYPERTUNE_INLINE bool Suggestions::wait() {
   std::unique_lock guard(mutex_);
-  work_.wait(guard, [this] { return closed() || ((wanted_ || news_.size() >= enough) && !lost_); });
+  work_.wait(guard, [this] { return closed() || ((wanted_ || news_.size() >= max_news) && !lost_); });
   return !closed();
 }
 

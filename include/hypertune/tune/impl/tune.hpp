@@ -3,14 +3,14 @@
 
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/tune/resumption.hpp>
-#include <hypertune/tune/stand_in.hpp>
+#include <hypertune/tune/runtime_hooks.hpp>
 #include <hypertune/tune/tune.hpp>
 
 namespace hypertune {
 
 HYPERTUNE_INLINE Options resumed_options(const std::filesystem::path& directory, const SearchSpace& space,
                                          Options options) {
-  if (detail::stand_in()) return options;  // the record is with the driver
+  if (detail::agent_hook()) return options;  // the record is with the driver
   if (!has_journal(directory)) fail(Errc::usage, "'{}' holds no experiment to resume", directory.string());
   options.output = directory;
   options.resume = true;

@@ -7,7 +7,7 @@
 #include <hypertune/tune/interrupt.hpp>
 #include <hypertune/tune/ordered_gate.hpp>
 #include <hypertune/tune/resumption.hpp>
-#include <hypertune/tune/stand_in.hpp>
+#include <hypertune/tune/runtime_hooks.hpp>
 #include <hypertune/tune/tuner.hpp>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ class Tuner::State {
   void carry_out(Outcome& out, Seconds now);
   void attend(Seconds now);
   Seconds next_wake(Seconds now);
-  Outlook outlook() const;
+  Workload workload() const;
   // What is recorded. Never before what the record ends with, wherever the clock of the machine was set since.
   Seconds now() const { return options_.executor.now() + ahead_; }
   void wake() {
@@ -123,7 +123,7 @@ class Tuner::State {
   bool hurried_ = false;
   std::optional<Seconds> leave_by_;  // once the user wants to leave now
   bool left_behind_ = false;         // trials that had not ended by then
-  static constexpr Seconds farewell = 1;
+  static constexpr Seconds leave_time = 1;
 };
 
 // Decides, then takes the events that came of it. Nothing is decided once the experiment is over.
@@ -184,7 +184,7 @@ HYPERTUNE_INLINE void Tuner::State::take_turns(Seconds now) {
 HYPERTUNE_INLINE void Tuner::State::carry_out(Outcome& out, Seconds now) {
   if (options_.executor.elastic())
     for (const auto& what : out.records)
-      if (const auto* ended = std::get_if<record::TrialEnded>(&what)) options_.executor.settled(ended->trial);
+      if (const auto* ended = std::get_if<record::TrialEnded>(&what)) options_.executor.trial_ended(ended->trial);
   const auto& controller = experiment_->controller();
   std::vector<TrialId> ended;  // attempts of these
   if (gate_)
@@ -210,7 +210,7 @@ HYPERTUNE_INLINE void Tuner::State::carry_out(Outcome& out, Seconds now) {
     for (const TrialId trial : out.held) gate_->held(trial, controller.state().trials()[trial].steps);
     for (const TrialId trial : ended)
       if (!controller.holds_slot(trial)) gate_->left(trial);
-    gate_->settled();
+    gate_->after_event();
     if (!out.held.empty()) wake();  // whoever waits for events has another deadline now
   }
   out.held.clear();
@@ -228,7 +228,7 @@ HYPERTUNE_INLINE void Tuner::State::attend(Seconds now) {
       if (level == 1 && !controller.finished())
         experiment_->note("interrupted: each trial leaves at its next report, with all saved; once more to leave now");
     }
-    if (level >= 2 && !leave_by_) leave_by_ = now + farewell;
+    if (level >= 2 && !leave_by_) leave_by_ = now + leave_time;
     if (leave_by_ && now >= *leave_by_ && !controller.finished()) {
       left_behind_ = true;
       controller.abandon(now, out_);
@@ -341,7 +341,7 @@ HYPERTUNE_INLINE void Tuner::State::stop_asking() {
   over_.store(true, std::memory_order_release);
   auto& suggestions = experiment_->controller().suggestions();
   suggestions.close();
-  if (!suggestions.at_rest(farewell) && options_.display != Display::quiet)
+  if (!suggestions.at_rest(leave_time) && options_.display != Display::quiet)
     experiment_->note("waiting for the searcher '" + suggestions.name() + "' to come back from what it computes");
   asker_.join();
 }
@@ -357,45 +357,45 @@ HYPERTUNE_INLINE Seconds Tuner::State::next_wake(Seconds now) {
   return wake;
 }
 
-HYPERTUNE_INLINE Outlook Tuner::State::outlook() const {
-  Outlook outlook;
-  outlook.each = options_.resources;
-  outlook.workers = options_.workers.min;
-  outlook.concurrency = options_.concurrency;
-  outlook.directory = directory_;
-  outlook.quiet = options_.display == Display::quiet;
-  outlook.handle_signals = options_.handle_signals;
-  outlook.exit_if_stuck = options_.exit_if_stuck;
+HYPERTUNE_INLINE Workload Tuner::State::workload() const {
+  Workload workload;
+  workload.each = options_.resources;
+  workload.workers = options_.workers.min;
+  workload.concurrency = options_.concurrency;
+  workload.directory = directory_;
+  workload.quiet = options_.display == Display::quiet;
+  workload.handle_signals = options_.handle_signals;
+  workload.exit_if_stuck = options_.exit_if_stuck;
   const auto per_sample = trials_per_sample(space_, options_.search);
-  if (options_.samples == 0 && per_sample == 1) return outlook;
-  outlook.trials = std::max<std::int64_t>(1, options_.samples) * per_sample;
+  if (options_.samples == 0 && per_sample == 1) return workload;
+  workload.trials = std::max<std::int64_t>(1, options_.samples) * per_sample;
   if (options_.resume && has_journal(directory_)) {
     const Results before = Results::read(directory_);
     for (const auto& trial : before.trials()) {
       const bool again = options_.retry_failed && trial.state == TrialState::failed;
-      *outlook.trials -= !trial.known && is_final(trial.state) && !again ? 1 : 0;
+      *workload.trials -= !trial.known && is_final(trial.state) && !again ? 1 : 0;
     }
-    outlook.trials = std::max<std::int64_t>(0, *outlook.trials);
+    workload.trials = std::max<std::int64_t>(0, *workload.trials);
   }
-  return outlook;
+  return workload;
 }
 
 HYPERTUNE_INLINE Results Tuner::State::run() {
   if (started_.exchange(true)) fail(Errc::usage, "an experiment runs once: make another Tuner for the next run");
-  if (const auto& instead = detail::stand_in()) instead(options_.name, program_);
+  if (const auto& instead = detail::agent_hook()) instead(options_.name, program_);
   options_ = with_recorded(std::move(options_), space_);
   directory_ = experiment_directory(options_);
   Experiment::require_sound(space_, options_);
   auto& executor = options_.executor;
-  struct Release {
+  struct Teardown {
     AnyExecutor& executor;
-    ~Release() { executor.release(); }
+    ~Teardown() { executor.teardown(); }
   };
-  std::optional<Release> release;
+  std::optional<Teardown> teardown;
   if (executor.elastic()) {
     if (!options_.resume && has_journal(directory_)) Experiment::refuse_to_overwrite(directory_);
-    executor.expect(outlook());
-    release.emplace(executor);
+    executor.prepare(workload());
+    teardown.emplace(executor);
   }
   ExecutorFacts facts;
   facts.hosts = executor.hosts();

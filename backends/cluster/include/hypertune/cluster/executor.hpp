@@ -43,9 +43,9 @@ class ClusterExecutor {
   void shutdown();
   std::string name() const { return "ssh"; }
 
-  void expect(const Outlook& outlook);
-  void settled(TrialId trial);
-  void release();
+  void prepare(const Workload& workload);
+  void trial_ended(TrialId trial);
+  void teardown();
 
   /// Whether Ctrl-C ended the last run before a machine was up.
   bool interrupted_early() const;

@@ -104,7 +104,7 @@ class CommandRun final : public TrialRun {
 
   std::optional<CheckpointInfo> adopted() override { return std::exchange(adopted_, std::nullopt); }
 
-  std::optional<CheckpointInfo> farewell() override {
+  std::optional<CheckpointInfo> stop_and_save() override {
     const int told = steps_;
     terminate();
     wait_for_exit();
@@ -123,9 +123,13 @@ class CommandRun final : public TrialRun {
     return made;
   }
 
-  void halt(bool halted) override {
-    child_->signal(halted ? SIGSTOP : SIGCONT);
-    halted_ = halted;
+  void suspend() override {
+    child_->signal(SIGSTOP);
+    suspended_ = true;
+  }
+  void resume() override {
+    child_->signal(SIGCONT);
+    suspended_ = false;
   }
 
   bool reset(Context& context) override {
@@ -136,8 +140,8 @@ class CommandRun final : public TrialRun {
   }
 
  private:
-  static constexpr std::size_t longest_line = std::size_t{1} << 20U;
-  static constexpr std::size_t longest_searched = 4096;  // by expressions, whose depth grows with it
+  static constexpr std::size_t max_line = std::size_t{1} << 20U;
+  static constexpr std::size_t max_searched = 4096;  // by expressions, whose depth grows with it
 
   void begin() {
     lines_.clear();
@@ -148,7 +152,7 @@ class CommandRun final : public TrialRun {
     last_step_.reset();
     tail_.clear();
     adopted_.reset();
-    terminating_ = halted_ = exclude_host_ = no_retry_ = false;
+    terminating_ = suspended_ = exclude_host_ = no_retry_ = false;
     steps_ = context_->next_step();
     const auto& root = context_->checkpoints();
     store_.emplace(root.empty() ? context_->directory().parent_path().parent_path() : root);
@@ -237,8 +241,8 @@ class CommandRun final : public TrialRun {
     }
     partial.text.erase(0, begin);
     const bool over = child_->status().has_value();
-    if (partial.text.size() <= longest_line && (!over || partial.text.empty())) return;
-    const bool too_long = partial.text.size() > longest_line || partial.cut;
+    if (partial.text.size() <= max_line && (!over || partial.text.empty())) return;
+    const bool too_long = partial.text.size() > max_line || partial.cut;
     take(Line{std::exchange(partial.text, {}), !too_long, !partial.cut});
     partial.cut = too_long;
   }
@@ -251,7 +255,7 @@ class CommandRun final : public TrialRun {
       if (!line.whole) {
         log(line.text, false);
         if (line.first)
-          refuse(line.text, fmt::format("it is longer than {} bytes", longest_line), looks_like_report(line.text));
+          refuse(line.text, fmt::format("it is longer than {} bytes", max_line), looks_like_report(line.text));
         continue;
       }
       // Most of what is printed is none, and costs no more than this look.
@@ -348,7 +352,7 @@ class CommandRun final : public TrialRun {
 
   void note_texts(std::vector<std::pair<std::string, std::string>>& texts) {
     for (auto& [name, text] : texts)
-      if (is_attribute(name) && (attributes_.size() < most_attributes || attributes_.contains(name)))
+      if (is_attribute(name) && (attributes_.size() < max_attributes || attributes_.contains(name)))
         attributes_.set(name, std::move(text));
   }
 
@@ -388,8 +392,8 @@ class CommandRun final : public TrialRun {
   std::optional<Report> match_metrics(const std::string& line, bool& found) {
     std::optional<Report> complete;
     for (const auto& [name, regex] : plan_.metrics) {
-      if (line.size() > longest_searched) {
-        refuse(line, fmt::format("it is longer than {} bytes, the most that is searched for metrics", longest_searched),
+      if (line.size() > max_searched) {
+        refuse(line, fmt::format("it is longer than {} bytes, the most that is searched for metrics", max_searched),
                false);
         break;
       }
@@ -417,7 +421,7 @@ class CommandRun final : public TrialRun {
   }
 
   void match_rules(std::string_view line) {
-    line = line.substr(0, longest_searched);
+    line = line.substr(0, max_searched);
     for (const auto& rule : plan_.rules)
       if (std::regex_search(line.begin(), line.end(), rule.match)) {
         exclude_host_ = exclude_host_ || rule.what.exclude_host;
@@ -450,7 +454,7 @@ class CommandRun final : public TrialRun {
     terminating_ = true;
     kill_at_ = hypertune::detail::steady_seconds() + plan_.options.grace;
     child_->signal(SIGTERM);
-    if (halted_) child_->signal(SIGCONT);
+    if (suspended_) child_->signal(SIGCONT);
   }
 
   // Asks it to leave, and sees to it.
@@ -493,7 +497,7 @@ class CommandRun final : public TrialRun {
   int steps_ = 0;
   std::optional<int> last_step_;  // the highest one that this attempt has reported
   bool told_repetition_ = false;
-  bool terminating_ = false, halted_ = false, exclude_host_ = false, no_retry_ = false;
+  bool terminating_ = false, suspended_ = false, exclude_host_ = false, no_retry_ = false;
   double kill_at_ = 0;
 };
 

@@ -160,7 +160,7 @@ class ProcessDriver {
     const SlotBinding binding(cores_, gpus_, options_.pin && options_.cpus <= static_cast<double>(cores_.size()));
     const auto worker_main = [this, binding](int socket) {
       WorkerOptions options;
-      options.settle = [this, binding](const Slot& slot) {
+      options.bind_slot = [this, binding](const Slot& slot) {
         binding(slot);
         cgroups_.enter(slot.resources.memory);
       };
@@ -262,7 +262,7 @@ class ProcessDriver {
     if (launch.parked) {
       const auto found = by_trial_.find(launch.trial);
       if (found == by_trial_.end() || found->second->link.state() != WorkerLink::State::parked) {
-        Cause cause{.blame = Blame::infrastructure, .text = "its process is gone"};
+        Cause cause{.source = FailureSource::infrastructure, .text = "its process is gone"};
         if (found != by_trial_.end() && found->second->link.lost_parked()) cause = *found->second->link.lost_parked();
         if (found != by_trial_.end()) by_trial_.erase(found);
         cause.text = "while it was paused: " + cause.text;
@@ -334,8 +334,9 @@ class ProcessDriver {
     const Seconds now = hypertune::detail::steady_seconds();
     const auto worker = free_worker(launch);
     if (worker == nullptr) {
-      emit(Failed{launch.trial, launch.attempt,
-                  Cause{.blame = Blame::infrastructure, .text = "no process could be started: " + spawn_error_}});
+      emit(Failed{
+          launch.trial, launch.attempt,
+          Cause{.source = FailureSource::infrastructure, .text = "no process could be started: " + spawn_error_}});
       return;
     }
     worker->devices = devices(launch.allocation.lead);
@@ -446,7 +447,7 @@ class ProcessDriver {
       } catch (const Error& e) {
         ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, worker->socket.get(), nullptr);
         apply(worker,
-              worker->link.kill(Cause{.blame = Blame::infrastructure,
+              worker->link.kill(Cause{.source = FailureSource::infrastructure,
                                       .text = fmt::format("its process broke the worker protocol: {}", e.what())}));
         return;
       }
@@ -468,11 +469,11 @@ class ProcessDriver {
           worker->pid = reply->pid;
           worker->baseline = process::resident_memory(reply->pid);
           break;
-        case GuardianReply::What::exited: bury(worker, cause_of_status(reply->status)); break;
+        case GuardianReply::What::exited: retire(worker, cause_of_status(reply->status)); break;
         case GuardianReply::What::failed:
-          bury(worker, Cause{.blame = Blame::infrastructure,
-                             .text = fmt::format("no process could be forked: {}",
-                                                 std::generic_category().message(reply->status))});
+          retire(worker, Cause{.source = FailureSource::infrastructure,
+                               .text = fmt::format("no process could be forked: {}",
+                                                   std::generic_category().message(reply->status))});
           break;
       }
     }
@@ -482,7 +483,8 @@ class ProcessDriver {
     ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, guardian_->control(), nullptr);
     guardian_lost_ = true;
     for (const auto& [id, worker] : std::map(workers_))  // the kernel ends them with it
-      bury(worker, Cause{.blame = Blame::infrastructure, .text = "the guardian of the worker processes was killed"});
+      retire(worker,
+             Cause{.source = FailureSource::infrastructure, .text = "the guardian of the worker processes was killed"});
   }
   void restart_guardian() {
     try {
@@ -493,7 +495,7 @@ class ProcessDriver {
   }
 
   // The process is gone: what it had sent comes first.
-  void bury(const std::shared_ptr<Worker>& worker, Cause cause) {
+  void retire(const std::shared_ptr<Worker>& worker, Cause cause) {
     read(*worker);
     workers_.erase(worker->id);
     const bool was_parked = worker->link.state() == WorkerLink::State::parked;
@@ -502,7 +504,7 @@ class ProcessDriver {
     worker->drops.reset();
     if (const Launch* launch = worker->link.launch(); launch != nullptr && cgroups_.killed(worker->pid))
       cause =
-          Cause{.blame = Blame::user,
+          Cause{.source = FailureSource::user,
                 .text = fmt::format("memory limit of {:.0f} MiB exceeded: the kernel ended the trial's processes",
                                     static_cast<double>(launch->allocation.lead.resources.memory) / (1024.0 * 1024.0))};
     cgroups_.drop(worker->pid);
@@ -539,7 +541,7 @@ class ProcessDriver {
     const std::uint64_t used = total - std::min(total, worker->baseline);
     if (used <= limit) return;
     const auto mib = [](std::uint64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); };
-    apply(worker, worker->link.kill(Cause{.blame = Blame::user,
+    apply(worker, worker->link.kill(Cause{.source = FailureSource::user,
                                           .text = fmt::format("memory limit of {:.0f} MiB exceeded: {:.0f} MiB in use",
                                                               mib(limit), mib(used))}));
   }

@@ -23,7 +23,7 @@ namespace hypertune::local {
 inline Cause cause_of_status(int status, const std::string& who = "the trial's process") {
   Cause cause;
   if (WIFEXITED(status)) {
-    cause.blame = Blame::user;
+    cause.source = FailureSource::user;
     cause.text = fmt::format("{} exited with code {}{}", who, WEXITSTATUS(status),
                              WEXITSTATUS(status) == 0 ? " before the trial had ended" : "");
     return cause;
@@ -39,8 +39,8 @@ inline Cause cause_of_status(int status, const std::string& who = "the trial's p
     case SIGSYS:
     case SIGPIPE:
     case SIGXCPU:
-    case SIGXFSZ: cause.blame = Blame::user; break;
-    default: cause.blame = Blame::infrastructure; break;
+    case SIGXFSZ: cause.source = FailureSource::user; break;
+    default: cause.source = FailureSource::infrastructure; break;
   }
   const char* name = ::sigdescr_np(signal);
   cause.text = fmt::format("{} was killed by signal {} ({})", who, signal,

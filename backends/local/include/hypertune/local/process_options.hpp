@@ -21,8 +21,8 @@ struct ProcessOptions {
   double grace = 5;             ///< seconds that a trial has to heed a Stop (or SIGTERM) before it is ended by force
   std::size_t max_parked = 64;  ///< paused trials that stay in memory; further ones that can save are ended instead
   /// Memory limits are kept by the kernel where this program may make cgroups (v2) of its own; else the trials that
-  /// have one are looked at every so many seconds.
-  double memory_interval = 0.1;
+  /// have one are looked at.
+  double memory_interval = 0.1;  ///< polling interval, in seconds
   /// Seconds that a trial waits at most, after another one has left its GPU, for the memory there to be free again; 0:
   /// not.
   double gpu_wait = 30;

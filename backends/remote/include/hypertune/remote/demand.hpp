@@ -32,9 +32,9 @@ struct HostDemand {
 };
 
 /// Counts for an experiment whose trials all ask for the same, so many workers each. Trials that were never launched,
-/// and those that failed and were not launched again, wait, unless settled() says that they have ended. Paused ones do
-/// not, as they may never go on; where there is nothing else, they ask for one place, so that what chooses among them
-/// has a host. Thread-safe.
+/// and those that failed and were not launched again, wait, unless trial_ended() says that they have ended. Paused ones
+/// do not, as they may never go on; where there is nothing else, they ask for one place, so that what chooses among
+/// them has a host. Thread-safe.
 class DemandTracker {
  public:
   /// `trials`: how many the experiment has in all (its samples). `concurrency`: how many run at once at most; 0: any.
@@ -65,14 +65,14 @@ class DemandTracker {
     if (const auto* stopped = std::get_if<Stopped>(&event)) running_.erase(stopped->trial);
     if (const auto* failed = std::get_if<Failed>(&event)) {
       running_.erase(failed->trial);
-      if (!settled_.contains(failed->trial)) failed_.insert(failed->trial);
+      if (!ended_trials_.contains(failed->trial)) failed_.insert(failed->trial);
     }
   }
   /// The trial has ended for good, however it did (record::TrialEnded).
-  void settled(TrialId trial) {
+  void trial_ended(TrialId trial) {
     const std::lock_guard lock(mutex_);
     seen_.insert(trial);
-    settled_.insert(trial);
+    ended_trials_.insert(trial);
     failed_.erase(trial);
     paused_.erase(trial);
   }
@@ -94,16 +94,16 @@ class DemandTracker {
     if (concurrency_ > 0) waiting = std::min(waiting, std::max(0, concurrency_ - static_cast<int>(running_.size())));
     if (waiting == 0 && running_.empty() && !paused_.empty()) waiting = 1;
     const auto places = static_cast<std::int64_t>(waiting) * workers_;
-    if (places > 0) demand.pending.push_back({needs_, static_cast<int>(std::min<std::int64_t>(places, most_places))});
+    if (places > 0) demand.pending.push_back({needs_, static_cast<int>(std::min<std::int64_t>(places, max_places))});
     return demand;
   }
 
  private:
-  static constexpr std::int64_t most_places = std::numeric_limits<int>::max() / 2;
+  static constexpr std::int64_t max_places = std::numeric_limits<int>::max() / 2;
   mutable std::mutex mutex_;
   Resources needs_;
   int trials_, concurrency_, workers_;
-  std::set<TrialId> seen_, failed_, paused_, settled_;
+  std::set<TrialId> seen_, failed_, paused_, ended_trials_;
   std::map<TrialId, Allocation> running_;
 };
 

@@ -27,9 +27,9 @@ struct RemoteOptions {
   double all_refused = 0;
   std::string program = {};  ///< what the agents make their Program of: see ProgramMaker
   /// How a host learns that it will be taken away, beside SIGTERM to its agent: a shell command that succeeds then, or
-  /// an http:// address that answers 200 then (as clouds have on 169.254.169.254); looked at every so many seconds.
+  /// an http:// address that answers 200 then (as clouds have on 169.254.169.254).
   std::string notice_command = {}, notice_url = {};
-  double notice_interval = 5;
+  double notice_interval = 5;  ///< polling interval, in seconds
   /// Seconds after a notice for which a trial may go on to the end of its step, to save there.
   double notice_grace = 10;
   CheckpointTransfer transfer = {};  ///< how checkpoints travel

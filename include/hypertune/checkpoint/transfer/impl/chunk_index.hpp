@@ -32,7 +32,7 @@ std::string encode_chunks(const ChunkList& chunks);
 /// The inverse, for bytes that are not trusted: Error of kind `corrupt` unless they are chunks of files of these sizes.
 ChunkList decode_chunks(std::string_view bytes, const Manifest& manifest);
 /// How long encode_chunks() of such a checkpoint can be at most.
-std::uint64_t most_chunk_bytes(const Manifest& manifest);
+std::uint64_t max_chunk_bytes(const Manifest& manifest);
 
 /// SHA-256 over the manifest and the encoded chunks.
 std::string content_id_of(std::string_view manifest_text, std::string_view chunk_bytes);

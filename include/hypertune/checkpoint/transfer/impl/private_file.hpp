@@ -8,8 +8,8 @@
 
 namespace hypertune::detail {
 
-/// Error of kind `usage` if others may read it or it is longer than `longest`, `io` if it cannot be read.
-std::string read_private_file(const std::filesystem::path& path, std::size_t longest);
+/// Error of kind `usage` if others may read it or it is longer than `max_size`, `io` if it cannot be read.
+std::string read_private_file(const std::filesystem::path& path, std::size_t max_size);
 
 /// A new file, with mode 0600 from its first moment on.
 void write_private_file(const std::filesystem::path& path, std::string_view text);

@@ -105,7 +105,7 @@ class Wire {
   std::size_t send(const char* data, std::size_t size, bool more, ErrorCode& error);
   void wait(short events, ErrorCode& error);
   std::size_t went(std::size_t bytes);
-  bool settle(int result, ErrorCode& error);  // of an SSL call: true if it is to be tried again
+  bool should_retry(int result, ErrorCode& error);  // of an SSL call: true if it is to be tried again
 
   Descriptor socket_;
   OpensslOwner<SSL, SSL_free> ssl_;

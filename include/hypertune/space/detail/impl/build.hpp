@@ -115,7 +115,7 @@ HYPERTUNE_INLINE Condition resolve(const std::string& name, const ConditionDraft
   condition.lower = draft.lower;
   condition.upper = draft.upper;
   if (parent.info.kind != DomainKind::derived) {
-    const double first = Law(parent.info).settle(std::max(draft.lower, parent.info.lower));
+    const double first = Law(parent.info).snap(std::max(draft.lower, parent.info.lower));
     const bool met = draft.lower <= parent.info.upper && draft.upper >= parent.info.lower &&
                      (parent.info.quantum == 0 || first >= draft.lower || first + parent.info.quantum <= draft.upper) &&
                      (parent.info.quantum == 0 || first <= draft.upper);
@@ -146,9 +146,9 @@ HYPERTUNE_INLINE void merge(const std::string& name, std::vector<Condition>& all
 
 HYPERTUNE_INLINE double accept(const Dimension& dimension, double x) {
   if (!std::isfinite(x)) return inactive;
-  const double settled = dimension.law.settle(x);
-  const double slack = 1e-6 * std::max(std::fabs(x), std::fabs(settled));
-  return std::fabs(settled - x) <= slack ? settled : inactive;
+  const double snapped = dimension.law.snap(x);
+  const double slack = 1e-6 * std::max(std::fabs(x), std::fabs(snapped));
+  return std::fabs(snapped - x) <= slack ? snapped : inactive;
 }
 
 HYPERTUNE_INLINE UserPrior resolve_prior(const Dimension& dimension) {

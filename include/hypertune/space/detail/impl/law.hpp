@@ -49,11 +49,11 @@ HYPERTUNE_INLINE double Law::from_unit(double u) const {
   switch (shape_) {
     case Shape::point: return lower_;
     case Shape::options: return lattice_.at(std::min(std::floor(u * lattice_.count()), lattice_.count() - 1));
-    case Shape::linear: return settle(unmap(std::lerp(first_, last_, u)));
+    case Shape::linear: return snap(unmap(std::lerp(first_, last_, u)));
     case Shape::normal: {
       const double p = std::lerp(first_, last_, mirrored_ ? 1 - u : u);
       const double z = normal_quantile(std::clamp(p, first_ > 0 ? first_ : 0x1p-53, 1 - 0x1p-53));
-      return settle(unmap(mean_ + sd_ * (mirrored_ ? -z : z)));
+      return snap(unmap(mean_ + sd_ * (mirrored_ ? -z : z)));
     }
   }
   return lower_;
@@ -78,7 +78,7 @@ HYPERTUNE_INLINE std::pair<double, double> Law::cell(double x) const {
           k + 1 == lattice_.count() ? 1.0 : cumulative(lattice_.at(k) + half)};
 }
 
-HYPERTUNE_INLINE double Law::settle(double x) const {
+HYPERTUNE_INLINE double Law::snap(double x) const {
   if (quantised_ || shape_ == Shape::options) return lattice_.at(lattice_.index(x));
   if (shape_ == Shape::point) return x;
   return std::clamp(x, lower_, upper_);

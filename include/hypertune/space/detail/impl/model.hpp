@@ -68,8 +68,8 @@ HYPERTUNE_INLINE double find_coordinate(const DimensionDraft& dimension, const V
   const double slack = 1e-12 * std::max(std::isfinite(info.lower) ? std::fabs(info.lower) : 0.0,
                                         std::isfinite(info.upper) ? std::fabs(info.upper) : 0.0);
   if (std::isfinite(x) && x >= info.lower - slack && x <= info.upper + slack) {
-    const double settled = Law(info).settle(x);
-    if (std::fabs(settled - x) <= std::max(slack, 1e-9 * info.quantum)) return settled;
+    const double snapped = Law(info).snap(x);
+    if (std::fabs(snapped - x) <= std::max(slack, 1e-9 * info.quantum)) return snapped;
   }
   if (info.quantum > 0 && !(info.quantum == 1 && info.kind == DomainKind::integer))
     why = detail::format("{} plus a multiple of {}, at most {}", info.lower, info.quantum, info.upper);
@@ -85,14 +85,14 @@ HYPERTUNE_INLINE Value SpaceModel::value(std::size_t d, double coordinate) const
     const double last = static_cast<double>(dimension.options.size() - 1);
     return dimension.options[static_cast<std::size_t>(std::clamp(std::round(coordinate), 0.0, last))];
   }
-  const double settled = dimension.law.settle(coordinate);
+  const double snapped = dimension.law.snap(coordinate);
   switch (dimension.type) {
     case ValueType::integer:  // a derived one has no bounds, and a record may say anything
-      return static_cast<std::int64_t>(std::clamp(settled, -0x1p63, 0x1.fffffffffffffp62));
-    case ValueType::boolean: return settled != 0;
+      return static_cast<std::int64_t>(std::clamp(snapped, -0x1p63, 0x1.fffffffffffffp62));
+    case ValueType::boolean: return snapped != 0;
     case ValueType::real: break;
   }
-  return settled;
+  return snapped;
 }
 
 HYPERTUNE_INLINE double SpaceModel::coordinate(std::size_t d, const Value& value) const {

@@ -12,7 +12,7 @@ namespace hypertune::detail {
 
 /// Set by the Runtime of a program that is an agent: takes the experiment's name and its program, and never returns.
 /// Empty in all others. Set before any Tuner runs; not thread-safe.
-inline std::function<void(const std::string&, const std::shared_ptr<const Program>&)>& stand_in() {
+inline std::function<void(const std::string&, const std::shared_ptr<const Program>&)>& agent_hook() {
   static std::function<void(const std::string&, const std::shared_ptr<const Program>&)> instead;
   return instead;
 }

@@ -1,7 +1,7 @@
 // A sweep as read from its file: plain data, no YAML.
 #pragma once
 
-#include <hypertune/config/ssh_text.hpp>
+#include <hypertune/config/ssh_spec.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/tune/options.hpp>
 
@@ -15,7 +15,7 @@
 namespace hypertune {
 
 /// What to do when a line of a trial's log matches (failures.log).
-struct LogRuleText {
+struct LogRuleSpec {
   std::string match;  ///< a regular expression
   bool exclude_host = false;
   bool no_retry = false;
@@ -23,12 +23,12 @@ struct LogRuleText {
 };
 
 /// trial: how to run one.
-struct TrialText {
+struct TrialSpec {
   std::vector<std::string> command;            ///< with placeholders {name}
   std::map<std::string, std::string> metrics;  ///< by name, regular expressions over the output; empty: JSON lines
   std::map<std::string, std::string> environment;
   double grace = 10;  ///< seconds from SIGTERM to SIGKILL
-  std::vector<LogRuleText> log_rules;
+  std::vector<LogRuleSpec> log_rules;
   /// file:line of what stands above, for the complaints of those who compile it: of each word of the command, and of
   /// each metric's expression.
   std::vector<std::string> command_places;
@@ -36,13 +36,13 @@ struct TrialText {
 };
 
 /// executor: where the trials run.
-struct ExecutorText {
+struct ExecutorSpec {
   std::string type = "local";         ///< local or ssh
   std::string workers = "processes";  ///< local: processes or threads
   double cpus = 0, gpus = -1;         ///< what the machine, or each host, gives; 0 and -1: what it has
   std::uint64_t memory = 0;
   std::map<std::string, double> custom;
-  std::optional<SshText> ssh;  ///< of type ssh
+  std::optional<SshSpec> ssh;  ///< of type ssh
 };
 
 /// A sweep as read: everything is validated, nothing is started. `options.executor` is left to the caller, who knows
@@ -50,8 +50,8 @@ struct ExecutorText {
 struct Sweep {
   SearchSpace space;
   Options options;
-  std::optional<TrialText> trial;  ///< absent in a study's file
-  ExecutorText executor;
+  std::optional<TrialSpec> trial;  ///< absent in a study's file
+  ExecutorSpec executor;
   std::filesystem::path file;
 };
 

@@ -12,7 +12,7 @@
 namespace hypertune {
 
 /// Paths of this machine are as written: relative to where the command is called, or else to the file's folder.
-struct SshText {
+struct SshSpec {
   // Where the hosts come from: exactly one of these, or else the environment (HYPERTUNE_HOSTS).
   std::vector<HostSpec> hosts;
   std::filesystem::path host_file;

@@ -1,4 +1,4 @@
-// ServedRuns: what trials have left behind for those that come after them.
+// KeptRuns: what trials have left behind for those that come after them.
 #pragma once
 
 #include <hypertune/execute/attempt_run.hpp>
@@ -17,7 +17,7 @@ namespace hypertune::detail {
 /// made once for each place where trials run, not once for each trial. There are never more of them than there were
 /// trials at a time. Used by one thread at a time; what it gives out is destroyed by its caller, as that is user's
 /// code.
-class ServedRuns {
+class KeptRuns {
  public:
   void keep(AttemptRun attempt) {
     const Slot& slot = attempt.context().slot();
