@@ -100,7 +100,6 @@ class GroupMachine {
   int present() const { return present_; }
   /// The member of a rank of this generation.
   int member(int rank) const { return ranks_.at(static_cast<std::size_t>(rank)); }
-  bool is_there(int member) const { return members_.at(static_cast<std::size_t>(member)).there; }
 
  private:
   using Actions = std::vector<group::Action>;

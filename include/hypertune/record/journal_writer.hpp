@@ -125,8 +125,6 @@ class JournalWriter {
     std::filesystem::rename(aside, path);
   }
 
-  Database& database() { return db_; }  ///< for fault injection in tests
-
  private:
   struct Statements {
     explicit Statements(Database& db)

@@ -158,7 +158,6 @@ class Controller {
   std::optional<TrialId> ask(Seconds now, Outcome& out);
   bool exhausted() const { return judge_.exhausted(); }
   Attempt attempt(TrialId trial) const { return judge_.attempt(trial); }
-  std::uint64_t trial_seed(TrialId trial) const { return judge_.seed(trial); }
 
  private:
   using Phase = LiveTrial::Phase;

@@ -211,9 +211,6 @@ class ExperimentState {
 
   /// The trial whose report is the last record, so that nobody knows whether it was answered; -1: none.
   TrialId just_reported() const { return just_reported_; }
-  bool is_known(TrialId trial) const { return known_trials_.contains(trial); }
-  /// Trials that were recorded as completed and go on after all, as the present schedule gives more steps.
-  std::int64_t reopened() const { return reopened_; }
 
  private:
   void on(const record::ExperimentStarted&) {
@@ -399,7 +396,6 @@ class ExperimentState {
       entry.before_pause = entry.owed;
       if (entry.owed == Decision::pause) scheduler_.on_pause(r.trial);
       entry.owed = Decision::proceed;
-      ++reopened_;
       return;
     }
     trials_.set_state(r.trial, r.state);
@@ -506,7 +502,7 @@ class ExperimentState {
   std::optional<TrialId> best_;
   double best_loss_ = worst_loss, best_violation_ = worst_loss;
   int best_steps_ = 0;
-  std::int64_t known_ = 0, total_steps_ = 0, foreign_ = 0, reopened_ = 0;
+  std::int64_t known_ = 0, total_steps_ = 0, foreign_ = 0;
   Seconds now_ = 0, last_event_ = 0, session_start_ = 0, earlier_sessions_ = 0;
   int sessions_ = 0;
   bool ended_in_order_ = false;
