@@ -401,7 +401,7 @@ void Autoscaler::shrink(const Demand& demand, Seconds now, ScaleDecision& decisi
     if (!unit.idle_since) unit.idle_since = now;
     if (unit.phase == Phase::draining) {
       // What was asked after the executor heard of the drain says that nothing runs there.
-      if (now > unit.since && !demand.settling.contains(token)) {
+      if (now > unit.since && !demand.leaving.contains(token)) {
         unit.phase = Phase::ending;
         const auto why = fmt::format("idle for {:.0f} s", now - *unit.idle_since);
         decision.actions.push_back(TerminateMachine{token, why});

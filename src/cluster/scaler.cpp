@@ -247,11 +247,11 @@ struct ClusterScaler::Impl {
       }
       HostDemand asked;
       bool known = true;
-      std::set<std::string> settling;  // as it was before the queue was asked
+      std::set<std::string> leaving;  // as it was before the queue was asked
       {
         const std::lock_guard lock(mutex);
         for (const auto& [token, unit] : units)
-          if (unit.draining && !unit.heard && now() < unit.draining_since + 60) settling.insert(token);
+          if (unit.draining && !unit.heard && now() < unit.draining_since + 60) leaving.insert(token);
       }
       try {
         asked = demand();
@@ -265,7 +265,7 @@ struct ClusterScaler::Impl {
         if (known) {
           Demand converted;
           converted.pending = std::move(asked.pending);
-          converted.settling = std::move(settling);
+          converted.leaving = std::move(leaving);
           for (const auto& [token, unit] : units)
             if (const auto busy = asked.running.find(name_of(unit.machine));
                 !unit.machine.id.empty() && busy != asked.running.end() && !busy->second.empty())

@@ -66,9 +66,9 @@ class Bench {
     for (const auto& what : history) controller_.replay({.sequence = 1, .time = 0, .what = what});
     controller_.open_session(record::ExperimentStarted{}, 0, out_);
   }
-  Bench& settle(bool survivors = false) {
+  Bench& finish_replay(bool survivors = false) {
     out_.clear();
-    controller_.settle(now_, survivors, out_);
+    controller_.finish_replay(now_, survivors, out_);
     return *this;
   }
   /// What has been said so far, and where trials are started.
@@ -243,7 +243,7 @@ TEST_CASE("hosts that a rule ruled out stay so over a restart, unless none would
   keep();
   const auto resumed = [&] {
     Bench after({.samples = 9, .failures = {.max = 5}}, hosts, history);
-    return after.settle().fill_on();
+    return after.finish_replay().fill_on();
   };
   {
     const auto [notices, launched] = resumed();
@@ -432,11 +432,11 @@ TEST_CASE("a host that is set aside is still so for a replay, and tried again by
     CHECK(after.trial(trial).state == TrialState::pending);
     CHECK(after.trial(trial).failures == 0);
   }
-  const auto [notices, launched] = after.settle().fill_on();
+  const auto [notices, launched] = after.finish_replay().fill_on();
   CHECK(notices.empty());
   CHECK(launched == std::vector<std::string>{"a", "b"});
   Bench outlived({.samples = 9}, hosts, history);
-  CHECK(outlived.settle(true).fill_on().first == before.notices());
+  CHECK(outlived.finish_replay(true).fill_on().first == before.notices());
 }
 
 TEST_CASE("more failed trials than allowed end the experiment, and what runs is stopped first") {
@@ -639,7 +639,7 @@ TEST_CASE("the scheduler's words are the cause of what it stops, the same ones a
   CHECK(bench.records<record::TrialEnded>().at(0).cause->text == why);
   // A driver that died before it could say so: the next one does.
   Bench next({.samples = 3}, {host("a"), host("b"), host("c")}, until_then, strict);
-  next.settle();
+  next.finish_replay();
   REQUIRE(next.records<record::TrialEnded>().size() == 1);
   CHECK(next.records<record::TrialEnded>().at(0).cause->text == why);
   // Of paused trials that it stops, and of those that wait when all is over.

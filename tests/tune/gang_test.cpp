@@ -44,7 +44,7 @@ struct Bench {
                    rules_of(workers, samples), ht::Placement(hosts)) {}
   Bench& begin() {
     controller.open_session({}, now, out);
-    controller.settle(now, false, out);
+    controller.finish_replay(now, false, out);
     return next();
   }
   Bench& next() {

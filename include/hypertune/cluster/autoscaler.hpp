@@ -23,7 +23,7 @@ struct Demand {
   std::vector<TrialShape> pending;                        ///< that wait for a place
   std::map<std::string, std::vector<Resources>> running;  ///< on machines, by token
   /// Drained machines of which the executor has not heard yet: a trial may still be placed there.
-  std::set<std::string> settling = {};
+  std::set<std::string> leaving = {};
 };
 
 struct AutoscalerOptions {
