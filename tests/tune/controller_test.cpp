@@ -206,7 +206,7 @@ TEST_CASE("the user's code and the infrastructure count against max_failures, pr
 }
 
 TEST_CASE("what trying again cannot help is not tried again") {
-  const auto blame =
+  const auto source =
       GENERATE(ht::FailureSource::user, ht::FailureSource::infrastructure, ht::FailureSource::preemption);
   Bench bench({.samples = 5, .failures = {.max = 10}});
   bench.fill();
