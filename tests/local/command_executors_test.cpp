@@ -244,3 +244,24 @@ TEST_CASE("when a driver is killed, what its threads' commands started ends with
   }
   CHECK(process::children_of(::getpid()).empty());
 }
+
+TEST_CASE("where all processes get SIGTERM at once, a command's end is neither its success nor its failure") {
+  // It saves and leaves with code 0, as a command that was asked to leave does.
+  AnyBench bench(make("processes"), shell(counting(false, "1000")));
+  bench.launch(0);
+  const pid_t command = pid_of(bench.events.next<Reported>()), worker = process::parent_of(command);
+  REQUIRE(worker > 1);
+  bench.executor.perform(Continue{0, 0});
+  ::kill(worker, SIGTERM);
+  ::kill(command, SIGTERM);
+  SECTION("the driver has a notice as well, and asks for the end") {
+    bench.executor.perform(Stop{0, 0, true});
+    bench.events.next<Stopped>();
+  }
+  SECTION("the driver has none") {
+    const auto failed = bench.events.next<Failed>();
+    CHECK(failed.cause.blame == Blame::preemption);
+    CHECK(failed.cause.retry);
+    CHECK_THAT(failed.cause.text, ContainsSubstring("asked to end (SIGTERM)"));
+  }
+}

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <map>
 #include <optional>
@@ -24,6 +25,17 @@ using hypertune::detail::Descriptor;
 inline bool& is_worker_process() {
   static bool worker = false;
   return worker;
+}
+
+/// How often SIGTERM has come to this worker process. Who ends all processes of a machine or of a job sends it to each
+/// one. A worker leaves it to its driver what becomes of the trial, which may save first; a command was told as well.
+inline std::atomic<int>& ends_from_outside() {
+  static std::atomic<int> count{0};
+  return count;
+}
+inline void leave_ends_to_driver() {
+  ends_from_outside() = 0;  // made before the handler needs it
+  ::signal(SIGTERM, [](int) { ends_from_outside().fetch_add(1, std::memory_order_relaxed); });
 }
 
 /// Used by one thread at a time. In a worker process it is a child of that process, and the kernel ends it with the

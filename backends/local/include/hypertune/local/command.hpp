@@ -153,6 +153,7 @@ class CommandRun final : public TrialRun {
     tail_.clear();
     adopted_.reset();
     terminating_ = suspended_ = exclude_host_ = no_retry_ = false;
+    ends_before_ = ends_from_outside();
     steps_ = context_->next_step();
     const auto& root = context_->checkpoints();
     store_.emplace(root.empty() ? context_->directory().parent_path().parent_path() : root);
@@ -432,6 +433,7 @@ class CommandRun final : public TrialRun {
   std::optional<Report> finish() {
     const int status = *child_->status();
     if (terminating_) return std::nullopt;
+    if (told_from_outside()) return end_with_others(status);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
       // Of one that goes on from a checkpoint there were reports before.
       if (judged_ || refusal_.text.empty() || context_->next_step() > 0) return std::nullopt;
@@ -449,11 +451,24 @@ class CommandRun final : public TrialRun {
     throw TrialFailure(std::move(cause));
   }
 
+  // The command got SIGTERM with all other processes here, and has left. Its driver is about to hear of that as well,
+  // and asks for the end of the attempt; else nobody knows why it was ended, but it was not the trial's doing.
+  std::optional<Report> end_with_others(int status) {
+    constexpr double patience = 5;
+    const double until = hypertune::detail::steady_seconds() + patience;
+    while (!context_->stop_requested() && hypertune::detail::steady_seconds() < until) pump(0.02);
+    if (context_->stop_requested()) return std::nullopt;
+    throw TrialFailure(Cause{
+        .blame = Blame::preemption,
+        .text = "all processes here were asked to end (SIGTERM): " + cause_of_status(status, "the command").text});
+  }
+  bool told_from_outside() const { return ends_from_outside() != ends_before_; }
+
   void terminate() {
     if (terminating_) return;
     terminating_ = true;
     kill_at_ = hypertune::detail::steady_seconds() + plan_.options.grace;
-    child_->signal(SIGTERM);
+    if (!told_from_outside()) child_->signal(SIGTERM);  // a second one may cut short what the first one began
     if (suspended_) child_->signal(SIGCONT);
   }
 
@@ -499,6 +514,7 @@ class CommandRun final : public TrialRun {
   bool told_repetition_ = false;
   bool terminating_ = false, suspended_ = false, exclude_host_ = false, no_retry_ = false;
   double kill_at_ = 0;
+  int ends_before_ = 0;  // ends_from_outside() when the command began
 };
 
 }  // namespace detail
