@@ -200,6 +200,7 @@ struct Workload {
   int workers = 1;                     ///< of each trial, at least
   std::int64_t concurrency = 0;        ///< trials that run at once at most; 0: any number
   std::filesystem::path directory;     ///< the experiment's folder, which need not be there yet
+  bool ordered = false;                ///< decisions do not depend on who is there when
   bool quiet = false;                  ///< say nothing that is no error
   bool handle_signals = false;         ///< Ctrl-C is hypertune's
   bool exit_if_stuck = false;          ///< … and ends the process where it cannot be waited for

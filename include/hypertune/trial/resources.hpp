@@ -38,6 +38,7 @@ enum class Presence : std::uint8_t {
   there,
   away,     ///< not now: HostGained tells when it is
   unknown,  ///< likewise, and what it has is not known before
+  coming,   ///< not now, but it has been asked for: where all is decided in order, it counts from the start
 };
 
 /// A machine that can run trials.

@@ -38,6 +38,11 @@ class Controller {
   /// Where they are deferred, fill() or ask() is to be called whenever work() has an answer.
   Suggestions& suggestions() { return judge_.state().suggestions(); }
 
+  /// Ordered: these are not there yet, but have slots from the start; who is placed there waits for them.
+  void expect_hosts(const std::vector<int>& hosts, Seconds now) {
+    for (const int host : hosts) dispatcher_.expect_host(host, now);
+  }
+
   // ---- Replay -----------------------------------------------------------------------------------------------------
 
   /// Takes over one record of an earlier run.

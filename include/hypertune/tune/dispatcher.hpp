@@ -91,6 +91,8 @@ class Dispatcher {
 
   // ---- Hosts ----
 
+  /// Ordered: it is not there yet, and waited for as one that was lost at `now`.
+  void expect_host(int host, Seconds now) { away_.try_emplace(placement_.host_name(host), Away{.since = now}); }
   void host_gained(const HostGained& e, Outcome& out);
   void host_lost(const HostLost& e, Outcome& out);
   /// Those that were lost when the record of an earlier run ended.

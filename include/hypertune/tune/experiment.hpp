@@ -147,6 +147,7 @@ class Experiment {
     started.resumed = resumed_;
     started.constraints = options.constraints;
     controller_->open_session(std::move(started), now, out);
+    controller_->expect_hosts(coming_, now);
     if (!options.attributes.empty()) controller_->note(-1, options.attributes, now, out);
     controller_->add_known(options.known, now, out);
     find_unrecorded(now, out);
@@ -237,7 +238,14 @@ class Experiment {
     rules.ordered = options.ordered && !facts_.survivors;
     rules.host_patience = options.ordered_patience;
     for (const auto& params : options.start_with) rules.start_with.push_back(space_.point(params));
-    Placement placement(facts_.hosts);
+    auto hosts = facts_.hosts;
+    if (rules.ordered)
+      for (std::size_t host = 0; host < hosts.size(); ++host)
+        if (hosts[host].presence == Presence::coming) {
+          hosts[host].presence = Presence::there;
+          coming_.push_back(static_cast<int>(host));
+        }
+    Placement placement(hosts);
     const SearchContext goal{
         .objectives = objectives_.size(),
         .constraints = options.constraints.size(),
@@ -384,6 +392,7 @@ class Experiment {
   SearchSpace space_;
   std::vector<Objective> objectives_;
   ExecutorFacts facts_;
+  std::vector<int> coming_;  // ordered: hosts that are not there yet, and count all the same
   Callbacks callbacks_;
   std::unique_ptr<TerminalDisplay> display_;
   Capacity capacity_;

@@ -363,6 +363,7 @@ HYPERTUNE_INLINE Workload Tuner::State::workload() const {
   workload.workers = options_.workers.min;
   workload.concurrency = options_.concurrency;
   workload.directory = directory_;
+  workload.ordered = options_.ordered;
   workload.quiet = options_.display == Display::quiet;
   workload.handle_signals = options_.handle_signals;
   workload.exit_if_stuck = options_.exit_if_stuck;
