@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 namespace hypertune::remote {
@@ -22,6 +23,7 @@ int Agent::run() {
   if (options_.out == STDOUT_FILENO) ::dup2(STDERR_FILENO, STDOUT_FILENO);
   ::signal(SIGPIPE, SIG_IGN);
   signals_.add(SIGTERM);
+  signals_.add(SIGURG);
   wait_for_notice();
   channel_ = std::make_shared<Channel>(io_, std::move(in), std::move(out), false);
   channel_->send_banner();
@@ -216,11 +218,21 @@ asio::awaitable<void> Agent::check_liveness() {
 // ---- Termination notices ----
 
 void Agent::wait_for_notice() {
-  signals_.async_wait([this](boost::system::error_code error, int) {
+  signals_.async_wait([this](boost::system::error_code error, int signal) {
     if (error) return;
-    give_notice("its agent was asked to end (SIGTERM)", 30);
+    if (signal == SIGURG)
+      give_notice("its time is nearly over (SIGURG)", time_after_notice());
+    else
+      give_notice("its agent was asked to end (SIGTERM)", 30);
     wait_for_notice();
   });
+}
+
+// Whoever sends SIGURG knows how long it is until the end, and says so in the environment.
+double Agent::time_after_notice() {
+  const char* text = std::getenv("HYPERTUNE_NOTICE");
+  const double seconds = text == nullptr ? 0 : std::strtod(text, nullptr);
+  return seconds >= 1 && seconds <= 86400 ? seconds : 60;
 }
 
 void Agent::give_notice(const std::string& why, double seconds) {

@@ -105,6 +105,7 @@ class Agent {
   // ---- Termination notices ----
 
   void wait_for_notice();
+  static double time_after_notice();
   void give_notice(const std::string& why, double seconds);
 
   void look_around(Seconds next_notice);

@@ -1,6 +1,7 @@
 // CommandDialer: the local end of an agent, a command with pipes to its standard streams.
 #include <hypertune/error.hpp>
 #include <hypertune/process/subprocess.hpp>
+#include <hypertune/remote/detail/printed.hpp>
 #include <hypertune/remote/dialer.hpp>
 
 #include <csignal>
@@ -9,6 +10,8 @@
 #include <utility>
 
 namespace hypertune::remote {
+
+std::string AnyDialer::last_line_of(const std::string& said) { return detail::last_line(said); }
 
 AgentStream CommandDialer::dial(const std::stop_token&) const {
   using process::Stream;

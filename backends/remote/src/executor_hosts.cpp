@@ -29,7 +29,9 @@ void RemoteExecutor::State::look_at_pool() {
     const auto found =
         std::find_if(wanted.begin(), wanted.end(), [&](const auto& h) { return h.name == link->spec.name; });
     if (found == wanted.end()) {
-      if (link->machine.state() != HostState::gone) drain(link, "it has been taken from the list of hosts", 0, true);
+      const auto why = pool_.why_removed(link->spec.name);
+      if (link->machine.state() != HostState::gone)
+        drain(link, why.empty() ? "it has been taken from the list of hosts" : why, 0, true);
       continue;
     }
     link->spec = std::move(*found);
@@ -46,6 +48,12 @@ void RemoteExecutor::State::look_at_pool() {
     links_.push_back(link);
     step(link, [&](HostMachine& m) { return m.start(detail::steady_now()); });
   }
+  for (const auto& [name, why] : pool_.take_explanations())
+    for (const auto& link : links_)
+      if (link->spec.name == name) {
+        link->explained = true;
+        step(link, [&why = why](HostMachine& m) { return m.waits(why); });
+      }
 }
 
 void RemoteExecutor::State::step(const LinkPointer& link, const std::function<HostActions(HostMachine&)>& change) {
@@ -186,7 +194,7 @@ detail::asio::awaitable<void> RemoteExecutor::State::retire(LinkPointer link, Co
     why = connection->refusal;
     failure = connection->failure;
   } else if (!connection->greeted) {
-    std::string said = detail::last_line(connection->errors);
+    std::string said = link->spec.dialer.explain(connection->errors);
     if (said.empty() && why == detail::Channel::closed_by_peer)
       said = detail::last_line(connection->channel->preamble());
     if (!said.empty()) why = said;
@@ -265,6 +273,7 @@ void RemoteExecutor::State::announce(const LinkPointer& link) {
 // Once for each reason, and not at each further attempt in a row that fails like the one before.
 void RemoteExecutor::State::say_why(const LinkPointer& link) {
   const auto& machine = link->machine;
+  if (link->explained && machine.state() == HostState::connecting) return;
   const bool failed = machine.state() == HostState::backing_off || machine.state() == HostState::connecting;
   const auto& why = failed && machine.failures() > 0 ? machine.trouble() : machine.reason();
   if (link->said == why && machine.failures() != 1) return;

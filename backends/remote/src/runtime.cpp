@@ -1,5 +1,6 @@
 // How a program learns that it is the agent.
 #include <hypertune/detail/say.hpp>
+#include <hypertune/local/slot_binding.hpp>
 #include <hypertune/remote/runtime.hpp>
 #include <hypertune/tune/runtime_hooks.hpp>
 
@@ -36,6 +37,9 @@ local::ProcessOptions agent_limits(const std::string& text) {
   options.gpus = host.gpus;
   options.memory = host.memory;
   options.custom = host.custom;
+  // A step of a Slurm that does not bind it to its cores shares the machine with others, which may use any of them.
+  const bool bound = host.cpus <= 0 || host.cpus >= static_cast<double>(local::usable_cores().size());
+  if (std::getenv("SLURM_STEP_ID") != nullptr && !bound) options.pin = false;
   return options;
 }
 

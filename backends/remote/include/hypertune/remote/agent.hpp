@@ -27,8 +27,9 @@ using ProgramMaker = std::function<std::shared_ptr<const Program>(const std::str
 /// Serves the driver at the other end of the stream: each trial that it sends becomes a process of its own here, with
 /// the cores and devices that the driver chose. Ends, and all that it started with it, when the stream closes, when the
 /// driver falls silent, or when the agent itself is killed. SIGTERM is a termination notice: the trials save, and leave
-/// for another host. What the program prints goes to standard error. Returns the exit code for the process. Call it on
-/// the main thread, before the program has others.
+/// for another host. So is SIGURG, which does nothing to other programs: it can be sent to all processes here, and then
+/// leaves HYPERTUNE_NOTICE seconds (60) until their end. What the program prints goes to standard error. Returns the
+/// exit code for the process. Call it on the main thread, before the program has others.
 int agent_main(const ProgramMaker& make_program, AgentOptions options = {});
 
 }  // namespace hypertune::remote

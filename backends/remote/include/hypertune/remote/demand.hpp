@@ -135,6 +135,7 @@ class TrackedExecutor {
     executor_.wait(deadline);
   }
   void notify() { executor_.notify(); }
+  const E& inner() const { return executor_; }
   void shutdown() {
     if (notices_) notices_->end();
     executor_.shutdown();

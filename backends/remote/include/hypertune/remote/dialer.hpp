@@ -79,6 +79,8 @@ concept Dialer = requires(D& dialer, std::stop_token stop, const std::string& sa
   { dialer.dial(stop) } -> std::same_as<AgentStream>;
   /// What it means when a stream ended before the agent's hello, by the end of what came on `err`. Any thread.
   { dialer.classify(said) } -> std::same_as<FailureClass>;
+  // It may also have `std::string explain(const std::string& said)`: the same as one line for people. Else that is the
+  // last line that was said.
 };
 
 /// A Dialer as a value; copies are one dialer.
@@ -94,12 +96,16 @@ class AnyDialer {
   /// Waits for a call that is still on its way, which is to have been told to stop.
   AgentStream dial(std::stop_token stop) const { return self_->dial(std::move(stop)); }
   FailureClass classify(const std::string& said) const { return self_->classify(said); }
+  std::string explain(const std::string& said) const { return self_->explain(said); }
 
  private:
+  static std::string last_line_of(const std::string& said);
+
   struct Any {
     virtual ~Any() = default;
     virtual AgentStream dial(std::stop_token stop) = 0;
     virtual FailureClass classify(const std::string& said) = 0;
+    virtual std::string explain(const std::string& said) = 0;
   };
   template <class D>
   struct Holder final : Any {
@@ -109,6 +115,12 @@ class AnyDialer {
       return dialer.dial(std::move(stop));
     }
     FailureClass classify(const std::string& said) override { return dialer.classify(said); }
+    std::string explain(const std::string& said) override {
+      if constexpr (requires { dialer.explain(said); })
+        return dialer.explain(said);
+      else
+        return last_line_of(said);
+    }
     std::mutex mutex;
     D dialer;
   };

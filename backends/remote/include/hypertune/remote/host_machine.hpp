@@ -143,9 +143,16 @@ class HostMachine {
     reason_ = why;
     return {.unusable = reason_};
   }
+  /// It is being connected to, and waits for something by which it is not given up.
+  HostActions waits(const std::string& why) {
+    if (state_ != HostState::connecting || reason_ == why) return {};
+    reason_ = why;
+    return {.unusable = reason_};
+  }
   /// All that ran on a draining host has left it.
   HostActions drained(Seconds now) {
     if (!draining()) return {};
+    if (now - since_ >= timeouts_.stable) failures_ = 0;
     HostActions out{.close = true};
     if (leaving_) {
       state_ = HostState::gone;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -37,12 +38,34 @@ class HostPool {
     });
   }
   /// The host is to be used no more: what runs there saves and goes elsewhere. Nothing if there is none of this name.
-  void remove(const std::string& name) {
-    change([&](auto& hosts) { std::erase_if(hosts, [&](const auto& h) { return h.name == name; }); });
+  /// `why`: for people; empty: that it is not on the list any more.
+  void remove(const std::string& name, std::string why = {}) {
+    change([&](auto& hosts) {
+      if (std::erase_if(hosts, [&](const auto& h) { return h.name == name; }) > 0)
+        self_->removed[name] = std::move(why);
+      self_->waiting.erase(name);
+    });
+  }
+  /// Why a host that is being connected to is not there yet, where whoever keeps the pool knows more than its dialer:
+  /// trials that wait for a place say so. It holds until the host is there, or is given up.
+  void explain(const std::string& name, std::string why) {
+    change([&](auto&) { self_->waiting[name] = std::move(why); });
   }
   std::vector<RemoteHost> hosts() const {
     const std::lock_guard guard(self_->mutex);
     return self_->hosts;
+  }
+
+  /// Why the host was removed last; empty: nothing was said.
+  std::string why_removed(const std::string& name) const {
+    const std::lock_guard guard(self_->mutex);
+    const auto found = self_->removed.find(name);
+    return found == self_->removed.end() ? std::string() : found->second;
+  }
+  /// What explain() has said since the last call, by the hosts' names.
+  std::map<std::string, std::string> take_explanations() const {
+    const std::lock_guard guard(self_->mutex);
+    return std::exchange(self_->waiting, {});
   }
 
   /// `changed` is called after each change until it is replaced (nullptr: by nothing), on the thread that makes it.
@@ -55,6 +78,8 @@ class HostPool {
   struct Shared {
     mutable std::mutex mutex;
     std::vector<RemoteHost> hosts;
+    std::map<std::string, std::string> removed;  // why, by name
+    std::map<std::string, std::string> waiting;  // why, by name; not taken yet
     std::function<void()> changed;
   };
   template <class F>
