@@ -92,6 +92,15 @@ target_include_directories(hypertune_ssh PUBLIC
   $<BUILD_INTERFACE:${hypertune_root}/backends/ssh/include>)
 target_link_libraries(hypertune_ssh PUBLIC hypertune_remote)
 
+# Those on workers of Slurm.
+file(GLOB hypertune_slurm_sources CONFIGURE_DEPENDS ${hypertune_root}/backends/slurm/src/*.cpp)
+add_library(hypertune_slurm STATIC EXCLUDE_FROM_ALL ${hypertune_slurm_sources})
+add_library(hypertune::slurm ALIAS hypertune_slurm)
+set_target_properties(hypertune_slurm PROPERTIES EXPORT_NAME slurm POSITION_INDEPENDENT_CODE ON)
+target_include_directories(hypertune_slurm PUBLIC
+  $<BUILD_INTERFACE:${hypertune_root}/backends/slurm/include>)
+target_link_libraries(hypertune_slurm PUBLIC hypertune_remote)
+
 # sweep.yaml: the same spaces, algorithms and options, read from YAML.
 if(yaml-cpp_FOUND)
   add_library(hypertune_yaml INTERFACE)
@@ -153,6 +162,7 @@ target_compile_options(hypertune_warnings INTERFACE -Wall -Wextra -Wpedantic
 target_link_libraries(hypertune_compiled PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 target_link_libraries(hypertune_remote PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 target_link_libraries(hypertune_ssh PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+target_link_libraries(hypertune_slurm PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 if(TARGET hypertune_cluster)
   target_link_libraries(hypertune_yaml_compiled PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
   target_link_libraries(hypertune_machines PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)

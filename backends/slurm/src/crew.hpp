@@ -1,0 +1,99 @@
+// Crew: how many workers there are, and which of them end. No I/O, no clock.
+#pragma once
+
+#include <hypertune/config/slurm_text.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace hypertune::slurm {
+
+/// What is known of the workers and of the queue of trials.
+struct CrewSight {
+  int waiting = 0;                ///< trials that wait for a place
+  std::vector<int> running = {};  ///< trials on each worker
+  std::vector<bool> up = {};      ///< whether its agent is there
+};
+
+/// Workers are numbered from 0, and there are as many as trials ask for. One that nobody needs is kept for `idle`
+/// seconds, as another trial may come. Where decisions may not depend on who is there when (`all`), there are always as
+/// many as are allowed.
+class Crew {
+ public:
+  struct Orders {
+    std::vector<int> hire = {}, dismiss = {};
+  };
+
+  Crew(SlurmWorkers bounds, int slots, double idle, bool all)
+      : bounds_(bounds),
+        slots_(std::max(1, slots)),
+        idle_(idle),
+        all_(all),
+        workers_(static_cast<std::size_t>(bounds.max)) {}
+
+  bool hired(int worker) const { return workers_[static_cast<std::size_t>(worker)].hired; }
+
+  Orders step(double now, const CrewSight& sight) {
+    Orders orders;
+    const int wanted = wanted_for(sight);
+    int there =
+        static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [](const auto& w) { return w.hired; }));
+    for (std::size_t i = 0; i < workers_.size() && there < wanted; ++i)
+      if (!std::exchange(workers_[i].hired, true)) {
+        orders.hire.push_back(static_cast<int>(i));
+        ++there;
+      }
+    // Who waits in the queue costs nothing but his place there, and is the first to go.
+    int spare = there - wanted;
+    for (const bool up : {false, true})
+      for (std::size_t i = workers_.size(); i-- > 0;) {
+        auto& worker = workers_[i];
+        if (!worker.hired || up_of(sight, i) != up) continue;
+        if (running_of(sight, i) > 0 || spare <= 0) {
+          worker.spare_since.reset();
+          continue;
+        }
+        --spare;
+        if (!worker.spare_since) worker.spare_since = now;
+        if (now - *worker.spare_since < idle_) continue;
+        worker = {};
+        orders.dismiss.push_back(static_cast<int>(i));
+      }
+    return orders;
+  }
+
+ private:
+  struct Worker {
+    bool hired = false;
+    std::optional<double> spare_since = {};
+  };
+
+  static int running_of(const CrewSight& sight, std::size_t i) {
+    return i < sight.running.size() ? sight.running[i] : 0;
+  }
+  static bool up_of(const CrewSight& sight, std::size_t i) { return i < sight.up.size() && sight.up[i]; }
+
+  int wanted_for(const CrewSight& sight) const {
+    if (all_) return bounds_.max;
+    int busy = 0, room = 0;
+    for (std::size_t i = 0; i < workers_.size(); ++i)
+      if (const int running = running_of(sight, i); workers_[i].hired && running > 0) {
+        ++busy;
+        room += std::max(0, slots_ - running);
+      }
+    const int without = std::max(0, sight.waiting - room);
+    const int more = without / slots_ + (without % slots_ > 0 ? 1 : 0);
+    return std::clamp(more > bounds_.max - busy ? bounds_.max : busy + more, bounds_.min, bounds_.max);
+  }
+
+  SlurmWorkers bounds_;
+  int slots_;
+  double idle_;
+  bool all_;
+  std::vector<Worker> workers_;
+};
+
+}  // namespace hypertune::slurm

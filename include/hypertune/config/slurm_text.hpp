@@ -1,0 +1,125 @@
+// SlurmOptions: what a worker asks of Slurm, in C++ and as `executor: {type: slurm, …}`. Plain data.
+#pragma once
+
+#include <hypertune/option.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace hypertune {
+
+/// How many workers there are: as many as the queue of trials asks for, within these.
+struct SlurmWorkers {
+  int min = 1, max = 8;
+  friend bool operator==(const SlurmWorkers&, const SlurmWorkers&) = default;
+};
+
+/// Meant for designated initialisers: `{.partition = "gpu", .time = 4 * 3600, .cpus = 4, .gres = "gpu:1"}`. A worker is
+/// a job of one task (`srun`) that serves trials until nothing waits for it any more.
+struct SlurmOptions {
+  static constexpr const char* type = "slurm";
+  /// Where workers run.
+  enum class Jobs : std::uint8_t {
+    automatic,  ///< within the allocation that the driver runs in (salloc, sbatch); where there is none, as jobs
+    own,        ///< each is a job of its own, wherever the driver runs
+  };
+
+  SlurmWorkers workers = {};  ///< "1..8" in files; within an allocation one for each of its nodes
+  std::string partition = {};
+  std::string account = {};
+  std::string qos = {};
+  Seconds time = 0;
+  int cpus = 1;
+  std::string gres = {};
+  std::uint64_t memory = 0;
+  Jobs jobs = Jobs::automatic;
+  Seconds notice = 60;
+  Seconds idle = 60;
+  Seconds silence = 10;
+  std::filesystem::path workdir = {};
+  std::vector<std::string> args = {};
+
+  static void describe(auto& self, auto&& option) {
+    using Unit = Bounds::Unit;
+    option("partition", self.partition, "`srun --partition`: the partition that workers are jobs of");
+    option("account", self.account, "`srun --account`");
+    option("qos", self.qos, "`srun --qos`");
+    option("time", self.time, at_least(60).at_most(365.0 * 86400).or_zero().in(Unit::seconds),
+           "`srun --time`: how long a worker may run. Its trials are saved before, and go on in the next one");
+    option("cpus", self.cpus, between(1, 4096), "`srun --cpus-per-task`: the cores of a worker");
+    option("gres", self.gres, "`srun --gres`: what else it has, such as `gpu:1`");
+    option("memory", self.memory, at_least(0).in(Unit::bytes), "`srun --mem`: its memory");
+    option("jobs", self.jobs, {"auto", "own"},
+           "`auto`: where this runs in an allocation, workers are steps in it, one on each node; `own`: each is a job, "
+           "also then");
+    option("notice", self.notice, between(1, 65535).in(Unit::seconds),
+           "`srun --signal`: how long before its time is over a worker begins to save");
+    option("idle", self.idle, at_least(0).in(Unit::seconds), "a worker without a trial is ended after so long");
+    option("silence", self.silence, between(1, 3600).in(Unit::seconds),
+           "a worker that gives no sign of life for so long is lost");
+    option("workdir", self.workdir,
+           "`srun --chdir`: the folder in which trials run, as the nodes see it; empty: the one where this was called");
+    option("args", self.args, "further arguments of `srun`, such as `--constraint=a100`");
+  }
+  /// What no single option can say.
+  void check() const {
+    const auto refuse = [](const char* name, const std::string& problem) { throw OptionError(type, name, problem); };
+    if (workers.min < 0 || workers.max < 1 || workers.max > 4096 || workers.min > workers.max)
+      refuse("workers",
+             detail::format("is {}..{}, but must be like 1..32: from 0, up to 4096", workers.min, workers.max));
+    const auto is_word = [](const std::string& text) {
+      return text.front() != '-' && std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
+    };
+    for (const auto& [name, text] : {std::pair("partition", &partition), std::pair("account", &account),
+                                     std::pair("qos", &qos), std::pair("gres", &gres)})
+      if (!text->empty() && !is_word(*text))
+        refuse(name, detail::format("is '{}', which is no name of Slurm's", *text));
+    if (time > 0 && notice >= time)
+      refuse("notice", detail::format("is {} s, but must be less than 'time', which is {} s", notice, time));
+    // By these a worker would not be one task whose streams are the driver's.
+    constexpr std::string_view ours[] = {"-n",      "-N",           "-i",           "-o",         "-e",
+                                         "-l",      "-J",           "-c",           "--ntasks",   "--nodes",
+                                         "--input", "--output",     "--error",      "--label",    "-u",
+                                         "--pty",   "--signal",     "--chdir",      "--job-name", "--cpus-per-task",
+                                         "-D",      "--multi-prog", "--unbuffered", "--overlap",  "--jobid"};
+    for (const auto& arg : args) {
+      const auto name = std::string_view(arg).substr(0, arg.find('='));
+      if (arg.size() < 2 || arg.front() != '-' || arg.find('\n') != std::string::npos)
+        refuse("args", detail::format("has '{}': write options of srun as one word each, like --constraint=a100", arg));
+      for (const auto own : ours)
+        if (own.starts_with("--") ? name == own : name.starts_with(own) && !name.starts_with("--"))
+          refuse("args", detail::format("has '{}', which hypertune sets itself", arg));
+    }
+  }
+};
+
+/// GPUs in what `--gres` asks for: "gpu:a100:2,shm" are 2.
+inline int gpus_of_gres(std::string_view gres) {
+  int gpus = 0;
+  while (!gres.empty()) {
+    const auto comma = std::min(gres.find(','), gres.size());
+    auto one = gres.substr(0, comma);
+    gres.remove_prefix(std::min(comma + 1, gres.size()));
+    if (one.starts_with("gres/")) one.remove_prefix(5);
+    one = one.substr(0, one.find('('));  // which sockets
+    if (one != "gpu" && !one.starts_with("gpu:") && !one.starts_with("gpu=")) continue;
+    const auto last = one.find_last_of(":=");
+    int count = 0;
+    const auto digits = last == std::string_view::npos ? std::string_view() : one.substr(last + 1);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
+    const bool number = !digits.empty() && error == std::errc() && end == digits.data() + digits.size();
+    gpus += number && count >= 0 && count <= 1024 ? count : 1;
+  }
+  return gpus;
+}
+
+}  // namespace hypertune

@@ -1,0 +1,214 @@
+// What srun is called with, how many workers there are, and what Slurm's programs say: all that needs no Slurm.
+#include "srun.hpp"
+
+#include "crew.hpp"
+#include "queue.hpp"
+#include "slurm/support/test_slurm.hpp"
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+using namespace hypertune;
+using namespace hypertune::slurm;
+using namespace hypertune::test;
+
+namespace {
+
+bool has(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+std::string problem(const SlurmOptions& options) {
+  try {
+    check_options(options);
+  } catch (const OptionError& error) { return error.what(); }
+  return "none";
+}
+
+}  // namespace
+
+TEST_CASE("a worker as a job: all that the options say, and one task whose streams are ours") {
+  const SlurmOptions options{.partition = "gpu",
+                             .account = "lab",
+                             .qos = "low",
+                             .time = 4 * 3600,
+                             .cpus = 4,
+                             .gres = "gpu:1",
+                             .memory = std::uint64_t{8} << 30U,
+                             .notice = 90,
+                             .workdir = "/work",
+                             .args = {"--constraint=a100"}};
+  check_options(options);
+  const auto words =
+      srun_arguments(options, {.job = "a-1.1", .limits = worker_limits(options), .program = {"/bin/train", "--fast"}});
+  CHECK(words.front() == "srun");
+  for (const char* word : {"--nodes=1", "--ntasks=1", "--unbuffered", "--mpi=none", "--job-name=a-1.1",
+                           "--cpus-per-task=4", "--partition=gpu", "--account=lab", "--qos=low", "--time=4:00:00",
+                           "--gres=gpu:1", "--mem=8388608K", "--signal=URG@90", "--chdir=/work", "--constraint=a100"}) {
+    INFO(word);
+    CHECK(has(words, word));
+  }
+  CHECK_FALSE(has(words, "--overlap"));
+  const auto program = std::find(words.begin(), words.end(), "/bin/train");
+  REQUIRE(words.end() - program == 4);
+  CHECK(program[1] == "--fast");
+  CHECK(program[2] == "--hypertune-agent");
+  CHECK(program[3] == "host cpus=4 gpus=1 memory=8589934592");
+}
+
+TEST_CASE("a worker as a step in an allocation shares it, and asks for nothing of its own") {
+  const SlurmOptions options{.partition = "gpu", .time = 3600};
+  const auto words = srun_arguments(options, {.job = "a", .node = "n7", .limits = {.cpus = 6}, .program = {"/x"}});
+  CHECK(has(words, "--overlap"));
+  CHECK(has(words, "--nodelist=n7"));
+  CHECK(has(words, "--cpus-per-task=6"));
+  CHECK(std::none_of(words.begin(), words.end(), [](const auto& word) {
+    return word.starts_with("--partition") || word.starts_with("--time") || word.starts_with("--signal");
+  }));
+}
+
+TEST_CASE("the environment of srun: a job of its own knows nothing of the allocation around its driver") {
+  const EnvironmentVariable id("SLURM_JOB_ID", "7"), tasks("SLURM_NTASKS", "3"), conf("SLURM_CONF", "/etc/slurm.conf"),
+      nodes("SLURM_JOB_NODELIST", "n[1-3]");
+  const auto own = srun_environment({.notice = 30}, true);
+  CHECK(own.at("SLURM_JOB_ID") == std::nullopt);
+  CHECK(own.at("SLURM_NTASKS") == std::nullopt);
+  CHECK_FALSE(own.contains("SLURM_CONF"));
+  CHECK(own.at("SLURM_OVERLAP") == "1");
+  CHECK(own.at("HYPERTUNE_NOTICE") == "30");
+  const auto step = srun_environment({}, false);
+  CHECK_FALSE(step.contains("SLURM_JOB_ID"));
+  CHECK_FALSE(step.contains("SLURM_JOB_NODELIST"));
+  CHECK(step.at("SLURM_NTASKS") == std::nullopt);
+}
+
+TEST_CASE("options that make no sense are named") {
+  CHECK_THAT(problem({.workers = {3, 2}}), ContainsSubstring("workers is 3..2"));
+  CHECK_THAT(problem({.partition = "-x"}), ContainsSubstring("partition is '-x'"));
+  CHECK_THAT(problem({.partition = "a b"}), ContainsSubstring("partition is 'a b'"));
+  CHECK_THAT(problem({.time = 60, .notice = 60}), ContainsSubstring("notice is 60 s, but must be less than 'time'"));
+  CHECK_THAT(problem({.cpus = 0}), ContainsSubstring("cpus is 0"));
+  CHECK_THAT(problem({.args = {"-n4"}}), ContainsSubstring("'-n4', which hypertune sets itself"));
+  CHECK_THAT(problem({.args = {"--output=x"}}), ContainsSubstring("which hypertune sets itself"));
+  CHECK_THAT(problem({.args = {"sleep"}}), ContainsSubstring("write options of srun"));
+  CHECK(problem({.args = {"--nice=10", "-C", "-wn1"}}) == "none");
+  CHECK(problem({}) == "none");
+}
+
+TEST_CASE("GPUs of a gres, names of jobs, times") {
+  CHECK(gpus_of_gres("") == 0);
+  CHECK(gpus_of_gres("gpu") == 1);
+  CHECK(gpus_of_gres("gpu:2") == 2);
+  CHECK(gpus_of_gres("shm:8,gpu:a100:2,gpu:v100") == 3);
+  CHECK(gpus_of_gres("gpu:4(S:0-1)") == 4);
+  CHECK(gpus_of_gres("gpus:4") == 0);
+  CHECK(job_word("my sweep, 2|x") == "my_sweep__2_x");
+  CHECK(job_word("-x") == "_x");
+  CHECK(time_text(90) == "0:01:30");
+  CHECK(time_text(100 * 3600) == "100:00:00");
+  CHECK(slots_of({.cpus = 8, .gpus = 2}, {.cpus = 2, .gpus = 1}) == 2);
+  CHECK(slots_of({.cpus = 8}, {.cpus = 0}) == 8);
+  CHECK(slots_of({.cpus = 1}, {.cpus = 4}) == 1);
+}
+
+TEST_CASE("squeue's lines: the newest job of each name, and why it waits") {
+  const auto jobs = read_queue(
+      "a.1|7|PENDING|Resources\na.1|5|COMPLETING|None\nb.2|12_3|RUNNING|None\n\nnonsense\n"
+      "|9|PENDING|x\nc|x|PENDING|x\nd|3|PENDING|ReqNodeNotAvail, UnavailableNodes:n[1|2]");
+  REQUIRE(jobs.size() == 3);
+  CHECK(jobs.at("a.1") == QueuedJob{7, "PENDING", "Resources"});
+  CHECK(jobs.at("b.2").state == "RUNNING");
+  CHECK(jobs.at("d").reason == "ReqNodeNotAvail, UnavailableNodes:n[1|2]");
+  CHECK(why_waiting(jobs.at("a.1")) == "waits in Slurm's queue (Resources: what it asks for is in use)");
+  CHECK_THAT(why_waiting({1, "PENDING", "QOSMaxJobsPerUserLimit"}), ContainsSubstring("limit of its QOS"));
+  CHECK(why_waiting({1, "PENDING", "SomethingNew"}) == "waits in Slurm's queue (SomethingNew)");
+  CHECK_THAT(why_waiting({1, "CONFIGURING", "None"}), ContainsSubstring("being made ready"));
+}
+
+TEST_CASE("whatever squeue prints, what is read of it is short and printable") {
+  std::mt19937 rng(7);
+  const std::string alphabet = "a|1\n\r\t\0\x1b\xff|9|PENDING|Resources\n";
+  for (int round = 0; round < 3000; ++round) {
+    std::string text;
+    for (auto length = rng() % 200; length > 0; --length)
+      text += rng() % 8 == 0 ? static_cast<char>(rng() % 256) : alphabet[rng() % alphabet.size()];
+    for (const auto& [name, job] : read_queue(text)) {
+      CHECK(job.id > 0);
+      CHECK_FALSE(job.state.empty());
+      const auto said = name + why_waiting(job);
+      CHECK(said.size() < 700);
+      CHECK(std::all_of(said.begin(), said.end(), [](char c) { return c >= ' ' && c < 0x7f; }));
+    }
+    static_cast<void>(classify_srun(text));
+    CHECK(reason_of_srun(text).size() <= 300);
+  }
+}
+
+TEST_CASE("what srun says: what passes by itself, what somebody has to mend, and its cause as one line") {
+  using remote::FailureClass;
+  CHECK(classify_srun(
+            "srun: error: Unable to allocate resources: Unable to contact slurm controller (connect failure)") ==
+        FailureClass::transient);
+  CHECK(classify_srun("srun: error: Node failure on n2") == FailureClass::transient);
+  CHECK(classify_srun("srun: error: Unable to allocate resources: Invalid partition name specified") ==
+        FailureClass::permanent);
+  CHECK(classify_srun("something else") == FailureClass::unknown);
+  CHECK(reason_of_srun("srun: job 5 queued\nslurmstepd-n1: error: execve(): /x: No such file or directory\n"
+                       "srun: error: n1: task 0: Exited with exit code 2\n") ==
+        "execve(): /x: No such file or directory");
+  CHECK(reason_of_srun("hello\nlast\n") == "last");
+}
+
+TEST_CASE("a crew is as large as the queue asks for, and those without a trial end after a while") {
+  Crew crew({1, 4}, 2, 10, false);
+  CHECK(crew.step(0, {.waiting = 5}).hire == std::vector{0, 1, 2});
+  CHECK(crew.step(1, {.waiting = 100}).hire == std::vector{3});
+  // Two run on one worker; one more waits, and has a place on another that runs one.
+  const CrewSight two{.waiting = 1, .running = {2, 1, 0, 0}, .up = {true, true, true, false}};
+  CHECK(crew.step(2, two).dismiss.empty());
+  const auto later = crew.step(12, two);
+  CHECK(later.dismiss == std::vector{3, 2});  // who waits in the queue is the first
+  CHECK(later.hire.empty());
+  CHECK(crew.step(13, {.waiting = 3, .running = {2, 1}, .up = {true, true}}).hire == std::vector{2});
+  // None is needed: the least number stays.
+  const CrewSight none{.running = {0, 0, 0, 0}, .up = {true, true, true, false}};
+  CHECK(crew.step(14, none).dismiss.empty());
+  CHECK(crew.step(30, none).dismiss == std::vector{2, 1});
+  CHECK(crew.hired(0));
+  // A trial that comes in time saves a worker.
+  Crew patient({0, 2}, 1, 10, false);
+  CHECK(patient.step(0, {.waiting = 1}).hire == std::vector{0});
+  const CrewSight idle{.running = {0}, .up = {true}};
+  CHECK(patient.step(1, idle).dismiss.empty());
+  CHECK(patient.step(8, {.running = {1}, .up = {true}}).dismiss.empty());
+  CHECK(patient.step(12, idle).dismiss.empty());
+  CHECK(patient.step(22, idle).dismiss == std::vector{0});
+}
+
+TEST_CASE("a crew of an ordered run is whole from the start to the end") {
+  Crew crew({1, 3}, 1, 0, true);
+  CHECK(crew.step(0, {.waiting = 1}).hire == std::vector{0, 1, 2});
+  CHECK(crew.step(100, {.running = {0, 0, 0}, .up = {true, true, true}}).dismiss.empty());
+}
+
+TEST_CASE("a crew stays within its bounds, whatever it sees") {
+  std::mt19937 rng(3);
+  for (int round = 0; round < 200; ++round) {
+    const int least = static_cast<int>(rng() % 3), most = least + 1 + static_cast<int>(rng() % 5);
+    Crew crew({least, most}, 1 + static_cast<int>(rng() % 3), static_cast<double>(rng() % 5), false);
+    for (double now = 0; now < 40; now += 1) {
+      CrewSight sight{.waiting = static_cast<int>(rng() % 20)};
+      for (int i = 0; i < most; ++i) {
+        sight.running.push_back(crew.hired(i) ? static_cast<int>(rng() % 3) : 0);
+        sight.up.push_back(sight.running.back() > 0 || rng() % 2 == 0);
+      }
+      const auto orders = crew.step(now, sight);
+      int hired = 0;
+      for (int i = 0; i < most; ++i) hired += crew.hired(i) ? 1 : 0;
+      CHECK(hired >= least);
+      CHECK(hired <= most);
+      for (const int gone : orders.dismiss) CHECK(sight.running[static_cast<std::size_t>(gone)] == 0);
+    }
+  }
+}

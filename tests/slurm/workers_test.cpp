@@ -1,0 +1,346 @@
+// Workers as jobs of a real Slurm: they come and go with the queue, are lost, preempted, out of time, and said to wait.
+#include "slurm/support/test_slurm.hpp"
+
+#include <hypertune/record/journal_reader.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <functional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+namespace ht = hypertune;
+using namespace hypertune;
+using namespace hypertune::test;
+
+namespace {
+
+Options small(const std::filesystem::path& output, AnyExecutor executor, int samples, int steps) {
+  auto options = experiment(output, std::move(executor));
+  options.ordered = false;
+  options.concurrency = 0;
+  options.samples = samples;
+  options.stop = ht::steps(steps);
+  return options;
+}
+
+std::set<std::string> hosts_used(const std::filesystem::path& directory) {
+  std::set<std::string> hosts;
+  read_journal(directory, [&](const Record& record) {
+    if (const auto* started = std::get_if<record::TrialStarted>(&record.what)) hosts.insert(started->host);
+  });
+  return hosts;
+}
+int reports(const std::filesystem::path& directory) {
+  int count = 0;
+  if (!std::filesystem::exists(directory / "experiment.db")) return 0;
+  read_journal(directory, [&](const Record& record) {
+    count += std::holds_alternative<record::TrialReported>(record.what) ? 1 : 0;
+  });
+  return count;
+}
+
+/// All was done, each step once, and nothing was laid against a trial.
+void check_whole(const Results& results, int trials, int steps) {
+  INFO(story(results));
+  CHECK(results.size() == static_cast<std::size_t>(trials));
+  for (const auto& trial : results.trials()) {
+    CHECK(trial.state == TrialState::stopped);  // by the number of steps
+    CHECK(trial.steps == steps);
+  }
+  CHECK(results.failures(Blame::user) == 0);
+  check_reports(results);
+}
+
+bool no_jobs() {
+  return eventually([] { return TestSlurm::jobs("R,PD,CG").empty(); }, 30);
+}
+
+/// Does something beside an experiment, once it has made some reports.
+class Beside {
+ public:
+  Beside(const std::filesystem::path& directory, int after, std::function<void()> deed)
+      : thread_([this, directory, after, deed = std::move(deed)] {
+          try {
+            if (!eventually([&] { return reports(directory) >= after; }, 60)) return;
+            deed();
+            done_ = true;
+          } catch (const std::exception& error) { trouble_ = error.what(); }
+        }) {}
+  ~Beside() {
+    if (thread_.joinable()) thread_.join();
+  }
+  void check() {
+    thread_.join();
+    CHECK(trouble_ == "");
+    CHECK(done_);
+  }
+
+ private:
+  bool done_ = false;
+  std::string trouble_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("workers come as trials wait, end when none does, and none is left behind") {
+  const auto slurm = test_slurm(3);
+  if (!slurm) return;
+  TemporaryDirectory folder;
+  const auto directory = folder.path() / "run";
+  // One trial of many steps after five short ones: the other workers have nothing to do meanwhile.
+  auto setup = workers_of(folder.path() / "agents", {.workers = {0, 3}, .cpus = 2, .idle = 0.5}, 2);
+  auto options = small(directory, SlurmExecutor(setup), 6, 12);
+  options.resources.cpus = 2;
+  std::atomic<int> most{0}, at_end{99};
+  std::atomic<bool> over{false};
+  std::thread look([&] {
+    while (!over) {
+      const int now = static_cast<int>(TestSlurm::jobs().size());
+      most = std::max(most.load(), now);
+    }
+  });
+  const auto results = run(options);
+  over = true;
+  look.join();
+  check_whole(results, 6, 12);
+  CHECK(hosts_used(directory) == std::set<std::string>{"worker-1", "worker-2", "worker-3"});
+  CHECK(most == 3);
+  CHECK(results.experiment().executor == "slurm");
+  CHECK(no_jobs());
+}
+
+TEST_CASE("a worker without a trial ends, which is no failure, and comes back when it is needed") {
+  const auto slurm = test_slurm(2);
+  if (!slurm) return;
+  TemporaryDirectory folder;
+  const auto directory = folder.path() / "run";
+  auto options =
+      small(directory, SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {0, 2}, .idle = 0.3}, 1)), 3, 80);
+  // Two run at first, then one alone; it is the last that the second worker is ended beside.
+  std::atomic<int> least{99};
+  std::atomic<bool> over{false};
+  std::thread look([&] {
+    if (!eventually([] { return TestSlurm::jobs().size() == 2; }, 30)) return;
+    while (!over) least = std::min(least.load(), static_cast<int>(TestSlurm::jobs().size()));
+  });
+  const auto results = run(options);
+  over = true;
+  look.join();
+  check_whole(results, 3, 80);
+  CHECK(least <= 1);
+  CHECK(results.failures(Blame::infrastructure) == 0);
+  CHECK(no_jobs());
+}
+
+TEST_CASE("a preempted worker's trials are saved, and go on in the next one with no step lost") {
+  const auto slurm = test_slurm(1, 2);
+  if (!slurm) return;
+  TemporaryDirectory folder;
+  const auto directory = folder.path() / "run";
+  auto options =
+      small(directory,
+            SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {1, 1}, .partition = "spot", .cpus = 2}, 2)),
+            2, 60);
+  options.checkpoint.every = 0;  // saved where it is asked to leave, and nowhere else
+  Beside preemption(directory, 20, [] { TestSlurm::call({"srun", "-p", "urgent", "-c2", "-n1", "sleep", "2"}); });
+  const auto results = run(options);
+  preemption.check();
+  check_whole(results, 2, 60);
+  CHECK(results.failures(Blame::preemption) >= 2);
+  CHECK(results.failures(Blame::infrastructure) == 0);
+  CHECK(no_jobs());
+}
+
+TEST_CASE("a node dies with its worker: its trial goes on in another one") {
+  const auto slurm = test_slurm(2);
+  if (!slurm) return;
+  TemporaryDirectory folder;
+  const auto directory = folder.path() / "run";
+  auto options = small(
+      directory, SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {1, 2}, .cpus = 4, .silence = 3}, 1)),
+      3, 60);
+  options.max_failures = 0;
+  Beside death(directory, 10, [&] { slurm->kill_node(TestSlurm::busy_node()); });
+  const auto results = run(options);
+  death.check();
+  check_whole(results, 3, 60);
+}
+
+TEST_CASE("while workers wait in the queue the experiment runs, and says what they wait for") {
+  const auto slurm = test_slurm(1, 2);
+  if (!slurm) return;
+  TemporaryDirectory folder;
+  const auto directory = folder.path() / "run";
+  process::Subprocess other({"srun", "-c2", "-n1", "sleep", "60"});
+  REQUIRE(eventually([] { return TestSlurm::jobs().size() == 1; }));
+  auto options =
+      small(directory, SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {1, 2}, .cpus = 2}, 2)), 2, 5);
+  options.handle_signals = false;
+  Tuner tuner(Learner::search_space(), learner_program(), options);
+  std::string why;
+  std::thread look([&] {
+    eventually(
+        [&] {
+          if (!std::filesystem::exists(directory / "experiment.db")) return false;
+          why = tuner.why_pending(0);
+          return why.find("waits in Slurm's queue (") != std::string::npos;
+        },
+        30);
+    other.signal(SIGTERM);
+  });
+  const auto results = tuner.run();
+  look.join();
+  CHECK_THAT(why, ContainsSubstring("waits in Slurm's queue ("));
+  check_whole(results, 2, 5);
+}
+
+TEST_CASE("a controller that is away for a while: what runs goes on, and the rest comes later") {
+  const auto slurm = test_slurm(2);
+  if (!slurm) return;
+  TemporaryDirectory folder;
+  const auto directory = folder.path() / "run";
+  auto options =
+      small(directory, SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {1, 2}, .cpus = 4}, 1)), 4, 60);
+  Beside outage(directory, 10, [&] {
+    slurm->stop_controller();
+    const int before = reports(directory);
+    if (!eventually([&] { return reports(directory) >= before + 40; }, 60)) throw std::runtime_error("nothing goes on");
+    slurm->start_controller();
+  });
+  const auto results = run(options);
+  outage.check();
+  check_whole(results, 4, 60);
+  CHECK(no_jobs());
+}
+
+TEST_CASE("what Slurm will never grant ends the run with its reason") {
+  const auto slurm = test_slurm(1);
+  if (!slurm) return;
+  TemporaryDirectory folder;
+  std::string said;
+  try {
+    run(small(folder.path() / "run",
+              SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {1, 1}, .partition = "nowhere"}, 1)), 1,
+              5));
+  } catch (const Error& error) { said = error.what(); }
+  CHECK_THAT(said, ContainsSubstring("nvalid partition"));
+  CHECK_THAT(said, ContainsSubstring("worker-1"));
+}
+
+TEST_CASE("a driver that is killed leaves no job behind") {
+  const auto slurm = test_slurm(1, 2);
+  if (!slurm) return;
+  TemporaryDirectory folder;
+  const pid_t driver = ::fork();
+  if (driver == 0) {
+    try {
+      run(small(folder.path() / "run",
+                SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {1, 2}, .cpus = 2}, 2)), 4, 100000));
+    } catch (...) {}
+    ::_exit(0);
+  }
+  const bool working = eventually([&] { return reports(folder.path() / "run") > 5; }, 60);
+  ::kill(driver, SIGKILL);
+  process::wait_for(driver);
+  REQUIRE(working);
+  CHECK(no_jobs());
+}
+
+TEST_CASE("within an allocation its nodes are the workers") {
+  const auto slurm = test_slurm(3, 2);
+  if (!slurm) return;
+  TemporaryDirectory folder;
+  const auto directory = folder.path() / "run";
+  const auto job = TestSlurm::call(
+      {"sbatch", "--parsable", "-N2", "--ntasks-per-node=1", "-c2", "--output=/dev/null", "--wrap", "sleep 300"});
+  const auto id = job.substr(0, job.find_first_not_of("0123456789"));
+  REQUIRE(eventually([] { return TestSlurm::jobs().size() == 1; }));
+  const auto nodes = TestSlurm::call({"squeue", "-h", "-j", id, "-o", "%N"});
+  const EnvironmentVariable number("SLURM_JOB_ID", id), list("SLURM_JOB_NODELIST", nodes.substr(0, nodes.find('\n'))),
+      cpus("SLURM_JOB_CPUS_PER_NODE", "2(x2)"), tasks("SLURM_NTASKS", "2");
+  const auto results =
+      run(small(directory, SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {1, 8}}, 2)), 6, 20));
+  check_whole(results, 6, 20);
+  CHECK(hosts_used(directory) == std::set<std::string>{"n1", "n2"});
+  CHECK(TestSlurm::jobs().size() == 1);  // no other job was made, and this one goes on
+  TestSlurm::call({"scancel", id});
+}
+
+TEST_CASE("the end of a worker's time is a notice: its trials go on in the next one with no step lost", "[long]") {
+  const auto slurm = test_slurm(1, 2);
+  if (!slurm) return;
+  TemporaryDirectory folder;
+  const auto directory = folder.path() / "run";
+  // Slurm counts in minutes, and gives the notice up to a minute early.
+  auto options = small(
+      directory,
+      SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {1, 1}, .time = 120, .cpus = 2, .notice = 30}, 2)),
+      2, 3000);
+  options.checkpoint.every = 0;
+  const auto results = run(options);
+  check_whole(results, 2, 3000);
+  CHECK(results.failures(Blame::preemption) >= 2);
+  CHECK(results.failures(Blame::infrastructure) == 0);
+  std::string causes;
+  read_journal(directory, [&](const Record& record) {
+    if (const auto* failed = std::get_if<record::AttemptFailed>(&record.what)) causes += failed->cause.text + "\n";
+  });
+  CHECK_THAT(causes, ContainsSubstring("its time is nearly over"));
+}
+
+TEST_CASE("an ordered sweep under preemptions, deaths and a controller's restart decides as an undisturbed one",
+          "[long]") {
+  const auto slurm = test_slurm(3);
+  if (!slurm) return;
+  TemporaryDirectory folder;
+  const auto executor = [&](const char* agents) {
+    return SlurmExecutor(
+        workers_of(folder.path() / agents, {.workers = {1, 3}, .partition = "spot", .cpus = 4, .silence = 3}, 2));
+  };
+  const auto quiet = run(asha(folder.path() / "quiet", executor("quiet-agents")));
+  const auto directory = folder.path() / "war";
+  std::atomic<bool> over{false};
+  std::atomic<int> deaths{0}, preemptions{0}, outages{0};
+  std::string trouble;
+  std::thread chaos([&] {
+    try {
+      while (!over) {
+        const int before = reports(directory);
+        if (!eventually([&] { return over || reports(directory) >= before + 40; }, 60)) break;
+        if (over) break;
+        const int turn = deaths + preemptions + outages;
+        if (turn % 3 == 0) {
+          const int node = TestSlurm::busy_node();
+          if (node == 0) continue;
+          slurm->kill_node(node);
+          ++deaths;
+          slurm->start_node(node);
+        } else if (turn % 3 == 1) {
+          TestSlurm::call({"srun", "-p", "urgent", "-N1", "-n1", "-c4", "sleep", "1"});
+          ++preemptions;
+        } else {
+          slurm->stop_controller();
+          slurm->start_controller();
+          ++outages;
+        }
+      }
+    } catch (const std::exception& error) { trouble = error.what(); }
+  });
+  const auto war = run(asha(directory, executor("war-agents")));
+  over = true;
+  chaos.join();
+  INFO(story(war));
+  CHECK(trouble == "");
+  CHECK(deaths > 0);
+  CHECK(preemptions > 0);
+  CHECK(outages > 0);
+  CHECK(fingerprint(war) == fingerprint(quiet));
+  CHECK(war.failures(Blame::user) == 0);
+  check_reports(war);
+  CHECK(no_jobs());
+}
