@@ -164,3 +164,31 @@ TEST_CASE("the agent gives up before the driver does") {
   CHECK(HostTimeouts::agent_liveness(patience.liveness) + patience.heartbeat() <= patience.liveness);
   CHECK_THROWS_AS(HostMachine({.liveness = 0}), Error);
 }
+
+TEST_CASE("a host that waits for something says what for, and is not given up for it") {
+  HostMachine host({.connect = 1000});
+  host.start(0);
+  CHECK(host.waits("waits in a queue").unusable == "waits in a queue");
+  CHECK_FALSE(host.waits("waits in a queue").unusable);  // nothing new
+  CHECK(host.state() == HostState::connecting);
+  CHECK(host.failures() == 0);
+  CHECK(host.greeted(5).gained);
+  CHECK(host.reason().empty());
+  CHECK_FALSE(host.waits("late").unusable);
+  CHECK(host.reason().empty());
+}
+
+TEST_CASE("one that was there for long and goes with notice is as good as new afterwards") {
+  HostMachine host({.stable = 60});
+  Seconds now = 0;
+  host.start(now);
+  for (int turn = 0; turn < 5; ++turn) {
+    host.greeted(now);
+    now += 100;
+    host.drain("its time is nearly over");
+    host.drained(now);
+    CHECK(host.failures() == 1);
+    now = host.deadline();
+    REQUIRE(host.tick(now).connect);
+  }
+}

@@ -411,6 +411,21 @@ TEST_CASE("no trial is placed on a host that is not there yet, and one that only
   CHECK(go.allocation.lead.host_name == "b");
 }
 
+TEST_CASE("ordered: a host that was asked for has its slots from the start, and who is placed there waits for it") {
+  ht::ControlRules rules = needing([](std::int64_t) { return 1.0; }, 3);
+  rules.ordered = true;
+  Bench bench(std::move(rules), {host("a", 1), host("b", 1)});
+  bench->expect_hosts({0, 1}, 0);
+  CHECK(bench.fill().commands<ht::Launch>().empty());
+  CHECK(bench.records<record::TrialStarted>().size() == 2);
+  CHECK(bench.send(ht::HostLost{0, "waits in a queue"}).records<record::HostLost>().empty());  // nobody has lost it
+  CHECK(bench.commands<ht::Launch>().empty());
+  const auto second = bench.send(ht::HostGained{1}).command<ht::Launch>();
+  CHECK(second.trial == 1);
+  CHECK(second.allocation.lead.host_name == "b");
+  CHECK(bench.send(ht::HostGained{0}).command<ht::Launch>().trial == 0);
+}
+
 TEST_CASE("a host that is set aside is still so for a replay, and tried again by a new driver") {
   const std::vector<ht::Host> hosts{host("a"), host("b")};
   std::vector<record::Any> history;
