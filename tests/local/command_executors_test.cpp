@@ -260,7 +260,7 @@ TEST_CASE("where all processes get SIGTERM at once, a command's end is neither i
   }
   SECTION("the driver has none") {
     const auto failed = bench.events.next<Failed>();
-    CHECK(failed.cause.blame == Blame::preemption);
+    CHECK(failed.cause.source == FailureSource::preemption);
     CHECK(failed.cause.retry);
     CHECK_THAT(failed.cause.text, ContainsSubstring("asked to end (SIGTERM)"));
   }

@@ -53,7 +53,7 @@ void check_whole(const Results& results, int trials, int steps) {
     CHECK(trial.state == TrialState::stopped);  // by the number of steps
     CHECK(trial.steps == steps);
   }
-  CHECK(results.failures(Blame::user) == 0);
+  CHECK(results.failures(FailureSource::user) == 0);
   check_reports(results);
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("a worker without a trial ends, which is no failure, and comes back wh
   look.join();
   check_whole(results, 3, 80);
   CHECK(least <= 1);
-  CHECK(results.failures(Blame::infrastructure) == 0);
+  CHECK(results.failures(FailureSource::infrastructure) == 0);
   CHECK(no_jobs());
 }
 
@@ -165,8 +165,8 @@ TEST_CASE("a preempted worker's trials are saved, and go on in the next one with
   const auto results = tuner.run();
   preemption.check();
   check_whole(results, 2, 400);
-  CHECK(results.failures(Blame::preemption) >= 2);
-  CHECK(results.failures(Blame::infrastructure) == 0);
+  CHECK(results.failures(FailureSource::preemption) >= 2);
+  CHECK(results.failures(FailureSource::infrastructure) == 0);
   CHECK_THAT(why, ContainsSubstring("waits in Slurm's queue ("));  // as the trial's sentence
   CHECK(no_jobs());
 }
@@ -294,8 +294,8 @@ TEST_CASE("the end of a worker's time is a notice: its trials go on in the next 
   options.checkpoint.every = 0;
   const auto results = run(options);
   check_whole(results, 2, 3000);
-  CHECK(results.failures(Blame::preemption) >= 2);
-  CHECK(results.failures(Blame::infrastructure) == 0);
+  CHECK(results.failures(FailureSource::preemption) >= 2);
+  CHECK(results.failures(FailureSource::infrastructure) == 0);
   std::string causes;
   read_journal(directory, [&](const Record& record) {
     if (const auto* failed = std::get_if<record::AttemptFailed>(&record.what)) causes += failed->cause.text + "\n";
@@ -350,7 +350,7 @@ TEST_CASE("an ordered sweep under preemptions, deaths and a controller's restart
   CHECK(preemptions > 0);
   CHECK(outages > 0);
   CHECK(fingerprint(war) == fingerprint(quiet));
-  CHECK(war.failures(Blame::user) == 0);
+  CHECK(war.failures(FailureSource::user) == 0);
   check_reports(war);
   CHECK(no_jobs());
 }

@@ -36,28 +36,28 @@ using remote::HostState;
 /// One experiment on Slurm. A thread of it decides who is hired and who ends, and asks the queue.
 class SlurmRun {
  public:
-  SlurmRun(const SlurmSetup& setup, const Outlook& outlook)
+  SlurmRun(const SlurmSetup& setup, const Workload& workload)
       : setup_(setup),
-        outlook_(outlook),
-        notices_(std::make_shared<remote::Notices>([say = setup.say, quiet = outlook.quiet](const std::string& line) {
+        workload_(workload),
+        notices_(std::make_shared<remote::Notices>([say = setup.say, quiet = workload.quiet](const std::string& line) {
           if (say)
             say(line);
           else if (!quiet)
             hypertune::detail::say("hypertune: " + line);
         })),
-        workers_(make_workers(setup, outlook.directory.filename().string(), most_workers(outlook), left_)) {
+        workers_(make_workers(setup, workload.directory.filename().string(), most_workers(workload), left_)) {
     if (workers_.all.empty()) fail(Errc::usage, "the Slurm allocation has no node");
-    if (outlook_.trials == 0) return;  // nothing is left to do
-    tracker_ = std::make_shared<remote::DemandTracker>(outlook_.each, bounded(outlook_.trials.value_or(0), most),
-                                                       bounded(outlook_.concurrency, 10'000), outlook_.workers);
+    if (workload_.trials == 0) return;  // nothing is left to do
+    tracker_ = std::make_shared<remote::DemandTracker>(workload_.each, bounded(workload_.trials.value_or(0), most),
+                                                       bounded(workload_.concurrency, 10'000), workload_.workers);
     const int count = static_cast<int>(workers_.all.size());
     auto bounds = setup_.options.workers;
     bounds.max = count;
     bounds.min = std::min(bounds.min, count);
     // Nodes that are ours anyway are used, and where all is decided in order there are as many places from the start
     // on.
-    const bool all = !workers_.own_jobs || outlook_.ordered;
-    crew_.emplace(bounds, slots_of(workers_.all.front().total, outlook_.each), setup_.options.idle, all);
+    const bool all = !workers_.own_jobs || workload_.ordered;
+    crew_.emplace(bounds, slots_of(workers_.all.front().total, workload_.each), setup_.options.idle, all);
     hire(crew_->step(hypertune::detail::steady_seconds(), sight()).hire);
     executor_.emplace(remote::RemoteExecutor(pool_, remote_options()), tracker_, notices_);
   }
@@ -97,9 +97,9 @@ class SlurmRun {
     return static_cast<int>(count > 0 ? std::min(count, most) : otherwise);
   }
   // Never more workers than trials that can run at once.
-  static int most_workers(const Outlook& outlook) {
-    auto count = outlook.trials && *outlook.trials > 0 ? *outlook.trials : most;
-    if (outlook.concurrency > 0) count = std::min(count, outlook.concurrency);
+  static int most_workers(const Workload& workload) {
+    auto count = workload.trials && *workload.trials > 0 ? *workload.trials : most;
+    if (workload.concurrency > 0) count = std::min(count, workload.concurrency);
     return static_cast<int>(std::min(most, count));
   }
 
@@ -242,7 +242,7 @@ class SlurmRun {
   }
 
   const SlurmSetup& setup_;
-  Outlook outlook_;
+  Workload workload_;
   std::shared_ptr<LeftJobs> left_ = std::make_shared<LeftJobs>();
   std::shared_ptr<remote::Notices> notices_;
   Workers workers_;
@@ -279,9 +279,9 @@ SlurmExecutor::SlurmExecutor(SlurmSetup setup) : impl_(std::make_shared<Impl>())
   impl_->setup = std::move(setup);
 }
 
-void SlurmExecutor::expect(const Outlook& outlook) {
+void SlurmExecutor::prepare(const Workload& workload) {
   impl_->run.reset();
-  impl_->run = std::make_unique<detail::SlurmRun>(impl_->setup, outlook);
+  impl_->run = std::make_unique<detail::SlurmRun>(impl_->setup, workload);
 }
 std::vector<Host> SlurmExecutor::hosts() const { return impl_->current().hosts(); }
 Seconds SlurmExecutor::now() const { return run_clock(); }
@@ -300,10 +300,10 @@ void SlurmExecutor::notify() {
 void SlurmExecutor::shutdown() {
   if (impl_->works()) impl_->run->shutdown();
 }
-void SlurmExecutor::settled(TrialId trial) {
-  if (impl_->works()) impl_->run->tracker().settled(trial);
+void SlurmExecutor::trial_ended(TrialId trial) {
+  if (impl_->works()) impl_->run->tracker().trial_ended(trial);
 }
-void SlurmExecutor::release() { impl_->run.reset(); }
+void SlurmExecutor::teardown() { impl_->run.reset(); }
 std::vector<remote::HostAccount> SlurmExecutor::accounts() const {
   if (!impl_->works()) return {};
   return impl_->run->executor().inner().accounts();

@@ -459,7 +459,7 @@ class CommandRun final : public TrialRun {
     while (!context_->stop_requested() && hypertune::detail::steady_seconds() < until) pump(0.02);
     if (context_->stop_requested()) return std::nullopt;
     throw TrialFailure(Cause{
-        .blame = Blame::preemption,
+        .source = FailureSource::preemption,
         .text = "all processes here were asked to end (SIGTERM): " + cause_of_status(status, "the command").text});
   }
   bool told_from_outside() const { return ends_from_outside() != ends_before_; }

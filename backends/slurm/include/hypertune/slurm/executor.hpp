@@ -45,9 +45,9 @@ class SlurmExecutor {
   void shutdown();
   std::string name() const { return "slurm"; }
 
-  void expect(const Outlook& outlook);
-  void settled(TrialId trial);
-  void release();
+  void prepare(const Workload& workload);
+  void trial_ended(TrialId trial);
+  void teardown();
 
   /// Of the workers that there have been. Any thread.
   std::vector<remote::HostAccount> accounts() const;
