@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // `hypertune results DIR | head` ends quietly
   if (const auto code = ht::remote::run_agent_if_asked(argc, argv, command::program_from_description)) return *code;
   CLI::App app{"Hyperparameter tuning for any program: sweeps, early stopping, results."};
-  app.set_version_flag("--version", HYPERTUNE_VERSION);
+  app.set_version_flag("--version", HYPERTUNE_VERSION_TEXT);
   app.require_subcommand(1);
   std::function<int()> chosen;
 

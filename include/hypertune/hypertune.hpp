@@ -36,3 +36,4 @@
 #include <hypertune/trial/trainable.hpp>
 #include <hypertune/tune/study.hpp>
 #include <hypertune/tune/tune.hpp>
+#include <hypertune/version.hpp>

@@ -1,0 +1,51 @@
+// The names of what users hold, declared only: for headers that mention hypertune's types and should compile quickly.
+// Declaring them oneself would declare others, as all of hypertune is in an inline namespace that names its version.
+#pragma once
+
+namespace hypertune {
+
+// error
+enum class Errc;
+class Error;
+
+// space
+class Params;
+class SearchSpace;
+template <class Config>
+class Dim;
+template <class Config>
+class Space;
+
+// trial
+struct CheckpointInfo;
+class Checkpoint;
+class CheckpointWriter;
+class Context;
+class Program;
+struct Report;
+struct Resources;
+class Training;
+class TrialRun;
+
+// record
+class AnyCallback;
+class Journal;
+class JournalReader;
+struct Record;
+class Results;
+struct TrialResult;
+
+// search, schedule, execute
+class AnyExecutor;
+class AnyScheduler;
+class AnySearcher;
+
+// tune
+class Controller;
+struct Options;
+class StopCondition;
+template <class Config>
+class Study;
+class Tuner;
+
+}  // namespace hypertune
