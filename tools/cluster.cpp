@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 namespace {
 
@@ -349,4 +349,4 @@ void add_cluster_commands(CLI::App& app, std::function<int()>& chosen) {
   add("get-worker-ips", "the workers' addresses", [](const ClusterArguments& a) { return addresses(a, false); });
 }
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

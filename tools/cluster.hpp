@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 /// Adds the commands; the one that is given sets `chosen`.
 void add_cluster_commands(CLI::App& app, std::function<int()>& chosen);
@@ -14,4 +14,4 @@ void add_cluster_commands(CLI::App& app, std::function<int()>& chosen);
 /// `status CLUSTER.yaml`.
 int cluster_status(const std::string& file, const std::string& format, const std::string& name = {});
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

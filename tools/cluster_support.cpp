@@ -22,7 +22,7 @@
 #include <string>
 #include <thread>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 namespace {
 
@@ -182,4 +182,4 @@ bool bring_up(cluster::Cluster& cluster, const ClusterArguments& arguments) {
   return all;
 }
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

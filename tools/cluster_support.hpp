@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 struct ClusterArguments {
   std::string file, name;
@@ -46,4 +46,4 @@ bool bring_up(cluster::Cluster& cluster, const ClusterArguments& arguments);
 
 int submit(const ClusterArguments& arguments);
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

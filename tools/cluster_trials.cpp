@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <utility>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 ClusterExecutor cluster_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set) {
   ClusterSetup setup;
@@ -25,4 +25,4 @@ ClusterExecutor cluster_executor_of(const Sweep& sweep, const std::string& file,
   return ClusterExecutor(std::move(setup));
 }
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

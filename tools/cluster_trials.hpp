@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 /// `file` and `set` are what the sweep was read from.
 ClusterExecutor cluster_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

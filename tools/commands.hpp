@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 inline constexpr int exit_done = 0;    ///< done
 inline constexpr int exit_failed = 1;  ///< the experiment failed
@@ -83,4 +83,4 @@ struct ExportArguments {
 };
 int export_results(const ExportArguments& arguments);
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 namespace {
 
@@ -202,4 +202,4 @@ int list(const std::string& directory, const std::string& format) {
   return exit_done;
 }
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

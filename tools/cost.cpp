@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 using cluster::CostFile;
 
@@ -45,4 +45,4 @@ std::string cost_json(const std::filesystem::path& directory, const Results& res
   return boost::json::serialize(value);
 }
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

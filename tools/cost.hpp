@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <string>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 /// One line: host hours, money, what was saved, steps done twice. Empty where the experiment never ran on a cluster.
 std::string cost_line(const std::filesystem::path& directory, const Results& results);
 /// The same as JSON; "null" where there is nothing.
 std::string cost_json(const std::filesystem::path& directory, const Results& results);
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

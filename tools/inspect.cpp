@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 namespace {
 
@@ -295,4 +295,4 @@ int export_results(const ExportArguments& arguments) {
   return exit_done;
 }
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

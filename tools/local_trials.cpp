@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 namespace {
 
@@ -110,4 +110,4 @@ AnyExecutor executor_of(const Sweep& sweep) {
                     .grace = sweep.trial->grace});
 }
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

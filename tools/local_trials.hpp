@@ -6,10 +6,10 @@
 
 #include <memory>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 /// `here`: its command must be one that this machine can run.
 std::shared_ptr<const Program> program_of(const Sweep& sweep, bool here = true);
 AnyExecutor executor_of(const Sweep& sweep);
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

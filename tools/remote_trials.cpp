@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 namespace {
 
@@ -152,4 +152,4 @@ std::shared_ptr<const Program> program_from_description(const std::string& descr
   }
 }
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

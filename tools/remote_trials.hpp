@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 /// A path of the file: "~/x" is below the home folder; what is not where the command is called is looked for beside the
 /// file.
@@ -25,4 +25,4 @@ AnyExecutor remote_executor_of(const Sweep& sweep, const std::string& file, cons
 /// On a host: the program of such a sweep.
 std::shared_ptr<const Program> program_from_description(const std::string& description);
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 namespace {
 
@@ -187,4 +187,4 @@ int run(const RunArguments& arguments) {
   return exit_done;
 }
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

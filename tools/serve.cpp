@@ -3,7 +3,7 @@
 
 #include <hypertune/serve/loopback_server.hpp>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 void serve(HttpAnswerer answer, SlowRequest slow, std::uint16_t port,
            const std::function<void(const std::string&)>& ready) {
@@ -12,4 +12,4 @@ void serve(HttpAnswerer answer, SlowRequest slow, std::uint16_t port,
   server.run();
 }
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

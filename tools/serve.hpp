@@ -7,10 +7,10 @@
 #include <functional>
 #include <string>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 /// Serves `answer` on 127.0.0.1:`port` (0: any free port); calls `ready` with the address before the first request.
 void serve(HttpAnswerer answer, SlowRequest slow, std::uint16_t port,
            const std::function<void(const std::string&)>& ready);
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

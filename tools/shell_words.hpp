@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 /// `text` and a command of these parts behind it. Where the terminal is too narrow for one line, the command has lines
 /// of its own, which a shell reads as one.
@@ -30,4 +30,4 @@ inline std::string with_command(const std::string& text, const std::vector<std::
   return out + line;
 }
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 int study(const StudyArguments& arguments) {
   Sweep sweep = load_sweep(arguments.file, arguments.set, true);
@@ -42,4 +42,4 @@ int study(const StudyArguments& arguments) {
   return exit_done;
 }
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

@@ -17,7 +17,7 @@
 #include <string>
 #include <thread>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 namespace {
 
@@ -196,4 +196,4 @@ int submit(const ClusterArguments& arguments) {
   return interrupted() && fetched ? exit_interrupted : code;
 }
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

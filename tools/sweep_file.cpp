@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 Sweep load_sweep(const std::string& file, const std::vector<std::string>& set, bool study) {
   Node root = load_yaml_file(file);
@@ -23,4 +23,4 @@ Sweep load_sweep(const std::string& file, const std::vector<std::string>& set, b
   return sweep_from_yaml(root, study);
 }
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

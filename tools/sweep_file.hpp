@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 Sweep load_sweep(const std::string& file, const std::vector<std::string>& set, bool study);
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 /// The columns of the terminal behind `descriptor`; 0: it is none.
 inline std::size_t terminal_width(int descriptor = STDOUT_FILENO) {
@@ -22,4 +22,4 @@ inline std::size_t terminal_width(int descriptor = STDOUT_FILENO) {
 /// A line on the standard output.
 inline void print_line(std::string_view line) { fmt::print("{}\n", detail::terminal::wrapped(line, terminal_width())); }
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

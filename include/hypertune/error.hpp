@@ -10,7 +10,7 @@
 #include <system_error>
 #include <type_traits>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// What kind of thing went wrong. The kind decides the exit code of the `hypertune` command and whether a retry can
 /// help.
@@ -26,12 +26,12 @@ enum class Errc {
   experiment,  ///< the experiment failed: no trial completed, or more failed than allowed
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 template <>
 struct std::is_error_code_enum<hypertune::Errc> : std::true_type {};
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 constexpr const char* to_string(Errc code) {
   switch (code) {
@@ -93,7 +93,7 @@ template <class... Args>
   detail::throw_error(code, format, fmt::make_format_args(args...));
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 template <>
 struct fmt::formatter<hypertune::Errc> : hypertune::detail::WordFormatter {};

@@ -2,7 +2,7 @@
 // Declaring them oneself would declare others, as all of hypertune is in an inline namespace that names its version.
 #pragma once
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 // error
 enum class Errc;
@@ -48,4 +48,4 @@ template <class Config>
 class Study;
 class Tuner;
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// An option has a value that makes no sense: "asha: grace_period is 0, but must be at least 1".
 class OptionError : public Error {
@@ -112,4 +112,4 @@ void check_options(const T& options) {
   if constexpr (requires { options.check(); }) options.check();
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

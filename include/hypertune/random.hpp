@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// The engine of all draws. Boost's distributions are used with it, as the standard's differ between standard
 /// libraries.
@@ -42,4 +42,4 @@ inline Rng derived_rng(std::uint64_t seed, std::initializer_list<std::uint64_t> 
 /// One draw from [0, 1).
 inline double uniform01(Rng& rng) { return boost::random::uniform_01<double>()(rng); }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

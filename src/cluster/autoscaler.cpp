@@ -9,7 +9,7 @@
 #include <limits>
 #include <set>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 AutoscalerOptions autoscaler_options(const ClusterConfig& config) {
   AutoscalerOptions options;
@@ -483,4 +483,4 @@ Seconds Autoscaler::next_change(Seconds now) const {
   return next;
 }
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

@@ -9,7 +9,7 @@
 #include <array>
 #include <functional>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 namespace detail {
 
 // "An error occurred (InvalidAMIID.NotFound) when calling the RunInstances operation: …"
@@ -277,4 +277,4 @@ std::optional<Resources> AwsProvider::resources_of(const NodeType& type) {
   return resources;
 }
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

@@ -14,7 +14,7 @@
 #include <set>
 #include <thread>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 struct Cluster::Impl {
   mutable std::mutex say;
@@ -358,4 +358,4 @@ Machine find_head(const ClusterConfig& config) {
        config.file.filename().string());
 }
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

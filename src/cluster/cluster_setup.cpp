@@ -19,7 +19,7 @@
 #include <thread>
 #include <utility>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 const std::vector<std::string>& role_commands(const ClusterConfig& config, const Machine& machine) {
   if (machine.head) return config.head_setup_commands;
   const auto* type = config.find_type(machine.node_type);
@@ -217,4 +217,4 @@ std::vector<MachineReport> Cluster::up(const UpOptions& options) {
   return reports;
 }
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

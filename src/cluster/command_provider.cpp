@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 namespace detail {
 
 // One machine as the program describes it; nullopt when it belongs to another cluster.
@@ -176,4 +176,4 @@ void CommandProvider::terminate(const std::vector<std::string>& ids) { call_with
 void CommandProvider::stop(const std::vector<std::string>& ids) { call_with_ids("stop", ids); }
 void CommandProvider::start(const std::vector<std::string>& ids) { call_with_ids("start", ids); }
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

@@ -10,7 +10,7 @@
 #include <string>
 #include <variant>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 namespace detail {
 
 using Keys = std::vector<std::string_view>;
@@ -513,4 +513,4 @@ ClusterConfig load_cluster(const std::filesystem::path& file, const ClusterOverr
   return config;
 }
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 namespace detail {
 
 static json::object cost_object(const CostReport& report) {
@@ -124,4 +124,4 @@ std::optional<CostReport> CostFile::read(const std::filesystem::path& directory)
   return detail::cost_of(total);
 }
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

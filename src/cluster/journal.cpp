@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <random>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 WallTime wall_now() { return world_clock(); }
 
@@ -263,4 +263,4 @@ void ClusterJournal::started(std::string_view token) {
   append(detail::json::serialize(detail::record("started", token)));
 }
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 LocalProvider::LocalProvider(const ClusterConfig& config, const std::filesystem::path& state)
     : head_(config.provider.head_ip), workers_(config.provider.worker_ips), file_(state / "local.json") {}
@@ -105,4 +105,4 @@ void LocalProvider::start(const std::vector<std::string>&) {
   throw ProviderError(ProviderFailure::unsupported, "the local provider does not start hosts");
 }
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

@@ -1,7 +1,7 @@
 // make_provider().
 #include <hypertune/cluster/providers.hpp>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 AnyProvider make_provider(const ClusterConfig& config, const std::filesystem::path& state) {
   const auto& type = config.provider.type;
@@ -14,4 +14,4 @@ AnyProvider make_provider(const ClusterConfig& config, const std::filesystem::pa
        config.file.string(), config.provider.line, type);
 }
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

@@ -13,7 +13,7 @@
 #include <stop_token>
 #include <thread>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 struct ClusterScaler::Impl {
   struct Unit {
@@ -369,4 +369,4 @@ void ClusterScaler::wake() {
   impl_->changed.notify_all();
 }
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

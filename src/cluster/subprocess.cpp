@@ -18,7 +18,7 @@
 #include <thread>
 #include <utility>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 namespace detail {
 
 using SteadyClock = std::chrono::steady_clock;
@@ -119,4 +119,4 @@ void wait_for_calls(const std::filesystem::path& lock, double seconds) {
   }
 }
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

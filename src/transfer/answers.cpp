@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 namespace {
 
@@ -347,4 +347,4 @@ void converse(ServerShared& server, Wire& wire, const std::function<void()>& pro
   while (conversation.answer_next()) {}
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -17,7 +17,7 @@
 #include <system_error>
 #include <utility>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 std::filesystem::path IncomingLock::folder_of(LocalCheckpointStore& store, TrialId trial, const std::string& digest) {
   return store.folder(trial) / (".incoming-" + digest);
@@ -365,4 +365,4 @@ CheckpointInfo Arrivals::finish() {
   return info;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -12,7 +12,7 @@
 #include <set>
 #include <system_error>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 namespace {
 
@@ -150,4 +150,4 @@ std::string chunks_of(LocalCheckpointStore& store, const CheckpointInfo& info, c
   return bytes;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

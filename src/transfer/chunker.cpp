@@ -6,7 +6,7 @@
 #include <bit>
 #include <utility>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 namespace {
 
@@ -77,4 +77,4 @@ Chunker::Cut Chunker::scan(const char* data, std::size_t size) {
   return {room, true};
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 namespace {
 
@@ -79,4 +79,4 @@ Decompressor::Step Decompressor::run(const char* in, std::size_t in_size, char* 
   return {.consumed = from.pos, .produced = to.pos, .ended = left == 0};
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -5,7 +5,7 @@
 
 #include <charconv>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace {
 
@@ -81,4 +81,4 @@ Endpoint Endpoint::parse(std::string_view text) {
   return endpoint;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace {
 
@@ -292,4 +292,4 @@ FetchReport fetch_checkpoint(const Endpoint& from, const CheckpointInfo& info, L
   }
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -16,7 +16,7 @@
 #include <system_error>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace {
 
@@ -114,4 +114,4 @@ void drop_partial_fetches(LocalCheckpointStore& store, TrialId trial, std::chron
   }
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

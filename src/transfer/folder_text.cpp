@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstdio>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 std::string read_text(const std::filesystem::path& path, std::size_t most) {
   const Descriptor file = open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
@@ -89,4 +89,4 @@ bool files_present(const std::filesystem::path& folder, const Manifest& manifest
   return true;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -6,7 +6,7 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 std::string openssl_error() {
   const unsigned long code = ERR_peek_last_error();
@@ -63,4 +63,4 @@ Sha256Digest Sha256::take() {
   return digest;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

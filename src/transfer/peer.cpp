@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 namespace {
 
@@ -167,4 +167,4 @@ bool back_off(int attempt, const PeerLimits& limits, int cancel) {
   }
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <system_error>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 std::string error_text(int error) { return std::generic_category().message(error); }
 
@@ -46,4 +46,4 @@ void write_private_file(const std::filesystem::path& path, std::string_view text
   }
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

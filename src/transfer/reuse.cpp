@@ -17,7 +17,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 namespace {
 
@@ -249,4 +249,4 @@ void verify_present(Arrivals& arrivals, const ChunkList& chunks, const std::stop
   for (const ByteRange& range : wrong.all()) arrivals.forget(range);
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace {
 
@@ -101,4 +101,4 @@ bool Secret::matches(std::string_view other) const {
   return CRYPTO_memcmp(mine, theirs, sizeof mine) == 0;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace {
 
@@ -257,4 +257,4 @@ void CheckpointServer::prepare(const CheckpointInfo& info) {
   if (auto served = impl_->shared().shelf.find(info)) impl_->shared().shelf.prepare(served);
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 Served::Served(LocalCheckpointStore s, Found f)
     : store(std::move(s)),
@@ -115,4 +115,4 @@ void Shelf::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -17,7 +17,7 @@
 #include <cstring>
 #include <memory>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 namespace {
 
@@ -203,4 +203,4 @@ Descriptor accept_from(int listener) {
   return Descriptor(fd);
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 namespace {
 
@@ -281,4 +281,4 @@ ExtraStreams::ExtraStreams(int wanted) {
 
 ExtraStreams::~ExtraStreams() { extra_streams -= count_; }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

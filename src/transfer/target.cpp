@@ -9,7 +9,7 @@
 #include <limits>
 #include <utility>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 namespace {
 
@@ -149,4 +149,4 @@ std::optional<CheckpointInfo> parse_info_line(std::string_view line, TrialId tri
   return info;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

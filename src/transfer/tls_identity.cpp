@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace {
 
@@ -77,4 +77,4 @@ std::string TlsIdentity::fingerprint() const {
   return detail::certificate_fingerprint(detail::parse_certificate(certificate).get());
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -14,7 +14,7 @@
 #include <cerrno>
 #include <cstdint>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 namespace {
 
@@ -263,4 +263,4 @@ SslContext client_tls() {
   return context;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 /// Three trials that each start two processes and report their numbers, in a driver that then waits for ever. What the
 /// driver leaves behind when it is killed becomes a child of this process (a subreaper meanwhile), to be waited for.
@@ -67,4 +67,4 @@ class DriverProcess {
   std::vector<pid_t> started_;
 };
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

@@ -19,7 +19,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 /// Keeps events, and lets a test wait for one.
 class Events {
@@ -123,4 +123,4 @@ inline std::shared_ptr<const Program> program_of(std::function<Training(Context&
                               [body = std::move(body)](Config&, Context& context) { return body(context); }, "value");
 }
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 /// Hosts "a", "b", … whose agents are children of this process.
 class Hosts {
@@ -140,4 +140,4 @@ inline bool eventually(const std::function<bool()>& condition, double seconds = 
   return true;
 }
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

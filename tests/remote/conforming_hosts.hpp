@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 /// The agent's program that plays trials of this form.
 inline std::string program_of(Form form) {
@@ -22,4 +22,4 @@ inline void damage_copies(const Hosts& hosts, const CheckpointInfo& info) {
   }
 }
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

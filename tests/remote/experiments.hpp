@@ -13,7 +13,7 @@
 #include <utility>
 #include <variant>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 inline Options experiment(const std::filesystem::path& output, AnyExecutor executor) {
   Options o;
@@ -88,4 +88,4 @@ inline void check_reports(const Results& results) {
   });
 }
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

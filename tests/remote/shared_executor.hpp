@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 template <class E>
 class SharedExecutor {
@@ -35,4 +35,4 @@ class SharedExecutor {
   std::shared_ptr<E> executor_;
 };
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 /// A variable of the environment for the length of a test.
 class Variable {
@@ -28,4 +28,4 @@ class Variable {
   std::optional<std::string> was_;
 };
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 using Files = std::map<std::string, std::string>;
 
@@ -169,4 +169,4 @@ void checkpoint_store_conformance(const Make& make, const Corrupt& corrupt) {
   }
 }
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

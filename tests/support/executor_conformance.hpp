@@ -28,7 +28,7 @@
 #include <thread>
 #include <vector>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 /// What kind of executor is tested.
 struct ExecutorTraits {
@@ -491,4 +491,4 @@ void executor_conformance(const Make& make, ExecutorTraits traits = {}) {
   }
 }
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

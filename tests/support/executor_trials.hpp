@@ -23,7 +23,7 @@
 #include <thread>
 #include <utility>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 /// What a trial does. It travels as a point, so that it reaches trials in other processes too.
 struct Plan {
@@ -203,4 +203,4 @@ inline std::shared_ptr<const Program> planned_program(Form form) {
   return nullptr;
 }
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

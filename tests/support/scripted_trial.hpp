@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 /// The answer to a report.
 struct Answer {
@@ -47,4 +47,4 @@ struct ScriptedTrial {
   std::string story;  ///< one letter an event, for a person who looks for a mistake
 };
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

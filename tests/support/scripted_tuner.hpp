@@ -30,7 +30,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 class ScriptedTuner {
  public:
@@ -532,4 +532,4 @@ class ScriptedTuner {
   AnyExecutor executor_;  // last: it ends before what its events go to
 };
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <thread>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 namespace {
 
@@ -256,4 +256,4 @@ std::string exchange(const std::filesystem::path& socket, std::string_view text,
   return answer;
 }
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

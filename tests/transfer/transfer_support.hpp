@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 /// Bytes that nothing compresses, the same for the same seed.
 std::string random_bytes(std::uint64_t seed, std::size_t size);
@@ -87,4 +87,4 @@ class ScriptedServer {
 /// Sends text to a unix socket and reads until the other side closes, or `timeout` has passed.
 std::string exchange(const std::filesystem::path& socket, std::string_view text, std::chrono::milliseconds timeout);
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 namespace detail {
 
 static bool host_fits(const remote::HostSpec& host, const Resources& needs) {
@@ -265,4 +265,4 @@ void ClusterExecutor::trial_ended(TrialId trial) {
 void ClusterExecutor::teardown() { impl_->run.reset(); }
 bool ClusterExecutor::interrupted_early() const { return impl_->interrupted_early; }
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

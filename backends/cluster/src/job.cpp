@@ -15,7 +15,7 @@
 #include <charconv>
 #include <fstream>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 namespace detail {
 
 static std::string job_folder(const ClusterConfig& config, const std::string& id) {
@@ -183,4 +183,4 @@ std::size_t fetch_job(const ssh::SshConnection& head, const ClusterConfig& confi
   return count;
 }
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

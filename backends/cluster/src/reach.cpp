@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <mutex>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 namespace detail {
 
 static std::filesystem::path known_hosts(const std::filesystem::path& state) { return state / "known_hosts"; }
@@ -199,4 +199,4 @@ void run_commands(const ssh::SshConnection& connection, const std::string& title
   }
 }
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <utility>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 namespace detail {
 
 /// Where a cluster keeps its own files on a machine, below the home folder.
@@ -303,4 +303,4 @@ void SshAccess::offer(Cluster& cluster, const std::vector<OfferedMachine>& machi
   written_ = text;
 }
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

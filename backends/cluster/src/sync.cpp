@@ -14,7 +14,7 @@
 #include <cstring>
 #include <system_error>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 namespace detail {
 
@@ -153,4 +153,4 @@ std::size_t pull_files(const ssh::SshConnection& connection, const std::string& 
   return count;
 }
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <utility>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 namespace detail {
 
 int Agent::run() {
@@ -275,4 +275,4 @@ int agent_main(const ProgramMaker& make_program, AgentOptions options) {
   return detail::Agent(make_program, std::move(options)).run();
 }
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace hypertune::remote::detail {
+namespace hypertune::inline v0::remote::detail {
 
 // Its worker reads all of it, so that it is found by name here. One that was found to be damaged then is not trusted
 // a second time: what of it is here is looked at, and the driver is asked.
@@ -267,4 +267,4 @@ void Agent::complain(const CheckpointInfo& made, const std::string& why) {
   channel_->send(SaveFailed{made.trial, made.steps, "it could not be sent: " + why});
 }
 
-}  // namespace hypertune::remote::detail
+}  // namespace hypertune::inline v0::remote::detail

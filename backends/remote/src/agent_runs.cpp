@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace hypertune::remote::detail {
+namespace hypertune::inline v0::remote::detail {
 
 Agent::RunPointer Agent::find(TrialId trial, Attempt attempt) const {
   const auto found = runs_.find(trial);
@@ -154,4 +154,4 @@ bool Agent::send_log(Run& run) {
   return false;
 }
 
-}  // namespace hypertune::remote::detail
+}  // namespace hypertune::inline v0::remote::detail

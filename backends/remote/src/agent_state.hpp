@@ -36,7 +36,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune::remote::detail {
+namespace hypertune::inline v0::remote::detail {
 
 /// One incarnation. Everything happens on the thread of run(), but for the local executor's own and for what reads or
 /// syncs whole checkpoints or waits for commands.
@@ -243,4 +243,4 @@ class Agent {
   std::optional<asio::thread_pool> disk_, helper_;
 };
 
-}  // namespace hypertune::remote::detail
+}  // namespace hypertune::inline v0::remote::detail

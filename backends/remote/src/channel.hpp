@@ -35,7 +35,7 @@
 #include <utility>
 #include <variant>
 
-namespace hypertune::remote::detail {
+namespace hypertune::inline v0::remote::detail {
 
 namespace asio = boost::asio;
 using hypertune::detail::Descriptor;
@@ -262,4 +262,4 @@ class Channel : public std::enable_shared_from_this<Channel> {
   bool beating_ = false, closing_ = false, closed_ = false;
 };
 
-}  // namespace hypertune::remote::detail
+}  // namespace hypertune::inline v0::remote::detail

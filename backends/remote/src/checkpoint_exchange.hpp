@@ -29,7 +29,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::remote::detail {
+namespace hypertune::inline v0::remote::detail {
 
 /// What became of a fetch: either is there.
 struct FetchOutcome {
@@ -179,4 +179,4 @@ class CheckpointExchange {
 
 #endif
 
-}  // namespace hypertune::remote::detail
+}  // namespace hypertune::inline v0::remote::detail

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <utility>
 
-namespace hypertune::remote::detail {
+namespace hypertune::inline v0::remote::detail {
 
 using hypertune::detail::Descriptor;
 
@@ -174,4 +174,4 @@ inline std::optional<CheckpointInfo> find_copy(LocalCheckpointStore& store, cons
   return std::nullopt;
 }
 
-}  // namespace hypertune::remote::detail
+}  // namespace hypertune::inline v0::remote::detail

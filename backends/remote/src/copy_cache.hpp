@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::remote::detail {
+namespace hypertune::inline v0::remote::detail {
 
 /// What a trial may go on from without a copy through the network: the newest checkpoints of each, bounded in bytes.
 /// Nothing is dropped that the driver does not have, or that a trial goes on from which has not shown yet that it has
@@ -84,4 +84,4 @@ class CopyCache {
   std::vector<Held> held_;  // in the order of their arrival
 };
 
-}  // namespace hypertune::remote::detail
+}  // namespace hypertune::inline v0::remote::detail

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 
 std::string AnyDialer::last_line_of(const std::string& said) { return detail::last_line(said); }
 
@@ -34,4 +34,4 @@ FailureClass CommandDialer::classify(const std::string& said) const {
                                                                                 : FailureClass::unknown;
 }
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

@@ -9,7 +9,7 @@
 #include <exception>
 #include <utility>
 
-namespace hypertune::remote::detail {
+namespace hypertune::inline v0::remote::detail {
 
 void DriverCheckpoints::start(const std::filesystem::path& directory, std::optional<SharedFolder> folder) {
   shared_ = std::move(folder);
@@ -276,4 +276,4 @@ void DriverCheckpoints::fetched(const LinkPointer& link, const ConnectionPointer
   fetch_all();
 }
 
-}  // namespace hypertune::remote::detail
+}  // namespace hypertune::inline v0::remote::detail

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::remote::detail {
+namespace hypertune::inline v0::remote::detail {
 
 /// Used on the io_context's one thread, but for join() and reset(), which come when that has ended.
 class DriverCheckpoints {
@@ -116,4 +116,4 @@ class DriverCheckpoints {
   std::set<TrialId> fetching_;  // of which a checkpoint arrives by content, or is being dropped: one at a time
 };
 
-}  // namespace hypertune::remote::detail
+}  // namespace hypertune::inline v0::remote::detail

@@ -7,7 +7,7 @@
 #include <exception>
 #include <utility>
 
-namespace hypertune::remote::detail {
+namespace hypertune::inline v0::remote::detail {
 
 void DriverCheckpoints::on(const LinkPointer& link, const ConnectionPointer& connection, const wire::Want& m) {
   const auto found = link->routes.find(m.trial);
@@ -154,4 +154,4 @@ void DriverCheckpoints::send_copy(const LinkPointer& link, const ConnectionPoint
   });
 }
 
-}  // namespace hypertune::remote::detail
+}  // namespace hypertune::inline v0::remote::detail

@@ -3,7 +3,7 @@
 
 #include <hypertune/detail/run_clock.hpp>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 
 RemoteExecutor::RemoteExecutor(HostPool pool, RemoteOptions options)
     : self_(std::make_shared<State>(std::move(pool), std::move(options))) {}
@@ -19,4 +19,4 @@ void RemoteExecutor::notify() { self_->notify(); }
 void RemoteExecutor::shutdown() { self_->shutdown(); }
 std::vector<HostAccount> RemoteExecutor::accounts() const { return self_->accounts(); }
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

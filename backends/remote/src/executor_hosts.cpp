@@ -3,7 +3,7 @@
 
 #include <hypertune/remote/detail/printed.hpp>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 
 void RemoteExecutor::State::begin() {
   if (thread_.joinable()) return;
@@ -329,4 +329,4 @@ void RemoteExecutor::State::leave_if_empty(const LinkPointer& link) {
   step(link, [](HostMachine& m) { return m.drained(detail::steady_now()); });
 }
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <random>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 namespace {
 
 // What names this experiment on its hosts, and how often it has been taken up; kept beside its record.
@@ -295,4 +295,4 @@ void RemoteExecutor::State::append_log(const wire::LogPiece& piece) {
   }
 }
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

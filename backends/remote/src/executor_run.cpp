@@ -1,7 +1,7 @@
 // RemoteExecutor: what other threads may know, and the end.
 #include "executor_state.hpp"
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 
 void RemoteExecutor::State::publish(Link& link) {
   if (link.machine.state() != HostState::connecting) link.tried = true;
@@ -141,4 +141,4 @@ detail::asio::awaitable<void> RemoteExecutor::State::say_goodbye() {
   io_.stop();
 }
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

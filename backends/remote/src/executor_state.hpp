@@ -24,7 +24,7 @@
 #include <unordered_map>
 #include <variant>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 
 class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor::State> {
  public:
@@ -148,4 +148,4 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   hypertune::detail::Doorbell bell_;
 };
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

@@ -21,7 +21,7 @@
 #include <system_error>
 #include <utility>
 
-namespace hypertune::remote::detail {
+namespace hypertune::inline v0::remote::detail {
 
 using hypertune::detail::Descriptor;
 
@@ -110,4 +110,4 @@ class HostFolder {
   Descriptor lock_;
 };
 
-}  // namespace hypertune::remote::detail
+}  // namespace hypertune::inline v0::remote::detail

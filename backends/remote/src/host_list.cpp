@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 namespace {
 
 double host_number(std::string_view key, std::string_view text, const std::string& where) {
@@ -171,4 +171,4 @@ HostList read_host_file(const std::filesystem::path& file) {
   return parse_hosts(text, file.string());
 }
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 
 /// One stream of bytes in each direction (the standard input and output of the agent):
 ///
@@ -209,4 +209,4 @@ inline constexpr auto message_types = static_cast<std::uint8_t>(std::variant_siz
 
 }  // namespace wire
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 namespace detail {
 
 class HostWriter : public hypertune::detail::WireWriter {
@@ -372,4 +372,4 @@ class BannerFilter {
 };
 
 }  // namespace wire
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 HostSource::HostSource(Read read, Seconds interval, std::string what, bool outside)
     : read_(std::move(read)), interval_(interval), outside_(outside), what_(std::move(what)) {}
 
@@ -106,4 +106,4 @@ HostChange HostSource::poll(const std::stop_token& stop) {
   return change;
 }
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

@@ -24,7 +24,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune::remote::detail {
+namespace hypertune::inline v0::remote::detail {
 
 /// The output of a shell command, which is ended after `seconds`; nullopt: it failed.
 inline std::optional<std::string> output_of(const std::string& command, int seconds) {
@@ -156,4 +156,4 @@ class HostUsage {
   double total_ = 0, busy_ = 0;
 };
 
-}  // namespace hypertune::remote::detail
+}  // namespace hypertune::inline v0::remote::detail

@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-namespace hypertune::remote::detail {
+namespace hypertune::inline v0::remote::detail {
 
 /// Jobs that block, each on a thread of its own, so that none waits for another one's peer. Used by one thread.
 class JobThreads {
@@ -44,4 +44,4 @@ class JobThreads {
   std::list<Thread> threads_;
 };
 
-}  // namespace hypertune::remote::detail
+}  // namespace hypertune::inline v0::remote::detail

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::remote::detail {
+namespace hypertune::inline v0::remote::detail {
 
 /// One incarnation of a host: a stream, and what carries it.
 struct Connection {
@@ -104,4 +104,4 @@ struct Link {
 using LinkPointer = std::shared_ptr<Link>;
 using ConnectionPointer = std::shared_ptr<Connection>;
 
-}  // namespace hypertune::remote::detail
+}  // namespace hypertune::inline v0::remote::detail

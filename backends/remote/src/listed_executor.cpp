@@ -15,7 +15,7 @@
 #include <thread>
 #include <utility>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 namespace {
 
 /// Calls a function once if it still lives after so many seconds.
@@ -186,4 +186,4 @@ void ListedExecutor::shutdown() {
 }
 std::vector<HostAccount> ListedExecutor::accounts() const { return self_->executor().accounts(); }
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

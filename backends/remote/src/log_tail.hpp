@@ -8,7 +8,7 @@
 #include <string>
 #include <system_error>
 
-namespace hypertune::remote::detail {
+namespace hypertune::inline v0::remote::detail {
 
 class LogTail {
  public:
@@ -27,4 +27,4 @@ class LogTail {
   hypertune::detail::BoundedLogReader log_;
 };
 
-}  // namespace hypertune::remote::detail
+}  // namespace hypertune::inline v0::remote::detail

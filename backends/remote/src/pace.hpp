@@ -12,7 +12,7 @@
 #include <memory>
 #include <utility>
 
-namespace hypertune::remote::detail {
+namespace hypertune::inline v0::remote::detail {
 
 /// Of the pieces of one connection. The rate may be shared with others, and with servers. Used on the io_context's one
 /// thread.
@@ -46,4 +46,4 @@ class Pace : public std::enable_shared_from_this<Pace> {
   bool waiting_ = false;
 };
 
-}  // namespace hypertune::remote::detail
+}  // namespace hypertune::inline v0::remote::detail

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace hypertune::remote::detail {
+namespace hypertune::inline v0::remote::detail {
 
 std::optional<process::Collected> printed_by(const std::vector<std::string>& arguments, double timeout,
                                              const std::stop_token& stop) {
@@ -34,4 +34,4 @@ std::string last_line(std::string_view messages) {
   return found;
 }
 
-}  // namespace hypertune::remote::detail
+}  // namespace hypertune::inline v0::remote::detail

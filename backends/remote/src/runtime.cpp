@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 
 std::string agent_limits_text(const HostSpec& host) {
   std::string text = "host";
@@ -90,4 +90,4 @@ AgentRuntime::~AgentRuntime() {
   if (agent_) hypertune::detail::agent_hook() = nullptr;
 }
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

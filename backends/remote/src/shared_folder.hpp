@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::remote::detail {
+namespace hypertune::inline v0::remote::detail {
 
 // Below the folder, beside the experiment's checkpoints:
 //
@@ -240,4 +240,4 @@ class SharedFolder {
   std::string on_hosts_, text_, proof_;
 };
 
-}  // namespace hypertune::remote::detail
+}  // namespace hypertune::inline v0::remote::detail

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 namespace {
 
 // Everything that one element ("rack[1-2]node[01-03]") stands for.
@@ -142,4 +142,4 @@ HostList slurm_hosts() {
   return hosts;
 }
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

@@ -22,7 +22,7 @@
 #include <string>
 #include <utility>
 
-namespace hypertune::remote::detail {
+namespace hypertune::inline v0::remote::detail {
 
 /// Both ends of each stream are sockets of a pair, one of which a fetch or a server has: nothing listens, and there is
 /// no file that somebody else could open. A stream holds a piece that waits to be sent, and of what has come no more
@@ -195,4 +195,4 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
   std::atomic<bool> closed_{false};
 };
 
-}  // namespace hypertune::remote::detail
+}  // namespace hypertune::inline v0::remote::detail

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::slurm {
+namespace hypertune::inline v0::slurm {
 
 /// What is known of the workers and of the queue of trials.
 struct CrewSight {
@@ -96,4 +96,4 @@ class Crew {
   std::vector<Worker> workers_;
 };
 
-}  // namespace hypertune::slurm
+}  // namespace hypertune::inline v0::slurm

@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::slurm {
+namespace hypertune::inline v0::slurm {
 namespace detail {
 
 using remote::HostState;
@@ -309,4 +309,4 @@ std::vector<remote::HostAccount> SlurmExecutor::accounts() const {
   return impl_->run->executor().inner().accounts();
 }
 
-}  // namespace hypertune::slurm
+}  // namespace hypertune::inline v0::slurm

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace hypertune::slurm {
+namespace hypertune::inline v0::slurm {
 namespace {
 
 constexpr double patience = 10;  // seconds that squeue and scancel have
@@ -192,4 +192,4 @@ std::string reason_of_srun(std::string_view said) {
   return remote::detail::last_line(said);
 }
 
-}  // namespace hypertune::slurm
+}  // namespace hypertune::inline v0::slurm

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::slurm {
+namespace hypertune::inline v0::slurm {
 
 /// A job as squeue knows it.
 struct QueuedJob {
@@ -40,4 +40,4 @@ remote::FailureClass classify_srun(std::string_view said);
 /// The line of it that tells people most.
 std::string reason_of_srun(std::string_view said);
 
-}  // namespace hypertune::slurm
+}  // namespace hypertune::inline v0::slurm

@@ -12,7 +12,7 @@
 
 extern "C" char** environ;  // NOLINT: unistd.h has it with _GNU_SOURCE only
 
-namespace hypertune::slurm {
+namespace hypertune::inline v0::slurm {
 
 std::string time_text(double seconds) {
   const auto whole = static_cast<std::int64_t>(std::ceil(std::clamp(seconds, 1.0, 1e9)));
@@ -108,4 +108,4 @@ int slots_of(const Resources& worker, const Resources& each) {
   return static_cast<int>(std::max(1.0, slots));
 }
 
-}  // namespace hypertune::slurm
+}  // namespace hypertune::inline v0::slurm

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::slurm {
+namespace hypertune::inline v0::slurm {
 
 /// One worker, as srun is told of it.
 struct WorkerPlan {
@@ -41,4 +41,4 @@ std::string time_text(double seconds);
 /// A text as part of a job's name: letters, digits, '.', '_' and '-', at most 60 of them.
 std::string job_word(std::string_view text);
 
-}  // namespace hypertune::slurm
+}  // namespace hypertune::inline v0::slurm

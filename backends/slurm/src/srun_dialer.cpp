@@ -10,7 +10,7 @@
 #include <csignal>
 #include <memory>
 
-namespace hypertune::slurm {
+namespace hypertune::inline v0::slurm {
 namespace {
 
 bool ends_within(const process::Subprocess& child, double seconds) {
@@ -58,4 +58,4 @@ remote::AgentStream SrunDialer::dial(const std::stop_token&) const {
 remote::FailureClass SrunDialer::classify(const std::string& said) const { return classify_srun(said); }
 std::string SrunDialer::explain(const std::string& said) const { return reason_of_srun(said); }
 
-}  // namespace hypertune::slurm
+}  // namespace hypertune::inline v0::slurm

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::slurm {
+namespace hypertune::inline v0::slurm {
 
 /// Jobs whose srun had to be ended by force, so that Slurm may still hold them. Thread-safe.
 class LeftJobs {
@@ -61,4 +61,4 @@ class SrunDialer {
   std::shared_ptr<LeftJobs> left_;
 };
 
-}  // namespace hypertune::slurm
+}  // namespace hypertune::inline v0::slurm

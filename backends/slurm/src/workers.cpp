@@ -15,7 +15,7 @@
 #include <system_error>
 #include <utility>
 
-namespace hypertune::slurm {
+namespace hypertune::inline v0::slurm {
 namespace {
 
 void require_srun() {
@@ -94,4 +94,4 @@ Workers make_workers(const SlurmSetup& setup, const std::string& experiment, int
   return workers;
 }
 
-}  // namespace hypertune::slurm
+}  // namespace hypertune::inline v0::slurm

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::slurm {
+namespace hypertune::inline v0::slurm {
 
 struct Worker {
   std::string name;  ///< of the host: "worker-3", or the node within an allocation
@@ -30,4 +30,4 @@ struct Workers {
 Workers make_workers(const SlurmSetup& setup, const std::string& experiment, int most,
                      const std::shared_ptr<LeftJobs>& left);
 
-}  // namespace hypertune::slurm
+}  // namespace hypertune::inline v0::slurm

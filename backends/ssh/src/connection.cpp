@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::ssh {
+namespace hypertune::inline v0::ssh {
 namespace detail {
 
 // Whether the ssh client itself complains, and not the command at the other end.
@@ -306,4 +306,4 @@ void SshConnection::cancel_reverse_forward(const std::string& remote, const std:
   detail::control(*master_, "cancel", "-R", remote, local, 10);
 }
 
-}  // namespace hypertune::ssh
+}  // namespace hypertune::inline v0::ssh

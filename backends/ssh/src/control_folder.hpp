@@ -17,7 +17,7 @@
 #include <string>
 #include <system_error>
 
-namespace hypertune::ssh::detail {
+namespace hypertune::inline v0::ssh::detail {
 
 /// A folder of this process that nobody else may enter, with a path short enough for sockets in it. It goes with the
 /// last connection; the folder of a process that was killed goes when the next one makes its own.
@@ -98,4 +98,4 @@ class ControlFolder {
   std::atomic<int> next_{1};
 };
 
-}  // namespace hypertune::ssh::detail
+}  // namespace hypertune::inline v0::ssh::detail

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-namespace hypertune::ssh {
+namespace hypertune::inline v0::ssh {
 
 const char* to_string(Problem problem) {
   switch (problem) {
@@ -173,4 +173,4 @@ std::optional<Problem> classify_remote(std::string_view messages) {
 }
 
 }  // namespace detail
-}  // namespace hypertune::ssh
+}  // namespace hypertune::inline v0::ssh

@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::ssh {
+namespace hypertune::inline v0::ssh {
 namespace detail {
 
 /// One host of the list: its connection, and how an agent comes to be there.
@@ -150,4 +150,4 @@ SshExecutor::SshExecutor(const std::shared_ptr<const SshSetup>& setup, std::shar
   setup->ssh.validate();
 }
 
-}  // namespace hypertune::ssh
+}  // namespace hypertune::inline v0::ssh

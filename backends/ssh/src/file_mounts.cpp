@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::ssh {
+namespace hypertune::inline v0::ssh {
 namespace detail {
 
 /// A file, link or empty folder below the mounted one. A mounted file is the only entry, with an empty name.
@@ -290,4 +290,4 @@ Mounted mount_files(const SshConnection& connection, const FileMount& mount, con
   return mounted;
 }
 
-}  // namespace hypertune::ssh
+}  // namespace hypertune::inline v0::ssh

@@ -36,7 +36,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::ssh::detail {
+namespace hypertune::inline v0::ssh::detail {
 
 using hypertune::detail::Descriptor;
 using hypertune::detail::steady_seconds;
@@ -345,4 +345,4 @@ class Master {
   std::thread thread_;
 };
 
-}  // namespace hypertune::ssh::detail
+}  // namespace hypertune::inline v0::ssh::detail

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-namespace hypertune::ssh {
+namespace hypertune::inline v0::ssh {
 
 void SshOptions::validate() const {
   const auto lower = [](std::string text) {
@@ -37,4 +37,4 @@ void SshOptions::validate() const {
   }
 }
 
-}  // namespace hypertune::ssh
+}  // namespace hypertune::inline v0::ssh

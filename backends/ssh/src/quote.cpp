@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::ssh {
+namespace hypertune::inline v0::ssh {
 namespace {
 
 // Whether every shell takes it literally between single quotes: fish treats backslashes there, csh exclamation marks
@@ -50,4 +50,4 @@ std::string remote_command_line(const std::vector<std::string>& arguments) {
   return line;
 }
 
-}  // namespace hypertune::ssh
+}  // namespace hypertune::inline v0::ssh

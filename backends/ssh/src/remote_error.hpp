@@ -13,7 +13,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace hypertune::ssh::detail {
+namespace hypertune::inline v0::ssh::detail {
 
 using remote::detail::last_line;
 
@@ -48,4 +48,4 @@ inline std::string nonce() {
                  fmt::format("cannot {} '{}': {}", doing, path.string(), std::generic_category().message(error)));
 }
 
-}  // namespace hypertune::ssh::detail
+}  // namespace hypertune::inline v0::ssh::detail

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::ssh::detail {
+namespace hypertune::inline v0::ssh::detail {
 
 /// What belongs to the connection is thrown, the command's own end is not.
 RunResult exchange(Master& master, const std::vector<std::string>& local, process::RunOptions options);
@@ -18,4 +18,4 @@ RunResult exchange(Master& master, const std::vector<std::string>& local, proces
 /// The arguments that run a script; its messages can be told apart whatever language the account speaks.
 std::vector<std::string> script_arguments(std::string_view text, const std::vector<std::string>& arguments);
 
-}  // namespace hypertune::ssh::detail
+}  // namespace hypertune::inline v0::ssh::detail

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::ssh {
+namespace hypertune::inline v0::ssh {
 namespace detail {
 
 // $1 the program, $2 its size, $3 whether its libraries are looked at, $4 and $5 for prune(). Prints "absent", or
@@ -210,4 +210,4 @@ Shipped ship_self(const SshConnection& connection, const ShipOptions& options) {
   return ship_program(connection, "/proc/self/exe", options);
 }
 
-}  // namespace hypertune::ssh
+}  // namespace hypertune::inline v0::ssh

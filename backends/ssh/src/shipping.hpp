@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune::ssh::detail {
+namespace hypertune::inline v0::ssh::detail {
 
 /// $1: a folder with one folder for each version, named by its hash; its time is that of its last use. $2: how many of
 // the latest stay, $3: minutes after which others go. What goes is out of sight before it is taken apart.
@@ -37,4 +37,4 @@ HashedFile hash_file(const std::string& host, const std::filesystem::path& path)
 std::string prune_minutes(const ShipOptions& options);
 std::string prune_keep(const ShipOptions& options);
 
-}  // namespace hypertune::ssh::detail
+}  // namespace hypertune::inline v0::ssh::detail

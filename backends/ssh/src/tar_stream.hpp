@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::ssh::detail {
+namespace hypertune::inline v0::ssh::detail {
 
 /// One thing in an archive: text, a file of this machine, a folder or a symbolic link.
 struct TarMember {
@@ -138,4 +138,4 @@ class TarStream {
   hypertune::detail::ReadBuffer buffer_;
 };
 
-}  // namespace hypertune::ssh::detail
+}  // namespace hypertune::inline v0::ssh::detail

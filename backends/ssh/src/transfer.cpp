@@ -18,7 +18,7 @@
 #include <string_view>
 #include <utility>
 
-namespace hypertune::ssh {
+namespace hypertune::inline v0::ssh {
 namespace detail {
 
 // $1 the file, $2 its size, $3 its mode, $4 what makes the name of the unfinished one. What arrived is judged by its
@@ -155,4 +155,4 @@ void SshConnection::download(const std::string& remote, const std::filesystem::p
     detail::fail_local(host(), "write", local, errno);
 }
 
-}  // namespace hypertune::ssh
+}  // namespace hypertune::inline v0::ssh

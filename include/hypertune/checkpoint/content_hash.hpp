@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// The hash of bytes that come in pieces.
 class ContentHash {
@@ -42,4 +42,4 @@ class ContentHash {
   XXH3_state_t state_;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// What listing a folder finds: names relative to it, sorted.
 struct FolderListing {
@@ -151,4 +151,4 @@ inline void verify_files(const std::filesystem::path& root, const Manifest& mani
   }
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// The checkpoints of one experiment, below its folder:
 ///
@@ -126,7 +126,7 @@ class LocalCheckpointStore {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/checkpoint/impl/local_store.hpp>

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// One file of a checkpoint.
 struct ManifestFile {
@@ -246,4 +246,4 @@ inline Manifest parse_manifest(std::string_view text) {
   return manifest;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Meant for designated initialisers: `{.every = 5, .keep = 2}`.
 struct CheckpointPolicy {
@@ -33,4 +33,4 @@ struct CheckpointPolicy {
   friend bool operator==(const CheckpointPolicy&, const CheckpointPolicy&) = default;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -17,7 +17,7 @@
 #include <system_error>
 #include <utility>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Throws what `error` means for a checkpoint: `doing` is like "write" or "rename", in the words of the message.
 [[noreturn]] inline void fail_io(int error, std::string_view doing, const std::filesystem::path& path) {
@@ -74,4 +74,4 @@ inline void sync_directory(const std::filesystem::path& path) {
   if (::fsync(directory.get()) != 0 && errno != EINVAL && errno != ENOTSUP) fail_io(errno, "sync", path);
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Decides, and does no I/O: it is told of every sealed checkpoint of the experiment, and take_dropped() says which to
 /// delete. Of each trial it keeps the newest `keep` and the `keep_best` with the lowest loss; while all together have
@@ -278,4 +278,4 @@ inline std::vector<CheckpointInfo> Retention::take_dropped() {
   return out;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

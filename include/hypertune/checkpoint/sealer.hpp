@@ -17,7 +17,7 @@
 #include <thread>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// How a seal went.
 struct SealResult {
@@ -125,4 +125,4 @@ class CheckpointSealer {
   std::thread thread_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

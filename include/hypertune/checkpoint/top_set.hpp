@@ -5,7 +5,7 @@
 #include <iterator>
 #include <set>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// A std::set of pointers with a mark after the first `k`. Everything is O(log n) or better. Not copyable or
 /// movable, as the mark is an iterator that may be the end.
@@ -46,4 +46,4 @@ class TopSet {
   typename std::set<T, Compare>::const_iterator mark_ = all_.end();  // the first that is not among the first k
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

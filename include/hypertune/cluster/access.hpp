@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 class Cluster;
 
@@ -101,4 +101,4 @@ class AnyAccess {
   std::shared_ptr<Base> self_;
 };
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

@@ -16,7 +16,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 /// What the trials of an experiment ask for now.
 struct Demand {
@@ -137,4 +137,4 @@ class Autoscaler {
   bool priced_ = false;
 };
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

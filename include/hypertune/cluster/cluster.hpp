@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 /// Thrown where a Ctrl-C (ClusterHooks::stop) ended what was being done. Everything is written down.
 class Interrupted : public std::exception {
@@ -135,4 +135,4 @@ std::string setup_trouble(const ClusterConfig& config, const Machine& machine);
 /// The head of a cluster that is up. Error of kind `usage` if there is none.
 Machine find_head(const ClusterConfig& config);
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

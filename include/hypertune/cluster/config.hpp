@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 /// Whether machines of a type may be taken away at any time, at a lower price.
 enum class Spot : std::uint8_t {
@@ -100,4 +100,4 @@ ClusterConfig load_cluster(const std::filesystem::path& file, const ClusterOverr
 /// A YAML value as JSON text: numbers and true/false where the file has them without quotes.
 std::string json_of(const Node& node);
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

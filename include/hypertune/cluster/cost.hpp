@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 /// The hours of one kind of machine.
 struct CostLine {
@@ -92,4 +92,4 @@ struct CostReport {
   }
 };
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

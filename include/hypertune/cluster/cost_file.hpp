@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 /// `cost.json` of an experiment. The machine hours of a run are what the cluster's journal has grown by since it began;
 /// those of a run that was killed are counted by the next one, as its machines went on.
@@ -32,4 +32,4 @@ class CostFile {
 /// A report as JSON text: its currency and its lines.
 std::string cost_text(const CostReport& report);
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 /// Seconds since 1970.
 using WallTime = double;
@@ -101,4 +101,4 @@ class ClusterJournal {
 /// A name for a wish that nobody else will think of: 26 letters and digits.
 std::string new_token();
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 enum class MachineState : std::uint8_t { pending, running, stopping, stopped, terminated };
 
@@ -86,4 +86,4 @@ inline std::string machine_label(const Machine& machine) {
 }
 }  // namespace detail
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 using remote::TrialShape;
 
@@ -90,4 +90,4 @@ inline double weight_of(const Resources& needs) {
   return weight;
 }
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

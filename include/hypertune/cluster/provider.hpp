@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 /// A Provider makes and ends machines for one cluster. It keeps these laws:
 /// - list() shows every machine of the cluster that is not terminated, whoever made it, with the tags it was made with.
@@ -76,4 +76,4 @@ class AnyProvider {
   std::shared_ptr<Base> self_;
 };
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 /// Hosts that exist: to create a machine is to take the next free host of the list, to terminate one is to give it
 /// back. Which are taken stands in `state`/local.json.
@@ -98,4 +98,4 @@ inline std::filesystem::path calls_lock(const std::filesystem::path& state) { re
 ProviderFailure aws_failure(const std::string& errors);
 }  // namespace detail
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 using remote::HostDemand;
 
@@ -60,4 +60,4 @@ class ClusterScaler {
   std::shared_ptr<Impl> impl_;
 };
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

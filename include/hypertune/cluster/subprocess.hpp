@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 struct ProgramCall {
   std::vector<std::string> arguments;  ///< the program first; looked up in PATH
@@ -47,4 +47,4 @@ int lock_holder(const std::filesystem::path& lock);
 /// `seconds`.
 void wait_for_calls(const std::filesystem::path& lock, double seconds);
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// search: auto | random | grid | sobol | tpe | cma_es | nsga2 | nsga3 | differential_evolution | dehb | bohb | gp,
 /// with `repeat: N` (each configuration N times), `max_concurrent: N` (open suggestions) and `warm_start: [FOLDER, …]`
@@ -41,7 +41,7 @@ struct AlgorithmInfo {
 std::vector<AlgorithmInfo> known_searchers();
 std::vector<AlgorithmInfo> known_schedulers();
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_YAML_COMPILED
 #include <hypertune/config/impl/algorithms.hpp>

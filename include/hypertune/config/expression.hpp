@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// A constraint over the parameters of one space, parsed and ready to be evaluated on points. The grammar, loosest
 /// binding first:
@@ -515,4 +515,4 @@ class Expression {
   std::vector<std::size_t> mentioned_;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

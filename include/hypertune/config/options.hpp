@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// One option in words, as a reference has it.
 struct OptionInfo {
@@ -150,4 +150,4 @@ void read_options(const Node& node, std::vector<std::string_view> others, T&... 
   (take_options(node, options), ...);
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

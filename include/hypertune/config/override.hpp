@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -64,4 +64,4 @@ inline Node with_override(const Node& root, const std::string& assignment, std::
   return root.replaced(detail::overridden(root.data(), std::string_view(assignment).substr(0, equals), *data));
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// How many workers there are: as many as the queue of trials asks for, within these.
 struct SlurmWorkers {
@@ -122,4 +122,4 @@ inline int gpus_of_gres(std::string_view gres) {
   return gpus;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// The space under `space:` of a sweep, in the grammar that SearchSpace::describe() prints:
 /// ```yaml
@@ -342,4 +342,4 @@ class SpaceReader {
 
 inline SearchSpace space_from_yaml(const Node& node) { return detail::SpaceReader().read(node); }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

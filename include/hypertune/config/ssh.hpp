@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 inline constexpr std::string_view ssh_keys[] = {
     "hosts", "ssh_config",      "identity_file",  "user",       "port",    "options",  "file_mounts", "workdir",
@@ -210,4 +210,4 @@ inline SshSpec ssh_from_yaml(const Node& node) {
   return ssh;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

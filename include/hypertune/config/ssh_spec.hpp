@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Paths of this machine are as written: relative to where the command is called, or else to the file's folder.
 struct SshSpec {
@@ -34,4 +34,4 @@ struct SshSpec {
   CheckpointTransfer transfer;             ///< how checkpoints travel between hosts
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -379,4 +379,4 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
   return sweep;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// What to do when a line of a trial's log matches (failures.log).
 struct LogRuleSpec {
@@ -55,4 +55,4 @@ struct Sweep {
   std::filesystem::path file;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

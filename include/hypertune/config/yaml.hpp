@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 namespace detail {
 
 enum class YamlKind : std::uint8_t { null, scalar, list, map };
@@ -312,6 +312,6 @@ auto checked(const Node& node, Make&& make) {
 
 }  // namespace detail
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #include <hypertune/config/detail/yaml_reader.hpp>  // the definitions

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 class ByteWriter {
  public:
@@ -108,4 +108,4 @@ class ByteReader {
   std::string_view bytes_;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -13,7 +13,7 @@
 #include <system_error>
 #include <utility>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Owns a file descriptor.
 class Descriptor {
@@ -60,4 +60,4 @@ inline std::pair<Descriptor, Descriptor> make_pipe() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// What wait() and notify() of an executor are made of. A ring that comes while nobody waits ends the next wait at
 /// once; several count as one.
@@ -35,4 +35,4 @@ class Doorbell {
   bool rung_ = false;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 // The target header_check of hypertune's own tests defines HYPERTUNE_CHECK_FORMATS: there every format string is
 // checked as it is compiled, and nothing of it is linked. Everything else takes the same strings unchecked: with both
@@ -42,4 +42,4 @@ struct WordFormatter : fmt::formatter<std::string_view> {
   }
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// A T, copied with what holds it, or none. Only who makes one, or looks into it, needs to know more of T than its
 /// name.
@@ -33,4 +33,4 @@ class Indirect {
   std::shared_ptr<T> (*copy_)(const T&) = nullptr;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

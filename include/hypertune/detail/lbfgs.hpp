@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 struct LbfgsOptions {
   int evaluations = 50;      ///< of the function, at most
@@ -112,4 +112,4 @@ inline double minimise(const std::function<double(const std::vector<double>&, st
   return value;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -24,7 +24,7 @@
 #define HYPERTUNE_HOT
 #endif
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// A dense matrix by value, row-major and contiguous.
 class Matrix {
@@ -440,4 +440,4 @@ inline std::optional<SymmetricEigen> symmetric_eigen(Matrix a) {
   return result;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

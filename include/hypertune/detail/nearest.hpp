@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// How many letters must be inserted, removed, replaced or swapped with their neighbour (optimal string alignment).
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -60,4 +60,4 @@ std::string suggestion(std::string_view word, const Words& words) {
   return text;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -5,7 +5,7 @@
 #include <csignal>
 #include <ctime>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// While it lives, a write to a pipe or connection that is gone is an error for this thread, and no signal. A signal
 /// that was pending before is the program's own, and stays.
@@ -40,4 +40,4 @@ class NoSigpipe {
   bool mine_ = false;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -3,7 +3,7 @@
 
 #include <ctime>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -32,4 +32,4 @@ inline double run_clock() { return detail::dated_clock<CLOCK_MONOTONIC>(); }
 /// The same, but it goes on while the machine sleeps: for what lasts elsewhere, machines that cost money, say.
 inline double world_clock() { return detail::dated_clock<CLOCK_BOOTTIME>(); }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <string>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Writes `line` to the standard error. Nobody may be left to read it (a terminal that was closed): that is no error.
 inline void say(std::string line) {
@@ -12,4 +12,4 @@ inline void say(std::string line) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// What no shell, POSIX or other, gives a meaning to within a word.
 constexpr bool is_plain(char c) {
@@ -27,4 +27,4 @@ inline std::string shell_quote(std::string_view word) {
   return out + "'";
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

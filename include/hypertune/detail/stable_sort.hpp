@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// The numbers below `count` as `less` has them, equal ones in their order. One function for all types: each std::sort
 /// of its own brings 25.
@@ -39,4 +39,4 @@ void stable_sort(Iterator first, Iterator last, const Less& less) {
   std::move(sorted.begin(), sorted.end(), first);
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

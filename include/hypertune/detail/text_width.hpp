@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-namespace hypertune::detail::terminal {
+namespace hypertune::inline v0::detail::terminal {
 
 /// Columns of a character: 0 for combining marks, 2 for East Asian wide ones and emoji. (wcwidth(3) depends on the
 /// locale, which a library must not set.)
@@ -102,4 +102,4 @@ inline std::string wrapped(std::string_view line, std::size_t width, std::size_t
   return out;
 }
 
-}  // namespace hypertune::detail::terminal
+}  // namespace hypertune::inline v0::detail::terminal

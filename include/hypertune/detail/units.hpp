@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 namespace detail {
 
 /// Takes a decimal number without sign or exponent off the front of `text`.
@@ -78,4 +78,4 @@ inline std::optional<std::uint64_t> parse_size(std::string_view text) {
   return static_cast<std::uint64_t>(bytes);
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 struct Utf8Character {
   std::size_t bytes = 1;
@@ -47,4 +47,4 @@ inline void append_utf8(std::string& out, char32_t code) {
   for (int shift = 6 * (tail - 1); shift >= 0; shift -= 6) put(0x80U | (code >> shift & 0x3FU));
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

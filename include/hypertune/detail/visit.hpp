@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <variant>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Calls `f` with what `variant` holds. A switch: std::visit brings a table and four functions for each alternative of
 /// each call, which was a twentieth of what it costs to compile a file that tunes.
@@ -32,4 +32,4 @@ constexpr decltype(auto) visit(F&& f, Variant& variant) {
   throw std::bad_variant_access();
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// `value` without its fraction, within [low, high]; `low` where it is NaN. A cast of what an int cannot hold is
 /// undefined, so that the range comes first.
@@ -11,4 +11,4 @@ constexpr int whole_within(double value, int low, int high) {
   return value > low ? static_cast<int>(std::min(value, static_cast<double>(high))) : low;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

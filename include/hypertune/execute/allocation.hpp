@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// How the workers of a trial are spread over the hosts.
 enum class Strategy : std::uint8_t {
@@ -64,4 +64,4 @@ struct Allocation {
   }
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

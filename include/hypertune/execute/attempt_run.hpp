@@ -15,7 +15,7 @@
 #include <system_error>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Restores, begins, steps, saves and parks an attempt, and knows how many steps are done and which of them are saved.
 /// Every executor runs its trials through this, so that they cannot differ. Used by one thread at a time, the Context's
@@ -158,4 +158,4 @@ class AttemptRun {
   bool reported_ = false;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -309,4 +309,4 @@ class BoundedLogReader {
 };
 
 }  // namespace detail
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

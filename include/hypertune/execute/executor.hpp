@@ -22,7 +22,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 // ---- Commands: from the Tuner to the executor. None of them blocks. ------------------------------------------------
 
@@ -396,4 +396,4 @@ class AnyExecutor {
   std::shared_ptr<Interface> self_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

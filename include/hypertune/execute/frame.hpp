@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// One message's bytes. On the wire: the payload's length (4 bytes, little-endian), the type (1 byte), the payload.
 struct Frame {
@@ -87,4 +87,4 @@ class FrameDecoder {
   bool broken_ = false;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

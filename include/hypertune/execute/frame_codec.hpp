@@ -18,7 +18,7 @@
 #include <utility>
 #include <variant>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// What all protocols have in their messages. Apart from the Journal's form of the same, which is in files.
 class PayloadWriter : public ByteWriter {
@@ -160,4 +160,4 @@ inline void require_same_version(std::uint32_t theirs, std::uint32_t ours, std::
          theirs, protocol, ours);
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

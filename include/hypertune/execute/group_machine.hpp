@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// What happens to a group, and what its executor is to do. A member is one worker from its start to its end; it has
 /// another rank in each generation.
@@ -214,4 +214,4 @@ class GroupMachine {
   bool complete_ = false;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

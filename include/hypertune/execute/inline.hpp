@@ -18,7 +18,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Runs everything inside wait(), in the thread that called run() on the Tuner: a breakpoint in a trial shows one
 /// stack, and an exception stops where it is thrown (catch throw). Same decisions as any other executor of one slot.
@@ -178,4 +178,4 @@ class InlineExecutor {
 
 inline InlineExecutor run_inline() { return {}; }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Attempts that ended in order and whose runs can be reset, for executors that run them in this process: an object is
 /// made once for each place where trials run, not once for each trial. There are never more of them than there were
@@ -52,4 +52,4 @@ class KeptRuns {
   std::map<Place, std::vector<AttemptRun>> runs_;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Accounts for what hosts have and trials hold. Amounts are kept in millionths, so that a fraction given and taken
 /// back a million times leaves nothing behind. A trial goes to the host of which the smallest share is taken (where
@@ -593,4 +593,4 @@ class Placement {
   std::optional<Resources> last_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

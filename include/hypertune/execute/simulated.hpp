@@ -24,7 +24,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// A worker that is lost and, perhaps, comes back.
 struct Outage {
@@ -481,4 +481,4 @@ class SimulatedExecutor {
 
 inline SimulatedExecutor simulated(SimulationOptions options = {}) { return SimulatedExecutor(std::move(options)); }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

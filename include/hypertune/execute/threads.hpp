@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// What the threads may use.
 struct ThreadOptions {
@@ -58,7 +58,7 @@ class ThreadExecutor {
 inline ThreadExecutor threads(double cpus = 0) { return ThreadExecutor(ThreadOptions{.cpus = cpus}); }
 inline ThreadExecutor threads(ThreadOptions options) { return ThreadExecutor(std::move(options)); }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/execute/impl/threads.hpp>

@@ -30,7 +30,7 @@
 #include <thread>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 struct WorkerOptions {
   /// Called before an attempt begins: binds the process to its slot.
@@ -330,4 +330,4 @@ inline int run_worker(int fd, const Program& program, WorkerOptions options = {}
   return detail::WorkerLoop(fd, program, std::move(options)).run();
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -15,7 +15,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// What the driver of a worker does because of what happened, in this order.
 struct LinkActions {
@@ -295,4 +295,4 @@ class WorkerLink {
   std::uint64_t beats_ = 0;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -10,7 +10,7 @@
 #include <utility>
 #include <variant>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// The worker's side of the protocol. Messages go in by receive(); the loop asks next() what to do, does it, and says
 /// how it went by reported() or ended(). Not thread-safe.
@@ -157,4 +157,4 @@ class WorkerMachine {
   bool shutdown_ = false;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

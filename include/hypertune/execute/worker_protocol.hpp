@@ -15,7 +15,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// One worker runs one attempt at a time:
 ///
@@ -338,4 +338,4 @@ inline void require_version(std::uint32_t theirs, std::string_view peer) {
 }
 
 }  // namespace wire
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

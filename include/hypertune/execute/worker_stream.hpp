@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// A connected socket. send() may be called from any thread, receive() from one.
 class WorkerStream {
@@ -60,4 +60,4 @@ class WorkerStream {
   std::array<char, 16384> buffer_{};
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

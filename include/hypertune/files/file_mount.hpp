@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 struct FileMount {
   std::string remote;           ///< where it appears: "~/x", absolute, or below the working folder
@@ -15,4 +15,4 @@ struct FileMount {
   friend bool operator==(const FileMount&, const FileMount&) = default;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// One pattern as rsync and .gitignore have them: `*.o` and `build/` at any depth, `/x` and `a/b` from the folder where
 /// it stands, `**` for any folders between; `!` takes back an earlier one.
@@ -168,4 +168,4 @@ inline std::vector<FolderEntry> walk_folder(const std::filesystem::path& folder,
   return detail::FolderWalk(folder, rules).entries;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

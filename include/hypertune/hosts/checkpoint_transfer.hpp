@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// A folder on a disk that this machine and the hosts all have (NFS, a parallel file system).
 struct SharedCheckpoints {
@@ -61,4 +61,4 @@ struct CheckpointTransfer {
   }
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// A host and what trials may use of it. What is not said is what the machine has.
 struct HostSpec {
@@ -19,4 +19,4 @@ struct HostSpec {
   friend bool operator==(const HostSpec&, const HostSpec&) = default;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -14,7 +14,7 @@
 #include <cerrno>
 #include <cstdint>
 
-namespace hypertune::process {
+namespace hypertune::inline v0::process {
 
 /// Whether a KeeperProcess stands between a program and this process, and what it ends.
 enum class Keeper : std::uint8_t {
@@ -107,4 +107,4 @@ class KeeperProcess {
   bool ended_ = false;
 };
 
-}  // namespace hypertune::process
+}  // namespace hypertune::inline v0::process

@@ -14,7 +14,7 @@
 #include <system_error>
 #include <vector>
 
-namespace hypertune::process {
+namespace hypertune::inline v0::process {
 
 inline pid_t to_pid(std::string_view text) {
   pid_t pid = 0;
@@ -70,4 +70,4 @@ inline std::uint64_t tree_memory(pid_t pid, int depth = 0) {
   return bytes;
 }
 
-}  // namespace hypertune::process
+}  // namespace hypertune::inline v0::process

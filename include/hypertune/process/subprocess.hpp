@@ -42,7 +42,7 @@
 
 extern "C" char** environ;  // NOLINT: unistd.h has it with _GNU_SOURCE only
 
-namespace hypertune::process {
+namespace hypertune::inline v0::process {
 
 using hypertune::detail::Descriptor;
 
@@ -433,4 +433,4 @@ inline Collected collect(const std::vector<std::string>& arguments, RunOptions o
   return collected;
 }
 
-}  // namespace hypertune::process
+}  // namespace hypertune::inline v0::process

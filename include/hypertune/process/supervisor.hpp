@@ -10,7 +10,7 @@
 #include <array>
 #include <cerrno>
 
-namespace hypertune::process {
+namespace hypertune::inline v0::process {
 
 /// The loop of a forked process of one thread that ends with its owner: it may adopt what its children leave behind,
 /// hears of their ends, and serves its owner's socket `control`. Signals meant for the program do not reach it.
@@ -65,4 +65,4 @@ class Supervisor {
   int signals_ = -1;
 };
 
-}  // namespace hypertune::process
+}  // namespace hypertune::inline v0::process

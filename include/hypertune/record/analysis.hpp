@@ -23,7 +23,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// What a parameter explains. See fanova().
 struct Importance {
@@ -223,4 +223,4 @@ inline std::vector<double> best_so_far(const Results& results) {
   return curve;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

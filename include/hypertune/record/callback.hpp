@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -325,4 +325,4 @@ class Callbacks {
   Notice notice_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

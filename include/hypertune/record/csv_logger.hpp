@@ -21,7 +21,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -235,4 +235,4 @@ class CsvLogger {
 
 static_assert(Callback<CsvLogger>);
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 struct FanovaOptions {
   std::uint64_t seed = 0;
@@ -247,4 +247,4 @@ inline std::vector<double> fanova(std::span<const std::vector<double>> units, st
   return shares;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

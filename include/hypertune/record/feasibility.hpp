@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 inline constexpr double unknown_excess = std::numeric_limits<double>::quiet_NaN();
 
@@ -52,4 +52,4 @@ inline bool better(double violation_a, double loss_a, double violation_b, double
   return violation_a != violation_b ? violation_a < violation_b : loss_a < loss_b;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

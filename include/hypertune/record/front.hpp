@@ -10,7 +10,7 @@
 #include <limits>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -57,4 +57,4 @@ inline std::vector<TrialId> pareto_front(const Results& results) {
   return front;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

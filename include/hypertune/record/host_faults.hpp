@@ -19,7 +19,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// What two failures of one cause have in common: how the attempt ended (an exit code, a signal), and the last line
 /// that it said, without what differs from trial to trial (paths, numbers).
@@ -276,4 +276,4 @@ class HostFaults {
   std::int64_t clock_ = 0, version_ = 0;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

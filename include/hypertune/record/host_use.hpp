@@ -16,7 +16,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// What one host has done. Times in seconds.
 struct HostUse {
@@ -146,4 +146,4 @@ class HostLedger {
 };
 
 }  // namespace detail
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// How hard a commit is pressed onto the disk.
 enum class Sync : std::uint8_t {
@@ -415,4 +415,4 @@ class Journal {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

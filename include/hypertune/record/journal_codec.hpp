@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// What stands in the `kind` column. Persisted: append only, never renumber.
 enum class Kind : std::uint8_t {
@@ -149,4 +149,4 @@ class Decoder : public ByteReader {
   }
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -28,7 +28,7 @@
 #include <system_error>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Who drives an experiment.
 struct DriverInfo {
@@ -281,4 +281,4 @@ inline std::string last_word_of(const std::filesystem::path& directory) {
   return std::string(text.substr(0, text.find('\n')));
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

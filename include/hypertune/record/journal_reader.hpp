@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Streams the records of an experiment. It never makes the driver wait: it reads in short pieces, and as records are
 /// only ever added, the pieces together are one consistent state. No visitor is called within a read transaction, so
@@ -393,4 +393,4 @@ std::int64_t read_journal(const std::filesystem::path& directory, Visitor&& visi
   return JournalReader(directory).read(std::forward<Visitor>(visitor));
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -9,7 +9,7 @@
 #include <string>
 #include <system_error>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// The Journal's file in the folder of an experiment.
 inline std::filesystem::path journal_path(const std::filesystem::path& directory) {
@@ -122,4 +122,4 @@ inline bool check_journal(Database& db) {
 }
 
 }  // namespace detail
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -23,7 +23,7 @@
 #include <utility>
 #include <variant>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Appends batches to the table. Used by one thread at a time.
 class JournalWriter {
@@ -411,4 +411,4 @@ class JournalWriter {
   std::string payload_, text_;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <variant>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Appends `text` as a JSON string. Bytes that are no UTF-8 become U+FFFD, as JSON cannot hold them.
 inline void append_json(std::string& out, std::string_view text) {
@@ -88,4 +88,4 @@ void append_json_object(std::string& out, const Pairs& pairs) {
   out += '}';
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

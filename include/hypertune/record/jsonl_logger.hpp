@@ -22,7 +22,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -289,4 +289,4 @@ class JsonlLogger {
 
 static_assert(Callback<JsonlLogger>);
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

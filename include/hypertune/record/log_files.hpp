@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Appends `text` to the file, which is made if need be, with its folders. `keep`: cut it to so many bytes first.
 /// The file is closed again, so that a logger with a file per trial holds none open.
@@ -172,4 +172,4 @@ class TrialLogs {
   std::vector<TrialId> changed_;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

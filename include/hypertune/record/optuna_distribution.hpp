@@ -18,7 +18,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune::detail::optuna {
+namespace hypertune::inline v0::detail::optuna {
 
 /// A line of SearchSpace::describe(), as far as Optuna can say the same: `name: {word: [items], quantum: q, …}`.
 struct SpaceLine {
@@ -192,4 +192,4 @@ class Distribution {
   std::vector<Value> options_, seen_;
 };
 
-}  // namespace hypertune::detail::optuna
+}  // namespace hypertune::inline v0::detail::optuna

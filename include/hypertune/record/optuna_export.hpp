@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail::optuna {
 
@@ -334,4 +334,4 @@ inline void export_optuna(const std::filesystem::path& directory, const std::fil
   }
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

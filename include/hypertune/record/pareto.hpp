@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -136,4 +136,4 @@ inline std::vector<double> best_so_far(std::span<const double> losses) {
   return best;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

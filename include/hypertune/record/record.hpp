@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 enum class Mode : std::uint8_t { minimize, maximize };
 
@@ -170,4 +170,4 @@ struct Record {
   record::Any what;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

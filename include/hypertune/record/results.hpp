@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// How Results::table() looks.
 struct TableOptions {
@@ -217,7 +217,7 @@ class Results::Trials {
 };
 inline auto Results::trials() const -> Trials { return Trials(this); }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/record/impl/results.hpp>

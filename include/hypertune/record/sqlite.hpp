@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 inline constexpr int busy_timeout_ms = 5000;
 
@@ -136,4 +136,4 @@ inline std::int64_t query_integer(Database& db, std::string_view sql) {
   return statement.step() ? statement.integer(0) : 0;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

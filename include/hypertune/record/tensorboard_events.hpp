@@ -13,7 +13,7 @@
 #include <string_view>
 #include <variant>
 
-namespace hypertune::detail::tensorboard {
+namespace hypertune::inline v0::detail::tensorboard {
 
 // The messages are few, flat and frozen, so they are written field by field here, rather than by code that protoc
 // would have to generate in every user's build. Field numbers: tensorboard/compat/proto/{event,summary,tensor}.proto
@@ -174,4 +174,4 @@ inline void put_summary_record(std::string& out, double time, std::int64_t step,
   put_record(out, message);
 }
 
-}  // namespace hypertune::detail::tensorboard
+}  // namespace hypertune::inline v0::detail::tensorboard

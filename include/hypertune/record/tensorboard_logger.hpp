@@ -14,7 +14,7 @@
 #include <utility>
 #include <variant>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// A Callback that writes `trials/<id>/events.out.tfevents.0.hypertune`: `tensorboard --logdir DIR` shows each trial as
 /// a run, its metrics as scalars over the steps, and parameters beside metrics in the HPARAMS tab. (TensorBoard keeps
@@ -105,4 +105,4 @@ class TensorBoardLogger {
 
 static_assert(Callback<TensorBoardLogger>);
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -16,7 +16,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune::detail::terminal {
+namespace hypertune::inline v0::detail::terminal {
 
 /// "1.5e-05" -> "1.5e-5", "1e+06" -> "1e6".
 inline std::string brief_exponent(std::string text) {
@@ -273,4 +273,4 @@ class TextTable {
   std::vector<std::vector<Cell>> rows_;
 };
 
-}  // namespace hypertune::detail::terminal
+}  // namespace hypertune::inline v0::detail::terminal

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// One metric of one trial: the last value, and the best ones in both directions.
 struct MetricData {
@@ -124,4 +124,4 @@ struct TrialData {
   }
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

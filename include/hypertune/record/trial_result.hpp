@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// The best report of a metric. `step` counts from 0.
 struct BestReport {
@@ -88,7 +88,7 @@ struct ExperimentInfo {
 /// "trial 7  accuracy=0.985 at step 20  lr=0.01 hidden=64"; what could harm a terminal is shown as '?'.
 std::string to_string(const TrialResult& result);
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 /// As to_string().
 template <>

@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -144,7 +144,7 @@ struct Asha {
   std::size_t bracket_of(TrialId trial) const;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/schedule/impl/asha.hpp>

@@ -8,7 +8,7 @@
 #include <map>
 #include <optional>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Keeps the best floor(fraction * n + 1/2) of the n numbers of each step at hand; 8 bytes a number, O(log n) to add
 /// one.
@@ -38,7 +38,7 @@ class ByStep {
   std::map<int, TopFraction<double>> steps_;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/schedule/impl/by_step.hpp>

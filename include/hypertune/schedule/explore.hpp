@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Which dimensions of a space population based training may change: those named, or all that are no constant, no
 /// derived one and no grid one. Error of kind `usage` for a name that the space does not have, or that cannot change.
@@ -28,7 +28,7 @@ double perturbed(const DomainInfo& info, double x, double factor);
 Point explored(const SearchSpace& space, const Point& from, const std::vector<std::size_t>& dimensions, double resample,
                double factor, Rng& rng);
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/schedule/impl/explore.hpp>

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Runs the trials in the order they are proposed and stops none of them.
 struct Fifo {
@@ -23,4 +23,4 @@ struct Fifo {
   static constexpr bool multi_objective = true;  // it reads no loss at all
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

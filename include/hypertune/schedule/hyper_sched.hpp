@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// HyperSched (Liaw et al., "HyperSched: Dynamic Resource Reallocation for Model Development on a Deadline", SoCC
 /// 2019): the best model when `deadline` seconds are over. Trials pause at rungs of grace_period, grace_period *
@@ -71,7 +71,7 @@ struct HyperSched {
   std::optional<TrialId> promotable() const;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/schedule/impl/hyper_sched.hpp>

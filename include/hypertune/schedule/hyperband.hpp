@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// How many trials of a bracket train to how many steps.
 struct BracketRung {
@@ -141,7 +141,7 @@ struct HyperBand {
   }
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/schedule/impl/hyperband.hpp>

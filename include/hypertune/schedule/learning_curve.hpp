@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -85,7 +85,7 @@ struct LearningCurve {
   std::string why(TrialId, const LossText& losses) const;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/schedule/impl/learning_curve.hpp>

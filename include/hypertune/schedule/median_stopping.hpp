@@ -11,7 +11,7 @@
 #include <string>
 #include <unordered_map>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// The median stopping rule of Vizier (Golovin et al., KDD 2017): after step s a trial ends if its best loss so far is
 /// worse than the median of the running averages, up to s, of the losses of the other trials that have come to s. NaN
@@ -50,7 +50,7 @@ struct MedianStopping {
   }
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/schedule/impl/median_stopping.hpp>

@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -76,7 +76,7 @@ struct MoAsha {
   bool enter(Rung& rung, const detail::LossVector& losses) const;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/schedule/impl/mo_asha.hpp>

@@ -8,7 +8,7 @@
 #include <string>
 #include <unordered_map>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Ends a trial whose loss has not fallen by more than `min_delta` below its best for `patience` steps. It
 /// compares a trial with nothing but itself.
@@ -38,7 +38,7 @@ struct Patience {
   std::string why(TrialId id, const LossText& losses) const;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/schedule/impl/patience.hpp>

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -132,7 +132,7 @@ struct Pb2 {
   Point explored(TrialId trial, const detail::PopulationArrival& donor, Rng& rng) const;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/schedule/impl/pb2.hpp>

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Population based training (Jaderberg et al., "Population Based Training of Neural Networks", 2017). All trials form
 /// a population and train side by side; every `perturbation_interval` steps each is saved and compared with the others
@@ -98,7 +98,7 @@ struct Pbt {
   std::optional<TrialId> by_test(TrialId trial, Rng& rng) const;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/schedule/impl/pbt.hpp>

@@ -9,7 +9,7 @@
 #include <string>
 #include <unordered_map>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// After step s a trial ends if its best loss so far is worse than the `percentile` percentile of the bests, up to s,
 /// of the other trials that have come to s. Unlike Asha it judges at every step, so that a small `percentile` leaves
@@ -45,7 +45,7 @@ struct Percentile {
   }
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/schedule/impl/percentile.hpp>

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// One trial of a population. `loss` is that of its last pause.
 struct PopulationMember {
@@ -135,7 +135,7 @@ class Population {
   std::map<int, Round> rounds_;                // who has paused there, by whole intervals done
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/schedule/impl/population.hpp>

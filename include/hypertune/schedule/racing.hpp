@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// How Race compares a trial with the best one.
 enum class RaceTest : std::uint8_t {
@@ -107,7 +107,7 @@ struct Race {
   double chance(TrialId trial, const Runner& runner, std::size_t n) const;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/schedule/impl/racing.hpp>

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Losses as the values of metrics that they were made from: schedulers minimise, users may maximise.
 class LossText {
@@ -58,7 +58,7 @@ struct RungVerdict {
 
 }  // namespace detail
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/schedule/impl/reason.hpp>

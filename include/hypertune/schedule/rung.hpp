@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// The values seen so far, split into the best `quota` and the rest; the quota may grow by one with each value. Two
 /// heaps around the boundary: adding costs O(log n), asking for the boundary O(1), and a value takes its own size of
@@ -82,7 +82,7 @@ std::vector<int> rung_steps(int grace, int max, int reduction);
 /// A loss as it is ranked: NaN is the worst.
 inline double ranked_loss(double loss) { return std::isnan(loss) ? worst_loss : loss; }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/schedule/impl/rung.hpp>

@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// The answer to a report.
 enum class Decision : std::uint8_t {
@@ -276,4 +276,4 @@ class AnyScheduler {
   std::unique_ptr<Interface> self_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Successive halving (Jamieson and Talwalkar, "Non-stochastic Best Arm Identification and Hyperparameter
 /// Optimization", AISTATS 2016): all trials train to `grace_period` steps and wait for one another there; the best
@@ -72,7 +72,7 @@ struct SuccessiveHalving {
   void halve(Round& round);
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/schedule/impl/successive_halving.hpp>

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// See mixed_grid().
 struct MixedGrid {
@@ -154,7 +154,7 @@ inline StartWith start_with(AnySearcher searcher, std::vector<Params> configurat
   return {std::move(searcher), std::move(configurations)};
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/search/impl/adaptors.hpp>

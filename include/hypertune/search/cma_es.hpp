@@ -6,7 +6,7 @@
 #include <hypertune/search/cma_kinds.hpp>
 #include <hypertune/search/searcher.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 class CmaState;
@@ -49,7 +49,7 @@ struct CmaEs {
   void observe(const Observation& o);
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/search/impl/cma_es.hpp>

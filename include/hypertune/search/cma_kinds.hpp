@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// How CmaEs goes on once it has converged: with a population twice as large each time (IPOP: Auger and Hansen 2005),
 /// in turn with that and with small, local searches (BIPOP: Hansen 2009), or not at all.
@@ -13,4 +13,4 @@ enum class CmaRestarts : std::uint8_t { none, ipop, bipop };
 /// far fewer trials, but is slower where dimensions interact). `automatic` decides by dimensions and number of samples.
 enum class CmaShape : std::uint8_t { automatic, full, separable };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

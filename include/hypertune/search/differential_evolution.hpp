@@ -5,7 +5,7 @@
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/search/searcher.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 class DifferentialState;
@@ -37,7 +37,7 @@ struct DifferentialEvolution {
   void observe(const Observation& o);
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/search/impl/differential_evolution.hpp>

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail::gp {
 struct Box;
@@ -134,7 +134,7 @@ struct GaussianProcess {
   detail::gp::Box box(std::size_t count, const Hyper& hyper) const;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/search/impl/gaussian_process.hpp>

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -95,7 +95,7 @@ struct Grid {
   static constexpr bool multi_objective = true;  // it reads no loss at all
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/search/impl/grid.hpp>

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// The combinations of the grid dimensions that trials are made of, as numbers for SearchSpace::set_grid(), ascending.
 /// Left out are those that differ from an earlier one in inactive parameters alone, and those that no draw of the other
@@ -49,7 +49,7 @@ class GridCombinations {
   std::optional<std::vector<std::uint64_t>> listed_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/search/impl/grid_combinations.hpp>

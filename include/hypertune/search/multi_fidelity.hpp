@@ -9,7 +9,7 @@
 
 #include <string>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 class DehbState;
@@ -67,7 +67,7 @@ SearchAndSchedule bohb(int max_steps = 81, int reduction_factor = 3);
 /// DEHB: see Dehb.
 SearchAndSchedule dehb(int max_steps = 81, int reduction_factor = 3);
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/search/impl/multi_fidelity.hpp>

@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 class NsgaState;
@@ -81,7 +81,7 @@ struct Nsga3 {
   void observe(const Observation& o);
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/search/impl/nsga.hpp>

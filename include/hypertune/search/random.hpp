@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Draws every configuration independently of all others: evenly over the space, or by the user's priors over the
 /// optimum where there are any. Never exhausted.
@@ -25,4 +25,4 @@ struct Random {
   static constexpr bool multi_objective = true;  // it reads no loss at all
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

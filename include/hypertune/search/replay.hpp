@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Trains by the schedule of an earlier trial, which population based training has found: at each entry's step the
 /// trial is saved and goes on with that entry's configuration. It is both the searcher, which brings the first
@@ -78,7 +78,7 @@ struct Replay {
   std::size_t due(const Trial& trial) const;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/search/impl/replay.hpp>

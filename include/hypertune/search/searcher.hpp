@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// What a searcher is told once, before anything else.
 struct SearchContext {
@@ -245,4 +245,4 @@ class AnySearcher {
   std::unique_ptr<Interface> self_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -88,7 +88,7 @@ struct Sobol {
   Point point(std::uint64_t index, Rng& rng) const;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/search/impl/sobol.hpp>

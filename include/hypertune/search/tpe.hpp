@@ -16,7 +16,7 @@
 #include <unordered_set>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -107,7 +107,7 @@ struct Tpe {
            const std::vector<const double*>& bad, const std::vector<double>& bad_weights) const;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/search/impl/tpe.hpp>

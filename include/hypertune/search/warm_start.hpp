@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// See warm_start().
 struct WarmStart {
@@ -46,7 +46,7 @@ inline WarmStart warm_start(AnySearcher inner, std::vector<std::filesystem::path
   return {.inner = std::move(inner), .experiments = std::move(experiments)};
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/search/impl/warm_start.hpp>

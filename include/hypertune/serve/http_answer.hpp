@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// An HTTP status and a JSON text.
 struct HttpAnswer {
@@ -20,4 +20,4 @@ using HttpAnswerer = std::function<HttpAnswer(std::string_view method, std::stri
 /// others do not wait for it.
 using SlowRequest = std::function<bool(std::string_view method, std::string_view target)>;
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

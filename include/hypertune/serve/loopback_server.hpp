@@ -31,7 +31,7 @@
 #include <string_view>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// How long a LoopbackServer waits for its clients, and for how many of them.
 struct LoopbackLimits {
@@ -295,4 +295,4 @@ class LoopbackServer {
   boost::asio::thread_pool slow_lane_{1};  // last: its thread uses the others
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -260,4 +260,4 @@ inline HttpAnswer answer_study(ErasedStudy& study, std::string_view method, std:
   }
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::detail::terminal {
+namespace hypertune::inline v0::detail::terminal {
 
 /// Writes to a file descriptor. Each picture is one piece of text that begins where the last one began and leaves the
 /// cursor, visible, on the line below. Not thread-safe.
@@ -142,4 +142,4 @@ class LiveRegion {
   std::size_t width_ = 0;
 };
 
-}  // namespace hypertune::detail::terminal
+}  // namespace hypertune::inline v0::detail::terminal

@@ -25,7 +25,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// What records do not say.
 struct Capacity {
@@ -321,4 +321,4 @@ inline std::optional<double> ExperimentProgress::time_left() const {
   return left;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

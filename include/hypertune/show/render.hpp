@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 struct RenderOptions {
   std::size_t width = 80;   ///< columns: no line has more
@@ -297,4 +297,4 @@ inline std::string end_text(const ExperimentProgress& p) {
   return text;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

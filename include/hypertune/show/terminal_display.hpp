@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 struct TerminalOptions {
   std::FILE* stream = stderr;
@@ -95,7 +95,7 @@ class TerminalDisplay {
   std::unique_ptr<Self> self_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/show/impl/terminal_display.hpp>

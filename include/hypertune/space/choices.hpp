@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 namespace detail {
 
 template <class T>
@@ -240,7 +240,7 @@ Derived<F> derived(F function) {
   return Derived<F>(std::move(function));
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/space/impl/choices.hpp>

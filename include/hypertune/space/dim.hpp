@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 namespace detail {
 
 template <class D>
@@ -249,4 +249,4 @@ Dim<Config> dim(std::string_view name, M Config::* member, const D& domain) {
   return {std::move(draft), std::move(set), std::move(get)};
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -17,7 +17,7 @@
 #include <string>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// A Domain says what values a parameter may take. Coordinates are what searchers see: a number's own value, or the
 /// index of an option. A minimal model, which a user may write:
@@ -191,7 +191,7 @@ inline Uniform<std::int64_t> log_int(std::int64_t lower, std::int64_t upper, std
   return {"log_int", static_cast<double>(lower), static_cast<double>(upper), true, static_cast<double>(quantum)};
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #include <hypertune/space/choices.hpp>  // choice, ordinal, discrete, boolean, grid, constant, derived
 

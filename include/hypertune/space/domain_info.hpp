@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 enum class DomainKind : std::uint8_t {
   real,         ///< any number in [lower, upper]
@@ -29,4 +29,4 @@ struct DomainInfo {
   std::optional<double> sd = {};    ///< its standard deviation
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

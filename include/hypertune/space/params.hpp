@@ -21,7 +21,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// What a parameter can be outside the program (YAML, JSON, a command line).
 using Value = std::variant<bool, std::int64_t, double, std::string>;
@@ -133,7 +133,7 @@ T Params::get(std::string_view name) const {
 /// "lr=0.01 hidden=64"
 std::string to_string(const Params& params);
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 template <>
 struct fmt::formatter<hypertune::Params> : fmt::formatter<std::string_view> {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// One configuration as coordinates, one per dimension of the space: a numeric parameter's own value, the index of a
 /// choice's option, NaN where a conditional dimension is not active.
@@ -13,4 +13,4 @@ using Point = std::vector<double>;
 inline constexpr double inactive = std::numeric_limits<double>::quiet_NaN();
 inline bool is_active(double coordinate) { return coordinate == coordinate; }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// The type-erased search space. A value that is cheap to copy (shared and immutable); safe to use from several
 /// threads. Built by `space<Config>(…)` or from YAML; construction validates everything, so that a SearchSpace is
@@ -91,7 +91,7 @@ class SearchSpace {
   std::shared_ptr<const Model> model_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/space/detail/search_space.hpp>  // the definitions

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// What may vary, and how it becomes a Config. An immutable value, cheap to copy and safe to use from several threads
 /// as long as the user's own predicates and callables are. Every mistake in it is an Error of kind `space` at
@@ -235,7 +235,7 @@ Space<Config> space(const Parts&... parts) {
   return Space<Config>(std::move(dims), std::move(rules));
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/space/impl/space.hpp>

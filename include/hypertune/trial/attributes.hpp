@@ -12,7 +12,7 @@
 #include <utility>
 #include <variant>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Attributes by name: texts, numbers, and flags. A note is an attribute `note`, a tag one whose value is true. Nothing
 /// is decided by them: they are kept, shown and exported. A trial gives them in a Report, a person by `hypertune note`.
@@ -46,7 +46,7 @@ std::pair<Attributes, std::string> noted(const std::string& whose, Attributes ke
 
 }  // namespace detail
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/trial/impl/attributes.hpp>

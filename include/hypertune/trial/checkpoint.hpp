@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// A sealed checkpoint as the record knows it.
 struct CheckpointInfo {
@@ -93,4 +93,4 @@ inline std::filesystem::path Checkpoint::file(std::string_view name) const {
   return directory_ / name;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -18,7 +18,7 @@
 #include <system_error>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// One attempt of one trial, from the inside. Made by the executor; used by one thread at a time.
 class Context {
@@ -92,7 +92,7 @@ class Context {
   std::atomic<bool> stop_{false};
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/trial/impl/context.hpp>

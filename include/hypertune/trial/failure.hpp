@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Thrown by a TrialRun: the attempt ends as Failed with this cause.
 class TrialFailure : public std::runtime_error {
@@ -25,7 +25,7 @@ class TrialFailure : public std::runtime_error {
 /// What an exception that came out of a trial says, as a cause. Call it from a catch block.
 Cause cause_of_current_exception();
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/trial/impl/failure.hpp>

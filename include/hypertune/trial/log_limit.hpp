@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Bytes of a trial's log that are kept unless something else is asked for; and the least that may be.
 inline constexpr std::uint64_t default_log_limit = std::uint64_t{16} << 20U, least_log_limit = 4096;
@@ -16,4 +16,4 @@ inline void require_log_limit(std::uint64_t bytes) {
     fail(Errc::usage, "the log limit is {} bytes: it must be 0 (keep all) or {} and more", bytes, least_log_limit);
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Why no metric of a command can be called so, as its lines mean something else by that name; empty where one can.
 std::string reserved_in_report_lines(std::string_view metric);
@@ -21,7 +21,7 @@ inline std::string metric_of_key(std::string_view key) {
   return std::string(key);
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/trial/impl/metric_name.hpp>

@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// One attempt under way. Used by one thread at a time; destroying it frees everything the trial holds.
 class TrialRun {
@@ -59,4 +59,4 @@ class Program {
   virtual double grace() const { return 0; }
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

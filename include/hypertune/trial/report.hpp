@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Metrics by name, in the order given. Values may be NaN or infinite.
 using Metrics = std::vector<std::pair<std::string, double>>;
@@ -71,7 +71,7 @@ Report report(std::string name, double value, More&&... more) {
   return Report(std::move(metrics));
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/trial/impl/report.hpp>

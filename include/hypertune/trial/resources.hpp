@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Amounts of one's own kinds, by name: `{{"licence", 1}}`.
 class CustomResources : public std::map<std::string, double> {
@@ -57,4 +57,4 @@ struct Slot {
   Resources resources;    ///< what was granted
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

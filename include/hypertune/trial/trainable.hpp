@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// What a step or a function may return: a Report, Metrics, or a number that becomes the metric being tuned.
 template <class R>
@@ -273,4 +273,4 @@ std::shared_ptr<const Program> make_class_program(std::function<Config(const Poi
   }
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

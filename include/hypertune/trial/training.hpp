@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// The return type of a trial that is a coroutine. To report is to co_yield; to end is to return. The runner stops a
 /// trial early by destroying the frame, so that destructors free what it holds, and pauses it by not resuming it.
@@ -63,4 +63,4 @@ class Training {
   std::coroutine_handle<promise_type> frame_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

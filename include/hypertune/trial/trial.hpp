@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// A trial's number: 0, 1, 2, … in the order of creation. Also its directory's name.
 using TrialId = std::int64_t;
@@ -57,4 +57,4 @@ struct Cause {
   friend bool operator==(const Cause&, const Cause&) = default;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

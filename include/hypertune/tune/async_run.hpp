@@ -14,7 +14,7 @@
 #include <memory>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 template <class CompletionToken>
 auto Tuner::async_run(CompletionToken&& token) {
@@ -51,4 +51,4 @@ auto Tuner::async_run(CompletionToken&& token) {
       token);
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

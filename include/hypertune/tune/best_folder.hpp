@@ -14,7 +14,7 @@
 #include <system_error>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -87,4 +87,4 @@ inline void write_best(const Results& results, LocalCheckpointStore& store, cons
   }
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// One wish of a person. Without trials it is on the whole experiment.
 struct ControlRequest {
@@ -77,7 +77,7 @@ std::pair<std::string, ControlRequest> decode_request(std::string_view body);
 
 }  // namespace detail
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/tune/impl/control.hpp>

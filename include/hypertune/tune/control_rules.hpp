@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// What one call to the Controller brought about, in order: first the records are appended, then the commands go out.
 struct Outcome {
@@ -46,4 +46,4 @@ struct ControlRules {
   bool metric_given = true;     ///< the objective was named, not left at its default
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -21,7 +21,7 @@
 #include <utility>
 #include <variant>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Decides what runs where and when: asks the Judge what becomes of trials, and has the Dispatcher carry that out where
 /// there is room. The order of calls is its only notion of time beside the `now` it is given. Calls come one at a time
@@ -214,7 +214,7 @@ class Controller {
   bool interrupted_ = false, done_ = false;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/tune/impl/controller.hpp>

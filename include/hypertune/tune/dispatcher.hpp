@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Places and launches trials, and keeps what runs. A trial of several workers is placed as a whole, or waits and holds
 /// nothing.
@@ -156,7 +156,7 @@ class Dispatcher {
   bool hosts_changed_ = true;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/tune/impl/dispatcher.hpp>

@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// What the executor's side of an experiment is, as far as the decisions need to know.
 struct ExecutorFacts {
@@ -408,4 +408,4 @@ class Experiment {
   std::optional<Journal> journal_;  // last: its thread uses the others
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

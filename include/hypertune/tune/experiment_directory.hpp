@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// The folder of an experiment: what the user named, or runs/<name>, or runs/<name>-2, … where that is taken.
 inline std::filesystem::path experiment_directory(const Options& options) {
@@ -21,4 +21,4 @@ inline std::filesystem::path experiment_directory(const Options& options) {
   }
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

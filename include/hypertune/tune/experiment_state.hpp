@@ -29,7 +29,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// The losses of a report under `objectives`: what is maximised is negated; NaN and infinite values become the worst
 /// loss. nullopt when a metric is missing.
@@ -511,4 +511,4 @@ class ExperimentState {
   std::unordered_map<TrialId, std::string> reasons_;  // of trials whose last report ends them
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

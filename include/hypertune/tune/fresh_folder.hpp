@@ -8,7 +8,7 @@
 #include <system_error>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Makes a folder, and those above it, and can take back what it made.
 class FreshFolder {
@@ -42,4 +42,4 @@ class FreshFolder {
   std::vector<std::filesystem::path> made_;  // innermost first
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

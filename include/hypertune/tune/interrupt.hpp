@@ -19,7 +19,7 @@
 #include <thread>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// How urgently the user wants to leave: 0 not, 1 when all is saved, 2 now. Any thread.
 class Interrupts {
@@ -131,4 +131,4 @@ class SignalWatch {
   std::thread thread_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Owns the state of an experiment. Everything that changes it passes commit(), or replay() after a restart.
 class Judge {
@@ -172,7 +172,7 @@ class Judge {
   bool told_nothing_to_take_over_ = false;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/tune/impl/judge.hpp>

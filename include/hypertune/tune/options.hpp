@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// What the user sees while the experiment runs.
 enum class Display : std::uint8_t {
@@ -102,4 +102,4 @@ inline std::vector<Objective> objectives_of(const Options& options) {
   return {{options.metric, options.mode}};
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

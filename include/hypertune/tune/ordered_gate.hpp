@@ -16,7 +16,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// With it a parallel run makes the same decisions every time, where the training itself is reproducible: each trial's
 /// next event is due one round after its last, rounds are taken one after the other, trials of a round by number. It is
@@ -264,4 +264,4 @@ class OrderedGate {
   std::map<TrialId, Turn> left_behind_;  // replay: of those that were interrupted
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

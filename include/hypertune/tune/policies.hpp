@@ -4,7 +4,7 @@
 #include <hypertune/space/params.hpp>
 #include <hypertune/trial/report.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// What to do when attempts fail.
 struct FailurePolicy {
@@ -19,4 +19,4 @@ struct KnownResult {
   int steps = 1;  ///< steps of training behind the result
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -5,13 +5,13 @@
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/tune/options.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// With options.resume, and where there is a record: `options` with every Setting that was not given as it is recorded
 /// (name, metric and mode or objectives, samples, seed). Otherwise `options`.
 Options with_recorded(Options options, const SearchSpace& space);
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/tune/impl/resumption.hpp>

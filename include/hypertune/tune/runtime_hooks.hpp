@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Set by the Runtime of a program that is an agent: takes the experiment's name and its program, and never returns.
 /// Empty in all others. Set before any Tuner runs; not thread-safe.
@@ -24,4 +24,4 @@ inline std::atomic<bool>& signals_by_default() {
   return handled;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

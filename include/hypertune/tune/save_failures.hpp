@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// The first at once, then once in `interval` how many there are: a disk that is full fails every one of them.
 class SaveFailures {
@@ -40,4 +40,4 @@ class SaveFailures {
   std::optional<Seconds> told_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Reads and is assigned like a T. What is only the default is taken from the record when an experiment is resumed;
 /// what was given, be it the same value, is meant.
@@ -38,4 +38,4 @@ class Setting {
 template <class T>
 Setting(T) -> Setting<T>;
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -21,7 +21,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// What a condition sees of one trial, right after a report of it.
 struct TrialProgressView {
@@ -234,7 +234,7 @@ inline StopCondition per_trial(const StopCondition& condition) {
           nullptr};
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #include <hypertune/tune/stop_judge.hpp>  // TrialStop, ExperimentStop: who judges them
 

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -157,7 +157,7 @@ class ExperimentStop {
   std::vector<detail::StopMemory> memories_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/tune/impl/stop_judge.hpp>

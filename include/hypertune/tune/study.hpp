@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// An experiment whose trials the caller runs. ask() gives a trial, report() asks whether it should go on, tell() ends
 /// it; all are recorded like any other experiment, and what was told is durable when tell() returns. A Study opened
@@ -136,7 +136,7 @@ class Study {
   ErasedStudy study_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/tune/impl/study.hpp>

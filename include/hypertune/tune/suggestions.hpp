@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Owns a searcher. At first its work is done at once, by whoever calls. After defer() observe() only notes and
 /// suggest() only asks: another thread does the work by wait() and work(), and whoever decides asks again when it has.
@@ -129,7 +129,7 @@ class Suggestions {
   bool working_ = false;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/tune/impl/suggestions.hpp>

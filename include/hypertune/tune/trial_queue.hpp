@@ -14,7 +14,7 @@
 #include <utility>
 #include <variant>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// Trials that wait for a place, in their order, and those that a person has wait.
 struct TrialQueue {
@@ -89,4 +89,4 @@ class ReplayedQueue {
   std::unordered_map<TrialId, Cause> doomed_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

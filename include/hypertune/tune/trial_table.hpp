@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// What is kept of every trial, ended ones included.
 struct TrialEntry {
@@ -90,4 +90,4 @@ class TrialTable {
   TrialCounts counts_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

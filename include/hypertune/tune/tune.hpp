@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -113,7 +113,7 @@ Results resume(const std::filesystem::path& directory, const Space<Config>& spac
   return tune<Trainer>(space, resumed_options(directory, space.search_space(), std::move(options)));
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/tune/impl/tune.hpp>

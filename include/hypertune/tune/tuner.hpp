@@ -14,7 +14,7 @@
 #include <stop_token>
 #include <string>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// One experiment, from start (or resumption) to end. Its events come from any thread; the decisions are made one at a
 /// time.
@@ -57,7 +57,7 @@ class Tuner {
   std::unique_ptr<State> self_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/tune/impl/tuner.hpp>

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <variant>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 class HostileAgent {
  public:
@@ -139,4 +139,4 @@ class HostileAgent {
   int answers_ = 0, expected_ = 1000;
 };
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 /// Learns to some accuracy that its parameter bounds; a step takes a few milliseconds, so that hosts can be killed
 /// within one. Its state is a sum over its steps: a step that is left out or done twice in a row shows.
@@ -103,4 +103,4 @@ inline std::shared_ptr<const Program> program_named(const std::string& name) {
   fail(Errc::usage, "there is no test program '{}'", name);
 }
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

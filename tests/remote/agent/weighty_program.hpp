@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 /// What trials do as their Plan says; their checkpoints have `bytes` more, of random numbers in ten parts, one of which
 /// each step renews. They follow from the steps done, so that they need not be read again to go on.
@@ -48,4 +48,4 @@ inline std::shared_ptr<const Program> weighty_program(const std::string& name) {
   return make_class_program<Plan, WeightyTrainer>(&Plan::of, "value");
 }
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

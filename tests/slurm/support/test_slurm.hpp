@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 /// A variable of this process's environment, for as long as it lives.
 class EnvironmentVariable {
@@ -141,4 +141,4 @@ class Heard {
   std::string all_;
 };
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

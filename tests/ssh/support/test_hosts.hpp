@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 /// What a local program printed, and its exit code.
 struct Said {
@@ -123,4 +123,4 @@ inline std::unique_ptr<TestHosts> plain_test_hosts(int count) {
   } catch (const TestHosts::Unavailable&) { return test_hosts(count, {"--plain"}); }
 }
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

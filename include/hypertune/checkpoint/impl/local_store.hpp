@@ -12,7 +12,7 @@
 #include <chrono>
 #include <cstdio>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -410,4 +410,4 @@ HYPERTUNE_INLINE void LocalCheckpointStore::recover() {
     sweep(trials->path() / "checkpoints");
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <variant>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// A unix domain socket: on this host, or forwarded from another one by `ssh -L` or `ssh -O forward`.
 struct UnixSocket {
@@ -50,4 +50,4 @@ struct Endpoint {
   static Endpoint parse(std::string_view text);
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 struct FetchProgress {
   std::uint64_t bytes = 0;   ///< of the whole checkpoint
@@ -90,4 +90,4 @@ std::string content_id(LocalCheckpointStore& store, const CheckpointInfo& info, 
 /// Removes what interrupted fetches of a trial left and nobody has touched for `age`. Those under way are left alone.
 void drop_partial_fetches(LocalCheckpointStore& store, TrialId trial, std::chrono::seconds age);
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

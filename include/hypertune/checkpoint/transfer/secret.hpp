@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// A bearer token. Nothing prints it; its memory is wiped. Needs hypertune::transfer.
 class Secret {
@@ -39,4 +39,4 @@ class Secret {
   std::string text_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

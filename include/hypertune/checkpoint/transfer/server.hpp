@@ -16,7 +16,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// No address: peers come by CheckpointServer::serve() alone.
 struct Unlistened {};
@@ -82,4 +82,4 @@ class CheckpointServer {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

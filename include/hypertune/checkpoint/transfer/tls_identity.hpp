@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// A certificate and its key (ECDSA P-256). There is no authority: peers pin the fingerprint, which the driver hands
 /// out over a channel that is trusted already. Needs hypertune::transfer.
@@ -24,4 +24,4 @@ struct TlsIdentity {
   std::string fingerprint() const;
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

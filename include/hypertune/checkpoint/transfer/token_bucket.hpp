@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <mutex>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// A rate in bytes per second, shared by all transfers that hold it. Thread-safe; the rate may change at any time.
 /// Whoever sends first books its bytes and then waits for as long as it is told: no transfer starves another.
@@ -50,4 +50,4 @@ class TokenBucket {
   Clock::time_point free_at_{};
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

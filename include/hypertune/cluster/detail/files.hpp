@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune::cluster::detail {
+namespace hypertune::inline v0::cluster::detail {
 
 inline void write_all(int fd, std::string_view text, const std::filesystem::path& path) {
   while (!text.empty()) {
@@ -76,4 +76,4 @@ class TemporaryFile {
   hypertune::detail::Descriptor fd_;
 };
 
-}  // namespace hypertune::cluster::detail
+}  // namespace hypertune::inline v0::cluster::detail

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune::cluster::detail {
+namespace hypertune::inline v0::cluster::detail {
 
 struct Fingerprint {
   std::uint64_t a = 1469598103934665603ULL, b = 0x9E3779B97F4A7C15ULL;
@@ -23,4 +23,4 @@ struct Fingerprint {
   std::string text() const { return fmt::format("{:016x}{:016x}", a, b); }
 };
 
-}  // namespace hypertune::cluster::detail
+}  // namespace hypertune::inline v0::cluster::detail

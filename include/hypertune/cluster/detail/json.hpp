@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune::cluster::detail {
+namespace hypertune::inline v0::cluster::detail {
 
 namespace json = boost::json;
 
@@ -70,4 +70,4 @@ inline std::string excerpt(std::string_view text, std::size_t most = 120) {
   return out;
 }
 
-}  // namespace hypertune::cluster::detail
+}  // namespace hypertune::inline v0::cluster::detail

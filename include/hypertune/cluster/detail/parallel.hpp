@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace hypertune::cluster::detail {
+namespace hypertune::inline v0::cluster::detail {
 
 /// Calls `work(i)` for each index on some threads and waits for all. It must not throw.
 template <class F>
@@ -21,4 +21,4 @@ void in_parallel(std::size_t count, std::size_t threads, F work) {
   run();
 }
 
-}  // namespace hypertune::cluster::detail
+}  // namespace hypertune::inline v0::cluster::detail

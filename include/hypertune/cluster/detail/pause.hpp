@@ -7,7 +7,7 @@
 #include <mutex>
 #include <stop_token>
 
-namespace hypertune::cluster::detail {
+namespace hypertune::inline v0::cluster::detail {
 
 // A provider is asked again after a while that grows: nothing tells when a machine has changed.
 class Pause {
@@ -24,4 +24,4 @@ class Pause {
   double next_, most_;
 };
 
-}  // namespace hypertune::cluster::detail
+}  // namespace hypertune::inline v0::cluster::detail

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 namespace detail {
 
 /// Builds the tree. An alias shares its anchor's value, so that it costs no memory; what it would expand to is counted.
@@ -182,4 +182,4 @@ inline Node load_yaml_file(const std::filesystem::path& file) {
   return load_yaml_text(text, file.string());
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -37,7 +37,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -212,4 +212,4 @@ HYPERTUNE_YAML_INLINE std::vector<AlgorithmInfo> known_schedulers() {
   return all;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

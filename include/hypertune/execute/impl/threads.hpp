@@ -30,7 +30,7 @@
 
 extern "C" void omp_set_num_threads(int) __attribute__((weak));  // OpenMP's, where the program is linked with it
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 class ThreadExecutor::State {
   struct Run {
@@ -460,4 +460,4 @@ HYPERTUNE_INLINE void ThreadExecutor::wait(Seconds deadline) { self_->wait(deadl
 HYPERTUNE_INLINE void ThreadExecutor::notify() { self_->notify(); }
 HYPERTUNE_INLINE void ThreadExecutor::shutdown() { self_->shutdown(); }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

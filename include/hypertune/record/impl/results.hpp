@@ -18,7 +18,7 @@
 #include <tuple>
 #include <variant>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE Results Results::read(const std::filesystem::path& directory) {
   Results results(directory);
@@ -392,7 +392,7 @@ HYPERTUNE_INLINE std::string Results::last_cause() const {
   return last == nullptr ? "" : detail::format("; the last failure, of trial {}: {}", last->id, last->cause->text);
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
 #include <hypertune/record/impl/results_export.hpp>
 #include <hypertune/record/impl/results_table.hpp>

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE std::string schedule_json(std::span<const ScheduleEntry> schedule) {
   std::string out = "[";
@@ -161,4 +161,4 @@ HYPERTUNE_INLINE void Results::write_json(const std::function<void(std::string_v
   sink(std::string_view(text));
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE std::string Results::table(const TableOptions& options) const {
   const auto params = param_names(), attributes = attribute_names();
@@ -45,4 +45,4 @@ HYPERTUNE_INLINE std::string Results::table(const TableOptions& options) const {
   return table.text(options.width);
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

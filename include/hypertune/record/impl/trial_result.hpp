@@ -4,7 +4,7 @@
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/record/trial_result.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE std::string to_string(const TrialResult& result) {
   using detail::terminal::printable;
@@ -17,4 +17,4 @@ HYPERTUNE_INLINE std::string to_string(const TrialResult& result) {
   return result.params.empty() ? text : text + "  " + printable(to_string(result.params));
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Friedman's test by ranks with Conover's comparison after it (W. J. Conover, "Practical Nonparametric Statistics",
 /// 3rd edition 1999, section 5.8), as F-Race uses them: the probability of results as these if series `judged` were as
@@ -19,7 +19,7 @@ namespace hypertune::detail {
 /// within a block alone, so that blocks need no scale in common; infinite ones are fine.
 double friedman_worse(const std::vector<std::span<const double>>& series, std::size_t judged);
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/schedule/detail/impl/friedman.hpp>

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// The regularised incomplete beta function I_x(a, b), by its continued fraction (Lentz).
 double incomplete_beta(double a, double b, double x);
@@ -29,7 +29,7 @@ double paired_t_test(std::span<const double> differences);
 /// 25 differences without ties, else normal with corrections for ties and continuity. Equal pairs say nothing.
 double signed_rank_test(std::span<const double> differences);
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/schedule/detail/impl/paired_tests.hpp>

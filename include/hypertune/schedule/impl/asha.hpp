@@ -3,7 +3,7 @@
 
 #include <hypertune/schedule/asha.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE bool StoppingLadder::survives(std::size_t& next, int steps, double loss, std::size_t reduction) {
   for (; next < steps_.size() && steps_[next] <= steps; ++next) {
@@ -94,9 +94,9 @@ HYPERTUNE_INLINE void PromotionLadder::enter(std::size_t rung, RungEntry entry, 
   }
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void Asha::check() const {
   if (max_steps < grace_period)
@@ -186,4 +186,4 @@ HYPERTUNE_INLINE std::size_t Asha::bracket_of(TrialId trial) const {
   return static_cast<std::size_t>(at - state_.shares.begin());
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

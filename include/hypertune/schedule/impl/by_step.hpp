@@ -4,7 +4,7 @@
 
 #include <hypertune/schedule/by_step.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE std::optional<double> ByStep::quantile(int step) const {
   const auto found = steps_.find(step);
@@ -26,4 +26,4 @@ HYPERTUNE_INLINE void ByStep::add(int previous, int step, double value, double f
   }
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

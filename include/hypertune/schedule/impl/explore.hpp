@@ -3,7 +3,7 @@
 
 #include <hypertune/schedule/explore.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE std::vector<std::size_t> mutable_dimensions(const SearchSpace& space,
                                                              const std::vector<std::string>& names, const char* who) {
@@ -68,4 +68,4 @@ HYPERTUNE_INLINE Point explored(const SearchSpace& space, const Point& from, con
   return from;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -3,7 +3,7 @@
 
 #include <hypertune/schedule/hyper_sched.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE Decision HyperSched::on_report(const Progress& progress) {
   Trial& trial = trials_[progress.trial];
@@ -81,4 +81,4 @@ HYPERTUNE_INLINE std::optional<TrialId> HyperSched::promotable() const {
   return std::nullopt;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

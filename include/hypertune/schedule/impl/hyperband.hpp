@@ -3,7 +3,7 @@
 
 #include <hypertune/schedule/hyperband.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE std::vector<std::vector<BracketRung>> hyperband_brackets(int max_steps, int reduction_factor) {
   if (max_steps < 1) fail(Errc::usage, "hyperband: max_steps is {}, but must be at least 1", max_steps);
@@ -24,9 +24,9 @@ HYPERTUNE_INLINE std::vector<std::vector<BracketRung>> hyperband_brackets(int ma
   return brackets;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE void HyperBandState::create(TrialId trial) {
   if (places_.contains(trial)) return;
@@ -166,4 +166,4 @@ HYPERTUNE_INLINE void HyperBandState::halve(std::uint64_t number) {
     brackets_.pop_front();
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -3,7 +3,7 @@
 
 #include <hypertune/schedule/learning_curve.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE void CurveEnsemble::add(double step, double value) {
   if (count_ == 0) {
@@ -73,9 +73,9 @@ HYPERTUNE_INLINE double CurveEnsemble::basis(std::size_t j, double step) {
   return std::exp(-step * std::exp2(-10 + static_cast<double>(j - powers)));
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE Decision LearningCurve::on_report(const Progress& progress) {
   Trial& trial = trials_[progress.trial];
@@ -102,4 +102,4 @@ HYPERTUNE_INLINE std::string LearningCurve::why(TrialId, const LossText& losses)
                         chance);
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

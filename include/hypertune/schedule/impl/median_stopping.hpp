@@ -3,7 +3,7 @@
 
 #include <hypertune/schedule/median_stopping.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE Decision MedianStopping::on_report(const Progress& progress) {
   Trial& trial = trials_[progress.trial];
@@ -30,4 +30,4 @@ HYPERTUNE_INLINE Decision MedianStopping::on_report(const Progress& progress) {
   return max_steps > 0 && progress.steps >= max_steps ? Decision::complete : decision;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

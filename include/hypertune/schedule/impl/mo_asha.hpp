@@ -3,7 +3,7 @@
 
 #include <hypertune/schedule/mo_asha.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE bool dominates(const LossVector& a, const LossVector& b) {
   bool better = false;
@@ -88,9 +88,9 @@ HYPERTUNE_INLINE bool among_first(const std::vector<LossVector>& points, std::si
   return false;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void MoAsha::check() const {
   if (max_steps < grace_period)
@@ -141,4 +141,4 @@ HYPERTUNE_INLINE bool MoAsha::enter(Rung& rung, const detail::LossVector& losses
   return detail::among_first(rung.losses, static_cast<std::size_t>(first - rung.losses.begin()), quota);
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -3,7 +3,7 @@
 
 #include <hypertune/schedule/patience.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE Decision Patience::on_report(const Progress& progress) {
   Trial& trial = trials_[progress.trial];
@@ -26,4 +26,4 @@ HYPERTUNE_INLINE std::string Patience::why(TrialId id, const LossText& losses) c
                         trial.best_steps, trial.best_steps == 1 ? "" : "s");
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -3,7 +3,7 @@
 
 #include <hypertune/schedule/pb2.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE TimeVaryingBandit::TimeVaryingBandit(std::vector<Observation> observations)
     : seen_(std::move(observations)) {
@@ -102,9 +102,9 @@ HYPERTUNE_INLINE std::optional<Cholesky> TimeVaryingBandit::factored(const Kerne
   return Cholesky::of(k);
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void Pb2::prepare(const SearchSpace& space, std::uint64_t seed) {
   space_ = space;
@@ -188,4 +188,4 @@ HYPERTUNE_INLINE Point Pb2::explored(TrialId trial, const detail::PopulationArri
   return best;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

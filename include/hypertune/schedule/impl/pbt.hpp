@@ -3,7 +3,7 @@
 
 #include <hypertune/schedule/pbt.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void Pbt::prepare(const SearchSpace& space, std::uint64_t seed) {
   space_ = space;
@@ -48,4 +48,4 @@ HYPERTUNE_INLINE std::optional<TrialId> Pbt::by_test(TrialId trial, Rng& rng) co
   return detail::welch_less(given.recent, own->recent) < 0.05 ? std::optional(donor) : std::nullopt;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

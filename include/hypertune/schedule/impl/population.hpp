@@ -3,7 +3,7 @@
 
 #include <hypertune/schedule/population.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE void Population::end(TrialId trial) {
   const auto found = members_.find(trial);
@@ -139,4 +139,4 @@ HYPERTUNE_INLINE void Population::forget_rounds() {
     rounds_.erase(rounds_.begin(), rounds_.lower_bound(at_mark_.begin()->first));
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

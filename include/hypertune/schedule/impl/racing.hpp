@@ -3,7 +3,7 @@
 
 #include <hypertune/schedule/racing.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE double Race::Runner::mean(std::size_t n) const {
   if (n == values.size()) return sum / static_cast<double>(n);
@@ -95,4 +95,4 @@ HYPERTUNE_INLINE double Race::chance(TrialId trial, const Runner& runner, std::s
   return test == RaceTest::t ? detail::paired_t_test(differences) : detail::signed_rank_test(differences);
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

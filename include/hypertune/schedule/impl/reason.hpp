@@ -3,7 +3,7 @@
 
 #include <hypertune/schedule/reason.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE std::string LossText::named(std::span<const double> losses) const {
   std::string all;
@@ -23,9 +23,9 @@ HYPERTUNE_INLINE std::string LossText::text(double loss, std::size_t objective, 
   return detail::format("{:.{}g}", maximised && loss != 0 ? -loss : loss, digits);
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE std::string RungVerdict::text(const LossText& losses) const {
   const std::string at = detail::format("at rung {} ({} step{}): ", rung + 1, steps, steps == 1 ? "" : "s");
@@ -33,4 +33,4 @@ HYPERTUNE_INLINE std::string RungVerdict::text(const LossText& losses) const {
   return at + losses.against(loss, bar) + detail::format(" (the best {} of {})", quota, trials);
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -3,7 +3,7 @@
 
 #include <hypertune/schedule/rung.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE std::vector<int> rung_steps(int grace, int max, int reduction) {
   std::vector<int> steps;
@@ -11,4 +11,4 @@ HYPERTUNE_INLINE std::vector<int> rung_steps(int grace, int max, int reduction) 
   return steps;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

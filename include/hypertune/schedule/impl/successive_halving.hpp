@@ -3,7 +3,7 @@
 
 #include <hypertune/schedule/successive_halving.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void SuccessiveHalving::check() const {
   if (max_steps < grace_period)
@@ -103,4 +103,4 @@ HYPERTUNE_INLINE void SuccessiveHalving::halve(Round& round) {
   round.training = quota;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

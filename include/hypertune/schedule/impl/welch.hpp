@@ -3,7 +3,7 @@
 
 #include <hypertune/schedule/welch.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE double welch_less(std::span<const double> a, std::span<const double> b) {
   struct Moments {
@@ -30,4 +30,4 @@ HYPERTUNE_INLINE double welch_less(std::span<const double> a, std::span<const do
   return t > 0 ? tail : 1 - tail;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

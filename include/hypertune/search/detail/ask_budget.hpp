@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Suggestions are made one after the other while trials run side by side: all of them together may take as long as all
 /// trials together do on the slots there are, and a single one not much longer than a trial. What counts are the
@@ -52,4 +52,4 @@ inline Seconds tpe_ask_seconds(std::size_t dimensions, std::size_t ended) {
   return ended < 10 ? 2e-5 : 1e-4 * (1 + static_cast<double>(dimensions) / 5);
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// A categorical distribution that follows the natural gradient of the weighted ranks: p += rate * sum of w_i (e_i - p)
 /// (as PBIL and, with one rate for all, CatCMA: Hamano et al., "CatCMA: Stochastic Optimization for Mixed-Category
@@ -49,4 +49,4 @@ class CategoryDistribution {
   double margin_ = 0;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// The recombination weights of a generation of `lambda`: positive ones for the better half, which sum to 1, and
 /// negative ones for the rest (Hansen, "The CMA Evolution Strategy: A Tutorial", 2016, section 3 and table 1).
@@ -221,4 +221,4 @@ class CmaDistribution {
   bool separable_ = false;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Corrects mean and stretch of axis j, whose options meet at `edges` (rising, at least one), so that the options
 /// beside the mean's keep a probability of `margin` together (Hamano, Saito, Nomura, Shirakawa, "CMA-ES with Margin:
@@ -40,4 +40,4 @@ inline void keep_margin(CmaDistribution& distribution, std::size_t j, const std:
   distribution.stretch()[j] *= (high - low) / (a + b) / deviation;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -404,4 +404,4 @@ class CmaState {
 };
 
 }  // namespace detail
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 struct DehbOptions {
   int max = 81, reduction = 3;
@@ -134,4 +134,4 @@ class DehbState {
   Tried tried_;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

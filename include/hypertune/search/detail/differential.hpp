@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// A child of `target` and the mutant r1 + weight * (r2 - r3) of three different members of `parents` (4 or more, or at
 /// least 3 besides the target): each gene is the mutant's with probability `crossover`, one at least is. What leaves
@@ -41,4 +41,4 @@ inline void differential_child(const Genes& genes, const std::vector<const Indiv
   }
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 struct DifferentialOptions {
   int population = 0;
@@ -72,4 +72,4 @@ class DifferentialState {
   Tried tried_;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// What a population-based searcher keeps of a trial's outcome. Trials that failed are the worst; then those that
 /// violate learnt constraints, by how much in all (Deb 2000; an unknown one counts as infinitely violated); then those
@@ -64,4 +64,4 @@ inline bool dominates(const Fitness& a, const Fitness& b) {
   return better;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

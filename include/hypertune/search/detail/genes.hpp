@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// A dimension that can vary.
 struct Gene {
@@ -101,4 +101,4 @@ class Genes {
   bool countable_ = true;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

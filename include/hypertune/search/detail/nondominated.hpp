@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Fronts of indices: the first is dominated by none, the next only by members of the first, and so on. Fast
 /// nondominated sorting (Deb et al. 2002), O(objectives * n^2).
@@ -204,4 +204,4 @@ class Niches {
   std::vector<double> distance_;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

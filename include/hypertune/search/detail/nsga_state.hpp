@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 struct NsgaOptions {
   int population = 0;
@@ -153,4 +153,4 @@ class NsgaState {
   Tried tried_;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

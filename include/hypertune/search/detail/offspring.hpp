@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 inline constexpr int offspring_tries = 100;
 
@@ -49,4 +49,4 @@ void follow_trials(const Observation& o, const Genes& genes, Tried& tried, Pendi
   }
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

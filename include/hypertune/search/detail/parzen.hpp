@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// A coordinate as kernels see it: continuous ones and wide lattices as quantiles in [0, 1], options and narrow
 /// lattices as an index. Where a dimension is not active it is NaN.
@@ -112,7 +112,7 @@ class ParzenEstimator {
   mutable std::vector<double> terms_;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/search/impl/parzen.hpp>

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// What came of a trial: its genome, and how fit it is.
 struct Individual {
@@ -70,4 +70,4 @@ class PendingTrials {
   std::uint64_t started_ = 0;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// The first genomes of a population, by trial number: those of a scrambled Sobol sequence, or, where the user has
 /// priors, three out of four are drawn from them.
@@ -39,4 +39,4 @@ class StartingDesign {
   bool prior_ = false;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -10,7 +10,7 @@
 #include <map>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Three or more trials that agree in all that is discrete and have the same loss to the bit span a box of the other
 /// parameters: what varies there does not matter (a parameter that is of no use in a branch, a plateau). Of one
@@ -77,4 +77,4 @@ class Ties {
   bool any_ = false;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// All trials observed, those with a result in order from the best to the worst: what meets the constraints before what
 /// does not (the less it violates them the better), what ran to its end before what did not, more steps before fewer
@@ -69,7 +69,7 @@ class TrialRanking {
   std::unordered_map<TrialId, std::uint32_t> slots_;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/search/impl/trial_ranking.hpp>

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Two configurations are the same where they agree in what is active.
 class Tried {
@@ -94,4 +94,4 @@ class Tried {
   std::unordered_set<std::uint64_t> seen_;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

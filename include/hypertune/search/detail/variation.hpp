@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// One child of the values a and b in [0, 1] (Deb and Agrawal 1995, with bounds): the larger `eta`, the nearer to one
 /// of them.
@@ -54,4 +54,4 @@ inline double mutated(const Gene& gene, double x, double eta, Rng& rng) {
   return (low + high) / 2;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

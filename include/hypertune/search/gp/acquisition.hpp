@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-namespace hypertune::detail::gp {
+namespace hypertune::inline v0::detail::gp {
 
 /// The logarithm of the expected improvement over `best`, times the probability that a scheduler lets the trial come so
 /// far that it shows (without it, what is stopped at once is asked for again and again, as nothing is learnt of its
@@ -84,4 +84,4 @@ struct Acquisition {
   }
 };
 
-}  // namespace hypertune::detail::gp
+}  // namespace hypertune::inline v0::detail::gp

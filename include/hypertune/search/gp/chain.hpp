@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail::gp {
+namespace hypertune::inline v0::detail::gp {
 
 /// Levels of fidelity, the cheapest first: f_l(x) = slope_l f_(l-1)(x) + d_l(x), each d_l a Gaussian process of its own
 /// that is independent of the levels below. This is the autoregressive model of Kennedy and O'Hagan, "Predicting the
@@ -96,4 +96,4 @@ class Chain {
   std::vector<Model> models_;
 };
 
-}  // namespace hypertune::detail::gp
+}  // namespace hypertune::inline v0::detail::gp

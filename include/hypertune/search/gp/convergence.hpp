@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace hypertune::detail::gp {
+namespace hypertune::inline v0::detail::gp {
 
 /// The root mean square of the differences of two points' features; labels that differ are as far as can be.
 inline double distance(const Encoding& encoding, const std::vector<double>& a, const std::vector<double>& b) {
@@ -67,4 +67,4 @@ inline bool converged(const History& history, std::size_t epoch, const Encoding&
   return found >= min_found;
 }
 
-}  // namespace hypertune::detail::gp
+}  // namespace hypertune::inline v0::detail::gp

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail::gp {
+namespace hypertune::inline v0::detail::gp {
 
 /// The losses of several objectives as one: the augmented Chebyshev norm under random weights, over their ranges
 /// (Knowles, "ParEGO: A Hybrid Algorithm With On-Line Landscape Approximation for Expensive Multiobjective Optimization
@@ -119,4 +119,4 @@ struct Source {
   }
 };
 
-}  // namespace hypertune::detail::gp
+}  // namespace hypertune::inline v0::detail::gp

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail::gp {
+namespace hypertune::inline v0::detail::gp {
 
 /// A configuration in the making: a place in the unit cube (inactive dimensions have one too, for when they become
 /// active), the point of the space there, and its features.
@@ -136,4 +136,4 @@ class Encoding {
   std::vector<std::uint8_t> categorical_;
 };
 
-}  // namespace hypertune::detail::gp
+}  // namespace hypertune::inline v0::detail::gp

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail::gp {
+namespace hypertune::inline v0::detail::gp {
 
 /// The most probable hyperparameters, from the best of `starts`, and -log of their probability. They are of the same
 /// kind as the start (warped, with a direction, with a trend).
@@ -115,4 +115,4 @@ inline Richer with_warp(const Inputs& inputs, const std::vector<double>& values,
   return {fit_hyper(inputs, values, {start}, many ? 8 : 20), plain, inputs};
 }
 
-}  // namespace hypertune::detail::gp
+}  // namespace hypertune::inline v0::detail::gp

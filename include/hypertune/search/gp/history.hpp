@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail::gp {
+namespace hypertune::inline v0::detail::gp {
 
 /// Learnt constraints: none is known to be broken.
 inline bool met(const std::vector<double>& constraints) {
@@ -110,4 +110,4 @@ class History {
   std::vector<Arrival> arrivals;
 };
 
-}  // namespace hypertune::detail::gp
+}  // namespace hypertune::inline v0::detail::gp

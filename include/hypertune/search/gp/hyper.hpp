@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-namespace hypertune::detail::gp {
+namespace hypertune::inline v0::detail::gp {
 
 /// What is learnt of the kernel: a lengthscale per feature, the signal's variance and the noise's, as logarithms; and
 /// where the data speak for it (see fit.hpp), more. What stands in `warp` and `direction` for labels means nothing.
@@ -105,4 +105,4 @@ struct HyperPrior {
   }
 };
 
-}  // namespace hypertune::detail::gp
+}  // namespace hypertune::inline v0::detail::gp

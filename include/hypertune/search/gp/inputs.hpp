@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail::gp {
+namespace hypertune::inline v0::detail::gp {
 
 /// The inputs of a model, one column per feature, so that distances are summed over contiguous memory. A numeric
 /// feature lies in [0, 1] or thereabouts; a categorical one is a label, equal or not.
@@ -95,4 +95,4 @@ HYPERTUNE_HOT inline void matern(double* squares, double* slopes, std::size_t n)
   }
 }
 
-}  // namespace hypertune::detail::gp
+}  // namespace hypertune::inline v0::detail::gp

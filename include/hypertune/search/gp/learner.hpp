@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail::gp {
+namespace hypertune::inline v0::detail::gp {
 
 /// What was learnt of one output (the objective or a constraint) at one number of trials.
 struct Learnt {
@@ -169,4 +169,4 @@ class Learner {
   std::vector<Learnt> learnt_;  // by output, the last
 };
 
-}  // namespace hypertune::detail::gp
+}  // namespace hypertune::inline v0::detail::gp

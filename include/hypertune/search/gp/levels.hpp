@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail::gp {
+namespace hypertune::inline v0::detail::gp {
 
 /// The steps of the levels, ascending, from how far each trial came. The highest is the most that `least` trials have
 /// come to (as in BOHB: Falkner et al. 2018); each below has a third more than the one above it, so that there are few,
@@ -242,4 +242,4 @@ class LevelLearner {
   std::vector<Stage> stages_;
 };
 
-}  // namespace hypertune::detail::gp
+}  // namespace hypertune::inline v0::detail::gp

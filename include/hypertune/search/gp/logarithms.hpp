@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace hypertune::detail::gp {
+namespace hypertune::inline v0::detail::gp {
 
 inline constexpr double log_root_two_pi = 0.91893853320467274178;
 
@@ -59,4 +59,4 @@ struct LogCdf {
   }
 };
 
-}  // namespace hypertune::detail::gp
+}  // namespace hypertune::inline v0::detail::gp

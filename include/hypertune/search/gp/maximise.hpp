@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail::gp {
+namespace hypertune::inline v0::detail::gp {
 
 /// The part of the unit cube in which to look, by dimension of the encoding. Unordered dimensions are not bounded.
 struct Box {
@@ -234,4 +234,4 @@ class Maximiser {
   std::vector<Candidate> spare_;
 };
 
-}  // namespace hypertune::detail::gp
+}  // namespace hypertune::inline v0::detail::gp

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail::gp {
+namespace hypertune::inline v0::detail::gp {
 
 /// The mean of a posterior and its variance, without noise, with their gradients by feature (0 for categorical ones).
 struct Posterior {
@@ -424,4 +424,4 @@ class Model {
   double signal_ = 1, noise_ = 0, mean_ = 0, trend_ = 0;
 };
 
-}  // namespace hypertune::detail::gp
+}  // namespace hypertune::inline v0::detail::gp

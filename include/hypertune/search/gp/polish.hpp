@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail::gp {
+namespace hypertune::inline v0::detail::gp {
 
 /// The trials nearest to one, among those that differ from it in continuous parameters alone.
 struct Neighbourhood {
@@ -103,4 +103,4 @@ inline std::optional<std::vector<double>> polish(const History& history, std::si
   return features;
 }
 
-}  // namespace hypertune::detail::gp
+}  // namespace hypertune::inline v0::detail::gp

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail::gp {
+namespace hypertune::inline v0::detail::gp {
 
 /// The c that minimises |A c - y|, by modified Gram-Schmidt (Golub and Van Loan, "Matrix Computations", 5.3.5); y has a
 /// value for each row of A. A column that depends on those before it gets zero.
@@ -80,4 +80,4 @@ class Quadratic {
   std::vector<double> coefficients_;  // 1, x_k, then x_k x_l for l <= k
 };
 
-}  // namespace hypertune::detail::gp
+}  // namespace hypertune::inline v0::detail::gp

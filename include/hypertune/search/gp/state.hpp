@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <optional>
 
-namespace hypertune::detail::gp {
+namespace hypertune::inline v0::detail::gp {
 
 struct Region {  // as in Eriksson et al., "TuRBO", NeurIPS 2019
   double length = 0.8;
@@ -36,4 +36,4 @@ struct GaussianProcessState {
   LevelLearner level_learner;         // … and another one
 };
 
-}  // namespace hypertune::detail::gp
+}  // namespace hypertune::inline v0::detail::gp

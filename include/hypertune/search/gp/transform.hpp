@@ -9,7 +9,7 @@
 #include <numeric>
 #include <vector>
 
-namespace hypertune::detail::gp {
+namespace hypertune::inline v0::detail::gp {
 
 /// How losses are bent before they are standardised. Losses are heavy-tailed as a rule: a few configurations are very
 /// bad, and what matters happens near the least. Power transforms are what HEBO does about it (Cowen-Rivers et al.,
@@ -123,4 +123,4 @@ inline std::vector<double> transform_constraint(const std::vector<double>& viola
   return result;
 }
 
-}  // namespace hypertune::detail::gp
+}  // namespace hypertune::inline v0::detail::gp

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace hypertune::detail::gp {
+namespace hypertune::inline v0::detail::gp {
 
 /// The distribution function of Kumaraswamy, 1 - (1 - x^a)^b, at x in [0, 1], and its derivatives: by x, and by the
 /// logarithms of a and b. With a = b = 1 it is x. (Snoek, Swersky, Zemel, Adams, "Input Warping for Bayesian
@@ -27,4 +27,4 @@ struct Warped {
   static constexpr double margin = 1e-5;
 };
 
-}  // namespace hypertune::detail::gp
+}  // namespace hypertune::inline v0::detail::gp

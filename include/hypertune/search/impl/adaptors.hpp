@@ -3,7 +3,7 @@
 
 #include <hypertune/search/adaptors.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE Suggestion MixedGrid::suggest(const Ask& ask) {
   const auto& space = *state_.space;
@@ -122,4 +122,4 @@ HYPERTUNE_INLINE void StartWith::observe(const Observation& o) {
   inner.observe(o);
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

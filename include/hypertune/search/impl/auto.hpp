@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE AutoChoice auto_choice(const SearchSpace& space, const SearchContext& goal) {
   std::size_t numeric = 0, discrete = 0;
@@ -30,9 +30,9 @@ HYPERTUNE_INLINE AutoChoice auto_choice(const SearchSpace& space, const SearchCo
   return AutoChoice::gp;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void Auto::prepare(const SearchSpace& space, const SearchContext& goal) {
   *this = {};
@@ -169,4 +169,4 @@ HYPERTUNE_INLINE bool Auto::near(const std::vector<double>& a, const std::vector
   return detail::gp::distance(gp_->state_->encoding, a, b) < 0.05;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

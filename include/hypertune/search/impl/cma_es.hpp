@@ -4,7 +4,7 @@
 #include <hypertune/search/cma_es.hpp>
 #include <hypertune/search/detail/cma_state.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void CmaEs::prepare(const SearchSpace& space, const SearchContext& goal) {
   state_ = detail::Indirect(detail::CmaState(space, goal, {population_size, sigma0, restart_strategy, shape}));
@@ -20,4 +20,4 @@ HYPERTUNE_INLINE void CmaEs::observe(const Observation& o) {
   }
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

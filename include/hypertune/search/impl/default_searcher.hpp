@@ -4,8 +4,8 @@
 #include <hypertune/search/auto.hpp>
 #include <hypertune/search/default_searcher.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE AnySearcher default_searcher() { return Auto{}; }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -4,7 +4,7 @@
 #include <hypertune/search/detail/differential_state.hpp>
 #include <hypertune/search/differential_evolution.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void DifferentialEvolution::prepare(const SearchSpace& space, const SearchContext& goal) {
   state_ = detail::Indirect(
@@ -15,4 +15,4 @@ HYPERTUNE_INLINE Suggestion DifferentialEvolution::suggest(const Ask& ask) { ret
 
 HYPERTUNE_INLINE void DifferentialEvolution::observe(const Observation& o) { state_->observe(o); }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -21,7 +21,7 @@
 #include <hypertune/search/gp/transform.hpp>
 #include <hypertune/search/sobol.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 struct GaussianProcess::Knowledge {
   struct Trial {
@@ -391,4 +391,4 @@ HYPERTUNE_INLINE detail::gp::Box GaussianProcess::box(std::size_t count, const H
   return box;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -3,7 +3,7 @@
 
 #include <hypertune/search/grid.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE GridWalk::GridWalk(SearchSpace space, int resolution, std::uint64_t seed)
     : space_(std::move(space)), seed_(seed) {
@@ -93,9 +93,9 @@ HYPERTUNE_INLINE std::vector<double> GridWalk::levels(std::size_t d, int resolut
   return result;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void Grid::observe(const Observation& o) {
   if (o.kind != Observation::Kind::started) return;
@@ -103,4 +103,4 @@ HYPERTUNE_INLINE void Grid::observe(const Observation& o) {
   if (expected != nullptr && detail::same_point(*expected, o.point)) ++state_.next;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

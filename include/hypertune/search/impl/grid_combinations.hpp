@@ -3,7 +3,7 @@
 
 #include <hypertune/search/grid_combinations.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE GridCombinations::GridCombinations(const SearchSpace& space) : size_(space.grid_size()) {
   const auto& model = space.model();
@@ -56,4 +56,4 @@ HYPERTUNE_INLINE bool GridCombinations::repeats(const detail::SpaceModel& model,
   return false;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -5,7 +5,7 @@
 #include <hypertune/search/multi_fidelity.hpp>
 #include <hypertune/search/tpe.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void Dehb::prepare(const SearchSpace& space, const SearchContext& goal) {
   state_ = detail::Indirect(
@@ -25,4 +25,4 @@ HYPERTUNE_INLINE SearchAndSchedule dehb(int max_steps, int reduction_factor) {
           HyperBand{.max_steps = max_steps, .reduction_factor = reduction_factor}};
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

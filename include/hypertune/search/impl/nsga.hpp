@@ -4,7 +4,7 @@
 #include <hypertune/search/detail/nsga_state.hpp>
 #include <hypertune/search/nsga.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void Nsga2::prepare(const SearchSpace& space, const SearchContext& goal) {
   state_ = detail::Indirect(detail::NsgaState(
@@ -24,4 +24,4 @@ HYPERTUNE_INLINE Suggestion Nsga3::suggest(const Ask& ask) { return state_->sugg
 
 HYPERTUNE_INLINE void Nsga3::observe(const Observation& o) { state_->observe(o); }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <utility>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// A draw from a normal that is cut off at 0 and 1.
 HYPERTUNE_INLINE double truncated_normal(double mean, double sd, Rng& rng) {
@@ -255,4 +255,4 @@ HYPERTUNE_INLINE void ParzenEstimator::fit_number(std::size_t d, const ParzenOpt
   }
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

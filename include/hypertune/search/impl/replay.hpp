@@ -3,7 +3,7 @@
 
 #include <hypertune/search/replay.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void Replay::check() const {
   if (schedule.empty()) fail(Errc::usage, "replay: the schedule is empty");
@@ -49,4 +49,4 @@ HYPERTUNE_INLINE std::size_t Replay::due(const Trial& trial) const {
   return at;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -3,7 +3,7 @@
 
 #include <hypertune/search/sobol.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE SobolSequence::SobolSequence(std::size_t dimensions, bool scramble, std::uint64_t seed)
     : dimensions_(dimensions) {
@@ -50,9 +50,9 @@ HYPERTUNE_INLINE std::uint32_t SobolSequence::permuted(std::uint32_t x, std::uin
   return x;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void Sobol::prepare(const SearchSpace& space, const SearchContext& goal) {
   state_ = {};
@@ -93,4 +93,4 @@ HYPERTUNE_INLINE Point Sobol::point(std::uint64_t index, Rng& rng) const {
   return state_.space->from_unit(unit, rng);
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

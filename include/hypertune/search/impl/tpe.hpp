@@ -10,7 +10,7 @@
 #include <limits>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -361,4 +361,4 @@ HYPERTUNE_INLINE Suggestion Tpe::proposed(Rng& rng) const {
   return make_points ? best_point : point(best, rng);
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

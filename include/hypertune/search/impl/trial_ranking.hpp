@@ -9,7 +9,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE bool TrialRanking::before(std::size_t a, std::size_t b) const {
   const Entry& x = entries_[a];
@@ -155,4 +155,4 @@ HYPERTUNE_INLINE std::vector<std::uint32_t> TrialRanking::best_of(std::vector<st
   return chosen;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -3,7 +3,7 @@
 
 #include <hypertune/search/warm_start.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void WarmStart::prepare(const SearchSpace& space, const SearchContext& goal) {
   inner.prepare(space, goal);
@@ -57,4 +57,4 @@ HYPERTUNE_INLINE void WarmStart::tell(const Results& results, const SearchSpace&
          ended, mismatch);
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

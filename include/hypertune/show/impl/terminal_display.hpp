@@ -4,7 +4,7 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/show/terminal_display.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE TerminalDisplay::Self::Self(TerminalOptions o)
     : options(std::move(o)),
@@ -100,4 +100,4 @@ HYPERTUNE_INLINE void TerminalDisplay::Self::show_plain(const ExperimentProgress
   }
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// A mistake in one dimension; readers of files look its place up by the name.
 class DimensionError : public Error {
@@ -65,7 +65,7 @@ void add_constraints(SpaceModel& model, std::vector<Constraint> constraints);
 /// The model of these dimensions, not yet shared with anybody.
 std::shared_ptr<SpaceModel> build_model(std::vector<DimensionDraft> drafts);
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/space/detail/impl/build.hpp>

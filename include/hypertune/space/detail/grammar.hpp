@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// A number in bounds and quanta: shortest decimals, .inf for an infinite one.
 inline std::string number_text(double x) {
@@ -35,7 +35,7 @@ std::string prior_text(const Dimension& dimension);
 
 std::string describe(const Dimension& dimension, const SpaceModel& model);
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/space/detail/impl/grammar.hpp>

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// lower, lower + quantum, … up to `count` points. Where lower and quantum are short decimals the points are too: the
 /// third point of {0, 0.1} is 0.2 and the fourth 0.3, not 0.30000000000000004, so that values print and compare well.
@@ -38,7 +38,7 @@ class Lattice {
   double base_ = 0, step_ = 0, scale_ = 0;  // point k is (base + k * step) / scale, all whole; scale 0: not decimal
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/space/detail/impl/lattice.hpp>

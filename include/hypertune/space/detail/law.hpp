@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// The prior of one domain. Built from a sound DomainInfo (see check() in model.hpp) and immutable.
 class Law {
@@ -49,7 +49,7 @@ class Law {
   Lattice lattice_;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/space/detail/impl/law.hpp>

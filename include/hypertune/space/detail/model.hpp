@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 struct SpaceModel;
 
@@ -123,7 +123,7 @@ bool same_value(const Value& a, const Value& b);
 /// The coordinate of `value` in a dimension, or NaN where it is none. `why` then says what would be.
 double find_coordinate(const DimensionDraft& dimension, const Value& value, std::string& why);
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/space/detail/impl/model.hpp>

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// P(Z <= z).
 inline double normal_cdf(double z) { return 0.5 * std::erfc(-z * 0.70710678118654752440); }
@@ -14,7 +14,7 @@ inline double normal_cdf(double z) { return 0.5 * std::erfc(-z * 0.7071067811865
 /// Wichura, "Algorithm AS 241: The Percentage Points of the Normal Distribution", Applied Statistics 37 (1988).
 double normal_quantile(double p);
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/space/detail/impl/normal.hpp>

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE std::size_t SearchSpace::size() const { return model_->dimensions.size(); }
 HYPERTUNE_INLINE const std::string& SearchSpace::name(std::size_t dimension) const {
@@ -214,4 +214,4 @@ HYPERTUNE_INLINE std::optional<std::string> SearchSpace::invalid(const Point& po
   return std::nullopt;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// A density over the quantiles [0, 1] of a domain, relative to uniform: a normal cut off at the ends, round the value
 /// believed to be good, or a probability for each option. Empty: no belief, uniform.
@@ -44,7 +44,7 @@ class UserPrior {
   std::vector<double> weights_;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/space/detail/impl/user_prior.hpp>

@@ -3,7 +3,7 @@
 
 #include <hypertune/space/choices.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE double shortest_double(float x) {
   const std::string text = detail::format("{}", x);
@@ -12,4 +12,4 @@ HYPERTUNE_INLINE double shortest_double(float x) {
   return result;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

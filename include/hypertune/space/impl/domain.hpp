@@ -3,7 +3,7 @@
 
 #include <hypertune/space/domain.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE Normal::Normal(std::string_view word, double mean, double sd, bool log, std::optional<double> quantum,
                                 double lower, double upper)
@@ -52,4 +52,4 @@ HYPERTUNE_INLINE void Normal::restrict() {
   }
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -3,7 +3,7 @@
 
 #include <hypertune/space/params.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE const Value* Params::find(std::string_view name) const {
   for (const auto& [key, value] : entries_)
@@ -26,4 +26,4 @@ HYPERTUNE_INLINE std::string to_string(const Params& params) {
   return text;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -3,7 +3,7 @@
 
 #include <hypertune/space/space.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE DimensionDraft prefixed(std::string_view prefix, DimensionDraft draft) {
   draft.name = detail::format("{}.{}", prefix, draft.name);
@@ -12,9 +12,9 @@ HYPERTUNE_INLINE DimensionDraft prefixed(std::string_view prefix, DimensionDraft
   return draft;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE Nested<Params> nested(std::string_view prefix, const Space<Params>& inner) {
   Nested<Params> result;
@@ -31,4 +31,4 @@ HYPERTUNE_INLINE Nested<Params> nested(std::string_view prefix, const Space<Para
   return result;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

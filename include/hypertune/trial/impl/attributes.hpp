@@ -4,7 +4,7 @@
 #include <hypertune/detail/utf8.hpp>
 #include <hypertune/trial/attributes.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE void require_attribute_name(std::string_view name) {
   if (name.empty()) fail(Errc::usage, "an attribute has no name");
@@ -48,4 +48,4 @@ HYPERTUNE_INLINE std::pair<Attributes, std::string> noted(const std::string& who
   return {std::move(changed), std::move(line)};
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

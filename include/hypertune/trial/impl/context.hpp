@@ -3,7 +3,7 @@
 
 #include <hypertune/trial/context.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE const std::filesystem::path& Context::directory() const {
   const auto trials = start_.directory.parent_path();
@@ -14,4 +14,4 @@ HYPERTUNE_INLINE const std::filesystem::path& Context::directory() const {
   return start_.directory;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

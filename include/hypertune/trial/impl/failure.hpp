@@ -3,7 +3,7 @@
 
 #include <hypertune/trial/failure.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE Cause cause_of_current_exception() {
   constexpr std::size_t max_size = 4096;
@@ -22,4 +22,4 @@ HYPERTUNE_INLINE Cause cause_of_current_exception() {
   return cause;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -3,7 +3,7 @@
 
 #include <hypertune/trial/metric_name.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE std::string reserved_in_report_lines(std::string_view metric) {
   const std::string_view means = metric == "step"         ? "the number of its step"
@@ -20,4 +20,4 @@ HYPERTUNE_INLINE std::string metric_key(std::string_view metric) {
   return core == "step" || core == "time" ? "metrics_" + std::string(metric) : std::string(metric);
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

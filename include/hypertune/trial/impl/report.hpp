@@ -3,7 +3,7 @@
 
 #include <hypertune/trial/report.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE Report Report::at(int s) && {
   require_step(s);
@@ -29,4 +29,4 @@ HYPERTUNE_INLINE Report report(std::string name, double value) {
   return Report(std::move(metrics));
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

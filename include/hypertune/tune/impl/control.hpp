@@ -30,7 +30,7 @@
 #include <tuple>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 namespace detail {
 
@@ -313,4 +313,4 @@ HYPERTUNE_INLINE ControlAnswer ask_driver(const std::filesystem::path& directory
   } catch (const Error& error) { fail(Errc::io, "the driver's answer cannot be read: {}", error.what()); }
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void Controller::finish_replay(Seconds now, bool survivors, Outcome& out) {
   judge_.set_now(now);
@@ -92,4 +92,4 @@ HYPERTUNE_INLINE void Controller::try_again(std::span<const TrialId> trials, Sec
   }
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

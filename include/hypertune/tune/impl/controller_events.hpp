@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void Controller::on(const Started& e, Outcome&) {
   // What it goes on from stays held: a program that has started may read it much later.
@@ -271,4 +271,4 @@ HYPERTUNE_INLINE std::string Controller::why_pending(TrialId trial) const {
   return dispatcher_.why_no_room(trial);
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE const TrialEntry& Controller::require_open(TrialId trial) const {
   if (!trials().contains(trial)) fail(Errc::usage, "there is no trial {}: there are {}", trial, trials().size());
@@ -164,4 +164,4 @@ HYPERTUNE_INLINE std::string Controller::resize_trial(TrialId trial, int wanted)
                         wanted);
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void Controller::fill(Seconds now, Outcome& out) {
   judge_.set_now(now);
@@ -165,4 +165,4 @@ HYPERTUNE_INLINE std::optional<TrialId> Controller::ask(Seconds now, Outcome& ou
   return std::nullopt;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

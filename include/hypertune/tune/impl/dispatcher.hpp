@@ -8,7 +8,7 @@
 #include <iterator>
 #include <numeric>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE std::vector<TrialId> Dispatcher::running_trials() const {
   std::vector<TrialId> trials;
@@ -444,4 +444,4 @@ HYPERTUNE_INLINE void Dispatcher::give_up_hosts(Outcome& out) {
   }
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -8,7 +8,7 @@
 
 #include <iterator>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void Judge::track(const record::Any& what) {
   faults_.apply(what);
@@ -354,4 +354,4 @@ HYPERTUNE_INLINE void Judge::let_go(LiveTrial& run) {
   run.restoring.clear();
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

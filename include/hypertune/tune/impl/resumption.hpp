@@ -9,7 +9,7 @@
 
 #include <optional>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE Options with_recorded(Options options, const SearchSpace& space) {
   if (!options.resume || detail::agent_hook()) return options;  // in an agent, the record is with the driver
@@ -34,4 +34,4 @@ HYPERTUNE_INLINE Options with_recorded(Options options, const SearchSpace& space
   return options;
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -3,7 +3,7 @@
 
 #include <hypertune/tune/stop.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE StopTree join(StopNode::Kind kind, StopTree a, StopTree b) {
   if (!a) return b;
@@ -24,9 +24,9 @@ HYPERTUNE_INLINE StopTree move_to_trials(const StopTree& tree) {
   return copy;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE StopCondition plateau(Plateau rule) {
   if (rule.last < 2) fail(Errc::usage, "stop condition: plateau.last is {}, but must be at least 2", rule.last);
@@ -44,4 +44,4 @@ HYPERTUNE_INLINE StopCondition expected_gain(ExpectedGain rule) {
   return {nullptr, detail::stop_leaf(std::move(rule))};
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

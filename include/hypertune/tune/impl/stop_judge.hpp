@@ -3,7 +3,7 @@
 
 #include <hypertune/tune/stop_judge.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE bool StopProgram::has_memory() const {
   return std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
@@ -120,9 +120,9 @@ HYPERTUNE_INLINE void note_plateau(StopMemory& memory, const Plateau& rule) {
                                  rule.last, rule.tolerance);
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE std::optional<std::string> TrialStop::check(const TrialProgressView& report) {
   if (program_.empty()) return std::nullopt;
@@ -225,4 +225,4 @@ HYPERTUNE_INLINE void ExperimentStop::end_for_plateau(detail::StopMemory& memory
   detail::note_plateau(memory, rule);
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -18,7 +18,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 class ErasedStudy::State {
  public:
@@ -333,4 +333,4 @@ HYPERTUNE_INLINE std::string ErasedStudy::objective() const { return self_->obje
 HYPERTUNE_INLINE const std::vector<Objective>& ErasedStudy::objectives() const { return self_->objectives(); }
 HYPERTUNE_INLINE const std::filesystem::path& ErasedStudy::directory() const { return self_->directory(); }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -9,7 +9,7 @@
 #include <exception>
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void Suggestions::prepare(const SearchSpace& space, const SearchContext& goal) {
   searcher_.prepare(space, goal);
@@ -153,4 +153,4 @@ HYPERTUNE_INLINE bool Suggestions::at_rest(double seconds) {
   return rest_.wait_for(guard, std::chrono::duration<double>(seconds), [this] { return !working_; });
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -6,7 +6,7 @@
 #include <hypertune/tune/runtime_hooks.hpp>
 #include <hypertune/tune/tune.hpp>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE Options resumed_options(const std::filesystem::path& directory, const SearchSpace& space,
                                          Options options) {
@@ -19,4 +19,4 @@ HYPERTUNE_INLINE Options resumed_options(const std::filesystem::path& directory,
   return with_recorded(std::move(options), space);
 }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

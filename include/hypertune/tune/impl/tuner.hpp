@@ -23,7 +23,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// The executor's events enter the strand, a mutex, on whatever thread they come; the Controller decides; the records
 /// go to the Journal; the commands go back to the executor before the event's call returns. So a worker that reports
@@ -532,4 +532,4 @@ HYPERTUNE_INLINE void Tuner::stop_now() { self_->stop_now(); }
 HYPERTUNE_INLINE const std::filesystem::path& Tuner::directory() const { return self_->directory(); }
 HYPERTUNE_INLINE std::string Tuner::why_pending(TrialId trial) { return self_->why_pending(trial); }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

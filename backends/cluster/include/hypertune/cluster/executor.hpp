@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 /// Meant for designated initialisers: `{.file = "CLUSTER.yaml", .remote = runtime.setup()}`.
 struct ClusterSetup {
@@ -57,9 +57,9 @@ class ClusterExecutor {
 
 static_assert(Executor<ClusterExecutor>);
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 using cluster::ClusterExecutor;
 using cluster::ClusterSetup;
 
@@ -70,4 +70,4 @@ inline ClusterExecutor on_cluster(std::filesystem::path file, SshSetup remote = 
   setup.remote = std::move(remote);
   return ClusterExecutor(std::move(setup));
 }
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 struct JobSpec {
   std::filesystem::path program;
@@ -62,4 +62,4 @@ void signal_job(const ssh::SshConnection& head, const ClusterConfig& config, con
 std::size_t fetch_job(const ssh::SshConnection& head, const ClusterConfig& config, const std::string& id,
                       const std::filesystem::path& local);
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

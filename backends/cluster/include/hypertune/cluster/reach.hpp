@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 namespace detail {
 /// What a machine is called in known_hosts and in the head's ssh_config.
@@ -48,4 +48,4 @@ void run_commands(const ssh::SshConnection& connection, const std::string& title
                   const std::vector<std::string>& commands, const std::function<void(std::string_view)>& log,
                   const std::stop_token& stop, double timeout = 3600);
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

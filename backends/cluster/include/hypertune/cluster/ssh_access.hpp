@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 /// Connects, copies files, runs the file's commands; the head logs in to the workers by a key that was made on it.
 class SshAccess {
@@ -30,4 +30,4 @@ class SshAccess {
 
 static_assert(MachineAccess<SshAccess>);
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

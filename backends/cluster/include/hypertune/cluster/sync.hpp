@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::cluster {
+namespace hypertune::inline v0::cluster {
 
 /// What there is to send of a file or folder.
 struct FileSet {
@@ -33,4 +33,4 @@ std::size_t pull_files(const ssh::SshConnection& connection, const std::string& 
                        const std::filesystem::path& local, const std::vector<std::string>& exclude = {},
                        const std::string& newer_than = {}, const std::stop_token& stop = {});
 
-}  // namespace hypertune::cluster
+}  // namespace hypertune::inline v0::cluster

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::local::detail {
+namespace hypertune::inline v0::local::detail {
 
 /// Where the cgroups (v2) of this machine are, and which of them this process is in.
 struct CgroupPlace {
@@ -242,4 +242,4 @@ class CgroupTree {
   std::string why_not_;
 };
 
-}  // namespace hypertune::local::detail
+}  // namespace hypertune::inline v0::local::detail

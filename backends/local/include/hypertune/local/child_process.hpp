@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::local::detail {
+namespace hypertune::inline v0::local::detail {
 
 using hypertune::detail::Descriptor;
 
@@ -107,4 +107,4 @@ class ChildProcess {
   process::Subprocess process_;
 };
 
-}  // namespace hypertune::local::detail
+}  // namespace hypertune::inline v0::local::detail

@@ -33,7 +33,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::local {
+namespace hypertune::inline v0::local {
 
 /// What to do about a failure when a line of the command's output matches.
 struct LogRule {
@@ -561,4 +561,4 @@ class CommandProgram final : public Program {
   detail::CommandPlan plan_;
 };
 
-}  // namespace hypertune::local
+}  // namespace hypertune::inline v0::local

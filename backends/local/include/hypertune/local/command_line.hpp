@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::local {
+namespace hypertune::inline v0::local {
 
 /// Arguments in which {name} stands for a parameter, {trial}, {step}, {directory}, {checkpoint} or {restore} for what
 /// the environment variables of that name say, and {{ and }} for braces. An argument whose parameter is not active in a
@@ -77,4 +77,4 @@ class CommandLine {
   std::vector<std::string> known_;
 };
 
-}  // namespace hypertune::local
+}  // namespace hypertune::inline v0::local

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::local::detail {
+namespace hypertune::inline v0::local::detail {
 
 struct GpuUse {
   std::uint64_t used = 0, total = 0;  ///< bytes
@@ -139,4 +139,4 @@ class GpuGate {
   std::optional<GpuReading> reading_;
 };
 
-}  // namespace hypertune::local::detail
+}  // namespace hypertune::inline v0::local::detail

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::local::detail {
+namespace hypertune::inline v0::local::detail {
 
 /// NVIDIA's management library, which comes with the driver. Used by one thread at a time.
 class Nvml {
@@ -128,4 +128,4 @@ class GpuMeter {
   std::unique_ptr<Nvml> nvml_;
 };
 
-}  // namespace hypertune::local::detail
+}  // namespace hypertune::inline v0::local::detail

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::local::detail {
+namespace hypertune::inline v0::local::detail {
 
 class GpuWatch {
  public:
@@ -78,4 +78,4 @@ class GpuWatch {
   std::thread thread_;
 };
 
-}  // namespace hypertune::local::detail
+}  // namespace hypertune::inline v0::local::detail

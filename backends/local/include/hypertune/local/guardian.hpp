@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::local::detail {
+namespace hypertune::inline v0::local::detail {
 
 using hypertune::detail::Descriptor;
 
@@ -287,4 +287,4 @@ class Guardian {
   pid_t pid_ = -1;
 };
 
-}  // namespace hypertune::local::detail
+}  // namespace hypertune::inline v0::local::detail

@@ -45,7 +45,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune::local::detail {
+namespace hypertune::inline v0::local::detail {
 
 class ProcessDriver {
  public:
@@ -640,4 +640,4 @@ class ProcessDriver {
   std::atomic<bool> closing_{false};
 };
 
-}  // namespace hypertune::local::detail
+}  // namespace hypertune::inline v0::local::detail

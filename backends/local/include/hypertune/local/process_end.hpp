@@ -16,7 +16,7 @@
 #include <fstream>
 #include <string>
 
-namespace hypertune::local {
+namespace hypertune::inline v0::local {
 
 /// The cause of an end that the trial did not announce. `status` is wait(2)'s. Faults of the program itself are the
 /// user's; a signal from elsewhere is the infrastructure's doing.
@@ -68,4 +68,4 @@ inline std::string last_line(const std::filesystem::path& log, std::uint64_t fro
   return text.substr(0, 300);
 }
 
-}  // namespace hypertune::local
+}  // namespace hypertune::inline v0::local

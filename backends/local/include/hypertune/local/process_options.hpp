@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-namespace hypertune::local {
+namespace hypertune::inline v0::local {
 
 /// Meant for designated initialisers: `{.workers = 4}`.
 struct ProcessOptions {
@@ -38,4 +38,4 @@ struct ProcessOptions {
   }
 };
 
-}  // namespace hypertune::local
+}  // namespace hypertune::inline v0::local

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 namespace local {
 
 /// Runs each trial in a process of its own: a segfault, an abort, an out-of-memory kill or a hang ends that trial only.
@@ -54,4 +54,4 @@ using local::ProcessOptions;
 /// `ht::processes({.workers = 4})`: trials in processes of their own, at most four at once.
 inline ProcessExecutor processes(ProcessOptions options = {}) { return ProcessExecutor(std::move(options)); }
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::local {
+namespace hypertune::inline v0::local {
 
 /// What such a line says.
 struct ReportLine {
@@ -319,4 +319,4 @@ inline std::optional<ReportLine> parse_report_line(std::string_view text, std::s
   return line;
 }
 
-}  // namespace hypertune::local
+}  // namespace hypertune::inline v0::local

@@ -26,7 +26,7 @@ void openblas_set_num_threads(int) __attribute__((weak));
 void MKL_Set_Num_Threads(int) __attribute__((weak));
 }
 
-namespace hypertune::local {
+namespace hypertune::inline v0::local {
 
 /// The cores that this process may use.
 inline std::vector<int> usable_cores() {
@@ -142,4 +142,4 @@ class SlotBinding {
   bool pin_;
 };
 
-}  // namespace hypertune::local
+}  // namespace hypertune::inline v0::local

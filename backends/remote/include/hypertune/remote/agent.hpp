@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 
 struct AgentOptions {
   /// Where it keeps what the experiments' trials write; empty: hypertune/agent in $XDG_CACHE_HOME or ~/.cache.
@@ -32,4 +32,4 @@ using ProgramMaker = std::function<std::shared_ptr<const Program>(const std::str
 /// exit code for the process. Call it on the main thread, before the program has others.
 int agent_main(const ProgramMaker& make_program, AgentOptions options = {});
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

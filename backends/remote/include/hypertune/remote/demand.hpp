@@ -17,7 +17,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 
 /// So many trials that ask for the same.
 struct TrialShape {
@@ -153,4 +153,4 @@ class TrackedExecutor {
   std::shared_ptr<Notices> notices_;
 };
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 
 using hypertune::detail::Descriptor;
 
@@ -151,4 +151,4 @@ class CommandDialer {
   Environment environment_;
 };
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

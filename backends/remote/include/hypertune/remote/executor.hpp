@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 
 struct RemoteOptions {
   HostTimeouts timeouts = {};
@@ -102,9 +102,9 @@ class RemoteExecutor {
 
 static_assert(Executor<RemoteExecutor>);
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 using remote::RemoteExecutor;
 using remote::RemoteOptions;
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 
 using hypertune::HostSpec;
 using HostList = std::vector<HostSpec>;
@@ -35,4 +35,4 @@ HostList slurm_hosts();
 /// Ends with an Error of kind `input` if a host is listed twice, has no name, or one that ssh would take for an option.
 void validate_hosts(const HostList& hosts, const std::string& where);
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

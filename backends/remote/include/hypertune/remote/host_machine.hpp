@@ -15,7 +15,7 @@
 #include <string_view>
 #include <utility>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 
 /// How long the driver waits for a host. Seconds.
 struct HostTimeouts {
@@ -250,4 +250,4 @@ class HostMachine {
   std::string reason_ = "was never connected to", trouble_ = reason_;
 };
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

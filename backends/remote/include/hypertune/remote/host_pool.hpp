@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 
 /// A machine, by how a stream to an agent on it is opened.
 struct RemoteHost {
@@ -92,4 +92,4 @@ class HostPool {
   std::shared_ptr<Shared> self_;
 };
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

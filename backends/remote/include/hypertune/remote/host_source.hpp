@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 
 /// What has changed since the last look.
 struct HostChange {
@@ -70,4 +70,4 @@ class HostSource {
   bool looked_ = false;
 };
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

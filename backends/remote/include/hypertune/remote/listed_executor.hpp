@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 
 struct ListedOptions {
   std::string name = {};  ///< of the executor
@@ -52,4 +52,4 @@ class ListedExecutor {
 
 static_assert(Executor<ListedExecutor>);
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

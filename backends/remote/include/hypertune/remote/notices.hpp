@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 
 /// They go through the experiment, as soon as that takes events and as long as it does; else to `otherwise`, or, where
 /// there is none, they wait. Thread-safe.
@@ -71,4 +71,4 @@ class Notices {
   std::vector<std::string> waiting_;
 };
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::remote {
+namespace hypertune::inline v0::remote {
 
 /// What is common to the Runtimes of all backends whose agents are this very program, called there with
 /// `--hypertune-agent`: see hypertune::Runtime.
@@ -47,4 +47,4 @@ std::optional<int> run_agent_if_asked(int argc, char** argv, const ProgramMaker&
 std::string agent_limits_text(const HostSpec& host);
 local::ProcessOptions agent_limits(const std::string& text);
 
-}  // namespace hypertune::remote
+}  // namespace hypertune::inline v0::remote

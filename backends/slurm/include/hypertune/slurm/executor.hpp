@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::slurm {
+namespace hypertune::inline v0::slurm {
 
 /// Meant for designated initialisers.
 struct SlurmSetup {
@@ -59,9 +59,9 @@ class SlurmExecutor {
 
 static_assert(Executor<SlurmExecutor>);
 
-}  // namespace hypertune::slurm
+}  // namespace hypertune::inline v0::slurm
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 using slurm::SlurmExecutor;
 using slurm::SlurmSetup;
 
@@ -72,4 +72,4 @@ inline SlurmExecutor on_slurm(const remote::AgentRuntime& runtime, SlurmOptions 
   setup.options = std::move(options);
   return SlurmExecutor(runtime.setup(std::move(setup)));
 }
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::ssh {
+namespace hypertune::inline v0::ssh {
 
 struct RunOptions {
   std::string_view input = {};  ///< its standard input
@@ -117,4 +117,4 @@ class SshConnection {
   std::shared_ptr<detail::Master> master_;
 };
 
-}  // namespace hypertune::ssh
+}  // namespace hypertune::inline v0::ssh

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-namespace hypertune::ssh {
+namespace hypertune::inline v0::ssh {
 
 enum class Problem : std::uint8_t {
   no_client,          ///< there is no `ssh` program here, or it cannot be run
@@ -86,4 +86,4 @@ remote::FailureClass classify_agent(const std::string& host, const std::string& 
 std::optional<Problem> classify_remote(std::string_view messages);
 
 }  // namespace detail
-}  // namespace hypertune::ssh
+}  // namespace hypertune::inline v0::ssh

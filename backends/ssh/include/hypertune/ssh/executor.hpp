@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::ssh {
+namespace hypertune::inline v0::ssh {
 
 using remote::HostList;
 using remote::HostSource;
@@ -58,12 +58,12 @@ class SshExecutor : public remote::ListedExecutor {
 
 static_assert(Executor<SshExecutor>);
 
-}  // namespace hypertune::ssh
+}  // namespace hypertune::inline v0::ssh
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 using ssh::SshExecutor;
 using ssh::SshSetup;
 
 /// `ht::over_ssh({.hosts = {"host1", "host2"}})`: trials as processes on these hosts.
 inline SshExecutor over_ssh(SshSetup setup = {}) { return SshExecutor(std::move(setup)); }
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

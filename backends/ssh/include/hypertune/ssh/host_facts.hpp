@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace hypertune::ssh {
+namespace hypertune::inline v0::ssh {
 
 /// What a host said of itself when the connection was opened.
 struct HostFacts {
@@ -22,4 +22,4 @@ struct HostFacts {
   bool clock_skewed() const { return clock_ahead > 2 + round_trip || clock_ahead < -2 - round_trip; }
 };
 
-}  // namespace hypertune::ssh
+}  // namespace hypertune::inline v0::ssh

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::ssh {
+namespace hypertune::inline v0::ssh {
 
 /// Everything that is not said here is as the user's ssh_config says: keys, agent, jump hosts, known_hosts, port. Meant
 /// for designated initialisers: `{.config = "cluster.ssh"}`.
@@ -27,4 +27,4 @@ struct SshOptions {
   void validate() const;
 };
 
-}  // namespace hypertune::ssh
+}  // namespace hypertune::inline v0::ssh

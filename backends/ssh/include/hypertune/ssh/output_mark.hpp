@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune::ssh {
+namespace hypertune::inline v0::ssh {
 
 /// Passes over what comes before a script's own output, in as many pieces as it comes. What start-up files print may
 /// lack the end of its line, so that the mark begins with one.
@@ -39,4 +39,4 @@ class OutputMark {
   bool passed_ = false;
 };
 
-}  // namespace hypertune::ssh
+}  // namespace hypertune::inline v0::ssh

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace hypertune::ssh {
+namespace hypertune::inline v0::ssh {
 
 /// How a remote command ended.
 struct RunResult {
@@ -12,4 +12,4 @@ struct RunResult {
   bool ok() const { return exit == 0; }
 };
 
-}  // namespace hypertune::ssh
+}  // namespace hypertune::inline v0::ssh

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace hypertune {
+namespace hypertune::inline v0 {
 
 /// The first thing in main(), before there are threads:
 ///
@@ -31,4 +31,4 @@ class Runtime : public remote::AgentRuntime {
   SshExecutor remote(SshSetup setup = {}) const { return SshExecutor(this->setup(std::move(setup))); }
 };
 
-}  // namespace hypertune
+}  // namespace hypertune::inline v0

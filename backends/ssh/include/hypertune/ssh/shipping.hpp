@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::ssh {
+namespace hypertune::inline v0::ssh {
 
 struct ShipOptions {
   std::string directory = ".cache/hypertune";  ///< on the host; relative to the home folder
@@ -56,4 +56,4 @@ std::vector<std::string> missing_libraries(std::string_view ldd_output);
 /// The architecture of an ELF program as `uname -m` calls it ("x86_64"); empty if it is no ELF file (a script).
 std::string program_architecture(const std::filesystem::path& program);
 
-}  // namespace hypertune::ssh
+}  // namespace hypertune::inline v0::ssh

@@ -12,7 +12,7 @@
 #include <functional>
 #include <memory>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// What all connections of a server share.
 struct ServerShared {
@@ -37,4 +37,4 @@ struct ServerShared {
 void converse(ServerShared& server, Wire& wire, const std::function<void()>& proven,
               const std::function<void(bool)>& idle);
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// The lock of trials/<id>/checkpoints/.incoming-<digest>/, so that one fetch at a time writes there.
 class IncomingLock {
@@ -116,4 +116,4 @@ class Arrivals {
   std::atomic<std::size_t> wrong_{none};
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 struct Chunk {
   std::uint32_t size = 0;
@@ -51,4 +51,4 @@ class ChunkCache {
 std::string chunks_of(LocalCheckpointStore& store, const CheckpointInfo& info, const Manifest& manifest,
                       std::stop_token stop);
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 struct ChunkSizes {
   std::uint32_t smallest = 0;  ///< only the last chunk of a file is smaller
@@ -40,4 +40,4 @@ class Chunker {
   std::uint32_t length_ = 0;  // of the current chunk so far
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -10,7 +10,7 @@
 struct ZSTD_CCtx_s;
 struct ZSTD_DCtx_s;
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// No piece is compressed that is larger.
 inline constexpr std::size_t largest_compressed_piece = std::size_t{4} << 20U;
@@ -84,4 +84,4 @@ class Decompressor {
   ZSTD_DCtx_s* context_ = nullptr;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

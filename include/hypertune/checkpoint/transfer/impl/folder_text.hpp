@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// The whole of an ordinary file. Error of kind `io` if it cannot be read, `corrupt` if it is longer than `most`.
 std::string read_text(const std::filesystem::path& path, std::size_t most);
@@ -38,4 +38,4 @@ void require_checkpoint_info(const CheckpointInfo& info);
 /// Whether each file is there with its size.
 bool files_present(const std::filesystem::path& folder, const Manifest& manifest);
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

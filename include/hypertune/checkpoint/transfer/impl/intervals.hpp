@@ -9,7 +9,7 @@
 #include <map>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 class Intervals {
  public:
@@ -83,4 +83,4 @@ class Intervals {
   std::map<std::uint64_t, std::uint64_t> ranges_;  // begin -> end; neither overlapping nor touching
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 class Layout {
  public:
@@ -34,4 +34,4 @@ class Layout {
   std::uint64_t total_ = 0;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

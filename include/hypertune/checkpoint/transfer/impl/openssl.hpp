@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 template <auto Free>
 struct OpensslDelete {
@@ -50,4 +50,4 @@ class Sha256 {
   OpensslOwner<EVP_MD_CTX, EVP_MD_CTX_free> context_;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

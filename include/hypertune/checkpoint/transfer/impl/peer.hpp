@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// The connection is lost, or cannot be made: another try may help.
 class ConnectionLost : public Error {
@@ -76,4 +76,4 @@ class Peer {
 /// Waits a little longer each time, up to `limits.deadline`. False if `cancel` can be read or time is up.
 bool back_off(int attempt, const PeerLimits& limits, int cancel);
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

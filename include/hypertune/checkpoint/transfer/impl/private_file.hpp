@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Error of kind `usage` if others may read it or it is longer than `max_size`, `io` if it cannot be read.
 std::string read_private_file(const std::filesystem::path& path, std::size_t max_size);
@@ -17,4 +17,4 @@ void write_private_file(const std::filesystem::path& path, std::string_view text
 /// What an errno means.
 std::string error_text(int error);
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -10,7 +10,7 @@
 #include <stop_token>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// Checkpoints of this store that may have something in common with `wanted`: those asked for, the newest of its trial,
 /// and of other trials those whose chunks are known, as they cost nothing.
@@ -33,4 +33,4 @@ std::uint64_t reuse_chunks(Arrivals& arrivals, const ChunkList& wanted, LocalChe
 /// Reads again what is noted as arrived, and forgets each chunk that is not whole or not right.
 void verify_present(Arrivals& arrivals, const ChunkList& chunks, const std::stop_token& stop);
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// A checkpoint as it is given.
 struct Served {
@@ -75,4 +75,4 @@ class Shelf {
   std::jthread thread_;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <filesystem>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// A listening socket, non-blocking. A unix one is its owner's alone, and its file goes with it.
 class Listener {
@@ -39,4 +39,4 @@ Descriptor connect_to(const Endpoint& where, std::chrono::steady_clock::time_poi
 /// The next connection, non-blocking; empty if there is none after all.
 Descriptor accept_from(int listener);
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -17,7 +17,7 @@
 #include <optional>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// What all threads of a fetch share.
 struct FetchShared {
@@ -75,4 +75,4 @@ class ExtraStreams {
   int count_ = 0;
 };
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 ///     /v1/trials/3/checkpoints                                     a line each: steps bytes digest name
 ///     /v1/trials/3/checkpoints/<digest>?name=step-27               the same line, if it is there completely; &deep=1
@@ -38,4 +38,4 @@ std::optional<ByteRange> parse_range(std::string_view text, std::uint64_t total)
 std::string info_line(const CheckpointInfo& info);
 std::optional<CheckpointInfo> parse_info_line(std::string_view line, TrialId trial);
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -17,7 +17,7 @@
 #include <string>
 #include <utility>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 using SslContext = OpensslOwner<SSL_CTX, SSL_CTX_free>;
 
@@ -135,4 +135,4 @@ class Alarm {
 SslContext server_tls(const std::string& certificate_pem, const std::string& key_pem);
 SslContext client_tls();
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -3,7 +3,7 @@
 
 #include <hypertune/schedule/detail/friedman.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE double friedman_worse(const std::vector<std::span<const double>>& series, std::size_t judged) {
   const std::size_t k = series.size(), n = k == 0 ? 0 : series.front().size();
@@ -42,4 +42,4 @@ HYPERTUNE_INLINE double friedman_worse(const std::vector<std::span<const double>
   return std::max(any, std::min(1.0, 2 * student_upper((sums[judged] - least) / error, degrees)));
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -3,7 +3,7 @@
 
 #include <hypertune/schedule/detail/paired_tests.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE double incomplete_beta(double a, double b, double x) {
   if (!(x > 0)) return 0;
@@ -73,4 +73,4 @@ HYPERTUNE_INLINE double signed_rank_test(std::span<const double> differences) {
   return normal_cdf(-(above - m * (m + 1) / 4 - 0.5) / deviation);
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -3,7 +3,7 @@
 
 #include <hypertune/space/detail/build.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE void check_name(std::string_view name) {
   if (name.empty()) fail(Errc::space, "a parameter has an empty name: give it one");
@@ -270,4 +270,4 @@ HYPERTUNE_INLINE std::shared_ptr<SpaceModel> build_model(std::vector<DimensionDr
   return model;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

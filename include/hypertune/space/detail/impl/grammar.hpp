@@ -3,7 +3,7 @@
 
 #include <hypertune/space/detail/grammar.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE std::string quoted(std::string_view text) {
   std::string result = "\"";
@@ -84,4 +84,4 @@ HYPERTUNE_INLINE std::string describe(const Dimension& dimension, const SpaceMod
   return text + prior_text(dimension) + "}";
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -3,7 +3,7 @@
 
 #include <hypertune/space/detail/lattice.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE Lattice::Lattice(double lower, double upper, double quantum) : lower_(lower), quantum_(quantum) {
   const double ratio = (upper - lower) / quantum;
@@ -24,4 +24,4 @@ HYPERTUNE_INLINE Lattice::Lattice(double lower, double upper, double quantum) : 
   upper_ = at(last_);
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -3,7 +3,7 @@
 
 #include <hypertune/space/detail/law.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE Law::Law(const DomainInfo& info) : lower_(info.lower), upper_(info.upper) {
   if (info.kind == DomainKind::ordinal || info.kind == DomainKind::categorical) {
@@ -98,4 +98,4 @@ HYPERTUNE_INLINE double Law::cumulative(double x) const {
   return std::clamp(u, 0.0, 1.0);
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -3,7 +3,7 @@
 
 #include <hypertune/space/detail/model.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE std::pair<double, double> Dimension::cell(double x) const {
   if (!to_unit) return law.cell(x);
@@ -114,4 +114,4 @@ HYPERTUNE_INLINE Params SpaceModel::params(const Point& point, std::string_view 
   return result;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

@@ -3,7 +3,7 @@
 
 #include <hypertune/space/detail/normal.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE double normal_quantile(double p) {
   const double q = p - 0.5;
@@ -81,4 +81,4 @@ HYPERTUNE_INLINE double normal_quantile(double p) {
   return q < 0 ? -z : z;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

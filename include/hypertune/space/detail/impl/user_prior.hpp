@@ -3,7 +3,7 @@
 
 #include <hypertune/space/detail/user_prior.hpp>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE double UserPrior::center() const {
   if (weights_.empty()) return empty() ? 0.5 : center_;
@@ -44,4 +44,4 @@ HYPERTUNE_INLINE double UserPrior::quantile(double u) const {
   return u;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

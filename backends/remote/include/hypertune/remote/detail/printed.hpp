@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::remote::detail {
+namespace hypertune::inline v0::remote::detail {
 
 /// What a program prints that must end with this one; nullopt if it cannot be started.
 std::optional<process::Collected> printed_by(const std::vector<std::string>& arguments, double timeout,
@@ -18,4 +18,4 @@ std::optional<process::Collected> printed_by(const std::vector<std::string>& arg
 /// The last line that says something, for messages; at most 300 characters, control characters removed.
 std::string last_line(std::string_view messages);
 
-}  // namespace hypertune::remote::detail
+}  // namespace hypertune::inline v0::remote::detail
