@@ -322,7 +322,13 @@ void add_cluster_commands(CLI::App& app, std::function<int()>& chosen) {
   command->add_option("-o,--output", arguments->output,
                       "the folder for the results; else results/<cluster>/<program>-<job>");
   command->add_option("--args", arguments->legacy_args, "arguments in one text (better: -- ARGS)");
-  command->add_option("PROGRAM", arguments->program, "a program, a script, or a sweep's YAML file")->required();
+  command->add_flag(
+      "--slurm", arguments->slurm,
+      "CLUSTER is a sweep's YAML file: its driver becomes a batch job of Slurm, which is queued again when "
+      "it was preempted or its time is over; after --: options of sbatch");
+  command->add_option("--set", arguments->set, "with --slurm, key=value: a value in place of the sweep's")
+      ->allow_extra_args(false);
+  command->add_option("PROGRAM", arguments->program, "a program, a script, or a sweep's YAML file");
   command->add_option("ARGS", arguments->rest, "after --: its arguments");
 
   for (const char* name : {"rsync-up", "rsync_up"}) {

@@ -16,9 +16,10 @@ struct ClusterArguments {
   bool yes = false, no_restart = false, restart_only = false;
   bool workers_only = false, keep_min_workers = false;
   bool start = false, stop = false, detach = false, all_nodes = false;
+  bool slurm = false;  // `file` is a sweep, and `rest` options of sbatch
   std::vector<std::string> ports;
   std::string source, target, program, output, legacy_args;
-  std::vector<std::string> rest, sync;
+  std::vector<std::string> rest, sync, set;
   int worker = -1;
 };
 

@@ -116,12 +116,16 @@ ssh::SshSetup remote_setup_of(const Sweep& sweep, const std::string& file, const
   setup.remote.notice_url = text.notice_url;
   setup.remote.transfer = text.transfer;
   if (auto& shared = setup.remote.transfer.shared) shared->folder = found(shared->folder, sweep);
+  setup.remote.program = sweep_description(file, set);
+  return setup;
+}
+
+std::string sweep_description(const std::string& file, const std::vector<std::string>& set) {
   boost::json::object description;
   description["file"] = file;
   description["text"] = file_text(file);
   description["set"] = boost::json::value_from(set);
-  setup.remote.program = boost::json::serialize(description);
-  return setup;
+  return boost::json::serialize(description);
 }
 
 AnyExecutor remote_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set) {
@@ -147,8 +151,9 @@ std::shared_ptr<const Program> program_from_description(const std::string& descr
   try {
     return program_of(sweep);
   } catch (const Error& problem) {
-    fail(problem.code(), "{}; the trials run in '{}' there: bring it with executor.file_mounts", problem.what(),
-         fs::current_path().string());
+    const bool slurm = std::getenv("SLURM_JOB_ID") != nullptr;
+    fail(problem.code(), "{}; the trials run in '{}' there: {}", problem.what(), fs::current_path().string(),
+         slurm ? "it must be a folder that the nodes share (executor.workdir)" : "bring it with executor.file_mounts");
   }
 }
 

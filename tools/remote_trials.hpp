@@ -19,6 +19,9 @@ std::filesystem::path found_from(const Sweep& sweep, const std::filesystem::path
 /// How trials get to hosts, without the hosts. `file` and `set` as below.
 ssh::SshSetup remote_setup_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);
 
+/// What the agents make the sweep's program of: the text of `file`, and `set`.
+std::string sweep_description(const std::string& file, const std::vector<std::string>& set);
+
 /// `file` and `set` are what the sweep was read from: the agents read it again.
 AnyExecutor remote_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);
 

@@ -4,6 +4,7 @@
 #include "local_trials.hpp"
 #include "remote_trials.hpp"
 #include "shell_words.hpp"
+#include "slurm_trials.hpp"
 #include "sweep_file.hpp"
 #include "terminal_text.hpp"
 
@@ -142,6 +143,8 @@ int run(const RunArguments& arguments) {
   if (remote && !sweep.executor.ssh->cluster.empty()) {
     cluster.emplace(cluster_executor_of(sweep, arguments.file, set));
     options.executor = *cluster;
+  } else if (sweep.executor.slurm) {
+    options.executor = slurm_executor_of(sweep, arguments.file, set);
   } else {
     options.executor = remote ? remote_executor_of(sweep, arguments.file, set) : executor_of(sweep);
   }

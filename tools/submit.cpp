@@ -1,5 +1,6 @@
 #include "cluster_support.hpp"
 #include "commands.hpp"
+#include "slurm_trials.hpp"
 
 #include <hypertune/cluster/job.hpp>
 #include <hypertune/cluster/reach.hpp>
@@ -108,6 +109,13 @@ hc::JobStatus watch(const hc::ClusterConfig& config, const hc::Machine& head, ss
 }  // namespace
 
 int submit(const ClusterArguments& arguments) {
+  if (arguments.slurm) {
+    auto sbatch = arguments.rest;
+    if (!arguments.program.empty()) sbatch.insert(sbatch.begin(), arguments.program);  // the first one after --
+    return submit_to_slurm({arguments.file, arguments.output, arguments.set, std::move(sbatch)});
+  }
+  if (!arguments.set.empty()) fail(Errc::usage, "--set goes with --slurm; of a program on a cluster write -- --set …");
+  if (arguments.program.empty()) fail(Errc::usage, "which program? write hypertune submit {} PROGRAM", arguments.file);
   const auto config = read_cluster(arguments);
   if (arguments.detach && arguments.stop)
     fail(Errc::usage,

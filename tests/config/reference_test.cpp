@@ -91,6 +91,7 @@ TEST_CASE("the reference of sweeps: every key, and its default") {
       {reference, "known[]", "known[0]", "known: [{params: {lr: 0.1}, metrics: {accuracy: 1}}]\n"},
       {reference, "executor local", "executor", "executor: {type: local}\n"},
       {reference, "executor ssh", "executor", "executor: {type: ssh, hosts: [a]}\n"},
+      {reference, "executor slurm", "executor", "executor: {type: slurm}\n"},
       {reference, "executor.hosts[]", "executor.hosts[0]", "executor: {type: ssh, hosts: [{name: a}]}\n"},
       {reference, "executor.hosts", "executor.hosts", "executor: {type: ssh, hosts: {file: a}}\n"},
       {reference, "executor.file_mounts.<place>", "executor.file_mounts.a",
@@ -137,6 +138,7 @@ TEST_CASE("the reference of sweeps: defaults that options have") {
   const ht::TrialSpec trial;
   const ht::ExecutorSpec executor;
   const ht::SshSpec ssh;
+  const ht::SlurmOptions slurm;
   const auto seconds = [](double s) { return fmt::format("{}s", s); };
   const std::vector<std::tuple<std::string, std::string, std::string>> defaults{
       {"sweep", "seed", fmt::to_string(*options.seed)},
@@ -157,6 +159,7 @@ TEST_CASE("the reference of sweeps: defaults that options have") {
       {"failures", "max", fmt::to_string(options.max_failures)},
       {"resources", "gpus", fmt::to_string(static_cast<int>(options.resources.gpus))},
       {"executor local", "workers", executor.workers},
+      {"executor slurm", "workers", fmt::format("{}..{}", slurm.workers.min, slurm.workers.max)},
       {"executor ssh", "connect_timeout", seconds(ssh.connect_timeout)},
       {"executor.hosts", "interval", seconds(ssh.interval)},
       {"executor.transfer", "by_content", ssh.transfer.by_content ? "true" : "false"},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/config/algorithms.hpp>
+#include <hypertune/config/slurm.hpp>
 #include <hypertune/config/space.hpp>
 #include <hypertune/config/ssh.hpp>
 #include <hypertune/config/sweep_spec.hpp>
@@ -210,6 +211,10 @@ inline ExecutorSpec executor_from_yaml(const Node& node) {
   } else {
     executor.type = node.get("type", executor.type);
     refuse_simulated(node, executor.type);
+    if (executor.type == "slurm") {
+      executor.slurm = slurm_from_yaml(node);
+      return executor;
+    }
     std::vector<std::string_view> keys{"type", "cpus", "gpus", "memory", "custom"};
     if (executor.type == "ssh")
       keys.insert(keys.end(), std::begin(ssh_keys), std::end(ssh_keys));
@@ -228,8 +233,13 @@ inline ExecutorSpec executor_from_yaml(const Node& node) {
     executor.ssh = ssh_from_yaml(node);
     return executor;
   }
+  if (executor.type == "slurm") {
+    executor.slurm = slurm_from_yaml(node);
+    return executor;
+  }
   if (executor.type != "local")
-    node.fail("there is no executor '{}'{}", executor.type, suggestion(executor.type, words({"local", "ssh"})));
+    node.fail("there is no executor '{}'{}", executor.type,
+              suggestion(executor.type, words({"local", "ssh", "slurm"})));
   if (executor.workers != "processes" && executor.workers != "threads")
     node["workers"].fail("'workers' must be processes or threads, not '{}'", executor.workers);
   return executor;
@@ -349,6 +359,11 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
   if (const auto executor = root.find("executor")) sweep.executor = detail::executor_from_yaml(*executor);
   // On machines that come with the queue, it takes cpus to tell how many machines that number of trials fills.
   if (sweep.executor.ssh && !sweep.executor.ssh->cluster.empty() && !cpus_given) options.resources.cpus = 1;
+  // A worker of Slurm is asked for one trial, which has all of it, unless it is said what a trial takes.
+  if (const auto& slurm = sweep.executor.slurm) {
+    if (!cpus_given) options.resources.cpus = slurm->cpus;
+    if (!root.has("resources") || !root["resources"].has("gpus")) options.resources.gpus = gpus_of_gres(slurm->gres);
+  }
   if (const auto loggers = root.find("loggers")) detail::loggers_from_yaml(*loggers, study, options);
   if (const auto attributes = root.find("attributes")) {
     options.attributes = detail::params_from_yaml(*attributes);

@@ -1,0 +1,97 @@
+// executor: {type: slurm, …}
+#include "support/test.hpp"
+
+#include <hypertune/config/override.hpp>
+#include <hypertune/config/sweep.hpp>
+
+#include <random>
+#include <string>
+
+using namespace hypertune;
+
+namespace {
+
+Sweep read(const std::string& more) {
+  const std::string text =
+      "trial: {command: [./train]}\nspace: {x: {uniform: [0, 1]}}\nmetric: loss\nmode: min\nsamples: 3\n";
+  return sweep_from_yaml(load_yaml_text(text + more, "s.yaml"), false);
+}
+
+std::string complaint(const std::string& more) {
+  try {
+    read(more);
+  } catch (const Error& error) {
+    CHECK(error.code() == Errc::input);
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("the slurm executor: every key") {
+  const auto slurm = *read(
+                          "executor: {type: slurm, workers: 2..32, partition: gpu, account: lab, qos: low, time: 4h, "
+                          "cpus: 4, gres: 'gpu:a100:2', memory: 8GiB, jobs: own, notice: 90s, idle: 5m, silence: 20s, "
+                          "workdir: /work, args: [--constraint=big, --nice]}\n")
+                          .executor.slurm;
+  CHECK(slurm.workers == SlurmWorkers{2, 32});
+  CHECK(slurm.partition == "gpu");
+  CHECK(slurm.account == "lab");
+  CHECK(slurm.qos == "low");
+  CHECK(slurm.time == 4 * 3600);
+  CHECK(slurm.cpus == 4);
+  CHECK(slurm.gres == "gpu:a100:2");
+  CHECK(slurm.memory == std::uint64_t{8} << 30U);
+  CHECK(slurm.jobs == SlurmOptions::Jobs::own);
+  CHECK(slurm.notice == 90);
+  CHECK(slurm.idle == 300);
+  CHECK(slurm.silence == 20);
+  CHECK(slurm.workdir == "/work");
+  CHECK(slurm.args == std::vector<std::string>{"--constraint=big", "--nice"});
+  CHECK(read("executor: slurm\n").executor.slurm->workers == SlurmWorkers{1, 8});
+  CHECK(read("executor: {type: slurm, workers: 3}\n").executor.slurm->workers == SlurmWorkers{1, 3});
+  CHECK(read("executor: {type: slurm, workers: 0..3}\n").executor.slurm->workers == SlurmWorkers{0, 3});
+}
+
+TEST_CASE("a trial has its worker of slurm for itself, unless it says what it takes") {
+  const auto whole = read("executor: {type: slurm, cpus: 4, gres: 'gpu:2'}\n").options.resources;
+  CHECK(whole.cpus == 4);
+  CHECK(whole.gpus == 2);
+  const auto part = read("resources: {cpus: 2, gpus: 1}\nexecutor: {type: slurm, cpus: 4, gres: 'gpu:2'}\n");
+  CHECK(part.options.resources.cpus == 2);
+  CHECK(part.options.resources.gpus == 1);
+  CHECK(read("concurrency: 2\nexecutor: {type: slurm, cpus: 4}\n").options.resources.cpus == 4);
+}
+
+TEST_CASE("what is wrong with the slurm executor is said with its line") {
+  CHECK_THAT(complaint("executor: {type: slurm, partitions: gpu}\n"), ContainsSubstring("'partition'"));
+  CHECK_THAT(complaint("executor: {type: slurm, workers: many}\n"), ContainsSubstring("must be like 1..32"));
+  CHECK_THAT(complaint("executor: {type: slurm, workers: 4..2}\n"), ContainsSubstring("workers is 4..2"));
+  CHECK_THAT(complaint("executor: {type: slurm, workers: 1..99999}\n"), ContainsSubstring("up to 4096"));
+  CHECK_THAT(complaint("executor:\n  type: slurm\n  cpus: 0\n"), ContainsSubstring("s.yaml:8"));
+  CHECK_THAT(complaint("executor: {type: slurm, jobs: new}\n"), ContainsSubstring("there are auto, own"));
+  CHECK_THAT(complaint("executor: {type: slurm, time: 2m, notice: 3m}\n"), ContainsSubstring("less than 'time'"));
+  CHECK_THAT(complaint("executor: {type: slurm, args: [--pty]}\n"), ContainsSubstring("hypertune sets itself"));
+  CHECK_THAT(complaint("executor: slrum\n"), ContainsSubstring("slurm"));
+}
+
+TEST_CASE("a number of workers from any text is within its bounds, or an error") {
+  std::mt19937 rng(11);
+  const std::string alphabet = "0123456789..-+ x";
+  for (int round = 0; round < 5000; ++round) {
+    std::string text;
+    for (auto length = rng() % 12; length > 0; --length) text += alphabet[rng() % alphabet.size()];
+    SlurmOptions options;
+    const auto workers = hypertune::detail::slurm_workers(text);
+    if (!workers) continue;
+    options.workers = *workers;
+    try {
+      check_options(options);
+    } catch (const OptionError&) { continue; }
+    CHECK(workers->min >= 0);
+    CHECK(workers->max >= 1);
+    CHECK(workers->min <= workers->max);
+    CHECK(workers->max <= 4096);
+  }
+}

@@ -1,0 +1,137 @@
+"""Sweeps on Slurm: workers as jobs, within an allocation, and the driver as a batch job that goes on where it was."""
+from support import *
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+TESTSLURM = REPOSITORY / "tests/support/slurm/testslurm"
+
+TRAINER = r'''
+import json, os, sys, time
+trial, rate = int(os.environ["HYPERTUNE_TRIAL"]), float(sys.argv[1])
+print("threads", os.environ.get("OMP_NUM_THREADS"), "gpus", os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
+restore, done = os.environ.get("HYPERTUNE_RESTORE"), 0
+if restore:
+    done = int(open(os.path.join(restore, "done")).read())
+for step in range(done, int(os.environ.get("STEPS", "4"))):
+    time.sleep(float(os.environ.get("PAUSE", "0")))
+    folder = os.path.join(os.environ["HYPERTUNE_CHECKPOINT"], f"step-{step}")
+    os.makedirs(folder)
+    open(os.path.join(folder, "done"), "w").write(str(step + 1))
+    print(json.dumps({"step": step, "loss": (rate - 0.3) ** 2 + 1 / (step + 1), "checkpoint": f"step-{step}"}), flush=True)
+'''
+
+SWEEP = """\
+name: away
+trial:
+  command: [python3, train.py, "{{rate}}"]
+  environment: {{STEPS: "{steps}", PAUSE: "{pause}"}}
+space: {{rate: {{uniform: [0, 1]}}}}
+metric: loss
+mode: min
+samples: {samples}
+seed: 1
+failures: {{max: 0}}
+executor: {executor}
+output: runs/away
+"""
+
+
+class Slurm(Case):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "train.py").write_text(TRAINER)
+        self.state = self.folder / "slurm"
+        self.addCleanup(lambda: self.slurm("down"))
+        done = self.slurm("up", 2, "--cpus", 2, "--owner", os.getpid())
+        if done.returncode == 3:
+            self.skipTest(done.stderr.strip())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.environment["SLURM_CONF"] = str(self.state / "slurm.conf")
+
+    def slurm(self, *words):
+        return subprocess.run([str(TESTSLURM), str(self.state), *map(str, words)], capture_output=True, text=True)
+
+    def call(self, *words):
+        """One of Slurm's own commands."""
+        done = subprocess.run(words, capture_output=True, text=True, cwd=self.folder, timeout=60,
+                              env={**os.environ, **self.environment})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def jobs(self):
+        return self.call("squeue", "-h", "-o", "%j %T").splitlines()
+
+    def sweep(self, executor, samples=4, steps=4, pause=0):
+        return self.write(SWEEP.format(executor=executor, samples=samples, steps=steps, pause=pause))
+
+    def check_whole(self, trials, steps):
+        results = self.results("runs/away")
+        self.assertEqual([(t["state"], t["steps"], t["failures"]) for t in results], [("completed", steps, 0)] * trials)
+        self.assert_each_report_once("runs/away")
+
+    def test_a_sweep_on_workers(self):
+        self.sweep('{type: slurm, workers: 1..2, cpus: 2, gres: "gpu:1"}', samples=6)
+        _, err = self.run_command("run", "sweep.yaml", "--plain")
+        self.assertIn("executor slurm", err)
+        self.check_whole(6, 4)
+        logs = [log.read_text() for log in (self.folder / "runs/away/trials").glob("*/log")]
+        self.assertTrue(all("threads 2 gpus 0" in log or "threads 2 gpus 1" in log for log in logs), logs)
+        wait_until(lambda: not self.jobs(), "the end of all jobs", 20)
+
+    def test_within_an_allocation(self):
+        self.sweep("slurm", samples=4)
+        self.call("salloc", "-N2", "--ntasks-per-node=1", "-c2", os.environ["HYPERTUNE"], "run", "sweep.yaml", "--quiet")
+        self.check_whole(4, 4)
+
+    def test_a_trial_that_starts_a_step_of_its_own(self):
+        self.sweep("{type: slurm, workers: 1, cpus: 2}", samples=2)
+        text = (self.folder / "sweep.yaml").read_text().replace(
+            'command: [python3, train.py, "{rate}"]',
+            """command: [sh, -c, 'srun -n2 -c1 sh -c "[ \\$SLURM_PROCID = 0 ] && exec python3 train.py $0; exit 0"', "{rate}"]""")
+        self.write(text)
+        self.run_command("run", "sweep.yaml", "--quiet")
+        self.check_whole(2, 4)
+
+    def test_the_driver_as_a_job_that_is_preempted_and_goes_on(self):
+        for executor in ("{type: slurm, workers: 1, cpus: 1, partition: spotq}", "local"):
+            with self.subTest(executor):
+                subprocess.run(["rm", "-rf", str(self.folder / "runs")])
+                self.sweep(executor, samples=2, steps=40, pause=0.1)
+                out, _ = self.run_command("submit", "--slurm", "sweep.yaml", "--", "--partition=spotq", "-w", "n1", "-c2")
+                self.assertRegex(out, r"job \d+: the driver of 'away'")
+                self.wait_for_reports(5)
+                before = len(self.reports())
+                self.call("srun", "-p", "urgent", "-w", "n1", "-c2", "-n1", "true")
+                wait_until(lambda: not self.jobs(), "the end of the driver", 120)
+                self.assertGreater(len(self.reports()), before)
+                self.check_whole(2, 40)
+                log = (self.folder / "runs/away.slurm.log").read_text()
+                self.assertIn("results:", log)
+
+    def test_a_cancelled_driver_does_not_come_back(self):
+        self.sweep("local", samples=2, steps=400, pause=0.1)
+        self.run_command("submit", "--slurm", "sweep.yaml")
+        self.wait_for_reports(5)
+        self.call("scancel", "--name=away")
+        wait_until(lambda: not self.jobs(), "the end of the driver", 60)
+        self.run_command("submit", "--slurm", "sweep.yaml", "--set", "trial.environment.PAUSE='0'")
+        wait_until(lambda: not self.jobs(), "the end of the driver", 60)
+        self.check_whole(2, 400)
+
+    def reports(self):
+        return [r for t in self.results("runs/away", history=True) for r in t["history"]]
+
+    def wait_for_reports(self, count):
+        database = self.folder / "runs/away/experiment.db"
+        wait_until(lambda: database.exists() and sum(t["steps"] for t in self.results("runs/away")) >= count, "reports", 60)
+
+    def test_what_cannot_work_is_said(self):
+        self.sweep("{type: slurm, partition: nowhere}")
+        _, err = self.run_command("run", "sweep.yaml", "--plain", code=2)
+        self.assertIn("nvalid partition", err)
+        self.environment["PATH"] = "/nowhere"
+        _, err = self.run_command("run", "sweep.yaml", "--plain", code=2)
+        self.assertIn("srun", err)
+
+
+if __name__ == "__main__":
+    unittest.main()

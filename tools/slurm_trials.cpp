@@ -1,0 +1,123 @@
+#include "slurm_trials.hpp"
+
+#include "commands.hpp"
+#include "remote_trials.hpp"
+#include "sweep_file.hpp"
+
+#include <hypertune/detail/say.hpp>
+#include <hypertune/detail/shell_quote.hpp>
+#include <hypertune/process/subprocess.hpp>
+#include <hypertune/remote/detail/printed.hpp>
+#include <hypertune/slurm/executor.hpp>
+#include <hypertune/tune/experiment_directory.hpp>
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace hypertune::command {
+
+namespace fs = std::filesystem;
+
+AnyExecutor slurm_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set) {
+  SlurmSetup setup;
+  setup.options = *sweep.executor.slurm;
+  setup.remote.program = sweep_description(file, set);
+  return SlurmExecutor(std::move(setup));
+}
+
+std::string batch_script(const std::vector<std::string>& words, const fs::path& directory) {
+  std::string command;
+  for (const auto& word : words) command += (command.empty() ? "" : " ") + detail::shell_quote(word);
+  // SIGTERM comes when the job's time is nearly over (--signal) or it is preempted: the experiment saves and leaves,
+  // and the job goes back to the queue. Whether the driver got the signal as well does not matter: `stop` says nothing
+  // new.
+  return fmt::format(R"sh(#!/bin/sh
+# hypertune submit --slurm: a sweep's driver, which goes on where it was whenever the job is started again.
+directory={directory}
+set -- {command}
+[ ! -e "$directory/experiment.db" ] || set -- "$@" --resume
+told=
+trap 'told=yes; {hypertune} stop "$directory" || kill -TERM "$driver"' TERM
+"$@" &
+driver=$!
+code=0
+while :; do
+  wait "$driver"
+  code=$?
+  kill -0 "$driver" 2>/dev/null || break
+done
+[ -n "$told" ] && [ "$code" -eq {interrupted} ] || exit "$code"
+tries=0
+while [ "$tries" -lt 60 ]; do  # the controller may be away for a while
+  if state=$(squeue --noheader --jobs "$SLURM_JOB_ID" --format %T); then
+    [ "$state" = RUNNING ] || exit "$code"  # it was cancelled, or Slurm queues it again by itself
+    echo "hypertune: job $SLURM_JOB_ID is queued again, and goes on from there"
+    scontrol requeue "$SLURM_JOB_ID" && exit 0
+  fi
+  tries=$((tries + 1))
+  sleep 2
+done
+exit "$code"
+)sh",
+                     fmt::arg("directory", detail::shell_quote(directory.string())), fmt::arg("command", command),
+                     fmt::arg("hypertune", detail::shell_quote(words.front())),
+                     fmt::arg("interrupted", exit_interrupted));
+}
+
+int submit_to_slurm(const SlurmSubmission& submission) {
+  const Sweep sweep = load_sweep(submission.file, submission.set, false);
+  Options options = sweep.options;
+  if (!submission.output.empty()) options.output = submission.output;
+  const auto directory = fs::absolute(experiment_directory(options));
+  std::vector<std::string> words{fs::read_symlink("/proc/self/exe"),
+                                 "run",
+                                 fs::absolute(submission.file).string(),
+                                 "--plain",
+                                 "--output",
+                                 directory.string()};
+  for (const auto& assignment : submission.set) words.insert(words.end(), {"--set", assignment});
+  const auto log = directory.string() + ".slurm.log";
+  std::vector<std::string> sbatch{"sbatch",
+                                  "--parsable",
+                                  "--requeue",
+                                  "--open-mode=append",
+                                  "--signal=B:TERM@120",
+                                  "--ntasks=1",
+                                  "--job-name=" + *options.name,
+                                  "--output=" + log};
+  if (const auto& slurm = sweep.executor.slurm) {
+    words.insert(words.end(), {"--set", "executor.jobs=own"});  // the driver's own allocation is not for workers
+    const auto add = [&](const char* option, const std::string& value) {
+      if (!value.empty()) sbatch.push_back(fmt::format("{}={}", option, value));
+    };
+    add("--partition", slurm->partition);
+    add("--account", slurm->account);
+    add("--qos", slurm->qos);
+  }
+  sbatch.insert(sbatch.end(), submission.sbatch.begin(), submission.sbatch.end());
+  std::error_code error;
+  fs::create_directories(directory.parent_path(), error);
+  if (error) fail(Errc::io, "cannot make the folder '{}': {}", directory.parent_path().string(), error.message());
+  const auto script = batch_script(words, directory);
+  process::RunOptions run;
+  run.input = [rest = std::string_view(script)]() mutable { return std::exchange(rest, {}); };
+  process::Collected said;
+  try {
+    said = process::collect(sbatch, std::move(run));
+  } catch (const process::NotStarted&) {
+    fail(Errc::usage, "there is no program sbatch: call this on a login node of a Slurm cluster");
+  }
+  if (said.late) fail(Errc::io, "sbatch does not answer: is Slurm's controller there? (scontrol ping says)");
+  if (said.code() != 0) fail(Errc::usage, "sbatch has refused the job: {}", remote::detail::last_line(said.err));
+  const auto id = said.out.substr(0, said.out.find_first_not_of("0123456789"));
+  if (id.empty()) fail(Errc::io, "sbatch printed no job number, but '{}'", remote::detail::last_line(said.out));
+  fmt::print("job {}: the driver of '{}'; what it prints: {}\nhypertune status {}\n", id, *options.name, log,
+             detail::shell_quote(directory.string()));
+  return exit_done;
+}
+
+}  // namespace hypertune::command

@@ -1,0 +1,30 @@
+// A sweep's trials on Slurm, and a sweep as a job of Slurm.
+#pragma once
+
+#include <hypertune/config/sweep_text.hpp>
+#include <hypertune/execute/executor.hpp>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace hypertune::command {
+
+/// `file` and `set` are what the sweep was read from: the workers read it again.
+AnyExecutor slurm_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);
+
+struct SlurmSubmission {
+  std::string file;                   ///< the sweep's
+  std::string output;                 ///< the experiment's folder, in place of the file's
+  std::vector<std::string> set = {};  ///< key=value, in place of the file's
+  std::vector<std::string> sbatch;    ///< further options of sbatch
+};
+
+/// The batch script that runs a sweep's driver, and has Slurm queue it again when its time is over or it is preempted.
+/// `words`: hypertune and its arguments, without --resume.
+std::string batch_script(const std::vector<std::string>& words, const std::filesystem::path& directory);
+
+/// `hypertune submit --slurm`.
+int submit_to_slurm(const SlurmSubmission& submission);
+
+}  // namespace hypertune::command
