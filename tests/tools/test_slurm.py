@@ -105,7 +105,20 @@ class Slurm(Case):
                 self.assertGreater(len(self.reports()), before)
                 self.check_whole(2, 40)
                 log = (self.folder / "runs/away.slurm.log").read_text()
+                self.assertRegex(log, "PREEMPTION|is queued again")
                 self.assertIn("results:", log)
+
+    def test_the_driver_as_a_job_whose_time_is_over_is_queued_again(self):
+        self.sweep("local", samples=2, steps=60, pause=0.1)
+        out, _ = self.run_command("submit", "--slurm", "sweep.yaml", "--", "-c2")
+        number = out.split(":")[0].split()[1]
+        self.wait_for_reports(5)
+        self.call("scancel", "--batch", "--signal=TERM", number)  # as --signal=B:TERM does
+        wait_until(lambda: not self.jobs(), "the end of the driver", 240)
+        self.check_whole(2, 60)
+        log = (self.folder / "runs/away.slurm.log").read_text()
+        self.assertIn("is queued again, and goes on from there", log)
+        self.assertIn("results:", log)
 
     def test_a_cancelled_driver_does_not_come_back(self):
         self.sweep("local", samples=2, steps=400, pause=0.1)
@@ -121,14 +134,19 @@ class Slurm(Case):
         return [r for t in self.results("runs/away", history=True) for r in t["history"]]
 
     def wait_for_reports(self, count):
-        database = self.folder / "runs/away/experiment.db"
-        wait_until(lambda: database.exists() and sum(t["steps"] for t in self.results("runs/away")) >= count, "reports", 60)
+        def steps():
+            done = subprocess.run([HYPERTUNE, "results", "runs/away", "--format", "json"], cwd=self.folder,
+                                  capture_output=True, text=True)
+            return sum(t["steps"] for t in json.loads(done.stdout)) if done.returncode == 0 else 0  # not begun
+        wait_until(lambda: steps() >= count, "reports", 60)
 
     def test_what_cannot_work_is_said(self):
         self.sweep("{type: slurm, partition: nowhere}")
         _, err = self.run_command("run", "sweep.yaml", "--plain", code=2)
         self.assertIn("nvalid partition", err)
-        self.environment["PATH"] = "/nowhere"
+        (self.folder / "bin").mkdir()
+        (self.folder / "bin/python3").symlink_to(shutil.which("python3"))
+        self.environment["PATH"] = str(self.folder / "bin")
         _, err = self.run_command("run", "sweep.yaml", "--plain", code=2)
         self.assertIn("srun", err)
 
