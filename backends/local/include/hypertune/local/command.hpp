@@ -433,6 +433,11 @@ class CommandRun final : public TrialRun {
   std::optional<Report> finish() {
     const int status = *child_->status();
     if (terminating_) return std::nullopt;
+    const bool by_sigterm = process::exit_code(status) == 128 + SIGTERM;
+    constexpr double apart = 0.25;  // seconds: who ends all processes signals one after the other
+    for (const double until = hypertune::detail::steady_seconds() + apart;
+         by_sigterm && !told_from_outside() && hypertune::detail::steady_seconds() < until;)
+      pump(0.01);
     if (told_from_outside()) return end_with_others(status);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
       // Of one that goes on from a checkpoint there were reports before.
