@@ -18,7 +18,7 @@
 #include <system_error>
 #include <utility>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 namespace fs = std::filesystem;
 
@@ -120,4 +120,4 @@ int submit_to_slurm(const SlurmSubmission& submission) {
   return exit_done;
 }
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

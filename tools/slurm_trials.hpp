@@ -1,14 +1,14 @@
 // A sweep's trials on Slurm, and a sweep as a job of Slurm.
 #pragma once
 
-#include <hypertune/config/sweep_text.hpp>
+#include <hypertune/config/sweep_spec.hpp>
 #include <hypertune/execute/executor.hpp>
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
-namespace hypertune::command {
+namespace hypertune::inline v0::command {
 
 /// `file` and `set` are what the sweep was read from: the workers read it again.
 AnyExecutor slurm_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);
@@ -27,4 +27,4 @@ std::string batch_script(const std::vector<std::string>& words, const std::files
 /// `hypertune submit --slurm`.
 int submit_to_slurm(const SlurmSubmission& submission);
 
-}  // namespace hypertune::command
+}  // namespace hypertune::inline v0::command

@@ -1,9 +1,9 @@
 // What srun is called with, how many workers there are, and what Slurm's programs say: all that needs no Slurm.
 #include "srun.hpp"
 
-#include "crew.hpp"
 #include "queue.hpp"
 #include "slurm/support/test_slurm.hpp"
+#include "worker_scaler.hpp"
 
 #include <algorithm>
 #include <random>
@@ -160,55 +160,55 @@ TEST_CASE("what srun says: what passes by itself, what somebody has to mend, and
   CHECK(reason_of_srun("hello\nlast\n") == "last");
 }
 
-TEST_CASE("a crew is as large as the queue asks for, and those without a trial end after a while") {
-  Crew crew({1, 4}, 2, 10, false);
-  CHECK(crew.step(0, {.waiting = 5}).hire == std::vector{0, 1, 2});
-  CHECK(crew.step(1, {.waiting = 100}).hire == std::vector{3});
+TEST_CASE("a workers is as large as the queue asks for, and those without a trial end after a while") {
+  WorkerScaler workers({1, 4}, 2, 10, false);
+  CHECK(workers.step(0, {.waiting = 5}).launch == std::vector{0, 1, 2});
+  CHECK(workers.step(1, {.waiting = 100}).launch == std::vector{3});
   // Two run on one worker; one more waits, and has a place on another that runs one.
-  const CrewSight two{.waiting = 1, .running = {2, 1, 0, 0}, .up = {true, true, true, false}};
-  CHECK(crew.step(2, two).dismiss.empty());
-  const auto later = crew.step(12, two);
-  CHECK(later.dismiss == std::vector{3, 2});  // who waits in the queue is the first
-  CHECK(later.hire.empty());
-  CHECK(crew.step(13, {.waiting = 3, .running = {2, 1}, .up = {true, true}}).hire == std::vector{2});
+  const WorkersSeen two{.waiting = 1, .running = {2, 1, 0, 0}, .up = {true, true, true, false}};
+  CHECK(workers.step(2, two).end_workers.empty());
+  const auto later = workers.step(12, two);
+  CHECK(later.end_workers == std::vector{3, 2});  // who waits in the queue is the first
+  CHECK(later.launch.empty());
+  CHECK(workers.step(13, {.waiting = 3, .running = {2, 1}, .up = {true, true}}).launch == std::vector{2});
   // None is needed: the least number stays.
-  const CrewSight none{.running = {0, 0, 0, 0}, .up = {true, true, true, false}};
-  CHECK(crew.step(14, none).dismiss.empty());
-  CHECK(crew.step(30, none).dismiss == std::vector{2, 1});
-  CHECK(crew.hired(0));
+  const WorkersSeen none{.running = {0, 0, 0, 0}, .up = {true, true, true, false}};
+  CHECK(workers.step(14, none).end_workers.empty());
+  CHECK(workers.step(30, none).end_workers == std::vector{2, 1});
+  CHECK(workers.launched(0));
   // A trial that comes in time saves a worker.
-  Crew patient({0, 2}, 1, 10, false);
-  CHECK(patient.step(0, {.waiting = 1}).hire == std::vector{0});
-  const CrewSight idle{.running = {0}, .up = {true}};
-  CHECK(patient.step(1, idle).dismiss.empty());
-  CHECK(patient.step(8, {.running = {1}, .up = {true}}).dismiss.empty());
-  CHECK(patient.step(12, idle).dismiss.empty());
-  CHECK(patient.step(22, idle).dismiss == std::vector{0});
+  WorkerScaler patient({0, 2}, 1, 10, false);
+  CHECK(patient.step(0, {.waiting = 1}).launch == std::vector{0});
+  const WorkersSeen idle{.running = {0}, .up = {true}};
+  CHECK(patient.step(1, idle).end_workers.empty());
+  CHECK(patient.step(8, {.running = {1}, .up = {true}}).end_workers.empty());
+  CHECK(patient.step(12, idle).end_workers.empty());
+  CHECK(patient.step(22, idle).end_workers == std::vector{0});
 }
 
-TEST_CASE("a crew of an ordered run is whole from the start to the end") {
-  Crew crew({1, 3}, 1, 0, true);
-  CHECK(crew.step(0, {.waiting = 1}).hire == std::vector{0, 1, 2});
-  CHECK(crew.step(100, {.running = {0, 0, 0}, .up = {true, true, true}}).dismiss.empty());
+TEST_CASE("a workers of an ordered run is whole from the start to the end") {
+  WorkerScaler workers({1, 3}, 1, 0, true);
+  CHECK(workers.step(0, {.waiting = 1}).launch == std::vector{0, 1, 2});
+  CHECK(workers.step(100, {.running = {0, 0, 0}, .up = {true, true, true}}).end_workers.empty());
 }
 
-TEST_CASE("a crew stays within its bounds, whatever it sees") {
+TEST_CASE("a workers stays within its bounds, whatever it sees") {
   std::mt19937 rng(3);
   for (int round = 0; round < 200; ++round) {
     const int least = static_cast<int>(rng() % 3), most = least + 1 + static_cast<int>(rng() % 5);
-    Crew crew({least, most}, 1 + static_cast<int>(rng() % 3), static_cast<double>(rng() % 5), false);
+    WorkerScaler workers({least, most}, 1 + static_cast<int>(rng() % 3), static_cast<double>(rng() % 5), false);
     for (double now = 0; now < 40; now += 1) {
-      CrewSight sight{.waiting = static_cast<int>(rng() % 20)};
+      WorkersSeen sight{.waiting = static_cast<int>(rng() % 20)};
       for (int i = 0; i < most; ++i) {
-        sight.running.push_back(crew.hired(i) ? static_cast<int>(rng() % 3) : 0);
+        sight.running.push_back(workers.launched(i) ? static_cast<int>(rng() % 3) : 0);
         sight.up.push_back(sight.running.back() > 0 || rng() % 2 == 0);
       }
-      const auto orders = crew.step(now, sight);
-      int hired = 0;
-      for (int i = 0; i < most; ++i) hired += crew.hired(i) ? 1 : 0;
-      CHECK(hired >= least);
-      CHECK(hired <= most);
-      for (const int gone : orders.dismiss) CHECK(sight.running[static_cast<std::size_t>(gone)] == 0);
+      const auto orders = workers.step(now, sight);
+      int launched = 0;
+      for (int i = 0; i < most; ++i) launched += workers.launched(i) ? 1 : 0;
+      CHECK(launched >= least);
+      CHECK(launched <= most);
+      for (const int gone : orders.end_workers) CHECK(sight.running[static_cast<std::size_t>(gone)] == 0);
     }
   }
 }

@@ -1,6 +1,6 @@
 // SlurmExecutor: one experiment on workers of Slurm.
-#include "crew.hpp"
 #include "queue.hpp"
+#include "worker_scaler.hpp"
 #include "workers.hpp"
 
 #include <hypertune/detail/run_clock.hpp>
@@ -33,7 +33,7 @@ namespace detail {
 
 using remote::HostState;
 
-/// One experiment on Slurm. A thread of it decides who is hired and who ends, and asks the queue.
+/// One experiment on Slurm. A thread of it decides who is launched and who ends, and asks the queue.
 class SlurmRun {
  public:
   SlurmRun(const SlurmSetup& setup, const Workload& workload)
@@ -57,8 +57,8 @@ class SlurmRun {
     // Nodes that are ours anyway are used, and where all is decided in order there are as many places from the start
     // on.
     const bool all = !workers_.own_jobs || workload_.ordered;
-    crew_.emplace(bounds, slots_of(workers_.all.front().total, workload_.each), setup_.options.idle, all);
-    hire(crew_->step(hypertune::detail::steady_seconds(), sight()).hire);
+    scaler_.emplace(bounds, slots_of(workers_.all.front().total, workload_.each), setup_.options.idle, all);
+    launch(scaler_->step(hypertune::detail::steady_seconds(), sight()).launch);
     executor_.emplace(remote::RemoteExecutor(pool_, remote_options()), tracker_, notices_);
   }
   SlurmRun(const SlurmRun&) = delete;
@@ -73,7 +73,7 @@ class SlurmRun {
   std::vector<Host> hosts() const {
     std::vector<Host> hosts;
     for (std::size_t i = 0; i < workers_.all.size(); ++i)
-      if (idle() || crew_->hired(static_cast<int>(i)))
+      if (idle() || scaler_->launched(static_cast<int>(i)))
         hosts.push_back({workers_.all[i].name, workers_.all[i].total, Presence::coming});
     return hosts;
   }
@@ -112,20 +112,20 @@ class SlurmRun {
     return options;
   }
 
-  void hire(const std::vector<int>& workers) {
+  void launch(const std::vector<int>& workers) {
     for (const int worker : workers) {
       const auto& one = workers_.all[static_cast<std::size_t>(worker)];
       pool_.add({.name = one.name, .dialer = one.dialer});
       pool_.explain(one.name, "has been asked for, and Slurm has not said yet when it comes");
     }
   }
-  void dismiss(const std::vector<int>& workers) {
+  void end_workers(const std::vector<int>& workers) {
     for (const int worker : workers)
       pool_.remove(workers_.all[static_cast<std::size_t>(worker)].name, "no trial needs it now: its job is ended");
   }
 
-  CrewSight sight() const {
-    CrewSight seen;
+  WorkersSeen sight() const {
+    WorkersSeen seen;
     const auto demand = tracker_->demand();
     for (const auto& shape : demand.pending) seen.waiting += shape.count;
     std::map<std::string, HostState> states;
@@ -147,9 +147,9 @@ class SlurmRun {
     std::unique_lock hold(mutex_);
     while (!stop_.wait_for(hold, std::chrono::duration<double>(tick), [&] { return stopping_; })) {
       hold.unlock();
-      const auto orders = crew_->step(hypertune::detail::steady_seconds(), sight());
-      hire(orders.hire);
-      dismiss(orders.dismiss);
+      const auto orders = scaler_->step(hypertune::detail::steady_seconds(), sight());
+      launch(orders.launch);
+      end_workers(orders.end_workers);
       if (hypertune::detail::steady_seconds() >= next_look) {
         look_at_queue();
         next_look = hypertune::detail::steady_seconds() + std::min(10.0, 1.0 * ++looks_);
@@ -247,7 +247,7 @@ class SlurmRun {
   std::shared_ptr<remote::Notices> notices_;
   Workers workers_;
   std::shared_ptr<remote::DemandTracker> tracker_;
-  std::optional<Crew> crew_;
+  std::optional<WorkerScaler> scaler_;
   remote::HostPool pool_;
   std::optional<remote::TrackedExecutor<remote::RemoteExecutor>> executor_;
   std::mutex mutex_;

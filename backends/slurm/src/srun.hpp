@@ -1,7 +1,7 @@
 // How a worker is started: the arguments of srun, made of options.
 #pragma once
 
-#include <hypertune/config/slurm_text.hpp>
+#include <hypertune/config/slurm_options.hpp>
 #include <hypertune/remote/host_list.hpp>
 #include <hypertune/trial/resources.hpp>
 

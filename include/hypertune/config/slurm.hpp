@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/config/options.hpp>
-#include <hypertune/config/slurm_text.hpp>
+#include <hypertune/config/slurm_options.hpp>
 #include <hypertune/config/yaml.hpp>
 
 #include <charconv>
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hypertune::detail {
+namespace hypertune::inline v0::detail {
 
 /// "1..32", or "8" for 1..8. Nullopt: it is neither.
 inline std::optional<SlurmWorkers> slurm_workers(std::string_view text) {
@@ -46,4 +46,4 @@ inline SlurmOptions slurm_from_yaml(const Node& node) {
   return slurm;
 }
 
-}  // namespace hypertune::detail
+}  // namespace hypertune::inline v0::detail

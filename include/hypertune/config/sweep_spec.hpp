@@ -1,7 +1,7 @@
 // A sweep as read from its file: plain data, no YAML.
 #pragma once
 
-#include <hypertune/config/slurm_text.hpp>
+#include <hypertune/config/slurm_options.hpp>
 #include <hypertune/config/ssh_spec.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/tune/options.hpp>

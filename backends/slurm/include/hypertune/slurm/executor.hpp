@@ -1,7 +1,7 @@
 // SlurmExecutor: trials on workers that are jobs of Slurm, or steps in the allocation that the driver runs in.
 #pragma once
 
-#include <hypertune/config/slurm_text.hpp>
+#include <hypertune/config/slurm_options.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/remote/executor.hpp>
 #include <hypertune/remote/runtime.hpp>

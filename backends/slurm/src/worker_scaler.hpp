@@ -1,7 +1,7 @@
-// Crew: how many workers there are, and which of them end. No I/O, no clock.
+// WorkerScaler: how many workers there are, and which of them end. No I/O, no clock.
 #pragma once
 
-#include <hypertune/config/slurm_text.hpp>
+#include <hypertune/config/slurm_options.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace hypertune::inline v0::slurm {
 
 /// What is known of the workers and of the queue of trials.
-struct CrewSight {
+struct WorkersSeen {
   int waiting = 0;                ///< trials that wait for a place
   std::vector<int> running = {};  ///< trials on each worker
   std::vector<bool> up = {};      ///< whether its agent is there
@@ -21,37 +21,37 @@ struct CrewSight {
 /// Workers are numbered from 0, and there are as many as trials ask for. One that nobody needs is kept for `idle`
 /// seconds, as another trial may come. Where decisions may not depend on who is there when (`all`), there are always as
 /// many as are allowed.
-class Crew {
+class WorkerScaler {
  public:
   struct Orders {
-    std::vector<int> hire = {}, dismiss = {};
+    std::vector<int> launch = {}, end_workers = {};
   };
 
-  Crew(SlurmWorkers bounds, int slots, double idle, bool all)
+  WorkerScaler(SlurmWorkers bounds, int slots, double idle, bool all)
       : bounds_(bounds),
         slots_(std::max(1, slots)),
         idle_(idle),
         all_(all),
         workers_(static_cast<std::size_t>(bounds.max)) {}
 
-  bool hired(int worker) const { return workers_[static_cast<std::size_t>(worker)].hired; }
+  bool launched(int worker) const { return workers_[static_cast<std::size_t>(worker)].launched; }
 
-  Orders step(double now, const CrewSight& sight) {
+  Orders step(double now, const WorkersSeen& sight) {
     Orders orders;
     const int wanted = wanted_for(sight);
     int there =
-        static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [](const auto& w) { return w.hired; }));
+        static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [](const auto& w) { return w.launched; }));
     for (std::size_t i = 0; i < workers_.size() && there < wanted; ++i)
-      if (!std::exchange(workers_[i].hired, true)) {
-        orders.hire.push_back(static_cast<int>(i));
+      if (!std::exchange(workers_[i].launched, true)) {
+        orders.launch.push_back(static_cast<int>(i));
         ++there;
       }
-    // Who waits in the queue costs nothing but his place there, and is the first to go.
+    // A worker that waits in the queue costs nothing but its place there: it is the first to end.
     int spare = there - wanted;
     for (const bool up : {false, true})
       for (std::size_t i = workers_.size(); i-- > 0;) {
         auto& worker = workers_[i];
-        if (!worker.hired || up_of(sight, i) != up) continue;
+        if (!worker.launched || up_of(sight, i) != up) continue;
         if (running_of(sight, i) > 0 || spare <= 0) {
           worker.spare_since.reset();
           continue;
@@ -60,27 +60,27 @@ class Crew {
         if (!worker.spare_since) worker.spare_since = now;
         if (now - *worker.spare_since < idle_) continue;
         worker = {};
-        orders.dismiss.push_back(static_cast<int>(i));
+        orders.end_workers.push_back(static_cast<int>(i));
       }
     return orders;
   }
 
  private:
   struct Worker {
-    bool hired = false;
+    bool launched = false;
     std::optional<double> spare_since = {};
   };
 
-  static int running_of(const CrewSight& sight, std::size_t i) {
+  static int running_of(const WorkersSeen& sight, std::size_t i) {
     return i < sight.running.size() ? sight.running[i] : 0;
   }
-  static bool up_of(const CrewSight& sight, std::size_t i) { return i < sight.up.size() && sight.up[i]; }
+  static bool up_of(const WorkersSeen& sight, std::size_t i) { return i < sight.up.size() && sight.up[i]; }
 
-  int wanted_for(const CrewSight& sight) const {
+  int wanted_for(const WorkersSeen& sight) const {
     if (all_) return bounds_.max;
     int busy = 0, room = 0;
     for (std::size_t i = 0; i < workers_.size(); ++i)
-      if (const int running = running_of(sight, i); workers_[i].hired && running > 0) {
+      if (const int running = running_of(sight, i); workers_[i].launched && running > 0) {
         ++busy;
         room += std::max(0, slots_ - running);
       }
