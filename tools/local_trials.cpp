@@ -1,5 +1,7 @@
 #include "local_trials.hpp"
 
+#include "shell_words.hpp"
+
 #include <hypertune/execute/threads.hpp>
 #include <hypertune/local/command.hpp>
 #include <hypertune/local/processes.hpp>
@@ -19,16 +21,6 @@
 namespace hypertune::inline v0::command {
 
 namespace {
-
-std::vector<std::string> words_of(std::string_view text) {
-  std::vector<std::string> words;
-  while (!text.empty()) {
-    const auto end = std::min(text.find(' '), text.size());
-    if (end > 0) words.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return words;
-}
 
 // A program that is not there would fail in every trial alike.
 void require_program(const Sweep& sweep) {

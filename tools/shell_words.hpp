@@ -1,14 +1,26 @@
-// What a person may copy to a shell.
+// Commands as words, and as what a person may copy to a shell.
 #pragma once
 
 #include <hypertune/detail/text_width.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace hypertune::inline v0::command {
+
+/// The parts between spaces.
+inline std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const auto end = std::min(text.find(' '), text.size());
+    if (end > 0) words.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
 
 /// `text` and a command of these parts behind it. Where the terminal is too narrow for one line, the command has lines
 /// of its own, which a shell reads as one.

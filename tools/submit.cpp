@@ -1,5 +1,6 @@
 #include "cluster_support.hpp"
 #include "commands.hpp"
+#include "shell_words.hpp"
 #include "slurm_trials.hpp"
 
 #include <hypertune/cluster/job.hpp>
@@ -23,16 +24,6 @@ namespace hypertune::inline v0::command {
 namespace {
 
 namespace hc = hypertune::cluster;
-
-std::vector<std::string> words_of(std::string_view text) {
-  std::vector<std::string> words;
-  while (!text.empty()) {
-    const auto end = std::min(text.find(' '), text.size());
-    if (end > 0) words.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return words;
-}
 
 // What makes a sweep use all machines: unless it says itself where its trials run. Paths are from the job's working
 // folder, so that they are the same on every cluster.

@@ -27,7 +27,7 @@ using Header = http::response<http::empty_body>;
 using Clock = Wire::Clock;
 
 constexpr std::size_t max_header = 8192;
-constexpr std::size_t block = std::size_t{128} << 10U;
+constexpr std::size_t send_block = std::size_t{128} << 10U;
 constexpr std::chrono::milliseconds patience(250);  // for chunks that are being computed
 
 class Conversation {
@@ -151,7 +151,7 @@ bool Conversation::send_text(http::status status, std::string_view type, std::st
   header.content_length(text.size());
   if (!send_header(header, !text.empty())) return false;
   while (!text.empty()) {
-    const std::size_t n = std::min(text.size(), server_.rate.slice(block));
+    const std::size_t n = std::min(text.size(), server_.rate.slice(send_block));
     ErrorCode error;
     if (!rated(n)) return false;
     wire_.send_all(text.data(), n, false, error);
@@ -246,7 +246,7 @@ std::optional<bool> Conversation::give_compressed(ByteRange range) {
   header.content_length(packed.size());
   if (!send_header(header, true)) return false;
   for (std::string_view left = packed; !left.empty();) {
-    const std::size_t n = std::min(left.size(), server_.rate.slice(block));
+    const std::size_t n = std::min(left.size(), server_.rate.slice(send_block));
     ErrorCode error;
     if (!rated(n)) return false;
     wire_.send_all(left.data(), n, n < left.size(), error);
@@ -296,7 +296,7 @@ bool Conversation::give_plain(ByteRange range) {
     while (part.begin < part.end) {
       const std::size_t index = served_->layout.file_at(part.begin);
       const std::uint64_t end = std::min(part.end, served_->layout.end(index));
-      if (!wire_.encrypted() && end - part.begin >= block) {
+      if (!wire_.encrypted() && end - part.begin >= send_block) {
         if (part.begin > range.begin && !give_blocks({range.begin, part.begin})) return false;
         if (!give_file(index, {part.begin, end})) return false;
         range.begin = end;
@@ -327,9 +327,9 @@ bool Conversation::give_file(std::size_t file, ByteRange part) {
 }
 
 bool Conversation::give_blocks(ByteRange range) {
-  if (!block_) block_ = std::make_unique_for_overwrite<char[]>(block);
+  if (!block_) block_ = std::make_unique_for_overwrite<char[]>(send_block);
   while (range.begin < range.end) {
-    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(range.size(), server_.rate.slice(block)));
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(range.size(), server_.rate.slice(send_block)));
     if (!read_range({range.begin, range.begin + size}, block_.get()) || !rated(size)) return false;
     ErrorCode error;
     wire_.send_all(block_.get(), size, size < range.size(), error);

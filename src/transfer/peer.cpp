@@ -18,7 +18,7 @@ namespace {
 namespace http = boost::beast::http;
 using Clock = Wire::Clock;
 
-constexpr std::size_t max_header = 8192;
+constexpr std::size_t max_answer_header = 8192;
 
 /// What a peer says, as part of a message: one line, nothing that a terminal would obey, not much.
 std::string shown(std::string_view text) {
@@ -36,7 +36,11 @@ SSL_CTX* tls() {
 }  // namespace
 
 Peer::Peer(const Endpoint& where, const PeerLimits& limits, int cancel)
-    : name_(where.to_string()), host_("hypertune"), token_(where.token), limits_(limits), buffer_(max_header + 8192) {
+    : name_(where.to_string()),
+      host_("hypertune"),
+      token_(where.token),
+      limits_(limits),
+      buffer_(max_answer_header + 8192) {
   const auto deadline = std::min(Clock::now() + limits.connect, limits.deadline);
   Descriptor socket;
   try {
@@ -83,7 +87,7 @@ void Peer::send(const Target& target, const ByteRange* range, bool zstd) {
 Peer::Head Peer::receive_head(std::uint64_t most) {
   wire_.set_stall(limits_.stall, limits_.deadline);
   http::response_parser<http::buffer_body> parser;
-  parser.header_limit(max_header);
+  parser.header_limit(max_answer_header);
   parser.body_limit(boost::none);
   Wire::ErrorCode error;
   http::read_header(wire_, buffer_, parser, error);

@@ -22,7 +22,7 @@ namespace hypertune::inline v0::detail {
 namespace {
 
 constexpr std::size_t newest_of_trial = 2, max_of_others = 6;
-constexpr std::size_t block = std::size_t{256} << 10U;
+constexpr std::size_t copy_block = std::size_t{256} << 10U;
 
 void require_going(const std::stop_token& stop) {
   if (stop.stop_requested()) fail(Errc::io, "stopped; what has arrived is kept for the next try");
@@ -190,7 +190,7 @@ std::uint64_t reuse_chunks(Arrivals& arrivals, const ChunkList& wanted, LocalChe
   for (const ByteRange& range : arrivals.present()) there.add(range);
   Arrivals::Writer writer(arrivals);
   Sha256 hash;
-  const auto buffer = std::make_unique_for_overwrite<char[]>(block);
+  const auto buffer = std::make_unique_for_overwrite<char[]>(copy_block);
   std::uint64_t reused = 0, offset = 0;
   for (const Chunk& chunk : wanted) {
     const ByteRange range{offset, offset + chunk.size};
@@ -204,7 +204,7 @@ std::uint64_t reuse_chunks(Arrivals& arrivals, const ChunkList& wanted, LocalChe
     bool there_still = true;
     const auto each_block = [&](const auto& use) {
       for (std::uint64_t done = 0; there_still && done < chunk.size;) {
-        const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(block, chunk.size - done));
+        const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(copy_block, chunk.size - done));
         there_still = reader.read(at->offset + done, buffer.get(), size);
         if (there_still) use(range.begin + done, size);
         done += size;
@@ -212,7 +212,7 @@ std::uint64_t reuse_chunks(Arrivals& arrivals, const ChunkList& wanted, LocalChe
     };
     each_block([&](std::uint64_t, std::size_t size) { hash.add(buffer.get(), size); });
     if (hash.take() != chunk.hash || !there_still) continue;  // the disk is not what it was: the peer gives it
-    if (chunk.size <= block)
+    if (chunk.size <= copy_block)
       writer.write(range.begin, buffer.get(), chunk.size);
     else
       each_block([&](std::uint64_t to, std::size_t size) { writer.write(to, buffer.get(), size); });
@@ -230,7 +230,7 @@ void verify_present(Arrivals& arrivals, const ChunkList& chunks, const std::stop
   if (there.size() == 0) return;
   Intervals wrong = there;
   Sha256 hash;
-  const auto buffer = std::make_unique_for_overwrite<char[]>(block);
+  const auto buffer = std::make_unique_for_overwrite<char[]>(copy_block);
   std::uint64_t offset = 0;
   for (const Chunk& chunk : chunks) {
     const ByteRange range{offset, offset + chunk.size};
@@ -239,7 +239,7 @@ void verify_present(Arrivals& arrivals, const ChunkList& chunks, const std::stop
     require_going(stop);
     bool whole = true;
     for (std::uint64_t done = 0; whole && done < chunk.size;) {
-      const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(block, chunk.size - done));
+      const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(copy_block, chunk.size - done));
       whole = arrivals.read(range.begin + done, buffer.get(), size);
       if (whole) hash.add(buffer.get(), size);
       done += size;
