@@ -174,3 +174,9 @@ if(TARGET hypertune_transfer)
   target_link_libraries(hypertune_remote PRIVATE hypertune_transfer)
   target_compile_definitions(hypertune_remote PRIVATE HYPERTUNE_REMOTE_TRANSFER)
 endif()
+
+# Heavy files are not put together, so that several cores have something to do.
+foreach(target_and_count compiled=5 remote=6 ssh=4 machines=6 cluster=5 transfer=7)
+  string(REGEX MATCH "(.*)=(.*)" _ ${target_and_count})
+  hypertune_merge_library(hypertune_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
+endforeach()

@@ -1,0 +1,63 @@
+# HYPERTUNE_QUICK_BUILD: for who builds everything once, such as scripts/test on a fresh machine. Most of the time goes
+# into parsing the same headers and instantiating the same templates in each file, so several files are compiled as one,
+# and linked by mold where it is installed. A change then compiles more than it would without: leave it off where you edit.
+option(HYPERTUNE_QUICK_BUILD "Compile several files as one: quicker in all, slower after a change" OFF)
+
+set(hypertune_merge_script ${CMAKE_CURRENT_LIST_DIR}/HypertuneMergeSources.cmake)
+set(hypertune_merged_size 80000)   # tests of so many bytes take about 50 s and 1.4 GiB together
+
+if(HYPERTUNE_QUICK_BUILD)
+  # A field whose type is from an anonymous namespace is a mistake in a header, which is what a merged file looks like.
+  add_compile_options($<$<AND:$<CXX_COMPILER_ID:GNU>,$<COMPILE_LANGUAGE:CXX>>:-Wno-subobject-linkage>)
+  find_program(HYPERTUNE_MOLD mold)
+  mark_as_advanced(HYPERTUNE_MOLD)
+  if(HYPERTUNE_MOLD)
+    add_link_options(-fuse-ld=mold)
+  endif()
+endif()
+
+# hypertune_merge_library(TARGET COUNT): its files are compiled COUNT at a time. They name nothing twice.
+function(hypertune_merge_library target count)
+  if(HYPERTUNE_QUICK_BUILD AND TARGET ${target})
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
+  endif()
+endfunction()
+
+# hypertune_test_sources(TARGET FILES...): adds the tests, merged in a quick build. Each is in a namespace of its own there,
+# as every test has its own `Config`. What a namespace would change (macros, extern "C", named namespaces) stays alone.
+function(hypertune_test_sources target)
+  if(NOT HYPERTUNE_QUICK_BUILD)
+    target_sources(${target} PRIVATE ${ARGN})
+    return()
+  endif()
+  set(batch)
+  set(sum 0)
+  set(number 0)
+  foreach(file ${ARGN})
+    file(STRINGS ${file} apart REGEX "^(#[^i]|#i[^n]|extern|namespace [a-z_:]+ {)")
+    if(apart)
+      target_sources(${target} PRIVATE ${file})
+      continue()
+    endif()
+    file(SIZE ${file} size)
+    math(EXPR sum "${sum} + ${size}")
+    if(batch AND sum GREATER hypertune_merged_size)
+      hypertune_merge_tests(${target} ${number} ${batch})
+      math(EXPR number "${number} + 1")
+      set(batch)
+      set(sum ${size})
+    endif()
+    list(APPEND batch ${file})
+  endforeach()
+  if(batch)
+    hypertune_merge_tests(${target} ${number} ${batch})
+  endif()
+endfunction()
+
+function(hypertune_merge_tests target number)
+  set(merged ${CMAKE_CURRENT_BINARY_DIR}/${target}_${number}.cpp)
+  add_custom_command(OUTPUT ${merged}
+    COMMAND ${CMAKE_COMMAND} "-Dmerged=${merged}" "-Dfiles=${ARGN}" -P ${hypertune_merge_script}
+    DEPENDS ${ARGN} ${hypertune_merge_script} COMMENT "" VERBATIM)
+  target_sources(${target} PRIVATE ${merged})
+endfunction()
