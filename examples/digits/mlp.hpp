@@ -268,5 +268,6 @@ class BasicMlp {
 };
 
 using Mlp = BasicMlp<float>;
+extern template class BasicMlp<float>;  // in network.cpp
 
 }  // namespace digits
