@@ -73,6 +73,7 @@ void DriverCheckpoints::reset() {
   content_ids_.clear();
   stop_identifying_ = {};
   fetching_.clear();
+  fetching_now_ = 0;
 }
 
 // ---- From a host ----
@@ -220,11 +221,12 @@ void DriverCheckpoints::take_shared(const LinkPointer& link, const ConnectionPoi
 }
 
 // Begins what can begin of what a host offers by content: a few at once of each, so that none waits for the links of
-// others; of a trial one after the other, as each has much in common with the one before.
+// others, unless very many do that; of a trial one after the other, as each has much in common with the one before.
 void DriverCheckpoints::fetch_next(const LinkPointer& link, const ConnectionPointer& connection) {
   auto& offered = connection->offered;
   if (around_.closing.stop_requested()) return;
-  for (auto next = offered.begin(); next != offered.end() && connection->fetching < fetches_at_once;) {
+  for (auto next = offered.begin();
+       next != offered.end() && connection->fetching < fetches_at_once && fetching_now_ < max_fetches;) {
     if (!fetching_.insert(next->info.trial).second) {
       ++next;
       continue;
@@ -232,6 +234,7 @@ void DriverCheckpoints::fetch_next(const LinkPointer& link, const ConnectionPoin
     const wire::Offer offer = std::move(*next);
     next = offered.erase(next);
     ++connection->fetching;
+    ++fetching_now_;
     const auto outcome = std::make_shared<FetchOutcome>();
     auto done = [this, link, connection, offer, outcome] { fetched(link, connection, offer, *outcome); };
     auto job = [this, offer, outcome, done, name = "host '" + link->spec.name + "'", tunnel = connection->tunnel,
@@ -257,13 +260,17 @@ void DriverCheckpoints::fetch_next(const LinkPointer& link, const ConnectionPoin
 }
 
 void DriverCheckpoints::fetch_all() {
-  for (const auto& link : around_.links)
-    if (link->connection) fetch_next(link, link->connection);
+  const auto& links = around_.links;
+  for (std::size_t i = 0; i < links.size() && fetching_now_ < max_fetches; ++i) {
+    turn_ = (turn_ + 1) % links.size();
+    if (const auto& link = links[turn_]; link->connection) fetch_next(link, link->connection);
+  }
 }
 
 void DriverCheckpoints::fetched(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer,
                                 const FetchOutcome& outcome) {
   --connection->fetching;
+  --fetching_now_;
   fetching_.erase(offer.info.trial);
   if (around_.closing.stop_requested()) return;  // a resumed experiment finds it
   const auto& report = outcome.report;

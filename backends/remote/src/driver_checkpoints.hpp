@@ -78,6 +78,7 @@ class DriverCheckpoints {
 
  private:
   static constexpr int fetches_at_once = 8;       // of one host
+  static constexpr int most_fetches = 64;         // of all: each has a thread
   static constexpr std::size_t max_held = 256;    // checkpoints of a host that are known to be there
   static constexpr std::size_t max_known = 4096;  // content_ids_
   static constexpr int max_offered = 64;          // of a trial, not taken yet
@@ -113,6 +114,8 @@ class DriverCheckpoints {
   std::map<std::string, std::string> content_ids_;  // by digest: those that have been computed
   std::stop_source stop_identifying_;
   JobThreads fetches_;
+  int fetching_now_ = 0;
+  std::size_t turn_ = 0;        // whose it is to fetch next
   std::set<TrialId> fetching_;  // of which a checkpoint arrives by content, or is being dropped: one at a time
 };
 
