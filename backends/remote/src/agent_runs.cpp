@@ -28,6 +28,7 @@ void Agent::on(Launch& m) {
   run->log = LogTail(folder_->path() / "trials" / std::to_string(run->launch.trial) / "log", begin_->log_limit);
   if (const auto old = runs_.find(run->launch.trial); old != runs_.end()) old->second->over = true;
   runs_[run->launch.trial] = run;
+  logs_.raise();
   resolve(run);
 }
 
@@ -140,7 +141,8 @@ asio::awaitable<void> Agent::follow_logs() {
       else
         send_log(*run);
     }
-    co_await logs_.wait(0.05);
+    const double pause = runs_.empty() ? -1 : 0.05;
+    co_await logs_.wait(pause);
   }
 }
 
