@@ -25,6 +25,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -41,6 +42,10 @@ namespace asio = boost::asio;
 using hypertune::detail::Descriptor;
 
 inline Seconds steady_now() { return hypertune::detail::steady_seconds(); }
+
+/// The last moment up to `at` of a grid that all share: timers of a thousand hosts that need not be exact expire
+/// together, and wake the thread a few times instead of a thousand times.
+inline Seconds on_grid(Seconds at, double grid) { return std::floor(at / grid) * grid; }
 
 /// What a coroutine waits for and another one, on the same thread, raises. A raise that comes first is not lost.
 class Signal {
@@ -87,7 +92,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   /// `banner`: the peer is an agent, whose banner comes first.
   Channel(asio::io_context& io, Descriptor in, Descriptor out, bool banner)
-      : io_(io), in_(io, duplicate(in)), out_(io, duplicate(out)), wake_(io), beat_(io), expects_banner_(banner) {}
+      : io_(io), in_(io, duplicate(in)), out_(io, duplicate(out)), wake_(io), beat_(io), expects_banner_(banner) {
+    in_.non_blocking(true);
+  }
 
   void open(Handlers handlers) {
     handlers_ = std::make_shared<const Handlers>(std::move(handlers));
@@ -156,20 +163,30 @@ class Channel : public std::enable_shared_from_this<Channel> {
     handlers->ended(why);
   }
 
+  // It waits without a buffer, as it may be one of thousands that mostly wait.
   static asio::awaitable<void> read_loop(std::shared_ptr<Channel> self) {
-    std::array<char, 65536> bytes;
-    for (;;) {
+    do {
       boost::system::error_code error;
-      const std::size_t n =
-          co_await self->in_.async_read_some(asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, error));
-      if (self->closed_) co_return;
-      if (error) {
-        self->end(error == asio::error::eof ? std::string(closed_by_peer) : error.message());
-        co_return;
-      }
-      self->take(std::string_view(bytes.data(), n));
-      if (self->closed_) co_return;
+      co_await self->in_.async_wait(asio::posix::stream_descriptor::wait_read,
+                                    asio::redirect_error(asio::use_awaitable, error));
+      if (!self->closed_ && error) self->end(error.message());
+    } while (self->read_some());
+  }
+
+  // What is there, but no more than lets others have their turn. False: it is closed.
+  bool read_some() {
+    std::array<char, 65536> bytes;
+    for (int i = 0; i < 4 && !closed_; ++i) {
+      boost::system::error_code error;
+      const std::size_t n = in_.read_some(asio::buffer(bytes), error);
+      if (error == asio::error::would_block) break;
+      if (error)
+        end(error == asio::error::eof ? std::string(closed_by_peer) : error.message());
+      else
+        take(std::string_view(bytes.data(), n));
+      if (n < bytes.size()) break;
     }
+    return !closed_;
   }
 
   void take(std::string_view bytes) {
@@ -216,6 +233,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
       co_await asio::async_write(self->out_, asio::buffer(self->sending_),
                                  asio::redirect_error(asio::use_awaitable, error));
       self->sending_.clear();
+      if (self->sending_.capacity() > most_kept) std::string().swap(self->sending_);
       if (self->closed_) co_return;
       if (error) {
         self->end(error == asio::error::broken_pipe ? std::string(closed_by_peer) : error.message());
@@ -245,9 +263,13 @@ class Channel : public std::enable_shared_from_this<Channel> {
     for (std::uint64_t number = 1; !self->closed_; ++number) {
       // Where the stream is stuck, signs of life would only pile up.
       if (self->waiting_.empty()) self->send(wire::Heartbeat{number});
-      co_await self->beat_.wait(self->interval_);
+      const Seconds now = steady_now();
+      const double pause = on_grid(now + self->interval_, std::min(0.05, self->interval_ / 8)) - now;
+      co_await self->beat_.wait(pause);
     }
   }
+
+  static constexpr std::size_t most_kept = 16384;  // bytes of memory that nothing is in
 
   asio::io_context& io_;
   asio::posix::stream_descriptor in_, out_;

@@ -3,10 +3,35 @@
 
 #include <hypertune/remote/detail/printed.hpp>
 
+#include <sys/resource.h>
+
 namespace hypertune::inline v0::remote {
+namespace {
+
+// A host takes some descriptors, and many systems allow a program 1,024 unless it asks for more. Returns how many hosts
+// there is room for.
+std::size_t make_room_for(std::size_t hosts) {
+  constexpr rlim_t each = 6, others = 256;  // three of a stream, and those of what carries it
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return hosts;
+  const rlim_t wanted = others + each * hosts;
+  if (limit.rlim_cur < wanted) {
+    const rlim_t before = std::exchange(limit.rlim_cur, std::min(wanted, limit.rlim_max));
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = before;
+  }
+  return limit.rlim_cur >= wanted ? hosts : limit.rlim_cur < others ? 0 : (limit.rlim_cur - others) / each;
+}
+
+}  // namespace
 
 void RemoteExecutor::State::begin() {
   if (thread_.joinable()) return;
+  {
+    const std::lock_guard guard(mutex_);
+    published_.clear();
+    hosts_.clear();
+    usable_ = tried_ = 0;
+  }
   work_.emplace(io_.get_executor());
   dials_.emplace(32);
   ends_.emplace(16);
@@ -16,36 +41,55 @@ void RemoteExecutor::State::begin() {
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   thread_ = std::thread([this] { io_.run(); });
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pool_.on_change([this] { detail::asio::post(io_, [this] { look_at_pool(); }); });
-  detail::asio::post(io_, [this] { look_at_pool(); });
+  pool_.on_change([this] { look_soon(); });
+  look_soon();
+}
+
+// Any thread. A thousand hosts that are added one by one are looked at together.
+void RemoteExecutor::State::look_soon() {
+  if (!look_pending_.exchange(true)) detail::asio::post(io_, [this] { look_at_pool(); });
 }
 
 // Hosts that are new on the list are connected to; those that are not on it any more are asked to leave.
 void RemoteExecutor::State::look_at_pool() {
+  look_pending_ = false;
   if (closing()) return;
   auto wanted = pool_.hosts();
   const bool first = links_.empty();
+  const std::size_t room = make_room_for(wanted.size());
+  if (room < wanted.size() && !std::exchange(narrow_told_, true)) {
+    Notice notice{hypertune::detail::format(
+        "this program may open files for about {} hosts of {}: raise the limit (ulimit -n) to use them all", room,
+        wanted.size())};
+    if (active_)
+      emit(std::move(notice));
+    else
+      early_.push_back(std::move(notice));
+  }
+  std::unordered_map<std::string, RemoteHost*> by_name;
+  for (auto& host : wanted) by_name[host.name] = &host;
   for (const auto& link : links_) {
-    const auto found =
-        std::find_if(wanted.begin(), wanted.end(), [&](const auto& h) { return h.name == link->spec.name; });
-    if (found == wanted.end()) {
+    const auto found = by_name.find(link->spec.name);
+    if (found == by_name.end()) {
       const auto why = pool_.why_removed(link->spec.name);
       if (link->machine.state() != HostState::gone)
         drain(link, why.empty() ? "it has been taken from the list of hosts" : why, 0, true);
       continue;
     }
-    link->spec = std::move(*found);
-    wanted.erase(found);
+    link->spec.dialer = std::move(found->second->dialer);
+    by_name.erase(found);
     step(link, [&](HostMachine& m) { return m.restored(detail::steady_now()); });
   }
   for (auto& host : wanted) {
+    if (!by_name.contains(host.name)) continue;
     const auto link = std::make_shared<Link>(io_, std::move(host), options_.timeouts);
     link->account.name = link->host.name = link->spec.name;
+    link->position = links_.size();
+    links_.push_back(link);
     if (first || !started_) {
-      link->index = static_cast<int>(links_.size());
+      number(link);
       link->host.total = {.cpus = 0};
     }
-    links_.push_back(link);
     step(link, [&](HostMachine& m) { return m.start(detail::steady_now()); });
   }
   for (const auto& [name, why] : pool_.take_explanations())
@@ -56,8 +100,15 @@ void RemoteExecutor::State::look_at_pool() {
       }
 }
 
+// Hosts are numbered in the order in which the Tuner hears of them.
+void RemoteExecutor::State::number(const LinkPointer& link) {
+  link->index = static_cast<int>(by_index_.size());
+  by_index_.push_back(link);
+}
+
 void RemoteExecutor::State::step(const LinkPointer& link, const std::function<HostActions(HostMachine&)>& change) {
   const bool was_draining = link->machine.draining();
+  const HostState before = link->machine.state();
   const HostActions actions = change(link->machine);
   if (actions.close || actions.lost) {
     close(link, was_draining && !actions.lost ? 5 : 0);
@@ -66,8 +117,8 @@ void RemoteExecutor::State::step(const LinkPointer& link, const std::function<Ho
   }
   if (actions.gained) link->up_since = detail::steady_now();
   if (actions.lost) ++link->account.losses;
+  if (actions.gained || actions.unusable || link->machine.state() != before) publish(*link);
   if (actions.gained || actions.unusable) {
-    publish(*link);
     judge();
     announce(link);
   }
@@ -82,8 +133,11 @@ void RemoteExecutor::State::arm(const LinkPointer& link) {
     link->timer.cancel();
     return;
   }
-  link->timer.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-      std::chrono::duration<double>(std::clamp(at - detail::steady_now(), 0.0, 3600.0) + 0.001)));
+  const double grid = std::min(0.05, options_.timeouts.liveness / 50);
+  const Seconds now = detail::steady_now();
+  link->timer.expires_after(
+      std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(
+          detail::on_grid(now + std::clamp(at - now, 0.0, 3600.0) + grid, grid) - now + 0.001)));
   link->timer.async_wait([this, link](boost::system::error_code error) {
     if (!error && !closing()) tick(link);
   });
@@ -150,9 +204,12 @@ void RemoteExecutor::State::open(const LinkPointer& link, AgentStream stream) {
                                    if (here && !here->over) receive(link, here, std::move(message));
                                  },
                              .heard =
-                                 [link, weak] {
+                                 [this, link, weak] {
                                    const auto here = weak.lock();
-                                   if (here && !here->over) link->machine.heard(detail::steady_now());
+                                   if (!here || here->over) return;
+                                   const bool doubted = link->machine.state() == HostState::suspect;
+                                   link->machine.heard(detail::steady_now());
+                                   if (doubted) publish(*link);
                                  },
                              .piece = [this, weak]() -> std::optional<wire::Message> {
                                const auto here = weak.lock();
@@ -248,10 +305,8 @@ void RemoteExecutor::State::send_begin(const LinkPointer& link) {
 void RemoteExecutor::State::announce(const LinkPointer& link) {
   if (!active_) return;
   if (link->machine.usable()) {
-    if (link->index < 0) {  // it joins: hosts are numbered in the order in which the Tuner hears of them
-      int next = 0;
-      for (const auto& other : links_) next = std::max(next, other->index + 1);
-      link->index = next;
+    if (link->index < 0) {  // it joins
+      number(link);
       publish(*link);
     }
     link->told = true;

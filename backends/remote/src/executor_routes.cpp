@@ -128,10 +128,9 @@ void RemoteExecutor::State::carry_out(Launch& m) {
     return;
   }
   if (const auto old = link_of(m.trial)) erase(old, m.trial);
-  LinkPointer link;
-  for (const auto& candidate : links_)
-    if (candidate->index == m.allocation.lead.host) link = candidate;
-  if (!link) return refuse("there is no such host");
+  const auto index = static_cast<std::size_t>(m.allocation.lead.host);
+  if (index >= by_index_.size()) return refuse("there is no such host");
+  const LinkPointer link = by_index_[index];
   if (!link->machine.usable()) {
     const bool preempted = link->machine.draining() || link->machine.state() == HostState::gone;
     return refuse(hypertune::detail::format("host '{}' was lost: {}", link->spec.name, link->machine.reason()),

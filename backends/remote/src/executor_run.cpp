@@ -6,47 +6,42 @@ namespace hypertune::inline v0::remote {
 void RemoteExecutor::State::publish(Link& link) {
   if (link.machine.state() != HostState::connecting) link.tried = true;
   const std::lock_guard guard(mutex_);
-  hosts_.clear();
-  troubles_.clear();
-  accounts_.clear();
-  any_usable_ = false;
-  all_tried_ = true;
-  for (const auto& other : links_) {
-    if (other->index >= 0) {
-      if (hosts_.size() <= static_cast<std::size_t>(other->index))
-        hosts_.resize(static_cast<std::size_t>(other->index) + 1);
-      Host& host = hosts_[static_cast<std::size_t>(other->index)] = other->host;
-      host.presence = other->machine.usable() ? Presence::there : other->tried ? Presence::away : Presence::unknown;
-    }
-    any_usable_ = any_usable_ || other->machine.usable();
-    all_tried_ = all_tried_ && other->tried;
-    if (!other->machine.reason().empty())
-      troubles_.push_back(hypertune::detail::format("host '{}': {}", other->spec.name, other->machine.reason()));
-    HostAccount account = other->account;
-    account.state = other->machine.state();
-    account.reason = other->machine.reason();
-    if (other->connection && other->connection->greeted) account.seconds += detail::steady_now() - other->up_since;
-    accounts_.push_back(std::move(account));
+  if (link.index >= 0) {
+    const auto index = static_cast<std::size_t>(link.index);
+    if (hosts_.size() <= index) hosts_.resize(index + 1);
+    hosts_[index] = link.host;
+    hosts_[index].presence = link.machine.usable() ? Presence::there : link.tried ? Presence::away : Presence::unknown;
   }
-  tried_.notify_all();
+  if (published_.size() <= link.position) published_.resize(link.position + 1);
+  Published& known = published_[link.position];
+  known.account = link.account;
+  known.account.state = link.machine.state();
+  known.account.reason = link.machine.reason();
+  known.up_since = link.connection && link.connection->greeted ? std::optional(link.up_since) : std::nullopt;
+  const bool usable = link.machine.usable();
+  if (known.usable == usable && known.tried == link.tried) return;
+  usable_ += (usable ? 1 : 0) - (known.usable ? 1 : 0);
+  tried_ += (link.tried ? 1 : 0) - (known.tried ? 1 : 0);
+  known.usable = usable;
+  known.tried = link.tried;
+  tried_bell_.notify_all();
 }
 
-// Why no host will be of use, if that is so.
-std::string RemoteExecutor::State::hopeless() const {
-  std::string why;
-  if (!started_ || closing()) return why;
+// Whether no host will be of use.
+bool RemoteExecutor::State::hopeless() const {
+  if (!started_ || closing()) return false;
+  bool any = false;
   for (const auto& link : links_) {
     if (link->machine.state() == HostState::gone) continue;
-    if (link->machine.up() || !link->machine.refused()) return {};
-    why += why.empty() ? "" : "; ";
-    why += hypertune::detail::format("host '{}': {}", link->spec.name, link->machine.trouble());
+    if (link->machine.up() || !link->machine.refused()) return false;
+    any = true;
   }
-  return why;
+  return any;
 }
 
 // Where every host is refused, the run ends, unless the list is given some time to change.
 void RemoteExecutor::State::judge() {
-  if (hopeless().empty()) {
+  if (!hopeless()) {
     hope_.reset();
     return;
   }
@@ -55,9 +50,13 @@ void RemoteExecutor::State::judge() {
                          std::chrono::duration<double>(std::clamp(options_.all_refused, 0.0, 1e8))));
   hope_->async_wait([this](boost::system::error_code error) {
     if (error || closing()) return;
-    const auto why = hopeless();
     hope_.reset();
-    if (why.empty()) return;
+    if (!hopeless()) return;
+    std::string why;
+    for (const auto& link : links_)
+      if (link->machine.state() != HostState::gone)
+        why += hypertune::detail::format("{}host '{}': {}", why.empty() ? "" : "; ", link->spec.name,
+                                         link->machine.trouble());
     {
       const std::lock_guard guard(mutex_);
       hopeless_ = "no host can be used, and that does not pass by itself: " + why +
@@ -69,7 +68,13 @@ void RemoteExecutor::State::judge() {
 
 std::vector<HostAccount> RemoteExecutor::State::accounts() {
   const std::lock_guard guard(mutex_);
-  return accounts_;
+  std::vector<HostAccount> accounts;
+  accounts.reserve(published_.size());
+  for (const auto& each : published_) {
+    accounts.push_back(each.account);
+    if (each.up_since) accounts.back().seconds += detail::steady_now() - *each.up_since;
+  }
+  return accounts;
 }
 
 std::vector<Host> RemoteExecutor::State::hosts() {
@@ -77,12 +82,16 @@ std::vector<Host> RemoteExecutor::State::hosts() {
   const double begun = detail::steady_now();
   std::unique_lock lock(mutex_);
   const auto seconds = [](double s) { return std::chrono::duration<double>(s); };
-  tried_.wait_for(lock, seconds(options_.timeouts.connect + 1), [&] { return any_usable_ || all_tried_; });
+  const auto all_tried = [&] { return tried_ > 0 && tried_ == published_.size(); };
+  tried_bell_.wait_for(lock, seconds(options_.timeouts.connect + 1), [&] { return usable_ > 0 || all_tried(); });
   const double took = detail::steady_now() - begun;
-  tried_.wait_for(lock, seconds(std::min(options_.gather, std::max(1.0, took))), [&] { return all_tried_; });
-  if (!any_usable_) {
+  tried_bell_.wait_for(lock, seconds(std::min(options_.gather, std::max(1.0, took))), all_tried);
+  if (usable_ == 0) {
     std::string why;
-    for (const auto& trouble : troubles_) why += (why.empty() ? "" : "; ") + trouble;
+    for (const auto& each : published_)
+      if (!each.account.reason.empty())
+        why += hypertune::detail::format("{}host '{}': {}", why.empty() ? "" : "; ", each.account.name,
+                                         each.account.reason);
     fail(Errc::resources, "no host can be used: {}", why.empty() ? "there is none on the list" : why);
   }
   return hosts_;
@@ -110,6 +119,7 @@ void RemoteExecutor::State::shutdown() {
   by_trial_.clear();
   hope_.reset();
   links_.clear();
+  by_index_.clear();
   start_ = {};
   started_ = active_ = start_called_ = false;
   early_.clear();
@@ -130,6 +140,7 @@ detail::asio::awaitable<void> RemoteExecutor::State::say_goodbye() {
     if (!link->connection) continue;
     channels.push_back(link->connection->channel);
     close(link, link->connection->greeted ? grace : 0);  // else there is nothing yet that could leave
+    publish(*link);
   }
   const Seconds until = detail::steady_now() + grace;
   detail::Signal pause(io_);

@@ -50,7 +50,9 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
  private:
   // ---- hosts (executor_hosts.cpp) ----
   void begin();
+  void look_soon();
   void look_at_pool();
+  void number(const LinkPointer& link);
   void step(const LinkPointer& link, const std::function<HostActions(HostMachine&)>& change);
   void arm(const LinkPointer& link);
   void tick(const LinkPointer& link);
@@ -69,7 +71,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
 
   // ---- what other threads may know (executor_run.cpp) ----
   void publish(Link& link);
-  std::string hopeless() const;
+  bool hopeless() const;
   void judge();
   detail::asio::awaitable<void> say_goodbye();
 
@@ -117,13 +119,14 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
 
   // Of the thread.
   std::vector<LinkPointer> links_;
+  std::vector<LinkPointer> by_index_;                  // those that the Tuner knows, by its number
   std::unordered_map<TrialId, LinkPointer> by_trial_;  // under way, or parked
   ExecutorStart start_;
   bool started_ = false, active_ = false;
   std::vector<Notice> early_;  // from before it is active
   std::string experiment_;
   std::uint64_t epoch_ = 0, serial_ = 0;
-  bool log_failed_ = false;
+  bool log_failed_ = false, narrow_told_ = false;
   detail::DriverCheckpoints checkpoints_{{.io = io_,
                                           .links = links_,
                                           .options = options_.transfer,
@@ -133,14 +136,19 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   std::optional<detail::asio::steady_timer> hope_;  // runs while every host is refused
 
   // Of any thread.
+  std::atomic<bool> look_pending_{false};
   std::atomic<int> ending_{0};  // processes that carried connections and are waited for
   mutable std::mutex mutex_;    // of what follows
-  std::condition_variable tried_;
+  std::condition_variable tried_bell_;
   std::vector<Host> hosts_;
-  std::vector<std::string> troubles_;  // why hosts are not usable
-  bool any_usable_ = false, all_tried_ = false;
-  std::vector<HostAccount> accounts_;
-  std::string hopeless_;  // why the run cannot go on
+  struct Published {
+    HostAccount account;
+    std::optional<Seconds> up_since;  // its seconds count from there on
+    bool usable = false, tried = false;
+  };
+  std::vector<Published> published_;    // as links_
+  std::size_t usable_ = 0, tried_ = 0;  // of these
+  std::string hopeless_;                // why the run cannot go on
   std::vector<Command> queue_;
   bool woken_ = false;
   std::stop_source closing_;

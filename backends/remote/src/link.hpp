@@ -75,7 +75,8 @@ struct Link {
   Link(asio::io_context& io, RemoteHost host, const HostTimeouts& timeouts)
       : spec(std::move(host)), machine(timeouts), timer(io) {}
   RemoteHost spec;
-  int index = -1;  // among hosts(); -1: never reached, and not there at the start
+  int index = -1;            // among hosts(); -1: never reached, and not there at the start
+  std::size_t position = 0;  // among all links
   HostMachine machine;
   Host host;
   std::shared_ptr<Connection> connection;
