@@ -104,8 +104,8 @@ TEST_CASE("a sweep on two hundred hosts uses them all, loses half of them at onc
   played.allow(4);
   const auto results = run.results();
   check_trials(results, 2 * many, 4);
-  CHECK(results.failures(Blame::infrastructure) == many / 2);
-  CHECK(results.failures(Blame::user) == 0);
+  CHECK(results.failures(FailureSource::infrastructure) == many / 2);
+  CHECK(results.failures(FailureSource::user) == 0);
   CHECK(results.repeated_steps() == many);  // two of each trial that was lost
   const auto uses = results.hosts();
   CHECK(uses.size() == many);

@@ -37,7 +37,7 @@
 #include <variant>
 #include <vector>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 using hypertune::detail::Descriptor;
 
@@ -209,10 +209,10 @@ class PlayedAgents {
     if (!m.parked) trial = Trial{.x = m.params.get<double>("x")};
     trial.attempt = m.attempt;
     say(peer, Started{m.trial, m.attempt, trial.steps});
-    go_on(peer, m.trial);
+    proceed(peer, m.trial);
   }
   void on(Peer& peer, const Continue& m) {
-    if (is(peer, m)) go_on(peer, m.trial);
+    if (is(peer, m)) proceed(peer, m.trial);
   }
   void on(Peer& peer, const Pause& m) {
     if (is(peer, m)) say(peer, Paused{m.trial, m.attempt, true});
@@ -231,7 +231,7 @@ class PlayedAgents {
     const auto found = peer.trials.find(m.trial);
     return found != peer.trials.end() && found->second.attempt == m.attempt;
   }
-  void go_on(Peer& peer, TrialId id) {
+  void proceed(Peer& peer, TrialId id) {
     auto& trial = peer.trials.at(id);
     advance(peer, id, trial);
     if (trial.steps < 0) peer.trials.erase(id);
@@ -413,4 +413,4 @@ class PlayedHosts {
   pid_t child_ = -1;
 };
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test
