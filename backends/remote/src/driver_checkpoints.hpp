@@ -78,7 +78,7 @@ class DriverCheckpoints {
 
  private:
   static constexpr int fetches_at_once = 8;       // of one host
-  static constexpr int max_fetches = 64;         // of all: each has a thread
+  static constexpr int max_fetches = 64;          // of all: each has a thread
   static constexpr std::size_t max_held = 256;    // checkpoints of a host that are known to be there
   static constexpr std::size_t max_known = 4096;  // content_ids_
   static constexpr int max_offered = 64;          // of a trial, not taken yet
