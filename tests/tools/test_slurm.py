@@ -63,9 +63,12 @@ class Slurm(Case):
     def sweep(self, executor, samples=4, steps=4, pause=0):
         return self.write(SWEEP.format(executor=executor, samples=samples, steps=steps, pause=pause))
 
-    def check_whole(self, trials, steps):
+    def check_whole(self, trials, steps, lost=0):
+        """`lost`: attempts that may have ended with their worker."""
         results = self.results("runs/away")
-        self.assertEqual([(t["state"], t["steps"], t["failures"]) for t in results], [("completed", steps, 0)] * trials)
+        self.assertEqual([(t["state"], t["steps"]) for t in results], [("completed", steps)] * trials,
+                         [t["cause"] for t in results])
+        self.assertLessEqual(sum(t["failures"] for t in results), lost)
         self.assert_each_report_once("runs/away")
 
     def test_a_sweep_on_workers(self):
@@ -92,21 +95,18 @@ class Slurm(Case):
         self.check_whole(2, 4)
 
     def test_the_driver_as_a_job_that_is_preempted_and_goes_on(self):
-        for executor in ("{type: slurm, workers: 1, cpus: 1, partition: spotq}", "local"):
-            with self.subTest(executor):
-                subprocess.run(["rm", "-rf", str(self.folder / "runs")])
-                self.sweep(executor, samples=2, steps=40, pause=0.1)
-                out, _ = self.run_command("submit", "--slurm", "sweep.yaml", "--", "--partition=spotq", "-w", "n1", "-c2")
-                self.assertRegex(out, r"job \d+: the driver of 'away'")
-                self.wait_for_reports(5)
-                before = len(self.reports())
-                self.call("srun", "-p", "urgent", "-w", "n1", "-c2", "-n1", "true")
-                wait_until(lambda: not self.jobs(), "the end of the driver", 120)
-                self.assertGreater(len(self.reports()), before)
-                self.check_whole(2, 40)
-                log = (self.folder / "runs/away.slurm.log").read_text()
-                self.assertRegex(log, "PREEMPTION|is queued again")
-                self.assertIn("results:", log)
+        self.sweep("{type: slurm, workers: 1, cpus: 1, partition: spotq}", samples=2, steps=300, pause=0.1)
+        out, _ = self.run_command("submit", "--slurm", "sweep.yaml", "--", "--partition=spotq", "-w", "n1", "-c2")
+        self.assertRegex(out, r"job \d+: the driver of 'away'")
+        self.wait_for_reports(5)
+        before = len(self.reports())
+        self.call("srun", "-p", "urgent", "-w", "n1", "-c2", "-n1", "true")
+        wait_until(lambda: not self.jobs(), "the end of the driver", 300)
+        self.assertGreater(len(self.reports()), before)
+        self.check_whole(2, 300, lost=2)  # the driver's srun are preempted with it
+        log = (self.folder / "runs/away.slurm.log").read_text()
+        self.assertRegex(log, "PREEMPTION|is queued again")
+        self.assertIn("results:", log)
 
     def test_the_driver_as_a_job_whose_time_is_over_is_queued_again(self):
         self.sweep("local", samples=2, steps=60, pause=0.1)

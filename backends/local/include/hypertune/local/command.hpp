@@ -459,7 +459,7 @@ class CommandRun final : public TrialRun {
   // The command got SIGTERM with all other processes here, and has left. Its driver is about to hear of that as well,
   // and asks for the end of the attempt; else nobody knows why it was ended, but it was not the trial's doing.
   std::optional<Report> end_with_others(int status) {
-    constexpr double patience = 5;
+    constexpr double patience = 2;  // Slurm kills all after KillWait, mostly 30 s
     const double until = hypertune::detail::steady_seconds() + patience;
     while (!context_->stop_requested() && hypertune::detail::steady_seconds() < until) pump(0.02);
     if (context_->stop_requested()) return std::nullopt;
