@@ -160,7 +160,7 @@ TEST_CASE("what srun says: what passes by itself, what somebody has to mend, and
   CHECK(reason_of_srun("hello\nlast\n") == "last");
 }
 
-TEST_CASE("a workers is as large as the queue asks for, and those without a trial end after a while") {
+TEST_CASE("there are as many workers as the queue asks for, and those without a trial end after a while") {
   WorkerScaler workers({1, 4}, 2, 10, false);
   CHECK(workers.step(0, {.waiting = 5}).launch == std::vector{0, 1, 2});
   CHECK(workers.step(1, {.waiting = 100}).launch == std::vector{3});
@@ -186,13 +186,13 @@ TEST_CASE("a workers is as large as the queue asks for, and those without a tria
   CHECK(patient.step(22, idle).end_workers == std::vector{0});
 }
 
-TEST_CASE("a workers of an ordered run is whole from the start to the end") {
+TEST_CASE("the workers of an ordered run are all there from the start to the end") {
   WorkerScaler workers({1, 3}, 1, 0, true);
   CHECK(workers.step(0, {.waiting = 1}).launch == std::vector{0, 1, 2});
   CHECK(workers.step(100, {.running = {0, 0, 0}, .up = {true, true, true}}).end_workers.empty());
 }
 
-TEST_CASE("a workers stays within its bounds, whatever it sees") {
+TEST_CASE("the number of workers stays within its bounds, whatever is seen") {
   std::mt19937 rng(3);
   for (int round = 0; round < 200; ++round) {
     const int least = static_cast<int>(rng() % 3), most = least + 1 + static_cast<int>(rng() % 5);
