@@ -38,7 +38,7 @@ std::string text(const std::vector<Action>& actions) {
   return all;
 }
 
-std::string after(GroupMachine& machine, const Event& event) { return text(machine.resume(event)); }
+std::string after(GroupMachine& machine, const group::Event& event) { return text(machine.resume(event)); }
 
 /// A group of `size` that runs, generation 0.
 GroupMachine running(int size) {

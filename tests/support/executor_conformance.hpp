@@ -39,7 +39,7 @@ struct ExecutorTraits {
   std::function<void(const CheckpointInfo&)> damage_copies = [](const CheckpointInfo&) {};
 };
 
-namespace detail {
+namespace conformance {
 
 /// An executor that is not started; of how trials are written, those that run elsewhere need to know.
 template <class Make>
@@ -95,13 +95,13 @@ inline Plan random_plan(int i) {
   return plan;
 }
 
-}  // namespace detail
+}  // namespace conformance
 
 /// What one trial may do by itself or be told to do. `make` gives an executor that was not started.
 template <class Make>
 void executor_trial_laws(const Make& make, const ExecutorTraits& traits, Form form, ScriptedTuner::Answers answers) {
   using Kind = Answer::Kind;
-  ScriptedTuner tuner(detail::made(make, form), planned_program(form), answers);
+  ScriptedTuner tuner(conformance::made(make, form), planned_program(form), answers);
 
   SECTION("trials end by themselves, with and without reports") {
     for (int steps = 0; steps < 6; ++steps) tuner.add({.steps = steps, .seed = steps + 3});
@@ -213,7 +213,7 @@ void executor_trial_laws(const Make& make, const ExecutorTraits& traits, Form fo
       if (t.attempt != 0 || t.sealed.empty()) return;  // between the first attempt and the second
       for (const auto& info : t.sealed) {
         if (t.id == 0 && info != t.sealed.front()) continue;
-        detail::damage(tuner.store(), info);
+        conformance::damage(tuner.store(), info);
         traits.damage_copies(info);
       }
     };
@@ -277,12 +277,12 @@ void executor_trial_laws(const Make& make, const ExecutorTraits& traits, Form fo
 template <class Make>
 void executor_crowd_laws(const Make& make, const ExecutorTraits& traits, Form form, ScriptedTuner::Answers answers) {
   SECTION("many trials under random decisions keep every law") {
-    ScriptedTuner tuner(detail::made(make, form), planned_program(form), answers);
-    tuner.decide = detail::random_answer;
+    ScriptedTuner tuner(conformance::made(make, form), planned_program(form), answers);
+    tuner.decide = conformance::random_answer;
     tuner.attempts = 2;
     tuner.stray_stops = 0.01;
     const bool first = form == Form::coroutine && answers == ScriptedTuner::Answers::within;
-    for (int i = 0; i < (first ? traits.many : traits.many / 10); ++i) tuner.add(detail::random_plan(i));
+    for (int i = 0; i < (first ? traits.many : traits.many / 10); ++i) tuner.add(conformance::random_plan(i));
     tuner.run();
     tuner.shutdown();
     tuner.check();
@@ -290,17 +290,17 @@ void executor_crowd_laws(const Make& make, const ExecutorTraits& traits, Form fo
   }
   SECTION("a shutdown at any moment leaves nothing behind, and no event comes after it") {
     {
-      ScriptedTuner warm(detail::made(make, form), planned_program(form));
+      ScriptedTuner warm(conformance::made(make, form), planned_program(form));
     }  // what is made once in a process is no leak
-    const auto threads = detail::entries("/proc/self/task");
-    const auto files = detail::entries("/proc/self/fd");
+    const auto threads = conformance::entries("/proc/self/task");
+    const auto files = conformance::entries("/proc/self/fd");
     for (int moment = 0; moment < traits.shutdowns; ++moment) {
       INFO("moment " << moment);
       {
-        ScriptedTuner tuner(detail::made(make, form), planned_program(form), answers,
+        ScriptedTuner tuner(conformance::made(make, form), planned_program(form), answers,
                             static_cast<std::uint64_t>(moment));
-        tuner.decide = detail::random_answer;
-        for (int i = 0; i < 40; ++i) tuner.add(detail::random_plan(moment * 40 + i));
+        tuner.decide = conformance::random_answer;
+        for (int i = 0; i < 40; ++i) tuner.add(conformance::random_plan(moment * 40 + i));
         if (traits.concurrent) tuner.add({.steps = 3, .linger_at = 1});
         const auto enough = static_cast<std::uint64_t>(moment * moment);
         tuner.run([&] { return tuner.events() >= enough; });
@@ -308,8 +308,8 @@ void executor_crowd_laws(const Make& make, const ExecutorTraits& traits, Form fo
         tuner.check();
       }
       CHECK(Alive::count() == 0);
-      CHECK(detail::soon([&] { return detail::entries("/proc/self/task") <= threads; }));
-      CHECK(detail::soon([&] { return detail::entries("/proc/self/fd") <= files; }));
+      CHECK(conformance::soon([&] { return conformance::entries("/proc/self/task") <= threads; }));
+      CHECK(conformance::soon([&] { return conformance::entries("/proc/self/fd") <= files; }));
     }
   }
 }
@@ -325,7 +325,7 @@ void executor_object_laws(const Make& make, ScriptedTuner::Answers answers) {
       ~Unset() { ::unsetenv("HYPERTUNE_TEST_OBJECTS"); }
     } const unset;
     {
-      ScriptedTuner tuner(detail::made(make, Form::reusable), planned_program(Form::reusable), answers);
+      ScriptedTuner tuner(conformance::made(make, Form::reusable), planned_program(Form::reusable), answers);
       tuner.decide = [](const ScriptedTrial& t) {
         return Answer{.kind = t.id % 3 == 1 && t.steps == 2 ? Answer::Kind::stop : Answer::Kind::proceed};
       };
@@ -354,13 +354,13 @@ void executor_gang_conformance(const Make& make, const Lossy& lossy, int many = 
       GENERATE(ScriptedTuner::Answers::within, ScriptedTuner::Answers::elsewhere, ScriptedTuner::Answers::mixed);
   INFO("form " << static_cast<int>(form) << ", answers " << static_cast<int>(answers));
   const auto pausing = [](const ScriptedTrial& t) {
-    Answer answer = detail::random_answer(t);
+    Answer answer = conformance::random_answer(t);
     answer.workers = static_cast<int>(t.steps + t.id) % 7;
     return answer;
   };
 
   SECTION("workers are one attempt: each step is reported once, and there is one end") {
-    ScriptedTuner tuner(detail::made(make, form), planned_program(form), answers);
+    ScriptedTuner tuner(conformance::made(make, form), planned_program(form), answers);
     tuner.workers = {.min = 3};
     tuner.decide = [](const ScriptedTrial& t) {
       return Answer{.kind = t.id % 3 == 1 && t.steps == 2   ? Kind::pause
@@ -381,7 +381,7 @@ void executor_gang_conformance(const Make& make, const Lossy& lossy, int many = 
     tuner.check();
   }
   SECTION("a change of workers repeats no report and loses none") {
-    ScriptedTuner tuner(detail::made(make, form), planned_program(form), answers);
+    ScriptedTuner tuner(conformance::made(make, form), planned_program(form), answers);
     tuner.workers = {.min = 1, .max = 6};
     tuner.decide = [](const ScriptedTrial& t) { return Answer{.workers = t.steps % 2 == 0 ? 6 : 2}; };
     for (int i = 0; i < 3; ++i) tuner.add({.steps = 8, .seed = i + 1});
@@ -398,19 +398,19 @@ void executor_gang_conformance(const Make& make, const Lossy& lossy, int many = 
     tuner.check();
   }
   SECTION("many trials of several workers under random decisions keep every law") {
-    ScriptedTuner tuner(detail::made(make, form), planned_program(form), answers);
+    ScriptedTuner tuner(conformance::made(make, form), planned_program(form), answers);
     tuner.workers = {.min = 2, .max = 6};
     tuner.decide = pausing;
     tuner.attempts = 2;
     tuner.stray_stops = 0.01;
-    for (int i = 0; i < many; ++i) tuner.add(detail::random_plan(i));
+    for (int i = 0; i < many; ++i) tuner.add(conformance::random_plan(i));
     tuner.run();
     tuner.shutdown();
     tuner.check();
     CHECK(Alive::count() == 0);
   }
   SECTION("workers are lost: the others go on with the step that was under way, or the attempt ends once") {
-    ScriptedTuner tuner(detail::made(lossy, form), planned_program(form), answers);
+    ScriptedTuner tuner(conformance::made(lossy, form), planned_program(form), answers);
     tuner.workers = {.min = 2, .max = 5};
     tuner.unreliable = true;
     tuner.attempts = 1000;
@@ -431,7 +431,7 @@ void executor_gang_conformance(const Make& make, const Lossy& lossy, int many = 
     tuner.check();
   }
   SECTION("commands that name a generation, or an attempt, which is over are not obeyed") {
-    ScriptedTuner tuner(detail::made(make, form), planned_program(form), answers);
+    ScriptedTuner tuner(conformance::made(make, form), planned_program(form), answers);
     tuner.workers = {.min = 2};
     const auto id = tuner.add({.steps = 4});
     tuner.run();
@@ -454,7 +454,7 @@ void executor_conformance(const Make& make, ExecutorTraits traits = {}) {
 
   if (form != Form::coroutine || answers != ScriptedTuner::Answers::within) return;
   SECTION("hosts have names and room, time does not run backwards, and a started executor has moved well") {
-    AnyExecutor executor = detail::made(make, form);
+    AnyExecutor executor = conformance::made(make, form);
     const auto hosts = executor.hosts();
     REQUIRE_FALSE(hosts.empty());
     for (const auto& host : hosts) CHECK_FALSE(host.name.empty());
@@ -466,7 +466,7 @@ void executor_conformance(const Make& make, ExecutorTraits traits = {}) {
     tuner.run();
   }
   SECTION("wait() returns at a notify(), also at one that came before it") {
-    ScriptedTuner tuner(detail::made(make, form), planned_program(form));
+    ScriptedTuner tuner(conformance::made(make, form), planned_program(form));
     auto& executor = tuner.executor();
     executor.notify();
     const auto begin = std::chrono::steady_clock::now();
@@ -478,7 +478,7 @@ void executor_conformance(const Make& make, ExecutorTraits traits = {}) {
   }
   if (traits.concurrent) {
     SECTION("a step under way is asked to stop, and the trial ends") {
-      ScriptedTuner tuner(detail::made(make, form), planned_program(form));
+      ScriptedTuner tuner(conformance::made(make, form), planned_program(form));
       tuner.add({.steps = 4, .linger_at = 0});
       tuner.add({.steps = 4, .linger_at = 2});
       tuner.run([&] { return tuner[0].starts.size() == 1 && tuner[1].reports.size() == 2; });

@@ -26,7 +26,7 @@ struct SearcherLaws {
 /// What results the trials of a simulated experiment have.
 enum class Fate { mixed, all_infinite, all_failed, none_returns };
 
-namespace detail {
+namespace conformance {
 
 /// What a searcher was told, and what it answered.
 struct SearchEvent {
@@ -158,7 +158,7 @@ inline std::vector<SearchEvent> live(hypertune::AnySearcher searcher, const hype
   return events;
 }
 
-}  // namespace detail
+}  // namespace conformance
 
 /// Puts a searcher through the laws of searcher.hpp in every space of the table: each suggestion lies in the space and
 /// meets its conditions and constraints; a searcher that was told the same goes on with the same suggestions, whether
@@ -173,7 +173,7 @@ void check_searcher(Make make, SearcherLaws laws = {}) {
       SearcherLaws own = laws;
       if (space.size() >= 1000) own.trials = std::min(laws.trials, 12);
       const std::uint64_t seed = 7 + static_cast<std::uint64_t>(fate);
-      const auto events = detail::live(hypertune::AnySearcher(make()), space, fate, own, seed);
+      const auto events = conformance::live(hypertune::AnySearcher(make()), space, fate, own, seed);
 
       // One that is told the same, but asked only now and then, answers the same; so does a copy of it.
       hypertune::AnySearcher replayed(make());
@@ -181,22 +181,22 @@ void check_searcher(Make make, SearcherLaws laws = {}) {
       std::size_t asked = 0;
       std::vector<hypertune::Point> seen;
       for (const auto& e : events) {
-        if (e.kind != detail::SearchEvent::Kind::asked) {
-          detail::tell(replayed, e);
+        if (e.kind != conformance::SearchEvent::Kind::asked) {
+          conformance::tell(replayed, e);
           continue;
         }
         if (laws.distinct && e.answer == hypertune::Suggestion::Kind::point) {
           INFO("no configuration is suggested twice");
-          REQUIRE(std::none_of(seen.begin(), seen.end(), [&](const auto& p) { return detail::same(p, e.point); }));
+          REQUIRE(std::none_of(seen.begin(), seen.end(), [&](const auto& p) { return conformance::same(p, e.point); }));
           seen.push_back(e.point);
         }
         if (++asked % 3 != 0) continue;
         hypertune::AnySearcher copy = replayed;
         for (auto* searcher : {&copy, &replayed}) {
-          const auto answer = detail::ask(*searcher, e.trial, seed);
+          const auto answer = conformance::ask(*searcher, e.trial, seed);
           INFO("trial " << e.trial << ": the replayed searcher answers as the first one did");
           REQUIRE(answer.kind == e.answer);
-          REQUIRE(detail::same(answer.point, e.point));
+          REQUIRE(conformance::same(answer.point, e.point));
         }
       }
     }
