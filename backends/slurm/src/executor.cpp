@@ -165,7 +165,8 @@ class SlurmRun {
     std::vector<std::string> jobs;
     std::map<std::string, std::string> names;
     for (const auto& account : executor_->inner().accounts()) {
-      if (account.state != HostState::connecting) continue;
+      // One that was set aside may be connected to again by now, which nobody is told.
+      if (account.state != HostState::connecting && account.state != HostState::backing_off) continue;
       for (const auto& worker : workers_.all)
         if (worker.name == account.name) {
           jobs.push_back(worker.job);
