@@ -352,7 +352,7 @@ TEST_CASE("a trial goes on from the driver's copy where its host's is damaged wh
         if (gone)
           std::filesystem::remove(store.folder(held) / "weights");
         else
-          test::detail::damage(store, held);
+          test::conformance::damage(store, held);
         ++damaged;
       }
     }

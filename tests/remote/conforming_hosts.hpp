@@ -18,7 +18,7 @@ inline void damage_copies(const Hosts& hosts, const CheckpointInfo& info) {
   for (const auto& folder : hosts.stores()) {
     LocalCheckpointStore store(folder);
     for (const auto& held : store.list(info.trial))
-      if (held.digest == info.digest) detail::damage(store, held);
+      if (held.digest == info.digest) conformance::damage(store, held);
   }
 }
 

@@ -87,7 +87,7 @@ struct Alive {
   }
 };
 
-namespace detail {
+namespace conformance {
 
 /// The state of a trial, whatever form it is written in.
 struct PlannedState {
@@ -189,16 +189,16 @@ class ReusableTrainer : public PlannedTrainer {
   }
 };
 
-}  // namespace detail
+}  // namespace conformance
 
 /// How the trial is written.
 enum class Form { coroutine, object, reusable };
 
 inline std::shared_ptr<const Program> planned_program(Form form) {
   switch (form) {
-    case Form::coroutine: return make_program<Plan>(&Plan::of, &detail::planned_training, "value");
-    case Form::object: return make_class_program<Plan, detail::PlannedTrainer>(&Plan::of, "value");
-    case Form::reusable: return make_class_program<Plan, detail::ReusableTrainer>(&Plan::of, "value");
+    case Form::coroutine: return make_program<Plan>(&Plan::of, &conformance::planned_training, "value");
+    case Form::object: return make_class_program<Plan, conformance::PlannedTrainer>(&Plan::of, "value");
+    case Form::reusable: return make_class_program<Plan, conformance::ReusableTrainer>(&Plan::of, "value");
   }
   return nullptr;
 }
