@@ -49,11 +49,12 @@ inline std::shared_ptr<const Program> learner_program() {
                                                       "accuracy");
 }
 
-struct ChattyTrainer : detail::PlannedTrainer {
-  ChattyTrainer(const Plan& plan, Context& context) : detail::PlannedTrainer(plan, context), trial(context.trial()) {}
+struct ChattyTrainer : conformance::PlannedTrainer {
+  ChattyTrainer(const Plan& plan, Context& context)
+      : conformance::PlannedTrainer(plan, context), trial(context.trial()) {}
   std::optional<Report> step() {
     std::printf("a line of trial %d\n", static_cast<int>(trial));
-    return detail::PlannedTrainer::step();
+    return conformance::PlannedTrainer::step();
   }
   TrialId trial;
 };

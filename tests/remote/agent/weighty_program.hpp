@@ -15,19 +15,19 @@ namespace hypertune::inline v0::test {
 
 /// What trials do as their Plan says; their checkpoints have `bytes` more, of random numbers in ten parts, one of which
 /// each step renews. They follow from the steps done, so that they need not be read again to go on.
-struct WeightyTrainer : detail::PlannedTrainer {
+struct WeightyTrainer : conformance::PlannedTrainer {
   inline static std::size_t bytes = 0;
   static constexpr int parts = 10;
 
   WeightyTrainer(const Plan& plan, Context& context)
-      : detail::PlannedTrainer(plan, context), seed(plan.seed), done(context.next_step()) {}
+      : conformance::PlannedTrainer(plan, context), seed(plan.seed), done(context.next_step()) {}
   std::optional<Report> step() {
-    auto report = detail::PlannedTrainer::step();
+    auto report = conformance::PlannedTrainer::step();
     if (report) ++done;
     return report;
   }
   void save(CheckpointWriter& out) const {
-    detail::PlannedTrainer::save(out);
+    conformance::PlannedTrainer::save(out);
     std::ofstream file(out.file("weights"), std::ios::binary);
     for (int part = 0; part < parts; ++part) {
       const int renewed = done - (done - part + parts) % parts;  // the latest step whose turn it was
