@@ -488,7 +488,7 @@ class CommandRun final : public TrialRun {
   }
   void wait_for_exit() {
     for (; !child_->status(); pump(0.05))
-      if (clock() >= kill_at_) child_->signal(SIGKILL);
+      if (hypertune::detail::steady_seconds() >= kill_at_) child_->signal(SIGKILL);
   }
 
   void log(std::string_view line, bool whole = true) {
