@@ -115,6 +115,8 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   std::optional<detail::asio::thread_pool> ends_;   // processes that end, shared folders that are asked
   std::thread thread_;
   std::stop_source stop_dialing_;
+  std::stop_source closing_;  // of any thread; before those who get its token
+  bool closing() const { return closing_.stop_requested(); }
   bool start_called_ = false;  // of the thread that calls start() and shutdown()
 
   // Of the thread.
@@ -151,8 +153,6 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   std::string hopeless_;                // why the run cannot go on
   std::vector<Command> queue_;
   bool woken_ = false;
-  std::stop_source closing_;
-  bool closing() const { return closing_.stop_requested(); }
   hypertune::detail::Doorbell bell_;
 };
 
