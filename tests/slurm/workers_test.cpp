@@ -58,7 +58,9 @@ void check_whole(const Results& results, int trials, int steps) {
 }
 
 bool no_jobs() {
-  return eventually([] { return TestSlurm::jobs("R,PD,CG").empty(); }, 30);
+  if (eventually([] { return TestSlurm::jobs("R,PD,CG").empty(); }, 60)) return true;
+  for (const auto& job : TestSlurm::jobs("R,PD,CG")) WARN("left: " << job);
+  return false;
 }
 
 /// Does something beside an experiment, once it has made some reports.

@@ -294,7 +294,7 @@ class Mistakes(Case):
         self.complain(SWEEP.replace("samples: 6", "samples: many"), "sweep.yaml:9")
         self.complain(SWEEP.replace("samples: 6", "samples: [6"), "sweep.yaml")
         self.complain(SWEEP + "stop: {accuracie: 0.9}\n", "accuracy")
-        self.complain(SWEEP + "executor: {type: slurm}\n", "slurm")
+        self.complain(SWEEP + "executor: {type: mainframe}\n", "mainframe")
         self.complain(SWEEP.replace("train.py]", 'train.py, "{learning_rate}"]'), "learning_rate")
         self.complain(SWEEP.replace("cpus: 1", "cpus: 10000"), "10000")
         self.complain(SWEEP.replace("cpus: 1", "memory: 900TB"), "memory")
