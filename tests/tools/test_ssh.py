@@ -134,7 +134,7 @@ class Hosts(Case):
     def test_a_lost_host_costs_no_trial_and_new_ones_join(self):
         self.up(3)
         (self.folder / "hosts.txt").write_text("host1  # the first\nhost2\n")
-        self.sweep("{file: hosts.txt, interval: 0.2s}", samples=6, steps=12, pause=0.25)
+        self.sweep("{file: hosts.txt, interval: 0.2s}", samples=14, steps=12, pause=0.25)
         driver = self.start("run", "sweep.yaml", "--plain")
         wait_until(lambda: self.on_host(1, "train.py") and self.on_host(2, "train.py"), "trials on both hosts")
         self.hosts("kill", 1)
@@ -143,8 +143,8 @@ class Hosts(Case):
         out, err = driver.communicate(timeout=120)
         self.assertEqual(driver.returncode, 0, out + err)
         results = self.results("runs/away")
-        self.assertEqual([trial["state"] for trial in results], ["completed"] * 6)
-        self.assertEqual([trial["failures"] for trial in results], [0] * 6)  # the host's doing, not theirs
+        self.assertEqual([trial["state"] for trial in results], ["completed"] * 14)
+        self.assertEqual([trial["failures"] for trial in results], [0] * 14)  # the host's doing, not theirs
         self.assert_each_report_once("runs/away")
         self.assert_nothing_on(2, 3)
 
