@@ -73,33 +73,20 @@ if(CMAKE_OBJCOPY)
     COMMAND ${CMAKE_OBJCOPY} --weaken $<TARGET_FILE:hypertune_boost_json>)
 endif()
 
-# Trials on other machines, whatever carries the streams to their agents. Compiled, so that Asio stays out of whoever
-# uses it. Built only where something links it.
-file(GLOB hypertune_remote_sources CONFIGURE_DEPENDS ${hypertune_root}/backends/remote/src/*.cpp)
-add_library(hypertune_remote STATIC EXCLUDE_FROM_ALL ${hypertune_remote_sources})
-add_library(hypertune::remote ALIAS hypertune_remote)
-set_target_properties(hypertune_remote PROPERTIES EXPORT_NAME remote POSITION_INDEPENDENT_CODE ON)
-target_include_directories(hypertune_remote PUBLIC
-  $<BUILD_INTERFACE:${hypertune_root}/backends/remote/include>)
-target_link_libraries(hypertune_remote PUBLIC hypertune_compiled hypertune_local hypertune_boost_json)
+# hypertune_backend(NAME LIBRARIES...): backends/NAME, compiled, so that Asio stays out of whoever uses it. Built only where
+# something links it.
+function(hypertune_backend name)
+  file(GLOB sources CONFIGURE_DEPENDS ${hypertune_root}/backends/${name}/src/*.cpp)
+  add_library(hypertune_${name} STATIC EXCLUDE_FROM_ALL ${sources})
+  add_library(hypertune::${name} ALIAS hypertune_${name})
+  set_target_properties(hypertune_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(hypertune_${name} PUBLIC $<BUILD_INTERFACE:${hypertune_root}/backends/${name}/include>)
+  target_link_libraries(hypertune_${name} PUBLIC ${ARGN})
+endfunction()
 
-# Those over the user's own OpenSSH client.
-file(GLOB hypertune_ssh_sources CONFIGURE_DEPENDS ${hypertune_root}/backends/ssh/src/*.cpp)
-add_library(hypertune_ssh STATIC EXCLUDE_FROM_ALL ${hypertune_ssh_sources})
-add_library(hypertune::ssh ALIAS hypertune_ssh)
-set_target_properties(hypertune_ssh PROPERTIES EXPORT_NAME ssh POSITION_INDEPENDENT_CODE ON)
-target_include_directories(hypertune_ssh PUBLIC
-  $<BUILD_INTERFACE:${hypertune_root}/backends/ssh/include>)
-target_link_libraries(hypertune_ssh PUBLIC hypertune_remote)
-
-# Those on workers of Slurm.
-file(GLOB hypertune_slurm_sources CONFIGURE_DEPENDS ${hypertune_root}/backends/slurm/src/*.cpp)
-add_library(hypertune_slurm STATIC EXCLUDE_FROM_ALL ${hypertune_slurm_sources})
-add_library(hypertune::slurm ALIAS hypertune_slurm)
-set_target_properties(hypertune_slurm PROPERTIES EXPORT_NAME slurm POSITION_INDEPENDENT_CODE ON)
-target_include_directories(hypertune_slurm PUBLIC
-  $<BUILD_INTERFACE:${hypertune_root}/backends/slurm/include>)
-target_link_libraries(hypertune_slurm PUBLIC hypertune_remote)
+hypertune_backend(remote hypertune_compiled hypertune_local hypertune_boost_json)   # whatever carries the streams to agents
+hypertune_backend(ssh hypertune_remote)     # the user's own OpenSSH client
+hypertune_backend(slurm hypertune_remote)   # workers of Slurm
 
 # sweep.yaml: the same spaces, algorithms and options, read from YAML.
 if(yaml-cpp_FOUND)
@@ -125,14 +112,7 @@ if(yaml-cpp_FOUND)
   set_target_properties(hypertune_machines PROPERTIES EXPORT_NAME machines POSITION_INDEPENDENT_CODE ON)
   target_link_libraries(hypertune_machines PUBLIC hypertune_yaml_compiled hypertune_remote)
 
-  # Clusters whose machines are reached over ssh.
-  file(GLOB hypertune_cluster_sources CONFIGURE_DEPENDS ${hypertune_root}/backends/cluster/src/*.cpp)
-  add_library(hypertune_cluster STATIC EXCLUDE_FROM_ALL ${hypertune_cluster_sources})
-  add_library(hypertune::cluster ALIAS hypertune_cluster)
-  set_target_properties(hypertune_cluster PROPERTIES EXPORT_NAME cluster POSITION_INDEPENDENT_CODE ON)
-  target_include_directories(hypertune_cluster PUBLIC
-    $<BUILD_INTERFACE:${hypertune_root}/backends/cluster/include>)
-  target_link_libraries(hypertune_cluster PUBLIC hypertune_machines hypertune_ssh)
+  hypertune_backend(cluster hypertune_machines hypertune_ssh)   # clusters whose machines are reached over ssh
 endif()
 
 # Checkpoints between nodes over HTTP. Compiled, so that Beast, OpenSSL and zstd stay out of whoever uses it.

@@ -96,7 +96,7 @@ run_ctest() {
   say "$name"
   log=$(mktemp)
   # More at once than there are cores: many of them wait for others most of their time.
-  limited ctest --test-dir "$dir" -j $((2 * jobs)) --no-tests=error "$@" </dev/null 2>&1 | tee "$log" || true
+  limited ctest --test-dir "$dir" -j $((3 * jobs)) --no-tests=error "$@" </dev/null 2>&1 | tee "$log" || true
   # "12/340 Test #7: name ....   Passed    0.03 sec", or ***Failed, ***Skipped and others in place of Passed
   all=$(sed -nE 's,^ *[0-9]+/([0-9]+) Test +#.*,\1,p' "$log" | tail -n 1)
   good=$(grep -cE '^ *[0-9]+/[0-9]+ Test +#.* Passed +[0-9.]+ sec' "$log" || true)

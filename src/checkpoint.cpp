@@ -1,2 +1,2 @@
 // Part of hypertune::compiled: see detail/linkage.hpp.
-#include <hypertune/checkpoint/impl/local_store.hpp>
+#include <hypertune/src/checkpoint.hpp>

@@ -1,2 +1,2 @@
 // Part of hypertune::compiled: see detail/linkage.hpp.
-#include <hypertune/execute/impl/threads.hpp>
+#include <hypertune/src/execute.hpp>

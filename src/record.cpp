@@ -1,3 +1,2 @@
 // Part of hypertune::compiled: see detail/linkage.hpp.
-#include <hypertune/record/impl/results.hpp>
-#include <hypertune/record/impl/trial_result.hpp>
+#include <hypertune/src/record.hpp>

@@ -1,21 +1,2 @@
 // Part of hypertune::compiled: see detail/linkage.hpp.
-#include <hypertune/schedule/detail/impl/friedman.hpp>
-#include <hypertune/schedule/detail/impl/paired_tests.hpp>
-#include <hypertune/schedule/impl/asha.hpp>
-#include <hypertune/schedule/impl/by_step.hpp>
-#include <hypertune/schedule/impl/explore.hpp>
-#include <hypertune/schedule/impl/hyper_sched.hpp>
-#include <hypertune/schedule/impl/hyperband.hpp>
-#include <hypertune/schedule/impl/learning_curve.hpp>
-#include <hypertune/schedule/impl/median_stopping.hpp>
-#include <hypertune/schedule/impl/mo_asha.hpp>
-#include <hypertune/schedule/impl/patience.hpp>
-#include <hypertune/schedule/impl/pb2.hpp>
-#include <hypertune/schedule/impl/pbt.hpp>
-#include <hypertune/schedule/impl/percentile.hpp>
-#include <hypertune/schedule/impl/population.hpp>
-#include <hypertune/schedule/impl/racing.hpp>
-#include <hypertune/schedule/impl/reason.hpp>
-#include <hypertune/schedule/impl/rung.hpp>
-#include <hypertune/schedule/impl/successive_halving.hpp>
-#include <hypertune/schedule/impl/welch.hpp>
+#include <hypertune/src/schedule.hpp>

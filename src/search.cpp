@@ -1,14 +1,2 @@
 // Part of hypertune::compiled: see detail/linkage.hpp.
-#include <hypertune/search/impl/adaptors.hpp>
-#include <hypertune/search/impl/cma_es.hpp>
-#include <hypertune/search/impl/differential_evolution.hpp>
-#include <hypertune/search/impl/grid.hpp>
-#include <hypertune/search/impl/grid_combinations.hpp>
-#include <hypertune/search/impl/multi_fidelity.hpp>
-#include <hypertune/search/impl/nsga.hpp>
-#include <hypertune/search/impl/parzen.hpp>
-#include <hypertune/search/impl/replay.hpp>
-#include <hypertune/search/impl/sobol.hpp>
-#include <hypertune/search/impl/tpe.hpp>
-#include <hypertune/search/impl/trial_ranking.hpp>
-#include <hypertune/search/impl/warm_start.hpp>
+#include <hypertune/src/search.hpp>

@@ -1,2 +1,2 @@
 // Part of hypertune::compiled: see detail/linkage.hpp.
-#include <hypertune/show/impl/terminal_display.hpp>
+#include <hypertune/src/show.hpp>

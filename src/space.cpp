@@ -1,13 +1,2 @@
 // Part of hypertune::compiled: see detail/linkage.hpp.
-#include <hypertune/space/detail/impl/build.hpp>
-#include <hypertune/space/detail/impl/grammar.hpp>
-#include <hypertune/space/detail/impl/lattice.hpp>
-#include <hypertune/space/detail/impl/law.hpp>
-#include <hypertune/space/detail/impl/model.hpp>
-#include <hypertune/space/detail/impl/normal.hpp>
-#include <hypertune/space/detail/impl/user_prior.hpp>
-#include <hypertune/space/detail/search_space.hpp>
-#include <hypertune/space/impl/choices.hpp>
-#include <hypertune/space/impl/domain.hpp>
-#include <hypertune/space/impl/params.hpp>
-#include <hypertune/space/impl/space.hpp>
+#include <hypertune/src/space.hpp>

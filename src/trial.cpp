@@ -1,6 +1,2 @@
 // Part of hypertune::compiled: see detail/linkage.hpp.
-#include <hypertune/trial/impl/attributes.hpp>
-#include <hypertune/trial/impl/context.hpp>
-#include <hypertune/trial/impl/failure.hpp>
-#include <hypertune/trial/impl/metric_name.hpp>
-#include <hypertune/trial/impl/report.hpp>
+#include <hypertune/src/trial.hpp>

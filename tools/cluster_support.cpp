@@ -3,6 +3,7 @@
 #include "commands.hpp"
 
 #include <hypertune/detail/say.hpp>
+#include <hypertune/detail/signal_block.hpp>
 #include <hypertune/process/subprocess.hpp>
 
 #include <fmt/format.h>
@@ -49,14 +50,13 @@ class SignalCounter {
   SignalCounter() {
     wake = ::eventfd(0, EFD_CLOEXEC);
     if (wake < 0) fail(Errc::io, "cannot make an event descriptor (errno {})", errno);
-    sigset_t all{}, before{};
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the main thread's: they end what it waits for
-    thread_ = std::jthread([this](const std::stop_token& over) {
-      std::uint64_t count = 0;
-      while (::read(wake.load(), &count, sizeof count) > 0 && !over.stop_requested()) stop_sources();
-    });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    {
+      const detail::SignalBlock block;  // signals are the main thread's: they end what it waits for
+      thread_ = std::jthread([this](const std::stop_token& over) {
+        std::uint64_t count = 0;
+        while (::read(wake.load(), &count, sizeof count) > 0 && !over.stop_requested()) stop_sources();
+      });
+    }
     struct sigaction action{};
     action.sa_handler = count_signal;
     sigemptyset(&action.sa_mask);

@@ -5,6 +5,7 @@
 
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/detail/say.hpp>
+#include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/record/analysis.hpp>
 #include <hypertune/record/journal_lock.hpp>
@@ -71,6 +72,7 @@ void print_front(const Results& results, const std::string& format, std::size_t 
 struct Waits {
   bool at_rest = false;  // a person has the whole wait
   std::map<TrialId, std::string> reasons;
+  std::string nothing_runs;  // why no trial runs, where there is none yet that waits
 };
 Waits ask_why(const std::string& directory, const std::vector<TrialResult>& trials) {
   Waits waits;
@@ -80,6 +82,7 @@ Waits ask_why(const std::string& directory, const std::vector<TrialResult>& tria
     constexpr double patience = 3;  // who asks how it stands is not to wait for a driver that hangs
     const std::string answer = "\n" + ask_driver(directory, request, patience).text;
     waits.at_rest = answer.substr(1).starts_with(at_rest);
+    if (answer.substr(1).starts_with(nothing_runs)) waits.nothing_runs = answer.substr(1);
     for (const auto& trial : trials) {
       const std::string head = fmt::format("\ntrial {}: ", trial.trial);
       const auto at = answer.find(head);
@@ -105,13 +108,14 @@ std::pair<std::vector<TrialResult>, std::size_t> waiting_of(const Results& resul
 }
 
 // A sentence for each of the first trials that wait.
-void print_waiting(const std::vector<TrialResult>& first, std::size_t waiting, const Waits& waits, bool running) {
+void print_waiting(const std::vector<TrialResult>& first, std::size_t waiting, const Waits& waits, bool running,
+                   const std::string& directory) {
   for (const auto& trial : first) {
     const bool paused = trial.state == TrialState::paused;
     std::string why = paused ? "it waits for the scheduler to choose it, or for `hypertune continue`"
                              : "it waits for room among the trials that run";
     if (!running)
-      why = "no driver runs: go on with --resume";
+      why = fmt::format("no driver runs: go on with --resume --output {}", detail::shell_quote(directory));
     else if (const auto reason = waits.reasons.find(trial.trial); reason != waits.reasons.end())
       why = reason->second;
     else if (waits.at_rest)
@@ -219,9 +223,11 @@ int status(const std::string& directory, const std::string& format) {
   if (const auto cost = cost_line(directory, results); !cost.empty()) fmt::print("{}\n", cost);
   for (const auto& host : results.hosts())
     if (!host.aside.empty()) fmt::print("host {} is set aside: {}\n", printable(host.host), printable(host.aside));
-  print_waiting(waiting, count, waits, runs);
+  print_waiting(waiting, count, waits, runs, directory);
+  if (!waits.nothing_runs.empty()) print_line(printable(waits.nothing_runs));
   if (!ended && !driver)
-    fmt::print("its driver {}: go on with --resume\n", last_word.empty() ? "was killed" : "ended with that error");
+    fmt::print("its driver {}: go on with --resume --output {}\n",
+               last_word.empty() ? "was killed" : "ended with that error", detail::shell_quote(directory));
   return exit_done;
 }
 

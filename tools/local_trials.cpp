@@ -5,15 +5,12 @@
 #include <hypertune/execute/threads.hpp>
 #include <hypertune/local/command.hpp>
 #include <hypertune/local/processes.hpp>
+#include <hypertune/process/program_file.hpp>
 
 #include <fmt/ranges.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -22,34 +19,32 @@ namespace hypertune::inline v0::command {
 
 namespace {
 
+// A shell's line where a list of words is meant: the whole of it would be taken for the program's name.
+void require_words(const Sweep& sweep) {
+  const std::string& program = sweep.trial->command.front();
+  std::error_code ignored;
+  if (sweep.trial->command.size() > 1 || program.find(' ') == std::string::npos ||
+      std::filesystem::exists(program, ignored))
+    return;
+  std::vector<std::string> words = words_of(program);
+  for (auto& word : words)
+    if (word.find_first_of("{}[],:#&*!|>'\"%@`") != std::string::npos) word = '"' + word + '"';
+  fail(Errc::usage, "{}: 'trial.command' is a list of words: write [{}], not '{}'", sweep.file.string(),
+       fmt::join(words, ", "), program);
+}
+
 // A program that is not there would fail in every trial alike.
 void require_program(const Sweep& sweep) {
   const std::string& program = sweep.trial->command.front();
   if (program.find('{') != std::string::npos || sweep.trial->environment.contains("PATH")) return;
-  const auto is_file = [](const std::string& path) {
-    std::error_code ignored;
-    return std::filesystem::is_regular_file(path, ignored);
-  };
-  const auto runs = [&](const std::string& path) { return is_file(path) && ::access(path.c_str(), X_OK) == 0; };
-  bool found = program.find('/') != std::string::npos && runs(program);
-  if (program.find('/') == std::string::npos) {
-    const char* path = std::getenv("PATH");
-    std::string_view rest = path != nullptr ? path : "/usr/bin:/bin";
-    while (!found && !rest.empty()) {
-      const auto end = std::min(rest.find(':'), rest.size());
-      found = runs(std::string(rest.substr(0, end)) + "/" + program);
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
-  }
-  if (found) return;
-  if (sweep.trial->command.size() == 1 && program.find(' ') != std::string::npos)
-    fail(Errc::usage, "{}: 'trial.command' is a list of words: write [{}], not '{}'", sweep.file.string(),
-         fmt::join(words_of(program), ", "), program);
+  if (!process::program_file(program).empty()) return;
   std::error_code ignored;
   if (program.find('/') != std::string::npos && std::filesystem::is_directory(program, ignored))
     fail(Errc::usage, "{}: 'trial.command': '{}' is a folder, no program", sweep.file.string(), program);
   fail(Errc::usage, "{}: 'trial.command': there is no program '{}'{}", sweep.file.string(), program,
-       is_file(program) ? " that may be run: chmod +x it, or name its interpreter before it" : "");
+       std::filesystem::is_regular_file(program, ignored)
+           ? " that may be run: chmod +x it, or name its interpreter before it"
+           : "");
 }
 
 // What the program finds wrong with placeholders and expressions, with the line where they stand.
@@ -73,6 +68,7 @@ void require_sound_texts(const Sweep& sweep) {
 }  // namespace
 
 std::shared_ptr<const Program> program_of(const Sweep& sweep, bool here) {
+  require_words(sweep);
   require_sound_texts(sweep);
   if (here) require_program(sweep);
   local::CommandOptions options;

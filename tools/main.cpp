@@ -226,7 +226,15 @@ int main(int argc, char** argv) {
     const auto wrong = wrong_option(app);
     complain(wrong ? wrong->c_str() : e.what());
     return command::exit_usage;
-  } catch (const CLI::ParseError& e) { return app.exit(e) == 0 ? written(command::exit_done) : command::exit_usage; }
+  } catch (const CLI::Success& e) {  // --help
+    app.exit(e);
+    return written(command::exit_done);
+  } catch (const CLI::ParseError& e) {
+    const auto parsed = app.get_subcommands();
+    const std::string name = parsed.empty() ? "hypertune" : "hypertune " + parsed.front()->get_name();
+    complain(fmt::format("'{}': {} ({} --help says more)", name, e.what(), name).c_str());
+    return command::exit_usage;
+  }
   try {
     return written(chosen());
   } catch (const ht::Error& e) {

@@ -14,6 +14,7 @@
 #include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/record/journal_reader.hpp>
+#include <hypertune/record/journal_schema.hpp>
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/tune/experiment_directory.hpp>
 #include <hypertune/tune/tuner.hpp>
@@ -113,6 +114,7 @@ int run(const RunArguments& arguments) {
   const auto directory = experiment_directory(options);
   if (arguments.resume && !has_journal(directory))
     fail(Errc::usage, "'{}' holds no experiment to resume", directory.string());
+  detail::say_which_is_resumed(options, directory);
   const bool samples_set = std::any_of(arguments.set.begin(), arguments.set.end(),
                                        [](const auto& text) { return text.starts_with("samples="); });
   if (!arguments.samples.empty()) {

@@ -115,7 +115,7 @@ std::string AwsProvider::call(const std::vector<std::string>& arguments) const {
                         fmt::format("the aws provider needs the AWS command line, version 1 or 2: {}", error.what()));
   }
   if (result.ok()) return result.output;
-  const auto verb = arguments.front();
+  const auto& verb = arguments.front();
   if (result.timed_out)
     throw ProviderError(ProviderFailure::failed,
                         fmt::format("'aws ec2 {}' did not answer within {:g} s", verb, config_.timeout));

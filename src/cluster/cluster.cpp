@@ -277,7 +277,7 @@ int Cluster::down(const DownOptions& options) {
     if (options.keep_min_workers) {
       int keep = config_.min_workers;
       std::erase_if(machines, [&](const Machine& machine) {
-        return machine.head || (machine.state == MachineState::running && keep > 0 && keep-- > 0);
+        return machine.head || (machine.state == MachineState::running && keep-- > 0);
       });
     }
     if (machines.empty()) return ended;

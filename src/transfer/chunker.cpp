@@ -30,6 +30,7 @@ constexpr std::uint64_t top_bits(int count) { return ~std::uint64_t{0} << (64 - 
 constexpr std::uint32_t window = 64;
 
 constexpr std::uint64_t mib = std::uint64_t{1} << 20U;
+constexpr std::uint64_t gib = std::uint64_t{1} << 30U;
 
 }  // namespace
 
@@ -39,9 +40,9 @@ ChunkSizes chunk_sizes(std::uint64_t file_size) {
     average = std::uint32_t{16} << 10U;
   else if (file_size < 512 * mib)
     average = std::uint32_t{64} << 10U;
-  else if (file_size < 16 * 1024 * mib)
+  else if (file_size < 16 * gib)
     average = std::uint32_t{256} << 10U;
-  else if (file_size < 1024 * 1024 * mib)
+  else if (file_size < 1024 * gib)
     average = std::uint32_t{1} << 20U;
   return {.smallest = average / 4, .average = average, .largest = average * 4};
 }

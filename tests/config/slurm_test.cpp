@@ -76,6 +76,35 @@ TEST_CASE("what is wrong with the slurm executor is said with its line") {
   CHECK_THAT(complaint("executor: slrum\n"), ContainsSubstring("slurm"));
 }
 
+TEST_CASE("a worker's time may be in Slurm's own notation, and what is no time is named as it was written") {
+  const auto time = [](const std::string& text) {
+    return read("executor: {type: slurm, time: '" + text + "'}\n").executor.slurm->time;
+  };
+  CHECK(time("4h") == 4 * 3600);
+  CHECK(time("4:00:00") == 4 * 3600);
+  CHECK(time("30:00") == 30 * 60);
+  CHECK(time("1-12") == 36 * 3600);
+  CHECK(time("1-12:30") == 36.5 * 3600);
+  CHECK(time("2-12:00:00") == 60 * 3600);
+  CHECK(time("120") == 120);  // as other durations: seconds
+  CHECK(read("executor: {type: slurm, time: 4:00:00}\n").executor.slurm->time == 4 * 3600);
+  CHECK_THAT(complaint("executor: {type: slurm, time: 30s}\n"),
+             ContainsSubstring("is 30s, but must be 0 or from 1m to 365d"));
+  CHECK_THAT(complaint("executor: {type: slurm, time: 400-0}\n"), ContainsSubstring("is 400-0, but must be"));
+  for (const char* bad : {"1:2:3:4", "1-", "-1", "1:", ":30", "1-2-3", "1-2h"}) {
+    INFO(bad);
+    CHECK_THAT(complaint("executor: {type: slurm, time: '" + std::string(bad) + "'}\n"),
+               ContainsSubstring("must be a duration"));
+  }
+}
+
+TEST_CASE("bounds of workers that make no sense say what to write") {
+  CHECK_THAT(complaint("executor: {type: slurm, workers: 0}\n"),
+             ContainsSubstring("workers must be 1 or more (0 workers run nothing)"));
+  CHECK_THAT(complaint("executor: {type: slurm, workers: 5..2}\n"),
+             ContainsSubstring("the lower bound 5 is above the upper bound 2: swap them"));
+}
+
 TEST_CASE("a number of workers from any text is within its bounds, or an error") {
   std::mt19937 rng(11);
   const std::string alphabet = "0123456789..-+ x";

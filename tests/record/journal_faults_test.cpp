@@ -351,6 +351,18 @@ TEST_CASE("a commit after the folder has gone is not taken for durable") {
   CHECK(announced == 1);
 }
 
+TEST_CASE("whoever asks learns at once that the folder has gone") {
+  const TemporaryFolder root;
+  const std::filesystem::path folder = root.path() / "run";
+  auto journal = ht::Journal::open(folder, {.look = std::chrono::hours(1)});
+  for (int i = 0; i < 3; ++i) journal.require_in_place();
+  journal.append(0, event_of(1));
+  journal.require_in_place();
+  std::filesystem::rename(folder, root.path() / "moved");
+  CHECK_THROWS_WITH(journal.require_in_place(), ContainsSubstring("was moved"));
+  CHECK_THROWS_WITH(journal.require_in_place(), ContainsSubstring("was moved"));
+}
+
 TEST_CASE("a journal that is removed while its driver lives is written anew where it can be") {
   const TemporaryFolder root;
   const std::filesystem::path folder = root.path() / "run";

@@ -299,6 +299,23 @@ TEST_CASE("the table is aligned, best first, and fits the width") {
   CHECK(ht::Results().table() == "trial  state  steps\n");
 }
 
+TEST_CASE("a failure of a lost host counts against no trial") {
+  using namespace ht::record;
+  const ht::Cause away{ht::FailureSource::infrastructure, "host 'a' was lost"};
+  const auto results = results_of(
+      {ExperimentStarted{}, TrialCreated{0, {}, {}}, TrialCreated{1, {}, {}}, TrialStarted{0, 0, 0, "a", {0}, {}},
+       TrialStarted{1, 0, 0, "b", {0}, {}}, HostLost{"a", "no sign of life"}, AttemptFailed{0, 0, away, true},
+       AttemptFailed{1, 0, {ht::FailureSource::infrastructure, "killed"}, true}, TrialStarted{0, 1, 0, "b", {0}, {}},
+       AttemptFailed{0, 1, {ht::FailureSource::infrastructure, "killed"}, true}});
+  CHECK(results.trial(0).failure_count() == 1);  // on b, which was there
+  CHECK(results.trial(0).failures_by(ht::FailureSource::infrastructure) == 2);
+  CHECK(results.trial(0).lost == 1);
+  CHECK(results.trial(1).failure_count() == 1);
+  const auto only_lost = results_of({ExperimentStarted{}, TrialCreated{0, {}, {}}, TrialStarted{0, 0, 0, "a", {0}, {}},
+                                     HostLost{"a", "no sign of life"}, AttemptFailed{0, 0, away, true}});
+  CHECK(only_lost.table().find("failures") == std::string::npos);
+}
+
 TEST_CASE("attributes: the last value of each, in every format") {
   auto events = story();
   events.emplace_back(ht::record::AttributesSet{0, {{"phase", "warm-up"}, {"keep", true}}});

@@ -178,6 +178,45 @@ TEST_CASE("a host that waits for something says what for, and is not given up fo
   CHECK(host.reason().empty());
 }
 
+TEST_CASE("what is wrong with a host is said without what follows from it, in whatever state it is") {
+  HostMachine host({.first_delay = 1});
+  host.start(0);
+  host.ended("no route", 1);
+  CHECK(host.trouble() == "no route");
+  CHECK(host.reason() == "no route; set aside for 1 s");
+  REQUIRE(host.tick(2).connect);
+  CHECK(host.trouble() == "no route");  // while it is tried again
+  host.waits("waits in a queue");
+  CHECK(host.trouble() == "waits in a queue");
+  host.greeted(3);
+  CHECK(host.trouble().empty());
+  host.drain("notice");
+  CHECK(host.trouble() == "notice");
+  host.drained(4);
+  CHECK(host.trouble() == "notice");
+  CHECK(host.reason() == "notice; set aside for 2 s after 2 failures in a row");
+}
+
+TEST_CASE("a host that waits for what will never come about is refused at once, and tried seldom") {
+  HostMachine host({.connect = 1e6, .max_delay = 300, .refusals = 3});
+  host.start(0);
+  const auto refused = host.refuse("nobody grants that", 1);
+  CHECK(refused.close);
+  CHECK_FALSE(refused.lost);
+  CHECK(refused.unusable);
+  CHECK(host.refused());
+  CHECK(host.trouble() == "nobody grants that");
+  CHECK(host.reason() == "nobody grants that; set aside for 300 s, as this does not pass by itself");
+  CHECK(host.deadline() == 301);
+  CHECK_FALSE(host.refuse("nobody grants that", 2).unusable);  // it is set aside
+  REQUIRE(host.tick(301).connect);
+  CHECK(host.refused());
+  host.greeted(302);
+  host.proved();
+  CHECK_FALSE(host.refused());
+  CHECK_FALSE(host.refuse("late", 303).unusable);
+}
+
 TEST_CASE("one that was there for long and goes with notice is as good as new afterwards") {
   HostMachine host({.stable = 60});
   Seconds now = 0;

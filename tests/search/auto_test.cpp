@@ -4,6 +4,9 @@
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/search/auto.hpp>
 #include <hypertune/search/cma_es.hpp>
+#include <hypertune/search/detail/ask_budget.hpp>
+#include <hypertune/search/detail/auto_state.hpp>
+#include <hypertune/search/detail/ties.hpp>
 #include <hypertune/search/differential_evolution.hpp>
 #include <hypertune/search/multi_fidelity.hpp>
 #include <hypertune/search/nsga.hpp>
@@ -186,7 +189,7 @@ TEST_CASE("Auto looks elsewhere once its model has found a minimum, and not wher
     // The next sixteen: which of them are not those of the model that knows all, nor of TPE?
     std::vector<std::vector<double>> elsewhere;
     for (; trial < 64; ++trial) {
-      Tpe tpe = *searcher.tpe_;
+      Tpe tpe = *searcher.state_->tpe_;
       GaussianProcess same = gp;
       const auto asked = [&](auto& by) {
         Rng own = derived_rng(9, {static_cast<std::uint64_t>(trial)});
@@ -211,15 +214,15 @@ TEST_CASE("Auto looks elsewhere once its model has found a minimum, and not wher
     }
     // One that comes to the same minimum has nothing to look for there, and makes room for the next.
     for (int i = 0; i < 2; ++i) {
-      const std::size_t begun = searcher.others_begun_;
+      const std::size_t begun = searcher.state_->others_begun_;
       Point beside = minimum;
       beside[0] += 0.02;
       REQUIRE(trial % 2 == 0);
       run_one(searcher, gp, trial++, beside, 1e-3);
       run_one(searcher, gp, trial++, space.sample(rng), 1);
-      REQUIRE(searcher.others_begun_ == begun);
+      REQUIRE(searcher.state_->others_begun_ == begun);
       run_one(searcher, gp, trial++, space.sample(rng), 1);
-      REQUIRE(searcher.others_begun_ == begun + 1);
+      REQUIRE(searcher.state_->others_begun_ == begun + 1);
       run_one(searcher, gp, trial++, space.sample(rng), 1);
     }
   }
@@ -265,8 +268,8 @@ TEST_CASE("Auto that is told of a run goes on as the one that made it, searches 
   for (TrialId trial = 0; trial < 90; ++trial) {
     if (running.size() == 2) end_one();
     const Point point = suggested(live, trial);
-    if (trial % 7 == 0 || live.others_begun_ != begun) {
-      begun = live.others_begun_;
+    if (trial % 7 == 0 || live.state_->others_begun_ != begun) {
+      begun = live.state_->others_begun_;
       ++compared;
       INFO("trial " << trial);
       REQUIRE(suggested(told, trial) == point);
@@ -447,9 +450,9 @@ TEST_CASE("suggestions cost what trials cost, by what was recorded, in runs of m
     again.prepare(s, {.samples = 1000, .seed = 4});
     int by_model = 0, by_chance = 0;
     for (TrialId t = 0; t < 60; ++t) {
-      const auto means = searcher.means();
-      CHECK(means == again.means());
-      ++(means == Auto::Means::random ? by_chance : by_model);
+      const auto means = searcher.state_->means();
+      CHECK(means == again.state_->means());
+      ++(means == detail::AutoState::Means::random ? by_chance : by_model);
       Rng rng = derived_rng(9, {static_cast<std::uint64_t>(t)});
       const Point point = searcher.suggest({.trial = t, .rng = rng}).point;
       const double loss = point[0] + point[1];

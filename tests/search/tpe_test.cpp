@@ -2,6 +2,8 @@
 #include "support/test.hpp"
 
 #include <hypertune/record/pareto.hpp>
+#include <hypertune/search/detail/parzen.hpp>
+#include <hypertune/search/detail/trial_ranking.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/search/tpe.hpp>
 #include <hypertune/space/space.hpp>

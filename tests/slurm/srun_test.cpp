@@ -126,6 +126,43 @@ TEST_CASE("squeue's lines: the newest job of each name, and why it waits") {
   CHECK_THAT(why_waiting({1, "CONFIGURING", "None"}), ContainsSubstring("being made ready"));
 }
 
+TEST_CASE("what no waiting ends is told from what passes") {
+  for (const char* reason :
+       {"PartitionConfig", "BadConstraints", "PartitionTimeLimit", "PartitionNodeLimit", "InvalidAccount", "InvalidQOS",
+        "QOSNotAllowed", "AccountNotAllowed", "QOSMaxCpuPerJobLimit", "QOSMaxWallDurationPerJobLimit",
+        "AssocMaxCpuPerJobLimit", "QOSMaxGRESPerJob", "QOSMaxMemoryPerNode", "QOSMinGRES", "MaxMemPerLimit",
+        "DependencyNeverSatisfied"}) {
+    INFO(reason);
+    CHECK_THAT(why_never({1, "PENDING", reason}), ContainsSubstring("(" + std::string(reason) + ")"));
+    CHECK_THAT(why_waiting({1, "PENDING", reason}), ContainsSubstring("never starts"));
+    CHECK(why_never({1, "RUNNING", reason}) == "");
+  }
+  for (const char* reason :
+       {"None",
+        "",
+        "Resources",
+        "Priority",
+        "QOSMaxJobsPerUserLimit",
+        "QOSMaxCpuPerUserLimit",
+        "QOSGrpCpuLimit",
+        "AssocMaxJobsLimit",
+        "AssocGrpCpuLimit",
+        "JobHeldAdmin",
+        "JobHeldUser",
+        "PartitionDown",
+        "PartitionInactive",
+        "ReqNodeNotAvail, UnavailableNodes:n1",
+        "Licenses",
+        "BeginTime",
+        "Dependency",
+        "Reservation",
+        "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions",
+        "SomethingNew"}) {
+    INFO(reason);
+    CHECK(why_never({1, "PENDING", reason}) == "");
+  }
+}
+
 TEST_CASE("whatever squeue prints, what is read of it is short and printable") {
   std::mt19937 rng(7);
   const std::string alphabet = "a|1\n\r\t\0\x1b\xff|9|PENDING|Resources\n";
@@ -158,6 +195,12 @@ TEST_CASE("what srun says: what passes by itself, what somebody has to mend, and
                        "srun: error: n1: task 0: Exited with exit code 2\n") ==
         "execve(): /x: No such file or directory");
   CHECK(reason_of_srun("hello\nlast\n") == "last");
+  CHECK(reason_of_srun("srun: unrecognized option '--foo'\nTry \"srun --help\" for more information\n") ==
+        "srun: unrecognized option '--foo'");
+  CHECK(reason_of_srun("srun: error: invalid partition specified: nosuch\n"
+                       "srun: error: Unable to allocate resources: Invalid partition name specified\n") ==
+        "invalid partition specified: nosuch");
+  CHECK(reason_of_srun("Try \"srun --help\" for more information\n") == "Try \"srun --help\" for more information");
 }
 
 TEST_CASE("there are as many workers as the queue asks for, and those without a trial end after a while") {

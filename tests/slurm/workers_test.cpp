@@ -244,6 +244,44 @@ TEST_CASE("what Slurm will never grant ends the run with its reason") {
   CHECK_THAT(said, ContainsSubstring("worker-1"));
 }
 
+TEST_CASE("a job that pends and can never start ends the run with the reason, said once for all workers") {
+  const auto slurm = test_slurm(1, 2);
+  if (!slurm) return;
+  TemporaryDirectory folder;
+  auto setup = workers_of(folder.path() / "agents", {}, 1);
+  SECTION("more than any node has") { setup.options = {.workers = {4, 4}, .cpus = 99}; }
+  SECTION("more time than the partition allows") {
+    TestSlurm::call({"scontrol", "update", "PartitionName=all", "MaxTime=10"});
+    setup.options = {.workers = {4, 4}, .time = 3600, .cpus = 2};
+  }
+  std::string said;
+  try {
+    run(small(folder.path() / "run", SlurmExecutor(setup), 8, 5));
+  } catch (const Error& error) {
+    said = error.what();
+    CHECK(error.code() == Errc::resources);
+  }
+  INFO(said);
+  CHECK_THAT(said, ContainsSubstring("all 4 workers: "));
+  CHECK(said.find("set aside") == std::string::npos);
+  CHECK(no_jobs());
+}
+
+TEST_CASE("trials that need more than a worker has are an error before a job is asked for") {
+  const auto slurm = test_slurm(1, 2);
+  if (!slurm) return;
+  TemporaryDirectory folder;
+  auto options =
+      small(folder.path() / "run", SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {1, 2}}, 1)), 2, 5);
+  options.resources.cpus = 4;
+  std::string said;
+  try {
+    run(options);
+  } catch (const Error& error) { said = error.what(); }
+  CHECK_THAT(said, ContainsSubstring("a trial needs 4 cpus (resources.cpus), and a worker has 1 (executor.cpus)"));
+  CHECK(TestSlurm::call({"squeue", "-h", "-t", "all"}).empty());
+}
+
 TEST_CASE("a driver that is killed leaves no job behind") {
   const auto slurm = test_slurm(1, 2);
   if (!slurm) return;

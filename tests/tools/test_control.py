@@ -112,7 +112,7 @@ class Control(Case):
         wait_until(lambda: self.states() == ["paused", "paused"], "the pause of all")
         process.kill()
         process.communicate()
-        self.assertIn("trial 0 is paused: no driver runs: go on with --resume\n",
+        self.assertIn("trial 0 is paused: no driver runs: go on with --resume --output runs/digits\n",
                       self.run_command("status", "runs/digits")[0])
         _, err = self.run_command("stop", "runs/digits", code=2)
         self.assertIn("nobody runs the experiment", err)

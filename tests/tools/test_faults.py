@@ -97,6 +97,22 @@ class Faults(Case):
         self.run_command("run", self.write(text), code=1)
         self.assertTrue(all(r["failures"] <= 1 for r in self.results()))
 
+    def test_a_resumption_that_names_no_folder_goes_on_with_the_last_experiment_that_has_not_ended(self):
+        self.sweep = re.sub("^output:.*\n", "", self.sweep, flags=re.M)
+        process = self.go()
+        process.kill()
+        process.communicate()
+        self.environment.update(PAUSE="0")
+        self.run_command("run", "sweep.yaml")
+        self.assertIn("go on with --resume --output runs/digits", self.run_command("status", "runs/digits")[0])
+        _, err = self.run_command("run", "sweep.yaml", "--resume")
+        self.assertIn("goes on with 'runs/digits', the last experiment of that name that has not ended;", err)
+        for folder in ("runs/digits", "runs/digits-2"):
+            self.assertTrue(all(r["state"] in ("completed", "stopped") for r in self.results(folder)), folder)
+        _, err = self.run_command("run", "sweep.yaml", "--resume", "--samples", "+1")
+        self.assertIn("goes on with 'runs/digits-2', the last experiment of that name;", err)
+        self.assertEqual(len(self.results("runs/digits-2")), len(self.results("runs/digits")) + 1)
+
     def test_a_second_driver_is_refused(self):
         process = self.go()
         _, err = self.run_command("run", "sweep.yaml", "--resume", code=2)

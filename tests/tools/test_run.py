@@ -2,6 +2,7 @@
 import csv
 import io
 
+import re
 import shutil
 import sqlite3
 
@@ -376,6 +377,12 @@ class Mistakes(Case):
             self.assertEqual(err.count("\n"), 1, (value, err))
             self.assertIn("hypertune: ", err)
 
+    def test_a_shells_line_in_place_of_words_is_refused_before_anything_runs(self):
+        self.write(re.sub(r"command: \[.*\]", 'command: "python3 train.py --lr {lr}"', SWEEP))
+        _, err = self.run_command("run", "sweep.yaml", code=2)
+        self.assertIn("""'trial.command' is a list of words: write [python3, train.py, --lr, "{lr}"], not""", err)
+        self.assertFalse((self.folder / "runs").exists())
+
     def test_a_mistake_on_the_command_line_is_named_in_its_words(self):
         self.write(SWEEP)
         for value, says in (("samples=many", "'samples' must be a whole number"), ("schedule.type=asah", "asah"),
@@ -396,6 +403,8 @@ class Mistakes(Case):
         self.assertIn("'frobnicate'; there are run, status", err)
         self.assertNotIn("rsync_up", err)  # the old spelling of another one
         self.assertIn("name a command: run, ", self.run_command(code=2)[1])
+        _, err = self.run_command("run", code=2)
+        self.assertIn("hypertune: 'hypertune run': SWEEP is required (hypertune run --help says more)", err)
         _, err = self.run_command("run", "sweep.yaml", "--sampels", "3", code=2)
         self.assertIn("'hypertune run' has no option '--sampels': did you mean '--samples'?", err)
         _, err = self.run_command("best", "runs/digits", "more", code=2)

@@ -130,6 +130,23 @@ class Slurm(Case):
         wait_until(lambda: not self.jobs(), "the end of the driver", 60)
         self.check_whole(2, 400)
 
+    def test_status_says_what_no_worker_can_begin_for(self):
+        holder = subprocess.Popen(["srun", "-N2", "-c2", "sleep", "300"], env={**os.environ, **self.environment})
+        self.addCleanup(holder.wait)
+        self.addCleanup(holder.terminate)
+        wait_until(lambda: self.jobs() == ["sleep RUNNING"], "the other job", 20)
+        self.sweep("{type: slurm, workers: 1..2}")
+        run = self.start("run", "sweep.yaml", "--quiet")
+        self.addCleanup(run.communicate)
+        self.addCleanup(run.terminate)
+
+        def status():
+            done = subprocess.run([HYPERTUNE, "status", "runs/away"], cwd=self.folder, capture_output=True, text=True)
+            return done.stdout if "Slurm's queue (" in done.stdout else ""  # else it has not begun, or not asked Slurm
+        shown = wait_until(status, "the reason", 60)
+        self.assertRegex(shown, r"no trial runs: waits for a worker: worker-1.*: waits in Slurm's queue \(")
+        self.assertTrue(all(job.startswith(("away-", "sleep ")) for job in self.jobs()), self.jobs())
+
     def reports(self):
         return [r for t in self.results("runs/away", history=True) for r in t["history"]]
 
@@ -144,6 +161,15 @@ class Slurm(Case):
         self.sweep("{type: slurm, partition: nowhere}")
         _, err = self.run_command("run", "sweep.yaml", "--plain", code=2)
         self.assertIn("nvalid partition", err)
+        self.assertNotIn("set aside", err.splitlines()[-1])
+        self.sweep("{type: slurm, workers: 4, args: [--foo]}")
+        _, err = self.run_command("run", "sweep.yaml", "--output", "runs/foo", "--plain", code=2)
+        self.assertIn("unrecognized option '--foo'", err.splitlines()[-1])
+        self.assertNotIn("--help", err)
+        self.sweep("{type: slurm, workers: 4, cpus: 99}")
+        _, err = self.run_command("run", "sweep.yaml", "--output", "runs/wide", "--plain", code=2)
+        self.assertIn("it asks for 99 cpus", err.splitlines()[-1])
+        wait_until(lambda: not self.jobs(), "the end of all jobs", 20)
         (self.folder / "bin").mkdir()
         (self.folder / "bin/python3").symlink_to(shutil.which("python3"))
         self.environment["PATH"] = str(self.folder / "bin")

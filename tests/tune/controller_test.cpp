@@ -493,6 +493,32 @@ TEST_CASE("a trial that ends without a report of the metric has failed") {
   CHECK(bench.trial(0).state == TrialState::failed);
 }
 
+TEST_CASE("a host that is on its way is no loss, and says what is waited for before there is a trial") {
+  Bench bench({.samples = 2}, {{.name = "worker-1", .total = {.cpus = 2}, .presence = ht::Presence::coming}});
+  bench.fill();
+  CHECK(bench.send(ht::HostLost{.host = 0, .why = "waits in a queue", .coming = true})
+            .records<record::HostLost>()
+            .empty());
+  ht::Outcome out;
+  CHECK(bench->carry_out({.kind = ht::ControlRequest::Kind::why}, 1, out).text ==
+        "no trial runs: waits for a worker: worker-1: waits in a queue");
+  CHECK(bench.send(ht::HostGained{0}).commands<ht::Launch>().size() == 2);
+  CHECK(bench->carry_out({.kind = ht::ControlRequest::Kind::why}, 2, out).text == "");
+  CHECK(bench.send(ht::HostLost{0, "no answer"}).records<record::HostLost>().size() == 1);
+}
+
+TEST_CASE("what dies while the experiment is interrupted was taken away with it") {
+  Bench bench({.samples = 1, .failures = {.max = 0}});
+  bench.fill();
+  bench.interrupt_now();
+  bench.fail(0, 0, ht::FailureSource::infrastructure);
+  const auto failed = bench.records<record::AttemptFailed>();
+  REQUIRE(failed.size() == 1);
+  CHECK(failed.front().cause.source == ht::FailureSource::preemption);
+  CHECK(failed.front().cause.text == "interrupted");
+  CHECK(failed.front().retry);
+}
+
 TEST_CASE("every pending trial says why it waits") {
   SECTION("no room now") {
     Bench bench(needing([](std::int64_t n) { return n == 0 ? 1.0 : 2.0; }, 2), {host("a", 2)});

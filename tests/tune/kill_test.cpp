@@ -240,8 +240,8 @@ TEST_CASE("a driver killed at 200 random moments loses nothing, repeats nothing,
 
 namespace {
 
-/// After the last driver of a population has come to the end.
-void check_population(const std::filesystem::path& directory) {
+/// After the last driver of a population has come to the end. Returns how often a trial took over another one's state.
+int check_population(const std::filesystem::path& directory) {
   std::map<ht::TrialId, ht::CheckpointInfo> needed;
   std::map<ht::TrialId, int> ended;
   int mutated = 0;
@@ -261,7 +261,6 @@ void check_population(const std::filesystem::path& directory) {
     }
   }
   CHECK(ended.size() == 10);
-  CHECK(mutated > 0);
   // The state of each trial is that of its line of configurations, step by step, whoever did them.
   const auto results = ht::Results::read(directory / "run");
   for (const auto& result : results.trials()) {
@@ -276,6 +275,7 @@ void check_population(const std::filesystem::path& directory) {
     CHECK(result.steps == steps);
     CHECK(result.metrics.front().second == Approx(std::abs(sum)));
   }
+  return mutated;
 }
 
 }  // namespace
@@ -283,7 +283,7 @@ void check_population(const std::filesystem::path& directory) {
 TEST_CASE("a driver of a population killed at random moments rebuilds it each time") {
   const BlockSigchld block;
   std::mt19937_64 random(23);
-  int killed = 0;
+  int killed = 0, mutated = 0;
   while (killed < kill_points / 2) {
     TemporaryDirectory directory;
     double most = 15'000;
@@ -296,8 +296,11 @@ TEST_CASE("a driver of a population killed at random moments rebuilds it each ti
       REQUIRE(code == -SIGKILL);
       ++killed;
     }
-    check_population(directory);
+    mutated += check_population(directory);
   }
+  // Not in each experiment: where drivers are killed before any checkpoint of an interval is sealed, there is nothing
+  // to take over.
+  CHECK(mutated > 0);
 }
 
 TEST_CASE("a second driver is told who runs the experiment") {

@@ -100,6 +100,29 @@ TEST_CASE("promotion pauses and resumes without losing a step") {
   }
 }
 
+TEST_CASE("a checkpoint that cannot be kept costs a trial nothing, whatever the executor") {
+  struct Vanishing {
+    explicit Vanishing(const Config& config) : x(config.x) {}
+    double step() { return x * x / ++steps; }
+    void save(ht::CheckpointWriter& writer) const { std::filesystem::remove_all(writer.directory()); }
+    void restore(const ht::Checkpoint&) {}
+    double x;
+    int steps = 0;
+  };
+  for (const auto& executor :
+       {ht::AnyExecutor(ht::threads(2)), ht::AnyExecutor(ht::run_inline()), ht::AnyExecutor(ht::simulated({}))}) {
+    TemporaryDirectory directory;
+    auto o = options(directory);
+    o.samples = 3;
+    o.schedule = ht::Asha{.grace_period = 4, .max_steps = 4};
+    o.checkpoint.every = 2;
+    o.executor = executor;
+    const auto results = ht::tune<Vanishing>(space, o);
+    CHECK(results.count(ht::TrialState::completed) == 3);
+    for (int i = 0; i < 3; ++i) CHECK(results.trial(i).steps == 4);
+  }
+}
+
 TEST_CASE("a trial that throws fails alone and is tried again") {
   TemporaryDirectory directory;
   auto o = options(directory);

@@ -18,7 +18,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
-#include <limits>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -62,12 +61,7 @@ class ClusterRun {
       : setup_(setup),
         config_(std::move(config)),
         workload_(workload),
-        notices_(std::make_shared<remote::Notices>([say = setup.say, quiet = workload.quiet](const std::string& line) {
-          if (say)
-            say(line);
-          else if (!quiet)
-            hypertune::detail::say(line);
-        })) {
+        notices_(std::make_shared<remote::Notices>(remote::said_by(setup.say, workload.quiet))) {
     // Before anything is locked or paid for.
     setup_.remote.ssh.validate();
     setup_.remote.remote.validate();
@@ -75,13 +69,7 @@ class ClusterRun {
       fail(Errc::resources, "{}: {}", config_.file.string(), *why);
     for (const auto& warning : config_.warnings) notices_->say(warning);
     if (workload_.trials == 0) return;  // nothing is left to do
-    // Without a number of trials there is always one more.
-    const auto most = static_cast<std::int64_t>(std::numeric_limits<int>::max() / 2);
-    const auto bounded = [&](std::int64_t count, std::int64_t otherwise) {
-      return static_cast<int>(count > 0 ? std::min(count, most) : otherwise);
-    };
-    tracker_ = std::make_shared<remote::DemandTracker>(workload_.each, bounded(workload_.trials.value_or(0), most),
-                                                       bounded(workload_.concurrency, 10'000), workload_.workers);
+    tracker_ = std::make_shared<remote::DemandTracker>(workload_);
     const ScopedInterruptWatch watch(workload_, run_);
     cluster_ = std::make_unique<Cluster>(
         config_, SshAccess(),

@@ -90,7 +90,7 @@ void Agent::on(const wire::Source& m) {
 void Agent::fetched(std::uint64_t transfer, bool direct, const FetchOutcome& outcome) {
   const auto node = wanted_.extract(transfer);
   if (!node || left_) return;
-  const auto run = node.mapped();
+  const auto& run = node.mapped();
   if (const auto& report = outcome.report) {
     channel_->send(wire::Fetched{transfer, report->bytes_moved, report->bytes_reused, direct, outcome.without});
     arrived(run, report->checkpoint);
@@ -135,7 +135,7 @@ void Agent::on(const wire::Unavailable& m) {
   const auto node = wanted_.extract(m.transfer);
   arriving_.erase(m.transfer);
   if (!node) return;
-  const auto run = node.mapped();
+  const auto& run = node.mapped();
   if (!m.lost) {
     if (!run->over) refuse_start(run, m.why);
     return;

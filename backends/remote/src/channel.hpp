@@ -1,38 +1,39 @@
-// Channel: one stream of host protocol messages over a pair of descriptors, carried by coroutines.
+// Channel: one stream of host protocol messages over a pair of descriptors.
 #pragma once
 
+#include "descriptor_watch.hpp"
 #include "host_protocol.hpp"
 
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/detail/descriptor.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/run_clock.hpp>
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
 #include <fcntl.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <variant>
 
@@ -74,7 +75,7 @@ class Signal {
   bool raised_ = false;
 };
 
-/// Used on the io_context's one thread. Lives until both its loops have ended, which close() brings about.
+/// Used on the io_context's one thread. Lives from open() until its stream ends or close().
 class Channel : public std::enable_shared_from_this<Channel> {
  public:
   static constexpr const char* closed_by_peer = "the connection was closed";
@@ -92,14 +93,19 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   /// `banner`: the peer is an agent, whose banner comes first.
   Channel(asio::io_context& io, Descriptor in, Descriptor out, bool banner)
-      : io_(io), in_(io, duplicate(in)), out_(io, duplicate(out)), wake_(io), beat_(io), expects_banner_(banner) {
-    in_.non_blocking(true);
-  }
+      : io_(io),
+        watch_(asio::use_service<DescriptorWatch>(io)),
+        in_(own(std::move(in))),
+        out_(own(std::move(out))),
+        beat_(io),
+        expects_banner_(banner) {}
 
   void open(Handlers handlers) {
     handlers_ = std::make_shared<const Handlers>(std::move(handlers));
-    asio::co_spawn(io_, read_loop(shared_from_this()), asio::detached);
-    asio::co_spawn(io_, write_loop(shared_from_this()), asio::detached);
+    const auto self = shared_from_this();
+    if (!watch_.add(in_.get(), EPOLLIN, [self] { self->read(); }))
+      asio::post(io_, [self, why = why(errno)] { self->end(why); });
+    flush_soon();
   }
   /// Sends a sign of life every `seconds` from now on.
   void beat(double seconds) {
@@ -112,11 +118,11 @@ class Channel : public std::enable_shared_from_this<Channel> {
     wire::append(waiting_, message);
     if (waiting_.size() > max_waiting)
       asio::post(io_, [self = shared_from_this()] { self->end("what is sent to it is not read"); });
-    wake_.raise();
+    flush_soon();
   }
   void send_banner() { waiting_ += wire::banner; }
   /// There may be a Piece to send.
-  void poke() { wake_.raise(); }
+  void poke() { flush_soon(); }
   /// So many bytes of pieces are not held any more: the peer may send as many again.
   void consumed(std::size_t bytes) {
     consumed_ += bytes;
@@ -127,7 +133,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
     }
   }
   /// Bytes that the stream has not taken yet.
-  std::size_t backlog() const { return waiting_.size() + sending_.size(); }
+  std::size_t backlog() const { return waiting_.size() + sending_.size() - sent_; }
   bool closed() const { return closed_; }
   /// What the host printed before its agent's banner.
   const std::string& preamble() const { return banner_.preamble(); }
@@ -135,25 +141,29 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// Ends it from this side; what waits to be sent is dropped.
   void close() {
     if (std::exchange(closed_, true)) return;
-    boost::system::error_code ignored;
-    in_.close(ignored);
-    out_.close(ignored);
-    wake_.raise();
+    const auto self = shared_from_this();  // what is watched has the others
+    watch_.remove(in_.get());
+    if (blocked_) watch_.remove(out_.get());
+    in_ = Descriptor();
+    out_ = Descriptor();
     beat_.raise();
     handlers_.reset();  // one of them that runs now is held by who calls it
   }
   /// Ends it once everything that waits has been sent.
   void close_when_sent() {
     closing_ = true;
-    wake_.raise();
+    flush_soon();
   }
 
  private:
-  static int duplicate(Descriptor& fd) {
-    Descriptor own = std::move(fd);
-    const int copy = ::fcntl(own.get(), F_DUPFD_CLOEXEC, 0);
-    if (copy < 0) fail(Errc::io, "cannot open a stream to an agent: {}", std::generic_category().message(errno));
-    return copy;
+  static std::string why(int error) { return std::generic_category().message(error); }
+  // Closed when a program is started, and never waited for within a call.
+  static Descriptor own(Descriptor given) {
+    Descriptor fd(::fcntl(given.get(), F_DUPFD_CLOEXEC, 0));
+    const int flags = fd ? ::fcntl(fd.get(), F_GETFL) : -1;
+    if (flags < 0 || ::fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK) < 0)
+      fail(Errc::io, "cannot open a stream to an agent: {}", why(errno));
+    return fd;
   }
 
   void end(const std::string& why) {
@@ -163,30 +173,16 @@ class Channel : public std::enable_shared_from_this<Channel> {
     handlers->ended(why);
   }
 
-  // It waits without a buffer, as it may be one of thousands that mostly wait.
-  static asio::awaitable<void> read_loop(std::shared_ptr<Channel> self) {
-    do {
-      boost::system::error_code error;
-      co_await self->in_.async_wait(asio::posix::stream_descriptor::wait_read,
-                                    asio::redirect_error(asio::use_awaitable, error));
-      if (!self->closed_ && error) self->end(error.message());
-    } while (self->read_some());
-  }
-
-  // What is there, but no more than lets others have their turn. False: it is closed.
-  bool read_some() {
+  // What is there, but no more than lets others have their turn: what is left is told again.
+  void read() {
     std::array<char, 65536> bytes;
     for (int i = 0; i < 4 && !closed_; ++i) {
-      boost::system::error_code error;
-      const std::size_t n = in_.read_some(asio::buffer(bytes), error);
-      if (error == asio::error::would_block) break;
-      if (error)
-        end(error == asio::error::eof ? std::string(closed_by_peer) : error.message());
-      else
-        take(std::string_view(bytes.data(), n));
-      if (n < bytes.size()) break;
+      const ssize_t n = hypertune::detail::read_some(in_.get(), bytes.data(), bytes.size());
+      if (n < 0 && errno == EAGAIN) return;
+      if (n <= 0) return end(n == 0 ? std::string(closed_by_peer) : why(errno));
+      take(std::string_view(bytes.data(), static_cast<std::size_t>(n)));
+      if (static_cast<std::size_t>(n) < bytes.size()) return;
     }
-    return !closed_;
   }
 
   void take(std::string_view bytes) {
@@ -195,12 +191,12 @@ class Channel : public std::enable_shared_from_this<Channel> {
       handlers->heard();
       if (expects_banner_) bytes = banner_.pass(bytes);
       decoder_.feed(bytes);
-      while (auto frame = decoder_.next()) {
+      while (const auto frame = decoder_.next_view()) {
         wire::Message message = wire::decode(*frame);
         if (const auto* credit = std::get_if<wire::Credit>(&message)) {
           if (credit->bytes > under_way_) fail(Errc::protocol, "credit for bytes that were never sent");
           under_way_ -= static_cast<std::size_t>(credit->bytes);
-          wake_.raise();
+          flush_soon();
         } else if (auto* piece = std::get_if<wire::Piece>(&message)) {
           const std::size_t size = piece->bytes.size();
           hold(size);
@@ -214,32 +210,58 @@ class Channel : public std::enable_shared_from_this<Channel> {
         }
         if (closed_) return;
       }
-    } catch (const Error& e) { end(e.what()); }
+    } catch (const std::exception& e) { end(e.what()); }
   }
 
-  static asio::awaitable<void> write_loop(std::shared_ptr<Channel> self) {
-    for (;;) {
-      while (!self->closed_ && self->waiting_.empty() && !self->next_piece()) {
-        if (self->closing_) {
-          self->close();
-          co_return;
-        }
-        co_await self->wake_.wait();
+  // What is sent within one turn of the thread goes by one call of the system.
+  void flush_soon() {
+    if (closed_ || blocked_ || std::exchange(flushing_, true)) return;
+    asio::post(io_, [self = shared_from_this()] {
+      self->flushing_ = false;
+      self->flush();
+    });
+  }
+  void flush() {
+    if (closed_ || blocked_ || !handlers_) return;
+    try {
+      if (sending_.empty()) {
+        if (!more()) return;
+        sending_.swap(waiting_);
       }
-      if (self->closed_) co_return;
-      self->sending_.clear();
-      self->sending_.swap(self->waiting_);
-      boost::system::error_code error;
-      co_await asio::async_write(self->out_, asio::buffer(self->sending_),
-                                 asio::redirect_error(asio::use_awaitable, error));
-      self->sending_.clear();
-      if (self->sending_.capacity() > most_kept) std::string().swap(self->sending_);
-      if (self->closed_) co_return;
-      if (error) {
-        self->end(error == asio::error::broken_pipe ? std::string(closed_by_peer) : error.message());
-        co_return;
+      if (write() && more()) flush_soon();  // others have their turn first
+    } catch (const std::exception& e) { end(e.what()); }
+  }
+  // Whether there is something to send next; if not, and it was to be closed then, it is.
+  bool more() {
+    if (!waiting_.empty() || next_piece()) return true;
+    if (closing_) close();
+    return false;
+  }
+  // False: not all of it could be sent now.
+  bool write() {
+    while (!closed_ && sent_ < sending_.size()) {
+      const ssize_t n = ::write(out_.get(), sending_.data() + sent_, sending_.size() - sent_);
+      if (n >= 0) {
+        sent_ += static_cast<std::size_t>(n);
+      } else if (errno == EAGAIN) {
+        blocked_ = watch_.add(out_.get(), EPOLLOUT, [self = shared_from_this()] { self->writable(); });
+        if (!blocked_) end(why(errno));
+        return false;
+      } else if (errno != EINTR) {
+        end(errno == EPIPE ? std::string(closed_by_peer) : why(errno));
+        return false;
       }
     }
+    if (closed_) return false;
+    sent_ = 0;
+    sending_.clear();
+    if (sending_.capacity() > most_kept) std::string().swap(sending_);
+    return true;
+  }
+  void writable() {
+    watch_.remove(out_.get());
+    blocked_ = false;
+    flush();
   }
 
   // Pieces go when nothing else waits, and only as far as the peer has consumed.
@@ -272,15 +294,18 @@ class Channel : public std::enable_shared_from_this<Channel> {
   static constexpr std::size_t most_kept = 16384;  // bytes of memory that nothing is in
 
   asio::io_context& io_;
-  asio::posix::stream_descriptor in_, out_;
-  Signal wake_, beat_;
+  DescriptorWatch& watch_;
+  Descriptor in_, out_;
+  Signal beat_;
   bool expects_banner_;
   wire::BannerFilter banner_;
   FrameDecoder decoder_{wire::message_types};
   std::shared_ptr<const Handlers> handlers_;
   std::string waiting_, sending_;
+  std::size_t sent_ = 0;  // of what is being sent
   std::size_t under_way_ = 0, consumed_ = 0, held_ = 0;
   double interval_ = 1;
+  bool flushing_ = false, blocked_ = false;  // it is to be sent soon; once the stream takes more
   bool beating_ = false, closing_ = false, closed_ = false;
 };
 

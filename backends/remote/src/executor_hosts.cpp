@@ -1,6 +1,7 @@
 // RemoteExecutor: connections, made, watched and given up.
 #include "executor_state.hpp"
 
+#include <hypertune/detail/signal_block.hpp>
 #include <hypertune/remote/detail/printed.hpp>
 
 #include <sys/resource.h>
@@ -36,11 +37,10 @@ void RemoteExecutor::State::begin() {
   dials_.emplace(32);
   ends_.emplace(16);
   checkpoints_.begin(*ends_);
-  sigset_t all, before;  // signals are for the program's own threads
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { io_.run(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  {
+    const hypertune::detail::SignalBlock block;
+    thread_ = std::thread([this] { io_.run(); });
+  }
   pool_.on_change([this] { look_soon(); });
   look_soon();
 }
@@ -92,12 +92,15 @@ void RemoteExecutor::State::look_at_pool() {
     }
     step(link, [&](HostMachine& m) { return m.start(detail::steady_now()); });
   }
-  for (const auto& [name, why] : pool_.take_explanations())
-    for (const auto& link : links_)
-      if (link->spec.name == name) {
-        link->explained = true;
-        step(link, [&why = why](HostMachine& m) { return m.waits(why); });
-      }
+  const auto explanations = pool_.take_explanations(), refusals = pool_.take_refusals();
+  for (const auto& link : links_) {
+    if (const auto found = explanations.find(link->spec.name); found != explanations.end()) {
+      link->explained = true;
+      step(link, [&](HostMachine& m) { return m.waits(found->second); });
+    }
+    if (const auto found = refusals.find(link->spec.name); found != refusals.end())
+      step(link, [&](HostMachine& m) { return m.refuse(found->second, detail::steady_now()); });
+  }
 }
 
 // Hosts are numbered in the order in which the Tuner hears of them.
@@ -113,7 +116,7 @@ void RemoteExecutor::State::step(const LinkPointer& link, const std::function<Ho
   if (actions.close || actions.lost) {
     close(link, was_draining && !actions.lost ? 5 : 0);
     for (auto& [trial, route] : link->routes)
-      if (route.parked && route.lost.empty()) route.lost = link->machine.reason();
+      if (route.parked && route.lost.empty()) route.lost = link->machine.trouble();
   }
   if (actions.gained) link->up_since = detail::steady_now();
   if (actions.lost) ++link->account.losses;
@@ -317,9 +320,9 @@ void RemoteExecutor::State::announce(const LinkPointer& link) {
     const bool refused = link->machine.refused() && std::any_of(links_.begin(), links_.end(), [](const auto& other) {
                            return other->machine.usable();
                          });
-    emit(HostLost{link->index, link->machine.reason(), refused || link->machine.state() == HostState::gone,
-                  link->machine.leaving()});
-    say_why(link);
+    emit(HostLost{link->index, link->machine.trouble(), refused || link->machine.state() == HostState::gone,
+                  link->machine.leaving(), link->explained && link->machine.state() == HostState::connecting});
+    if (!options_.alike || !link->machine.leaving()) say_why(link);
   } else if (link->tried && link->machine.state() != HostState::gone) {
     say_why(link);  // it has joined and never been there: the Tuner does not know it, but people wait for it
   }
@@ -329,11 +332,18 @@ void RemoteExecutor::State::announce(const LinkPointer& link) {
 void RemoteExecutor::State::say_why(const LinkPointer& link) {
   const auto& machine = link->machine;
   if (link->explained && machine.state() == HostState::connecting) return;
-  const bool failed = machine.state() == HostState::backing_off || machine.state() == HostState::connecting;
-  const auto& why = failed && machine.failures() > 0 ? machine.trouble() : machine.reason();
-  if (link->said == why && machine.failures() != 1) return;
+  const auto& why = machine.trouble();
+  const bool drained = std::exchange(link->said_drain, machine.draining());
+  if (link->said == why && (machine.failures() != 1 || drained)) return;
+  // Those that are alike are kept away by the same, until one is there for the first time.
+  const bool known =
+      options_.alike && link->up_since == 0 && std::any_of(links_.begin(), links_.end(), [&](const auto& other) {
+        return other != link && other->said == why && !other->machine.up();
+      });
   link->said = why;
-  emit(Notice{hypertune::detail::format("host '{}' is not used: {}", link->spec.name, machine.reason())});
+  if (known) return;
+  emit(Notice{hypertune::detail::format("{} is not used: {}", hypertune::detail::host_text(link->spec.name),
+                                        machine.reason())});
 }
 
 void RemoteExecutor::State::fail_all(const LinkPointer& link, bool preempted) {
@@ -345,7 +355,8 @@ void RemoteExecutor::State::fail_all(const LinkPointer& link, bool preempted) {
     }
     by_trial_.erase(trial);
     Cause cause{.source = preempted ? FailureSource::preemption : FailureSource::infrastructure,
-                .text = hypertune::detail::format("host '{}' was lost: {}", link->spec.name, link->machine.reason())};
+                .text = hypertune::detail::format("{} was lost: {}", hypertune::detail::host_text(link->spec.name),
+                                                  link->machine.trouble())};
     emit(Failed{trial, route.attempt, std::move(cause)});
   }
   link->save_by = std::numeric_limits<double>::infinity();

@@ -33,6 +33,11 @@ std::pair<std::string, std::uint64_t> next_epoch(const std::filesystem::path& di
   return {id, epoch};
 }
 
+std::string goes_away(const detail::Link& link) {
+  return hypertune::detail::format("{} goes away: {}", hypertune::detail::host_text(link.spec.name),
+                                   link.machine.trouble());
+}
+
 }  // namespace
 
 void RemoteExecutor::State::start(ExecutorStart start) {
@@ -75,10 +80,12 @@ void RemoteExecutor::State::wait(Seconds deadline) {
 }
 
 void RemoteExecutor::State::drain_queue() {
-  std::vector<Command> commands;
+  constexpr std::size_t most_kept = 256;  // commands, of memory that is used again
+  carrying_.clear();
+  if (carrying_.capacity() > most_kept) std::vector<Command>().swap(carrying_);
   {
     const std::lock_guard guard(mutex_);
-    commands.swap(queue_);
+    carrying_.swap(queue_);
     woken_ = false;
   }
   if (closing()) return;
@@ -86,7 +93,8 @@ void RemoteExecutor::State::drain_queue() {
     for (const auto& link : links_) announce(link);
     for (auto& notice : std::exchange(early_, {})) emit(std::move(notice));
   }
-  for (auto& command : commands) std::visit([this](auto& m) { carry_out(m); }, command);
+  for (auto& command : carrying_) std::visit([this](auto& m) { carry_out(m); }, command);
+  carrying_.clear();
 }
 
 void RemoteExecutor::State::emit(Event event) {
@@ -117,8 +125,8 @@ void RemoteExecutor::State::carry_out(Launch& m) {
     Route* route = link ? link->route(m.trial, m.attempt) : nullptr;
     if (route == nullptr) return refuse("while it was paused: its process is gone");
     if (!route->parked || !route->lost.empty()) {
-      const std::string why =
-          hypertune::detail::format("while it was paused: host '{}' was lost: {}", link->spec.name, route->lost);
+      const std::string why = hypertune::detail::format("while it was paused: {} was lost: {}",
+                                                        hypertune::detail::host_text(link->spec.name), route->lost);
       erase(link, m.trial);
       return refuse(why, FailureSource::preemption);  // not its own failure, nor that of the host where it is to go on
     }
@@ -133,7 +141,8 @@ void RemoteExecutor::State::carry_out(Launch& m) {
   const LinkPointer link = by_index_[index];
   if (!link->machine.usable()) {
     const bool preempted = link->machine.draining() || link->machine.state() == HostState::gone;
-    return refuse(hypertune::detail::format("host '{}' was lost: {}", link->spec.name, link->machine.reason()),
+    return refuse(hypertune::detail::format("{} was lost: {}", hypertune::detail::host_text(link->spec.name),
+                                            link->machine.trouble()),
                   preempted ? FailureSource::preemption : FailureSource::infrastructure);
   }
   checkpoints_.launching(m.trial);
@@ -226,23 +235,22 @@ void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&
   if (route == nullptr) return;
   checkpoints_.ended(m.trial);
   if (!link->preempts(*route) || !route->leaving) return end(link, m);
-  Failed failed{
-      m.trial,
-      m.attempt,
-      {.source = FailureSource::preemption,
-       .text = hypertune::detail::format("host '{}' goes away: {}", link->spec.name, link->machine.reason())}};
+  Failed failed{m.trial, m.attempt, {.source = FailureSource::preemption, .text = goes_away(*link)}};
   end(link, failed);
 }
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&, Failed& m) {
   const Route* route = link->route(m.trial, m.attempt);
   if (route == nullptr) return;
-  if (link->preempts(*route))
-    m.cause.source = FailureSource::preemption;  // a machine that shuts down ends its processes, too
+  if (link->preempts(*route)) {
+    // A machine that shuts down ends its processes, too: what they were killed by says nothing more.
+    const bool own = std::exchange(m.cause.source, FailureSource::preemption) == FailureSource::user;
+    m.cause.text = own ? hypertune::detail::format("{} ({})", goes_away(*link), m.cause.text) : goes_away(*link);
+  }
   end(link, m);
 }
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&, SaveFailed& m) {
   if (!link->routes.contains(m.trial)) return;
-  m.why = hypertune::detail::format("host '{}': {}", link->spec.name, m.why);
+  m.why = hypertune::detail::format("{}: {}", hypertune::detail::host_text(link->spec.name), m.why);
   emit(std::move(m));
 }
 void RemoteExecutor::State::on(const LinkPointer&, const ConnectionPointer&, Notice& m) { emit(std::move(m)); }

@@ -17,6 +17,7 @@ void RemoteExecutor::State::publish(Link& link) {
   known.account = link.account;
   known.account.state = link.machine.state();
   known.account.reason = link.machine.reason();
+  known.trouble = link.machine.trouble();
   known.up_since = link.connection && link.connection->greeted ? std::optional(link.up_since) : std::nullopt;
   const bool usable = link.machine.usable();
   if (known.usable == usable && known.tried == link.tried) return;
@@ -52,15 +53,15 @@ void RemoteExecutor::State::judge() {
     if (error || closing()) return;
     hope_.reset();
     if (!hopeless()) return;
-    std::string why;
+    hypertune::detail::HostTroubles troubles;
     for (const auto& link : links_)
-      if (link->machine.state() != HostState::gone)
-        why += hypertune::detail::format("{}host '{}': {}", why.empty() ? "" : "; ", link->spec.name,
-                                         link->machine.trouble());
+      if (link->machine.state() != HostState::gone) troubles.emplace_back(link->spec.name, link->machine.trouble());
     {
       const std::lock_guard guard(mutex_);
-      hopeless_ = "no host can be used, and that does not pass by itself: " + why +
-                  " (once this is mended, resume the experiment: what it has done is kept)";
+      hopeless_ = hypertune::detail::format(
+          "no {} can be used, and that does not pass by itself: {} (once this is mended, resume the experiment: what "
+          "it has done is kept)",
+          options_.alike ? "worker" : "host", hypertune::detail::host_troubles_text(troubles));
     }
     bell_.ring();
   });
@@ -87,12 +88,11 @@ std::vector<Host> RemoteExecutor::State::hosts() {
   const double took = detail::steady_now() - begun;
   tried_bell_.wait_for(lock, seconds(std::min(options_.gather, std::max(1.0, took))), all_tried);
   if (usable_ == 0) {
-    std::string why;
+    hypertune::detail::HostTroubles troubles;
     for (const auto& each : published_)
-      if (!each.account.reason.empty())
-        why += hypertune::detail::format("{}host '{}': {}", why.empty() ? "" : "; ", each.account.name,
-                                         each.account.reason);
-    fail(Errc::resources, "no host can be used: {}", why.empty() ? "there is none on the list" : why);
+      if (!each.trouble.empty()) troubles.emplace_back(each.account.name, each.trouble);
+    fail(Errc::resources, "no host can be used: {}",
+         troubles.empty() ? "there is none on the list" : hypertune::detail::host_troubles_text(troubles));
   }
   return hosts_;
 }

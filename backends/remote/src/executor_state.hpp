@@ -6,6 +6,7 @@
 
 #include <hypertune/detail/doorbell.hpp>
 #include <hypertune/detail/format.hpp>
+#include <hypertune/execute/host_text.hpp>
 #include <hypertune/remote/executor.hpp>
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -123,6 +124,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   std::vector<LinkPointer> links_;
   std::vector<LinkPointer> by_index_;                  // those that the Tuner knows, by its number
   std::unordered_map<TrialId, LinkPointer> by_trial_;  // under way, or parked
+  std::vector<Command> carrying_;                      // what drain_queue() took; empty otherwise
   ExecutorStart start_;
   bool started_ = false, active_ = false;
   std::vector<Notice> early_;  // from before it is active
@@ -145,6 +147,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   std::vector<Host> hosts_;
   struct Published {
     HostAccount account;
+    std::string trouble;              // why it is not used, without what follows from it
     std::optional<Seconds> up_since;  // its seconds count from there on
     bool usable = false, tried = false;
   };

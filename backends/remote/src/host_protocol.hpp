@@ -337,6 +337,7 @@ inline void append(std::string& out, const Message& message) { detail::HostCodec
 
 /// The message of a frame. Error of kind `protocol` if the bytes are not one.
 inline Message decode(const Frame& frame) { return detail::HostCodec::decode(frame); }
+inline Message decode(const FrameView& frame) { return detail::HostCodec::decode(frame); }
 
 /// Error of kind `protocol` if the peer speaks another version.
 inline void require_version(std::uint32_t theirs, std::string_view peer) {

@@ -87,8 +87,9 @@ struct Link {
   Seconds save_by = std::numeric_limits<double>::infinity();  // draining: then trials are not let to their step's end
   std::map<TrialId, Route> routes;
   HostAccount account;
-  std::string said;        // why it is not used, as people were told last
-  bool explained = false;  // why it is not there yet is known by whoever keeps the pool, who tells people
+  std::string said;         // why it is not used, as people were told last
+  bool said_drain = false;  // … while it was going away
+  bool explained = false;   // why it is not there yet is known by whoever keeps the pool, who tells people
   /// What is known of an attempt there; nullptr: it is not, or no more.
   Route* route(TrialId trial, Attempt attempt) {
     const auto found = routes.find(trial);

@@ -27,7 +27,9 @@ std::string last_line(std::string_view messages) {
     for (const char c : messages.substr(0, end))
       if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) line += c;
     while (!line.empty() && line.back() == ' ') line.pop_back();
-    if (line.find_first_not_of(" @-=*#") != std::string::npos) found = std::move(line);
+    // How its help is called says nothing of what went wrong; the line before it does.
+    const bool help = line.starts_with("Try ") && line.find("--help") != std::string::npos;
+    if (line.find_first_not_of(" @-=*#") != std::string::npos && (!help || found.empty())) found = std::move(line);
     messages.remove_prefix(std::min(end + 1, messages.size()));
   }
   if (found.size() > 300) found = found.substr(0, hypertune::detail::utf8_cut(found, 297)) + "…";

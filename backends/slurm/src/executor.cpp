@@ -1,10 +1,12 @@
 // SlurmExecutor: one experiment on workers of Slurm.
 #include "queue.hpp"
+#include "srun.hpp"
 #include "worker_scaler.hpp"
 #include "workers.hpp"
 
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/say.hpp>
+#include <hypertune/detail/signal_block.hpp>
 #include <hypertune/remote/demand.hpp>
 #include <hypertune/remote/host_pool.hpp>
 #include <hypertune/remote/notices.hpp>
@@ -12,7 +14,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -22,6 +23,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -39,17 +41,12 @@ class SlurmRun {
   SlurmRun(const SlurmSetup& setup, const Workload& workload)
       : setup_(setup),
         workload_(workload),
-        notices_(std::make_shared<remote::Notices>([say = setup.say, quiet = workload.quiet](const std::string& line) {
-          if (say)
-            say(line);
-          else if (!quiet)
-            hypertune::detail::say("hypertune: " + line);
-        })),
-        workers_(make_workers(setup, workload.directory.filename().string(), most_workers(workload), left_)) {
+        notices_(std::make_shared<remote::Notices>(remote::said_by(setup.say, workload.quiet, "hypertune: "))),
+        workers_(make_workers(setup, workload.name, most_workers(workload), left_)) {
     if (workers_.all.empty()) fail(Errc::usage, "the Slurm allocation has no node");
     if (workload_.trials == 0) return;  // nothing is left to do
-    tracker_ = std::make_shared<remote::DemandTracker>(workload_.each, bounded(workload_.trials.value_or(0), most),
-                                                       bounded(workload_.concurrency, 10'000), workload_.workers);
+    require_room();
+    tracker_ = std::make_shared<remote::DemandTracker>(workload_);
     const int count = static_cast<int>(workers_.all.size());
     auto bounds = setup_.options.workers;
     bounds.max = count;
@@ -80,11 +77,8 @@ class SlurmRun {
 
   void start(ExecutorStart start) {
     executor_->start(std::move(start));
-    sigset_t all_signals, before;  // signals are for the program's own threads
-    sigfillset(&all_signals);
-    ::pthread_sigmask(SIG_SETMASK, &all_signals, &before);
+    const hypertune::detail::SignalBlock block;
     thread_ = std::thread([this] { follow(); });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   void shutdown() {
     stop_following();
@@ -92,19 +86,45 @@ class SlurmRun {
   }
 
  private:
-  static constexpr std::int64_t most = std::numeric_limits<int>::max() / 2;
-  static int bounded(std::int64_t count, std::int64_t otherwise) {
-    return static_cast<int>(count > 0 ? std::min(count, most) : otherwise);
-  }
   // Never more workers than trials that can run at once.
   static int most_workers(const Workload& workload) {
-    auto count = workload.trials && *workload.trials > 0 ? *workload.trials : most;
-    if (workload.concurrency > 0) count = std::min(count, workload.concurrency);
-    return static_cast<int>(std::min(most, count));
+    constexpr std::int64_t any = std::numeric_limits<int>::max();
+    const auto trials = workload.trials.value_or(0);
+    return static_cast<int>(
+        std::min({any, trials > 0 ? trials : any, workload.concurrency > 0 ? workload.concurrency : any}));
+  }
+
+  // Before a job is asked for in vain.
+  void require_room() const {
+    const auto& each = workload_.each;
+    const auto& all = workers_.all;
+    const auto most = [&](const auto& amount) {
+      return amount(std::max_element(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+                      return amount(a.total) < amount(b.total);
+                    })->total);
+    };
+    const auto refuse = [&](const char* what, const char* resource, const auto& needs, const auto& has,
+                            const char* option) {
+      if (workers_.own_jobs)
+        fail(Errc::resources,
+             "a trial needs {0} {1} (resources.{2}), and a worker has {3} (executor.{4}): raise executor.{4}, or lower "
+             "resources.{2}",
+             needs, what, resource, has, option);
+      fail(Errc::resources, "a trial needs {} {}, and no node of the Slurm allocation has more than {}", needs, what,
+           has);
+    };
+    constexpr double slack = 1e-9;
+    if (const auto has = most([](const Resources& r) { return r.cpus; }); each.cpus > has + slack)
+      refuse("cpus", "cpus", each.cpus, has, "cpus");
+    if (const auto has = most([](const Resources& r) { return r.gpus; }); each.gpus > has + slack)
+      refuse("gpus", "gpus", each.gpus, has, "gres");
+    if (const auto has = most([](const Resources& r) { return r.memory; }); each.memory > has)
+      refuse("bytes of memory", "memory", each.memory, has, "memory");
   }
 
   remote::RemoteOptions remote_options() const {
     auto options = setup_.remote;
+    options.alike = true;
     options.timeouts.liveness = setup_.options.silence;
     options.timeouts.connect = 9e8;  // a job may wait in the queue for as long as it takes
     options.timeouts.max_delay = std::min(options.timeouts.max_delay, 30.0);
@@ -121,7 +141,7 @@ class SlurmRun {
   }
   void end_workers(const std::vector<int>& workers) {
     for (const int worker : workers)
-      pool_.remove(workers_.all[static_cast<std::size_t>(worker)].name, "no trial needs it now: its job is ended");
+      pool_.remove(workers_.all[static_cast<std::size_t>(worker)].name, "no trial needs it now");
   }
 
   WorkersSeen sight() const {
@@ -135,11 +155,11 @@ class SlurmRun {
       const auto running = demand.running.find(worker.name);
       seen.running.push_back(running == demand.running.end() ? 0 : static_cast<int>(running->second.size()));
       const auto state = states.find(worker.name);
-      seen.up.push_back(state != states.end() &&
-                        (state->second == HostState::ready || state->second == HostState::suspect));
+      seen.up.push_back(state != states.end() && up(state->second));
     }
     return seen;
   }
+  static bool up(HostState state) { return state == HostState::ready || state == HostState::suspect; }
 
   void follow() {
     constexpr double tick = 0.25;
@@ -164,7 +184,10 @@ class SlurmRun {
     if (!workers_.own_jobs) return;
     std::vector<std::string> jobs;
     std::map<std::string, std::string> names;
+    bool was_up = false, is_up = false;
     for (const auto& account : executor_->inner().accounts()) {
+      is_up = is_up || up(account.state);
+      was_up = was_up || account.seconds > 0;
       // One that was set aside may be connected to again by now, which nobody is told.
       if (account.state != HostState::connecting && account.state != HostState::backing_off) continue;
       for (const auto& worker : workers_.all)
@@ -174,7 +197,7 @@ class SlurmRun {
         }
     }
     if (jobs.empty()) {
-      said_.clear();
+      told_.clear();
       looks_ = 0;
       return;
     }
@@ -187,26 +210,68 @@ class SlurmRun {
       return;
     }
     if (std::exchange(silences_, 0) >= 3) notices_->say("Slurm answers again");
-    std::map<std::string, int> reasons;
+    // Where workers have been, nodes may only be away: then all are waited for, and people are told why.
+    const bool may_refuse = is_up || !was_up;
+    std::vector<QueuedJob> waiting;
     for (const auto& [job, seen] : *queue) {
       const auto name = names.find(job);
       if (name == names.end()) continue;
-      const auto why = why_waiting(seen);
-      pool_.explain(name->second, why);
-      if (seen.state == "PENDING") ++reasons[why];
+      if (const auto never = why_never(seen); !never.empty() && may_refuse) {
+        // Not by what one look shows: Slurm may be about to change it.
+        if (std::exchange(doubted_[name->second], seen.reason) == seen.reason)
+          pool_.refuse(name->second,
+                       fmt::format("{}: it asks for {} (lower that, or name another partition, account or QOS)", never,
+                                   asked_for()));
+        continue;
+      }
+      doubted_.erase(name->second);
+      pool_.explain(name->second, why_waiting(seen));
+      if (seen.state == "PENDING") waiting.push_back(seen);
     }
-    tell(reasons);
+    tell(waiting, is_up);
   }
 
-  // One line for all, and another one when they wait for something else.
-  void tell(const std::map<std::string, int>& reasons) {
-    if (reasons.empty()) return;
-    const auto most_common = std::max_element(reasons.begin(), reasons.end(),
-                                              [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (std::exchange(said_, most_common->first) == most_common->first) return;
-    looks_ = 0;
-    notices_->say(fmt::format("{} worker{} {}", most_common->second, most_common->second == 1 ? "" : "s, each",
-                              most_common->first));
+  // What somebody may have to change.
+  std::string asked_for() const {
+    const auto& options = setup_.options;
+    std::string text = fmt::format("{} cpu{}", options.cpus, options.cpus == 1 ? "" : "s");
+    const auto add = [&](const char* name, const std::string& value) {
+      if (!value.empty()) text += fmt::format(", {} {}", name, value);
+    };
+    add("gres", options.gres);
+    if (options.memory > 0) add("memory", fmt::format("{} bytes", options.memory));
+    if (options.time > 0) add("time", time_text(options.time));
+    text += options.partition.empty() ? ", the default partition" : fmt::format(", partition '{}'", options.partition);
+    add("account", options.account);
+    add("qos", options.qos);
+    if (!options.args.empty()) text += fmt::format(", {}", fmt::join(options.args, " "));
+    return text;
+  }
+
+  // One line for all: again when something new keeps them, and once a minute while nothing runs.
+  void tell(const std::vector<QueuedJob>& waiting, bool some_run) {
+    constexpr double again = 60;
+    if (waiting.empty()) return;
+    std::map<std::string, int> words;
+    bool news = false;
+    for (const auto& job : waiting) {
+      ++words[reason_word(job)];
+      news = told_.insert(reason_word(job)).second || news;
+    }
+    const double now = hypertune::detail::steady_seconds();
+    if (!news && (some_run || now - told_at_ < again)) return;
+    told_at_ = now;
+    if (news) looks_ = 0;
+    const auto all = waiting.size();
+    if (words.size() == 1) {
+      notices_->say(fmt::format("{} worker{} {}", all, all == 1 ? "" : "s, each", why_waiting(waiting.front())));
+      return;
+    }
+    std::string parts;
+    for (const auto& [word, count] : words)
+      parts +=
+          fmt::format("{}{} {}", parts.empty() ? "" : ", ", count, word.empty() ? "for no reason that it says" : word);
+    notices_->say(fmt::format("{} workers wait in Slurm's queue: {}", all, parts));
   }
 
   bool cancel_left() {
@@ -257,7 +322,9 @@ class SlurmRun {
   std::stop_source asking_;  // ends squeue
   // Of the thread.
   int silences_ = 0, looks_ = 0;
-  std::string said_;  // what workers wait for, as people were told last
+  std::map<std::string, std::string> doubted_;  // workers that cannot start, by what the last look showed
+  std::set<std::string> told_;                  // what workers wait for, as people were told
+  double told_at_ = 0;                          // when they were
   std::thread thread_;
 };
 

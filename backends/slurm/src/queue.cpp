@@ -43,8 +43,6 @@ constexpr std::array meanings{
     Meaning{"MaxMem", "a limit of its account is reached"},
     Meaning{"MaxNode", "a limit of its account is reached"},
     Meaning{"MaxSubmit", "a limit of its account is reached"},
-    Meaning{"PartitionTimeLimit", "'time' is above the limit of the partition: it never starts like this"},
-    Meaning{"PartitionNodeLimit", "the partition does not allow so much: it never starts like this"},
     Meaning{"PartitionDown", "the partition is down"},
     Meaning{"PartitionInactive", "the partition is inactive"},
     Meaning{"ReqNodeNotAvail", "nodes that it needs are not available"},
@@ -56,10 +54,33 @@ constexpr std::array meanings{
     Meaning{"JobHeld", "it is held: scontrol release lets it go"},
     Meaning{"JobArrayTaskLimit", "a limit of its array is reached"},
     Meaning{"Dependency", "a job that it depends on has not ended"},
-    Meaning{"InvalidAccount", "its account is not valid"},
-    Meaning{"InvalidQOS", "its QOS is not valid"},
-    Meaning{"BadConstraints", "no node has what it asks for: it never starts like this"},
 };
+// Of those that no waiting ends. Whole words: a limit for each job never passes, the same for each user does.
+constexpr std::array never{
+    Meaning{"PartitionConfig", "no node of the partition has what a worker asks for"},
+    Meaning{"BadConstraints", "no node of the partition has what a worker asks for"},
+    Meaning{"PartitionTimeLimit", "'time' is above the limit of the partition"},
+    Meaning{"PartitionNodeLimit", "the partition does not allow as many nodes"},
+    Meaning{"AccountNotAllowed", "the partition is not open to this account"},
+    Meaning{"QOSNotAllowed", "the partition is not open to this QOS"},
+    Meaning{"InvalidAccount", "the account is not valid"},
+    Meaning{"InvalidQOS", "the QOS is not valid"},
+    Meaning{"MaxMemPerLimit", "'memory' is above the limit of the partition"},
+    Meaning{"DependencyNeverSatisfied", "the job that it depends on has failed"},
+    Meaning{"ReservationDeleted", "its reservation was deleted"},
+    Meaning{"QOSMinCpuNotSatisfied", "a worker asks for fewer cpus than its QOS demands"},
+};
+std::string_view why_never(std::string_view reason) {
+  for (const auto& [word, means] : never)
+    if (reason == word) return means;
+  // QOSMaxCpuPerJobLimit, AssocMaxWallDurationPerJobLimit, QOSMaxGRESPerJob, QOSMaxMemoryPerNode, …
+  if (reason.ends_with("PerJobLimit") || reason.ends_with("PerJob") || reason.ends_with("PerNode")) {
+    if (reason.starts_with("QOSMax")) return "a worker asks for more than its QOS allows a job";
+    if (reason.starts_with("AssocMax")) return "a worker asks for more than its account allows a job";
+  }
+  if (reason.starts_with("QOSMin")) return "a worker asks for less than its QOS demands";
+  return {};
+}
 
 }  // namespace
 
@@ -129,9 +150,21 @@ std::string why_waiting(const QueuedJob& job) {
   if (job.state == "RUNNING") return "is a job of Slurm that runs, its agent has not spoken yet";
   if (job.state != "PENDING") return fmt::format("is a job of Slurm in state {}", job.state);
   if (job.reason.empty() || job.reason == "None") return "waits in Slurm's queue";
+  if (const auto means = why_never(job.reason); !means.empty())
+    return fmt::format("waits in Slurm's queue ({}: {}: it never starts like this)", job.reason, means);
   for (const auto& [reason, means] : meanings)
     if (job.reason.starts_with(reason)) return fmt::format("waits in Slurm's queue ({}: {})", job.reason, means);
   return fmt::format("waits in Slurm's queue ({})", job.reason);
+}
+
+std::string reason_word(const QueuedJob& job) {
+  return job.reason == "None" ? std::string() : job.reason.substr(0, job.reason.find(','));
+}
+
+std::string why_never(const QueuedJob& job) {
+  if (job.state != "PENDING") return {};
+  const auto means = why_never(std::string_view(job.reason));
+  return means.empty() ? std::string() : fmt::format("{} ({})", means, job.reason);
 }
 
 remote::FailureClass classify_srun(std::string_view said) {

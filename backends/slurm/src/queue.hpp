@@ -34,6 +34,13 @@ bool cancel_jobs(const std::vector<std::string>& names);
 /// Why a worker is not there yet, as a sentence goes on after its name: "waits in Slurm's queue (Resources: …)".
 std::string why_waiting(const QueuedJob& job);
 
+/// Why it waits, in short, as one of several does: "Resources", "Priority"; empty: Slurm does not say.
+std::string reason_word(const QueuedJob& job);
+
+/// What is wrong with a job that pends and can never start as it is, as a sentence: "no node of the partition has what
+/// it asks for (BadConstraints)". Empty: it may start, be it that a limit must pass or somebody must let it go.
+std::string why_never(const QueuedJob& job);
+
 /// What it means for further attempts that srun ended before the agent spoke, by what came on its standard error.
 remote::FailureClass classify_srun(std::string_view said);
 

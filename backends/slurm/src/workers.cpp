@@ -2,16 +2,14 @@
 #include "workers.hpp"
 
 #include <hypertune/error.hpp>
+#include <hypertune/process/program_file.hpp>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <random>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -19,14 +17,7 @@ namespace hypertune::inline v0::slurm {
 namespace {
 
 void require_srun() {
-  const char* path = std::getenv("PATH");
-  std::string_view rest = path == nullptr ? "" : path;
-  while (!rest.empty()) {
-    const auto colon = std::min(rest.find(':'), rest.size());
-    const auto file = std::string(rest.substr(0, colon)) + "/srun";
-    if (::access(file.c_str(), X_OK) == 0) return;
-    rest.remove_prefix(std::min(colon + 1, rest.size()));
-  }
+  if (!process::program_file("srun").empty()) return;
   fail(Errc::usage,
        "executor slurm needs the program srun, which is not in PATH: start this on a login node of a Slurm cluster, or "
        "within a job");

@@ -47,7 +47,7 @@ class LocalCheckpointStore {
   explicit LocalCheckpointStore(std::filesystem::path experiment_directory)
       : LocalCheckpointStore(std::move(experiment_directory), Options()) {}
   LocalCheckpointStore(std::filesystem::path experiment_directory, Options options)
-      : state_(std::make_shared<State>(std::move(experiment_directory), options)) {}
+      : state_(std::make_shared<State>(std::move(experiment_directory), std::move(options))) {}
 
   /// The folder to write the checkpoint of `trial` after `steps` steps into. `parent`: the name of the one that
   /// training went on from.
@@ -107,7 +107,7 @@ class LocalCheckpointStore {
 
  private:
   struct State {
-    State(std::filesystem::path directory, Options o) : root(std::move(directory)), options(o) {}
+    State(std::filesystem::path directory, Options o) : root(std::move(directory)), options(std::move(o)) {}
     const std::filesystem::path root;
     const Options options;
     std::mutex mutex;

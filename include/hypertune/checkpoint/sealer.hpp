@@ -28,6 +28,19 @@ struct SealResult {
   std::string error;
 };
 
+/// Seals now, in the calling thread.
+template <class Store>
+SealResult seal(Store& store, CheckpointWriter writer) noexcept {
+  SealResult result{.trial = writer.trial(), .steps = writer.steps(), .checkpoint = {}, .code = Errc::io, .error = {}};
+  try {
+    result.checkpoint = store.seal(std::move(writer));
+  } catch (const Error& e) {
+    result.code = e.code();
+    result.error = e.what();
+  } catch (const std::exception& e) { result.error = e.what(); }
+  return result;
+}
+
 /// Seals in the background: to save costs a trial what it writes itself, and the hashing and the waiting for the disk
 /// happen while it trains. One thread, begun at the first use; the order is kept. At most one checkpoint of each trial
 /// is on its way, so that a trial that saves faster than the disk writes is slowed down instead of filling it.
@@ -95,25 +108,13 @@ class CheckpointSealer {
       queue_.pop_front();
       lock.unlock();
       const TrialId trial = job.writer.trial();
-      auto result = seal(std::move(job.writer));
+      auto result = hypertune::seal(store_, std::move(job.writer));
       if (job.done) job.done(std::move(result));
       job.done = nullptr;  // what it holds dies before anybody is told
       lock.lock();
       under_way_.erase(under_way_.find(trial));
       idle_.notify_all();
     }
-  }
-
-  SealResult seal(CheckpointWriter writer) noexcept {
-    SealResult result{
-        .trial = writer.trial(), .steps = writer.steps(), .checkpoint = {}, .code = Errc::io, .error = {}};
-    try {
-      result.checkpoint = store_.seal(std::move(writer));
-    } catch (const Error& e) {
-      result.code = e.code();
-      result.error = e.what();
-    } catch (const std::exception& e) { result.error = e.what(); }
-    return result;
   }
 
   Store store_;

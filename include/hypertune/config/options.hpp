@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0 {
@@ -136,17 +137,23 @@ void take_options(const Node& node, T& options) {
     if (node.is_map()) T::describe(options, detail::OptionReader{node});
 }
 
-/// The same of all these options, in a map that may have no other keys but `others`. Whether the values make sense is
-/// for check_options() to say; checked() then names the line.
+/// A map may have the keys of all these options, and `others`.
 template <class... T>
-void read_options(const Node& node, std::vector<std::string_view> others, T&... options) {
-  if (!node.is_map()) return;
+void know_options(const Node& node, std::vector<std::string_view> others, const T&... options) {
   const auto all = options_of(options...);
   for (const auto& info : all) {
     others.emplace_back(info.name);
     if (const auto* watch = detail::key_watch()) watch->fallback(node.path(), info.name, info.fallback);
   }
   node.only(others);
+}
+
+/// Takes what it says of them from a map that may have no other keys but `others`. Whether the values make sense is for
+/// check_options() to say; checked() then names the line.
+template <class... T>
+void read_options(const Node& node, std::vector<std::string_view> others, T&... options) {
+  if (!node.is_map()) return;
+  know_options(node, std::move(others), options...);
   (take_options(node, options), ...);
 }
 

@@ -73,9 +73,15 @@ struct SlurmOptions {
   /// What no single option can say.
   void check() const {
     const auto refuse = [](const char* name, const std::string& problem) { throw OptionError(type, name, problem); };
-    if (workers.min < 0 || workers.max < 1 || workers.max > 4096 || workers.min > workers.max)
-      refuse("workers",
-             detail::format("is {}..{}, but must be like 1..32: from 0, up to 4096", workers.min, workers.max));
+    constexpr int most = 4096;
+    if (workers.max == 0) refuse("workers", "must be 1 or more (0 workers run nothing)");
+    if (workers.max < 0 || workers.min < 0)
+      refuse("workers", "must be like 1..32, or 8 for 1..8: no number is negative");
+    if (workers.max > most)
+      refuse("workers", detail::format("is {}..{}, but must be like 1..32: up to {}", workers.min, workers.max, most));
+    if (workers.min > workers.max)
+      refuse("workers", detail::format("is {0}..{1}: the lower bound {0} is above the upper bound {1}: swap them",
+                                       workers.min, workers.max));
     const auto is_word = [](const std::string& text) {
       return text.front() != '-' && std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
     };

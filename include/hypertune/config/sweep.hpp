@@ -40,9 +40,8 @@ inline int at_least(const Node& node, int least) {
 }
 
 /// A metric that a command reports. `node`: where it is named.
-inline const std::string& command_metric(const Node& node, const std::string& name) {
+inline void command_metric(const Node& node, const std::string& name) {
   if (const auto why = reserved_in_report_lines(name); !why.empty()) node.fail("{}", why);
-  return name;
 }
 
 inline Resources resources_from_yaml(const Node& node) {

@@ -12,8 +12,9 @@ template <class T>
 class Indirect {
  public:
   Indirect() = default;
+  // Not by make_shared(), which brings another 50 functions for each T and way to make one.
   explicit Indirect(T value)
-      : self_(std::make_shared<T>(std::move(value))), copy_([](const T& v) { return std::make_shared<T>(v); }) {}
+      : self_(new T(std::move(value))), copy_([](const T& v) { return std::shared_ptr<T>(new T(v)); }) {}
   Indirect(const Indirect& other) : self_(other.self_ ? other.copy_(*other.self_) : nullptr), copy_(other.copy_) {}
   Indirect(Indirect&&) noexcept = default;
   Indirect& operator=(Indirect other) noexcept {

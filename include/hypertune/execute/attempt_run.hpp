@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/checkpoint/sealer.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/trial/failure.hpp>
@@ -16,6 +17,15 @@
 #include <utility>
 
 namespace hypertune::inline v0 {
+
+/// Tells what came of a save.
+template <class Tell>
+void tell_saved(SealResult result, Attempt attempt, const Tell& tell) {
+  if (result.checkpoint)
+    tell(Checkpointed{result.trial, attempt, std::move(*result.checkpoint)});
+  else
+    tell(SaveFailed{result.trial, result.steps, std::move(result.error)});
+}
 
 /// Restores, begins, steps, saves and parks an attempt, and knows how many steps are done and which of them are saved.
 /// Every executor runs its trials through this, so that they cannot differ. Used by one thread at a time, the Context's

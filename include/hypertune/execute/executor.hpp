@@ -170,6 +170,7 @@ struct HostLost {
   std::string why;
   bool for_good = false;  ///< it will not come back: trials that no other host could hold need not wait for it
   bool removed = false;   ///< somebody has taken it from the list: it may come back, and who has a choice need not wait
+  bool coming = false;    ///< it has not been there yet, and is on its way: no loss, but `why` says what it waits for
 };
 
 using Event = std::variant<Started, Reported, Checkpointed, Paused, Finished, Stopped, Failed, CheckpointLost,
@@ -204,6 +205,7 @@ struct Workload {
   bool quiet = false;                  ///< say nothing that is no error
   bool handle_signals = false;         ///< Ctrl-C is hypertune's
   bool exit_if_stuck = false;          ///< … and ends the process where it cannot be waited for
+  std::string name = {};               ///< the experiment's
 };
 
 /// An Executor carries commands out. It keeps these laws (the conformance suite checks them):

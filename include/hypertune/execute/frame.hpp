@@ -19,6 +19,12 @@ struct Frame {
   friend bool operator==(const Frame&, const Frame&) = default;
 };
 
+/// The same where the bytes lie.
+struct FrameView {
+  std::uint8_t type = 0;
+  std::string_view payload;
+};
+
 inline constexpr std::size_t frame_header_size = 5;
 /// The longest payload there is. A longer length is taken for garbage, not for a reason to allocate.
 inline constexpr std::size_t max_frame_payload = std::size_t{16} << 20U;
@@ -56,6 +62,11 @@ class FrameDecoder {
 
   /// The next whole frame; nullopt: more bytes are needed.
   std::optional<Frame> next() {
+    const auto frame = next_view();
+    return frame ? std::optional(Frame{frame->type, std::string(frame->payload)}) : std::nullopt;
+  }
+  /// The same without a copy, which is good until the next feed().
+  std::optional<FrameView> next_view() {
     if (broken_) fail(Errc::protocol, "bytes after a malformed frame");
     const std::size_t there = buffer_.size() - read_;
     if (there < frame_header_size) return std::nullopt;
@@ -71,7 +82,7 @@ class FrameDecoder {
       fail(Errc::protocol, "a frame announces {} bytes, but at most {} are allowed", length, max_payload_);
     }
     if (there - frame_header_size < length) return std::nullopt;
-    Frame frame{type, buffer_.substr(read_ + frame_header_size, length)};
+    const FrameView frame{type, std::string_view(buffer_).substr(read_ + frame_header_size, length)};
     read_ += frame_header_size + length;
     return frame;
   }

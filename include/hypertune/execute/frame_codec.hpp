@@ -128,7 +128,8 @@ struct FrameCodec {
   }
 
   /// The message of a frame. Error of kind `protocol` if the bytes are not one.
-  static Message decode(const Frame& frame) {
+  static Message decode(const Frame& frame) { return decode(FrameView{frame.type, frame.payload}); }
+  static Message decode(const FrameView& frame) {
     if (frame.type == 0 || frame.type > types)
       fail(Errc::protocol, "a frame of the unknown type {}: the peer speaks another protocol", frame.type);
     try {

@@ -4,6 +4,7 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/execute/allocation.hpp>
+#include <hypertune/execute/host_text.hpp>
 #include <hypertune/trial/resources.hpp>
 
 #include <algorithm>
@@ -47,6 +48,7 @@ class Placement {
     const int index = static_cast<int>(hosts_.size()) - 1;
     count(index, 1);
     open(index);
+    at(index).met = host.presence == Presence::there;
     if (host.presence != Presence::there) {
       remove_host(index);
       at(index).unknown = host.presence == Presence::unknown;
@@ -71,6 +73,7 @@ class Placement {
   void restore_host(int host) {
     const bool back = std::exchange(at(host).gone, false);
     at(host).for_good = at(host).awaited = at(host).removed = false;
+    at(host).met = true;
     at(host).missed = 0;
     at(host).why.clear();
     if (back) count(host, 1);
@@ -88,6 +91,7 @@ class Placement {
     now.trials = state.trials;
     now.gone = state.gone;
     now.for_good = state.for_good;
+    now.met = state.met;
     now.why = state.why;
     state = std::move(now);
     if (!state.gone) {
@@ -252,8 +256,7 @@ class Placement {
       if (widest == nullptr || missing(need, host.total).size() < missing(need, widest->total).size()) widest = &host;
       if (fits(need, host.total) && (freest == nullptr || host.free.cpus > freest->free.cpus)) freest = &host;
     }
-    if (freest == nullptr && possible(request, excluded))
-      return "waits for a host that is lost now to come back" + losses(": ");
+    if (freest == nullptr && possible(request, excluded)) return waits_for_host() + losses(": ");
     if (widest == nullptr) return "every host is lost or excluded" + losses(": ");
     if (freest == nullptr)
       return detail::format("needs {}, which no host has (host '{}' {})", list(need, missing(need, widest->total)),
@@ -316,6 +319,7 @@ class Placement {
     int missed = 0;        // how often it has been said to be gone since it was there
     bool awaited = false;  // it was not there when it was added, and nothing has been said of it since
     bool removed = false;  // it was taken away by somebody
+    bool met = false;      // it has been there
     std::string why = {};  // it is gone
   };
 
@@ -435,13 +439,19 @@ class Placement {
 
   // Why hosts are lost, a few of them.
   std::string losses(const char* before) const {
-    constexpr int most = 3;
-    std::string text;
-    int told = 0;
+    constexpr std::size_t most = 3;
+    detail::HostTroubles all;
     for (const auto& host : hosts_)
-      if (host.gone && !host.why.empty() && told++ < most)
-        text += (text.empty() ? before : "; ") + detail::format("host '{}': {}", host.name, host.why);
-    return text;
+      if (host.gone && !host.why.empty()) all.emplace_back(host.name, host.why);
+    return all.empty() ? std::string() : before + detail::host_troubles_text(all, most);
+  }
+  // Nobody can be lost who was never there.
+  std::string waits_for_host() const {
+    for (const auto& host : hosts_)
+      if (host.gone && host.met) return "waits for a host that is lost now to come back";
+    const bool workers =
+        std::all_of(hosts_.begin(), hosts_.end(), [](const auto& host) { return detail::is_worker_name(host.name); });
+    return workers ? "waits for a worker" : "waits for a host";
   }
 
   static std::int64_t fixed(double amount) {

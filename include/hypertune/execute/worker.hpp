@@ -225,10 +225,7 @@ class WorkerLoop {
     if (!writer) return;
     if (!sealer_) sealer_.emplace(*store_);
     sealer_->submit(std::move(*writer), [this, attempt = launch.attempt](SealResult result) {
-      if (result.checkpoint)
-        stream_.send(Checkpointed{result.trial, attempt, std::move(*result.checkpoint)});
-      else
-        stream_.send(SaveFailed{result.trial, result.steps, std::move(result.error)});
+      tell_saved(std::move(result), attempt, [this](wire::Message message) { stream_.send(std::move(message)); });
     });
   }
   void stop_and_save(const Launch& launch) {
@@ -241,12 +238,12 @@ class WorkerLoop {
   }
 
   // What the attempt holds is freed before anybody hears of its end, except what the next one takes over.
-  void end(wire::Message last, bool reuse) {
+  void end(const wire::Message& last, bool reuse) {
     const Launch& launch = machine_.launch();
     parked_ = false;
     sealed(launch.trial);
     if (!reuse || !program_.reusable()) destroy();
-    finish(std::move(last));
+    finish(last);
   }
   void fail_attempt(Cause cause) {
     const Launch& launch = machine_.launch();
@@ -258,7 +255,7 @@ class WorkerLoop {
     sealed(launch.trial);
     finish(Failed{launch.trial, launch.attempt, std::move(cause)});
   }
-  void finish(wire::Message last) {
+  void finish(const wire::Message& last) {
     std::fflush(nullptr);
     keep_log(nullptr);
     {
@@ -266,7 +263,7 @@ class WorkerLoop {
       context_ = nullptr;
       machine_.ended();
     }
-    stream_.send(std::move(last));
+    stream_.send(last);
   }
   void destroy() {
     enter(nullptr);

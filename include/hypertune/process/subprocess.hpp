@@ -186,7 +186,7 @@ class Launch {
   [[gnu::noinline]] pid_t vfork_program() const {
     const pid_t self = ::getpid();
     const pid_t pid = ::vfork();  // NOLINT
-    if (pid == 0) become(self);
+    if (pid == 0) become(self);   // NOLINT(clang-analyzer-unix.Vfork)
     return pid;
   }
 

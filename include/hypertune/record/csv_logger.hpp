@@ -126,7 +126,7 @@ class CsvLogger {
     Trial& trial = logs_.trials()[report.trial];
     if (!trial.columns) begin(report, trial);
     logs_.note(report.trial, trial);
-    if (const auto wider = widened(*trial.columns, report.metrics)) {
+    if (auto wider = widened(*trial.columns, report.metrics)) {
       if (trial.header || !trial.rows.empty()) {
         write(report.trial, trial);
         rewrite(report.trial, trial.columns->size(), *wider);

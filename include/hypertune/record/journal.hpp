@@ -2,11 +2,10 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/signal_block.hpp>
 #include <hypertune/record/journal_lock.hpp>
 #include <hypertune/record/journal_writer.hpp>
 #include <hypertune/record/record.hpp>
-
-#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -105,6 +104,9 @@ class Journal {
   bool failed() const { return state_->has_failed(); }
   /// Throws what the Journal failed with, if it has.
   void require_sound() const { state_->require_sound(); }
+  /// Looks now, on the Journal's thread, whether the folder and the database are in their place; throws what the
+  /// Journal fails with if they are not. For who failed at another file there: this is the cause then.
+  void require_in_place() { state_->look_now(); }
   /// The caller is about to remove the files itself.
   void let_go() { state_->let_go(); }
   const std::filesystem::path& directory() const { return state_->directory; }
@@ -181,6 +183,13 @@ class Journal {
       const std::lock_guard guard(mutex_);
       throw_if_failed();
     }
+    void look_now() {
+      std::unique_lock guard(mutex_);
+      const std::int64_t asked = ++looks_asked_;
+      work_.notify_one();
+      await(guard, [&] { return looked_ >= asked; });
+      throw_if_failed();
+    }
     void let_go() {
       const std::lock_guard guard(presence_);
       let_go_ = true;
@@ -199,7 +208,7 @@ class Journal {
     std::int64_t committed = 0, announced = 0;  // under mutex_
 
    private:
-    static const std::filesystem::path& prepare(const std::filesystem::path& dir, const Options& options) {
+    static std::filesystem::path prepare(const std::filesystem::path& dir, const Options& options) {
       detail::require_journal_file(dir);
       if (!options.create && !std::filesystem::exists(journal_path(dir)))
         fail(Errc::input, "there is no experiment in '{}' to go on with ('{}' does not exist)", dir.string(),
@@ -210,18 +219,9 @@ class Journal {
       return dir;
     }
 
-    // The Journal's thread takes no signals: they are for the threads of the program.
     void start() {
-      sigset_t all, before;
-      sigfillset(&all);
-      pthread_sigmask(SIG_SETMASK, &all, &before);
-      try {
-        thread_ = std::thread([this] { run(); });
-      } catch (...) {
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
-      }
-      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      const detail::SignalBlock block;
+      thread_ = std::thread([this] { run(); });
     }
 
     void throw_if_failed() const {
@@ -245,7 +245,8 @@ class Journal {
 
     void run() {
       std::vector<Record> batch;
-      while (take(batch)) {
+      std::int64_t look = 0;
+      while (take(batch, look)) {
         try {
           const std::size_t size = batch.empty() ? 0 : commit(batch);
           if (batch.empty()) require_in_place();
@@ -256,18 +257,26 @@ class Journal {
           return fail_with(Error(Errc::io, detail::format("the journal stopped: {}", error.what())));
         } catch (...) { return fail_with(Error(Errc::io, "the journal stopped: an on_committed function threw")); }
         batch.clear();
+        if (look != looked_) {
+          {
+            const std::lock_guard guard(mutex_);
+            looked_ = look;
+          }
+          progress_.notify_all();
+        }
         writer_.tidy();
       }
     }
 
     // Waits for records and takes them all; for a while, then there are none. False: closing, and none are left.
-    bool take(std::vector<Record>& batch) {
+    bool take(std::vector<Record>& batch, std::int64_t& look) {
       std::unique_lock guard(mutex_);
       if (queue_.empty() && !closing_) {
         idle_ = true;
-        work_.wait_for(guard, options_.look, [this] { return !queue_.empty() || closing_; });
+        work_.wait_for(guard, options_.look, [this] { return !queue_.empty() || closing_ || looks_asked_ != looked_; });
       }
       idle_ = false;
+      look = looks_asked_;
       if (queue_.empty()) return !closing_;  // time to look whether all is in its place
       batch.swap(queue_);
       guard.unlock();
@@ -402,6 +411,7 @@ class Journal {
     std::mutex presence_;  // of the files, while it is looked for
     bool let_go_ = false;
     std::int64_t appended_ = 0;
+    std::int64_t looks_asked_ = 0, looked_ = 0;  // by look_now()
     bool idle_ = false;
     bool closing_ = false;
     std::optional<Error> failure_;

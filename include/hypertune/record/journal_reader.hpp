@@ -89,6 +89,19 @@ class JournalReader {
     return std::get<record::ExperimentStarted>(decode(newest).what);
   }
 
+  /// Whether the last driver came to the experiment's end: it was not interrupted, and did not die.
+  bool ended() {
+    detail::Statement newest(
+        db_,
+        detail::format("SELECT {} FROM records WHERE kind IN (1, {}) ORDER BY sequence DESC LIMIT 1", columns,
+                       static_cast<int>(detail::Kind::experiment_ended)),
+        "read");
+    if (!newest.step()) return false;
+    const Record record = decode(newest);
+    const auto* end = std::get_if<record::ExperimentEnded>(&record.what);
+    return end != nullptr && !end->interrupted;
+  }
+
   /// The reports of one trial, in order. `first` and `last` limit the search to where they can be (see
   /// TrialResult::first_record); by default the whole journal is looked through.
   template <class Visitor>

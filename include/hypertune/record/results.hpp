@@ -1,6 +1,7 @@
 // Results: what an experiment has found, from its Journal or from records as they come.
 #pragma once
 
+#include <hypertune/detail/indirect.hpp>
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/record/host_use.hpp>
 #include <hypertune/record/record.hpp>
@@ -24,6 +25,10 @@
 #include <vector>
 
 namespace hypertune::inline v0 {
+
+namespace detail {
+class HostLedger;
+}
 
 /// How Results::table() looks.
 struct TableOptions {
@@ -92,9 +97,9 @@ class Results {
   std::size_t count(TrialState state) const { return counts_[static_cast<std::size_t>(state)]; }
   std::int64_t failures(FailureSource source) const { return failures_[static_cast<std::size_t>(source)]; }
   /// What each host did, by their first appearance.
-  std::vector<HostUse> hosts() const { return ledger_.hosts(); }
+  std::vector<HostUse> hosts() const;
   /// Steps that were done again, as what they had led to was lost with an attempt and not yet saved.
-  std::int64_t repeated_steps() const { return ledger_.repeated_steps(); }
+  std::int64_t repeated_steps() const;
   /// Names of all metrics reported, in the order of their first appearance.
   const std::vector<std::string>& metrics() const { return names_; }
 
@@ -172,7 +177,7 @@ class Results {
   std::vector<std::string> names_;
   std::array<std::size_t, 6> counts_{};
   std::array<std::int64_t, 3> failures_{};
-  detail::HostLedger ledger_;
+  detail::Indirect<detail::HostLedger> ledger_;  // made with the first record
 };
 
 /// A schedule as a list in JSON (which is YAML, too), an entry a line:

@@ -1,7 +1,6 @@
 // A trial as Results keeps it: a few hundred bytes, whatever it reports.
 #pragma once
 
-#include <hypertune/record/journal_codec.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/record/trial_result.hpp>
 
@@ -84,6 +83,7 @@ struct TrialData {
   Seconds started_after = 0, duration = std::numeric_limits<Seconds>::quiet_NaN();
   std::int32_t steps = 0, attempts = 0;
   std::array<std::int32_t, 3> failures{};
+  std::int32_t lost = 0;  // of failures: with their host
   TrialState state = TrialState::pending;
   bool known = false;
   std::string configuration;  // Encoder::put(Point, Params): a third of their size
@@ -94,6 +94,11 @@ struct TrialData {
   std::vector<MetricData> metrics;
   std::vector<double> excesses;  // of the constraints, as last known; empty without any
 
+  /// As TrialResult has it.
+  int failure_count() const {
+    return failures[static_cast<std::size_t>(FailureSource::user)] +
+           failures[static_cast<std::size_t>(FailureSource::infrastructure)] - lost;
+  }
   const MetricData* metric(std::uint32_t name) const {
     for (const auto& metric : metrics)
       if (metric.name == name) return &metric;
@@ -108,20 +113,8 @@ struct TrialData {
     metrics.back().add(step, value, violation);
   }
 
-  std::vector<CheckpointInfo> kept() const {
-    std::vector<CheckpointInfo> list;
-    for (Decoder in(checkpoints); !in.at_end();) list.push_back(in.checkpoint());
-    return list;
-  }
-  void keep(const std::vector<CheckpointInfo>& list) {
-    std::string one;
-    checkpoints.clear();
-    for (const auto& info : list) {
-      Encoder(one).put(info);
-      checkpoints += one;
-    }
-    checkpoints.shrink_to_fit();
-  }
+  std::vector<CheckpointInfo> kept() const;
+  void keep(const std::vector<CheckpointInfo>& list);
 };
 
 }  // namespace hypertune::inline v0::detail

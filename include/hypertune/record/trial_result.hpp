@@ -43,6 +43,7 @@ struct TrialResult {
   std::optional<BestReport> best;  ///< of the first objective (or the metric asked for); never NaN or infinite
   std::optional<bool> feasible;    ///< whether `best` meets the constraints on metrics; empty: none, or not known
   std::array<int, 3> failures{};   ///< attempts that failed, by FailureSource
+  int lost = 0;                    ///< of these, those whose host was lost
   std::optional<Cause> cause;      ///< why it was stopped or failed, or why its last attempt failed
   int attempts = 0;                ///< starts
   bool known = false;              ///< its result was given by the user, nothing was run
@@ -53,8 +54,11 @@ struct TrialResult {
   Attributes attributes;                           ///< noted by its reports, or by a person
   std::int64_t first_record = 0, last_record = 0;  ///< numbers of its first and last record in the Journal
 
-  /// Attempts that failed by the user's code or the infrastructure. A preemption (or a killed driver) is no failure.
-  int failure_count() const { return failures_by(FailureSource::user) + failures_by(FailureSource::infrastructure); }
+  /// Attempts whose failure counts against the trial (max_failures): by the user's code, or by the infrastructure while
+  /// its host was there. A preemption, a lost host or a killed driver is no failure of a trial.
+  int failure_count() const {
+    return failures_by(FailureSource::user) + failures_by(FailureSource::infrastructure) - lost;
+  }
   int failures_by(FailureSource source) const { return failures[static_cast<std::size_t>(source)]; }
 
   /// The configuration as the user's struct: `result.config(space)` with the space of the experiment.

@@ -4,6 +4,7 @@
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/rung.hpp>
 
+#include <cmath>
 #include <cstddef>
 #include <map>
 #include <optional>

@@ -1,7 +1,6 @@
 // Pb2: population based bandits.
 #pragma once
 
-#include <hypertune/detail/linear.hpp>
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/explore.hpp>
 #include <hypertune/schedule/population.hpp>
@@ -19,49 +18,6 @@
 #include <vector>
 
 namespace hypertune::inline v0 {
-
-namespace detail {
-
-/// How much a population's losses fell in an interval, as a function of the configuration and of time: a Gaussian
-/// process with the kernel exp(-|x - x'|^2 / 2 l^2) (1 - forgetting)^(|t - t'| / 2) of Bogunovic et al. (2016).
-class TimeVaryingBandit {
- public:
-  struct Observation {
-    std::vector<double> x;  // in the unit cube
-    double time = 0;        // in intervals
-    double gain = 0;
-  };
-
-  /// Chooses length, forgetting and noise by the marginal likelihood on a grid. `observations`: 2 or more.
-  explicit TimeVaryingBandit(std::vector<Observation> observations);
-
-  bool sound() const { return factor_.has_value(); }
-
-  /// A member that trains at `x` now: what it will bring is not known, but it will say something about the points
-  /// around it (the batch of GP-BUCB: variances shrink, means stay).
-  void pending(const std::vector<double>& x, double time);
-
-  /// Upper confidence bound of the gain at `x`.
-  double bound(const std::vector<double>& x, double time, double width) const;
-
- private:
-  struct Kernel {
-    double length, forgetting, noise;
-  };
-  static double square_distance(const Observation& a, const Observation& b);
-  static double covariance(const Kernel& kernel, double square, double gap) {
-    return std::exp(-square / (2 * kernel.length * kernel.length) + std::log1p(-kernel.forgetting) * gap / 2);
-  }
-  std::vector<double> covariances(const Observation& o) const;
-  static std::optional<Cholesky> factored(const Kernel& kernel, const Matrix& squares, const Matrix& gaps);
-
-  std::vector<Observation> seen_;
-  std::vector<double> gains_, weights_;
-  Kernel kernel_{0.25, 0, 0.05};
-  std::optional<Cholesky> factor_;
-};
-
-}  // namespace detail
 
 /// Population based bandits (Parker-Holder et al., "Provably Efficient Online Hyperparameter Optimization with
 /// Population-Based Bandits", NeurIPS 2020). As Pbt with truncation selection, but the configuration that a trial goes

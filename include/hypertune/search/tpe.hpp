@@ -1,52 +1,21 @@
 // Tpe: tree-structured Parzen estimator.
 #pragma once
 
-#include <hypertune/search/detail/parzen.hpp>
-#include <hypertune/search/detail/ties.hpp>
-#include <hypertune/search/detail/trial_ranking.hpp>
-#include <hypertune/search/detail/tried.hpp>
+#include <hypertune/detail/indirect.hpp>
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/search/searcher.hpp>
-#include <hypertune/search/sobol.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
-#include <unordered_set>
 #include <vector>
 
 namespace hypertune::inline v0 {
 
 namespace detail {
-
-/// Two densities: of the trials to be like, and of the others.
-struct ParzenPair {
-  ParzenEstimator good, bad;
-  double share = 0;  // of the good ones among all
-};
-
-struct TpeState {
-  std::optional<SearchSpace> space;
-  SearchContext goal;
-  ParzenSpace model;
-  TrialRanking trials;
-  std::vector<double> rows;  // model coordinates, by slot
-  SobolSequence sobol;
-  std::vector<std::size_t> sobol_dimensions;
-  Ties ties;
-  Tried tried;                             // configurations, …
-  std::unordered_set<std::uint64_t> seen;  // … and their rows
-  std::vector<std::size_t> gates;          // dimensions of the model whose value opens branches
-  bool constrained = false;
-};
-
-/// The part of a space in which one dimension of the model has one value.
-struct TpeBranch {
-  std::size_t gate = 0;
-  double value = 0;
-};
-
+struct ParzenPair;
+struct TpeBranch;
+struct TpeState;
 }  // namespace detail
 
 /// Multivariate TPE: the trials are split into the good ones and the others, each set gets a density over the space,
@@ -87,7 +56,7 @@ struct Tpe {
     option("prior_strength", self.prior_strength, at_least(0), "trials after which priors count half; 0: not at all");
   }
 
-  detail::TpeState state_{};
+  detail::Indirect<detail::TpeState> state_{};
 
   void prepare(const SearchSpace& space, const SearchContext& goal);
   Suggestion suggest(const Ask& ask) const;
@@ -99,7 +68,7 @@ struct Tpe {
   Suggestion proposed(Rng& rng) const;
   Point startup_point(Rng& rng) const;
   Point point(std::span<const double> row, Rng& rng) const;
-  const double* row(std::size_t slot) const { return state_.rows.data() + slot * state_.model.size(); }
+  const double* row(std::size_t slot) const;
   std::optional<detail::TpeBranch> other_branch(Rng& rng) const;
   bool fit_objective(detail::ParzenPair& pair, const std::optional<detail::TpeBranch>& branch) const;
   bool fit_constraint(std::size_t constraint, detail::ParzenPair& pair) const;

@@ -73,7 +73,7 @@ inline std::string count_text(std::int64_t value) {
 }
 
 inline std::string rate_text(double value) {
-  return value >= 100 ? count_text(static_cast<std::int64_t>(value + 0.5)) : detail::format("{:.3g}", value);
+  return value >= 100 ? count_text(std::llround(value)) : detail::format("{:.3g}", value);
 }
 
 /// "57/200 trials"

@@ -21,7 +21,7 @@ class CustomResources : public std::map<std::string, double> {
   CustomResources& operator=(const CustomResources&) = default;
   CustomResources& operator=(CustomResources&&) noexcept = default;
   // Inlined into a program that writes Options in braces, it makes g++ 12 warn of a map that may be uninitialised.
-  [[gnu::noinline]] ~CustomResources() {}
+  [[gnu::noinline]] ~CustomResources() {}  // NOLINT(modernize-use-equals-default)
 };
 
 /// What one trial needs. Zero means none.

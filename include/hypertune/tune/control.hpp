@@ -36,6 +36,8 @@ struct ControlRequest {
 
 /// The first line of the answer to a `why` while a person has the whole rest.
 inline constexpr std::string_view at_rest = "the whole experiment is paused by hand";
+/// … and, where no trial is named and none runs, what the next one waits for, after this.
+inline constexpr std::string_view nothing_runs = "no trial runs: ";
 
 /// What came of it: a line for each thing that was done, or that was not and why.
 struct ControlAnswer {

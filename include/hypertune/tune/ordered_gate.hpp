@@ -203,7 +203,7 @@ class OrderedGate {
     const auto found = turns_.find(e.trial);
     if (found == turns_.end() || found->second.held) return;       // one that its driver's end has cost its attempt
     if (e.retry && e.cause.source == FailureSource::preemption) {  // no turn: it was told to leave
-      left_behind_.insert_or_assign(e.trial, found->second);
+      left_behind_.insert_or_assign(e.trial, std::move(found->second));  // its number, which leave() needs, stays
       leave(e.trial);
       return;
     }

@@ -258,7 +258,7 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::take_over(const std::files
 
 /// The folder of this very content, here or in an origin; without one, where it should be.
 HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::find(const CheckpointInfo& info) const {
-  const auto own = folder(info);
+  auto own = folder(info);
   if (state_->options.origins.empty()) return own;
   const auto is_it = [&](const std::filesystem::path& candidate) {
     try {
@@ -359,7 +359,8 @@ HYPERTUNE_INLINE void LocalCheckpointStore::drop(const CheckpointInfo& info) {
   if (!trash) return;
   std::error_code error;
   std::filesystem::remove_all(*trash, error);
-  if (error) detail::fail_io(error.value(), "delete", *trash);
+  // Whoever else deletes there (a person, the whole experiment) did the same.
+  if (error && error != std::errc::no_such_file_or_directory) detail::fail_io(error.value(), "delete", *trash);
 }
 
 HYPERTUNE_INLINE std::vector<CheckpointInfo> LocalCheckpointStore::list(TrialId trial) {

@@ -49,7 +49,7 @@ class YamlBuilder final : public YAML::EventHandler {
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& text) override {
-    if (tag != "?" && tag != "!" && tag != "" && tag != "tag:yaml.org,2002:str")
+    if (tag != "?" && tag != "!" && !tag.empty() && tag != "tag:yaml.org,2002:str")
       stop(mark, fmt::format("the tag '{}' has no meaning here: remove it", tag));
     auto data = make(YamlKind::scalar, mark);
     data->text = text;

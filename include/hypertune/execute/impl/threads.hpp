@@ -7,6 +7,7 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/detail/whole.hpp>
+#include <hypertune/execute/attempt_machine.hpp>
 #include <hypertune/execute/attempt_run.hpp>
 #include <hypertune/execute/kept_runs.hpp>
 #include <hypertune/execute/threads.hpp>
@@ -34,15 +35,13 @@ namespace hypertune::inline v0 {
 
 class ThreadExecutor::State {
   struct Run {
-    enum class State : std::uint8_t { ready, stepping, reporting, waiting, parked };
+    enum class Place : std::uint8_t { ready, driven, resting };
     explicit Run(Launch l) : launch(std::move(l)) {}
     Launch launch;
-    State state = State::ready;
+    AttemptMachine machine;
+    Place place = Place::ready;
     std::optional<AttemptRun> attempt;  // set under the lock; else of the thread that drives the run
-    bool begun = false;
-    std::optional<std::variant<Continue, Pause>> answer;
-    std::optional<Stop> stop;  // asked for at any time
-    Seconds heard = 0;         // last sign of life of a step, where there is a limit
+    Seconds heard = 0;                  // last sign of life of a step, where there is a limit
     std::uint64_t beats = 0;
     bool hung = false;
   };
@@ -76,12 +75,12 @@ class ThreadExecutor::State {
     RunPtr run;
     if (launch.parked) {
       const auto found = runs_.find(launch.trial);
-      if (found == runs_.end() || found->second->state != Run::State::parked)
+      if (found == runs_.end() || !found->second->machine.parked())
         fail(Errc::usage, "trial {} is not parked here", launch.trial);
       run = found->second;
       --parked_;
       run->launch.allocation.lead = std::move(launch.allocation.lead);
-      run->answer = Continue{launch.trial, launch.attempt, false};
+      run->machine.resume();
     } else {
       run = std::make_shared<Run>(std::move(launch));
       runs_[run->launch.trial] = run;
@@ -96,22 +95,17 @@ class ThreadExecutor::State {
     const std::lock_guard guard(mutex_);
     const auto found = find(c.trial, c.attempt);
     if (found == nullptr) return;
-    switch (found->state) {
-      case Run::State::parked:
-        --parked_;
-        dying_.insert(c.trial);
-        dead_runs_.push_back(found);  // destroyed by a worker: it is the user's code
-        runs_.erase(c.trial);
-        wake_one();
-        break;
-      case Run::State::waiting:
-        found->stop = c;
-        make_ready(found);
-        break;
-      case Run::State::stepping:
-        if (found->attempt) found->attempt->context().request_stop();
-        [[fallthrough]];
-      default: found->stop = c; break;
+    found->machine.on(c);
+    if (found->place == Run::Place::driven) {
+      if (found->machine.stepping() && found->attempt) found->attempt->context().request_stop();
+    } else if (found->machine.parked()) {
+      --parked_;
+      dying_.insert(c.trial);
+      dead_runs_.push_back(found);  // destroyed by a worker: it is the user's code
+      runs_.erase(c.trial);
+      wake_one();
+    } else if (found->place == Run::Place::resting) {
+      make_ready(found);
     }
   }
 
@@ -138,8 +132,7 @@ class ThreadExecutor::State {
       ready_.clear();
       // Steps under way are asked to return. Runs at rest are ended side by side: each may take its time to leave.
       for (auto run = runs_.begin(); run != runs_.end();) {
-        const auto state = run->second->state;
-        const bool driven = state == Run::State::stepping || state == Run::State::reporting;
+        const bool driven = run->second->place == Run::Place::driven;
         if (driven && run->second->attempt) run->second->attempt->context().request_stop();
         if (!driven) dead_runs_.push_back(run->second);
         run = driven ? std::next(run) : runs_.erase(run);
@@ -163,7 +156,7 @@ class ThreadExecutor::State {
     return found != runs_.end() && found->second->launch.attempt == attempt ? found->second : nullptr;
   }
   void make_ready(RunPtr run) {
-    run->state = Run::State::ready;
+    run->place = Run::Place::ready;
     ready_.push_back(std::move(run));
     // A worker inside the sink looks for work when it comes out; waking another one would only move the trial.
     if (!in_sink()) wake_one();
@@ -177,7 +170,7 @@ class ThreadExecutor::State {
   void look_for_hung() {
     const Seconds now = detail::steady_seconds();
     for (auto& [trial, run] : runs_) {
-      if (run->state != Run::State::stepping || !run->attempt || run->hung) continue;
+      if (run->place != Run::Place::driven || !run->machine.stepping() || !run->attempt || run->hung) continue;
       const auto beats = run->attempt->context().beats();
       if (std::exchange(run->beats, beats) != beats) run->heard = now;
       if (now < run->heard + start_.hang_limit) continue;
@@ -190,8 +183,8 @@ class ThreadExecutor::State {
     const std::lock_guard guard(mutex_);
     const RunPtr run = find(trial, attempt);
     if (run == nullptr) return;
-    run->answer = command;
-    if (run->state == Run::State::waiting) make_ready(run);
+    run->machine.on(command);
+    if (run->place == Run::Place::resting && !run->machine.parked()) make_ready(run);
   }
 
   // ---- on worker threads ----
@@ -238,8 +231,7 @@ class ThreadExecutor::State {
       RunPtr run = std::move(ready_.front());
       ready_.pop_front();
       if (!ready_.empty()) wake_one();
-      run->state = Run::State::stepping;
-      run->heard = detail::steady_seconds();
+      run->place = Run::Place::driven;
       guard.unlock();
       drive(run);
       run.reset();
@@ -253,48 +245,23 @@ class ThreadExecutor::State {
     const Attempt attempt = run->launch.attempt;
     try {
       bind_to(run->launch.allocation.lead);  // calls the user's bind_slot, which may throw as well
-      if (!run->begun) {
-        if (asked_to_stop(run)) return leave(run, Stopped{trial, attempt});
-        begin(run);
-        emit(Started{trial, attempt, run->attempt->steps()});
-        const std::lock_guard guard(mutex_);
-        if (!ready_.empty()) wake_one();  // set ready within the sink; this thread is busy now
-      }
-      for (;;) {
-        if (closing_) {
-          const std::lock_guard guard(mutex_);
-          return retire(run);
+      while (const auto action = next_action(run)) {
+        if (action->save) save(run);
+        switch (action->what) {
+          case AttemptMachine::Do::begin:
+            begin(run);
+            emit(Started{trial, attempt, run->attempt->steps()});
+            break;
+          case AttemptMachine::Do::step:
+            if (!step(run)) return;
+            break;
+          case AttemptMachine::Do::park: return rest(run);
+          default: stop_and_save(run); return leave(run, Stopped{trial, attempt}, true);
         }
-        if (const auto stop = asked_to_stop(run)) {
-          if (stop->save) save(run);
-          stop_and_save(run);
-          return leave(run, Stopped{trial, attempt}, true);
-        }
-        if (auto command = std::exchange(run->answer, std::nullopt)) {
-          if (const auto* pause = std::get_if<Pause>(&*command)) return rest(run, *pause);
-          if (std::get<Continue>(*command).save) save(run);
-        }
-        run->attempt->proceed(run->launch.allocation.lead);
-        auto done = run->attempt->step();
-        if (!may_go_on(run)) return;
-        if (!done.report) {
-          if (done.made) emit(Checkpointed{trial, attempt, std::move(*done.made)});
-          return leave(run, done.stopped ? Event(Stopped{trial, attempt}) : Event(Finished{trial, attempt}), true);
-        }
-        emit(Reported{trial, attempt, std::move(*done.report), std::move(done.made)});
-        const std::lock_guard guard(mutex_);
-        if (closing_) return retire(run);
-        if (!run->answer && !run->stop) {
-          run->state = Run::State::waiting;
-          return;
-        }
-        run->state = Run::State::stepping;
-        if (start_.hang_limit > 0) run->heard = detail::steady_seconds();
-        if (!ready_.empty()) wake_one();
       }
     } catch (...) {
       Cause cause = cause_of_current_exception();
-      const bool stopped = asked_to_stop(run).has_value();  // what it threw on its way out is of no interest
+      const bool stopped = asked_to_stop(run);  // what it threw on its way out is of no interest
       if (!stopped && run->attempt)
         cause = run->attempt->blame(std::move(cause),
                                     [&](const CheckpointInfo& c, const std::string& why) { lose(trial, c, why); });
@@ -302,19 +269,52 @@ class ThreadExecutor::State {
     }
   }
 
+  // What this thread does with the run; nothing where it is at rest now, or the executor closes.
+  std::optional<AttemptMachine::Action> next_action(const RunPtr& run) {
+    const std::lock_guard guard(mutex_);
+    if (closing_) {
+      retire(run);
+      return std::nullopt;
+    }
+    const auto action = run->machine.next();
+    if (action.what == AttemptMachine::Do::wait) {
+      run->place = Run::Place::resting;
+      return std::nullopt;
+    }
+    if (start_.hang_limit > 0) run->heard = detail::steady_seconds();
+    if (!ready_.empty()) wake_one();  // set ready within the sink; this thread is busy now
+    return action;
+  }
+
+  // False: the attempt is over, or nobody wants to hear of it.
+  bool step(const RunPtr& run) {
+    const TrialId trial = run->launch.trial;
+    const Attempt attempt = run->launch.attempt;
+    run->attempt->proceed(run->launch.allocation.lead);
+    auto done = run->attempt->step();
+    if (!may_go_on(run, done.report.has_value())) return false;
+    if (done.report) {
+      emit(Reported{trial, attempt, std::move(*done.report), std::move(done.made)});
+      return true;
+    }
+    if (done.made) emit(Checkpointed{trial, attempt, std::move(*done.made)});
+    leave(run, done.stopped ? Event(Stopped{trial, attempt}) : Event(Finished{trial, attempt}), true);
+    return false;
+  }
+
   // After a step: false if nobody wants to hear of it. Throws if the step was taken for hung.
-  bool may_go_on(const RunPtr& run) {
+  bool may_go_on(const RunPtr& run, bool reports) {
     const std::lock_guard guard(mutex_);
     if (closing_) {
       retire(run);
       return false;
     }
-    if (run->hung && !run->stop)
+    if (run->hung && !run->machine.stop_requested())
       throw TrialFailure(
           Cause{.text = fmt::format("hung: {} for {} s",
                                     start_.program->external() ? "nothing was printed" : "no report and no alive()",
                                     start_.hang_limit)});
-    run->state = Run::State::reporting;
+    reports ? run->machine.reported() : run->machine.ended();
     return true;
   }
   // Under mutex_, while closing: the run is destroyed without the lock, by whoever comes by.
@@ -324,9 +324,9 @@ class ThreadExecutor::State {
     dead_runs_.push_back(run);
   }
 
-  std::optional<Stop> asked_to_stop(const RunPtr& run) {
+  bool asked_to_stop(const RunPtr& run) {
     const std::lock_guard guard(mutex_);
-    return run->stop;
+    return run->machine.stop_requested();
   }
 
   void begin(const RunPtr& run) {
@@ -343,10 +343,9 @@ class ThreadExecutor::State {
     {
       const std::lock_guard guard(mutex_);
       run->attempt.emplace(std::move(attempt));
-      if (run->stop || closing_) run->attempt->context().request_stop();
+      if (run->machine.stop_requested() || closing_) run->attempt->context().request_stop();
     }
     run->attempt->begin(*start_.program, previous ? &*previous : nullptr);
-    run->begun = true;
   }
 
   void lose(TrialId trial, const CheckpointInfo& checkpoint, const std::string& why) {
@@ -355,23 +354,21 @@ class ThreadExecutor::State {
 
   // The trial writes; hashing and syncing go on beside it.
   void save(const RunPtr& run) {
+    if (!run->attempt) return;  // stopped before it began
     auto writer = run->attempt->save();
     if (!writer) return;
     const Attempt attempt = run->launch.attempt;
     sealer_->submit(std::move(*writer), [this, attempt](SealResult result) {
-      if (result.checkpoint)
-        emit_from_outside(Checkpointed{result.trial, attempt, std::move(*result.checkpoint)});
-      else
-        emit_from_outside(SaveFailed{result.trial, result.steps, std::move(result.error)});
+      tell_saved(std::move(result), attempt, [this](Event event) { emit_from_outside(std::move(event)); });
     });
   }
   void stop_and_save(const RunPtr& run) {
+    if (!run->attempt) return;
     if (auto made = run->attempt->stop_and_save())
       emit(Checkpointed{run->launch.trial, run->launch.attempt, std::move(*made)});
   }
 
-  void rest(const RunPtr& run, const Pause& pause) {
-    if (pause.save) save(run);
+  void rest(const RunPtr& run) {
     if (run->attempt->replaceable() && full()) {
       save(run);
       stop_and_save(run);
@@ -379,11 +376,16 @@ class ThreadExecutor::State {
     }
     sealer_->wait(run->launch.trial);
     run->attempt->park();
+    bool stopped = false;
     {
       const std::lock_guard guard(mutex_);
-      run->state = Run::State::parked;
-      ++parked_;
+      stopped = run->machine.stop_requested();
+      if (!stopped) {
+        run->place = Run::Place::resting;
+        ++parked_;
+      }
     }
+    if (stopped) return leave(run, Stopped{run->launch.trial, run->launch.attempt});
     emit(Paused{run->launch.trial, run->launch.attempt, true});
   }
   bool full() {

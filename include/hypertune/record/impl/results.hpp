@@ -4,6 +4,7 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/record/feasibility.hpp>
+#include <hypertune/record/host_ledger.hpp>
 #include <hypertune/record/journal_lock.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/record/results.hpp>
@@ -17,6 +18,26 @@
 #include <memory>
 #include <tuple>
 #include <variant>
+
+namespace hypertune::inline v0::detail {
+
+HYPERTUNE_INLINE std::vector<CheckpointInfo> TrialData::kept() const {
+  std::vector<CheckpointInfo> list;
+  for (Decoder in(checkpoints); !in.at_end();) list.push_back(in.checkpoint());
+  return list;
+}
+
+HYPERTUNE_INLINE void TrialData::keep(const std::vector<CheckpointInfo>& list) {
+  std::string one;
+  checkpoints.clear();
+  for (const auto& info : list) {
+    Encoder(one).put(info);
+    checkpoints += one;
+  }
+  checkpoints.shrink_to_fit();
+}
+
+}  // namespace hypertune::inline v0::detail
 
 namespace hypertune::inline v0 {
 
@@ -110,10 +131,16 @@ HYPERTUNE_INLINE void Results::nothing_runs() {
     if (trial.state == TrialState::running) set_state(trial, TrialState::pending);
 }
 
+HYPERTUNE_INLINE std::vector<HostUse> Results::hosts() const {
+  return ledger_ ? ledger_->hosts() : std::vector<HostUse>();
+}
+HYPERTUNE_INLINE std::int64_t Results::repeated_steps() const { return ledger_ ? ledger_->repeated_steps() : 0; }
+
 HYPERTUNE_INLINE void Results::add(const Record& record) {
   info_.records = record.sequence;
   info_.updated = record.time;
-  ledger_.add(record);
+  if (!ledger_) ledger_ = detail::Indirect(detail::HostLedger());
+  ledger_->add(record);
   detail::visit(
       [&]<class Event>(const Event& event) {
         if constexpr (std::is_same_v<Event, record::AttributesSet>) {
@@ -274,6 +301,7 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::AttemptFaile
   if (!event.doubted) {
     ++trial.failures[static_cast<std::size_t>(event.cause.source)];
     ++failures_[static_cast<std::size_t>(event.cause.source)];
+    if (event.cause.source == FailureSource::infrastructure && ledger_->on_lost_host(event.trial)) ++trial.lost;
   }
   trial.cause = std::make_shared<const Cause>(event.cause);
   set_state(trial, TrialState::pending);  // or its end follows
@@ -301,6 +329,7 @@ HYPERTUNE_INLINE TrialResult Results::result(const TrialData& data, const Object
     if (const double violation = data.metric(*name)->violation; std::isfinite(violation))
       result.feasible = violation == 0;
   std::copy(data.failures.begin(), data.failures.end(), result.failures.begin());
+  result.lost = data.lost;
   if (data.cause) result.cause = *data.cause;
   result.attempts = data.attempts;
   result.known = data.known;

@@ -14,7 +14,8 @@ namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE std::string Results::table(const TableOptions& options) const {
   const auto params = param_names(), attributes = attribute_names();
-  const bool any_failure = failures_ != std::array<std::int64_t, 3>{};
+  const bool any_failure =
+      std::any_of(trials_.begin(), trials_.end(), [](const TrialData& trial) { return trial.failure_count() > 0; });
   const bool any_cause =
       std::any_of(trials_.begin(), trials_.end(), [](const TrialData& trial) { return trial.cause != nullptr; });
   using detail::terminal::Cell;

@@ -22,7 +22,7 @@ HYPERTUNE_INLINE void ByStep::add(int previous, int step, double value, double f
   steps_.try_emplace(step);
   for (auto at = steps_.upper_bound(previous); at != steps_.end() && at->first <= step; ++at) {
     const double n = static_cast<double>(at->second.size() + 1);
-    at->second.add(value, static_cast<std::size_t>(fraction * n + 0.5));
+    at->second.add(value, static_cast<std::size_t>(std::llround(fraction * n)));
   }
 }
 

@@ -35,8 +35,8 @@ HYPERTUNE_INLINE void Race::on_end(TrialId trial, TrialState state) {
 }
 
 HYPERTUNE_INLINE std::string Race::why(TrialId, const LossText& losses) const {
-  const std::string means = detail::format("after {} instances: mean {} of trial {}", state_.instances,
-                                           losses.against(state_.mean, state_.least, "against"), state_.best_trial);
+  std::string means = detail::format("after {} instances: mean {} of trial {}", state_.instances,
+                                     losses.against(state_.mean, state_.least, "against"), state_.best_trial);
   if (state_.level == 0) return means;
   return means + detail::format(" (as likely by chance as {:.2g}, below {:.2g})", state_.chance, state_.level);
 }

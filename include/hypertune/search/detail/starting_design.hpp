@@ -2,7 +2,8 @@
 #pragma once
 
 #include <hypertune/search/detail/genes.hpp>
-#include <hypertune/search/sobol.hpp>
+#include <hypertune/search/detail/sobol_sequence.hpp>
+#include <hypertune/trial/trial.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -4,9 +4,9 @@
 #include <hypertune/detail/lbfgs.hpp>
 #include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/random.hpp>
+#include <hypertune/search/detail/sobol_sequence.hpp>
 #include <hypertune/search/gp/acquisition.hpp>
 #include <hypertune/search/gp/encoding.hpp>
-#include <hypertune/search/sobol.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
 // What GaussianProcess knows.
 #pragma once
 
+#include <hypertune/search/detail/sobol_sequence.hpp>
 #include <hypertune/search/detail/ties.hpp>
 #include <hypertune/search/detail/tried.hpp>
 #include <hypertune/search/gp/encoding.hpp>
@@ -8,7 +9,6 @@
 #include <hypertune/search/gp/learner.hpp>
 #include <hypertune/search/gp/levels.hpp>
 #include <hypertune/search/searcher.hpp>
-#include <hypertune/search/sobol.hpp>
 
 #include <cstddef>
 #include <optional>

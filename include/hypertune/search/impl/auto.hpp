@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/search/auto.hpp>
+#include <hypertune/search/detail/auto_state.hpp>
 #include <hypertune/search/gp/convergence.hpp>
 #include <hypertune/search/gp/state.hpp>
 
@@ -30,37 +31,32 @@ HYPERTUNE_INLINE AutoChoice auto_choice(const SearchSpace& space, const SearchCo
   return AutoChoice::gp;
 }
 
-}  // namespace hypertune::inline v0::detail
-
-namespace hypertune::inline v0 {
-
-HYPERTUNE_INLINE void Auto::prepare(const SearchSpace& space, const SearchContext& goal) {
-  *this = {};
+HYPERTUNE_INLINE void AutoState::prepare(const SearchSpace& space, const SearchContext& goal) {
   parallelism_ = static_cast<std::size_t>(std::max(1, goal.parallelism));
   space_ = space;
   goal_ = goal;
-  budget_ = detail::AskBudget(goal);
-  tried_ = detail::Tried(space);
-  finite_ = detail::Tried::combinations(space) > 0;
+  budget_ = AskBudget(goal);
+  tried_ = Tried(space);
+  finite_ = Tried::combinations(space) > 0;
   for (std::size_t d = 0; d < space.size(); ++d) dimensions_ += space.domain(d).options != 1;
-  switch (detail::auto_choice(space, goal)) {
-    case detail::AutoChoice::random: chosen_ = Random{}; break;
-    case detail::AutoChoice::gp:
+  switch (auto_choice(space, goal)) {
+    case AutoChoice::random: chosen_ = Random{}; break;
+    case AutoChoice::gp:
       gp_ = GaussianProcess{};
       tpe_ = Tpe{};
       gp_->prepare(space, goal);
       tpe_->prepare(space, goal);
       return;
-    case detail::AutoChoice::tpe:
+    case AutoChoice::tpe:
       tpe_ = Tpe{};
       tpe_->prepare(space, goal);
       return;
-    case detail::AutoChoice::cma_es: chosen_ = CmaEs{}; break;
+    case AutoChoice::cma_es: chosen_ = CmaEs{}; break;
   }
   chosen_->prepare(space, goal);
 }
 
-HYPERTUNE_INLINE Suggestion Auto::suggest(const Ask& ask) {
+HYPERTUNE_INLINE Suggestion AutoState::suggest(const Ask& ask) {
   if (chosen_) return tried_.all() ? Suggestion::exhausted() : chosen_->suggest(ask);
   switch (means()) {
     case Means::random:
@@ -77,13 +73,13 @@ HYPERTUNE_INLINE Suggestion Auto::suggest(const Ask& ask) {
     case Turn::other: break;
   }
   // Nothing changes here: a new one begins when the trial has started, which is all that a replay hears of.
-  const Suggestion suggestion = other_ && !done() ? other_->suggest(ask) : next_other().suggest(ask);
+  Suggestion suggestion = other_ && !done() ? other_->suggest(ask) : next_other().suggest(ask);
   // It does not know what the others tried.
   if (suggestion.kind != Suggestion::Kind::point || gp_->tried(suggestion.point)) return gp_->suggest(ask);
   return suggestion;
 }
 
-HYPERTUNE_INLINE void Auto::observe(const Observation& o) {
+HYPERTUNE_INLINE void AutoState::observe(const Observation& o) {
   if (chosen_) {
     if (finite_ && o.kind == Observation::Kind::started) tried_.add(o.point);
     return chosen_->observe(o);
@@ -112,13 +108,13 @@ HYPERTUNE_INLINE void Auto::observe(const Observation& o) {
   if (o.kind == Observation::Kind::ended) others_.erase(o.trial);
 }
 
-HYPERTUNE_INLINE Seconds Auto::cost(Means by) const {
-  return by == Means::all   ? detail::gp_ask_seconds(dimensions_, ended_)
-         : by == Means::tpe ? detail::tpe_ask_seconds(dimensions_, ended_)
+HYPERTUNE_INLINE Seconds AutoState::cost(Means by) const {
+  return by == Means::all   ? gp_ask_seconds(dimensions_, ended_)
+         : by == Means::tpe ? tpe_ask_seconds(dimensions_, ended_)
                             : 0;
 }
 
-HYPERTUNE_INLINE auto Auto::turn() const -> Turn {
+HYPERTUNE_INLINE auto AutoState::turn() const -> Turn {
   const Turn in_turn = started_ % 2 == 1 ? Turn::tpe : Turn::gp;
   if (cut_short()) return in_turn;
   if (!gp_->stagnant()) return Turn::gp;
@@ -126,7 +122,7 @@ HYPERTUNE_INLINE auto Auto::turn() const -> Turn {
   return started_ % 2 == 0 ? Turn::other : Turn::found;  // which of the two is asked only where it matters
 }
 
-HYPERTUNE_INLINE GaussianProcess Auto::next_other() const {
+HYPERTUNE_INLINE GaussianProcess AutoState::next_other() const {
   SearchContext goal = goal_;
   goal.seed = derived_rng(goal_.seed, {others_begun_, 0x6175746fU})();
   GaussianProcess next;
@@ -134,7 +130,7 @@ HYPERTUNE_INLINE GaussianProcess Auto::next_other() const {
   return next;
 }
 
-HYPERTUNE_INLINE void Auto::begin_other() {
+HYPERTUNE_INLINE void AutoState::begin_other() {
   for (const auto* search : {&*gp_, other_ ? &*other_ : nullptr})
     if (search != nullptr && search->best() != nullptr && !known(search->best()->features))
       minima_.push_back(search->best()->features);
@@ -143,14 +139,14 @@ HYPERTUNE_INLINE void Auto::begin_other() {
   ++others_begun_;
 }
 
-HYPERTUNE_INLINE bool Auto::done() const {
+HYPERTUNE_INLINE bool AutoState::done() const {
   const auto *best = other_->best(), *first = gp_->best();
   if (best == nullptr || first == nullptr) return false;
   return known(best->features) || near(best->features, first->features) ||
          other_->stagnant(best->standing() > first->standing() ? 1e-3 : 1e-5);
 }
 
-HYPERTUNE_INLINE bool Auto::cut_short() const {
+HYPERTUNE_INLINE bool AutoState::cut_short() const {
   if (steps_.size() < parallelism_ + 4) return false;
   int longest = 0;
   for (const auto& [trial, steps] : steps_) longest = std::max(longest, steps);
@@ -161,12 +157,25 @@ HYPERTUNE_INLINE bool Auto::cut_short() const {
   return 2 * cut > older;
 }
 
-HYPERTUNE_INLINE bool Auto::known(const std::vector<double>& features) const {
+HYPERTUNE_INLINE bool AutoState::known(const std::vector<double>& features) const {
   return std::any_of(minima_.begin(), minima_.end(), [&](const auto& minimum) { return near(features, minimum); });
 }
 
-HYPERTUNE_INLINE bool Auto::near(const std::vector<double>& a, const std::vector<double>& b) const {
-  return detail::gp::distance(gp_->state_->encoding, a, b) < 0.05;
+HYPERTUNE_INLINE bool AutoState::near(const std::vector<double>& a, const std::vector<double>& b) const {
+  return gp::distance(gp_->state_->encoding, a, b) < 0.05;
 }
+
+}  // namespace hypertune::inline v0::detail
+
+namespace hypertune::inline v0 {
+
+HYPERTUNE_INLINE void Auto::prepare(const SearchSpace& space, const SearchContext& goal) {
+  state_ = detail::Indirect(detail::AutoState());
+  state_->prepare(space, goal);
+}
+HYPERTUNE_INLINE Suggestion Auto::suggest(const Ask& ask) { return state_->suggest(ask); }
+HYPERTUNE_INLINE void Auto::observe(const Observation& o) { state_->observe(o); }
+HYPERTUNE_INLINE std::string Auto::name() const { return state_ ? state_->name() : "auto"; }
+HYPERTUNE_INLINE bool Auto::cheap() const { return state_ && state_->cheap(); }
 
 }  // namespace hypertune::inline v0

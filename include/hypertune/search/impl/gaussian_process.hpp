@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/stable_sort.hpp>
+#include <hypertune/search/detail/sobol_sequence.hpp>
 #include <hypertune/search/detail/ties.hpp>
 #include <hypertune/search/detail/tried.hpp>
 #include <hypertune/search/gaussian_process.hpp>
@@ -19,7 +20,6 @@
 #include <hypertune/search/gp/polish.hpp>
 #include <hypertune/search/gp/state.hpp>
 #include <hypertune/search/gp/transform.hpp>
-#include <hypertune/search/sobol.hpp>
 
 namespace hypertune::inline v0 {
 

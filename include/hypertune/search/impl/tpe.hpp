@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
+#include <hypertune/search/detail/tpe_state.hpp>
 #include <hypertune/search/tpe.hpp>
 
 #include <algorithm>
@@ -41,56 +42,60 @@ HYPERTUNE_INLINE double relative_ratio(const ParzenPair& pair, const double* row
 }  // namespace detail
 
 HYPERTUNE_INLINE void Tpe::prepare(const SearchSpace& space, const SearchContext& goal) {
-  state_ = {};
-  state_.space = space;
-  state_.goal = goal;
-  state_.model = detail::ParzenSpace(space);
-  state_.trials = detail::TrialRanking(goal.objectives, goal.constraints);
-  for (std::size_t d = 0; d < state_.model.size() && d < detail::SobolSequence::max_dimensions; ++d)
-    state_.sobol_dimensions.push_back(state_.model[d].at);
-  state_.sobol = detail::SobolSequence(state_.sobol_dimensions.size(), true, goal.seed);
-  state_.constrained = !space.model().constraints.empty();
+  state_ = detail::Indirect(detail::TpeState());
+  state_->space = space;
+  state_->goal = goal;
+  state_->model = detail::ParzenSpace(space);
+  state_->trials = detail::TrialRanking(goal.objectives, goal.constraints);
+  for (std::size_t d = 0; d < state_->model.size() && d < detail::SobolSequence::max_dimensions; ++d)
+    state_->sobol_dimensions.push_back(state_->model[d].at);
+  state_->sobol = detail::SobolSequence(state_->sobol_dimensions.size(), true, goal.seed);
+  state_->constrained = !space.model().constraints.empty();
   constexpr std::size_t max_branches = 16;
-  for (std::size_t m = 0; m < state_.model.size(); ++m) {
-    const std::size_t at = state_.model[m].at;
+  for (std::size_t m = 0; m < state_->model.size(); ++m) {
+    const std::size_t at = state_->model[m].at;
     const bool opens = std::any_of(space.model().dimensions.begin(), space.model().dimensions.end(),
                                    [&](const detail::Dimension& dimension) {
                                      return std::any_of(dimension.when.begin(), dimension.when.end(),
                                                         [&](const auto& c) { return c.parent == at; });
                                    });
-    if (opens && state_.model[m].options > 0 && state_.model[m].options <= max_branches) state_.gates.push_back(m);
+    if (opens && state_->model[m].options > 0 && state_->model[m].options <= max_branches) state_->gates.push_back(m);
   }
-  state_.tried = detail::Tried(space);
-  state_.ties = detail::Ties(space);
+  state_->tried = detail::Tried(space);
+  state_->ties = detail::Ties(space);
 }
 
 HYPERTUNE_INLINE void Tpe::observe(const Observation& o) {
-  state_.ties.observe(o);
-  const auto [slot, is_new] = state_.trials.observe(o);
+  state_->ties.observe(o);
+  const auto [slot, is_new] = state_->trials.observe(o);
   if (!is_new) return;
-  state_.rows.resize(state_.rows.size() + state_.model.size());
-  double* own = state_.rows.data() + slot * state_.model.size();
-  state_.model.to_model(*state_.space, o.point, own);
-  state_.seen.insert(detail::row_hash({own, state_.model.size()}));
-  state_.tried.add(o.point);
+  state_->rows.resize(state_->rows.size() + state_->model.size());
+  double* own = state_->rows.data() + slot * state_->model.size();
+  state_->model.to_model(*state_->space, o.point, own);
+  state_->seen.insert(detail::row_hash({own, state_->model.size()}));
+  state_->tried.add(o.point);
+}
+
+HYPERTUNE_INLINE const double* Tpe::row(std::size_t slot) const {
+  return state_->rows.data() + slot * state_->model.size();
 }
 
 HYPERTUNE_INLINE std::size_t Tpe::startup_count() const {
   if (startup_trials > 0) return std::max<std::size_t>(2, static_cast<std::size_t>(startup_trials));
-  if (state_.goal.samples <= 0) return 10;
-  return std::clamp<std::size_t>(static_cast<std::size_t>(state_.goal.samples) / 4, 4, 10);
+  if (state_->goal.samples <= 0) return 10;
+  return std::clamp<std::size_t>(static_cast<std::size_t>(state_->goal.samples) / 4, 4, 10);
 }
 
 HYPERTUNE_INLINE Point Tpe::point(std::span<const double> row, Rng& rng) const {
-  std::vector<double> unit(state_.space->size(), 0.5);
+  std::vector<double> unit(state_->space->size(), 0.5);
   for (std::size_t d = 0; d < row.size(); ++d)
-    if (is_active(row[d])) unit[state_.model[d].at] = state_.model.to_unit(d, row[d]);
-  return state_.space->from_unit(unit, rng);
+    if (is_active(row[d])) unit[state_->model[d].at] = state_->model.to_unit(d, row[d]);
+  return state_->space->from_unit(unit, rng);
 }
 
 HYPERTUNE_INLINE Point Tpe::startup_point(Rng& rng) const {
-  const SearchSpace& space = *state_.space;
-  const std::size_t index = state_.trials.size();
+  const SearchSpace& space = *state_->space;
+  const std::size_t index = state_->trials.size();
   Point result;
   const bool by_prior = space.has_prior() && prior_strength > 0;
   if (by_prior && index % 2 == 1) {
@@ -98,14 +103,14 @@ HYPERTUNE_INLINE Point Tpe::startup_point(Rng& rng) const {
   } else {
     std::vector<double> unit(space.size());
     for (double& u : unit) u = uniform01(rng);
-    for (std::size_t i = 0; i < state_.sobol_dimensions.size(); ++i)
-      unit[state_.sobol_dimensions[i]] = state_.sobol.at(index % detail::SobolSequence::length, i);
+    for (std::size_t i = 0; i < state_->sobol_dimensions.size(); ++i)
+      unit[state_->sobol_dimensions[i]] = state_->sobol.at(index % detail::SobolSequence::length, i);
     if (by_prior && index == 0)  // the very point that the user believes in
       for (std::size_t d = 0; d < unit.size(); ++d) unit[d] = space.prior_center(d).value_or(unit[d]);
     result = space.from_unit(unit, rng);
   }
-  const auto fresh = [&] { return !state_.tried.contains(result); };
-  if (state_.constrained && !space.feasible(result)) result = space.sample(rng);
+  const auto fresh = [&] { return !state_->tried.contains(result); };
+  if (state_->constrained && !space.feasible(result)) result = space.sample(rng);
   for (int tries = 0; tries < 50 && !fresh(); ++tries) result = space.sample(rng);
   return result;
 }
@@ -118,14 +123,14 @@ HYPERTUNE_INLINE void Tpe::fit(detail::ParzenPair& pair, const std::vector<const
   constexpr double narrowest = 0.002;    // bandwidth of good trials
   constexpr double wide_at_most = 0.06;  // narrowest bandwidth of the others, less in few dimensions …
   constexpr double wide_of_good = 0.15;  // … and as a share of the good ones'
-  const std::size_t dims = state_.model.size();
+  const std::size_t dims = state_->model.size();
   const double wide = wide_at_most * std::min(1.0, static_cast<double>(dims) / 5);
   const double scott = std::pow(static_cast<double>(good.size()), -1.0 / (static_cast<double>(dims) + 4));
-  pair.good.fit(state_.model, good, good_weights,
+  pair.good.fit(state_->model, good, good_weights,
                 {.factor = spread * scott, .least = narrowest, .flip = flip, .neighbours = false});
   std::vector<double> widths(dims, 0.0);
   for (std::size_t d = 0; d < dims; ++d) widths[d] = wide_of_good * pair.good.typical_bandwidth(d);
-  pair.bad.fit(state_.model, bad, bad_weights, {.factor = 1, .least = wide, .flip = flip, .widths = widths});
+  pair.bad.fit(state_->model, bad, bad_weights, {.factor = 1, .least = wide, .flip = flip, .widths = widths});
   double total = 0;
   for (const double w : bad_weights) total += w;
   pair.share = static_cast<double>(good.size()) / (static_cast<double>(good.size()) + total);
@@ -134,11 +139,11 @@ HYPERTUNE_INLINE void Tpe::fit(detail::ParzenPair& pair, const std::vector<const
 /// Seldom a branch: the less it was tried, the rather.
 HYPERTUNE_INLINE std::optional<detail::TpeBranch> Tpe::other_branch(Rng& rng) const {
   constexpr double seldom = 0.2;
-  if (state_.gates.empty() || state_.goal.objectives > 1 || uniform01(rng) >= seldom) return std::nullopt;
-  const double u = uniform01(rng) * static_cast<double>(state_.gates.size());
-  const std::size_t gate = state_.gates[static_cast<std::size_t>(u)];
-  std::vector<double> weights(state_.model[gate].options, 1.0);  // of its values: how often each was tried, and one
-  for (std::size_t slot = 0; slot < state_.trials.size(); ++slot)
+  if (state_->gates.empty() || state_->goal.objectives > 1 || uniform01(rng) >= seldom) return std::nullopt;
+  const double u = uniform01(rng) * static_cast<double>(state_->gates.size());
+  const std::size_t gate = state_->gates[static_cast<std::size_t>(u)];
+  std::vector<double> weights(state_->model[gate].options, 1.0);  // of its values: how often each was tried, and one
+  for (std::size_t slot = 0; slot < state_->trials.size(); ++slot)
     if (const double x = row(slot)[gate]; is_active(x)) ++weights[static_cast<std::size_t>(x)];
   double total = 0;
   for (double& w : weights) total += w = 1 / w;
@@ -152,7 +157,7 @@ HYPERTUNE_INLINE std::optional<detail::TpeBranch> Tpe::other_branch(Rng& rng) co
 HYPERTUNE_INLINE bool Tpe::fit_objective(detail::ParzenPair& pair,
                                          const std::optional<detail::TpeBranch>& branch) const {
   constexpr std::size_t max_bad = 200, max_pending = 100;  // kernels: what a suggestion costs does not grow
-  const auto& trials = state_.trials;
+  const auto& trials = state_->trials;
   const auto inside = [&](std::uint32_t slot) { return !branch || row(slot)[branch->gate] == branch->value; };
   std::vector<std::uint32_t> own;
   std::size_t useful = trials.useful();
@@ -165,7 +170,7 @@ HYPERTUNE_INLINE bool Tpe::fit_objective(detail::ParzenPair& pair,
   }
   const auto order = branch ? std::span<const std::uint32_t>(own) : trials.order();
   const std::size_t wanted = static_cast<std::size_t>(std::ceil(gamma * static_cast<double>(order.size())));
-  const std::size_t bound = static_cast<std::size_t>(max_good) * (state_.goal.objectives > 1 ? 2 : 1);
+  const std::size_t bound = static_cast<std::size_t>(max_good) * (state_->goal.objectives > 1 ? 2 : 1);
   const std::size_t count =
       std::min(std::clamp<std::size_t>(wanted, 2, std::max<std::size_t>(2, bound)), std::max<std::size_t>(1, useful));
   const auto best = branch ? std::vector<std::uint32_t>(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(count))
@@ -176,7 +181,7 @@ HYPERTUNE_INLINE bool Tpe::fit_objective(detail::ParzenPair& pair,
   // Weights by improvement over the first that is not good, where losses can be compared; else by rank. In part, so
   // that one outlier does not take it all.
   std::vector<double> weights(best.size(), 1.0);
-  if (state_.goal.objectives < 2) {
+  if (state_->goal.objectives < 2) {
     const bool alike =
         count < order.size() && trials.alike(order[0], order[count]) && std::isfinite(trials[order[count]].loss);
     double sum = 0;
@@ -190,10 +195,10 @@ HYPERTUNE_INLINE bool Tpe::fit_objective(detail::ParzenPair& pair,
 
   std::vector<std::uint32_t> chosen = best;
   std::sort(chosen.begin(), chosen.end());
-  const bool learns_constraints = state_.goal.constraints > 0;
+  const bool learns_constraints = state_->goal.constraints > 0;
   const double threshold = trials[best.back()].loss;
   std::vector<const double*> bad;
-  const bool prefix = state_.goal.objectives < 2;  // the good ones are the first of the order
+  const bool prefix = state_->goal.objectives < 2;  // the good ones are the first of the order
   bad.reserve(order.size());
   for (const std::uint32_t slot : order.subspan(prefix ? best.size() : 0)) {
     if (!prefix && std::binary_search(chosen.begin(), chosen.end(), slot)) continue;
@@ -217,7 +222,7 @@ HYPERTUNE_INLINE bool Tpe::fit_objective(detail::ParzenPair& pair,
 /// Whether the trials say anything about the constraint that is not the same everywhere.
 HYPERTUNE_INLINE bool Tpe::fit_constraint(std::size_t constraint, detail::ParzenPair& pair) const {
   constexpr std::size_t most = 80;
-  const auto& trials = state_.trials;
+  const auto& trials = state_->trials;
   std::vector<const double*> met, broken;
   std::vector<std::pair<double, std::uint32_t>> by_value;
   for (const std::uint32_t slot : trials.order()) {
@@ -242,15 +247,15 @@ HYPERTUNE_INLINE bool Tpe::fit_constraint(std::size_t constraint, detail::Parzen
 }
 
 HYPERTUNE_INLINE Suggestion Tpe::suggest(const Ask& ask) const {
-  const SearchSpace& space = *state_.space;
-  Suggestion suggestion = state_.model.size() == 0 ? Suggestion(space.sample(ask.rng)) : proposed(ask.rng);
-  return state_.tried.renewed(std::move(suggestion), ask.rng);
+  const SearchSpace& space = *state_->space;
+  Suggestion suggestion = state_->model.size() == 0 ? Suggestion(space.sample(ask.rng)) : proposed(ask.rng);
+  return state_->tried.renewed(std::move(suggestion), ask.rng);
 }
 
 HYPERTUNE_INLINE Suggestion Tpe::proposed(Rng& rng) const {
-  const SearchSpace& space = *state_.space;
-  const auto& model = state_.model;
-  if (state_.trials.judged() < startup_count() || state_.trials.useful() < 2) return startup_point(rng);
+  const SearchSpace& space = *state_->space;
+  const auto& model = state_->model;
+  if (state_->trials.judged() < startup_count() || state_->trials.useful() < 2) return startup_point(rng);
 
   detail::ParzenPair objective;
   auto branch = other_branch(rng);
@@ -259,20 +264,20 @@ HYPERTUNE_INLINE Suggestion Tpe::proposed(Rng& rng) const {
       Point drawn = space.sample(rng);
       std::vector<double> own(model.size());
       model.to_model(space, drawn, own.data());
-      if (own[branch->gate] == branch->value && !state_.tried.contains(drawn)) return drawn;
+      if (own[branch->gate] == branch->value && !state_->tried.contains(drawn)) return drawn;
     }
     return startup_point(rng);
   }
-  std::vector<detail::ParzenPair> constraints(state_.goal.constraints);
+  std::vector<detail::ParzenPair> constraints(state_->goal.constraints);
   std::erase_if(constraints, [&, i = std::size_t{0}](auto& pair) mutable { return !fit_constraint(i++, pair); });
-  const double trust = space.has_prior() ? prior_strength / static_cast<double>(state_.trials.judged()) : 0.0;
+  const double trust = space.has_prior() ? prior_strength / static_cast<double>(state_->trials.judged()) : 0.0;
 
   const std::size_t dims = model.size();
   std::vector<double> row(dims), other(dims), best(dims);
   Point best_point;
   double best_score = -std::numeric_limits<double>::infinity();
   bool found = false;
-  const bool make_points = model.conditional() || state_.constrained || trust > 0;
+  const bool make_points = model.conditional() || state_->constrained || trust > 0;
   const auto consider = [&] {
     Point made;
     if (branch) row[branch->gate] = branch->value;
@@ -281,9 +286,9 @@ HYPERTUNE_INLINE Suggestion Tpe::proposed(Rng& rng) const {
       for (std::size_t d = 0; d < dims; ++d)
         if (!is_active(made[model[d].at])) row[d] = inactive;
     }
-    if (state_.seen.contains(detail::row_hash(row))) return;
-    if (state_.ties.any() && state_.ties.contains(make_points ? made : point(row, rng))) return;
-    if (state_.constrained && !space.feasible(made)) return;
+    if (state_->seen.contains(detail::row_hash(row))) return;
+    if (state_->ties.any() && state_->ties.contains(make_points ? made : point(row, rng))) return;
+    if (state_->constrained && !space.feasible(made)) return;
     double score = 0;
     if (constraints.empty())
       score = objective.good.log_density(row.data()) - objective.bad.log_density(row.data());
@@ -326,7 +331,7 @@ HYPERTUNE_INLINE Suggestion Tpe::proposed(Rng& rng) const {
     consider();
   }
   if (!found) {
-    const auto left = state_.tried.rest();
+    const auto left = state_->tried.rest();
     if (!left) return space.sample(rng);
     if (left->empty()) return Suggestion::exhausted();
     constexpr std::size_t most = 500;
@@ -348,6 +353,7 @@ HYPERTUNE_INLINE Suggestion Tpe::proposed(Rng& rng) const {
   double factor = 1;
   for (int round = 0; round < rounds; ++round) {
     factor *= shrink;
+    // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): consider() changes `best`
     const std::vector<double> center = best;
     for (int i = 0; i < ei_candidates / rounds; ++i) {
       for (std::size_t d = 0; d < dims; ++d) {

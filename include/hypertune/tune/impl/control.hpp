@@ -2,6 +2,8 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/no_sigpipe.hpp>
+#include <hypertune/detail/signal_block.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/record/journal_codec.hpp>
 #include <hypertune/record/journal_lock.hpp>
@@ -88,19 +90,13 @@ inline bool is_own_pipe(int fd) {
 
 /// Writes within this call alone: a pipe without a reader is an error, no signal.
 inline bool write_pipe(int fd, std::string_view message) {
-  sigset_t pipe_signal, before, waiting;
-  sigemptyset(&pipe_signal);
-  sigaddset(&pipe_signal, SIGPIPE);
-  ::sigpending(&waiting);
-  const bool was_pending = sigismember(&waiting, SIGPIPE) == 1;
-  ::pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-  const auto written = ::write(fd, message.data(), message.size());
-  const int error = errno;
-  if (written < 0 && error == EPIPE && !was_pending) {
-    const timespec none{};
-    ::sigtimedwait(&pipe_signal, nullptr, &none);
+  ssize_t written = 0;
+  int error = 0;
+  {
+    const NoSigpipe no_signal;
+    written = ::write(fd, message.data(), message.size());
+    error = errno;
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   errno = error;
   return written == static_cast<ssize_t>(message.size());
 }
@@ -150,14 +146,11 @@ class ControlPipe::State {
     closing_ = ::eventfd(0, EFD_CLOEXEC);
     if (fd_ < 0 || closing_ < 0 || !detail::is_own_pipe(fd_)) return;
     alone_.emplace(fd_);
-    sigset_t all, before;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const detail::SignalBlock block;
     try {
       thread_ = std::thread([this] { serve(); });
     } catch (const std::system_error&) {  // no thread to be had: nobody can ask
     }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;

@@ -194,12 +194,16 @@ HYPERTUNE_INLINE void Controller::on(const Failed& e, Outcome& out) {
       return;
     }
   }
-  const bool counts = judge_.counts(e.trial, e.cause);
-  const bool doubted = counts && dispatcher_.in_doubt(e.trial, host, e.cause);
-  const bool retry = e.cause.retry && (!counts || doubted || judge_.may_fail_again(e.trial));
-  judge_.commit(record::AttemptFailed{e.trial, e.attempt, e.cause, retry, doubted}, out);
+  // Whoever takes the driver away (a preemption, a job that is requeued) takes its trials' processes with it: that one
+  // of them was killed then says nothing of the trial.
+  const bool taken = interrupted_ && e.cause.source == FailureSource::infrastructure;
+  const Cause cause = taken ? Cause{.source = FailureSource::preemption, .text = "interrupted"} : e.cause;
+  const bool counts = judge_.counts(e.trial, cause);
+  const bool doubted = counts && dispatcher_.in_doubt(e.trial, host, cause);
+  const bool retry = cause.retry && (!counts || doubted || judge_.may_fail_again(e.trial));
+  judge_.commit(record::AttemptFailed{e.trial, e.attempt, cause, retry, doubted}, out);
   if (!retry)
-    end_trial(e.trial, TrialState::failed, e.cause, out);
+    end_trial(e.trial, TrialState::failed, cause, out);
   else
     again(e.trial);
 }

@@ -38,6 +38,13 @@ HYPERTUNE_INLINE ControlAnswer Controller::carry_out(const ControlRequest& reque
       std::replace(why.begin(), why.end(), '\n', ' ');
       if (!why.empty()) attempt([&] { return detail::format("trial {}: {}", trial, why); });
     }
+    // Before there is a trial, none can say what it waits for.
+    if (request.trials.empty() && answer.text.empty() && running() == 0 && !interrupted_ && !ending_ &&
+        rules().uniform_resources && !rules().manual) {
+      std::string why = dispatcher_.why_not(rules().resources({}), dispatcher_.barred());
+      std::replace(why.begin(), why.end(), '\n', ' ');
+      if (!why.empty()) answer.text = std::string(nothing_runs) + why;
+    }
     return answer;
   }
   if (request.kind == Kind::add) {

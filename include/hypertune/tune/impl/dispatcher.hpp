@@ -304,7 +304,8 @@ HYPERTUNE_INLINE void Dispatcher::host_lost(const HostLost& e, Outcome& out) {
     away_.erase(name);
     placement_.remove_host(e.host, e.for_good, e.why, e.removed);
   }
-  if (!known) judge_.commit(record::HostLost{name, e.why, e.for_good}, out);
+  // Who never was there and is on its way is no loss.
+  if (!known && !(first && e.coming)) judge_.commit(record::HostLost{name, e.why, e.for_good}, out);
   if (!away_.contains(name)) let_go(name, detail::format("host '{}' is lost: {}", name, e.why), out);
 }
 

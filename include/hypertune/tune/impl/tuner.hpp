@@ -226,7 +226,10 @@ HYPERTUNE_INLINE void Tuner::State::attend(Seconds now) {
       interrupted_at_ = now;
       controller.interrupt();
       if (level == 1 && !controller.finished())
-        experiment_->note("interrupted: each trial leaves at its next report, with all saved; once more to leave now");
+        experiment_->note(
+            options_.handle_signals
+                ? "interrupted: each trial leaves at its next report, with all saved; once more to leave now"
+                : "stopped: each trial leaves at its next report, with all saved");
     }
     if (level >= 2 && !leave_by_) leave_by_ = now + leave_time;
     if (leave_by_ && now >= *leave_by_ && !controller.finished()) {
@@ -363,6 +366,7 @@ HYPERTUNE_INLINE Workload Tuner::State::workload() const {
   workload.workers = options_.workers.min;
   workload.concurrency = options_.concurrency;
   workload.directory = directory_;
+  workload.name = *options_.name;
   workload.ordered = options_.ordered;
   workload.quiet = options_.display == Display::quiet;
   workload.handle_signals = options_.handle_signals;
@@ -386,6 +390,7 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   if (const auto& instead = detail::agent_hook()) instead(options_.name, program_);
   options_ = with_recorded(std::move(options_), space_);
   directory_ = experiment_directory(options_);
+  detail::say_which_is_resumed(options_, directory_);
   Experiment::require_sound(space_, options_);
   auto& executor = options_.executor;
   struct Teardown {
@@ -490,6 +495,13 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   stop_asking();
   if (!error_ && !interrupts_.level()) experiment_->controller().suggestions().tell_rest();
   if (error_) {
+    // Where the experiment's folder was moved or removed, any file in it can be the first to fail. The Journal knows
+    // why.
+    if (error_code_of(error_) == Errc::io) {
+      try {
+        experiment_->journal().require_in_place();
+      } catch (...) { error_ = std::current_exception(); }
+    }
     try {
       std::rethrow_exception(error_);
     } catch (const std::exception& e) { experiment_->journal().last_word(e.what()); } catch (...) {

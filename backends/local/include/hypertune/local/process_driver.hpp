@@ -3,6 +3,7 @@
 
 #include <hypertune/detail/doorbell.hpp>
 #include <hypertune/detail/run_clock.hpp>
+#include <hypertune/detail/signal_block.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/execute/bounded_log.hpp>
 #include <hypertune/execute/executor.hpp>
@@ -17,7 +18,6 @@
 #include <hypertune/process/process_tree.hpp>
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -81,15 +81,12 @@ class ProcessDriver {
     if (!poll_ || !wake_) fail(Errc::io, "cannot watch worker processes: {}", std::generic_category().message(errno));
     watch(guardian_->control(), control_key);
     watch(wake_.get(), wake_key);
-    sigset_t all, before;  // signals are for the program's own threads
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const hypertune::detail::SignalBlock block;
     if (!gpus_.empty() && options_.gpu_wait > 0) {
       gate_.emplace(gpus_.size(), options_.gpu_wait, hypertune::detail::steady_seconds());
       gpu_watch_ = std::make_unique<GpuWatch>(gpus_, hypertune::detail::steady_seconds, [this] { wake(); });
     }
     thread_ = std::thread([this] { run(); });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
   void perform(Command command) {

@@ -40,6 +40,10 @@ class DemandTracker {
   /// `trials`: how many the experiment has in all (its samples). `concurrency`: how many run at once at most; 0: any.
   DemandTracker(Resources needs, int trials, int concurrency = 0, int workers = 1)
       : needs_(std::move(needs)), trials_(trials), concurrency_(concurrency), workers_(workers) {}
+  /// Without a number of trials there is always one more.
+  explicit DemandTracker(const Workload& workload)
+      : DemandTracker(workload.each, bounded(workload.trials.value_or(0), max_places),
+                      bounded(workload.concurrency, 10'000), workload.workers) {}
 
   void performed(const Command& command) {
     const auto* launch = std::get_if<Launch>(&command);
@@ -100,6 +104,9 @@ class DemandTracker {
 
  private:
   static constexpr std::int64_t max_places = std::numeric_limits<int>::max() / 2;
+  static int bounded(std::int64_t count, std::int64_t otherwise) {
+    return static_cast<int>(count > 0 ? std::min(count, max_places) : otherwise);
+  }
   mutable std::mutex mutex_;
   Resources needs_;
   int trials_, concurrency_, workers_;

@@ -33,6 +33,9 @@ struct RemoteOptions {
   /// Seconds after a notice for which a trial may go on to the end of its step, to save there.
   double notice_grace = 10;
   CheckpointTransfer transfer = {};  ///< how checkpoints travel
+  /// Hosts are workers, each like any other, which whoever keeps the pool asks for and ends: what keeps several of them
+  /// from coming is said once, and nothing of those that are not needed any more.
+  bool alike = false;
 
   /// Error of kind `usage` for what makes no sense.
   void validate() const {

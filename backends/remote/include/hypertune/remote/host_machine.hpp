@@ -83,9 +83,9 @@ class HostMachine {
   bool up() const { return state_ == HostState::ready || state_ == HostState::suspect || draining(); }
   bool usable() const { return state_ == HostState::ready || state_ == HostState::suspect; }
   bool draining() const { return state_ == HostState::draining; }
-  /// Why it is not usable, for people.
+  /// Why it is not usable, and what follows from that ("…; set aside for 4 s"): for a notice of it.
   const std::string& reason() const { return reason_; }
-  /// The same, without what follows from it.
+  /// The same without what follows: for causes and errors.
   const std::string& trouble() const { return trouble_; }
   /// Failures in a row.
   int failures() const { return failures_; }
@@ -99,7 +99,7 @@ class HostMachine {
   HostActions start(Seconds now) {
     state_ = HostState::connecting;
     since_ = now;
-    reason_ = "is being connected to";
+    say("is being connected to");
     return {.connect = true};
   }
 
@@ -108,7 +108,7 @@ class HostMachine {
     if (state_ != HostState::connecting) return {};
     state_ = HostState::ready;
     since_ = heard_ = now;
-    reason_.clear();
+    say({});
     return {.gained = true};
   }
 
@@ -135,19 +135,27 @@ class HostMachine {
       if (!for_good) return {};
       const bool close = state_ == HostState::connecting;
       state_ = HostState::gone;
-      reason_ = why;
+      say(why);
       return {.close = close, .unusable = reason_};
     }
     if (draining()) return {};
     state_ = HostState::draining;
-    reason_ = why;
+    say(why);
     return {.unusable = reason_};
   }
   /// It is being connected to, and waits for something by which it is not given up.
   HostActions waits(const std::string& why) {
     if (state_ != HostState::connecting || reason_ == why) return {};
-    reason_ = why;
+    say(why);
     return {.unusable = reason_};
+  }
+  /// What it waits for will never come about.
+  HostActions refuse(const std::string& why, Seconds now) {
+    if (state_ != HostState::connecting) return {};
+    refusals_ = timeouts_.refusals * weight;
+    auto out = give_up(why, now, FailureClass::permanent);
+    out.close = true;
+    return out;
   }
   /// All that ran on a draining host has left it.
   HostActions drained(Seconds now) {
@@ -212,6 +220,7 @@ class HostMachine {
   }
 
  private:
+  void say(const std::string& why) { reason_ = trouble_ = why; }
   HostActions give_up(const std::string& why, Seconds now, FailureClass trouble = FailureClass::transient) {
     HostActions out{.lost = up()};
     // One kind of trouble counts as long as no other comes between.
@@ -220,7 +229,7 @@ class HostMachine {
                     : std::min(refusals_ + (trouble == FailureClass::permanent ? weight : 1), 1 << 20);
     if (leaving_) {
       state_ = HostState::gone;
-      reason_ = why;
+      say(why);
     } else {
       if (up() && !draining() && now - since_ >= timeouts_.stable) failures_ = 0;
       back_off(draining() ? reason_ + " (" + why + ")" : why, now);
@@ -237,8 +246,9 @@ class HostMachine {
     retry_at_ = now + delay;
     trouble_ = why;
     reason_ = hypertune::detail::format("{}; set aside for {:g} s", why, delay);
-    if (refused()) reason_ += ", as this does not pass by itself,";
-    if (failures_ > 1) reason_ += hypertune::detail::format(" after {} failures in a row", failures_);
+    if (refused()) reason_ += ", as this does not pass by itself";
+    if (failures_ > 1)
+      reason_ += hypertune::detail::format("{} after {} failures in a row", refused() ? "," : "", failures_);
   }
 
   HostTimeouts timeouts_;

@@ -51,6 +51,10 @@ class HostPool {
   void explain(const std::string& name, std::string why) {
     change([&](auto&) { self_->waiting[name] = std::move(why); });
   }
+  /// What a host that is being connected to waits for will never come about: it is given up, and tried again seldom.
+  void refuse(const std::string& name, std::string why) {
+    change([&](auto&) { self_->refused[name] = std::move(why); });
+  }
   std::vector<RemoteHost> hosts() const {
     const std::lock_guard guard(self_->mutex);
     return self_->hosts;
@@ -67,6 +71,11 @@ class HostPool {
     const std::lock_guard guard(self_->mutex);
     return std::exchange(self_->waiting, {});
   }
+  /// Likewise of refuse().
+  std::map<std::string, std::string> take_refusals() const {
+    const std::lock_guard guard(self_->mutex);
+    return std::exchange(self_->refused, {});
+  }
 
   /// `changed` is called after each change until it is replaced (nullptr: by nothing), on the thread that makes it.
   void on_change(std::function<void()> changed) const {
@@ -78,8 +87,8 @@ class HostPool {
   struct Shared {
     mutable std::mutex mutex;
     std::vector<RemoteHost> hosts;
-    std::map<std::string, std::string> removed;  // why, by name
-    std::map<std::string, std::string> waiting;  // why, by name; not taken yet
+    std::map<std::string, std::string> removed;           // why, by name
+    std::map<std::string, std::string> waiting, refused;  // why, by name; not taken yet
     std::function<void()> changed;
   };
   template <class F>

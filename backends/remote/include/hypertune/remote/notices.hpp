@@ -13,6 +13,16 @@
 
 namespace hypertune::inline v0::remote {
 
+/// What says a line while no experiment does: `say` where it is set, else the standard error with `prefix` before the
+/// line, and nothing where that is to be quiet.
+inline std::function<void(const std::string&)> said_by(std::function<void(const std::string&)> say, bool quiet,
+                                                       std::string prefix = {}) {
+  if (say) return say;
+  return [quiet, prefix = std::move(prefix)](const std::string& line) {
+    if (!quiet) hypertune::detail::say(prefix + line);
+  };
+}
+
 /// They go through the experiment, as soon as that takes events and as long as it does; else to `otherwise`, or, where
 /// there is none, they wait. Thread-safe.
 class Notices {

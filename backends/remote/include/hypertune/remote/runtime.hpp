@@ -9,6 +9,11 @@
 #include <string>
 #include <vector>
 
+namespace hypertune::inline v0::ssh {
+struct SshSetup;
+class SshExecutor;
+}  // namespace hypertune::inline v0::ssh
+
 namespace hypertune::inline v0::remote {
 
 /// What is common to the Runtimes of all backends whose agents are this very program, called there with
@@ -48,3 +53,33 @@ std::string agent_limits_text(const HostSpec& host);
 local::ProcessOptions agent_limits(const std::string& text);
 
 }  // namespace hypertune::inline v0::remote
+
+namespace hypertune::inline v0 {
+
+/// The first thing in main(), before there are threads:
+///
+///     int main(int argc, char** argv) {
+///       ht::Runtime runtime(argc, argv);
+///       …
+///       ht::tune(space, train, {…, .executor = runtime.remote({.hosts = {"host1", "host2"}})});
+///     }
+///
+/// On a host the same program is started with `--hypertune-agent`. It then goes through main() as here, with the same
+/// arguments, until it comes to tune(), resume() or a Tuner; that one serves trials in place of running an experiment,
+/// and never returns. So main() must not do what should happen once only before that, and a program with several
+/// experiments must be able to reach each without the results of those before it: an agent passes by none.
+class Runtime : public remote::AgentRuntime {
+ public:
+  using AgentRuntime::AgentRuntime;
+  using AgentRuntime::setup;
+
+  // Of hypertune/ssh/runtime.hpp, for programs that include it:
+  ssh::SshSetup setup() const;
+  ssh::SshSetup setup(ssh::SshSetup setup) const;
+  /// Trials as processes on these hosts, each by this program, called there as it was called here. Without hosts: those
+  /// of the environment.
+  ssh::SshExecutor remote() const;
+  ssh::SshExecutor remote(ssh::SshSetup setup) const;
+};
+
+}  // namespace hypertune::inline v0

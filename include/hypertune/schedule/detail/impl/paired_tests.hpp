@@ -5,12 +5,18 @@
 
 namespace hypertune::inline v0::detail {
 
+// std::lgamma() writes a global variable, the sign: experiments run in several threads.
+inline double log_gamma(double x) {
+  int sign = 0;
+  return ::lgamma_r(x, &sign);
+}
+
 HYPERTUNE_INLINE double incomplete_beta(double a, double b, double x) {
   if (!(x > 0)) return 0;
   if (x >= 1) return 1;
   if (x > (a + 1) / (a + b + 2)) return 1 - incomplete_beta(b, a, 1 - x);
   const double front =
-      std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) + b * std::log1p(-x)) / a;
+      std::exp(log_gamma(a + b) - log_gamma(a) - log_gamma(b) + a * std::log(x) + b * std::log1p(-x)) / a;
   constexpr double tiny = 1e-300;
   double c = 1, d = 1 - (a + b) * x / (a + 1);
   d = 1 / (std::fabs(d) < tiny ? tiny : d);
@@ -65,7 +71,7 @@ HYPERTUNE_INLINE double signed_rank_test(std::span<const double> differences) {
     for (std::size_t r = 1; r <= n; ++r)
       for (std::size_t s = most; s >= r; --s) ways[s] += ways[s - r];
     double tail = 0;
-    for (auto s = static_cast<std::size_t>(above + 0.5); s <= most; ++s) tail += ways[s];
+    for (auto s = static_cast<std::size_t>(std::llround(above)); s <= most; ++s) tail += ways[s];
     return tail / std::ldexp(1.0, static_cast<int>(n));
   }
   const double m = static_cast<double>(n);

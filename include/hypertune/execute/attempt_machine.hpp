@@ -1,0 +1,83 @@
+// AttemptMachine: what an attempt in this process does next, given the commands for it. No I/O.
+#pragma once
+
+#include <hypertune/execute/executor.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace hypertune::inline v0 {
+
+/// Threads, worker processes and the inline executor carry Launch, Continue, Pause and Stop out by it: whoever drives
+/// the attempt asks next() what to do, does it with an AttemptRun, and says how it went by reported() or ended(). Not
+/// thread-safe.
+class AttemptMachine {
+ public:
+  enum class Do : std::uint8_t {
+    wait,   ///< for another command
+    begin,  ///< the program, from the checkpoint that the Launch names
+    step,   ///< after a save, if `save`
+    park,   ///< keep the run and wait (after a save, if `save`); if not `keep` and it can save: save and end instead
+    end,    ///< stop the attempt (after a save, if `save`); it may not have begun
+    leave,  ///< of a worker process: it is not needed any more
+  };
+  struct Action {
+    Do what = Do::wait;
+    bool save = false;
+    bool keep = true;
+  };
+
+  Action next() {
+    switch (phase_) {
+      case Phase::fresh:
+        if (stop_) return {.what = Do::end};
+        phase_ = Phase::running;
+        return {.what = Do::begin};
+      case Phase::running: return stop_ ? Action{.what = Do::end, .save = stop_->save} : Action{.what = Do::step};
+      case Phase::waiting: {
+        if (stop_) return {.what = Do::end, .save = stop_->save};
+        if (!answer_) return {};
+        const Action answer = *std::exchange(answer_, std::nullopt);
+        phase_ = answer.what == Do::park ? Phase::parked : Phase::running;
+        return answer;
+      }
+      case Phase::parked: return stop_ ? Action{.what = Do::end} : Action{};
+      case Phase::over: break;
+    }
+    return {};
+  }
+
+  /// A report is about to be told: the attempt waits for its answer.
+  void reported() { phase_ = Phase::waiting; }
+  /// The attempt is over, and this is about to be told.
+  void ended() { phase_ = Phase::over; }
+
+  /// Whether a report waits for its answer. Without one, an answer is ignored.
+  bool expects_answer() const { return phase_ == Phase::waiting && !answer_; }
+  void on(const Continue& c) {
+    if (expects_answer()) answer_ = Action{.what = Do::step, .save = c.save};
+  }
+  void on(const Pause& c, bool keep = true) {
+    if (expects_answer()) answer_ = Action{.what = Do::park, .save = c.save, .keep = keep};
+  }
+  /// At any time.
+  void on(const Stop& c) { stop_ = c; }
+  /// A Launch takes the parked attempt up again.
+  void resume() {
+    phase_ = Phase::waiting;
+    answer_ = Action{.what = Do::step};
+  }
+
+  bool stepping() const { return phase_ == Phase::running; }  ///< or beginning: within the user's code
+  bool parked() const { return phase_ == Phase::parked; }
+  bool stop_requested() const { return stop_.has_value(); }
+
+ private:
+  enum class Phase : std::uint8_t { fresh, running, waiting, parked, over };
+  Phase phase_ = Phase::fresh;
+  std::optional<Action> answer_;
+  std::optional<Stop> stop_;
+};
+
+}  // namespace hypertune::inline v0

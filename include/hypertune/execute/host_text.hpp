@@ -1,0 +1,62 @@
+// Hosts, and why they are not there, in sentences for people.
+#pragma once
+
+#include <hypertune/detail/format.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0::detail {
+
+/// Whether the name says by itself what it is of: "worker-3".
+inline bool is_worker_name(std::string_view name) {
+  constexpr std::string_view head = "worker-";
+  return name.starts_with(head) && name.size() > head.size() &&
+         name.find_first_not_of("0123456789", head.size()) == std::string_view::npos;
+}
+
+/// "host 'a'", "worker-3".
+inline std::string host_text(std::string_view name) {
+  return is_worker_name(name) ? std::string(name) : format("host '{}'", name);
+}
+
+/// Hosts by name, each with what is wrong with it.
+using HostTroubles = std::vector<std::pair<std::string, std::string>>;
+
+/// Each trouble once, with those that have it: "host 'a': no route; host 'b', host 'c': refused", "all 32 workers: …".
+/// At most so many troubles.
+inline std::string host_troubles_text(const HostTroubles& hosts,
+                                      std::size_t most = std::numeric_limits<std::size_t>::max()) {
+  constexpr std::size_t most_names = 3;
+  std::vector<std::pair<std::string_view, std::vector<std::string_view>>> groups;
+  for (const auto& [name, why] : hosts) {
+    const auto known =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.first == why; });
+    if (known == groups.end())
+      groups.push_back({why, {name}});
+    else
+      known->second.push_back(name);
+  }
+  std::string text;
+  for (const auto& [why, names] : groups) {
+    if (most-- == 0) break;
+    if (!text.empty()) text += "; ";
+    if (names.size() > most_names && names.size() == hosts.size()) {
+      const bool workers = std::all_of(names.begin(), names.end(), is_worker_name);
+      text += format("all {} {}", names.size(), workers ? "workers" : "hosts");
+    } else {
+      for (std::size_t i = 0; i < std::min(names.size(), most_names); ++i)
+        text += (i > 0 ? ", " : "") + host_text(names[i]);
+      if (names.size() > most_names) text += format(" and {} more", names.size() - most_names);
+    }
+    text += format(": {}", why);
+  }
+  return text;
+}
+
+}  // namespace hypertune::inline v0::detail

@@ -1,0 +1,36 @@
+// Where the file of a program lies, as a shell finds it.
+#pragma once
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+namespace hypertune::inline v0::process {
+
+/// The file that `program` names: itself where it has a '/', else the first of that name in a folder of PATH
+/// ("/usr/bin:/bin" where that is not set). Empty where there is none that is a regular file and may be run.
+inline std::filesystem::path program_file(std::string_view program) {
+  const auto runs = [](const std::filesystem::path& file) {
+    std::error_code ignored;
+    return std::filesystem::is_regular_file(file, ignored) && ::access(file.c_str(), X_OK) == 0;
+  };
+  if (program.find('/') != std::string_view::npos) {
+    std::filesystem::path file(program);
+    return runs(file) ? file : std::filesystem::path();
+  }
+  const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nothing here changes the environment
+  std::string_view rest = path != nullptr ? path : "/usr/bin:/bin";
+  while (!rest.empty()) {
+    const auto end = std::min(rest.find(':'), rest.size());
+    auto file = std::filesystem::path(rest.substr(0, end)) / program;
+    if (runs(file)) return file;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return {};
+}
+
+}  // namespace hypertune::inline v0::process

@@ -1,0 +1,45 @@
+// SobolSequence: evenly spread points, by index.
+#pragma once
+
+#include <hypertune/detail/linkage.hpp>
+
+#include <boost/random/sobol.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace hypertune::inline v0::detail {
+
+/// The Sobol sequence in base 2 with the direction numbers of Joe and Kuo (2008), by index: 32 bits a coordinate.
+class SobolSequence {
+ public:
+  static constexpr std::size_t max_dimensions = BOOST_RANDOM_SOBOL_MAX_DIMENSION;
+  static constexpr std::uint64_t length = std::uint64_t{1} << 32U;
+
+  SobolSequence() = default;
+
+  /// With scrambling, a random permutation of the digits (Owen 1995) of each dimension, drawn from `seed`.
+  SobolSequence(std::size_t dimensions, bool scramble, std::uint64_t seed);
+
+  /// Coordinate d of point `index`, in (0, 1).
+  double at(std::uint64_t index, std::size_t d) const;
+
+ private:
+  static constexpr std::size_t bits = 32;
+
+  static std::uint32_t reversed(std::uint32_t x);
+  /// A hash in which each bit depends on the ones below it alone: on reversed bits this is a nested uniform scrambling
+  /// (Laine and Karras 2011; constants by N. Vegdahl).
+  static std::uint32_t permuted(std::uint32_t x, std::uint32_t seed);
+
+  std::size_t dimensions_ = 0;
+  std::vector<std::uint32_t> directions_;  // by bit, then dimension
+  std::vector<std::uint32_t> seeds_;       // by dimension; empty: not scrambled
+};
+
+}  // namespace hypertune::inline v0::detail
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/search/detail/impl/sobol_sequence.hpp>
+#endif

@@ -1,0 +1,4 @@
+// Definitions of hypertune::compiled: checkpoint.
+#pragma once
+
+#include <hypertune/checkpoint/impl/local_store.hpp>

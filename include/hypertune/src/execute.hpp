@@ -1,0 +1,6 @@
+// Definitions of hypertune::compiled: execute.
+#pragma once
+
+#include <hypertune/execute/impl/inline.hpp>
+#include <hypertune/execute/impl/simulated.hpp>
+#include <hypertune/execute/impl/threads.hpp>

@@ -1,0 +1,5 @@
+// Definitions of hypertune::compiled: record.
+#pragma once
+
+#include <hypertune/record/impl/results.hpp>
+#include <hypertune/record/impl/trial_result.hpp>

@@ -1,0 +1,4 @@
+// Definitions of hypertune::compiled: show.
+#pragma once
+
+#include <hypertune/show/impl/terminal_display.hpp>

@@ -1,0 +1,8 @@
+// Definitions of hypertune::compiled: trial.
+#pragma once
+
+#include <hypertune/trial/impl/attributes.hpp>
+#include <hypertune/trial/impl/context.hpp>
+#include <hypertune/trial/impl/failure.hpp>
+#include <hypertune/trial/impl/metric_name.hpp>
+#include <hypertune/trial/impl/report.hpp>

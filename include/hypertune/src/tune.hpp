@@ -1,0 +1,18 @@
+// Definitions of hypertune::compiled: tune.
+#pragma once
+
+#include <hypertune/tune/impl/control.hpp>
+#include <hypertune/tune/impl/controller.hpp>
+#include <hypertune/tune/impl/controller_events.hpp>
+#include <hypertune/tune/impl/controller_person.hpp>
+#include <hypertune/tune/impl/controller_slots.hpp>
+#include <hypertune/tune/impl/dispatcher.hpp>
+#include <hypertune/tune/impl/experiment_directory.hpp>
+#include <hypertune/tune/impl/judge.hpp>
+#include <hypertune/tune/impl/resumption.hpp>
+#include <hypertune/tune/impl/stop.hpp>
+#include <hypertune/tune/impl/stop_judge.hpp>
+#include <hypertune/tune/impl/study.hpp>
+#include <hypertune/tune/impl/suggestions.hpp>
+#include <hypertune/tune/impl/tune.hpp>
+#include <hypertune/tune/impl/tuner.hpp>

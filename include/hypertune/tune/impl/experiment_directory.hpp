@@ -1,0 +1,54 @@
+// How the folder of an experiment is chosen.
+#pragma once
+
+#include <hypertune/detail/format.hpp>
+#include <hypertune/detail/say.hpp>
+#include <hypertune/record/journal_reader.hpp>
+#include <hypertune/record/journal_schema.hpp>
+#include <hypertune/tune/experiment_directory.hpp>
+
+#include <filesystem>
+#include <vector>
+
+namespace hypertune::inline v0 {
+
+namespace detail {
+
+// runs/<name>, runs/<name>-2, …: those that are there, and behind them the first that is not.
+HYPERTUNE_INLINE std::vector<std::filesystem::path> folders_of_name(const Options& options) {
+  const std::filesystem::path first = std::filesystem::path("runs") / *options.name;
+  std::vector<std::filesystem::path> folders{first};
+  while (has_journal(folders.back())) {
+    folders.push_back(first);
+    folders.back() += format("-{}", folders.size());
+  }
+  return folders;
+}
+
+// Whoever opens one that cannot be read says what is wrong with it.
+HYPERTUNE_INLINE bool has_ended(const std::filesystem::path& folder) {
+  try {
+    return JournalReader(folder).ended();
+  } catch (const Error&) { return false; }
+}
+
+HYPERTUNE_INLINE void say_which_is_resumed(const Options& options, const std::filesystem::path& directory) {
+  if (!options.resume || !options.output.empty() || options.display == Display::quiet) return;
+  if (folders_of_name(options).size() <= 2) return;
+  say(format("hypertune: goes on with '{}', the last experiment of that name{}; any other one by its folder (--output)",
+             directory.string(), has_ended(directory) ? "" : " that has not ended"));
+}
+
+}  // namespace detail
+
+HYPERTUNE_INLINE std::filesystem::path experiment_directory(const Options& options) {
+  if (!options.output.empty()) return options.output;
+  auto folders = detail::folders_of_name(options);
+  if (!options.resume || folders.size() == 1) return folders.back();
+  folders.pop_back();
+  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder)
+    if (folders.size() == 1 || !detail::has_ended(*folder)) return *folder;
+  return folders.back();
+}
+
+}  // namespace hypertune::inline v0
