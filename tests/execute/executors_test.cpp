@@ -22,12 +22,12 @@ TEST_CASE("the inline executor keeps the laws of executors") {
   executor_conformance([] { return run_inline(); }, {.concurrent = false});
 }
 
-TEST_CASE("the simulated executor keeps the laws of executors") {
+TEST_CASE("the simulated executor keeps the laws of executors", "[simulated]") {
   executor_conformance([] { return simulated({.workers = 3, .speed_spread = 0.5, .straggle_probability = 0.1}); },
                        {.concurrent = false});
 }
 
-TEST_CASE("the simulated executor keeps the laws of trials of several workers") {
+TEST_CASE("the simulated executor keeps the laws of trials of several workers", "[simulated]") {
   executor_gang_conformance(
       [] {
         return simulated({.workers = 8, .startup_seconds = 0.3, .speed_spread = 0.5, .straggle_probability = 0.1});

@@ -18,7 +18,7 @@ const auto space = ht::space<Config>(ht::dim("x", &Config::x, ht::uniform(-1.0, 
 
 }  // namespace
 
-TEST_CASE("asha with up to 500 simulated workers scales near linearly") {
+TEST_CASE("asha with up to 500 simulated workers scales near linearly", "[simulated]") {
   std::map<int, double> seconds;
   for (const int workers : {1, 10, 100, 500}) {
     TemporaryDirectory directory(TemporaryDirectory::memory());

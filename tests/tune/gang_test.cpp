@@ -283,7 +283,7 @@ TEST_CASE("a replay of trials of several workers ends in the state of the live r
   }
 }
 
-TEST_CASE("thousands of simulated workers: gangs, losses and changes in a moment") {
+TEST_CASE("thousands of simulated workers: gangs, losses and changes in a moment", "[simulated]") {
   const TemporaryDirectory directory(TemporaryDirectory::memory());
   std::vector<ht::Outage> outages;
   for (int i = 0; i < 200; ++i) outages.push_back({.worker = i * 47 % 10'000, .at = 2.5 + 0.1 * i, .until = 30.0 + i});

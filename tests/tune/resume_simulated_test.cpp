@@ -198,7 +198,7 @@ void check_resumed(const Case& c, const std::filesystem::path& whole, const std:
 
 }  // namespace
 
-TEST_CASE("a simulated experiment repeats itself to the bit") {
+TEST_CASE("a simulated experiment repeats itself to the bit", "[simulated]") {
   for (const auto& c : cases()) {
     INFO(c.name);
     TemporaryDirectory first(TemporaryDirectory::memory()), second(TemporaryDirectory::memory());
@@ -210,7 +210,7 @@ TEST_CASE("a simulated experiment repeats itself to the bit") {
   }
 }
 
-TEST_CASE("killed at each record of a small experiment, the driver goes on as if nothing had happened") {
+TEST_CASE("killed at each record of a small experiment, the driver goes on as if nothing had happened", "[simulated]") {
   for (const auto& c : cases()) {
     TemporaryDirectory directory(TemporaryDirectory::memory());
     const auto whole = directory.path() / "run";
@@ -221,7 +221,7 @@ TEST_CASE("killed at each record of a small experiment, the driver goes on as if
   }
 }
 
-TEST_CASE("killed at random records of a larger experiment, the driver goes on as if nothing had happened") {
+TEST_CASE("killed at random records of a larger experiment, the driver goes on as if nothing had happened", "[simulated]") {
   std::mt19937_64 random(3);
   auto weather = rough_weather();
   weather.workers = 10;
@@ -238,7 +238,7 @@ TEST_CASE("killed at random records of a larger experiment, the driver goes on a
   }
 }
 
-TEST_CASE("any searcher goes with any scheduler, and on after a kill as if nothing had happened") {
+TEST_CASE("any searcher goes with any scheduler, and on after a kill as if nothing had happened", "[simulated]") {
   const std::vector<ht::AnySearcher> searchers{ht::Random{},
                                                ht::Sobol{},
                                                ht::Tpe{},
