@@ -7,6 +7,10 @@
 #ifndef XXH_INLINE_ALL
 #define XXH_INLINE_ALL
 #endif
+// Its always_inline functions do not compile with g++ -Og; without the attribute it is as fast.
+#ifndef XXH_NO_INLINE_HINTS
+#define XXH_NO_INLINE_HINTS 1
+#endif
 #include <xxhash.h>
 
 #include <cstddef>
