@@ -328,6 +328,7 @@ void add_cluster_commands(CLI::App& app, std::function<int()>& chosen) {
       "it was preempted or its time is over; after --: options of sbatch");
   command->add_option("--set", arguments->set, "with --slurm, key=value: a value in place of the sweep's")
       ->allow_extra_args(false);
+  command->add_option("--samples", arguments->samples, "with --slurm: trials in all");
   command->add_option("PROGRAM", arguments->program, "a program, a script, or a sweep's YAML file");
   command->add_option("ARGS", arguments->rest, "after --: its arguments");
 

@@ -18,7 +18,7 @@ struct ClusterArguments {
   bool start = false, stop = false, detach = false, all_nodes = false;
   bool slurm = false;  // `file` is a sweep, and `rest` options of sbatch
   std::vector<std::string> ports;
-  std::string source, target, program, output, legacy_args;
+  std::string source, target, program, output, legacy_args, samples;
   std::vector<std::string> rest, sync, set;
   int worker = -1;
 };

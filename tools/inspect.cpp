@@ -107,19 +107,20 @@ std::pair<std::vector<TrialResult>, std::size_t> waiting_of(const Results& resul
   return {std::move(first), waiting};
 }
 
+std::string why_waiting(const TrialResult& trial, const Waits& waits, bool running, const std::string& directory) {
+  if (!running) return fmt::format("no driver runs: go on with --resume --output {}", detail::shell_quote(directory));
+  if (const auto reason = waits.reasons.find(trial.trial); reason != waits.reasons.end()) return reason->second;
+  if (waits.at_rest) return std::string(at_rest) + ": it waits for `hypertune continue`";
+  return trial.state == TrialState::paused ? "it waits for the scheduler to choose it, or for `hypertune continue`"
+                                           : "it waits for room among the trials that run";
+}
+
 // A sentence for each of the first trials that wait.
 void print_waiting(const std::vector<TrialResult>& first, std::size_t waiting, const Waits& waits, bool running,
                    const std::string& directory) {
   for (const auto& trial : first) {
     const bool paused = trial.state == TrialState::paused;
-    std::string why = paused ? "it waits for the scheduler to choose it, or for `hypertune continue`"
-                             : "it waits for room among the trials that run";
-    if (!running)
-      why = fmt::format("no driver runs: go on with --resume --output {}", detail::shell_quote(directory));
-    else if (const auto reason = waits.reasons.find(trial.trial); reason != waits.reasons.end())
-      why = reason->second;
-    else if (waits.at_rest)
-      why = std::string(at_rest) + ": it waits for `hypertune continue`";
+    const std::string why = why_waiting(trial, waits, running, directory);
     const bool says_paused = paused && why.starts_with("paused ");
     std::string line = fmt::format("trial {} is {}{}", trial.trial,
                                    says_paused ? "" : to_string(trial.state) + std::string(": "), printable(why));
@@ -192,7 +193,13 @@ int status(const std::string& directory, const std::string& format) {
     boost::json::object object{
         {"name", info.name},         {"state", state},   {"search", info.searcher}, {"schedule", info.scheduler},
         {"executor", info.executor}, {"trials", counts}, {"samples", info.samples}, {"reports", info.reports}};
-    object["why"] = last_word.empty() ? info.why : last_word;
+    object["why"] = !last_word.empty() ? last_word : !info.why.empty() ? info.why : waits.nothing_runs;
+    boost::json::array first;
+    for (const auto& trial : waiting)
+      first.push_back(boost::json::object{{"trial", trial.trial},
+                                          {"state", to_string(trial.state)},
+                                          {"why", why_waiting(trial, waits, runs, directory)}});
+    object["waiting"] = std::move(first);
     boost::json::array aside;
     for (const auto& host : results.hosts())
       if (!host.aside.empty()) aside.push_back(boost::json::object{{"host", host.host}, {"why", host.aside}});

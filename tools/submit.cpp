@@ -103,8 +103,12 @@ int submit(const ClusterArguments& arguments) {
   if (arguments.slurm) {
     auto sbatch = arguments.rest;
     if (!arguments.program.empty()) sbatch.insert(sbatch.begin(), arguments.program);  // the first one after --
-    return submit_to_slurm({arguments.file, arguments.output, arguments.set, std::move(sbatch)});
+    auto set = arguments.set;
+    if (!arguments.samples.empty()) set.push_back("samples=" + arguments.samples);
+    return submit_to_slurm({arguments.file, arguments.output, std::move(set), std::move(sbatch)});
   }
+  if (!arguments.samples.empty())
+    fail(Errc::usage, "--samples goes with --slurm; of a program on a cluster write -- --samples …");
   if (!arguments.set.empty()) fail(Errc::usage, "--set goes with --slurm; of a program on a cluster write -- --set …");
   if (arguments.program.empty()) fail(Errc::usage, "which program? write hypertune submit {} PROGRAM", arguments.file);
   const auto config = read_cluster(arguments);

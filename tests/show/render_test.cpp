@@ -125,7 +125,7 @@ TEST_CASE("the table says what a person asks") {
   feed(record::TrialPaused{.trial = 2});
   const auto lines = render(feed.p(), {.width = 200, .height = 30, .color = false});
   CHECK(lines == std::vector<std::string>{
-                     "digits  10 s  about 3m 10s left",
+                     "digits  10 s  about 1m 15s left",
                      "1/20 trials: 1 running, 2 pending, 1 paused, 1 completed",
                      "best  accuracy 2.5 by trial 0 at step 2  lr=0 optimizer=größte-学习率",
                      "rate  6 trials/min, 0.7 reports/s  cpus 1 of 8, gpus 0.5 of 2",
@@ -295,6 +295,22 @@ TEST_CASE("several objectives have a best each, and the end says how it ended") 
   CHECK_THAT(joined(render(feed.p(), {.width = 200, .height = 30, .color = false})),
              ContainsSubstring("two  2 s  interrupted"));
   CHECK(end_text(feed.p()) == "two: interrupted after 2 s: 1 trials: 1 stopped (Ctrl-C)");
+}
+
+TEST_CASE("what runs is partly done: the time left knows it") {
+  Feed feed;
+  feed.start(4);
+  feed.run(0, 100, 0.5);
+  for (TrialId trial = 1; trial < 4; ++trial) feed.run(trial, 95, 0.5);
+  feed.tracker.tick(385);
+  CHECK_FALSE(feed.p().time_left());
+  feed.end(0, TrialState::completed);
+  CHECK(feed.p().time_left().value() == Approx(15));
+  feed(record::TrialPaused{.trial = 1});  // also what waits
+  CHECK(feed.p().time_left().value() == Approx(15));
+  feed(record::TrialStarted{.trial = 1, .attempt = 1, .next_step = 95, .host = "h", .cpus = {0}, .gpus = {}});
+  for (TrialId trial = 1; trial < 3; ++trial) feed.end(trial, TrialState::completed);
+  CHECK(feed.p().time_left().value() == Approx(5.0 / 3));
 }
 
 TEST_CASE("a resumed experiment goes on counting, but its pace is of now") {

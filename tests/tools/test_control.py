@@ -97,6 +97,9 @@ class Control(Case):
         self.run_command("add", "runs/digits", "lr=0.01", "hidden=32")
         pending = "trial 2 is pending: the whole experiment is paused by hand: it waits for `hypertune continue`\n"
         wait_until(lambda: pending in self.run_command("status", "runs/digits")[0], pending)  # when its record is written
+        waiting = json.loads(self.run_command("status", "runs/digits", "--format", "json")[0])["waiting"]
+        self.assertEqual([trial["trial"] for trial in waiting], [0, 1, 2])
+        self.assertEqual(waiting[2]["why"], "the whole experiment is paused by hand: it waits for `hypertune continue`")
         before = len(self.steps_run())
         self.run_command("continue", "runs/digits")
         self.assertIn("digits: running (process", self.run_command("status", "runs/digits")[0])

@@ -483,6 +483,24 @@ TEST_CASE("who calls the metric otherwise is told what was reported") {
         "it");
 }
 
+TEST_CASE("a metric that is likely called otherwise is told of at the first report, once") {
+  const auto notices = [](bool given, const char* reported) {
+    Bench bench({.samples = 1, .metric_given = given});
+    bench.fill();
+    std::vector<std::string> all;
+    for (int step = 0; step < 3; ++step) {
+      bench.send(ht::Reported{0, 0, ht::Report({{reported, 1.0}}), {}});
+      all.insert(all.end(), bench.notices().begin(), bench.notices().end());
+    }
+    return all;
+  };
+  CHECK(notices(true, "los") == std::vector<std::string>{"trial 0 has not reported 'loss' yet, without which it fails; "
+                                                         "reported were: los; is 'los' meant?"});
+  CHECK(notices(false, "height").size() == 1);
+  CHECK(notices(true, "height").empty());  // it may come at another step
+  CHECK(notices(true, "loss").empty());
+}
+
 TEST_CASE("a trial that ends without a report of the metric has failed") {
   Bench bench({.samples = 1});
   bench.fill();

@@ -106,6 +106,8 @@ class ExperimentProgress {
   std::map<TrialId, Running> running_;
   std::vector<std::optional<Best>> best_;
   std::int64_t reports_ = 0, live_reports_ = 0, live_ended_ = 0, improvements_ = 0, failures_ = 0;
+  std::int64_t trained_ = 0, trained_steps_ = 0;  // trials that have ended after at least a step, and their steps
+  std::int64_t waiting_steps_ = 0;                // of those that wait to go on
   std::string last_failure_;
   double start_ = 0, now_ = 0;
   std::deque<Sample> samples_of_time_;
@@ -140,8 +142,11 @@ class ProgressTracker {
   ExperimentProgress p_;
   std::map<TrialId, std::vector<double>> excesses_;  // of constraints, of trials that have not ended
   std::vector<TrialState> states_;
-  // The parameters of those that neither run nor have ended.
-  std::map<TrialId, std::shared_ptr<const Params>> waiting_;
+  struct Waiting {
+    std::shared_ptr<const Params> values;
+    int steps = 0;
+  };
+  std::map<TrialId, Waiting> waiting_;  // those that neither run nor have ended
   bool ticked_ = false;
 };
 
@@ -157,11 +162,16 @@ inline void ProgressTracker::set_state(TrialId trial, TrialState state) {
   states_[at] = state;
   if (state == TrialState::running) return;
   if (const auto run = p_.running_.find(trial); run != p_.running_.end()) {
-    if (!is_final(state)) waiting_[trial] = std::move(run->second.values);
+    waiting_[trial] = {.values = std::move(run->second.values), .steps = run->second.steps};
+    p_.waiting_steps_ += run->second.steps;
     p_.running_.erase(run);
   }
   if (!is_final(state)) return;
-  waiting_.erase(trial);
+  if (const auto ended = waiting_.extract(trial)) {
+    p_.waiting_steps_ -= ended.mapped().steps;
+    p_.trained_steps_ += ended.mapped().steps;
+    p_.trained_ += ended.mapped().steps > 0;
+  }
   excesses_.erase(trial);
 }
 
@@ -187,21 +197,22 @@ inline void ProgressTracker::describe(TrialId trial, const Params& params) {
     values->add(detail::terminal::printable(name),
                 text == nullptr ? value : Value(detail::terminal::elide(detail::terminal::printable(*text), 100)));
   }
-  waiting_[trial] = std::move(values);
+  waiting_[trial].values = std::move(values);
 }
 
 inline void ProgressTracker::take(const record::TrialExploited& e) { describe(e.trial, e.params); }
 
 inline void ProgressTracker::take(const record::TrialStarted& e) {
   set_state(e.trial, TrialState::running);
-  const auto params = waiting_.extract(e.trial);
+  const auto waited = waiting_.extract(e.trial);
+  if (waited) p_.waiting_steps_ -= waited.mapped().steps;
   const Resources& each = p_.capacity_.per_trial;
   auto& run = p_.running_[e.trial];
   run.steps = e.next_step;
   const auto workers = static_cast<double>(e.others.size() + 1);
   run.cpus = workers * (e.cpus.empty() ? each.cpus : static_cast<double>(e.cpus.size()));
   run.gpus = workers * (each.gpus > 0 ? each.gpus : static_cast<double>(e.gpus.size()));
-  if (params) run.values = params.mapped();
+  if (waited) run.values = waited.mapped().values;
   run.params.clear();
   if (run.values)
     for (const auto& [name, value] : *run.values)
@@ -311,9 +322,15 @@ inline ExperimentProgress::Rates ExperimentProgress::rates() const {
 inline std::optional<double> ExperimentProgress::time_left() const {
   std::optional<double> left;
   if (finished_) return left;
-  if (samples() > 0 && live_ended_ > 0 && elapsed() > 0)
-    left = elapsed() / static_cast<double>(live_ended_) *
-           static_cast<double>(std::max<std::int64_t>(0, samples() - ended()));
+  if (samples() > 0 && live_ended_ > 0 && trained_ > 0 && live_reports_ > 0 && elapsed() > 0) {
+    // Each trial is expected to take as many steps as those that have ended, and a step as long as so far. Those that run
+    // have most of it behind them where trials are long and as many as there are slots.
+    const double each = static_cast<double>(trained_steps_) / static_cast<double>(trained_);
+    double steps = each * static_cast<double>(std::max<std::int64_t>(0, samples() - ended()));
+    steps -= static_cast<double>(waiting_steps_);
+    for (const auto& [_, run] : running_) steps -= std::min(each, static_cast<double>(run.steps));
+    left = elapsed() / static_cast<double>(live_reports_) * std::max(0.0, steps);
+  }
   if (capacity_.time_limit > 0) {
     const double limit = std::max(0.0, capacity_.time_limit - elapsed());
     left = left ? std::min(*left, limit) : limit;

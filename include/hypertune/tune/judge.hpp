@@ -131,6 +131,9 @@ class Judge {
   void remember(const record::Any& what);
   void note_reported(TrialId trial, const Attributes& attributes, Outcome& out);
   static void remember_names(LiveTrial& run, const Metrics& metrics);
+  std::string nearest_reported(const LiveTrial& run) const;
+  std::string reported_instead(const LiveTrial& run) const;
+  void note_misnamed(TrialId trial, const LiveTrial& run, Outcome& out);
   using Pins = std::unordered_map<TrialId, CheckpointInfo>;
   void release(Pins& pins, TrialId trial);
   void offer(TrialId trial);
@@ -144,6 +147,7 @@ class Judge {
   HostFaults faults_;
   std::set<std::string> excluded_;
   SaveFailures save_failures_;
+  bool told_misnamed_ = false;
   std::set<TrialId> overfull_;  // trials of which not every attribute is kept
   Retention retention_;
   // Pinned: what trials took over, until they have saved by themselves: whatever happens before, they can go on from

@@ -200,20 +200,36 @@ HYPERTUNE_INLINE void Judge::remember_names(LiveTrial& run, const Metrics& metri
 }
 
 HYPERTUNE_INLINE std::string Judge::why_unjudged(const LiveTrial& run) const {
-  std::string names, reported, meant;
-  for (const auto& objective : state_.objectives()) {
-    names += (names.empty() ? "'" : "', '") + objective.metric;
-    if (std::find(run.reported.begin(), run.reported.end(), objective.metric) != run.reported.end()) continue;
-    if (const auto near = detail::nearest(objective.metric, run.reported); !near.empty() && meant.empty())
-      meant = detail::format("; is '{}' meant?", near);
-  }
-  std::string text = "ended without a report of " + names + "'";
-  if (run.reported.empty()) return text;
-  for (const auto& name : run.reported) reported += (reported.empty() ? "" : ", ") + name;
-  text += "; reported were: " + reported;
-  if (rules_.metric_given) return text + meant;
-  return text +
-         detail::format("; the metric is '{}' where .metric is not set: set it", state_.objectives().front().metric);
+  std::string names;
+  for (const auto& objective : state_.objectives()) names += (names.empty() ? "'" : "', '") + objective.metric;
+  return "ended without a report of " + names + "'" + reported_instead(run);
+}
+
+HYPERTUNE_INLINE std::string Judge::nearest_reported(const LiveTrial& run) const {
+  for (const auto& objective : state_.objectives())
+    if (std::find(run.reported.begin(), run.reported.end(), objective.metric) == run.reported.end())
+      if (auto near = detail::nearest(objective.metric, run.reported); !near.empty()) return std::string(near);
+  return "";
+}
+
+HYPERTUNE_INLINE std::string Judge::reported_instead(const LiveTrial& run) const {
+  if (run.reported.empty()) return "";
+  std::string text;
+  for (const auto& name : run.reported) text += (text.empty() ? "; reported were: " : ", ") + name;
+  if (!rules_.metric_given)
+    return text +
+           detail::format("; the metric is '{}' where .metric is not set: set it", state_.objectives().front().metric);
+  const auto near = nearest_reported(run);
+  return near.empty() ? text : text + detail::format("; is '{}' meant?", near);
+}
+
+// A trial of hours would else end before anybody hears of it. A metric that is merely not reported at each step is likely
+// not called like another one.
+HYPERTUNE_INLINE void Judge::note_misnamed(TrialId trial, const LiveTrial& run, Outcome& out) {
+  if (told_misnamed_ || trials()[trial].judged || (rules_.metric_given && nearest_reported(run).empty())) return;
+  told_misnamed_ = true;
+  out.notices.push_back(detail::format("trial {} has not reported '{}' yet, without which it fails{}", trial,
+                                       state_.objectives().front().metric, reported_instead(run)));
 }
 
 HYPERTUNE_INLINE void Judge::end(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out,
@@ -338,6 +354,7 @@ HYPERTUNE_INLINE void Judge::take(Reported& e, LiveTrial& run, int step, bool co
     note_reported(e.trial, e.report.attributes, out);
     if (!trials()[e.trial].judged) remember_names(run, e.report.metrics);
     commit(record::TrialReported{e.trial, e.attempt, step, std::move(e.report.metrics)}, out);
+    note_misnamed(e.trial, run, out);
   }
   if (e.checkpoint) keep(*e.checkpoint, out);
   if (restored) drop_superfluous(out);  // what was held back for the restore alone
