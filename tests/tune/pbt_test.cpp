@@ -111,7 +111,8 @@ TEST_CASE("the toy of the PBT paper: two trials that learn from one another reac
   CHECK(pbt > 1.1);
 }
 
-TEST_CASE("with fewer slots than members a population is as good, and takes over what was saved after as many steps", "[simulated]") {
+TEST_CASE("with fewer slots than members a population is as good, and takes over what was saved after as many steps",
+          "[simulated]") {
   const auto run = [](ht::AnyScheduler schedule, int slots, double& mean) {
     constexpr int seeds = 3;
     mean = 0;

@@ -221,7 +221,8 @@ TEST_CASE("killed at each record of a small experiment, the driver goes on as if
   }
 }
 
-TEST_CASE("killed at random records of a larger experiment, the driver goes on as if nothing had happened", "[simulated]") {
+TEST_CASE("killed at random records of a larger experiment, the driver goes on as if nothing had happened",
+          "[simulated]") {
   std::mt19937_64 random(3);
   auto weather = rough_weather();
   weather.workers = 10;

@@ -323,8 +323,8 @@ inline std::optional<double> ExperimentProgress::time_left() const {
   std::optional<double> left;
   if (finished_) return left;
   if (samples() > 0 && live_ended_ > 0 && trained_ > 0 && live_reports_ > 0 && elapsed() > 0) {
-    // Each trial is expected to take as many steps as those that have ended, and a step as long as so far. Those that run
-    // have most of it behind them where trials are long and as many as there are slots.
+    // Each trial is expected to take as many steps as those that have ended, and a step as long as so far. Those that
+    // run have most of it behind them where trials are long and as many as there are slots.
     const double each = static_cast<double>(trained_steps_) / static_cast<double>(trained_);
     double steps = each * static_cast<double>(std::max<std::int64_t>(0, samples() - ended()));
     steps -= static_cast<double>(waiting_steps_);

@@ -223,8 +223,8 @@ HYPERTUNE_INLINE std::string Judge::reported_instead(const LiveTrial& run) const
   return near.empty() ? text : text + detail::format("; is '{}' meant?", near);
 }
 
-// A trial of hours would else end before anybody hears of it. A metric that is merely not reported at each step is likely
-// not called like another one.
+// A trial of hours would else end before anybody hears of it. A metric that is merely not reported at each step is
+// likely not called like another one.
 HYPERTUNE_INLINE void Judge::note_misnamed(TrialId trial, const LiveTrial& run, Outcome& out) {
   if (told_misnamed_ || trials()[trial].judged || (rules_.metric_given && nearest_reported(run).empty())) return;
   told_misnamed_ = true;
