@@ -3,6 +3,7 @@
 #include "agents.hpp"
 #include "support/executor_trials.hpp"
 #include "support/scripted_tuner.hpp"
+#include "support/standard_error.hpp"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -58,6 +59,8 @@ TEST_CASE("a host that cannot be reached says why, and the others are used") {
              ContainsSubstring("prints something else than an agent does"));
   CHECK_THAT(hosts_error(remote::HostPool({command("x", {"/bin/sleep", "1000"})})),
              ContainsSubstring("no answer within 2 s"));
+  CHECK_THAT(said([&] { hosts_error(remote::HostPool({command("x", {"/bin/sleep", "1000"})})); }),
+             ContainsSubstring("hypertune: no answer yet from host 'x': waiting for at most 3 s"));
   CHECK_THAT(hosts_error(remote::HostPool(
                  {remote::RemoteHost{.name = "x", .dialer = remote::CommandDialer([]() -> std::vector<std::string> {
                                                     fail(Errc::io, "no way there");

@@ -1,18 +1,14 @@
 // What an executor over ssh makes of its setup, of the environment and of what a host says of itself.
 #include "remote/variable.hpp"
+#include "support/standard_error.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
 #include <hypertune/ssh/connection.hpp>
 #include <hypertune/ssh/executor.hpp>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cmath>
-#include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <utility>
 
@@ -43,20 +39,10 @@ TEST_CASE("the environment says how its hosts are reached and warned, and nothin
 TEST_CASE("an empty list, and one that takes its time, are told at once") {
   const TemporaryDirectory folder;
   const auto said_of = [&](HostSource source) {
-    const auto log = folder.path() / "stderr";
     SshSetup setup;
     setup.hosts = std::move(source);
     setup.remote.timeouts.connect = 0.1;
-    std::fflush(stderr);
-    const int before = ::dup(STDERR_FILENO), into = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    ::dup2(into, STDERR_FILENO);
-    CHECK_THROWS_WITH(SshExecutor(setup).hosts(), ContainsSubstring("there is none on the list"));
-    std::fflush(stderr);
-    ::dup2(before, STDERR_FILENO);
-    ::close(before);
-    ::close(into);
-    std::ifstream in(log);
-    return std::string(std::istreambuf_iterator<char>(in), {});
+    return said([&] { CHECK_THROWS_WITH(SshExecutor(setup).hosts(), ContainsSubstring("there is none on the list")); });
   };
   std::ofstream(folder.path() / "hosts") << "# none yet\n";
   CHECK_THAT(said_of(HostSource::file(folder.path() / "hosts")),

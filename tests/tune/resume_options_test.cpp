@@ -1,19 +1,15 @@
 // What a resumption makes of each option that has changed since: docs/resume.md has a row for each.
 #include "history.hpp"
+#include "support/standard_error.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
 #include <hypertune/hypertune.hpp>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -53,33 +49,6 @@ ht::Options options(const TemporaryDirectory& directory) {
   o.handle_signals = false;
   o.checkpoint = {.every = 1, .keep = 1};
   return o;
-}
-
-/// What `run` writes to the standard error.
-template <class F>
-std::string said(F&& run) {
-  const TemporaryDirectory directory;
-  const auto file = directory.path() / "said";
-  std::fflush(stderr);
-  const int before = dup(STDERR_FILENO);
-  const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  dup2(fd, STDERR_FILENO);
-  close(fd);
-  struct Back {
-    int before;
-    ~Back() {
-      std::fflush(stderr);
-      dup2(before, STDERR_FILENO);
-      close(before);
-    }
-  };
-  {
-    const Back back{before};
-    run();
-  }
-  std::stringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
 }
 
 double x_of(const ht::TrialResult& trial) { return trial.params.get<double>("x"); }

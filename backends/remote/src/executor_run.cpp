@@ -1,6 +1,10 @@
 // RemoteExecutor: what other threads may know, and the end.
 #include "executor_state.hpp"
 
+#include <hypertune/detail/say.hpp>
+
+#include <string>
+
 namespace hypertune::inline v0::remote {
 
 void RemoteExecutor::State::publish(Link& link) {
@@ -78,13 +82,34 @@ std::vector<HostAccount> RemoteExecutor::State::accounts() {
   return accounts;
 }
 
+// Those that have not answered yet; the experiment takes no notices at this time.
+void RemoteExecutor::State::say_silent(double most) const {
+  constexpr std::size_t most_names = 3;
+  std::string names;
+  std::size_t silent = 0;
+  for (const auto& each : published_) {
+    if (each.tried || ++silent > most_names) continue;
+    names += (names.empty() ? "" : ", ") + hypertune::detail::host_text(each.account.name);
+  }
+  if (silent == 0) return;
+  if (silent > most_names) names += hypertune::detail::format(" and {} more", silent - most_names);
+  hypertune::detail::say(
+      hypertune::detail::format("hypertune: no answer yet from {}: waiting for at most {:.0f} s", names, most));
+}
+
 std::vector<Host> RemoteExecutor::State::hosts() {
   begin();
   const double begun = detail::steady_now();
   std::unique_lock lock(mutex_);
   const auto seconds = [](double s) { return std::chrono::duration<double>(s); };
   const auto all_tried = [&] { return tried_ > 0 && tried_ == published_.size(); };
-  tried_bell_.wait_for(lock, seconds(options_.timeouts.connect + 1), [&] { return usable_ > 0 || all_tried(); });
+  const auto answered = [&] { return usable_ > 0 || all_tried(); };
+  // Nobody is to look at an empty terminal for a minute.
+  const double most = options_.timeouts.connect + 1, quiet = std::min(5.0, most / 2);
+  if (!tried_bell_.wait_for(lock, seconds(quiet), answered)) {
+    say_silent(most);
+    tried_bell_.wait_for(lock, seconds(most - quiet), answered);
+  }
   const double took = detail::steady_now() - begun;
   tried_bell_.wait_for(lock, seconds(std::min(options_.gather, std::max(1.0, took))), all_tried);
   if (usable_ == 0) {

@@ -49,6 +49,8 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   std::vector<HostAccount> accounts();
 
  private:
+  void say_silent(double most) const;
+
   // ---- hosts (executor_hosts.cpp) ----
   void begin();
   void look_soon();
