@@ -225,7 +225,7 @@ class WorkerLoop {
     if (!writer) return;
     if (!sealer_) sealer_.emplace(*store_);
     sealer_->submit(std::move(*writer), [this, attempt = launch.attempt](SealResult result) {
-      tell_saved(std::move(result), attempt, [this](wire::Message message) { stream_.send(std::move(message)); });
+      tell_saved(std::move(result), attempt, [this](const wire::Message& message) { stream_.send(message); });
     });
   }
   void stop_and_save(const Launch& launch) {
