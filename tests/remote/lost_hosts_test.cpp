@@ -60,7 +60,7 @@ TEST_CASE("a host that cannot be reached says why, and the others are used") {
   CHECK_THAT(hosts_error(remote::HostPool({command("x", {"/bin/sleep", "1000"})})),
              ContainsSubstring("no answer within 2 s"));
   CHECK_THAT(said([&] { hosts_error(remote::HostPool({command("x", {"/bin/sleep", "1000"})})); }),
-             ContainsSubstring("hypertune: no answer yet from host 'x': waiting for at most 3 s"));
+             ContainsSubstring("hypertune: no answer yet from host 'x': waiting"));
   CHECK_THAT(hosts_error(remote::HostPool(
                  {remote::RemoteHost{.name = "x", .dialer = remote::CommandDialer([]() -> std::vector<std::string> {
                                                     fail(Errc::io, "no way there");

@@ -83,7 +83,7 @@ std::vector<HostAccount> RemoteExecutor::State::accounts() {
 }
 
 // Those that have not answered yet; the experiment takes no notices at this time.
-void RemoteExecutor::State::say_silent(double most) const {
+void RemoteExecutor::State::say_silent() const {
   constexpr std::size_t most_names = 3;
   std::string names;
   std::size_t silent = 0;
@@ -93,8 +93,7 @@ void RemoteExecutor::State::say_silent(double most) const {
   }
   if (silent == 0) return;
   if (silent > most_names) names += hypertune::detail::format(" and {} more", silent - most_names);
-  hypertune::detail::say(
-      hypertune::detail::format("hypertune: no answer yet from {}: waiting for at most {:.0f} s", names, most));
+  hypertune::detail::say(hypertune::detail::format("hypertune: no answer yet from {}: waiting", names));
 }
 
 std::vector<Host> RemoteExecutor::State::hosts() {
@@ -107,7 +106,7 @@ std::vector<Host> RemoteExecutor::State::hosts() {
   // Nobody is to look at an empty terminal for a minute.
   const double most = options_.timeouts.connect + 1, quiet = std::min(5.0, most / 2);
   if (!tried_bell_.wait_for(lock, seconds(quiet), answered)) {
-    say_silent(most);
+    say_silent();
     tried_bell_.wait_for(lock, seconds(most - quiet), answered);
   }
   const double took = detail::steady_now() - begun;

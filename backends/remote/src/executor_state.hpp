@@ -49,7 +49,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   std::vector<HostAccount> accounts();
 
  private:
-  void say_silent(double most) const;
+  void say_silent() const;
 
   // ---- hosts (executor_hosts.cpp) ----
   void begin();
