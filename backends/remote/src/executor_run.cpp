@@ -4,6 +4,7 @@
 #include <hypertune/detail/say.hpp>
 
 #include <string>
+#include <vector>
 
 namespace hypertune::inline v0::remote {
 
@@ -82,20 +83,6 @@ std::vector<HostAccount> RemoteExecutor::State::accounts() {
   return accounts;
 }
 
-// Those that have not answered yet; the experiment takes no notices at this time.
-void RemoteExecutor::State::say_silent() const {
-  constexpr std::size_t most_names = 3;
-  std::string names;
-  std::size_t silent = 0;
-  for (const auto& each : published_) {
-    if (each.tried || ++silent > most_names) continue;
-    names += (names.empty() ? "" : ", ") + hypertune::detail::host_text(each.account.name);
-  }
-  if (silent == 0) return;
-  if (silent > most_names) names += hypertune::detail::format(" and {} more", silent - most_names);
-  hypertune::detail::say(hypertune::detail::format("hypertune: no answer yet from {}: waiting", names));
-}
-
 std::vector<Host> RemoteExecutor::State::hosts() {
   begin();
   const double begun = detail::steady_now();
@@ -106,7 +93,14 @@ std::vector<Host> RemoteExecutor::State::hosts() {
   // Nobody is to look at an empty terminal for a minute.
   const double most = options_.timeouts.connect + 1, quiet = std::min(5.0, most / 2);
   if (!tried_bell_.wait_for(lock, seconds(quiet), answered)) {
-    say_silent();
+    std::vector<std::string> silent;
+    for (const auto& each : published_)
+      if (!each.tried) silent.push_back(each.account.name);
+    lock.unlock();  // a terminal may be stopped
+    if (!silent.empty())
+      hypertune::detail::say("hypertune: no answer yet from " +
+                             hypertune::detail::hosts_text({silent.begin(), silent.end()}) + ": waiting");
+    lock.lock();
     tried_bell_.wait_for(lock, seconds(most - quiet), answered);
   }
   const double took = detail::steady_now() - begun;

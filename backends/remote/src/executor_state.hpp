@@ -49,8 +49,6 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   std::vector<HostAccount> accounts();
 
  private:
-  void say_silent() const;
-
   // ---- hosts (executor_hosts.cpp) ----
   void begin();
   void look_soon();

@@ -25,6 +25,17 @@ inline std::string host_text(std::string_view name) {
   return is_worker_name(name) ? std::string(name) : format("host '{}'", name);
 }
 
+/// So many are named one by one.
+inline constexpr std::size_t few_hosts = 3;
+
+/// "host 'a', worker-3", of more than three "host 'a', host 'b', host 'c' and 4 more".
+inline std::string hosts_text(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), few_hosts); ++i) text += (i > 0 ? ", " : "") + host_text(names[i]);
+  if (names.size() > few_hosts) text += format(" and {} more", names.size() - few_hosts);
+  return text;
+}
+
 /// Hosts by name, each with what is wrong with it.
 using HostTroubles = std::vector<std::pair<std::string, std::string>>;
 
@@ -32,7 +43,6 @@ using HostTroubles = std::vector<std::pair<std::string, std::string>>;
 /// At most so many troubles.
 inline std::string host_troubles_text(const HostTroubles& hosts,
                                       std::size_t most = std::numeric_limits<std::size_t>::max()) {
-  constexpr std::size_t most_names = 3;
   std::vector<std::pair<std::string_view, std::vector<std::string_view>>> groups;
   for (const auto& [name, why] : hosts) {
     const auto known =
@@ -46,13 +56,11 @@ inline std::string host_troubles_text(const HostTroubles& hosts,
   for (const auto& [why, names] : groups) {
     if (most-- == 0) break;
     if (!text.empty()) text += "; ";
-    if (names.size() > most_names && names.size() == hosts.size()) {
+    if (names.size() > few_hosts && names.size() == hosts.size()) {
       const bool workers = std::all_of(names.begin(), names.end(), is_worker_name);
       text += format("all {} {}", names.size(), workers ? "workers" : "hosts");
     } else {
-      for (std::size_t i = 0; i < std::min(names.size(), most_names); ++i)
-        text += (i > 0 ? ", " : "") + host_text(names[i]);
-      if (names.size() > most_names) text += format(" and {} more", names.size() - most_names);
+      text += hosts_text(names);
     }
     text += format(": {}", why);
   }
