@@ -155,11 +155,10 @@ class SlurmRun {
       const auto running = demand.running.find(worker.name);
       seen.running.push_back(running == demand.running.end() ? 0 : static_cast<int>(running->second.size()));
       const auto state = states.find(worker.name);
-      seen.up.push_back(state != states.end() && up(state->second));
+      seen.up.push_back(state != states.end() && is_usable(state->second));
     }
     return seen;
   }
-  static bool up(HostState state) { return state == HostState::ready || state == HostState::suspect; }
 
   void follow() {
     constexpr double tick = 0.25;
@@ -186,7 +185,7 @@ class SlurmRun {
     std::map<std::string, std::string> names;
     bool was_up = false, is_up = false;
     for (const auto& account : executor_->inner().accounts()) {
-      is_up = is_up || up(account.state);
+      is_up = is_up || is_usable(account.state);
       was_up = was_up || account.seconds > 0;
       // One that was set aside may be connected to again by now, which nobody is told.
       if (account.state != HostState::connecting && account.state != HostState::backing_off) continue;

@@ -52,6 +52,9 @@ enum class HostState : std::uint8_t {
   gone,         ///< for good
 };
 
+/// Whether trials can be placed there.
+constexpr bool is_usable(HostState state) { return state == HostState::ready || state == HostState::suspect; }
+
 constexpr const char* to_string(HostState state) {
   switch (state) {
     case HostState::connecting: return "connecting";
@@ -80,8 +83,8 @@ class HostMachine {
 
   HostState state() const { return state_; }
   /// Whether the agent is there: commands can be sent.
-  bool up() const { return state_ == HostState::ready || state_ == HostState::suspect || draining(); }
-  bool usable() const { return state_ == HostState::ready || state_ == HostState::suspect; }
+  bool up() const { return usable() || draining(); }
+  bool usable() const { return is_usable(state_); }
   bool draining() const { return state_ == HostState::draining; }
   /// Why it is not usable, and what follows from that ("…; set aside for 4 s"): for a notice of it.
   const std::string& reason() const { return reason_; }
