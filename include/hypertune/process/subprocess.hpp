@@ -9,6 +9,7 @@
 #include <hypertune/detail/descriptor.hpp>
 #include <hypertune/detail/no_sigpipe.hpp>
 #include <hypertune/detail/run_clock.hpp>
+#include <hypertune/detail/signal_block.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/process/keeper.hpp>
 
@@ -157,12 +158,13 @@ class Launch {
       control = Descriptor(ends[0]);
       theirs = Descriptor(ends[1]);
     }
-    sigset_t all, before;  // no handler of this program runs in the new process
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    const pid_t pid = options_.keeper == Keeper::none ? vfork_program() : fork_keeper(theirs.get());
-    const int why = errno;
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    pid_t pid = -1;
+    int why = 0;
+    {
+      const hypertune::detail::SignalBlock block;  // no handler of this program runs in the new process
+      pid = options_.keeper == Keeper::none ? vfork_program() : fork_keeper(theirs.get());
+      why = errno;
+    }
     if (pid < 0) fail(Errc::io, "cannot fork for '{}': {}", argv_[0], std::generic_category().message(why));
     failed_ = Descriptor();
     theirs = Descriptor();
