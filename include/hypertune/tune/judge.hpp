@@ -130,7 +130,7 @@ class Judge {
   void track(const record::Any& what);
   void remember(const record::Any& what);
   void note_reported(TrialId trial, const Attributes& attributes, Outcome& out);
-  static void remember_names(LiveTrial& run, const Metrics& metrics);
+  static bool remember_names(LiveTrial& run, const Metrics& metrics);
   std::string nearest_reported(const LiveTrial& run) const;
   std::string reported_instead(const LiveTrial& run) const;
   void note_misnamed(TrialId trial, const LiveTrial& run, Outcome& out);

@@ -191,12 +191,14 @@ HYPERTUNE_INLINE void Judge::note_reported(TrialId trial, const Attributes& attr
                        trial, max_attributes, max_attribute_name));
 }
 
-// For who has called the metric otherwise; a few are enough.
-HYPERTUNE_INLINE void Judge::remember_names(LiveTrial& run, const Metrics& metrics) {
+// For who has called the metric otherwise; a few are enough. Whether there were new ones.
+HYPERTUNE_INLINE bool Judge::remember_names(LiveTrial& run, const Metrics& metrics) {
   constexpr std::size_t most = 8;
+  const std::size_t before = run.reported.size();
   for (const auto& [name, value] : metrics)
     if (run.reported.size() < most && std::find(run.reported.begin(), run.reported.end(), name) == run.reported.end())
       run.reported.push_back(name);
+  return run.reported.size() > before;
 }
 
 HYPERTUNE_INLINE std::string Judge::why_unjudged(const LiveTrial& run) const {
@@ -352,9 +354,9 @@ HYPERTUNE_INLINE void Judge::take(Reported& e, LiveTrial& run, int step, bool co
   let_go(run);
   if (counts && step >= trials()[e.trial].steps) {
     note_reported(e.trial, e.report.attributes, out);
-    if (!trials()[e.trial].judged) remember_names(run, e.report.metrics);
+    const bool new_names = !trials()[e.trial].judged && remember_names(run, e.report.metrics);
     commit(record::TrialReported{e.trial, e.attempt, step, std::move(e.report.metrics)}, out);
-    note_misnamed(e.trial, run, out);
+    if (new_names) note_misnamed(e.trial, run, out);
   }
   if (e.checkpoint) keep(*e.checkpoint, out);
   if (restored) drop_superfluous(out);  // what was held back for the restore alone
