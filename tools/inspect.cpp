@@ -107,8 +107,12 @@ std::pair<std::vector<TrialResult>, std::size_t> waiting_of(const Results& resul
   return {std::move(first), waiting};
 }
 
+std::string how_to_resume(const std::string& directory) {
+  return "go on with --resume --output " + detail::shell_quote(directory);
+}
+
 std::string why_waiting(const TrialResult& trial, const Waits& waits, bool running, const std::string& directory) {
-  if (!running) return fmt::format("no driver runs: go on with --resume --output {}", detail::shell_quote(directory));
+  if (!running) return "no driver runs: " + how_to_resume(directory);
   if (const auto reason = waits.reasons.find(trial.trial); reason != waits.reasons.end()) return reason->second;
   if (waits.at_rest) return std::string(at_rest) + ": it waits for `hypertune continue`";
   return trial.state == TrialState::paused ? "it waits for the scheduler to choose it, or for `hypertune continue`"
@@ -233,8 +237,8 @@ int status(const std::string& directory, const std::string& format) {
   print_waiting(waiting, count, waits, runs, directory);
   if (!waits.nothing_runs.empty()) print_line(printable(waits.nothing_runs));
   if (!ended && !driver)
-    fmt::print("its driver {}: go on with --resume --output {}\n",
-               last_word.empty() ? "was killed" : "ended with that error", detail::shell_quote(directory));
+    fmt::print("its driver {}: {}\n", last_word.empty() ? "was killed" : "ended with that error",
+               how_to_resume(directory));
   return exit_done;
 }
 
