@@ -1,4 +1,4 @@
-// Part of hypertune::ssh: the executor, compiled once.
+// RemoteExecutor: what programs call.
 #include "executor_state.hpp"
 
 #include <hypertune/detail/run_clock.hpp>
