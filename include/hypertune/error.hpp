@@ -24,6 +24,7 @@ enum class Errc {
   corrupt,     ///< stored data failed its integrity check
   protocol,    ///< a peer sent what the protocol does not allow
   experiment,  ///< the experiment failed: no trial completed, or more failed than allowed
+  group,       ///< a trial's workers could not work together: one is lost, late, or the group changes (GroupError)
 };
 
 }  // namespace hypertune::inline v0
@@ -44,6 +45,7 @@ constexpr const char* to_string(Errc code) {
     case Errc::corrupt: return "corrupt";
     case Errc::protocol: return "protocol";
     case Errc::experiment: return "experiment";
+    case Errc::group: return "group";
   }
   return "unknown";
 }

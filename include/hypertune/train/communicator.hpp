@@ -1,0 +1,148 @@
+// Communicator: collectives among the workers of a trial, one semantics whatever carries them.
+#pragma once
+
+#include <hypertune/train/element.hpp>
+#include <hypertune/trial/group.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace hypertune::inline v0 {
+
+enum class Reduction : std::uint8_t { sum, mean, min, max };
+
+/// What a rank asks of a collective. All ranks ask for the same operations in the same order, with the same counts and
+/// types. Buffers belong to the operation until it is done. `after`: of a backend for device memory, a stream whose
+/// work so far comes first; others ignore it.
+namespace collective {
+struct AllReduce {
+  void* data = nullptr;  ///< in and out
+  std::size_t count = 0;
+  ElementType type = {};
+  Reduction reduction = {};
+  void* after = nullptr;
+};
+struct Broadcast {
+  void* data = nullptr;  ///< of the root in, of the others out
+  std::size_t count = 0;
+  ElementType type = {};
+  int root = 0;
+  void* after = nullptr;
+};
+struct AllGather {
+  const void* mine = nullptr;
+  void* all = nullptr;  ///< `count` elements of each rank, by rank
+  std::size_t count = 0;
+  ElementType type = {};
+  void* after = nullptr;
+};
+struct ReduceScatter {
+  const void* all = nullptr;  ///< `count` elements for each rank, by rank
+  void* mine = nullptr;
+  std::size_t count = 0;
+  ElementType type = {};
+  Reduction reduction = {};
+  void* after = nullptr;
+};
+struct Barrier {};
+
+using Operation = std::variant<AllReduce, Broadcast, AllGather, ReduceScatter, Barrier>;
+}  // namespace collective
+
+/// What carries collectives. perform() blocks until the operation is done on this rank, and is called by one thread at
+/// a time; it throws a GroupError that names the ranks which are lost or late, in bounded time, and the backend is of
+/// no use then. abort(), from any thread and any number of times, makes what is under way and what follows throw this.
+template <class B>
+concept CommunicatorBackend =
+    requires(B& backend, const B& constant, const collective::Operation& operation, const GroupError& why) {
+      { constant.rank() } -> std::convertible_to<int>;
+      { constant.size() } -> std::convertible_to<int>;
+      { constant.name() } -> std::convertible_to<std::string>;
+      backend.perform(operation);
+      backend.abort(why);
+    };
+
+struct CommunicatorOptions {
+  double timeout = 60;  ///< seconds that a collective waits for the other ranks, until a GroupError names the late ones
+};
+
+/// Collectives among the ranks of one generation of a group. The results are the same on all ranks, to the bit. Copies
+/// are the same communicator.
+class Communicator {
+ public:
+  template <CommunicatorBackend B>
+  explicit Communicator(std::unique_ptr<B> backend) : self_(std::make_shared<Holder<B>>(std::move(backend))) {}
+
+  int rank() const { return self_->rank(); }
+  int size() const { return self_->size(); }
+  std::string name() const { return self_->name(); }
+
+  /// In place: each element becomes that of all ranks together. The mean of integers is rounded towards zero.
+  template <Element T>
+  void all_reduce(std::span<T> data, Reduction reduction = Reduction::sum) {
+    perform(collective::AllReduce{data.data(), data.size(), element_type<T>, reduction});
+  }
+  template <Element T>
+  T all_reduce(T value, Reduction reduction = Reduction::sum) {
+    all_reduce(std::span<T>(&value, 1), reduction);
+    return value;
+  }
+  template <Element T>
+  void broadcast(std::span<T> data, int root = 0) {
+    perform(collective::Broadcast{data.data(), data.size(), element_type<T>, root});
+  }
+  /// `all`: as long as `mine` times size(). Error of kind `usage` if not.
+  template <Element T>
+  void all_gather(std::span<const T> mine, std::span<T> all) {
+    if (all.size() != mine.size() * static_cast<std::size_t>(size()))
+      fail(Errc::usage, "all_gather of {} elements of {} ranks into {}", mine.size(), size(), all.size());
+    perform(collective::AllGather{mine.data(), all.data(), mine.size(), element_type<T>});
+  }
+  /// `all`: as long as `mine` times size(). Error of kind `usage` if not.
+  template <Element T>
+  void reduce_scatter(std::span<const T> all, std::span<T> mine, Reduction reduction = Reduction::sum) {
+    if (all.size() != mine.size() * static_cast<std::size_t>(size()))
+      fail(Errc::usage, "reduce_scatter of {} elements into {} of each of {} ranks", all.size(), mine.size(), size());
+    perform(collective::ReduceScatter{all.data(), mine.data(), mine.size(), element_type<T>, reduction});
+  }
+  void barrier() { perform(collective::Barrier{}); }
+
+  /// Any thread.
+  void abort(const GroupError& why) { self_->abort(why); }
+
+  void perform(const collective::Operation& operation) {
+    const std::lock_guard guard(self_->order);
+    self_->perform(operation);
+  }
+
+ private:
+  struct Interface {
+    virtual ~Interface() = default;
+    virtual int rank() const = 0;
+    virtual int size() const = 0;
+    virtual std::string name() const = 0;
+    virtual void perform(const collective::Operation&) = 0;
+    virtual void abort(const GroupError&) = 0;
+    std::mutex order;
+  };
+  template <class B>
+  struct Holder final : Interface {
+    explicit Holder(std::unique_ptr<B> b) : backend(std::move(b)) {}
+    int rank() const override { return backend->rank(); }
+    int size() const override { return backend->size(); }
+    std::string name() const override { return backend->name(); }
+    void perform(const collective::Operation& operation) override { backend->perform(operation); }
+    void abort(const GroupError& why) override { backend->abort(why); }
+    std::unique_ptr<B> backend;
+  };
+  std::shared_ptr<Interface> self_;
+};
+
+}  // namespace hypertune::inline v0
