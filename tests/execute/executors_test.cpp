@@ -64,6 +64,10 @@ TEST_CASE("commands to the inline executor may come from another thread while it
   CHECK(finished == trials);
 }
 
+TEST_CASE("threads form groups that keep the laws") {
+  executor_gang_conformance([] { return threads(8); }, nullptr, 60);
+}
+
 TEST_CASE("a simulation with options that make no sense is refused") {
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   const auto refusal = [](SimulationOptions options) {

@@ -18,10 +18,12 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace hypertune::inline v0::test {
 
@@ -39,12 +41,13 @@ struct Plan {
   int linger_at = never;       ///< the step that lasts until it is asked to stop
   bool savable = true;         ///< coroutines only
   int seed = 1;
+  bool alone = false;  ///< of several workers: it does not join them
 
   Point point() const {
     const auto number = [](int value) { return static_cast<double>(value); };
-    return {
-        number(steps),          number(throw_at),   number(throwing_attempts), number(strange_error), number(nan_at),
-        number(save_throws_at), number(first_step), number(linger_at),         savable ? 1.0 : 0.0,   number(seed)};
+    return {number(steps),       number(throw_at),       number(throwing_attempts), number(strange_error),
+            number(nan_at),      number(save_throws_at), number(first_step),        number(linger_at),
+            savable ? 1.0 : 0.0, number(seed),           alone ? 1.0 : 0.0};
   }
   static Plan of(const Point& point) {
     const auto number = [&](std::size_t i) { return static_cast<int>(point.at(i)); };
@@ -57,7 +60,8 @@ struct Plan {
               .first_step = number(6),
               .linger_at = number(7),
               .savable = number(8) != 0,
-              .seed = number(9)};
+              .seed = number(9),
+              .alone = number(10) != 0};
     if (plan.throw_at == when_decoded) throw std::runtime_error("boom when decoded");
     return plan;
   }
@@ -105,6 +109,7 @@ struct PlannedState {
   }
   bool over() const { return step >= std::max(plan.steps, plan.first_step); }
   Report train(Context* context, Attempt attempt) {
+    follow_group(context);
     const bool jump = step < plan.first_step;
     if (jump) step = plan.first_step;
     maybe_throw(step, attempt);
@@ -128,6 +133,53 @@ struct PlannedState {
   }
 
  private:
+  // Of several workers the furthest one says where all go on. They leave their generation at one step, as each says
+  // before a step whether it has been asked to.
+  void follow_group(Context* context) {
+    if (context == nullptr || plan.alone) return;
+    Group& group = context->group();
+    bool leave = !group.joined();
+    for (;;) {
+      if (leave) group.join();
+      try {
+        if (!leave) {
+          bool any = false;
+          for (const auto& vote : exchange(group, fmt::format("vote/{}", step), group.change_pending() ? "1" : "0"))
+            any = any || vote == "1";
+          if (!any) return;
+          leave = true;
+          continue;
+        }
+        for (const auto& where : exchange(group, "at", fmt::format("{} {}", step, state))) {
+          std::istringstream in(where);
+          int its_step = 0;
+          std::int64_t its_state = 0;
+          in >> its_step >> its_state;
+          if (its_step > step) {
+            step = its_step;
+            state = its_state;
+          }
+        }
+        context->go_on_from(step);
+        return;
+      } catch (const GroupError&) {
+        if (!group.change_pending()) throw;
+        leave = true;
+      }
+    }
+  }
+  // What each rank says.
+  static std::vector<std::string> exchange(Group& group, const std::string& key, const std::string& mine) {
+    const GroupPlace place = group.place();
+    group.set(fmt::format("{}/{}", key, place.rank), mine);
+    std::vector<std::string> all;
+    for (int rank = 0; rank < place.size(); ++rank) {
+      auto value = group.wait(fmt::format("{}/{}", key, rank), 60);
+      if (!value) throw std::runtime_error("rank " + std::to_string(rank) + " says nothing");
+      all.push_back(std::move(*value));
+    }
+    return all;
+  }
   static void linger(const Context& context) {  // a user's long step that looks now and then whether to go on
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!context.stop_requested()) {

@@ -228,6 +228,7 @@ class ScriptedTuner {
     allocation.generation = go.parked ? trial.generation : 0;
     trial.generation = allocation.generation;
     go.allocation = allocation;
+    go.group = workers.several();
     go.next_step = go.parked ? trial.steps : go.restore.empty() ? 0 : go.restore.front().steps;
     trial.allocation = std::move(allocation);
     trial.phase = go.parked ? Phase::running : Phase::launched;
@@ -445,6 +446,7 @@ class ScriptedTuner {
     const std::lock_guard guard(complaints_mutex_);
     save_failures_.push_back(e);
   }
+  void on(const GroupMessage&) { complain("a message of a group came up to the Tuner"); }
   void on(const Notice& e) {
     const std::lock_guard guard(complaints_mutex_);
     notices_.push_back(e.text);

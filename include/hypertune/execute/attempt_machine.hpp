@@ -59,7 +59,7 @@ class AttemptMachine {
     if (expects_answer()) answer_ = Action{.what = Do::step, .save = c.save};
   }
   void on(const Pause& c, bool keep = true) {
-    if (expects_answer()) answer_ = Action{.what = Do::park, .save = c.save, .keep = keep};
+    if (expects_answer()) answer_ = Action{.what = Do::park, .save = c.save, .keep = keep && c.keep};
   }
   /// At any time.
   void on(const Stop& c) { stop_ = c; }

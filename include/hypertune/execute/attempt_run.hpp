@@ -20,9 +20,9 @@ namespace hypertune::inline v0 {
 
 /// Tells what came of a save.
 template <class Tell>
-void tell_saved(SealResult result, Attempt attempt, const Tell& tell) {
+void tell_saved(SealResult result, Attempt attempt, const Tell& tell, int member = 0) {
   if (result.checkpoint)
-    tell(Checkpointed{result.trial, attempt, std::move(*result.checkpoint)});
+    tell(Checkpointed{result.trial, attempt, std::move(*result.checkpoint), member});
   else
     tell(SaveFailed{result.trial, result.steps, std::move(result.error)});
 }
@@ -39,9 +39,11 @@ class AttemptRun {
   /// fails: it may work again later, so nothing is set aside for that. Error of kind `corrupt` where none is sound and
   /// one must be.
   AttemptRun(LocalCheckpointStore& store, const std::filesystem::path& directory, const Launch& launch,
-             const Lost& lost, std::uint64_t log_limit = default_log_limit)
-      : store_(&store), context_(std::make_unique<Context>(prepare(store, directory, launch, lost, log_limit))) {
-    steps_ = saved_ = context_->next_step();
+             const Lost& lost, std::uint64_t log_limit = default_log_limit, std::shared_ptr<Group> group = nullptr)
+      : store_(&store),
+        context_(std::make_unique<Context>(prepare(store, directory, launch, std::move(group), lost, log_limit))),
+        seated_(launch.seat.has_value()) {
+    saved_ = context_->next_step();
   }
 
   /// Begins the program. `previous`: an attempt that has ended here, whose run becomes this one's where the trainable
@@ -66,40 +68,42 @@ class AttemptRun {
     done.report = run_->step();
     if (done.report && done.report->step) Report::require_step(*done.report->step);
     if (done.report) {
-      steps_ = done.report->step.value_or(steps_) + 1;
+      const int step = done.report->step.value_or(steps());
+      if (seated_) done.report->step = step;  // its group tells by it who has reported what
+      context_->go_on_from(step + 1);
       reported_ = true;
     } else {
       done.stopped = context_->stop_requested();
     }
     done.made = run_->adopted();
-    if (done.made && done.made->steps == steps_) saved_ = steps_;
+    if (done.made && done.made->steps == steps()) saved_ = steps();
     return done;
   }
 
   bool can_save() const { return run_->can_save(); }
   /// Writes a checkpoint of the steps done into a folder aside, to be sealed by the store; nullopt where the trial
-  /// cannot save or has nothing new.
+  /// cannot save or has nothing new, and of several workers for all but rank 0.
   std::optional<CheckpointWriter> save() {
-    if (!run_->can_save() || saved_ == steps_) return std::nullopt;
-    CheckpointWriter writer = store_->begin(context_->trial(), steps_);
+    if (!run_->can_save() || saved_ == steps() || !leads()) return std::nullopt;
+    CheckpointWriter writer = store_->begin(context_->trial(), steps());
     try {
       run_->save(writer);
     } catch (...) {
       store_->discard(writer);
       throw;
     }
-    saved_ = steps_;
+    saved_ = steps();
     return writer;
   }
   /// To be called when the run is stopped between steps; the checkpoint that a run which cannot save() made in answer.
   std::optional<CheckpointInfo> stop_and_save() {
     if (run_->can_save()) return std::nullopt;
     auto made = run_->stop_and_save();
-    if (made && made->steps == steps_) saved_ = steps_;
+    if (made && made->steps == steps()) saved_ = steps();
     return made;
   }
   /// Whether a paused run may be ended, as a checkpoint brings it back to where it is.
-  bool replaceable() const { return run_->can_save() || (steps_ > 0 && saved_ == steps_); }
+  bool replaceable() const { return run_->can_save() || (steps() > 0 && saved_ == steps()); }
 
   /// What the attempt failed of, where the run threw `cause`. That the checkpoint which it was to go on from vanished
   /// before it had reported anything, and so perhaps before it had read that, is not its own doing: `lost` is told.
@@ -126,12 +130,13 @@ class AttemptRun {
   }
 
   bool parked() const { return parked_; }
-  int steps() const { return steps_; }  ///< done
+  int steps() const { return context_->steps(); }  ///< done
   Context& context() { return *context_; }
 
  private:
   static Context::Start prepare(LocalCheckpointStore& store, const std::filesystem::path& directory,
-                                const Launch& launch, const Lost& lost, std::uint64_t log_limit) {
+                                const Launch& launch, std::shared_ptr<Group> group, const Lost& lost,
+                                std::uint64_t log_limit) {
     Context::Start start;
     start.trial = launch.trial;
     start.attempt = launch.attempt;
@@ -142,7 +147,10 @@ class AttemptRun {
     start.directory = directory / "trials" / std::to_string(launch.trial);
     start.checkpoints = store.root();
     start.log_limit = log_limit;
-    if (launch.attempt > 0) store.recover(launch.trial);  // what an earlier attempt was writing when it was killed
+    start.group = std::move(group);
+    start.log = log_name(launch);
+    // What an earlier attempt was writing when it was killed; of several workers the first one looks.
+    if (launch.attempt > 0 && (!launch.seat || launch.seat->member == 0)) store.recover(launch.trial);
     for (const auto& candidate : launch.restore) {
       try {
         start.restore = store.open(candidate);
@@ -159,10 +167,12 @@ class AttemptRun {
     return start;
   }
 
+  bool leads() const { return !seated_ || context_->group().rank() == 0; }
+
   LocalCheckpointStore* store_;
   std::unique_ptr<Context> context_;  // outlives run_
   std::unique_ptr<TrialRun> run_;
-  int steps_ = 0;
+  bool seated_ = false;
   int saved_ = 0;  // steps done at the last save
   bool parked_ = false;
   bool reported_ = false;

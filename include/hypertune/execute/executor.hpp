@@ -4,6 +4,7 @@
 #include <hypertune/execute/allocation.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/checkpoint.hpp>
+#include <hypertune/trial/group.hpp>
 #include <hypertune/trial/log_limit.hpp>
 #include <hypertune/trial/program.hpp>
 #include <hypertune/trial/report.hpp>
@@ -32,6 +33,11 @@ struct UnderWay {
   bool reported = false;  ///< it has reported since it began, and the answer to its last report follows
   bool forming = false;   ///< it was resized then, and its workers are still to form their new generation
 };
+/// What one worker of a group is launched as, by the executor that forms the group. Its numbers are of the group.
+struct Seat {
+  int member = 0;
+  GroupPlace place;
+};
 /// Start an attempt, or let a parked one go on (`parked`: the executor still holds the run under this trial and
 /// attempt).
 struct Launch {
@@ -48,12 +54,19 @@ struct Launch {
   /// For worker processes: where `restore` has candidates and none is sound, the attempt fails instead of beginning
   /// anew.
   bool must_restore = false;
+  bool group = false;             ///< it may have several workers, now or later
+  std::optional<Seat> seat = {};  ///< this is one of them; none: the executor is to form the group
 };
+/// The file in the trial's folder that has what this worker prints.
+inline std::string log_name(const Launch& launch) {
+  return launch.seat && launch.seat->member > 0 ? "worker-" + std::to_string(launch.seat->member) + ".log" : "log";
+}
 /// The answer to a report: train the next step. `save`: write a checkpoint first (where the trial can).
 struct Continue {
   TrialId trial;
   Attempt attempt;
   bool save = false;
+  int member = 0;  ///< of a group, as its executor numbers them; so in all that follows
 };
 /// The answer to a report: keep the run's state and free its slot. Answered by Paused. An executor that cannot keep a
 /// run in memory saves a checkpoint and ends the process. `save`: write a checkpoint as well, where the trial can.
@@ -61,6 +74,8 @@ struct Pause {
   TrialId trial;
   Attempt attempt;
   bool save = false;
+  int member = 0;    ///< of a group, as its executor numbers them; so in all that follows
+  bool keep = true;  ///< false: it is not to stay in memory where a checkpoint brings it back to where it is
 };
 /// End the attempt, at any time: between steps at once, within a step as soon as the executor can. Answered by Stopped.
 /// `save`: write a checkpoint first if the run is between steps. Also drops a parked run; that is not answered, as its
@@ -69,6 +84,7 @@ struct Stop {
   TrialId trial;
   Attempt attempt;
   bool save = false;
+  int member = 0;  ///< of a group, as its executor numbers them; so in all that follows
 };
 
 /// The attempt goes on with other workers: a new generation. Given before the answer to a report, or after MemberLost.
@@ -80,7 +96,8 @@ struct Resize {
   std::vector<int> from;  ///< for each rank the one it had in the generation before; -1: a worker that begins now
 };
 
-using Command = std::variant<Launch, Continue, Pause, Stop, Resize>;
+/// The last one is said by an executor that forms a group to one that runs its workers, never by the Tuner.
+using Command = std::variant<Launch, Continue, Pause, Stop, Resize, GroupMessage>;
 
 // ---- Events: from the executor to the Tuner. -----------------------------------------------------------------------
 
@@ -89,6 +106,7 @@ struct Started {
   TrialId trial;
   Attempt attempt;
   int next_step = 0;
+  int member = 0;
 };
 /// A report; the run waits for Continue, Pause or Stop. `checkpoint`: one that the trial made and named itself.
 struct Reported {
@@ -96,34 +114,41 @@ struct Reported {
   Attempt attempt;
   Report report;
   std::optional<CheckpointInfo> checkpoint;
+  int member = 0;
+  bool fixed = false;  ///< the number of its workers cannot change while it runs
 };
 /// A checkpoint is sealed. May come after the command that follows it was acted upon.
 struct Checkpointed {
   TrialId trial;
   Attempt attempt;
   CheckpointInfo checkpoint;
+  int member = 0;
 };
 /// Answer to Pause: the slot is free. `parked`: the executor holds the run; else it goes on from its checkpoint.
 struct Paused {
   TrialId trial;
   Attempt attempt;
   bool parked = false;
+  int member = 0;
 };
 /// The trial ended by itself: the slot is free.
 struct Finished {
   TrialId trial;
   Attempt attempt;
+  int member = 0;
 };
 /// Answer to Stop: the slot is free.
 struct Stopped {
   TrialId trial;
   Attempt attempt;
+  int member = 0;
 };
 /// The attempt is over, not by its own wish: the slot is free.
 struct Failed {
   TrialId trial;
   Attempt attempt;
   Cause cause;
+  int member = 0;
 };
 /// Workers of a running attempt are lost, and with them its generation: their slots are free, and the others wait for a
 /// Resize or a Stop. The step that was under way is done again. Not told of an attempt that has been told to pause or
@@ -173,8 +198,9 @@ struct HostLost {
   bool coming = false;    ///< it has not been there yet, and is on its way: no loss, but `why` says what it waits for
 };
 
+/// The last one is said by an executor that runs workers of a group to the one that forms it.
 using Event = std::variant<Started, Reported, Checkpointed, Paused, Finished, Stopped, Failed, CheckpointLost,
-                           SaveFailed, Notice, HostGained, HostLost, MemberLost, Resized>;
+                           SaveFailed, Notice, HostGained, HostLost, MemberLost, Resized, GroupMessage>;
 
 /// Where an executor delivers events. May be called from any thread, also from within perform() of the same thread's
 /// event; a call may issue commands to the executor before it returns (a report is usually answered so).

@@ -42,6 +42,7 @@ class PayloadWriter : public ByteWriter {
     put(std::string_view(cause.text));
     put(cause.retry);
     put(cause.exclude_host);
+    put(cause.follows);
   }
   void put(const CheckpointInfo& info) {
     put_signed(info.trial);
@@ -86,6 +87,7 @@ class PayloadReader : public ByteReader {
     cause.text = text();
     cause.retry = flag();
     cause.exclude_host = flag();
+    cause.follows = flag();
     return cause;
   }
   CheckpointInfo checkpoint() {

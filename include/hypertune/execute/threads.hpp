@@ -48,6 +48,7 @@ class ThreadExecutor {
   void notify();
   void shutdown();
   std::string name() const { return "threads"; }
+  static constexpr bool runs_gangs = true;
 
  private:
   class State;

@@ -10,6 +10,7 @@
 #include <hypertune/execute/worker_protocol.hpp>
 #include <hypertune/execute/worker_stream.hpp>
 #include <hypertune/trial/failure.hpp>
+#include <hypertune/trial/group.hpp>
 #include <hypertune/trial/program.hpp>
 
 #include <fcntl.h>
@@ -29,6 +30,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <variant>
 
 namespace hypertune::inline v0 {
 
@@ -83,10 +85,19 @@ class WorkerLoop {
         decoder.feed(*bytes);
         while (auto frame = decoder.next()) {
           const wire::Message message = wire::decode(*frame);
-          const std::lock_guard guard(mutex_);
-          machine_.receive(message);
-          if (context_ != nullptr && machine_.stop_requested()) context_->request_stop();
-          changed_.notify_one();
+          std::shared_ptr<Group> stopped;
+          {
+            const std::lock_guard guard(mutex_);
+            machine_.receive(message);
+            if (const auto* launch = std::get_if<Launch>(&message)) take_seat(*launch);
+            if (machine_.stop_requested()) {
+              if (context_ != nullptr) context_->request_stop();
+              stopped = group_;
+            }
+            changed_.notify_one();
+          }
+          if (stopped) stopped->stop();
+          if (const auto* group = std::get_if<GroupMessage>(&message)) tell_group(*group);
         }
       }
     } catch (const Error& e) { stream_.send(wire::LogLine{std::string("worker: ") + e.what()}); }
@@ -94,6 +105,29 @@ class WorkerLoop {
     if (leaving_) return;
     // The driver is gone: nobody wants what the user's code is doing, and it cannot be made to return.
     ::_exit(disconnected);
+  }
+
+  // Under the lock. What follows for the group may come before the trial begins.
+  void take_seat(const Launch& launch) {
+    if (launch.parked) return;
+    seat_ = {.trial = launch.trial, .attempt = launch.attempt, .member = launch.seat ? launch.seat->member : 0};
+    group_ = nullptr;
+    if (!launch.seat) return;
+    group_ = std::make_shared<Group>(launch.seat->place, [this, seat = seat_](GroupMessage message) {
+      message.trial = seat.trial;
+      message.attempt = seat.attempt;
+      message.member = seat.member;
+      stream_.send(std::move(message));
+    });
+  }
+  void tell_group(const GroupMessage& message) {
+    std::shared_ptr<Group> group;
+    {
+      const std::lock_guard guard(mutex_);
+      if (message.trial == seat_.trial && message.attempt == seat_.attempt && message.member == seat_.member)
+        group = group_;
+    }
+    if (group) group->receive(message);
   }
 
   double heartbeat() {
@@ -142,17 +176,17 @@ class WorkerLoop {
         if (!action.keep && attempt_->replaceable()) {
           save(launch);
           stop_and_save(launch);
-          end(Paused{launch.trial, launch.attempt, false}, false);
+          end(Paused{launch.trial, launch.attempt, false, member(launch)}, false);
         } else {
           sealed(launch.trial);
           attempt_->park();
           parked_ = true;
-          stream_.send(Paused{launch.trial, launch.attempt, true});
+          stream_.send(Paused{launch.trial, launch.attempt, true, member(launch)});
         }
         break;
       case WorkerMachine::Do::end:
         stop_and_save(launch);
-        end(Stopped{launch.trial, launch.attempt}, true);
+        end(Stopped{launch.trial, launch.attempt, member(launch)}, true);
         break;
       default: break;
     }
@@ -171,20 +205,27 @@ class WorkerLoop {
     if (options_.bind_slot) options_.bind_slot(launch.allocation.lead);
     std::optional<AttemptRun> previous;
     previous.swap(attempt_);
+    std::shared_ptr<Group> group;
+    {
+      const std::lock_guard guard(mutex_);
+      group = group_;
+    }
     attempt_.emplace(
         *store_, directory_, launch,
         [this](const CheckpointInfo& checkpoint, const std::string& why) { lose(checkpoint, why); },
-        machine_.welcome().log_limit);
+        machine_.welcome().log_limit, std::move(group));
     if (options_.redirect_output) {
-      const auto log = attempt_->context().directory() / "log";
+      const auto log = attempt_->context().log();
       redirect(log);
       // A command bounds what it prints by itself.
       if (!program_.external()) keep_log(std::make_unique<BoundedLog>(log, machine_.welcome().log_limit));
     }
     enter(&attempt_->context());
     attempt_->begin(program_, previous ? &*previous : nullptr);
-    stream_.send(Started{launch.trial, launch.attempt, attempt_->steps()});
+    stream_.send(Started{launch.trial, launch.attempt, attempt_->steps(), member(launch)});
   }
+
+  static int member(const Launch& launch) { return launch.seat ? launch.seat->member : 0; }
 
   void lose(const CheckpointInfo& checkpoint, const std::string& why) {
     stream_.send(CheckpointLost{machine_.launch().trial, checkpoint, why});
@@ -204,18 +245,18 @@ class WorkerLoop {
     }
     auto done = attempt_->step();
     if (!done.report) {
-      if (done.made) stream_.send(Checkpointed{launch.trial, launch.attempt, std::move(*done.made)});
+      if (done.made) stream_.send(Checkpointed{launch.trial, launch.attempt, std::move(*done.made), member(launch)});
       if (done.stopped)
-        end(Stopped{launch.trial, launch.attempt}, true);
+        end(Stopped{launch.trial, launch.attempt, member(launch)}, true);
       else
-        end(Finished{launch.trial, launch.attempt}, true);
+        end(Finished{launch.trial, launch.attempt, member(launch)}, true);
       return;
     }
     {
       const std::lock_guard guard(mutex_);
       machine_.reported();
     }
-    stream_.send(Reported{launch.trial, launch.attempt, std::move(*done.report), std::move(done.made)});
+    stream_.send(Reported{launch.trial, launch.attempt, std::move(*done.report), std::move(done.made), member(launch)});
   }
 
   // The trial writes; hashing and syncing go on beside it.
@@ -224,14 +265,14 @@ class WorkerLoop {
     auto writer = attempt_->save();
     if (!writer) return;
     if (!sealer_) sealer_.emplace(*store_);
-    sealer_->submit(std::move(*writer), [this, attempt = launch.attempt](SealResult result) {
-      tell_saved(std::move(result), attempt, [this](const wire::Message& message) { stream_.send(message); });
+    sealer_->submit(std::move(*writer), [this, attempt = launch.attempt, member = member(launch)](SealResult result) {
+      tell_saved(std::move(result), attempt, [this](const wire::Message& message) { stream_.send(message); }, member);
     });
   }
   void stop_and_save(const Launch& launch) {
     if (!attempt_) return;
     if (auto made = attempt_->stop_and_save())
-      stream_.send(Checkpointed{launch.trial, launch.attempt, std::move(*made)});
+      stream_.send(Checkpointed{launch.trial, launch.attempt, std::move(*made), member(launch)});
   }
   void sealed(TrialId trial) {
     if (sealer_) sealer_->wait(trial);
@@ -253,7 +294,7 @@ class WorkerLoop {
           attempt_->blame(std::move(cause), [this](const auto& checkpoint, const auto& why) { lose(checkpoint, why); });
     destroy();
     sealed(launch.trial);
-    finish(Failed{launch.trial, launch.attempt, std::move(cause)});
+    finish(Failed{launch.trial, launch.attempt, std::move(cause), member(launch)});
   }
   void finish(const wire::Message& last) {
     std::fflush(nullptr);
@@ -312,6 +353,8 @@ class WorkerLoop {
   std::condition_variable changed_;
   WorkerMachine machine_;
   Context* context_ = nullptr;
+  GroupMessage seat_;  // names the worker of a group that this is
+  std::shared_ptr<Group> group_;
   bool leaving_ = false;
 
   std::optional<AttemptRun> attempt_;  // under way, or ended and kept for the next one

@@ -76,6 +76,9 @@ class WorkerLink {
       out.send.emplace_back(wire::PauseOrder{*pause, keep});
     } else if (const auto* stop = std::get_if<Stop>(&command)) {
       on_stop(*stop, now, out);
+    } else if (const auto* group = std::get_if<GroupMessage>(&command)) {
+      if (state_ == State::running || state_ == State::waiting || state_ == State::parked)
+        out.send.emplace_back(*group);
     }
     return out;
   }
@@ -101,9 +104,9 @@ class WorkerLink {
       const TrialId trial = launch_->trial;
       const Attempt attempt = launch_->attempt;
       if (stopping_)
-        out.events.emplace_back(Stopped{trial, attempt});
+        out.events.emplace_back(Stopped{trial, attempt, member()});
       else
-        out.events.emplace_back(Failed{trial, attempt, kill_cause_ ? *kill_cause_ : std::move(cause)});
+        out.events.emplace_back(Failed{trial, attempt, kill_cause_ ? *kill_cause_ : std::move(cause), member()});
     }
     held_.reset();
     return out;
@@ -173,7 +176,7 @@ class WorkerLink {
     switch (state_) {
       case State::greeting:
         launch_.reset();
-        out.events.emplace_back(Stopped{stop.trial, stop.attempt});
+        out.events.emplace_back(Stopped{stop.trial, stop.attempt, stop.member});
         break;
       case State::parked:  // its slot is free already: nobody waits for an answer
         if (options_.reusable) {
@@ -199,9 +202,10 @@ class WorkerLink {
     }
   }
 
+  int member() const { return launch_ && launch_->seat ? launch_->seat->member : 0; }
   template <class M>
   void require_current(const M& m, const char* what) const {
-    if (!launch_ || m.trial != launch_->trial || m.attempt != launch_->attempt) bad(what);
+    if (!launch_ || m.trial != launch_->trial || m.attempt != launch_->attempt || m.member != member()) bad(what);
   }
   [[noreturn]] static void bad(const char* what) { fail(Errc::protocol, "the worker sent {}", what); }
 
@@ -252,8 +256,14 @@ class WorkerLink {
   }
   void on(Failed& m, Seconds now, LinkActions& out) {
     require_current(m, "Failed for an attempt that is not under way");
-    const Stopped stopped{m.trial, m.attempt};
+    const Stopped stopped{m.trial, m.attempt, m.member};
     end(stopping_ ? Event(stopped) : Event(std::move(m)), false, now, out);  // what threw may have left anything behind
+  }
+  void on(GroupMessage& m, Seconds now, LinkActions& out) {
+    if (!launch_ || !launch_->seat || m.trial != launch_->trial || m.attempt != launch_->attempt) return;
+    sign_of_life(now);
+    m.member = launch_->seat->member;
+    out.events.emplace_back(std::move(m));
   }
   void on(SaveFailed& m, Seconds, LinkActions& out) { out.events.emplace_back(std::move(m)); }
   void on(wire::LogLine& m, Seconds, LinkActions& out) { out.events.emplace_back(Notice{std::move(m.text)}); }

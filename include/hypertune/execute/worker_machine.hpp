@@ -100,6 +100,7 @@ class WorkerMachine {
       stop_ = m;
   }
   void on(const wire::Shutdown&) { shutdown_ = true; }
+  void on(const GroupMessage&) {}  // for the trial's thread, past this
   template <class M>
   void on(const M&) {
     bad("a message that only a worker sends");

@@ -27,6 +27,7 @@ namespace hypertune::inline v0 {
 ///     Reported                         ->                      (the worker waits)
 ///                                      <-   Continue | PauseOrder | Stop
 ///     Checkpointed, SaveFailed, LogLine, Alive  ->             (between, at any time)
+///     GroupMessage                     <->  GroupMessage       (of one of several workers, at any time)
 ///     Paused | Finished | Stopped | Failed  ->                 (ready for the next Launch, or parked)
 ///                                      <-   Shutdown
 ///
@@ -34,7 +35,7 @@ namespace hypertune::inline v0 {
 namespace wire {
 
 /// Raised whenever a message changes. Driver and worker must agree.
-inline constexpr std::uint32_t version = 6;
+inline constexpr std::uint32_t version = 7;
 
 struct Hello {
   std::uint32_t version = wire::version;
@@ -67,7 +68,7 @@ struct Alive {
 /// A message's place in this list (from 1) is its type on the wire: append only.
 using Message =
     std::variant<Hello, Welcome, Launch, Continue, PauseOrder, Stop, Shutdown, Started, Reported, Checkpointed,
-                 CheckpointLost, Paused, Finished, Stopped, Failed, LogLine, Alive, SaveFailed>;
+                 CheckpointLost, Paused, Finished, Stopped, Failed, LogLine, Alive, SaveFailed, GroupMessage>;
 
 inline constexpr auto message_types = static_cast<std::uint8_t>(std::variant_size_v<Message>);
 
@@ -84,6 +85,7 @@ class WireWriter : public PayloadWriter {
   void identity(const T& m) {
     put_signed(m.trial);
     put(std::uint64_t{m.attempt});
+    if constexpr (requires { m.member; }) put_signed(m.member);
   }
   void put(const wire::Hello& m) {
     put(std::string_view("hypertune"));
@@ -126,6 +128,27 @@ class WireWriter : public PayloadWriter {
     put(m.parked);
     put_signed(m.next_step);
     put(m.must_restore);
+    put(m.seat.has_value());
+    if (!m.seat) return;
+    put_signed(m.seat->member);
+    put(m.seat->place);
+  }
+  void put(const GroupPlace& place) {
+    put(std::uint64_t{place.generation});
+    put_signed(place.rank);
+    put(std::uint64_t{place.hosts.size()});
+    for (const auto& host : place.hosts) put(std::string_view(host));
+    put(std::string_view(place.network));
+  }
+  void put(const GroupMessage& m) {
+    identity(m);
+    put(static_cast<std::uint64_t>(m.kind));
+    put(std::uint64_t{m.generation});
+    put(m.place);
+    put(std::string_view(m.key));
+    put(std::string_view(m.value));
+    put(std::uint64_t{m.ranks.size()});
+    for (const int rank : m.ranks) put_signed(rank);
   }
   void put(const Continue& m) {
     identity(m);
@@ -157,6 +180,7 @@ class WireWriter : public PayloadWriter {
     put(m.report.attributes);
     put(m.checkpoint.has_value());
     if (m.checkpoint) put(*m.checkpoint);
+    put(m.fixed);
   }
   void put(const Checkpointed& m) {
     identity(m);
@@ -196,6 +220,7 @@ class WireReader : public PayloadReader {
     m.trial = signed_number();
     m.attempt = small<Attempt>();
     if (m.trial < 0) bad("a trial's number is negative");
+    if constexpr (requires { m.member; }) m.member = member();
   }
   void get(wire::Hello& m) {
     if (text() != "hypertune") bad("the peer is not a hypertune worker");
@@ -240,6 +265,33 @@ class WireReader : public PayloadReader {
     m.parked = flag();
     m.next_step = small_number();
     m.must_restore = flag();
+    m.seat.reset();
+    if (!flag()) return;
+    Seat seat;
+    seat.member = member();
+    get(seat.place);
+    if (seat.place.rank < 0) bad("a worker begins without a rank");
+    m.seat = std::move(seat);
+  }
+  void get(GroupPlace& place) {
+    place.generation = small<std::uint32_t>();
+    place.rank = small_number();
+    place.hosts.resize(count(1));
+    for (auto& host : place.hosts) host = text();
+    place.network = text();
+    if (place.rank < -1 || place.rank >= place.size()) bad("a rank is not within its group");
+  }
+  void get(GroupMessage& m) {
+    identity(m);
+    const std::uint64_t kind = number();
+    if (kind > static_cast<std::uint64_t>(GroupMessage::last_kind)) bad("a message of a group is of no known kind");
+    m.kind = static_cast<GroupMessage::Kind>(kind);
+    m.generation = small<std::uint32_t>();
+    get(m.place);
+    m.key = text();
+    m.value = text();
+    m.ranks.resize(count(1));
+    for (int& rank : m.ranks) rank = small_number();
   }
   void get(Continue& m) {
     identity(m);
@@ -269,6 +321,7 @@ class WireReader : public PayloadReader {
     if (flag()) m.report.step = step();
     m.report.attributes = params();
     if (flag()) m.checkpoint = checkpoint();
+    m.fixed = flag();
   }
   void get(Checkpointed& m) {
     identity(m);
@@ -306,6 +359,11 @@ class WireReader : public PayloadReader {
     const std::uint64_t value = number();
     if (value > std::numeric_limits<T>::max()) bad("a number is too large");
     return static_cast<T>(value);
+  }
+  int member() {
+    const int value = small_number();
+    if (value < 0) bad("a worker's number is negative");
+    return value;
   }
   int step() {
     const int value = small_number();

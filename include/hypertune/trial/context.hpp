@@ -5,6 +5,7 @@
 #include <hypertune/error.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/checkpoint.hpp>
+#include <hypertune/trial/group.hpp>
 #include <hypertune/trial/log_limit.hpp>
 #include <hypertune/trial/resources.hpp>
 #include <hypertune/trial/trial.hpp>
@@ -15,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -39,9 +41,13 @@ class Context {
     std::uint64_t seed = 0;                  ///< derived from the experiment's seed and the trial's number
     std::filesystem::path checkpoints = {};  ///< of the experiment: the folder of their store
     std::uint64_t log_limit = default_log_limit;
+    std::string log = "log";                 ///< the file in `directory` that has what this worker prints
+    std::shared_ptr<Group> group = nullptr;  ///< nullptr: it is alone
   };
 
-  explicit Context(Start start) : start_(std::move(start)) {}
+  explicit Context(Start start) : start_(std::move(start)), steps_(start_.next_step) {
+    if (!start_.group) start_.group = std::make_shared<Group>();
+  }
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
@@ -54,6 +60,9 @@ class Context {
   /// The same for every attempt of a trial, different between trials.
   std::uint64_t seed() const { return start_.seed; }
   const Slot& slot() const { return start_.slot; }
+  /// The workers that train this trial together: one, or as many as `workers` asked for. Only rank 0's reports and
+  /// checkpoints are the trial's.
+  Group& group() const { return *start_.group; }
   /// The trial's own folder, for anything it wants to keep; made when it is first asked for.
   /// Error of kind `io` where the experiment's folder is gone.
   const std::filesystem::path& directory() const;
@@ -61,6 +70,8 @@ class Context {
   const std::filesystem::path& checkpoints() const { return start_.checkpoints; }
   /// Bytes of the trial's log that are kept; 0: all.
   std::uint64_t log_limit() const { return start_.log_limit; }
+  /// Of the trial's log, or of what this worker of several prints.
+  std::filesystem::path log() const { return directory() / start_.log; }
   /// The checkpoint to go on from, if any.
   const std::optional<Checkpoint>& restore() const { return start_.restore; }
 
@@ -78,6 +89,10 @@ class Context {
   /// now and then and return early. Never required. Any thread.
   bool stop_requested() const { return stop_.load(std::memory_order_relaxed); }
 
+  /// Steps that are done. A worker that joins others goes on where they are.
+  int steps() const { return steps_; }
+  void go_on_from(int steps) { steps_ = steps; }
+
   // For executors.
   bool can_save() const { return static_cast<bool>(save_); }
   void save(CheckpointWriter& out) const { save_(out); }
@@ -88,6 +103,7 @@ class Context {
  private:
   Start start_;
   Save save_;
+  int steps_ = 0;
   std::atomic<std::uint64_t> beats_{0};
   std::atomic<bool> stop_{false};
 };

@@ -5,8 +5,14 @@
 #include <hypertune/trial/trial.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -58,6 +64,214 @@ class Rendezvous {
   /// Waits for somebody to set it; nullopt: nobody did within so many seconds. Throws a GroupError of kind `changed` or
   /// `lost` as soon as the generation is over.
   virtual std::optional<std::string> wait(const std::string& key, Seconds seconds) = 0;
+};
+
+/// What a worker of a group and the executor that forms the group say to each other.
+struct GroupMessage {
+  enum class Kind : std::uint8_t {
+    form,    ///< to the worker: leave the generation at the next commit, and stand ready for `place`; rank -1: leave
+    run,     ///< to the worker: all ranks of `generation` stand ready
+    halt,    ///< to the worker: `generation` is broken, and those before it; `value` says why, `ranks` who is lost
+    value,   ///< to the worker: `key` is set to `value` in `generation`
+    joined,  ///< from the worker: it stands ready for `generation`; `value` is "fixed" if it cannot change later
+    set,     ///< from the worker: `key` is `value` in `generation`
+    want,    ///< from the worker: it waits for `key`
+    late,    ///< from the worker: `ranks` of `generation` have not taken part within the limit
+  };
+  static constexpr auto last_kind = Kind::late;
+  TrialId trial = 0;
+  Attempt attempt = 0;
+  int member = 0;  ///< the worker's number in the attempt: it keeps it while its rank changes
+  Kind kind = Kind::form;
+  std::uint32_t generation = 0;
+  GroupPlace place = {};
+  std::string key = {}, value = {};
+  std::vector<int> ranks = {};
+};
+
+/// One worker's side of its group, from generation to generation. A trial that runs on one worker only has one, too: it
+/// is alone in it. join() and what the rendezvous does belong to the trial's thread; all else may be called by any.
+class Group final : public Rendezvous {
+ public:
+  /// Takes kind, generation, key, value and ranks of a message to the executor.
+  using Send = std::function<void(GroupMessage)>;
+
+  /// Of a worker that is alone.
+  Group() = default;
+  Group(GroupPlace place, Send send) : next_(std::move(place)), send_(std::move(send)), place_(next_) {}
+
+  /// The place that it has, or has been given at its start.
+  GroupPlace place() const {
+    const std::lock_guard guard(mutex_);
+    return place_;
+  }
+  int rank() const { return place().rank; }
+  int size() const { return place().size(); }
+  /// Whether this generation is over, or is to be left at the next commit.
+  bool change_pending() const { return pending_.load(std::memory_order_relaxed); }
+  /// Whether it has joined a generation, and that one is not over.
+  bool joined() const {
+    const std::lock_guard guard(mutex_);
+    return joined_ && !broken();
+  }
+
+  /// Stands ready for the newest generation and waits until all its ranks do: however long that takes, as whoever is
+  /// lost meanwhile is replaced by another generation. `fixed`: the caller cannot leave it for a later one, so that
+  /// the attempt ends with the loss of a rank. Throws a GroupError of kind `changed` if this worker has no place in it,
+  /// or the attempt is to end.
+  GroupPlace join(bool fixed = false) {
+    std::unique_lock lock(mutex_);
+    if (!send_) {
+      joined_ = true;
+      return place_;
+    }
+    std::optional<std::uint32_t> told;
+    for (;;) {
+      require_wanted();
+      const std::uint32_t generation = next_.generation;
+      if (halted_ && *halted_ >= generation) {
+        changed_.wait(lock);  // for another one
+      } else if (told != generation) {
+        told = generation;
+        const Send send = send_;
+        lock.unlock();
+        send({.kind = GroupMessage::Kind::joined, .generation = generation, .value = fixed ? "fixed" : ""});
+        lock.lock();
+      } else if (running_ == generation) {
+        place_ = next_;
+        joined_ = true;
+        values_.clear();
+        update();
+        return place_;
+      } else {
+        changed_.wait(lock);
+      }
+    }
+  }
+
+  // ---- Of the generation that it has joined
+  void set(const std::string& key, const std::string& value) override {
+    std::unique_lock lock(mutex_);
+    if (!send_) {
+      values_[key] = value;
+      return;
+    }
+    const auto generation = place_.generation;
+    lock.unlock();
+    send_({.kind = GroupMessage::Kind::set, .generation = generation, .key = key, .value = value});
+  }
+  std::optional<std::string> wait(const std::string& key, Seconds seconds) override {
+    std::unique_lock lock(mutex_);
+    const auto there = [&] { return values_.contains(key); };
+    if (!send_) return there() ? std::optional(values_.at(key)) : std::nullopt;
+    const auto generation = place_.generation;
+    if (!there()) {
+      lock.unlock();
+      send_({.kind = GroupMessage::Kind::want, .generation = generation, .key = key});
+      lock.lock();
+    }
+    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e7));
+    changed_.wait_until(lock, std::chrono::time_point_cast<std::chrono::steady_clock::duration>(until),
+                        [&] { return there() || broken() || stopped_; });
+    if (there()) return values_.at(key);
+    require_wanted(false);
+    if (broken()) throw_broken();
+    return std::nullopt;
+  }
+  /// These ranks have not taken part in a collective within the limit: they are ended, and replaced.
+  void report_late(const std::vector<int>& ranks) {
+    if (send_) send_({.kind = GroupMessage::Kind::late, .generation = place().generation, .ranks = ranks});
+  }
+
+  /// `halted` is called, by another thread and at most once, when the generation that was joined last is broken: it
+  /// ends what waits for its ranks. It replaces the one before. Empty: none.
+  void on_halt(std::function<void(const GroupError&)> halted) {
+    const std::lock_guard order(calls_);
+    {
+      const std::lock_guard guard(mutex_);
+      if (!halted || (!broken() && !stopped_)) {
+        on_halt_ = std::move(halted);
+        return;
+      }
+      on_halt_ = nullptr;
+    }
+    halted(why_over());
+  }
+
+  // ---- For executors
+  void receive(GroupMessage message) {
+    const std::lock_guard order(calls_);
+    std::function<void(const GroupError&)> halted;
+    {
+      const std::lock_guard guard(mutex_);
+      switch (message.kind) {
+        case GroupMessage::Kind::form:
+          if (message.place.generation > next_.generation) next_ = std::move(message.place);
+          break;
+        case GroupMessage::Kind::run: running_ = message.generation; break;
+        case GroupMessage::Kind::halt:
+          halted_ = std::max(halted_.value_or(0), message.generation);
+          why_ = std::move(message.value);
+          lost_ = std::move(message.ranks);
+          break;
+        case GroupMessage::Kind::value:
+          if (message.generation == place_.generation) values_[message.key] = std::move(message.value);
+          break;
+        default: return;
+      }
+      update();
+      if (joined_ && broken()) halted = std::exchange(on_halt_, nullptr);
+    }
+    changed_.notify_all();
+    if (halted) halted(why_over());
+  }
+  /// The attempt is to end.
+  void stop() {
+    const std::lock_guard order(calls_);
+    std::function<void(const GroupError&)> halted;
+    {
+      const std::lock_guard guard(mutex_);
+      stopped_ = true;
+      update();
+      halted = std::exchange(on_halt_, nullptr);
+    }
+    changed_.notify_all();
+    if (halted) halted(why_over());
+  }
+
+ private:
+  bool broken() const { return halted_ && *halted_ >= place_.generation; }
+  void update() {
+    pending_.store(joined_ && (stopped_ || broken() || next_.generation > place_.generation),
+                   std::memory_order_relaxed);
+  }
+  void require_wanted(bool for_next = true) const {
+    if (stopped_) throw GroupError(GroupError::Kind::changed, "the attempt is to end");
+    if (for_next && next_.rank < 0)
+      throw GroupError(GroupError::Kind::changed, "the group goes on without this worker");
+  }
+  [[noreturn]] void throw_broken() const {
+    throw GroupError(lost_.empty() ? GroupError::Kind::changed : GroupError::Kind::lost, why_, lost_);
+  }
+  GroupError why_over() const {
+    const std::lock_guard guard(mutex_);
+    if (stopped_) return {GroupError::Kind::changed, "the attempt is to end"};
+    return {lost_.empty() ? GroupError::Kind::changed : GroupError::Kind::lost, why_, lost_};
+  }
+
+  std::mutex calls_;  // one call of on_halt_ at a time, and none after it was replaced; before mutex_
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  GroupPlace next_ = {};  // the newest one that it was given
+  Send send_ = {};
+  GroupPlace place_ = {};
+  bool joined_ = false, stopped_ = false;
+  std::optional<std::uint32_t> halted_ = {}, running_ = {};
+  std::string why_ = {};
+  std::vector<int> lost_ = {};
+  std::map<std::string, std::string> values_ = {};
+  std::function<void(const GroupError&)> on_halt_ = {};
+  std::atomic<bool> pending_{false};
 };
 
 }  // namespace hypertune::inline v0

@@ -54,6 +54,7 @@ struct Cause {
   std::string text;
   bool retry = true;          ///< false: trying again cannot help (a rule said no_retry, the configuration is invalid)
   bool exclude_host = false;  ///< a rule said that this host must not be used again
+  bool follows = false;       ///< of a worker in a group: it failed because others had
   friend bool operator==(const Cause&, const Cause&) = default;
 };
 

@@ -178,6 +178,7 @@ class Controller {
   void on(const Failed& e, Outcome& out);
   void on(const MemberLost& e, Outcome& out);
   void on(const Resized& e, Outcome& out);
+  void on(const GroupMessage&, Outcome&) {}  // within executors only
   void on(const CheckpointLost& e, Outcome& out);
   void on(const SaveFailed& e, Outcome& out) {
     if (auto line = judge_.line(e)) out.notices.push_back(std::move(*line));

@@ -45,6 +45,7 @@ struct LiveTrial {
   Allocation allocation;           ///< of its newest generation
   std::vector<Slot> leaving = {};  ///< what is free once that generation runs
   bool forming = false;            ///< … which it does not yet
+  bool fixed = false;              ///< its workers cannot change while it runs
   int wanted = 0;                  ///< workers that it is to have from its next report on; 0: as it is
   Phase phase = Phase::running;
   int next_step = 0;                      ///< the step that a report without a number is of

@@ -76,7 +76,8 @@ class InlineExecutor::State {
     }
     act(trial, attempt);
   }
-  void carry_out(const Resize&) {}  // it runs no gangs
+  void carry_out(const Resize&) {}  // it forms no groups
+  void carry_out(const GroupMessage&) {}
   template <class C>
   void carry_out(const C& command) {
     Run* run = find(command.trial, command.attempt);

@@ -182,6 +182,7 @@ class SimulatedExecutor::State {
     run->resizing = true;
     form(*run, std::move(c.from));
   }
+  void on(const GroupMessage&) {}  // its workers are of one mind
   // What is dismissed is gone at once; what is to join, or begins, stands ready after a while.
   void form(Run& run, std::vector<int> from) {
     group::Gone gone;

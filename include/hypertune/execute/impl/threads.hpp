@@ -9,6 +9,7 @@
 #include <hypertune/detail/whole.hpp>
 #include <hypertune/execute/attempt_machine.hpp>
 #include <hypertune/execute/attempt_run.hpp>
+#include <hypertune/execute/groups.hpp>
 #include <hypertune/execute/kept_runs.hpp>
 #include <hypertune/execute/threads.hpp>
 
@@ -22,11 +23,12 @@
 #include <cstdint>
 #include <deque>
 #include <iterator>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
-#include <unordered_map>
-#include <unordered_set>
+#include <utility>
 #include <variant>
 
 extern "C" void omp_set_num_threads(int) __attribute__((weak));  // OpenMP's, where the program is linked with it
@@ -37,6 +39,7 @@ class ThreadExecutor::State {
   struct Run {
     enum class Place : std::uint8_t { ready, driven, resting };
     explicit Run(Launch l) : launch(std::move(l)) {}
+    int member() const { return launch.seat ? launch.seat->member : 0; }
     Launch launch;
     AttemptMachine machine;
     Place place = Place::ready;
@@ -44,8 +47,12 @@ class ThreadExecutor::State {
     Seconds heard = 0;                  // last sign of life of a step, where there is a limit
     std::uint64_t beats = 0;
     bool hung = false;
+    std::shared_ptr<Group> group;  // of several workers
   };
   using RunPtr = std::shared_ptr<Run>;
+  // A trial, and which of its workers.
+  using Key = std::pair<TrialId, int>;
+  static Key key(const Run& run) { return {run.launch.trial, run.member()}; }
 
  public:
   explicit State(ThreadOptions options) : options_(std::move(options)) {
@@ -69,12 +76,19 @@ class ThreadExecutor::State {
     closing_ = false;
   }
 
+  void perform(Command command) {
+    if (groups_.perform(command))
+      groups_.work();
+    else
+      detail::visit([this](auto& c) { on(c); }, command);
+  }
+
   void on(Launch& launch) {
     const std::lock_guard guard(mutex_);
     if (closing_) return;
     RunPtr run;
     if (launch.parked) {
-      const auto found = runs_.find(launch.trial);
+      const auto found = runs_.find(Key(launch.trial, launch.seat ? launch.seat->member : 0));
       if (found == runs_.end() || !found->second->machine.parked())
         fail(Errc::usage, "trial {} is not parked here", launch.trial);
       run = found->second;
@@ -83,30 +97,53 @@ class ThreadExecutor::State {
       run->machine.resume();
     } else {
       run = std::make_shared<Run>(std::move(launch));
-      runs_[run->launch.trial] = run;
-      if (dying_.contains(run->launch.trial)) return;  // set ready when that is gone: a trial never runs twice at once
+      if (run->launch.seat) take_seat(*run);
+      runs_[key(*run)] = run;
+      if (dying_.contains(key(*run))) return;  // set ready when that is gone: a trial never runs twice at once
     }
     make_ready(std::move(run));
   }
-  void on(Continue& c) { answer(c.trial, c.attempt, c); }
-  void on(Pause& c) { answer(c.trial, c.attempt, c); }
-  void on(const Resize&) {}  // it runs no gangs
+  void on(Continue& c) { answer(c); }
+  void on(Pause& c) { answer(c); }
+  void on(const Resize&) {}  // of groups that are not there
+  void on(GroupMessage& m) {
+    std::shared_ptr<Group> group;
+    {
+      const std::lock_guard guard(mutex_);
+      if (const auto run = find(m)) group = run->group;
+    }
+    if (group) group->receive(std::move(m));
+  }
   void on(Stop& c) {
-    const std::lock_guard guard(mutex_);
-    const auto found = find(c.trial, c.attempt);
-    if (found == nullptr) return;
+    std::shared_ptr<Group> group;
+    {
+      const std::lock_guard guard(mutex_);
+      const auto found = find(c);
+      if (found == nullptr) return;
+      group = found->group;
+      stop(found, c);
+    }
+    if (group) group->stop();
+  }
+  void stop(const RunPtr& found, const Stop& c) {
     found->machine.on(c);
     if (found->place == Run::Place::driven) {
       if (found->machine.stepping() && found->attempt) found->attempt->context().request_stop();
     } else if (found->machine.parked()) {
       --parked_;
-      dying_.insert(c.trial);
+      dying_.insert(key(*found));
       dead_runs_.push_back(found);  // destroyed by a worker: it is the user's code
-      runs_.erase(c.trial);
+      runs_.erase(key(*found));
       wake_one();
     } else if (found->place == Run::Place::resting) {
       make_ready(found);
     }
+  }
+
+  // Threads cannot be ended by force. One that is late may still return.
+  void ask_to_leave(TrialId trial, Attempt attempt, int member) {
+    Stop stop{trial, attempt, false, member};
+    on(stop);
   }
 
   void wait(Seconds deadline) {
@@ -126,6 +163,7 @@ class ThreadExecutor::State {
 
   void shutdown() {
     std::vector<std::thread> threads;
+    std::vector<std::shared_ptr<Group>> groups;
     {
       const std::lock_guard guard(mutex_);
       closing_ = true;
@@ -134,14 +172,17 @@ class ThreadExecutor::State {
       for (auto run = runs_.begin(); run != runs_.end();) {
         const bool driven = run->second->place == Run::Place::driven;
         if (driven && run->second->attempt) run->second->attempt->context().request_stop();
+        if (run->second->group) groups.push_back(run->second->group);
         if (!driven) dead_runs_.push_back(run->second);
         run = driven ? std::next(run) : runs_.erase(run);
       }
       while (threads_.size() < std::min(dead_runs_.size(), max_reapers)) threads_.emplace_back([this] { work(); });
       threads.swap(threads_);
     }
+    for (const auto& group : groups) group->stop();
     work_.notify_all();
     for (auto& thread : threads) thread.join();
+    groups_.clear();
     sealer_.reset();  // finishes what was written; nobody hears of it any more, the next driver finds it
     runs_.clear();
     kept_.clear();
@@ -151,9 +192,20 @@ class ThreadExecutor::State {
 
  private:
   // ---- under mutex_ ----
-  RunPtr find(TrialId trial, Attempt attempt) {
-    const auto found = runs_.find(trial);
-    return found != runs_.end() && found->second->launch.attempt == attempt ? found->second : nullptr;
+  template <class C>
+  RunPtr find(const C& command) {
+    const auto found = runs_.find(Key(command.trial, command.member));
+    return found != runs_.end() && found->second->launch.attempt == command.attempt ? found->second : nullptr;
+  }
+  void take_seat(Run& run) {
+    const Launch& launch = run.launch;
+    run.group = std::make_shared<Group>(launch.seat->place, [this, trial = launch.trial, attempt = launch.attempt,
+                                                             member = run.member()](GroupMessage m) {
+      m.trial = trial;
+      m.attempt = attempt;
+      m.member = member;
+      emit(std::move(m));
+    });
   }
   void make_ready(RunPtr run) {
     run->place = Run::Place::ready;
@@ -179,9 +231,9 @@ class ThreadExecutor::State {
     }
   }
   template <class C>
-  void answer(TrialId trial, Attempt attempt, const C& command) {
+  void answer(const C& command) {
     const std::lock_guard guard(mutex_);
-    const RunPtr run = find(trial, attempt);
+    const RunPtr run = find(command);
     if (run == nullptr) return;
     run->machine.on(command);
     if (run->place == Run::Place::resting && !run->machine.parked()) make_ready(run);
@@ -194,12 +246,15 @@ class ThreadExecutor::State {
   }
   void emit(Event event) {
     if (closing_.load(std::memory_order_relaxed)) return;
+    if (groups_.hear(event)) return groups_.work();  // what it sets ready is for others: this thread may wait for them
     in_sink() = true;
     start_.sink(std::move(event));
     in_sink() = false;
   }
   void emit_from_outside(Event event) {  // on a thread that runs no trials: what it sets ready is for others
-    if (!closing_.load(std::memory_order_relaxed)) start_.sink(std::move(event));
+    if (closing_.load(std::memory_order_relaxed)) return;
+    if (groups_.hear(event)) return groups_.work();
+    start_.sink(std::move(event));
   }
 
   void work() {
@@ -210,13 +265,13 @@ class ThreadExecutor::State {
         dead_runs_.pop_back();
         if (!dead_runs_.empty()) wake_one();
         guard.unlock();
-        const TrialId trial = dead->launch.trial;
+        const Key gone = key(*dead);
         dead->attempt.reset();  // now, though the thread that parked it may still hold the rest
         dead.reset();
         guard.lock();
-        if (const auto died = dying_.find(trial); died != dying_.end()) {
+        if (const auto died = dying_.find(gone); died != dying_.end()) {
           dying_.erase(died);
-          const auto next = runs_.find(trial);
+          const auto next = runs_.find(gone);
           if (next != runs_.end() && !closing_) make_ready(next->second);
         }
         continue;
@@ -250,13 +305,13 @@ class ThreadExecutor::State {
         switch (action->what) {
           case AttemptMachine::Do::begin:
             begin(run);
-            emit(Started{trial, attempt, run->attempt->steps()});
+            emit(Started{trial, attempt, run->attempt->steps(), run->member()});
             break;
           case AttemptMachine::Do::step:
             if (!step(run)) return;
             break;
-          case AttemptMachine::Do::park: return rest(run);
-          default: stop_and_save(run); return leave(run, Stopped{trial, attempt}, true);
+          case AttemptMachine::Do::park: return rest(run, action->keep);
+          default: stop_and_save(run); return leave(run, Stopped{trial, attempt, run->member()}, true);
         }
       }
     } catch (...) {
@@ -265,7 +320,8 @@ class ThreadExecutor::State {
       if (!stopped && run->attempt)
         cause = run->attempt->blame(std::move(cause),
                                     [&](const CheckpointInfo& c, const std::string& why) { lose(trial, c, why); });
-      leave(run, stopped ? Event(Stopped{trial, attempt}) : Event(Failed{trial, attempt, std::move(cause)}));
+      leave(run, stopped ? Event(Stopped{trial, attempt, run->member()})
+                         : Event(Failed{trial, attempt, std::move(cause), run->member()}));
     }
   }
 
@@ -294,11 +350,13 @@ class ThreadExecutor::State {
     auto done = run->attempt->step();
     if (!may_go_on(run, done.report.has_value())) return false;
     if (done.report) {
-      emit(Reported{trial, attempt, std::move(*done.report), std::move(done.made)});
+      emit(Reported{trial, attempt, std::move(*done.report), std::move(done.made), run->member()});
       return true;
     }
-    if (done.made) emit(Checkpointed{trial, attempt, std::move(*done.made)});
-    leave(run, done.stopped ? Event(Stopped{trial, attempt}) : Event(Finished{trial, attempt}), true);
+    if (done.made) emit(Checkpointed{trial, attempt, std::move(*done.made), run->member()});
+    leave(run,
+          done.stopped ? Event(Stopped{trial, attempt, run->member()}) : Event(Finished{trial, attempt, run->member()}),
+          true);
     return false;
   }
 
@@ -319,7 +377,7 @@ class ThreadExecutor::State {
   }
   // Under mutex_, while closing: the run is destroyed without the lock, by whoever comes by.
   void retire(const RunPtr& run) {
-    const auto found = runs_.find(run->launch.trial);
+    const auto found = runs_.find(key(*run));
     if (found != runs_.end() && found->second == run) runs_.erase(found);
     dead_runs_.push_back(run);
   }
@@ -339,7 +397,8 @@ class ThreadExecutor::State {
     }
     AttemptRun attempt(
         *store_, start_.directory, launch,
-        [&](const CheckpointInfo& c, const std::string& why) { lose(launch.trial, c, why); }, start_.log_limit);
+        [&](const CheckpointInfo& c, const std::string& why) { lose(launch.trial, c, why); }, start_.log_limit,
+        run->group);
     {
       const std::lock_guard guard(mutex_);
       run->attempt.emplace(std::move(attempt));
@@ -358,21 +417,21 @@ class ThreadExecutor::State {
     auto writer = run->attempt->save();
     if (!writer) return;
     const Attempt attempt = run->launch.attempt;
-    sealer_->submit(std::move(*writer), [this, attempt](SealResult result) {
-      tell_saved(std::move(result), attempt, [this](Event event) { emit_from_outside(std::move(event)); });
+    sealer_->submit(std::move(*writer), [this, attempt, member = run->member()](SealResult result) {
+      tell_saved(std::move(result), attempt, [this](Event event) { emit_from_outside(std::move(event)); }, member);
     });
   }
   void stop_and_save(const RunPtr& run) {
     if (!run->attempt) return;
     if (auto made = run->attempt->stop_and_save())
-      emit(Checkpointed{run->launch.trial, run->launch.attempt, std::move(*made)});
+      emit(Checkpointed{run->launch.trial, run->launch.attempt, std::move(*made), run->member()});
   }
 
-  void rest(const RunPtr& run) {
-    if (run->attempt->replaceable() && full()) {
+  void rest(const RunPtr& run, bool keep) {
+    if (run->attempt->replaceable() && (!keep || (!run->group && full()))) {
       save(run);
       stop_and_save(run);
-      return leave(run, Paused{run->launch.trial, run->launch.attempt, false});
+      return leave(run, Paused{run->launch.trial, run->launch.attempt, false, run->member()});
     }
     sealer_->wait(run->launch.trial);
     run->attempt->park();
@@ -385,8 +444,8 @@ class ThreadExecutor::State {
         ++parked_;
       }
     }
-    if (stopped) return leave(run, Stopped{run->launch.trial, run->launch.attempt});
-    emit(Paused{run->launch.trial, run->launch.attempt, true});
+    if (stopped) return leave(run, Stopped{run->launch.trial, run->launch.attempt, run->member()});
+    emit(Paused{run->launch.trial, run->launch.attempt, true, run->member()});
   }
   bool full() {
     const std::lock_guard guard(mutex_);
@@ -400,7 +459,7 @@ class ThreadExecutor::State {
     {
       const std::lock_guard guard(mutex_);
       dead.swap(run->attempt);
-      const auto found = runs_.find(run->launch.trial);
+      const auto found = runs_.find(key(*run));
       if (found != runs_.end() && found->second == run) runs_.erase(found);
       if (in_order && dead && start_.program->keeps() && !closing_) {
         kept_.keep(std::move(*dead));
@@ -436,14 +495,17 @@ class ThreadExecutor::State {
   std::condition_variable work_;
   detail::Doorbell bell_;  // wakes the thread that waits for the experiment
   std::deque<RunPtr> ready_;
-  std::unordered_map<TrialId, RunPtr> runs_;
-  std::vector<RunPtr> dead_runs_;      // dropped at rest; destroyed by a worker
-  std::unordered_set<TrialId> dying_;  // trials with a run in there, or being destroyed, while the executor goes on
+  std::map<Key, RunPtr> runs_;
+  std::vector<RunPtr> dead_runs_;  // dropped at rest; destroyed by a worker
+  std::set<Key> dying_;            // trials with a run in there, or being destroyed, while the executor goes on
   detail::KeptRuns kept_;
   std::size_t parked_ = 0;
   std::vector<std::thread> threads_;
   std::size_t idle_ = 0;
   std::atomic<bool> closing_{false};
+  Groups groups_{{.down = [this](Command command) { detail::visit([this](auto& c) { on(c); }, command); },
+                  .kill = [this](TrialId trial, Attempt attempt, int member) { ask_to_leave(trial, attempt, member); },
+                  .up = [this](Event event) { start_.sink(std::move(event)); }}};
 };
 
 HYPERTUNE_INLINE ThreadExecutor::ThreadExecutor(ThreadOptions options)
@@ -455,9 +517,7 @@ HYPERTUNE_INLINE ThreadExecutor::~ThreadExecutor() {
 }
 HYPERTUNE_INLINE std::vector<Host> ThreadExecutor::hosts() const { return self_->hosts(); }
 HYPERTUNE_INLINE void ThreadExecutor::start(ExecutorStart start) { self_->start(std::move(start)); }
-HYPERTUNE_INLINE void ThreadExecutor::perform(Command command) {
-  detail::visit([&](auto& c) { self_->on(c); }, command);
-}
+HYPERTUNE_INLINE void ThreadExecutor::perform(Command command) { self_->perform(std::move(command)); }
 HYPERTUNE_INLINE void ThreadExecutor::wait(Seconds deadline) { self_->wait(deadline); }
 HYPERTUNE_INLINE void ThreadExecutor::notify() { self_->notify(); }
 HYPERTUNE_INLINE void ThreadExecutor::shutdown() { self_->shutdown(); }

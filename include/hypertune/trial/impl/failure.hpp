@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/trial/failure.hpp>
+#include <hypertune/trial/group.hpp>
 
 namespace hypertune::inline v0 {
 
@@ -10,7 +11,9 @@ HYPERTUNE_INLINE Cause cause_of_current_exception() {
   Cause cause;
   try {
     throw;
-  } catch (const TrialFailure& e) { cause = e.cause(); } catch (const Error& e) {
+  } catch (const TrialFailure& e) { cause = e.cause(); } catch (const GroupError& e) {
+    cause = {.source = FailureSource::infrastructure, .text = e.what(), .follows = true};
+  } catch (const Error& e) {
     // A full disk is not the trial's doing.
     if (e.code() == Errc::io || e.code() == Errc::corrupt) cause.source = FailureSource::infrastructure;
     cause.text = e.what();

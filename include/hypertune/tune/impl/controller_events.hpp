@@ -20,6 +20,7 @@ HYPERTUNE_INLINE void Controller::on(Reported& e, Outcome& out) {
   if (run == nullptr) return;
   const int step = e.report.step.value_or(run->next_step);
   run->next_step = step + 1;
+  run->fixed = e.fixed;
   // What the caller of a study says counts, though the trial was to end: it did not know of that yet.
   judge_.take(e, *run, step, run->phase != Phase::stopping || rules().manual, out);
   if (!ending_ && state().ending()) end_experiment(*state().ending(), out);
@@ -44,7 +45,7 @@ HYPERTUNE_INLINE void Controller::answer(TrialId trial, LiveTrial& run, int step
         out.commands.push_back(Pause{trial, attempt, true});
         break;
       }
-      if (!again && rules().workers.elastic()) change_workers(trial, run, out);
+      if (!again && rules().workers.elastic() && !run.fixed) change_workers(trial, run, out);
       out.commands.push_back(Continue{trial, attempt, judge_.save_after(trial, step + 1)});
       break;
     case Decision::pause:

@@ -166,6 +166,7 @@ HYPERTUNE_INLINE std::string Controller::resize_trial(TrialId trial, int wanted)
   if (run == nullptr) fail(Errc::usage, "trial {} does not run", trial);
   if (wanted < workers.min || wanted > workers.max)
     fail(Errc::usage, "a trial has {} to {} workers, not {}", workers.min, workers.max, wanted);
+  if (run->fixed) fail(Errc::usage, "trial {} cannot change its workers while it runs: it has no ElasticState", trial);
   run->wanted = wanted;
   return detail::format("trial {} goes on with {} workers after its next report, as far as there is room", trial,
                         wanted);

@@ -38,6 +38,7 @@ HYPERTUNE_INLINE void Dispatcher::launch(TrialId trial, Allocation allocation, O
   allocation.generation = go.parked && where != nullptr ? where->generation : 0;
   go.allocation = allocation;
   go.seed = judge_.seed(trial);
+  go.group = workers().several();
   run.next_step = go.next_step;
   record::TrialStarted started{
       trial, go.attempt, go.next_step, allocation.lead.host_name, allocation.lead.cpus, allocation.lead.gpus};
@@ -70,6 +71,7 @@ HYPERTUNE_INLINE void Dispatcher::take_over(TrialId trial, Outcome& out) {
   go.params = state.space().params(entry.point);
   go.allocation = *allocation;
   go.seed = judge_.seed(trial);
+  go.group = workers().several();
   go.restore = state.restorable(trial);
   go.next_step = entry.reported ? entry.steps : entry.started_at;
   std::erase_if(go.restore, [&](const CheckpointInfo& c) { return c.steps > go.next_step; });

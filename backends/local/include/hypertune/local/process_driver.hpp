@@ -7,6 +7,7 @@
 #include <hypertune/error.hpp>
 #include <hypertune/execute/bounded_log.hpp>
 #include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/groups.hpp>
 #include <hypertune/execute/worker.hpp>
 #include <hypertune/execute/worker_link.hpp>
 #include <hypertune/local/cgroup.hpp>
@@ -40,7 +41,7 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
-#include <unordered_map>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -121,6 +122,7 @@ class ProcessDriver {
     held_.clear();
     workers_.clear();
     by_trial_.clear();
+    groups_.clear();
     queue_.clear();
     parked_ = 0;
     poll_ = Descriptor();
@@ -246,24 +248,31 @@ class ProcessDriver {
       if (commands.empty()) return;
       for (auto& command : commands) {
         if (closing_) return;
-        if (auto* launch = std::get_if<Launch>(&command))
-          this->launch(std::move(*launch));
+        if (groups_.perform(command))
+          groups_.work();
         else
-          answer(command);
+          carry_out(std::move(command));
       }
     }
+  }
+
+  void carry_out(Command command) {
+    if (auto* launch = std::get_if<Launch>(&command))
+      this->launch(std::move(*launch));
+    else
+      answer(command);
   }
 
   void launch(Launch launch) {
     const Seconds now = hypertune::detail::steady_seconds();
     if (launch.parked) {
-      const auto found = by_trial_.find(launch.trial);
+      const auto found = by_trial_.find(key(launch));
       if (found == by_trial_.end() || found->second->link.state() != WorkerLink::State::parked) {
         Cause cause{.source = FailureSource::infrastructure, .text = "its process is gone"};
         if (found != by_trial_.end() && found->second->link.lost_parked()) cause = *found->second->link.lost_parked();
         if (found != by_trial_.end()) by_trial_.erase(found);
         cause.text = "while it was paused: " + cause.text;
-        emit(Failed{launch.trial, launch.attempt, std::move(cause)});
+        emit(Failed{launch.trial, launch.attempt, std::move(cause), key(launch).second});
         return;
       }
       --parked_;
@@ -308,13 +317,13 @@ class ProcessDriver {
       begin(std::move(launch));
     }
   }
-  bool stop_held(TrialId trial, Attempt attempt) {
+  bool stop_held(const Stop& stop) {
     const auto held = std::find_if(held_.begin(), held_.end(), [&](const Held& h) {
-      return h.launch.trial == trial && h.launch.attempt == attempt;
+      return key(h.launch) == std::pair(stop.trial, stop.member) && h.launch.attempt == stop.attempt;
     });
     if (held == held_.end()) return false;
     held_.erase(held);
-    emit(Stopped{trial, attempt});
+    emit(Stopped{stop.trial, stop.attempt, stop.member});
     return true;
   }
   void occupy(Worker& worker, const std::vector<int>& gpus) {
@@ -331,16 +340,17 @@ class ProcessDriver {
     const Seconds now = hypertune::detail::steady_seconds();
     const auto worker = free_worker(launch);
     if (worker == nullptr) {
-      emit(Failed{
-          launch.trial, launch.attempt,
-          Cause{.source = FailureSource::infrastructure, .text = "no process could be started: " + spawn_error_}});
+      emit(
+          Failed{launch.trial, launch.attempt,
+                 Cause{.source = FailureSource::infrastructure, .text = "no process could be started: " + spawn_error_},
+                 key(launch).second});
       return;
     }
     worker->devices = devices(launch.allocation.lead);
     occupy(*worker, launch.allocation.lead.gpus);
     if (launch.allocation.lead.resources.memory > 0) cgroups_.prepare();
-    worker->log_begin = hypertune::detail::LogParts::of(log_of(launch.trial), start_.log_limit).length();
-    by_trial_[launch.trial] = worker;
+    worker->log_begin = hypertune::detail::LogParts::of(log_of(launch), start_.log_limit).length();
+    by_trial_[key(launch)] = worker;
     apply(worker, worker->link.start(std::move(launch), now));
     ensure_spare();
   }
@@ -410,9 +420,16 @@ class ProcessDriver {
   }
 
   void answer(const Command& command) {
-    const auto [trial, attempt] = std::visit([](const auto& c) { return std::pair(c.trial, c.attempt); }, command);
-    if (!held_.empty() && std::holds_alternative<Stop>(command) && stop_held(trial, attempt)) return;
-    const auto found = by_trial_.find(trial);
+    const auto [trial, attempt, member] = std::visit(
+        [](const auto& c) {
+          if constexpr (requires { c.member; })
+            return std::tuple(c.trial, c.attempt, c.member);
+          else
+            return std::tuple(c.trial, c.attempt, 0);
+        },
+        command);
+    if (const auto* stop = std::get_if<Stop>(&command); stop != nullptr && !held_.empty() && stop_held(*stop)) return;
+    const auto found = by_trial_.find(Key(trial, member));
     if (found == by_trial_.end()) return;  // it ended meanwhile
     const auto worker = found->second;
     const Launch* here = worker->link.launch();
@@ -422,7 +439,9 @@ class ProcessDriver {
       by_trial_.erase(found);
       worker->drops = trial;
     }
-    apply(worker, worker->link.perform(command, parked_ < options_.max_parked, hypertune::detail::steady_seconds()));
+    // Of several workers all do the same: what can be saved ends.
+    const bool keep = here->seat ? false : parked_ < options_.max_parked;
+    apply(worker, worker->link.perform(command, keep, hypertune::detail::steady_seconds()));
   }
 
   void read(Worker& reference) {
@@ -506,7 +525,7 @@ class ProcessDriver {
                                     static_cast<double>(launch->allocation.lead.resources.memory) / (1024.0 * 1024.0))};
     cgroups_.drop(worker->pid);
     if (const Launch* launch = worker->link.launch()) {
-      const std::string line = last_line(log_of(launch->trial), worker->log_begin, start_.log_limit);
+      const std::string line = last_line(log_of(*launch), worker->log_begin, start_.log_limit);
       if (!line.empty()) cause.text += "; the last line of its log: " + line;
     }
     apply(worker, worker->link.exited(std::move(cause)));
@@ -557,20 +576,35 @@ class ProcessDriver {
     }
   }
 
-  void follow(const Finished& e) { by_trial_.erase(e.trial); }
-  void follow(const Stopped& e) { by_trial_.erase(e.trial); }
-  void follow(const Failed& e) { by_trial_.erase(e.trial); }
+  void follow(const Finished& e) { by_trial_.erase(Key(e.trial, e.member)); }
+  void follow(const Stopped& e) { by_trial_.erase(Key(e.trial, e.member)); }
+  void follow(const Failed& e) { by_trial_.erase(Key(e.trial, e.member)); }
   void follow(const Paused& e) {
     if (e.parked)
       ++parked_;
     else
-      by_trial_.erase(e.trial);
+      by_trial_.erase(Key(e.trial, e.member));
   }
   template <class E>
   void follow(const E&) {}
 
   void emit(Event event) {
+    if (groups_.hear(event))
+      groups_.work();
+    else
+      tell(std::move(event));
+  }
+  void tell(Event event) {
     if (!closing_ && start_.sink) start_.sink(std::move(event));
+  }
+  // A worker of a group does not take part any more.
+  void kill(TrialId trial, Attempt attempt, int member) {
+    const auto found = by_trial_.find(Key(trial, member));
+    if (found == by_trial_.end()) return;
+    const auto worker = found->second;
+    if (const Launch* here = worker->link.launch(); here == nullptr || here->attempt != attempt) return;
+    apply(worker, worker->link.kill({.source = FailureSource::infrastructure,
+                                     .text = "it did not take part in a collective within the limit"}));
   }
 
   void flush(Worker& worker) {
@@ -604,9 +638,12 @@ class ProcessDriver {
     const std::uint64_t one = 1;
     if (wake_) static_cast<void>(!::write(wake_.get(), &one, sizeof one));
   }
-  std::filesystem::path log_of(TrialId trial) const {
-    return start_.directory / "trials" / std::to_string(trial) / "log";
+  std::filesystem::path log_of(const Launch& launch) const {
+    return start_.directory / "trials" / std::to_string(launch.trial) / log_name(launch);
   }
+  // Its trial, and which of the trial's workers it is.
+  using Key = std::pair<TrialId, int>;
+  static Key key(const Launch& launch) { return {launch.trial, launch.seat ? launch.seat->member : 0}; }
 
   ProcessOptions options_;
   std::vector<int> cores_;
@@ -620,7 +657,10 @@ class ProcessDriver {
   std::string spawn_error_;
   Descriptor poll_, wake_;
   std::map<std::uint64_t, std::shared_ptr<Worker>> workers_;
-  std::unordered_map<TrialId, std::shared_ptr<Worker>> by_trial_;  // under way, or parked
+  std::map<Key, std::shared_ptr<Worker>> by_trial_;  // under way, or parked
+  Groups groups_{{.down = [this](Command command) { carry_out(std::move(command)); },
+                  .kill = [this](TrialId trial, Attempt attempt, int member) { kill(trial, attempt, member); },
+                  .up = [this](Event event) { tell(std::move(event)); }}};
   std::size_t parked_ = 0;
   std::vector<Held> held_;
   std::optional<GpuGate> gate_;

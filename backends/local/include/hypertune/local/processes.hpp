@@ -39,6 +39,7 @@ class ProcessExecutor {
   void notify() { driver_->notify(); }
   void shutdown() { driver_->shutdown(); }
   std::string name() const { return "processes"; }
+  static constexpr bool runs_gangs = true;
 
  private:
   std::unique_ptr<detail::ProcessDriver> driver_;

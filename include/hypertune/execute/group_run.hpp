@@ -1,0 +1,125 @@
+// GroupRun: one attempt of several workers, made of runs of one worker each. No I/O.
+#pragma once
+
+#include <hypertune/detail/linkage.hpp>
+#include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/group_machine.hpp>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0 {
+
+/// Stands between the Tuner, to which the attempt is one, and whoever runs its members, to whom each is an attempt of
+/// its own with a number. Every executor forms its groups by it. Members may end, be lost, report and join in any
+/// order. Not thread-safe.
+class GroupRun {
+ public:
+  /// What is to be done because of what happened, in this order.
+  struct Actions {
+    std::vector<Command> down;  ///< to members
+    std::vector<int> kill;      ///< members that are to be ended by force, if that is possible: they are lost
+    std::vector<Event> up;      ///< to the Tuner
+  };
+
+  /// `network`: of GroupPlace.
+  GroupRun(Launch launch, std::string network) : launch_(std::move(launch)), network_(std::move(network)) {}
+
+  Attempt attempt() const { return launch_.attempt; }
+  /// Nothing is left of it.
+  bool over() const { return over_; }
+  bool parked() const { return phase_ == Phase::parked; }
+
+  Actions begin();
+  /// Launch (of a parked one), Continue, Pause, Stop, Resize of this attempt.
+  Actions perform(const Command& command);
+  /// What a member says, or what became of it. Of members that are gone nothing is heard.
+  Actions hear(Event event);
+
+ private:
+  enum class Phase : std::uint8_t { running, pausing, parked, stopping, finishing, failing };
+  struct Member {
+    bool there = true;
+    bool trained = false;                 // in a generation that has run: it has what the others have
+    bool told = true;                     // of its place in the newest generation
+    std::optional<int> started = {};      // the step that it began with
+    std::optional<Reported> report = {};  // which waits for its answer
+    bool parked = false;
+  };
+
+  void on(const Launch& launch);
+  void on(const Continue& c);
+  void on(const Pause& c);
+  void on(const Stop& c);
+  void on(Resize c);
+  void on(const GroupMessage&) {}
+
+  void heard(Started& e);
+  void heard(Reported& e);
+  void heard(Checkpointed& e);
+  void heard(Paused& e);
+  void heard(Finished& e) { ended(e.member, e); }
+  void heard(Stopped& e) { ended(e.member, e); }
+  void heard(Failed& e) { ended(e.member, e); }
+  void heard(GroupMessage& m);
+  template <class E>
+  void heard(E& e) {
+    out_.up.emplace_back(std::move(e));
+  }
+
+  void ended(int member, const Finished& e);
+  void ended(int member, const Stopped& e);
+  void ended(int member, Failed e);
+  void leave(int member);
+  void lose(std::vector<int> members, Cause cause);
+  void tell_lost(std::vector<int> ranks);
+  void fail_all(Cause cause);
+  void form(std::vector<int> from);
+  void follow(const std::vector<group::Action>& actions);
+  void halt(int member, std::uint32_t generation, const std::vector<int>& ranks);
+  void tell_places();
+  void tell_place(int member);
+  void answer(int member);
+  void close_if_empty();
+  void pause_is_over();
+
+  Member& at(int member) { return members_.at(static_cast<std::size_t>(member)); }
+  int rank_of(int member) const;
+  int present() const;
+  GroupPlace place_of(int rank) const;
+  Launch member_launch(int member, int rank) const;
+  void send(int member, GroupMessage message);
+  static int step_of(const Reported& report) { return report.report.step.value_or(0); }
+  bool fixed() const { return fixed_ || !joined_; }
+
+  Launch launch_;
+  std::string network_;
+  GroupMachine machine_;
+  std::vector<Member> members_;  // by number, as the machine has them
+  Phase phase_ = Phase::running;
+  bool joined_ = false;  // some member has joined a generation
+  bool fixed_ = false;   // … and cannot leave it
+  bool told_started_ = false, resizing_ = false, over_ = false, finished_ = false;
+  int newcomers_ = 0;         // that are still to join, before the others are told to leave their generation
+  bool intact_ = false;       // the generation before goes on meanwhile
+  std::uint32_t before_ = 0;  // … and this is it
+  int told_ = -1;             // the last step that the Tuner was told of
+  int answered_ = -1;         // … and that it has answered
+  bool save_ = false;         // rank 0 is to save at that step
+  Pause pause_ = {};
+  std::optional<Cause> cause_;                                                 // of its end
+  Cause loss_;                                                                 // of those that were lost last
+  std::map<std::pair<std::uint32_t, std::string>, std::string> store_;         // by generation and key
+  std::map<std::pair<std::uint32_t, std::string>, std::vector<int>> waiting_;  // members
+  Actions out_;
+};
+
+}  // namespace hypertune::inline v0
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/execute/impl/group_run.hpp>
+#endif

@@ -1,0 +1,145 @@
+// Groups: the groups that an executor has formed, between the Tuner's commands and its own runs of one worker each.
+#pragma once
+
+#include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/group_run.hpp>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+
+namespace hypertune::inline v0 {
+
+/// Thread-safe. What it is told is worked off in order, by one thread at a time: a thread that comes while another one
+/// is at it leaves its message there. So `down`, `kill` and `up` may call back.
+class Groups {
+ public:
+  struct Outlets {
+    std::function<void(Command)> down;                ///< to a member; a Launch has its seat
+    std::function<void(TrialId, Attempt, int)> kill;  ///< end this member by force
+    std::function<void(Event)> up;                    ///< to the Tuner
+  };
+  explicit Groups(Outlets outlets, std::string network = {})
+      : outlets_(std::move(outlets)), network_(std::move(network)) {}
+
+  /// Takes a command that is for a group. False: it is not.
+  bool perform(Command& command) {
+    const std::lock_guard guard(mutex_);
+    const bool ours = std::visit(
+        [&](const auto& c) {
+          using C = std::decay_t<decltype(c)>;
+          if constexpr (std::is_same_v<C, GroupMessage>)
+            return false;
+          else if constexpr (std::is_same_v<C, Launch>)
+            return !c.seat && (c.group || (c.parked && known_.contains(c.trial)));
+          else
+            return known_.contains(c.trial);
+        },
+        command);
+    if (!ours) return false;
+    if (const auto* launch = std::get_if<Launch>(&command)) known_[launch->trial] = launch->attempt;
+    queue_.emplace_back(std::move(command));
+    return true;
+  }
+  /// Takes what a worker of a group says. False: the event is of no group that is formed here.
+  bool hear(Event& event) {
+    const std::lock_guard guard(mutex_);
+    const bool ours = std::visit(
+        [&](const auto& e) {
+          if constexpr (requires { e.member; })
+            return known_.contains(e.trial);
+          else
+            return false;
+        },
+        event);
+    if (ours) queue_.emplace_back(std::move(event));
+    return ours;
+  }
+  /// Works off what is there. Not to be called with locks that `down`, `kill` or `up` take.
+  void work() {
+    for (bool mine = false;;) {
+      std::variant<Command, Event> next;
+      {
+        const std::lock_guard guard(mutex_);
+        if (!mine && std::exchange(busy_, true)) return;
+        mine = true;
+        if (queue_.empty()) {
+          busy_ = false;
+          return;
+        }
+        next = std::move(queue_.front());
+        queue_.pop_front();
+      }
+      if (auto* command = std::get_if<Command>(&next))
+        carry_out(*command);
+      else
+        tell(std::get<Event>(next));
+    }
+  }
+  void clear() {
+    const std::lock_guard guard(mutex_);
+    queue_.clear();
+    known_.clear();
+    runs_.clear();
+  }
+
+ private:
+  void carry_out(Command& command) {
+    if (auto* launch = std::get_if<Launch>(&command); launch != nullptr && !launch->parked) {
+      const TrialId trial = launch->trial;
+      const auto run = std::make_shared<GroupRun>(std::move(*launch), network_);
+      runs_[trial] = run;
+      return follow(trial, run, run->begin());
+    }
+    const auto [trial, attempt] = std::visit([](const auto& c) { return std::pair(c.trial, c.attempt); }, command);
+    const auto run = find(trial, attempt);
+    if (run)
+      follow(trial, run, run->perform(command));
+    else if (std::holds_alternative<Launch>(command))
+      outlets_.up(
+          Failed{trial,
+                 attempt,
+                 {.source = FailureSource::infrastructure, .text = "while it was paused: its workers are gone"}});
+  }
+  void tell(Event& event) {
+    const auto [trial, attempt] = std::visit(
+        [](const auto& e) {
+          if constexpr (requires { e.attempt; })
+            return std::pair<TrialId, Attempt>(e.trial, e.attempt);
+          else
+            return std::pair<TrialId, Attempt>(-1, 0);
+        },
+        event);
+    if (const auto run = find(trial, attempt)) follow(trial, run, run->hear(std::move(event)));
+  }
+  std::shared_ptr<GroupRun> find(TrialId trial, Attempt attempt) const {
+    const auto found = runs_.find(trial);
+    return found != runs_.end() && found->second->attempt() == attempt ? found->second : nullptr;
+  }
+  void follow(TrialId trial, const std::shared_ptr<GroupRun>& run, GroupRun::Actions actions) {
+    if (run->over()) {
+      const std::lock_guard guard(mutex_);
+      if (const auto known = known_.find(trial); known != known_.end() && known->second == run->attempt())
+        known_.erase(known);
+      if (const auto found = runs_.find(trial); found != runs_.end() && found->second == run) runs_.erase(found);
+    }
+    for (auto& command : actions.down) outlets_.down(std::move(command));
+    for (const int member : actions.kill) outlets_.kill(trial, run->attempt(), member);
+    for (auto& event : actions.up) outlets_.up(std::move(event));
+  }
+
+  Outlets outlets_;
+  std::string network_;
+  std::mutex mutex_;  // of the next three
+  std::deque<std::variant<Command, Event>> queue_;
+  bool busy_ = false;
+  std::unordered_map<TrialId, Attempt> known_;                   // what commands are for
+  std::unordered_map<TrialId, std::shared_ptr<GroupRun>> runs_;  // of the thread that works
+};
+
+}  // namespace hypertune::inline v0

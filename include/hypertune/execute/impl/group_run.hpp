@@ -1,0 +1,448 @@
+// How GroupRun works.
+#pragma once
+
+#include <hypertune/detail/format.hpp>
+#include <hypertune/detail/visit.hpp>
+#include <hypertune/execute/group_run.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace hypertune::inline v0 {
+
+HYPERTUNE_INLINE GroupRun::Actions GroupRun::begin() {
+  std::vector<int> from(static_cast<std::size_t>(launch_.allocation.workers()), -1);
+  follow(machine_.resume(group::Form{launch_.allocation.generation, std::move(from)}));
+  newcomers_ = 0;  // there is nobody who would wait for them
+  return std::exchange(out_, {});
+}
+
+HYPERTUNE_INLINE GroupRun::Actions GroupRun::perform(const Command& command) {
+  if (!over_) detail::visit([this](const auto& c) { on(c); }, command);
+  return std::exchange(out_, {});
+}
+
+HYPERTUNE_INLINE GroupRun::Actions GroupRun::hear(Event event) {
+  const bool known = detail::visit(
+      [this](const auto& e) {
+        if constexpr (requires { e.member; })
+          return e.attempt == launch_.attempt && e.member >= 0 && e.member < static_cast<int>(members_.size()) &&
+                 at(e.member).there;
+        else
+          return true;
+      },
+      event);
+  if (!over_ && known) detail::visit([this](auto& e) { heard(e); }, event);
+  return std::exchange(out_, {});
+}
+
+// ---- Members
+
+HYPERTUNE_INLINE int GroupRun::rank_of(int member) const {
+  for (int rank = 0; rank < machine_.size(); ++rank)
+    if (machine_.member(rank) == member) return rank;
+  return -1;
+}
+
+HYPERTUNE_INLINE int GroupRun::present() const {
+  return static_cast<int>(std::count_if(members_.begin(), members_.end(), [](const Member& m) { return m.there; }));
+}
+
+HYPERTUNE_INLINE GroupPlace GroupRun::place_of(int rank) const {
+  const Allocation& allocation = launch_.allocation;
+  GroupPlace place{.generation = allocation.generation, .rank = rank, .hosts = {}, .network = network_};
+  for (int r = 0; r < allocation.workers(); ++r) place.hosts.push_back(allocation[r].host_name);
+  return place;
+}
+
+HYPERTUNE_INLINE Launch GroupRun::member_launch(int member, int rank) const {
+  Launch launch = launch_;
+  launch.allocation = {.generation = launch_.allocation.generation, .lead = launch_.allocation[rank]};
+  launch.parked = false;
+  launch.under_way.reset();
+  launch.seat = Seat{member, place_of(rank)};
+  if (told_started_) {  // it gets what the others have from them
+    launch.restore.clear();
+    launch.next_step = told_ + 1;
+    launch.must_restore = false;
+  }
+  return launch;
+}
+
+HYPERTUNE_INLINE void GroupRun::send(int member, GroupMessage message) {
+  message.trial = launch_.trial;
+  message.attempt = launch_.attempt;
+  message.member = member;
+  out_.down.emplace_back(std::move(message));
+}
+
+// ---- Generations
+
+HYPERTUNE_INLINE void GroupRun::form(std::vector<int> from) {
+  if (machine_.running()) {
+    before_ = machine_.generation();
+    intact_ = true;
+  }
+  follow(machine_.resume(group::Form{launch_.allocation.generation, std::move(from)}));
+  newcomers_ = 0;
+  for (int rank = 0; rank < machine_.size() && intact_; ++rank) newcomers_ += !at(machine_.member(rank)).trained;
+  if (newcomers_ == 0) tell_places();
+}
+
+// Those that train leave their generation at its next commit, for the one that all newcomers stand ready for.
+HYPERTUNE_INLINE void GroupRun::tell_places() {
+  newcomers_ = 0;
+  for (int member = 0; member < static_cast<int>(members_.size()); ++member) tell_place(member);
+}
+HYPERTUNE_INLINE void GroupRun::tell_place(int member) {
+  if (!at(member).there || std::exchange(at(member).told, true)) return;
+  const int rank = rank_of(member);
+  GroupPlace place = place_of(std::max(rank, 0));
+  place.rank = rank;
+  send(member, {.kind = GroupMessage::Kind::form, .generation = place.generation, .place = place});
+}
+
+HYPERTUNE_INLINE void GroupRun::halt(int member, std::uint32_t generation, const std::vector<int>& ranks) {
+  if (at(member).there)
+    send(member, {.kind = GroupMessage::Kind::halt, .generation = generation, .value = loss_.text, .ranks = ranks});
+}
+
+HYPERTUNE_INLINE void GroupRun::follow(const std::vector<group::Action>& actions) {
+  for (const auto& action : actions) {
+    if (const auto* start = std::get_if<group::Start>(&action)) {
+      if (static_cast<std::size_t>(start->member) >= members_.size())
+        members_.resize(static_cast<std::size_t>(start->member) + 1);
+      out_.down.emplace_back(member_launch(start->member, start->rank));
+    } else if (const auto* join = std::get_if<group::Join>(&action)) {
+      at(join->member).told = false;
+      if (!at(join->member).trained) tell_place(join->member);  // it has nothing to leave
+    } else if (const auto* dismissed = std::get_if<group::Dismiss>(&action)) {
+      at(dismissed->member).told = false;
+    } else if (std::holds_alternative<group::Run>(action)) {
+      joined_ = true;
+      intact_ = false;
+      for (int rank = 0; rank < machine_.size(); ++rank) {
+        at(machine_.member(rank)).trained = true;
+        send(machine_.member(rank), {.kind = GroupMessage::Kind::run, .generation = machine_.generation()});
+      }
+      for (int rank = 0; rank < machine_.size(); ++rank) answer(machine_.member(rank));  // rank 0 may be another one
+    } else if (const auto* broken = std::get_if<group::Broken>(&action)) {
+      tell_lost(broken->ranks);
+    } else if (std::holds_alternative<group::Complete>(action)) {
+      // Nobody is left who would still read what was said in generations before.
+      const std::pair now(machine_.generation(), std::string());
+      store_.erase(store_.begin(), store_.lower_bound(now));
+      waiting_.erase(waiting_.begin(), waiting_.lower_bound(now));
+      if (std::exchange(resizing_, false))
+        out_.up.emplace_back(Resized{launch_.trial, launch_.attempt, machine_.generation()});
+    }
+  }
+}
+
+// The generation is broken: the others go on where there is one that has what was trained so far.
+HYPERTUNE_INLINE void GroupRun::tell_lost(std::vector<int> ranks) {
+  const bool known =
+      std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.there && m.trained; });
+  if (!known || phase_ != Phase::running) return fail_all(loss_);
+  resizing_ = false;
+  out_.up.emplace_back(MemberLost{launch_.trial, launch_.attempt, machine_.generation(), std::move(ranks), loss_});
+}
+
+HYPERTUNE_INLINE void GroupRun::lose(std::vector<int> members, Cause cause) {
+  loss_ = std::move(cause);
+  bool trained = false;
+  std::vector<int> ranks;
+  for (const int member : members) {
+    at(member).there = false;
+    trained = trained || at(member).trained;
+    if (const int rank = rank_of(member); rank >= 0) ranks.push_back(rank);
+  }
+  if (phase_ == Phase::running) {
+    // Newcomers alone: the generation before goes on. One that was to leave: the next generation may come all the same.
+    const bool goes_on = intact_ && !trained;
+    const std::uint32_t generation = ranks.empty() ? before_ : machine_.generation();
+    for (int member = 0; member < static_cast<int>(members_.size()); ++member)
+      if (!goes_on || !at(member).trained) halt(member, generation, ranks);
+    intact_ = goes_on;
+  }
+  follow(machine_.resume(group::Gone{members}));
+  if (!intact_ && ranks.empty() && phase_ == Phase::running) tell_places();
+  close_if_empty();
+}
+
+// ---- Commands
+
+HYPERTUNE_INLINE void GroupRun::on(const Launch& launch) {
+  if (phase_ != Phase::parked) return;
+  phase_ = Phase::running;
+  const std::uint32_t generation = launch_.allocation.generation;
+  launch_.allocation = launch.allocation;
+  launch_.allocation.generation = generation;
+  answered_ = told_;
+  for (int rank = 0; rank < machine_.size(); ++rank) {
+    const int member = machine_.member(rank);
+    at(member).parked = false;
+    at(member).report.reset();
+    Launch go = member_launch(member, rank);
+    go.parked = true;
+    out_.down.emplace_back(std::move(go));
+  }
+}
+
+HYPERTUNE_INLINE void GroupRun::on(const Continue& c) {
+  if (phase_ != Phase::running || answered_ == told_) return;
+  answered_ = told_;
+  save_ = c.save;
+  for (int member = 0; member < static_cast<int>(members_.size()); ++member) answer(member);
+}
+
+// To what a member has reported; rank 0 alone tells the Tuner, and saves.
+HYPERTUNE_INLINE void GroupRun::answer(int member) {
+  Member& m = at(member);
+  if (!m.there || !m.report) return;
+  const int rank = rank_of(member), step = step_of(*m.report);
+  const TrialId trial = launch_.trial;
+  const Attempt attempt = launch_.attempt;
+  if (phase_ == Phase::pausing && step <= told_) {
+    m.report.reset();
+    out_.down.emplace_back(Pause{trial, attempt, pause_.save && rank == 0, member, pause_.keep});
+  } else if (phase_ == Phase::running && step <= answered_) {
+    m.report.reset();
+    out_.down.emplace_back(
+        Continue{trial, attempt, rank == 0 && step == answered_ && std::exchange(save_, false), member});
+  } else if (phase_ == Phase::running && rank == 0 && step > told_) {
+    told_ = step;
+    Reported up = *m.report;
+    up.member = 0;
+    up.fixed = fixed();
+    out_.up.emplace_back(std::move(up));
+  }
+}
+
+HYPERTUNE_INLINE void GroupRun::on(const Pause& c) {
+  if (phase_ != Phase::running || answered_ == told_) return;
+  pause_ = c;
+  if (joined_ && !machine_.running()) {  // workers come and go: what rank 0 saves is all that is kept
+    pause_.save = true;
+    pause_.keep = false;
+    phase_ = Phase::pausing;
+    for (int member = 0; member < static_cast<int>(members_.size()); ++member)
+      if (at(member).there && rank_of(member) != 0)
+        out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, false, member});
+    if (machine_.size() > 0) answer(machine_.member(0));
+    return;
+  }
+  phase_ = Phase::pausing;
+  for (int member = 0; member < static_cast<int>(members_.size()); ++member) answer(member);
+}
+
+HYPERTUNE_INLINE void GroupRun::on(const Stop& c) {
+  const bool parked = phase_ == Phase::parked;
+  if (phase_ == Phase::stopping || phase_ == Phase::failing || phase_ == Phase::finishing) return;
+  phase_ = Phase::stopping;
+  for (int member = 0; member < static_cast<int>(members_.size()); ++member)
+    if (at(member).there)
+      out_.down.emplace_back(Stop{launch_.trial, launch_.attempt,
+                                  c.save && rank_of(member) == 0 && at(member).report.has_value(), member});
+  if (parked)
+    over_ = true;
+  else
+    close_if_empty();
+}
+
+HYPERTUNE_INLINE void GroupRun::on(Resize c) {
+  if (phase_ != Phase::running || c.allocation.generation <= machine_.generation() ||
+      static_cast<int>(c.from.size()) != c.allocation.workers())
+    return;
+  if (fixed()) return fail_all({.source = FailureSource::preemption, .text = "its workers change"});
+  launch_.allocation = std::move(c.allocation);
+  resizing_ = true;
+  form(std::move(c.from));
+}
+
+// ---- What members say
+
+HYPERTUNE_INLINE void GroupRun::heard(Started& e) {
+  at(e.member).started = e.next_step;
+  if (told_started_) return;
+  const int lead = machine_.member(0);
+  for (int rank = 0; rank < machine_.size(); ++rank)
+    if (!at(machine_.member(rank)).started) return;
+  told_started_ = true;
+  const int step = *at(lead).started;
+  for (int rank = 1; rank < machine_.size(); ++rank)
+    if (at(machine_.member(rank)).started != step)
+      return fail_all(
+          {.source = FailureSource::infrastructure,
+           .text = detail::format("rank {} went on from step {}, but rank 0 from step {}: their checkpoints "
+                                  "differ",
+                                  rank, *at(machine_.member(rank)).started, step)});
+  told_ = answered_ = step - 1;
+  if (phase_ == Phase::running) out_.up.emplace_back(Started{launch_.trial, launch_.attempt, step});
+  for (int rank = 0; rank < machine_.size(); ++rank) answer(machine_.member(rank));
+}
+
+HYPERTUNE_INLINE void GroupRun::heard(Reported& e) {
+  const int member = e.member;
+  at(member).report = std::move(e);
+  if (told_started_) answer(member);
+}
+
+HYPERTUNE_INLINE void GroupRun::heard(Checkpointed& e) {
+  e.member = 0;
+  out_.up.emplace_back(std::move(e));
+}
+
+HYPERTUNE_INLINE void GroupRun::heard(Paused& e) {
+  const int member = e.member;
+  if (e.parked && phase_ == Phase::pausing)
+    at(member).parked = true;
+  else
+    at(member).there = false;
+  if (phase_ == Phase::pausing)
+    pause_is_over();
+  else
+    close_if_empty();
+}
+
+// When nobody is on the way any more.
+HYPERTUNE_INLINE void GroupRun::pause_is_over() {
+  const int lead = machine_.member(0);
+  bool all = true, moving = false;
+  for (int member = 0; member < static_cast<int>(members_.size()); ++member) {
+    const Member& m = at(member);
+    moving = moving || (m.there && !m.parked);
+    all = all && (m.there ? m.parked : rank_of(member) < 0);
+  }
+  if (moving) return;
+  if (all) {
+    phase_ = Phase::parked;
+    out_.up.emplace_back(Paused{launch_.trial, launch_.attempt, true});
+    return;
+  }
+  const bool saved = !at(lead).there;
+  for (int member = 0; member < static_cast<int>(members_.size()); ++member)
+    if (at(member).there) out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, false, member});
+  over_ = true;
+  if (saved)
+    out_.up.emplace_back(Paused{launch_.trial, launch_.attempt, false});
+  else
+    out_.up.emplace_back(
+        Failed{launch_.trial,
+               launch_.attempt,
+               {.source = FailureSource::infrastructure, .text = "a worker was lost while it paused"}});
+}
+
+HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
+  using Kind = GroupMessage::Kind;
+  const std::pair key(m.generation, std::move(m.key));
+  switch (m.kind) {
+    case Kind::joined:
+      fixed_ = fixed_ || m.value == "fixed";
+      if (m.generation != machine_.generation() || rank_of(m.member) < 0) return;
+      if (newcomers_ > 0 && !at(m.member).trained && --newcomers_ == 0) tell_places();
+      follow(machine_.resume(group::Joined{m.member, m.generation}));
+      break;
+    case Kind::set: {
+      store_[key] = m.value;
+      const auto waiting = waiting_.extract(key);
+      if (waiting.empty()) break;
+      for (const int member : waiting.mapped())
+        if (at(member).there)
+          send(member, {.kind = Kind::value, .generation = key.first, .key = key.second, .value = m.value});
+      break;
+    }
+    case Kind::want:
+      if (const auto found = store_.find(key); found != store_.end())
+        send(m.member, {.kind = Kind::value, .generation = key.first, .key = key.second, .value = found->second});
+      else
+        waiting_[key].push_back(m.member);
+      break;
+    case Kind::late:
+      if (m.generation != machine_.generation() || !machine_.running() || phase_ != Phase::running) return;
+      for (const int rank : m.ranks)
+        if (rank >= 0 && rank < machine_.size() && at(machine_.member(rank)).there)
+          out_.kill.push_back(machine_.member(rank));
+      break;
+    default: break;
+  }
+}
+
+// ---- Ends
+
+HYPERTUNE_INLINE void GroupRun::ended(int member, const Finished&) {
+  const bool lead = rank_of(member) == 0;
+  at(member).there = false;
+  if (lead && phase_ == Phase::running) {
+    if (!std::exchange(told_started_, true))
+      out_.up.emplace_back(Started{launch_.trial, launch_.attempt, at(member).started.value_or(0)});
+    finished_ = true;
+    phase_ = Phase::finishing;
+    for (int other = 0; other < static_cast<int>(members_.size()); ++other)
+      if (at(other).there) out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, false, other});
+  }
+  close_if_empty();
+}
+
+HYPERTUNE_INLINE void GroupRun::ended(int member, const Stopped&) {
+  if (phase_ == Phase::running && rank_of(member) >= 0)
+    return ended(member, Failed{launch_.trial,
+                                launch_.attempt,
+                                {.source = FailureSource::preemption, .text = "its worker was asked to leave"},
+                                member});
+  leave(member);
+}
+
+HYPERTUNE_INLINE void GroupRun::leave(int member) {
+  at(member).there = false;
+  if (phase_ == Phase::running || phase_ == Phase::finishing) follow(machine_.resume(group::Gone{{member}}));
+  if (phase_ == Phase::pausing) return pause_is_over();
+  close_if_empty();
+}
+
+HYPERTUNE_INLINE void GroupRun::ended(int member, Failed e) {
+  const int rank = rank_of(member);
+  Cause cause = std::move(e.cause);
+  const bool follows = std::exchange(cause.follows, false);
+  if (rank < 0 && (phase_ == Phase::running || phase_ == Phase::pausing))
+    return follows || phase_ == Phase::pausing ? leave(member) : lose({member}, std::move(cause));
+  if (phase_ != Phase::running && phase_ != Phase::pausing) {
+    at(member).there = false;
+    return close_if_empty();
+  }
+  cause.text = detail::format("rank {}: {}", rank, cause.text);
+  if (phase_ == Phase::running && !fixed() && cause.source != FailureSource::user)
+    return lose({member}, std::move(cause));
+  at(member).there = false;
+  if (!follows || phase_ == Phase::pausing) return fail_all(std::move(cause));
+  // Others are the reason. Whoever they are will be heard of, and it may be a fault of the trial's own.
+  if (!cause_) cause_ = std::move(cause);
+  if (present() <= 1) fail_all(Cause(*cause_));
+}
+
+HYPERTUNE_INLINE void GroupRun::fail_all(Cause cause) {
+  phase_ = Phase::failing;
+  cause_ = std::move(cause);
+  for (int member = 0; member < static_cast<int>(members_.size()); ++member)
+    if (at(member).there) out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, false, member});
+  close_if_empty();
+}
+
+HYPERTUNE_INLINE void GroupRun::close_if_empty() {
+  if (over_ || present() > 0) return;
+  over_ = true;
+  const TrialId trial = launch_.trial;
+  const Attempt attempt = launch_.attempt;
+  if (finished_)
+    out_.up.emplace_back(Finished{trial, attempt});
+  else if (phase_ == Phase::stopping)
+    out_.up.emplace_back(Stopped{trial, attempt});
+  else {
+    Cause cause = cause_.value_or(
+        Cause{.source = FailureSource::infrastructure, .text = "its workers ended before rank 0 had finished"});
+    cause.follows = false;
+    out_.up.emplace_back(Failed{trial, attempt, std::move(cause)});
+  }
+}
+
+}  // namespace hypertune::inline v0
