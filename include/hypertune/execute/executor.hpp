@@ -152,7 +152,7 @@ struct Failed {
 };
 /// Workers of a running attempt are lost, and with them its generation: their slots are free, and the others wait for a
 /// Resize or a Stop. The step that was under way is done again. Not told of an attempt that has been told to pause or
-/// stop, nor of one that has no worker left: these have Failed.
+/// stop, nor of one that has no worker left: these have Failed. No ranks: all are there, but do not reach each other.
 struct MemberLost {
   TrialId trial;
   Attempt attempt;

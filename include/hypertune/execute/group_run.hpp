@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,6 +67,7 @@ class GroupRun {
   void heard(Stopped& e) { ended(e.member, e); }
   void heard(Failed& e) { ended(e.member, e); }
   void heard(GroupMessage& m);
+  void given_up(int member);
   template <class E>
   void heard(E& e) {
     out_.up.emplace_back(std::move(e));

@@ -74,6 +74,7 @@ struct GroupMessage {
     halt,    ///< to the worker: `generation` is broken, and those before it; `value` says why, `ranks` who is lost
     value,   ///< to the worker: `key` is set to `value` in `generation`
     joined,  ///< from the worker: it stands ready for `generation`; `value` is "fixed" if it cannot change later
+    broken,  ///< from the worker: it has left `generation`, as its ranks do not reach each other
     set,     ///< from the worker: `key` is `value` in `generation`
     want,    ///< from the worker: it waits for `key`
     late,    ///< from the worker: `ranks` of `generation` have not taken part within the limit
@@ -125,19 +126,23 @@ class Group final : public Rendezvous {
       joined_ = true;
       return place_;
     }
+    // A generation that was joined before, and that nobody has called broken: its ranks do not reach each other.
+    const bool given_up = joined_ && running_ == place_.generation;
     std::optional<std::uint32_t> told;
     for (;;) {
       require_wanted();
       const std::uint32_t generation = next_.generation;
-      if (halted_ && *halted_ >= generation) {
-        changed_.wait(lock);  // for another one
-      } else if (told != generation) {
+      const bool again = given_up && generation == place_.generation;
+      const bool over = halted_ && *halted_ >= generation;
+      if (!over && told != generation) {
         told = generation;
         const Send send = send_;
         lock.unlock();
-        send({.kind = GroupMessage::Kind::joined, .generation = generation, .value = fixed ? "fixed" : ""});
+        send({.kind = again ? GroupMessage::Kind::broken : GroupMessage::Kind::joined,
+              .generation = generation,
+              .value = fixed ? "fixed" : ""});
         lock.lock();
-      } else if (running_ == generation) {
+      } else if (!over && !again && running_ == generation) {
         place_ = next_;
         joined_ = true;
         values_.clear();

@@ -81,8 +81,9 @@ HYPERTUNE_INLINE void GroupRun::send(int member, GroupMessage message) {
 HYPERTUNE_INLINE void GroupRun::form(std::vector<int> from) {
   if (machine_.running()) {
     before_ = machine_.generation();
-    intact_ = true;
+    intact_ = !std::exchange(unreachable_, false);
   }
+  given_up_.clear();
   follow(machine_.resume(group::Form{launch_.allocation.generation, std::move(from)}));
   newcomers_ = 0;
   for (int rank = 0; rank < machine_.size() && intact_; ++rank) newcomers_ += !at(machine_.member(rank)).trained;
@@ -212,6 +213,7 @@ HYPERTUNE_INLINE void GroupRun::answer(int member) {
         Continue{trial, attempt, rank == 0 && step == answered_ && std::exchange(save_, false), member});
   } else if (phase_ == Phase::running && rank == 0 && step > told_) {
     told_ = step;
+    breaks_ = 0;
     Reported up = *m.report;
     up.member = 0;
     up.fixed = fixed();
@@ -343,6 +345,9 @@ HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
       if (newcomers_ > 0 && !at(m.member).trained && --newcomers_ == 0) tell_places();
       follow(machine_.resume(group::Joined{m.member, m.generation}));
       break;
+    case Kind::broken:
+      if (m.generation == machine_.generation() && machine_.running() && rank_of(m.member) >= 0) given_up(m.member);
+      break;
     case Kind::set: {
       store_[key] = m.value;
       const auto waiting = waiting_.extract(key);
@@ -366,6 +371,18 @@ HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
       break;
     default: break;
   }
+}
+
+// Whoever is the reason is lost, or ended as it is late. Where all are there, they try again as another generation.
+HYPERTUNE_INLINE void GroupRun::given_up(int member) {
+  constexpr int patience = 3;
+  given_up_.insert(member);
+  if (phase_ != Phase::running || given_up_.size() < static_cast<std::size_t>(machine_.size())) return;
+  given_up_.clear();
+  loss_ = {.source = FailureSource::infrastructure, .text = "its workers do not reach each other"};
+  if (++breaks_ > patience) return fail_all(loss_);
+  unreachable_ = true;
+  out_.up.emplace_back(MemberLost{launch_.trial, launch_.attempt, machine_.generation(), {}, loss_});
 }
 
 // ---- Ends

@@ -80,7 +80,8 @@ HYPERTUNE_INLINE void Controller::on(const MemberLost& e, Outcome& out) {
   std::sort(lost.begin(), lost.end());
   lost.erase(std::unique(lost.begin(), lost.end()), lost.end());
   std::erase_if(lost, [&](int rank) { return rank < 0 || rank >= have; });
-  if (lost.empty()) return;
+  if (lost.empty() && !e.ranks.empty()) return;
+  if (lost.empty()) return dispatcher_.form_again(e.trial, *run, e.cause.text, out);
   const auto left = static_cast<std::size_t>(have) - lost.size();
   const std::string why = detail::format("{} of {} workers {} lost: {}", lost.size(), have,
                                          lost.size() == 1 ? "was" : "were", e.cause.text);

@@ -259,6 +259,10 @@ HYPERTUNE_INLINE bool Dispatcher::replace(TrialId trial, LiveTrial& run, const s
     else
       placement_.release(run.allocation[rank]);
   const int left = static_cast<int>(ranks.size());
+  if (left >= workers().min) {  // others may join at its next report: nobody waits for them to begin
+    form(trial, run, std::move(ranks), {}, why, out);
+    return true;
+  }
   auto fresh = place_beside(trial, run, ranks, std::max(1, workers().min - left), have - left);
   if (left + static_cast<int>(fresh.size()) < workers().min) {
     run.allocation = pick(run.allocation, ranks);
@@ -266,6 +270,12 @@ HYPERTUNE_INLINE bool Dispatcher::replace(TrialId trial, LiveTrial& run, const s
   }
   form(trial, run, std::move(ranks), std::move(fresh), why, out);
   return true;
+}
+
+HYPERTUNE_INLINE void Dispatcher::form_again(TrialId trial, LiveTrial& run, const std::string& why, Outcome& out) {
+  std::vector<int> ranks(static_cast<std::size_t>(run.allocation.workers()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  form(trial, run, std::move(ranks), {}, why, out);
 }
 
 HYPERTUNE_INLINE void Dispatcher::resized(LiveTrial& run) {
