@@ -54,10 +54,28 @@ inline double expected(Reduction reduction, int size, std::size_t i) {
 }
 
 template <class T>
-void must_equal(T is, T should, const std::string& what, std::size_t i) {
+void must_equal(const T& is, const T& should, const std::string& what, std::size_t i) {
   if (is != should)
     throw std::runtime_error(
         fmt::format("{}: element {} is {}, and should be {}", what, i, as_double(is), as_double(should)));
+}
+
+/// By i % 5, as element_of() repeats.
+template <class T>
+std::vector<T> expected_values(Reduction reduction, int size) {
+  std::vector<T> values;
+  for (std::size_t i = 0; i < 5; ++i) {
+    const double value = expected(reduction, size, i);
+    values.push_back(from_double<T>(std::is_integral_v<T> ? std::trunc(value) : value));
+  }
+  return values;
+}
+template <class T>
+std::vector<T> values_of(int rank, std::size_t count) {
+  std::vector<T> period, values(count);
+  for (std::size_t i = 0; i < 5; ++i) period.push_back(from_double<T>(element_of(rank, i)));
+  for (std::size_t i = 0; i < count; ++i) values[i] = period[i % 5];
+  return values;
 }
 
 /// All ranks have the same bits.
@@ -65,7 +83,12 @@ template <class T>
 void same_everywhere(Communicator& communicator, const std::vector<T>& values, const std::string& what) {
   std::uint64_t hash = 1469598103934665603U;
   const auto* bytes = reinterpret_cast<const unsigned char*>(values.data());
-  for (std::size_t i = 0; i < values.size() * sizeof(T); ++i) hash = (hash ^ bytes[i]) * 1099511628211U;
+  for (std::size_t i = 0, length = values.size() * sizeof(T); i < length; i += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes + i, std::min<std::size_t>(8, length - i));
+    hash = (hash ^ word) * 1099511628211U;
+    hash ^= hash >> 31U;
+  }
   const std::int64_t mine = static_cast<std::int64_t>(hash);
   std::vector<std::int64_t> all(static_cast<std::size_t>(communicator.size()));
   communicator.all_gather(std::span<const std::int64_t>(&mine, 1), std::span(all));
@@ -77,14 +100,10 @@ template <class T>
 void check_all_reduce(Communicator& communicator, std::size_t count) {
   for (const auto reduction : {Reduction::sum, Reduction::mean, Reduction::min, Reduction::max}) {
     const auto what = fmt::format("all_reduce of {} {} ({})", count, to_string(element_type<T>), to_string(reduction));
-    std::vector<T> values(count);
-    for (std::size_t i = 0; i < count; ++i) values[i] = from_double<T>(element_of(communicator.rank(), i));
+    auto values = values_of<T>(communicator.rank(), count);
     communicator.all_reduce(std::span(values), reduction);
-    for (std::size_t i = 0; i < count; ++i) {
-      double should = expected(reduction, communicator.size(), i);
-      if constexpr (std::is_integral_v<T>) should = std::trunc(should);
-      must_equal(values[i], from_double<T>(should), what, i);
-    }
+    const auto should = expected_values<T>(reduction, communicator.size());
+    for (std::size_t i = 0; i < count; ++i) must_equal(values[i], should[i % 5], what, i);
     same_everywhere(communicator, values, what);
   }
 }
@@ -94,25 +113,25 @@ void check_moves(Communicator& communicator, std::size_t count) {
   const int size = communicator.size(), rank = communicator.rank();
   const auto n = static_cast<std::size_t>(size), me = static_cast<std::size_t>(rank);
   const auto name = to_string(element_type<T>);
-  std::vector<T> mine(count), all(count * n);
+  std::vector<T> mine, all(count * n);
   for (int root = 0; root < size; ++root) {
-    for (std::size_t i = 0; i < count; ++i) mine[i] = from_double<T>(element_of(rank, i));
+    mine = values_of<T>(rank, count);
     communicator.broadcast(std::span(mine), root);
-    for (std::size_t i = 0; i < count; ++i)
-      must_equal(mine[i], from_double<T>(element_of(root, i)),
-                 fmt::format("broadcast of {} {} from {}", count, name, root), i);
+    if (mine != values_of<T>(root, count))
+      throw std::runtime_error(fmt::format("broadcast of {} {} from {} is wrong", count, name, root));
   }
-  for (std::size_t i = 0; i < count; ++i) mine[i] = from_double<T>(element_of(rank, i));
+  mine = values_of<T>(rank, count);
   communicator.all_gather(std::span<const T>(mine), std::span(all));
-  for (std::size_t i = 0; i < count * n; ++i)
-    must_equal(all[i], from_double<T>(element_of(static_cast<int>(i / count), i % count)),
-               fmt::format("all_gather of {} {}", count, name), i);
-  for (std::size_t i = 0; i < count * n; ++i) all[i] = from_double<T>(element_of(rank, i));
+  for (int from = 0; from < size; ++from)
+    if (const auto part = all.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(from) * count);
+        !std::equal(part, part + static_cast<std::ptrdiff_t>(count), values_of<T>(from, count).begin()))
+      throw std::runtime_error(fmt::format("all_gather of {} {}: the part of {} is wrong", count, name, from));
+  all = values_of<T>(rank, count * n);
   const auto before = all;
   communicator.reduce_scatter(std::span<const T>(all), std::span(mine), Reduction::sum);
-  for (std::size_t i = 0; i < count; ++i)
-    must_equal(mine[i], from_double<T>(expected(Reduction::sum, size, me * count + i)),
-               fmt::format("reduce_scatter of {} {}", count, name), i);
+  const auto should = expected_values<T>(Reduction::sum, size);
+  const auto what = fmt::format("reduce_scatter of {} {}", count, name);
+  for (std::size_t i = 0; i < count; ++i) must_equal(mine[i], should[(me * count + i) % 5], what, i);
   if (all != before) throw std::runtime_error("reduce_scatter changed its input");
 }
 
