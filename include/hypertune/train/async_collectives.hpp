@@ -52,13 +52,13 @@ auto async_perform(const Communicator& communicator, const collective::Operation
           });
         Communicator started = communicator;
         started.start(operation, [pending = std::move(pending)](std::exception_ptr error) mutable {
-          const auto executor = pending->work.get_executor();
+          // Until post() has returned: an execution context that runs out of work may be destroyed.
+          const auto work = std::move(pending->work);
           // Moved, not shared: what the operation keeps is let go of by the executor's thread, not the communicator's.
-          asio::post(executor, [pending = std::move(pending), error = std::move(error)]() mutable {
+          asio::post(work.get_executor(), [pending = std::move(pending), error = std::move(error)]() mutable {
             if (auto slot = asio::get_associated_cancellation_slot(pending->handler); slot.is_connected()) slot.clear();
             if (error && pending->cancelled)
               error = std::make_exception_ptr(boost::system::system_error(asio::error::operation_aborted));
-            pending->work.reset();
             auto completed = std::move(pending->handler);
             pending.reset();
             std::move(completed)(std::move(error));

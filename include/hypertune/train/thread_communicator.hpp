@@ -66,19 +66,19 @@ class ThreadHub {
 
   /// The first error is everybody's.
   void fail_with(const GroupError& why) {
-    if (!failure_) failure_ = why;
+    if (!failure_) failure_ = own_copy(why);
     changed_.notify_all();
   }
 
   void arrive(int rank, const collective::Operation& operation, double timeout) {
     const auto limit = steady_limit(timeout);
     std::unique_lock lock(mutex_);
-    if (failure_) throw *failure_;
+    if (failure_) throw own_copy(*failure_);
     ranks_[static_cast<std::size_t>(rank)].operation = &operation;
     const auto round = closed_ + 1;
     if (++arrived_ == ranks_.size()) {
       compare();
-      if (failure_) throw *failure_;
+      if (failure_) throw own_copy(*failure_);
       opened_ = round;
       changed_.notify_all();
       return;
@@ -92,7 +92,7 @@ class ThreadHub {
         if (ranks_[i].operation == nullptr) late.push_back(static_cast<int>(i));
       fail_with({GroupError::Kind::late, late_text(late, timeout, shape_of(operation)), late});
     }
-    throw *failure_;
+    throw own_copy(*failure_);
   }
 
   void compare() {
@@ -120,7 +120,7 @@ class ThreadHub {
     } else {
       changed_.wait(lock, [&] { return closed_ == round; });
     }
-    if (failure_) throw *failure_;
+    if (failure_) throw own_copy(*failure_);
   }
 
   template <class O>

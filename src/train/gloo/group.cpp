@@ -52,7 +52,7 @@ void GlooGroup::fail_with(const GroupError& why) {
 
 void GlooGroup::fail_locked(const GroupError& why) {
   if (failure_) return;
-  failure_ = why;
+  failure_ = own_copy(why);
   changed_.notify_all();
   for (GlooBuffer* buffer : in_use_) {
     buffer->abortWaitRecv();
@@ -71,7 +71,7 @@ void GlooGroup::begin(const CollectiveShape& shape) {
     if (!gone.empty())
       fail_locked({GroupError::Kind::lost, fmt::format("{} left the group", describe_ranks(gone)), gone});
   }
-  if (failure_) throw *failure_;
+  if (failure_) throw own_copy(*failure_);
   ++sequence_;
   shape_ = shape;
   begun_ = Clock::now();
@@ -100,7 +100,7 @@ void GlooGroup::give_up(const std::string& error) {
     fail_locked({GroupError::Kind::failed, fmt::format("Gloo failed: {}", error)});
   // What this rank still has to send stands before its farewell: memory stays until that has been sent.
   changed_.wait_for(lock, limit, [&] { return told_; });
-  throw *failure_;
+  throw own_copy(*failure_);
 }
 
 // The listening thread.
@@ -298,12 +298,14 @@ void GlooGroup::say_farewell(Lock& lock, GlooMessage farewell) {
   const auto named = [&](int rank) {
     return failure_ && std::find(failure_->ranks().begin(), failure_->ranks().end(), rank) != failure_->ranks().end();
   };
-  std::vector<Letter*> read;
+  // Who is named may not read any more: the others come first.
+  std::vector<Letter*> read, may_read;
   for (int rank = 0; rank < size_; ++rank) {
     if (!reachable(rank) || rank == told_by_) continue;
     Letter* const letter = send(farewell, rank);
-    if (letter != nullptr && !named(rank)) read.push_back(letter);
+    if (letter != nullptr) (named(rank) ? may_read : read).push_back(letter);
   }
+  read.insert(read.end(), may_read.begin(), may_read.end());
   lock.unlock();
   const auto limit = Clock::now() + farewell_limit;
   for (Letter* letter : read) {
