@@ -2,13 +2,15 @@
 #pragma once
 
 #include <hypertune/train/element.hpp>
+#include <hypertune/train/operation_order.hpp>
 #include <hypertune/trial/group.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -101,25 +103,46 @@ class Communicator {
   /// `all`: as long as `mine` times size(). Error of kind `usage` if not.
   template <Element T>
   void all_gather(std::span<const T> mine, std::span<T> all) {
-    if (all.size() != mine.size() * static_cast<std::size_t>(size()))
-      fail(Errc::usage, "all_gather of {} elements of {} ranks into {}", mine.size(), size(), all.size());
-    perform(collective::AllGather{mine.data(), all.data(), mine.size(), element_type<T>});
+    perform(gathering(mine, all));
   }
   /// `all`: as long as `mine` times size(). Error of kind `usage` if not.
   template <Element T>
   void reduce_scatter(std::span<const T> all, std::span<T> mine, Reduction reduction = Reduction::sum) {
-    if (all.size() != mine.size() * static_cast<std::size_t>(size()))
-      fail(Errc::usage, "reduce_scatter of {} elements into {} of each of {} ranks", all.size(), mine.size(), size());
-    perform(collective::ReduceScatter{all.data(), mine.data(), mine.size(), element_type<T>, reduction});
+    perform(scattering(all, mine, reduction));
   }
   void barrier() { perform(collective::Barrier{}); }
 
-  /// Any thread.
+  /// The operations of all_gather() and reduce_scatter(), with their checks, for start().
+  template <Element T>
+  collective::AllGather gathering(std::span<const T> mine, std::span<T> all) const {
+    if (all.size() != mine.size() * static_cast<std::size_t>(size()))
+      fail(Errc::usage, "all_gather of {} elements of {} ranks into {}", mine.size(), size(), all.size());
+    return {mine.data(), all.data(), mine.size(), element_type<T>};
+  }
+  template <Element T>
+  collective::ReduceScatter scattering(std::span<const T> all, std::span<T> mine, Reduction reduction) const {
+    if (all.size() != mine.size() * static_cast<std::size_t>(size()))
+      fail(Errc::usage, "reduce_scatter of {} elements into {} of each of {} ranks", all.size(), mine.size(), size());
+    return {all.data(), mine.data(), mine.size(), element_type<T>, reduction};
+  }
+
+  /// Any thread. All ranks' operations end with an error then; of the others', one that is about to be done may be
+  /// done.
   void abort(const GroupError& why) { self_->abort(why); }
 
+  /// Blocks; after all operations that were started or performed before, whichever thread did that.
   void perform(const collective::Operation& operation) {
-    const std::lock_guard guard(self_->order);
-    self_->perform(operation);
+    Interface& self = *self_;
+    self.order.run([&] { self.perform(operation); });
+  }
+
+  /// Performs it on a thread of the communicator, in order with all others. `handler` is called on that thread with
+  /// what perform() threw, or null. It may start operations; it may not block on this communicator, nor throw. Where
+  /// the last copy of the communicator goes before an operation is done, that one ends with a GroupError of kind
+  /// `changed`.
+  void start(const collective::Operation& operation, std::function<void(std::exception_ptr)> handler) {
+    Interface* const self = self_.get();  // whose destructor waits for this
+    self_->order.start([self, operation] { self->perform(operation); }, std::move(handler));
   }
 
  private:
@@ -130,11 +153,15 @@ class Communicator {
     virtual std::string name() const = 0;
     virtual void perform(const collective::Operation&) = 0;
     virtual void abort(const GroupError&) = 0;
-    std::mutex order;
+    detail::OperationOrder order;
   };
   template <class B>
   struct Holder final : Interface {
     explicit Holder(std::unique_ptr<B> b) : backend(std::move(b)) {}
+    ~Holder() override {
+      const GroupError why(GroupError::Kind::changed, "the communicator was destroyed before this operation was done");
+      order.close(std::make_exception_ptr(why), [&] { backend->abort(why); });
+    }
     int rank() const override { return backend->rank(); }
     int size() const override { return backend->size(); }
     std::string name() const override { return backend->name(); }

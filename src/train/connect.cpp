@@ -1,0 +1,85 @@
+#include <hypertune/detail/format.hpp>
+#include <hypertune/train/collective_text.hpp>
+#include <hypertune/train/connect.hpp>
+#include <hypertune/train/gloo_communicator.hpp>
+#include <hypertune/train/thread_communicator.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0 {
+namespace {
+
+/// Of this process and no other: a number of a process may be that of one in another container, and a forked child has
+/// the random part of its parent.
+std::string this_process() {
+  static const std::uint64_t random = [] {
+    std::random_device device;
+    return std::uint64_t{device()} << 32U | device();
+  }();
+  return fmt::format("{:016x}-{}", random, ::getpid());
+}
+
+/// Rank 0 sees where all are and tells the others, so that each waits for one thing only.
+std::string choose_carrier(const GroupPlace& place, Rendezvous& rendezvous, double timeout) {
+  const std::string prefix = fmt::format("connect/{}/", place.generation);
+  const auto late = [&](const std::vector<int>& ranks) {
+    return GroupError(
+        GroupError::Kind::late,
+        fmt::format("{} did not come to the rendezvous within {} s", detail::describe_ranks(ranks), timeout), ranks);
+  };
+  if (place.rank != 0) {
+    rendezvous.set(prefix + fmt::format("{}", place.rank), this_process());
+    auto carrier = rendezvous.wait(prefix + "carrier", timeout);
+    if (!carrier) {
+      // Rank 0 may have come later than this one and be waiting still: then it is somebody else who is late.
+      if (rendezvous.wait(prefix + "0", 0)) carrier = rendezvous.wait(prefix + "carrier", timeout);
+      if (!carrier) throw late({0});
+    }
+    if (!carrier->starts_with("late")) return std::move(*carrier);
+    std::vector<int> missing;
+    for (std::size_t at = carrier->find(' '); at != std::string::npos; at = carrier->find(' ', at + 1))
+      missing.push_back(static_cast<int>(std::strtol(carrier->c_str() + at, nullptr, 10)));
+    throw late(missing);
+  }
+  rendezvous.set(prefix + "0", this_process());
+  const auto limit = detail::steady_limit(timeout);
+  std::vector<int> missing;
+  bool one_process = true;
+  for (int rank = 1; rank < place.size(); ++rank) {
+    const double left = std::chrono::duration<double>(limit - std::chrono::steady_clock::now()).count();
+    const auto process = rendezvous.wait(prefix + fmt::format("{}", rank), std::max(0.0, left));
+    if (!process)
+      missing.push_back(rank);
+    else
+      one_process = one_process && *process == this_process();
+  }
+  std::string carrier = one_process ? "threads" : "gloo";
+  if (!missing.empty()) {
+    carrier = "late";
+    for (const int rank : missing) carrier += fmt::format(" {}", rank);
+  }
+  rendezvous.set(prefix + "carrier", carrier);
+  if (!missing.empty()) throw late(missing);
+  return carrier;
+}
+
+}  // namespace
+
+Communicator connect(const GroupPlace& place, Rendezvous& rendezvous, const CommunicatorOptions& options) {
+  if (place.size() == 1) return std::move(thread_communicators(1, options).front());
+  if (choose_carrier(place, rendezvous, options.timeout) == "threads")
+    return connect_threads(place, rendezvous, options);
+  return connect_gloo(place, rendezvous, options);
+}
+
+}  // namespace hypertune::inline v0

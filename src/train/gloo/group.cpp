@@ -1,0 +1,388 @@
+#include "gloo/group.hpp"
+
+#include <hypertune/detail/format.hpp>
+#include <hypertune/detail/signal_block.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace hypertune::inline v0::detail {
+namespace {
+
+/// Slots of Gloo: what is sent in one is received in the same. Those of collectives are hashes that differ from these.
+constexpr std::uint64_t mail_slot = 0x68797065'72740001U, bell_slot = mail_slot + 1, probe_slot = mail_slot + 2;
+
+/// For answers, of ranks whose listening thread has nothing else to do; and for the farewell to be read.
+std::chrono::duration<double> patience(double timeout) {
+  return std::chrono::duration<double>(std::clamp(timeout / 2, 0.1, 2.0));
+}
+constexpr std::chrono::milliseconds farewell_limit{150};
+
+}  // namespace
+
+GlooGroup::GlooGroup(GlooLinks links, int rank, int size, double timeout)
+    : links_(std::move(links)), rank_(rank), size_(size), timeout_(timeout), peers_(index(size)) {
+  probe_ = buffer(nullptr, 0);
+  open_mailbox();
+  const SignalBlock for_new_threads;
+  listener_ = std::thread([this] { listen(); });
+  watcher_ = std::thread([this] { watch(); });
+}
+
+GlooGroup::~GlooGroup() {
+  {
+    const std::lock_guard guard(mutex_);
+    leaving_ = true;
+    changed_.notify_all();
+  }
+  watcher_.join();
+  {
+    const std::lock_guard guard(mutex_);
+    stopping_ = true;
+    mailbox_->abortWaitRecv();
+  }
+  listener_.join();
+}
+
+void GlooGroup::fail_with(const GroupError& why) {
+  const std::lock_guard guard(mutex_);
+  fail_locked(why);
+}
+
+void GlooGroup::fail_locked(const GroupError& why) {
+  if (failure_) return;
+  failure_ = own_copy(why);
+  changed_.notify_all();
+  for (GlooBuffer* buffer : in_use_) {
+    buffer->abortWaitRecv();
+    buffer->abortWaitSend();
+  }
+}
+
+// The collective under way.
+
+void GlooGroup::begin(const CollectiveShape& shape) {
+  const std::lock_guard guard(mutex_);
+  if (!failure_) {
+    std::vector<int> gone;
+    for (int rank = 0; rank < size_; ++rank)
+      if (peers_[index(rank)].left.value_or(sequence_ + 1) <= sequence_) gone.push_back(rank);
+    if (!gone.empty())
+      fail_locked({GroupError::Kind::lost, fmt::format("{} left the group", describe_ranks(gone)), gone});
+  }
+  if (failure_) throw own_copy(*failure_);
+  ++sequence_;
+  shape_ = shape;
+  begun_ = Clock::now();
+  progress_ = 0;
+}
+
+void GlooGroup::end(bool done) {
+  const std::lock_guard guard(mutex_);
+  in_use_.clear();
+  if (done) done_ = sequence_;
+}
+
+void GlooGroup::add(GlooBuffer& buffer) {
+  {
+    const std::lock_guard guard(mutex_);
+    if (!failure_) return in_use_.push_back(&buffer);
+  }
+  give_up("");
+}
+
+void GlooGroup::give_up(const std::string& error) {
+  Lock lock(mutex_);
+  // A connection has closed: the listening thread finds out whose, and what its rank said before.
+  const auto limit = std::chrono::seconds(2);
+  if (!changed_.wait_for(lock, limit, [&] { return failure_.has_value(); }))
+    fail_locked({GroupError::Kind::failed, fmt::format("Gloo failed: {}", error)});
+  // What this rank still has to send stands before its farewell: memory stays until that has been sent.
+  changed_.wait_for(lock, limit, [&] { return told_; });
+  throw own_copy(*failure_);
+}
+
+// The listening thread.
+
+void GlooGroup::open_mailbox() {
+  // Gloo tells a buffer of a closed connection where it waits for something from there. So it waits for a bell that
+  // nobody rings; a new buffer forgets the connections of those who have left.
+  auto fresh = buffer(&letter_in_, sizeof letter_in_);
+  std::vector<int> from;
+  {
+    const std::lock_guard guard(mutex_);
+    for (int rank = 0; rank < size_; ++rank)
+      if (reachable(rank)) from.push_back(rank);
+    mailbox_ = std::move(fresh);
+    if (stopping_) mailbox_->abortWaitRecv();
+  }
+  for (const int rank : from) {
+    try {
+      mailbox_->recv(rank, bell_slot, 0, 0);
+    } catch (const std::exception& error) { return find_lost(error.what()); }
+  }
+  if (!from.empty()) mailbox_->recv(from, mail_slot, 0, sizeof letter_in_);
+}
+
+void GlooGroup::listen() {
+  std::string error;
+  for (;;) {
+    int from = -1;
+    bool mail = false;
+    try {
+      mail = mailbox_->waitRecv(&from, gloo_unlimited);
+      error.clear();
+    } catch (const std::exception& caught) {
+      // A letter may have come before the connection closed: it is taken first, and says why.
+      const bool again = error.empty();
+      error = caught.what();
+      if (again) continue;
+      find_lost(error);
+      return;
+    }
+    if (!mail || from < 0 || from >= size_) {
+      const std::lock_guard guard(mutex_);
+      if (stopping_) return;
+      continue;
+    }
+    const GlooMessage letter = letter_in_;
+    handle(letter, from);
+    try {
+      if (letter.kind == GlooMessage::Kind::left) {
+        open_mailbox();
+      } else {
+        std::vector<int> ranks;
+        {
+          const std::lock_guard guard(mutex_);
+          for (int rank = 0; rank < size_; ++rank)
+            if (reachable(rank)) ranks.push_back(rank);
+        }
+        mailbox_->recv(ranks, mail_slot, 0, sizeof letter_in_);
+      }
+    } catch (const std::exception& caught) {
+      find_lost(caught.what());
+      return;
+    }
+  }
+}
+
+void GlooGroup::handle(const GlooMessage& message, int from) {
+  const std::lock_guard guard(mutex_);
+  switch (message.kind) {
+    case GlooMessage::Kind::query: {
+      GlooMessage answer;
+      answer.kind = GlooMessage::Kind::answer;
+      answer.round = message.round;
+      answer.sequence = sequence_;
+      answer.progress = progress_;
+      answer.shape = shape_;
+      send(answer, from);
+      return;
+    }
+    case GlooMessage::Kind::answer:
+      peers_[index(from)].answer = message;
+      changed_.notify_all();
+      return;
+    case GlooMessage::Kind::left:
+      peers_[index(from)].left = message.sequence;
+      // It has all that it needed of the collectives until then, and has sent all: those come to their end.
+      if (sequence_ > message.sequence && done_ < sequence_)
+        fail_locked({GroupError::Kind::lost, fmt::format("rank {} left the group", from), {from}});
+      return;
+    case GlooMessage::Kind::failed:
+      if (!failure_) told_by_ = from;
+      fail_locked(message.get_error(size_));
+      return;
+  }
+}
+
+void GlooGroup::find_lost(const std::string& error) {
+  std::vector<int> lost;
+  const std::lock_guard guard(mutex_);
+  for (int rank = 0; rank < size_; ++rank) {
+    if (!reachable(rank)) continue;
+    try {
+      probe_->recv(rank, probe_slot, 0, 0);
+    } catch (const std::exception&) {
+      peers_[index(rank)].lost = true;
+      lost.push_back(rank);
+    }
+  }
+  if (lost.empty())
+    fail_locked({GroupError::Kind::failed, fmt::format("Gloo failed: {}", error)});
+  else
+    fail_locked({GroupError::Kind::lost,
+                 fmt::format("{} {} lost: {} connection closed without a word, as when a process is killed",
+                             describe_ranks(lost), lost.size() == 1 ? "is" : "are", lost.size() == 1 ? "its" : "their"),
+                 lost});
+}
+
+// The watching thread.
+
+void GlooGroup::watch() {
+  Lock lock(mutex_);
+  const auto limit =
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(timeout_, 3e7)));
+  auto wake = Clock::now() + limit;
+  for (;;) {
+    changed_.wait_until(lock, wake, [&] { return failure_ || leaving_; });
+    if (failure_ || leaving_) break;
+    // Idle: what begins right now has that long.
+    wake = (done_ < sequence_ ? begun_ : Clock::now()) + limit;
+    if (wake > Clock::now()) continue;
+    ask(lock);
+    wake = Clock::now() + limit;
+  }
+  GlooMessage farewell;
+  farewell.kind = failure_ ? GlooMessage::Kind::failed : GlooMessage::Kind::left;
+  farewell.sequence = done_;
+  if (failure_) farewell.set_error(*failure_);
+  say_farewell(lock, farewell);
+  told_ = true;
+  changed_.notify_all();
+  lock.unlock();
+  // What was begun stays in the queues of connections, which would keep Gloo's thread busy.
+  links_.close();
+}
+
+void GlooGroup::ask(Lock& lock) {
+  GlooMessage question;
+  question.kind = GlooMessage::Kind::query;
+  question.round = ++round_;
+  question.sequence = sequence_;
+  question.shape = shape_;
+  for (int rank = 0; rank < size_; ++rank)
+    if (reachable(rank)) send(question, rank);
+  const auto answered = [&](int rank) { return !reachable(rank) || peers_[index(rank)].answer.round == round_; };
+  const auto settled = [&] {
+    if (failure_ || leaving_ || done_ == question.sequence) return true;
+    for (int rank = 0; rank < size_; ++rank)
+      if (!answered(rank)) return false;
+    return true;
+  };
+  changed_.wait_until(lock, Clock::now() + std::chrono::duration_cast<Clock::duration>(patience(timeout_)), settled);
+  if (!failure_ && !leaving_ && done_ < question.sequence) judge(question);
+}
+
+void GlooGroup::judge(const GlooMessage& question) {
+  std::vector<int> late;
+  std::uint64_t progress = progress_;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (!reachable(rank)) continue;
+    const GlooMessage& answer = peers_[index(rank)].answer;
+    if (answer.round != round_ || answer.sequence < question.sequence) {
+      late.push_back(rank);
+    } else if (answer.sequence == question.sequence && answer.shape != question.shape) {
+      return fail_locked({GroupError::Kind::failed,
+                          fmt::format("rank {} asks for {}, rank {} for {}: all ranks must ask for the same, in the "
+                                      "same order",
+                                      rank, describe(answer.shape), rank_, describe(question.shape)),
+                          {rank}});
+    } else {
+      progress += answer.progress;
+    }
+  }
+  if (!late.empty()) return fail_locked({GroupError::Kind::late, late_text(late, timeout_, question.shape), late});
+  if (seen_sequence_ == question.sequence && seen_progress_ == progress)
+    return fail_locked({GroupError::Kind::failed,
+                        fmt::format("{} has not got on for {} s, though all ranks have come to it: look at the network "
+                                    "between them",
+                                    describe(question.shape), timeout_)});
+  seen_sequence_ = question.sequence;
+  seen_progress_ = progress;
+  begun_ = Clock::now();
+}
+
+void GlooGroup::say_farewell(Lock& lock, GlooMessage farewell) {
+  const auto named = [&](int rank) {
+    return failure_ && std::find(failure_->ranks().begin(), failure_->ranks().end(), rank) != failure_->ranks().end();
+  };
+  // Who is named may not read any more: the others come first.
+  std::vector<Letter*> read, may_read;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (!reachable(rank) || rank == told_by_) continue;
+    Letter* const letter = send(farewell, rank);
+    if (letter != nullptr) (named(rank) ? may_read : read).push_back(letter);
+  }
+  read.insert(read.end(), may_read.begin(), may_read.end());
+  lock.unlock();
+  const auto limit = Clock::now() + farewell_limit;
+  for (Letter* letter : read) {
+    const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(limit - Clock::now());
+    if (rest.count() <= 0) break;
+    try {
+      letter->buffer->waitSend(rest);
+    } catch (const std::exception&) {}  // that rank has left, too, or does not read
+  }
+  lock.lock();
+}
+
+GlooGroup::Letter* GlooGroup::send(const GlooMessage& message, int to) {
+  Letter& letter = letters_out_.emplace_back();
+  letter.message = message;
+  letter.buffer = buffer(&letter.message, sizeof letter.message);
+  try {
+    letter.buffer->send(to, mail_slot, 0, sizeof letter.message);
+    return &letter;
+  } catch (const std::exception&) { return nullptr; }  // its connection is closed: the listening thread sees that
+}
+
+// An operation.
+
+GlooOperation::GlooOperation(GlooGroup& group, const CollectiveShape& shape) : group_(group) {
+  group_.begin(shape);
+  // What ranks disagree on must not meet: Gloo ends the process where more comes than was asked for.
+  std::uint64_t hash = group_.sequence_;
+  for (const std::uint64_t part : {shape.count, static_cast<std::uint64_t>(shape.root),
+                                   std::uint64_t{shape.kind} << 16U | static_cast<std::uint64_t>(shape.type) << 8U |
+                                       static_cast<std::uint64_t>(shape.reduction)}) {
+    hash = (hash ^ part) * 0x9e3779b97f4a7c15U;
+    hash ^= hash >> 29U;
+  }
+  slot_ = hash;
+}
+
+GlooOperation::~GlooOperation() { group_.end(done_); }
+
+GlooBuffer& GlooOperation::memory(void* data, std::size_t bytes) {
+  buffers_.push_back(group_.buffer(data, bytes));
+  group_.add(*buffers_.back());
+  return *buffers_.back();
+}
+
+void GlooOperation::send(GlooBuffer& buffer, int to, std::size_t offset, std::size_t bytes, unsigned channel) {
+  try {
+    buffer.send(to, slot_ + channel, offset, bytes);
+  } catch (const std::exception& error) { group_.give_up(error.what()); }
+}
+
+void GlooOperation::receive(GlooBuffer& buffer, int from, std::size_t offset, std::size_t bytes, unsigned channel) {
+  try {
+    buffer.recv(from, slot_ + channel, offset, bytes);
+  } catch (const std::exception& error) { group_.give_up(error.what()); }
+}
+
+void GlooOperation::wait_sent(GlooBuffer& buffer, int count) {
+  try {
+    for (; count > 0; --count) {
+      if (!buffer.waitSend(nullptr, gloo_unlimited)) group_.give_up("interrupted");
+      group_.progress_.fetch_add(1, std::memory_order_relaxed);
+    }
+  } catch (const GroupError&) { throw; } catch (const std::exception& error) {
+    group_.give_up(error.what());
+  }
+}
+
+void GlooOperation::wait_received(GlooBuffer& buffer, int count) {
+  try {
+    for (; count > 0; --count) {
+      if (!buffer.waitRecv(nullptr, gloo_unlimited)) group_.give_up("interrupted");
+      group_.progress_.fetch_add(1, std::memory_order_relaxed);
+    }
+  } catch (const GroupError&) { throw; } catch (const std::exception& error) {
+    group_.give_up(error.what());
+  }
+}
+
+}  // namespace hypertune::inline v0::detail

@@ -1,0 +1,186 @@
+#include "gloo/links.hpp"
+
+#include "gloo/network.hpp"
+
+#include <hypertune/detail/format.hpp>
+#include <hypertune/detail/signal_block.hpp>
+#include <hypertune/train/collective_text.hpp>
+
+#include <gloo/transport/address.h>
+#include <gloo/transport/pair.h>
+#include <gloo/transport/tcp/attr.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0::detail {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double left(Clock::time_point limit) {
+  return std::max(0.0, std::chrono::duration<double>(limit - Clock::now()).count());
+}
+
+std::string to_hex(const std::vector<char>& bytes) {
+  std::string text;
+  for (const char c : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return text;
+}
+
+std::optional<std::vector<char>> from_hex(const std::string& text) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
+  if (text.size() % 2 != 0) return std::nullopt;
+  std::vector<char> bytes;
+  for (std::size_t i = 0; i < text.size(); i += 2) {
+    const int high = digit(text[i]), low = digit(text[i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    bytes.push_back(static_cast<char>(high * 16 + low));
+  }
+  return bytes;
+}
+
+/// Connects to one rank after another on a thread of its own, so that the caller sees a generation that is over.
+class Connecting {
+ public:
+  Connecting(const GlooLinks& links, std::vector<std::vector<char>> addresses, std::vector<int> ranks, Rendezvous& to,
+             const std::string& key)
+      : links_(links), thread_([this, addresses = std::move(addresses), ranks = std::move(ranks), &to, key] {
+          for (std::size_t i = 0; i < ranks.size(); ++i) {
+            try {
+              links_.context->getPair(ranks[i])->connect(addresses[i]);
+            } catch (const std::exception& error) {
+              error_ = std::make_exception_ptr(
+                  GroupError(GroupError::Kind::lost,
+                             fmt::format("rank {} cannot be reached: {}", ranks[i], error.what()), {ranks[i]}));
+              failed_ = true;
+              return;
+            }
+          }
+          try {
+            to.set(key, "1");
+          } catch (...) {
+            error_ = std::current_exception();
+            failed_ = true;
+          }
+        }) {}
+  Connecting(const Connecting&) = delete;
+  Connecting& operator=(const Connecting&) = delete;
+  ~Connecting() {
+    if (!thread_.joinable()) return;
+    links_.close();
+    thread_.join();
+  }
+  void check() const {
+    if (failed_) std::rethrow_exception(error_);
+  }
+  /// After all have connected to all.
+  void done() {
+    thread_.join();
+    check();
+  }
+
+ private:
+  const GlooLinks& links_;
+  std::exception_ptr error_;
+  std::atomic<bool> failed_{false};
+  std::thread thread_;
+};
+
+/// The values of "<prefix><rank>" of all others, by rank, this one left out.
+std::vector<std::string> collect(Rendezvous& rendezvous, const std::string& prefix, const std::vector<int>& others,
+                                 Clock::time_point limit, double timeout) {
+  std::vector<std::string> values;
+  std::vector<int> missing;
+  for (const int rank : others) {
+    auto value = rendezvous.wait(prefix + fmt::format("{}", rank), left(limit));
+    if (value)
+      values.push_back(std::move(*value));
+    else
+      missing.push_back(rank);
+  }
+  if (!missing.empty())
+    throw GroupError(GroupError::Kind::late,
+                     fmt::format("{} did not come to the rendezvous within {} s", describe_ranks(missing), timeout),
+                     missing);
+  return values;
+}
+
+}  // namespace
+
+void GlooLinks::close() const {
+  // A wait that is over its limit closes all connections: Gloo has no other way to it that keeps what was written.
+  const auto nothing = context->createUnboundBuffer(nullptr, 0);
+  try {
+    nothing->waitRecv(std::chrono::milliseconds(0));
+  } catch (const std::exception&) {}  // that it was over the limit
+}
+
+GlooLinks link_gloo(const GroupPlace& place, Rendezvous& rendezvous, const CommunicatorOptions& options) {
+  const auto limit = steady_limit(options.timeout);
+  const std::string prefix = fmt::format("gloo/{}/", place.generation);
+  std::vector<int> others;
+  for (int rank = 0; rank < place.size(); ++rank)
+    if (rank != place.rank) others.push_back(rank);
+
+  const std::string address = address_of(place);
+  const SignalBlock for_new_threads;
+  GlooLinks links;
+  std::string mine;
+  try {
+    links.device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(address.c_str()));
+    links.context = links.device->createContext(place.rank, place.size());
+    // Gloo waits five times as long for a connection to be made.
+    links.context->setTimeout(std::chrono::milliseconds(std::max(1LL, static_cast<long long>(left(limit) * 200))));
+    for (const int rank : others) mine += to_hex(links.context->createPair(rank)->address().bytes()) + " ";
+  } catch (const std::exception& error) {
+    throw GroupError(GroupError::Kind::failed,
+                     fmt::format("rank {} cannot listen at {}: {}", place.rank, address, error.what()));
+  }
+  rendezvous.set(prefix + fmt::format("{}", place.rank), mine);
+
+  std::vector<std::vector<char>> addresses;
+  const auto values = collect(rendezvous, prefix, others, limit, options.timeout);
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    const auto bad = [&] {
+      return GroupError(GroupError::Kind::failed, fmt::format("rank {} left no address in the rendezvous", others[i]),
+                        {others[i]});
+    };
+    // Of its addresses, one for each other rank, the one for this.
+    const auto number = static_cast<std::size_t>(place.rank < others[i] ? place.rank : place.rank - 1);
+    std::size_t begin = 0;
+    for (std::size_t n = 0; n < number; ++n) {
+      begin = values[i].find(' ', begin);
+      if (begin == std::string::npos) throw bad();
+      ++begin;
+    }
+    auto bytes = from_hex(values[i].substr(begin, values[i].find(' ', begin) - begin));
+    if (!bytes || bytes->empty()) throw bad();
+    addresses.push_back(std::move(*bytes));
+  }
+
+  Connecting connecting(links, std::move(addresses), others, rendezvous,
+                        prefix + fmt::format("connected/{}", place.rank));
+  for (const int rank : others) {
+    // In short waits, to see that connecting has failed here; the other's being done ends each at once.
+    while (!rendezvous.wait(prefix + fmt::format("connected/{}", rank), std::min(0.2, left(limit)))) {
+      connecting.check();
+      if (left(limit) <= 0)
+        throw GroupError(GroupError::Kind::late,
+                         fmt::format("rank {} did not connect to all others within {} s", rank, options.timeout),
+                         {rank});
+    }
+  }
+  connecting.done();
+  return links;
+}
+
+}  // namespace hypertune::inline v0::detail
