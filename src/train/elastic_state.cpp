@@ -73,7 +73,8 @@ void ElasticState::snapshot(bool at_end) {
 void ElasticState::restore() {
   std::size_t at = 0;
   const auto take = [&](std::size_t size) {
-    if (size > saved_.size() - at) fail(Errc::usage, "the workers do not keep the same state: {} bytes are too few", saved_.size());
+    if (size > saved_.size() - at)
+      fail(Errc::usage, "the workers do not keep the same state: {} bytes are too few", saved_.size());
     const auto bytes = std::span(saved_).subspan(at, size);
     at += size;
     return bytes;
@@ -90,7 +91,8 @@ void ElasticState::restore() {
     const auto bytes = take(size);
     kept.load({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
-  if (at != saved_.size()) fail(Errc::usage, "the workers do not keep the same state: {} of {} bytes are used", at, saved_.size());
+  if (at != saved_.size())
+    fail(Errc::usage, "the workers do not keep the same state: {} of {} bytes are used", at, saved_.size());
   context_.go_on_from(steps_);
 }
 
@@ -152,7 +154,8 @@ bool ElasticState::sync() {
     return false;
   }
   constexpr std::size_t words = 5;
-  const std::array<std::int64_t, words> mine = {synced_, commits_, static_cast<std::int64_t>(saved_.size()), steps_, at_end_};
+  const std::array<std::int64_t, words> mine = {synced_, commits_, static_cast<std::int64_t>(saved_.size()), steps_,
+                                                at_end_};
   std::vector<std::int64_t> all(words * static_cast<std::size_t>(size()));
   communicator_->all_gather(std::span<const std::int64_t>(mine), std::span<std::int64_t>(all));
   const auto of = [&](int rank) { return std::span(all).subspan(words * static_cast<std::size_t>(rank), words); };
@@ -164,8 +167,7 @@ bool ElasticState::sync() {
   }
   // Whoever has it already goes on: it may be beyond it, with what it does before its next commit.
   bool everyone = true;
-  for (int rank = 0; rank < size(); ++rank)
-    everyone = everyone && (of(rank)[0] != 0 && of(rank)[1] == of(source)[1]);
+  for (int rank = 0; rank < size(); ++rank) everyone = everyone && (of(rank)[0] != 0 && of(rank)[1] == of(source)[1]);
   const bool have = rank() == source || (synced_ && commits_ == of(source)[1]);
   if (!everyone) {
     const std::int64_t size_of_it = of(source)[2];

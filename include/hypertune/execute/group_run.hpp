@@ -109,6 +109,9 @@ class GroupRun {
   int newcomers_ = 0;         // that are still to join, before the others are told to leave their generation
   bool intact_ = false;       // the generation before goes on meanwhile
   std::uint32_t before_ = 0;  // … and this is it
+  std::set<int> given_up_;    // members that have left the generation that runs
+  bool unreachable_ = false;  // all of them: the next one is to be formed at once
+  int breaks_ = 0;            // how often that was so, since the last report
   int told_ = -1;             // the last step that the Tuner was told of
   int answered_ = -1;         // … and that it has answered
   bool save_ = false;         // rank 0 is to save at that step

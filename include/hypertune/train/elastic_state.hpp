@@ -107,8 +107,8 @@ class ElasticState {
   // ---- Training.
 
   /// Calls `part()`, which trains and commits, until it has returned once: again from the last commit, in another
-  /// group, whenever that changes. What `part` has done when it returns is a commit, too. A worker that joins others when
-  /// they have just finished the part returns at once. Throws what `part` throws, but for a GroupError of a
+  /// group, whenever that changes. What `part` has done when it returns is a commit, too. A worker that joins others
+  /// when they have just finished the part returns at once. Throws what `part` throws, but for a GroupError of a
   /// collective, which is what run() is there for; a GroupError if the attempt is to end or the group goes on without
   /// this worker. Not within `part`.
   void run(const std::function<void()>& part);
@@ -117,8 +117,8 @@ class ElasticState {
   /// is between two commits is lost, at most, when a worker is. Within run().
   void commit();
 
-  /// The gradients of all workers: rebound in each generation. What tells the workers to change their group travels with
-  /// them, so that a commit() after a reduce() costs no collective.
+  /// The gradients of all workers: rebound in each generation. What tells the workers to change their group travels
+  /// with them, so that a commit() after a reduce() costs no collective.
   DataParallel& gradients();
 
   /// Of the generation that trains; before the first run() of one worker that is alone.

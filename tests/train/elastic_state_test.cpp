@@ -1,0 +1,193 @@
+// ElasticState: trainings whose workers are killed, stopped, added and taken away, under real executors.
+#include "support/temporary_directory.hpp"
+#include "support/test.hpp"
+
+#include <hypertune/hypertune.hpp>
+#include <hypertune/local/processes.hpp>
+#include <hypertune/train/elastic_sampler.hpp>
+#include <hypertune/train/elastic_state.hpp>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ht = hypertune;
+
+namespace {
+
+constexpr std::uint64_t samples = 240;
+constexpr int epochs = 4;
+
+/// What happens to a worker at a batch: called before its gradients are reduced.
+using Fate = std::function<void(const ht::ElasticState& group, ht::Context& context, int epoch, int batch)>;
+
+/// Gradients are whole numbers, so that sums do not depend on their order; weights depend on each batch and its place.
+struct Model {
+  std::vector<double> weights = std::vector<double>(5);
+  std::vector<double> gradient = std::vector<double>(5);
+  void backward(const std::vector<std::uint64_t>& batch) {
+    gradient.assign(gradient.size(), 0);
+    for (const std::uint64_t sample : batch)
+      for (std::size_t i = 0; i < gradient.size(); ++i)
+        gradient[i] += static_cast<double>((sample * (i + 3)) % 17) - static_cast<double>(i);
+    for (double& value : gradient) value /= batch.empty() ? 1 : static_cast<double>(batch.size());
+  }
+  void step() {
+    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = weights[i] * 0.96875 - gradient[i];
+  }
+};
+
+ht::Training train(const ht::Params&, ht::Context& context, const Fate& fate) {
+  Model model;
+  ht::ElasticState group(context, {.communicator = {.timeout = 2}});
+  group.gradients().add(model.gradient);
+  ht::ElasticSampler sampler(samples, {.seed = 3});
+  std::vector<std::int32_t> visits(samples);
+  int epoch = context.next_step();
+  group.keep(model.weights).keep(epoch).keep(sampler).keep(visits);
+  context.checkpoints(
+      [&](ht::CheckpointWriter& out) {
+        std::ofstream file(out.file("model"), std::ios::binary);
+        file.write(reinterpret_cast<const char*>(model.weights.data()), 40);
+        file.write(reinterpret_cast<const char*>(visits.data()), samples * 4);
+      },
+      [&](const ht::Checkpoint& in) {
+        std::ifstream file(in.file("model"), std::ios::binary);
+        file.read(reinterpret_cast<char*>(model.weights.data()), 40);
+        file.read(reinterpret_cast<char*>(visits.data()), samples * 4);
+        sampler.restore({static_cast<std::uint64_t>(in.info().steps), 0});
+      });
+  for (; epoch < epochs; ++epoch) {
+    group.run([&] {
+      for (int batch = 0; !sampler.done(); ++batch) {
+        const auto before = sampler.processed();
+        const auto mine = sampler.next(24, group.rank(), group.size());
+        for (auto place = before; place < sampler.processed(); ++place) ++visits[sampler.sample(place)];
+        model.backward(mine);
+        fate(group, context, epoch, batch);
+        group.gradients().reduce(static_cast<std::int64_t>(mine.size()));
+        model.step();
+        group.commit();
+      }
+      sampler.next_epoch();
+    });
+    double once = 1;
+    for (const auto count : visits) once = count == epoch + 1 ? once : 0;
+    double sum = 0;
+    for (std::size_t i = 0; i < 5; ++i) sum += model.weights[i] * static_cast<double>(i + 1);
+    co_yield ht::report("sum", sum, "once", once, "workers", static_cast<double>(group.size()), "generations",
+                        static_cast<double>(group.generations()));
+  }
+}
+
+struct Ended {
+  ht::TrialState state = {};
+  int failures = 0;
+  std::vector<std::map<std::string, double>> reports;
+};
+
+Ended run(ht::AnyExecutor executor, ht::Workers workers, const Fate& fate, int every = 0) {
+  const TemporaryDirectory directory;
+  ht::Options options{
+      .metric = "sum", .samples = 1, .executor = std::move(executor), .output = directory.path() / "run"};
+  options.workers = workers;
+  options.display = ht::Display::quiet;
+  options.checkpoint.every = every;
+  options.max_failures = 3;
+  const auto results = ht::tune(
+      ht::space(ht::dim("x", ht::uniform(0.0, 1.0))),
+      [fate](const ht::Params& params, ht::Context& context) { return train(params, context, fate); }, options);
+  const auto trial = results.trials()[0];
+  Ended ended{.state = trial.state, .failures = trial.failures[0] + trial.failures[1], .reports = {}};
+  results.history(0, [&](const ht::Record& record) {
+    const auto* reported = std::get_if<ht::record::TrialReported>(&record.what);
+    if (reported == nullptr) return;
+    auto& metrics = ended.reports.emplace_back();
+    for (const auto& [name, value] : reported->metrics) metrics[name] = value;
+  });
+  return ended;
+}
+
+/// True for the first who asks, in whatever process.
+class Once {
+ public:
+  bool operator()() const {
+    const int fd = ::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY, 0600);
+    if (fd < 0) return false;
+    ::close(fd);
+    return true;
+  }
+
+ private:
+  TemporaryDirectory directory_;
+  std::filesystem::path path_ = directory_.path() / "once";
+};
+
+void check_like(const Ended& run, const Ended& undisturbed) {
+  CHECK(run.state == ht::TrialState::completed);
+  REQUIRE(run.reports.size() == undisturbed.reports.size());
+  for (std::size_t i = 0; i < run.reports.size(); ++i) {
+    INFO("report " << i);
+    CHECK(run.reports[i].at("sum") == undisturbed.reports[i].at("sum"));
+    CHECK(run.reports[i].at("once") == 1);
+  }
+}
+
+const Fate nothing = [](const ht::ElasticState&, ht::Context&, int, int) {};
+
+}  // namespace
+
+TEST_CASE("one worker and four threads and four processes train the same") {
+  const Ended alone = run(ht::threads(1), {1}, nothing);
+  REQUIRE(alone.reports.size() == epochs);
+  check_like(alone, alone);
+  check_like(run(ht::threads(4), {4}, nothing), alone);
+  const Ended four = run(ht::processes({.workers = 4}), {4}, nothing);
+  check_like(four, alone);
+  CHECK(four.reports.back().at("workers") == 4);
+  CHECK(four.reports.back().at("generations") == 1);
+}
+
+TEST_CASE("a worker that is killed costs the others a commit, and no process but its own") {
+  const Ended undisturbed = run(ht::threads(1), {1}, nothing);
+  const int rank = GENERATE(0, 2);
+  const Once once;
+  const auto killed = run(ht::processes({.workers = 4}), {4}, [&](const auto& group, auto&, int epoch, int batch) {
+    if (epoch == 1 && batch == 3 && group.rank() == rank && once()) ::raise(SIGKILL);
+  });
+  check_like(killed, undisturbed);
+  CHECK(killed.failures == 0);
+  CHECK(killed.reports.back().at("workers") == 4);
+}
+
+TEST_CASE("workers join at a commit where there is room, and leave when they are lost") {
+  const Ended undisturbed = run(ht::threads(1), {1}, nothing);
+  const Once once;
+  const auto changed =
+      run(ht::processes({.workers = 4}), {.min = 2, .max = 4}, [&](const auto& group, auto&, int epoch, int batch) {
+        if (epoch == 1 && batch == 3 && group.rank() == 1 && once()) ::raise(SIGKILL);
+      });
+  check_like(changed, undisturbed);
+  CHECK(changed.reports[0].at("workers") == 4);
+}
+
+TEST_CASE("a worker that is stopped is named, ended and replaced") {
+  const Ended undisturbed = run(ht::threads(1), {1}, nothing);
+  const Once once;
+  const auto stopped = run(ht::processes({.workers = 3}), {3}, [&](const auto& group, auto&, int epoch, int batch) {
+    if (epoch == 2 && batch == 1 && group.rank() == 1 && once()) ::raise(SIGSTOP);
+  });
+  check_like(stopped, undisturbed);
+  CHECK(stopped.failures == 0);
+}
