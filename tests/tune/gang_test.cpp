@@ -133,7 +133,7 @@ TEST_CASE("a number of workers that no hosts can ever have is an error at once")
     return std::string();
   };
   CHECK_THAT(refused({7}, ht::simulated({.workers = 6})), ContainsSubstring("needs 7 workers with 1 cpu each"));
-  CHECK_THAT(refused({2}, ht::threads(4)), ContainsSubstring("runs one worker for a trial, not 2"));
+  CHECK_THAT(refused({2}, ht::InlineExecutor()), ContainsSubstring("runs one worker for a trial, not 2"));
   CHECK_THAT(refused({.min = 0, .max = 2}, ht::simulated({})), ContainsSubstring("at least one worker, not 0"));
   CHECK_THAT(refused({.min = 3, .max = 2}, ht::simulated({})), ContainsSubstring("max must be min or more"));
 }
