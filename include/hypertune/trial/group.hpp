@@ -108,6 +108,11 @@ class Group final : public Rendezvous {
   }
   int rank() const { return place().rank; }
   int size() const { return place().size(); }
+  /// Whether it is, or is to be, rank 0 of the newest generation: the trial's reports and checkpoints are its own.
+  bool leads() const {
+    const std::lock_guard guard(mutex_);
+    return next_.rank == 0;
+  }
   /// Whether this generation is over, or is to be left at the next commit.
   bool change_pending() const { return pending_.load(std::memory_order_relaxed); }
   /// Whether it has joined a generation, and that one is not over.

@@ -38,6 +38,11 @@ HYPERTUNE_INLINE void Controller::answer(TrialId trial, LiveTrial& run, int step
   }
   // A repeated report of the last step gets the answer that was owed; of an earlier one, the answer was to go on.
   const Decision decision = step + 1 == entry.steps ? entry.owed : Decision::proceed;
+  if (run.warned && decision == Decision::proceed) {
+    run.failure = run.warned;
+    stop_run(trial, run, Phase::suspending, TrialState::stopped, run.warned->text, true, out);
+    return;
+  }
   switch (decision) {
     case Decision::proceed:
       if (dispatcher_.queue().is_to_rest(trial)) {
@@ -83,8 +88,14 @@ HYPERTUNE_INLINE void Controller::on(const MemberLost& e, Outcome& out) {
   if (lost.empty() && !e.ranks.empty()) return;
   if (lost.empty()) return dispatcher_.form_again(e.trial, *run, e.cause.text, out);
   const auto left = static_cast<std::size_t>(have) - lost.size();
-  const std::string why = detail::format("{} of {} workers {} lost: {}", lost.size(), have,
-                                         lost.size() == 1 ? "was" : "were", e.cause.text);
+  if (e.leaving && left < static_cast<std::size_t>(rules().workers.min) &&
+      !dispatcher_.room_beside(e.trial, *run, lost)) {
+    run->warned = e.cause;  // it saves at its next report, before they are gone
+    return;
+  }
+  const std::string why =
+      detail::format("{} of {} workers {} {}: {}", lost.size(), have, lost.size() == 1 ? "was" : "were",
+                     e.leaving ? "taken away" : "lost", e.cause.text);
   if (left > 0 && !interrupted_ && dispatcher_.replace(e.trial, *run, lost, why, out)) return;
   // It goes on from its last checkpoint when there is room for it.
   stop_run(e.trial, *run, Phase::suspending, TrialState::stopped, why, true, out);
