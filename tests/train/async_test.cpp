@@ -64,7 +64,8 @@ TEST_CASE("Cancelling a collective, begun or queued, ends it and the communicato
       const auto outcomes = ht::test::run_threads(2, [&](int rank) {
         const auto place = ht::test::place_of(rank, 2);
         auto communicator = gloo ? ht::connect_gloo(place, rendezvous) : ht::connect_threads(place, rendezvous);
-        if (rank == 1) return wait_over.wait();  // comes to no collective
+        communicator.barrier();
+        if (rank == 1) return wait_over.wait();  // comes to no other collective
         asio::io_context context;
         asio::cancellation_signal signal;
         std::vector<float> first(10), second(10);
