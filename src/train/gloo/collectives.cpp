@@ -1,4 +1,4 @@
-#include "gloo/collectives.hpp"
+#include "collectives.hpp"
 
 #include <hypertune/detail/no_sigpipe.hpp>
 #include <hypertune/train/collective_text.hpp>

@@ -1,4 +1,4 @@
-#include "gloo/group.hpp"
+#include "group.hpp"
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/signal_block.hpp>

@@ -1,8 +1,8 @@
 // What a rank knows of the others while collectives run: who is gone, who is late, and why it is over.
 #pragma once
 
-#include "gloo/links.hpp"
-#include "gloo/message.hpp"
+#include "links.hpp"
+#include "message.hpp"
 
 #include <hypertune/train/collective_text.hpp>
 #include <hypertune/trial/group.hpp>
