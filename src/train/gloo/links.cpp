@@ -1,6 +1,6 @@
-#include "gloo/links.hpp"
+#include "links.hpp"
 
-#include "gloo/network.hpp"
+#include "network.hpp"
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/signal_block.hpp>

@@ -1,4 +1,4 @@
-#include "gloo/network.hpp"
+#include "network.hpp"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
