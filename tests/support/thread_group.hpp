@@ -134,7 +134,7 @@ class ThreadGroup {
       to = mine.data;
     else if constexpr (requires { mine.all; })
       to = const_cast<void*>(static_cast<const void*>(mine.all));
-    if (!result.empty()) std::memcpy(to, result.data(), result.size());
+    if (to != nullptr && !result.empty()) std::memcpy(to, result.data(), result.size());
   }
 
   int size_;

@@ -1,0 +1,146 @@
+// GradientMemory: the little arithmetic that DataParallel does on gradients, where they are.
+#pragma once
+
+#include <hypertune/train/element.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <type_traits>
+
+namespace hypertune::inline v0 {
+
+/// What gradients are made of.
+template <class T>
+concept FloatElement =
+    std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, Half> || std::same_as<T, BFloat16>;
+
+/// Elements of somebody else's memory, their type known at run time.
+struct TensorView {
+  void* data = nullptr;
+  std::size_t count = 0;
+  ElementType type = {};
+
+  TensorView() = default;
+  TensorView(void* first, std::size_t elements, ElementType of) : data(first), count(elements), type(of) {}
+  template <Element T, std::size_t N>
+  TensorView(std::span<T, N> elements)  // NOLINT(google-explicit-constructor): a span is one
+      : TensorView(elements.data(), elements.size(), element_type<T>) {}
+  std::size_t bytes() const { return count * size_of(type); }
+};
+
+/// The memory that gradients are in. A class with virtual functions, as a program chooses its device when it runs.
+/// Called by one thread at a time. Of floating-point types only. What is computed in each call is rounded once to the
+/// type and does not depend on the alignment, so that all ranks come to the same bits.
+class GradientMemory {
+ public:
+  virtual ~GradientMemory() = default;
+  virtual std::shared_ptr<void> allocate(std::size_t bytes) = 0;
+  /// to = factor * from + plus, element by element. `from` may be null (zeros), and so may `plus`; either may be `to`.
+  virtual void combine(void* to, const void* from, double factor, const void* plus, std::size_t count,
+                       ElementType type) = 0;
+  /// to = from / divisor; `to` may be `from`. Returns the sum of the squares of the results, added in double in an
+  /// order that is a function of the count alone: infinite or NaN if one of them is.
+  virtual double divide(void* to, const void* from, double divisor, std::size_t count, ElementType type) = 0;
+  /// The same sum of what is there.
+  virtual double square_sum(const void* data, std::size_t count, ElementType type) = 0;
+  /// Bytes to and from the processor's memory.
+  virtual void upload(void* to, const void* from, std::size_t bytes) = 0;
+  virtual void download(void* to, const void* from, std::size_t bytes) = 0;
+  /// What goes as `after` with each collective on this memory: the stream that the calls above put their work on.
+  virtual void* stream() { return nullptr; }
+};
+
+/// The processor's own memory.
+class HostGradientMemory final : public GradientMemory {
+ public:
+  std::shared_ptr<void> allocate(std::size_t bytes) override {
+    return std::make_unique<std::byte[]>(bytes);  // aligned for any element
+  }
+  void combine(void* to, const void* from, double factor, const void* plus, std::size_t count,
+               ElementType type) override {
+    visit(type, [&]<class T>(T) { combine_of<T>(to, from, factor, plus, count); });
+  }
+  double divide(void* to, const void* from, double divisor, std::size_t count, ElementType type) override {
+    double sum = 0;
+    visit(type, [&]<class T>(T) {
+      T* out = static_cast<T*>(to);
+      const T* in = static_cast<const T*>(from);
+      if (std::is_same_v<T, double>) {
+        sum = squares(count, [&](std::size_t i) { return wide(out[i] = narrow<T>(wide(in[i]) / divisor)); });
+      } else {  // a product in double, rounded to the shorter type: as good as the quotient, and several times faster
+        const double factor = 1 / divisor;
+        sum = squares(count, [&](std::size_t i) { return wide(out[i] = narrow<T>(wide(in[i]) * factor)); });
+      }
+    });
+    return sum;
+  }
+  double square_sum(const void* data, std::size_t count, ElementType type) override {
+    double sum = 0;
+    visit(type, [&]<class T>(T) {
+      sum = squares(count, [in = static_cast<const T*>(data)](std::size_t i) { return wide(in[i]); });
+    });
+    return sum;
+  }
+  void upload(void* to, const void* from, std::size_t bytes) override {
+    if (bytes != 0) std::memcpy(to, from, bytes);
+  }
+  void download(void* to, const void* from, std::size_t bytes) override { upload(to, from, bytes); }
+
+ private:
+  static void visit(ElementType type, const auto& body) {
+    if (type == ElementType::float32) body(float{});
+    if (type == ElementType::float64) body(double{});
+    if (type == ElementType::float16) body(Half{});
+    if (type == ElementType::bfloat16) body(BFloat16{});
+  }
+  template <class T>
+  static double wide(T value) {
+    if constexpr (std::is_floating_point_v<T>)
+      return value;
+    else
+      return static_cast<double>(static_cast<float>(value));
+  }
+  template <class T>
+  static T narrow(double value) {
+    if constexpr (std::is_floating_point_v<T>)
+      return static_cast<T>(value);
+    else
+      return T(static_cast<float>(value));
+  }
+  template <class T>
+  static void combine_of(void* to, const void* from, double factor, const void* plus, std::size_t count) {
+    T* out = static_cast<T*>(to);
+    const T* in = static_cast<const T*>(from);
+    const T* add = static_cast<const T*>(plus);
+    if (in == nullptr && add == nullptr) {
+      for (std::size_t i = 0; i < count; ++i) out[i] = T{};
+    } else if (in == nullptr) {
+      if (out != add && count != 0) std::memmove(out, add, count * sizeof(T));
+    } else if (add == nullptr) {
+      for (std::size_t i = 0; i < count; ++i) out[i] = narrow<T>(wide(in[i]) * factor);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) out[i] = narrow<T>(wide(in[i]) * factor + wide(add[i]));
+    }
+  }
+  /// Eight sums side by side, which the compiler may keep in vectors without another result.
+  static double squares(std::size_t count, const auto& value) {
+    std::array<double, 8> sums = {};
+    std::size_t i = 0;
+    for (; i + sums.size() <= count; i += sums.size())
+      for (std::size_t lane = 0; lane < sums.size(); ++lane) {
+        const double x = value(i + lane);
+        sums[lane] += x * x;
+      }
+    for (std::size_t lane = 0; i < count; ++i, ++lane) {
+      const double x = value(i);
+      sums[lane] += x * x;
+    }
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+  }
+};
+
+}  // namespace hypertune::inline v0

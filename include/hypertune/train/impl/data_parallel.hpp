@@ -1,0 +1,311 @@
+// DataParallel: definitions.
+#pragma once
+
+#include <hypertune/train/data_parallel.hpp>
+
+#include <algorithm>
+
+namespace hypertune::inline v0 {
+
+inline DataParallel::DataParallel(Communicator communicator, DataParallelOptions options)
+    : communicator_(std::move(communicator)), options_(std::move(options)) {
+  if (!options_.memory) options_.memory = std::make_shared<HostGradientMemory>();
+}
+
+inline std::size_t DataParallel::add_view(TensorView gradient) {
+  check_idle("add()");
+  gradients_.push_back(gradient);
+  prepared_ = false;
+  return gradients_.size() - 1;
+}
+
+inline void DataParallel::move(std::size_t index, TensorView gradient) {
+  check_idle("move()");
+  if (index >= gradients_.size()) fail(Errc::usage, "gradient {} of {}", index, gradients_.size());
+  TensorView& old = gradients_[index];
+  if (gradient.count != old.count || gradient.type != old.type)
+    fail(Errc::usage, "gradient {} moves, but to {} elements in place of {}, or of another type", index, gradient.count,
+         old.count);
+  old = gradient;
+}
+
+inline void DataParallel::check_idle(const char* call) const {
+  if (begun_ || accumulated_)
+    fail(Errc::usage, "{} in the middle of a step: between begin() or accumulate() and reduce()", call);
+}
+
+inline void DataParallel::broadcast(std::span<const TensorView> parameters, int root) {
+  for (const TensorView& p : parameters)
+    communicator_.perform(collective::Broadcast{p.data, p.count, p.type, root, options_.memory->stream()});
+}
+
+inline std::uint64_t DataParallel::registration() const {
+  std::uint64_t mixed = detail::mixed_in(options_.first_bucket_bytes, options_.bucket_bytes);
+  mixed = detail::mixed_in(mixed, options_.in_place_bytes);
+  for (const TensorView& gradient : gradients_)
+    mixed = detail::mixed_in(detail::mixed_in(mixed, gradient.count), static_cast<std::uint64_t>(gradient.type));
+  return mixed;
+}
+
+/// Before all else in a step: whether the object is of use, and once in a generation what the ranks have in common.
+inline void DataParallel::prepare(std::int64_t samples) {
+  if (broken_) std::rethrow_exception(broken_);
+  if (samples < 0) fail(Errc::usage, "a gradient of {} samples", samples);
+  if (prepared_) return;
+  const int size = communicator_.size();
+  const std::array<std::int64_t, 2> mine = {static_cast<std::int64_t>(registration()), samples};
+  std::vector<std::int64_t> all(mine.size() * static_cast<std::size_t>(size));
+  try {
+    communicator_.all_gather(std::span<const std::int64_t>(mine), std::span<std::int64_t>(all));
+  } catch (...) {
+    broken_ = std::current_exception();
+    throw;
+  }
+  std::uint64_t total = 0;
+  for (std::size_t rank = 0; 2 * rank < all.size(); ++rank) {
+    if (all[2 * rank] != all[0])
+      fail(Errc::usage, "rank {} has registered other gradients than rank 0, or has other options of DataParallel",
+           rank);
+    total += static_cast<std::uint64_t>(all[2 * rank + 1]);
+  }
+  unit_ = static_cast<double>(std::bit_ceil(total));  // of nothing: 1
+  buckets_ =
+      detail::gradient_buckets(gradients_, options_.first_bucket_bytes, options_.bucket_bytes, options_.in_place_bytes);
+  memory_.assign(buckets_.size(), nullptr);
+  bucket_of_.assign(gradients_.size(), 0);
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    const auto& bucket = buckets_[b];
+    for (const auto& piece : bucket.pieces) bucket_of_[piece.gradient] = b;
+    const std::size_t tail = b + 1 == buckets_.size() ? detail::tail_elements(size) : 0;
+    if (!bucket.in_place) memory_[b] = options_.memory->allocate((bucket.count + tail) * size_of(bucket.type));
+  }
+  prepared_ = true;
+  end_step();
+}
+
+inline void DataParallel::begin(std::int64_t samples) {
+  if (begun_) fail(Errc::usage, "begin() again without reduce()");
+  prepare(samples);
+  const std::lock_guard guard(step_);
+  samples_ = samples;
+  begun_ = true;
+}
+
+inline void DataParallel::ready(std::size_t index) {
+  const std::lock_guard guard(step_);
+  if (!begun_) return;
+  if (index >= gradients_.size()) fail(Errc::usage, "gradient {} of {} is ready", index, gradients_.size());
+  if (ready_[index]) fail(Errc::usage, "gradient {} is ready twice in one step", index);
+  ready_[index] = true;
+  --awaited_[bucket_of_[index]];
+  launch_ready();
+}
+
+/// What is ready and has nothing before it. The last bucket waits for reduce(), which has the rest of its tail.
+inline void DataParallel::launch_ready() {
+  if (alone()) return;
+  for (; next_ + 1 < buckets_.size() && awaited_[next_] == 0; ++next_) {
+    const auto& bucket = buckets_[next_];
+    launch(bucket, memory_[next_].get());
+    start(bucket.in_place ? gradients_[bucket.pieces.front().gradient].data : memory_[next_].get(), bucket.count,
+          bucket.type);
+  }
+}
+
+/// Puts a bucket's gradients, weighted, where they are reduced.
+inline void DataParallel::launch(const detail::GradientBucket& bucket, void* memory) {
+  for (const auto& piece : bucket.pieces) {
+    const TensorView& gradient = gradients_[piece.gradient];
+    const void* from = samples_ != 0 ? gradient.data : nullptr;
+    void* in_bucket =
+        memory == nullptr ? nullptr : static_cast<std::byte*>(memory) + piece.offset * size_of(bucket.type);
+    if (options_.measure_noise && from != nullptr)
+      told_.squares += static_cast<double>(samples_) * options_.memory->square_sum(from, gradient.count, gradient.type);
+    options_.memory->combine(bucket.in_place ? gradient.data : in_bucket, from, weight(samples_),
+                             accumulated_ ? in_bucket : nullptr, gradient.count, gradient.type);
+  }
+}
+
+inline void DataParallel::launch_tail(bool signal) {
+  const auto& bucket = buckets_.back();
+  launch(bucket, memory_.back().get());
+  told_.samples += samples_;
+  told_.parts += samples_ != 0 ? 1 : 0;
+  told_.signal = signal;
+  const auto tail = detail::encoded_tail(told_, communicator_.rank(), communicator_.size(), bucket.type);
+  options_.memory->upload(static_cast<std::byte*>(memory_.back().get()) + bucket.count * size_of(bucket.type),
+                          tail.data(), tail.size());
+  start(memory_.back().get(), bucket.count + detail::tail_elements(communicator_.size()), bucket.type);
+}
+
+/// What the communicator throws comes out of reduce().
+inline void DataParallel::start(void* data, std::size_t count, ElementType type) {
+  const auto landed = [this](const std::exception_ptr& error) {
+    const std::lock_guard guard(flight_.mutex);
+    if (error && !flight_.error) flight_.error = error;
+    --flight_.outstanding;
+    flight_.landed.notify_all();
+  };
+  {
+    const std::lock_guard guard(flight_.mutex);
+    if (flight_.error) return;  // nothing more will come to its end
+    ++flight_.outstanding;
+  }
+  try {
+    communicator_.start(collective::AllReduce{data, count, type, Reduction::sum, options_.memory->stream()}, landed);
+  } catch (...) { landed(std::current_exception()); }
+}
+
+inline std::exception_ptr DataParallel::wait() {
+  std::unique_lock lock(flight_.mutex);  // as long as the communicator lets its collectives take
+  flight_.landed.wait(lock, [&] { return flight_.outstanding == 0; });
+  return std::exchange(flight_.error, nullptr);
+}
+
+/// The gradients are nobody else's any more.
+inline void DataParallel::settle() noexcept {
+  bool under_way = false;
+  {
+    const std::lock_guard guard(flight_.mutex);
+    under_way = flight_.outstanding != 0;
+  }
+  if (under_way) {
+    try {
+      communicator_.abort(GroupError(GroupError::Kind::changed, "a step was given up before its reduce()"));
+    } catch (...) {  // the collectives end by their own limit
+    }
+  }
+  wait();
+}
+
+inline void DataParallel::accumulate(std::int64_t samples) {
+  if (begun_) fail(Errc::usage, "accumulate() after begin(): what is begun ends with reduce()");
+  prepare(samples);
+  if (samples == 0) return;
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    const auto& bucket = buckets_[b];
+    for (const auto& piece : bucket.pieces) {
+      const TensorView& gradient = gradients_[piece.gradient];
+      if (!memory_[b]) memory_[b] = options_.memory->allocate(gradient.bytes());
+      void* to = static_cast<std::byte*>(memory_[b].get()) + piece.offset * size_of(bucket.type);
+      if (options_.measure_noise)
+        told_.squares +=
+            static_cast<double>(samples) * options_.memory->square_sum(gradient.data, gradient.count, gradient.type);
+      options_.memory->combine(to, gradient.data, weight(samples), accumulated_ ? to : nullptr, gradient.count,
+                               gradient.type);
+    }
+  }
+  told_.samples += samples;
+  ++told_.parts;
+  accumulated_ = true;
+}
+
+inline const ReducedGradients& DataParallel::reduce(std::int64_t samples) {
+  if (begun_ && samples != samples_) fail(Errc::usage, "reduce() of {} samples after begin() of {}", samples, samples_);
+  const bool signal = options_.signal && options_.signal();
+  if (!begun_) begin(samples);
+  if (alone()) {
+    take_alone(signal);
+  } else {
+    {
+      const std::lock_guard guard(step_);
+      std::fill(awaited_.begin(), awaited_.end(), 0);
+      launch_ready();
+      launch_tail(signal);
+    }
+    if (const auto error = wait()) {
+      end_step();
+      broken_ = error;
+      std::rethrow_exception(error);
+    }
+    take_mean();
+  }
+  end_step();
+  return reduced_;
+}
+
+inline void DataParallel::take_mean() {
+  const int size = communicator_.size();
+  const auto& last = buckets_.back();
+  std::vector<std::byte> bytes(detail::tail_elements(size) * size_of(last.type));
+  options_.memory->download(bytes.data(),
+                            static_cast<const std::byte*>(memory_.back().get()) + last.count * size_of(last.type),
+                            bytes.size());
+  reduced_ = {};
+  for (const auto& tail : detail::decoded_tails(bytes, size, last.type)) {
+    reduced_.samples += tail.samples;
+    reduced_.parts += static_cast<int>(tail.parts);
+    reduced_.signalled = reduced_.signalled || tail.signal;
+    reduced_.part_squares += tail.squares;
+  }
+  const auto total = static_cast<double>(reduced_.samples);
+  if (reduced_.samples != 0) reduced_.part_squares /= total;
+  for (std::size_t b = 0; b < buckets_.size(); ++b)
+    for (const auto& piece : buckets_[b].pieces) {
+      const TensorView& to = gradients_[piece.gradient];
+      const void* from = buckets_[b].in_place
+                             ? to.data
+                             : static_cast<const std::byte*>(memory_[b].get()) + piece.offset * size_of(to.type);
+      if (reduced_.samples == 0)
+        options_.memory->combine(to.data, nullptr, 0, nullptr, to.count, to.type);
+      else
+        reduced_.square += options_.memory->divide(to.data, from, total / unit_, to.count, to.type);
+    }
+  if (reduced_.samples != 0) unit_ = static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(reduced_.samples)));
+}
+
+/// A rank without others, which has accumulated nothing, has the mean already.
+inline void DataParallel::take_alone(bool signal) {
+  reduced_ = {.samples = samples_, .parts = samples_ != 0 ? 1 : 0, .signalled = signal};
+  for (const TensorView& gradient : gradients_)
+    if (samples_ == 0)
+      options_.memory->combine(gradient.data, nullptr, 0, nullptr, gradient.count, gradient.type);
+    else
+      reduced_.square += options_.memory->square_sum(gradient.data, gradient.count, gradient.type);
+  if (options_.measure_noise) reduced_.part_squares = reduced_.square;
+}
+
+inline void DataParallel::end_step() {
+  const std::lock_guard guard(step_);
+  begun_ = accumulated_ = false;
+  samples_ = 0;
+  told_ = {};
+  next_ = 0;
+  ready_.assign(gradients_.size(), false);
+  awaited_.clear();
+  for (const auto& bucket : buckets_) awaited_.push_back(bucket.pieces.size());
+}
+
+inline double DataParallel::norm() const {
+  double sum = 0;
+  for (const TensorView& gradient : gradients_)
+    sum += options_.memory->square_sum(gradient.data, gradient.count, gradient.type);
+  return std::sqrt(sum);
+}
+
+inline double DataParallel::clip_by_global_norm(double max_norm, double loss_scale) {
+  if (!(max_norm > 0) || !(loss_scale > 0))
+    fail(Errc::usage, "clipping to a norm of {} with a loss scale of {}", max_norm, loss_scale);
+  const double before = norm() / loss_scale;
+  if (std::isfinite(before) && before > max_norm)
+    for (const TensorView& gradient : gradients_)
+      options_.memory->combine(gradient.data, gradient.data, max_norm / before, nullptr, gradient.count, gradient.type);
+  return before;
+}
+
+inline void DataParallel::unscale(double loss_scale) {
+  if (!(loss_scale > 0)) fail(Errc::usage, "a loss scale of {}", loss_scale);
+  if (loss_scale == 1) return;
+  for (const TensorView& gradient : gradients_)
+    options_.memory->divide(gradient.data, gradient.data, loss_scale, gradient.count, gradient.type);
+}
+
+inline void DataParallel::rebind(Communicator communicator) {
+  settle();
+  communicator_ = std::move(communicator);
+  broken_ = nullptr;
+  prepared_ = false;
+  end_step();
+}
+
+}  // namespace hypertune::inline v0

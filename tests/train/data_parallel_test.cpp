@@ -1,0 +1,444 @@
+#include "support/test.hpp"
+#include "support/thread_group.hpp"
+
+#include <hypertune/train/data_parallel.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <latch>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+using namespace hypertune;
+using hypertune::test::communicator_of;
+using hypertune::test::run_ranks;
+using hypertune::test::ThreadGroup;
+
+namespace {
+
+int drawn(std::mt19937& random, int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); }
+
+/// What one step of a group looks like: of each rank the samples of its passes, of which the last is reduced.
+struct Step {
+  std::vector<std::vector<int>> passes;
+  int total() const {
+    int sum = 0;
+    for (const auto& rank : passes) sum += std::accumulate(rank.begin(), rank.end(), 0);
+    return sum;
+  }
+};
+
+/// Element `element` of a gradient, of the samples that one pass of one rank has: whole numbers whose mean over all
+/// samples is whole, too, and whose products and sums all fit into a float, so that equality is exact.
+double value(int total, int rank, std::size_t pass, std::size_t gradient, std::size_t element) {
+  const auto mixed =
+      detail::mixed_in(detail::mixed_in(static_cast<std::uint64_t>(rank) * 16 + pass, gradient), element);
+  return static_cast<double>(total) * (static_cast<double>(mixed % 2001) - 1000);
+}
+double mean(const Step& step, std::size_t gradient, std::size_t element) {
+  double sum = 0;
+  for (std::size_t rank = 0; rank < step.passes.size(); ++rank)
+    for (std::size_t pass = 0; pass < step.passes[rank].size(); ++pass)
+      sum += step.passes[rank][pass] * value(step.total(), static_cast<int>(rank), pass, gradient, element);
+  return step.total() == 0 ? 0 : sum / step.total();
+}
+
+template <class T>
+double number(T value) {
+  if constexpr (std::is_floating_point_v<T>)
+    return value;
+  else
+    return static_cast<double>(static_cast<float>(value));
+}
+template <class T>
+T element(double value) {
+  return T(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(value));
+}
+
+/// Gradients of two types, by turns.
+template <class A, class B>
+struct Model {
+  std::vector<std::vector<A>> even;
+  std::vector<std::vector<B>> odd;
+
+  explicit Model(const std::vector<std::size_t>& counts) {
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      even.emplace_back(i % 2 == 0 ? counts[i] : 0);
+      odd.emplace_back(i % 2 == 1 ? counts[i] : 0);
+    }
+  }
+  void add_to(DataParallel& gradients) {
+    for (std::size_t i = 0; i < even.size(); ++i)
+      if (i % 2 == 0)
+        gradients.add(even[i]);
+      else
+        gradients.add(odd[i]);
+  }
+  void each(const auto& body) {
+    for (std::size_t i = 0; i < even.size(); ++i) {
+      for (std::size_t j = 0; j < even[i].size(); ++j) body(i, j, even[i][j]);
+      for (std::size_t j = 0; j < odd[i].size(); ++j) body(i, j, odd[i][j]);
+    }
+  }
+  friend bool operator==(const Model&, const Model&) = default;
+};
+
+DataParallelOptions random_options(std::mt19937& random) {
+  DataParallelOptions options;
+  options.bucket_bytes = static_cast<std::size_t>(drawn(random, 1, 400));
+  options.first_bucket_bytes = static_cast<std::size_t>(drawn(random, 1, 100));
+  options.in_place_bytes = static_cast<std::size_t>(drawn(random, 1, 300));
+  options.measure_noise = drawn(random, 0, 1) == 1;
+  return options;
+}
+
+/// Some steps of a random group, each rank in its own way. `near`: how far from the exact mean, relative to the values.
+template <class A, class B>
+void check_means(unsigned seed, double near) {
+  std::mt19937 random(seed);
+  const int size = drawn(random, 1, 5);
+  std::vector<std::size_t> counts(static_cast<std::size_t>(drawn(random, 0, 9)));
+  for (auto& count : counts) count = static_cast<std::size_t>(drawn(random, 0, 60));
+  std::vector<Step> steps(static_cast<std::size_t>(drawn(random, 1, 4)));
+  for (auto& step : steps)
+    for (int rank = 0; rank < size; ++rank) {
+      auto& passes = step.passes.emplace_back(static_cast<std::size_t>(drawn(random, 1, 3)));
+      for (auto& samples : passes) samples = drawn(random, 0, 4);
+    }
+  const auto options = random_options(random);
+  std::vector<std::vector<Model<A, B>>> results(static_cast<std::size_t>(size));
+  std::vector<std::vector<ReducedGradients>> reduced(results.size());
+  run_ranks(size, [&](Communicator communicator) {
+    const int rank = communicator.rank();
+    const auto r = static_cast<std::size_t>(rank);
+    std::mt19937 mine(seed * 16 + static_cast<unsigned>(rank));
+    Model<A, B> model(counts);
+    DataParallel gradients(communicator, options);
+    model.add_to(gradients);
+    for (const auto& step : steps) {
+      const auto& passes = step.passes[r];
+      for (std::size_t pass = 0; pass < passes.size(); ++pass) {
+        const int samples = passes[pass];
+        const bool last = pass + 1 == passes.size(), begins = drawn(mine, 0, 2) > 0;
+        if (last && begins) gradients.begin(samples);
+        model.each([&]<class T>(std::size_t i, std::size_t j, T& g) {  // what is of no sample is ignored
+          g = element<T>(samples == 0 ? std::nan("") : value(step.total(), rank, pass, i, j));
+        });
+        std::vector<std::size_t> order(counts.size());
+        std::iota(order.rbegin(), order.rend(), 0U);
+        if (drawn(mine, 0, 1) == 0) std::shuffle(order.begin(), order.end(), mine);
+        if (drawn(mine, 0, 3) == 0) order.resize(order.size() / 2);
+        for (const auto i : order) gradients.ready(i);
+        if (last)
+          gradients.reduce(samples);
+        else
+          gradients.accumulate(samples);
+      }
+      results[r].push_back(model);
+      reduced[r].push_back(gradients.reduced());
+    }
+  });
+  CAPTURE(seed, size);
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    double furthest = 0, squares = 0;
+    results[0][s].each([&]<class T>(std::size_t i, std::size_t j, T& g) {
+      const double off = std::abs(number(g) - mean(steps[s], i, j)) / (1000.0 * std::max(steps[s].total(), 1));
+      furthest = std::isnan(off) ? 1 : std::max(furthest, off);
+      squares += number(g) * number(g);
+    });
+    CHECK(furthest <= near);
+    CHECK(reduced[0][s].samples == steps[s].total());
+    CHECK(reduced[0][s].square == Approx(squares));
+    CHECK(reduced[0][s].finite());
+    for (std::size_t rank = 1; rank < results.size(); ++rank) {
+      CHECK(results[rank][s] == results[0][s]);
+      CHECK(reduced[rank][s].square == reduced[0][s].square);
+      CHECK(reduced[rank][s].parts == reduced[0][s].parts);
+      CHECK(reduced[rank][s].part_squares == reduced[0][s].part_squares);
+    }
+  }
+}
+
+TEST_CASE("the mean over all samples, for any buckets, order, accumulation and number of ranks") {
+  for (unsigned seed = 0; seed < 80; ++seed) check_means<float, double>(seed, 0);
+  for (unsigned seed = 80; seed < 100; ++seed) check_means<float, float>(seed, 0);
+  for (unsigned seed = 100; seed < 120; ++seed) check_means<Half, float>(seed, 0.002);
+  for (unsigned seed = 120; seed < 140; ++seed) check_means<BFloat16, Half>(seed, 0.016);
+}
+
+TEST_CASE("a step is as many collectives as there are buckets, and the first of a generation one more") {
+  const auto group = std::make_shared<ThreadGroup>(2);
+  std::vector<std::size_t> collectives;
+  run_ranks(group, [&](Communicator communicator) {
+    std::vector<float> a(10), b(10), c(100), d(10);
+    DataParallel gradients(communicator, {.bucket_bytes = 100, .first_bucket_bytes = 40, .in_place_bytes = 400});
+    for (auto* g : {&a, &b, &c, &d}) gradients.add(*g);  // c alone; d; then a and b
+    for (int step = 0; step < 2; ++step) {
+      gradients.reduce(1);
+      if (communicator.rank() == 0) collectives.push_back(group->collectives());
+    }
+  });
+  CHECK(collectives == std::vector<std::size_t>{4, 7});
+}
+
+/// Counts down once for each all-reduce that is done.
+struct WatchedBackend {
+  test::ThreadBackend backend;
+  std::latch* reduced;
+  int rank() const { return backend.rank(); }
+  int size() const { return backend.size(); }
+  std::string name() const { return backend.name(); }
+  void perform(const collective::Operation& operation) {
+    backend.perform(operation);
+    if (std::holds_alternative<collective::AllReduce>(operation)) reduced->count_down();
+  }
+  void abort(const GroupError& why) { backend.abort(why); }
+};
+
+TEST_CASE("buckets are reduced while the backward pass goes on") {
+  const auto group = std::make_shared<ThreadGroup>(2);
+  std::latch first(2);
+  std::vector<float> middle(2);
+  run_ranks(group, [&](const Communicator& communicator) {
+    const int rank = communicator.rank();
+    const auto r = static_cast<std::size_t>(rank);
+    std::vector<float> early(1, 1), late(4, static_cast<float>(rank));
+    DataParallel gradients(
+        Communicator(std::make_unique<WatchedBackend>(WatchedBackend{test::ThreadBackend(group, rank), &first})),
+        {.in_place_bytes = 16});
+    gradients.add(early);
+    gradients.add(late);
+    gradients.begin(1);
+    gradients.ready(1);
+    first.wait();  // ends, as this bucket does not wait for the other gradient
+    middle[r] = late[0];
+  });
+  CHECK(middle == std::vector<float>{0.5F, 0.5F});  // the sum over the unit of two samples
+}
+
+TEST_CASE("a signal of any rank is known to all after the same reduce") {
+  const int size = 3;
+  for (int who = 0; who <= size; ++who)
+    for (const bool empty : {false, true}) {
+      std::vector<std::vector<bool>> seen(size);
+      run_ranks(size, [&](Communicator communicator) {
+        int step = 0;
+        std::vector<Half> g(3);
+        DataParallelOptions options;
+        options.signal = [&] { return step == 1 && communicator.rank() == who; };
+        DataParallel gradients(communicator, options);
+        if (!empty) gradients.add(g);
+        for (; step < 3; ++step) {
+          gradients.reduce(communicator.rank() == who ? 0 : 1);
+          seen[static_cast<std::size_t>(communicator.rank())].push_back(gradients.signalled());
+        }
+      });
+      for (const auto& rank : seen) CHECK(rank == std::vector<bool>{false, who < size, false});
+    }
+}
+
+TEST_CASE("counts of samples are exact beyond what the gradients' type holds") {
+  run_ranks(2, [&](Communicator communicator) {
+    std::vector<BFloat16> g(1, BFloat16(static_cast<float>(communicator.rank())));
+    DataParallel gradients(communicator);
+    gradients.add(g);
+    const std::int64_t samples = communicator.rank() == 0 ? (std::int64_t{1} << 52) + 1 : 7;
+    if (gradients.reduce(samples).samples != (std::int64_t{1} << 52) + 8) fail(Errc::corrupt, "miscounted");
+  });
+}
+
+TEST_CASE("without any samples the gradients are zeros") {
+  for (const int size : {1, 2})
+    run_ranks(size, [&](Communicator communicator) {
+      std::vector<float> g(5, std::numeric_limits<float>::quiet_NaN());
+      DataParallel gradients(communicator);
+      gradients.add(g);
+      const auto& reduced = gradients.reduce(0);
+      if (g != std::vector<float>(5) || reduced.samples != 0 || reduced.square != 0) fail(Errc::corrupt, "not zero");
+    });
+}
+
+TEST_CASE("one worker's gradients are left as they are") {
+  const auto group = std::make_shared<ThreadGroup>(1);
+  DataParallel gradients(communicator_of(group, 0));
+  std::vector<float> g = {0.1F, 3, -7};
+  const auto before = g;
+  gradients.add(g);
+  gradients.begin(3);
+  gradients.ready(0);
+  CHECK(gradients.reduce(3).parts == 1);
+  CHECK(g == before);
+  CHECK(group->collectives() == 1);  // what the ranks have registered is compared
+}
+
+TEST_CASE("the norm is clipped to the same on all ranks, and not if it is infinite") {
+  std::vector<std::vector<float>> clipped(3);
+  std::vector<double> norms(3), infinite(3);
+  run_ranks(3, [&](Communicator communicator) {
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    std::vector<float> a = {3.0F * static_cast<float>(rank)}, b = {4.0F, 0};
+    DataParallel gradients(communicator);
+    gradients.add(a);
+    gradients.add(b);
+    gradients.reduce(1);
+    gradients.clip_by_global_norm(100);
+    norms[rank] = gradients.clip_by_global_norm(1);
+    clipped[rank] = {a[0], b[0], b[1]};
+    if (rank == 1) b[1] = std::numeric_limits<float>::infinity();
+    gradients.reduce(1);
+    const auto kept = a;
+    infinite[rank] = gradients.clip_by_global_norm(0.001);
+    if (a != kept || gradients.reduced().finite()) fail(Errc::corrupt, "clipped by an infinite norm");
+  });
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    CHECK(norms[rank] == 5);
+    CHECK(clipped[rank] == std::vector<float>{0.6F, 0.8F, 0});
+    CHECK(std::isinf(infinite[rank]));
+  }
+}
+
+TEST_CASE("a loss scale is divided out, and stands aside when clipping") {
+  const auto group = std::make_shared<ThreadGroup>(1);
+  DataParallel gradients(communicator_of(group, 0));
+  std::vector<double> g = {3 * 1024, 4 * 1024};
+  gradients.add(g);
+  gradients.reduce(8);
+  CHECK(gradients.clip_by_global_norm(2.5, 1024) == 5);
+  CHECK(g == std::vector<double>{1536, 2048});
+  gradients.unscale(1024);
+  CHECK(g == std::vector<double>{1.5, 2});
+  CHECK(gradients.norm() == 2.5);
+  CHECK_THROWS_WITH(gradients.clip_by_global_norm(0), ContainsSubstring("clipping to a norm of 0"));
+  CHECK_THROWS_WITH(gradients.unscale(-1), "a loss scale of -1");
+}
+
+TEST_CASE("all begin with the parameters of rank 0") {
+  std::vector<std::vector<double>> weights(3);
+  std::vector<std::int64_t> counters(3);
+  run_ranks(3, [&](Communicator communicator) {
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    weights[rank].assign(4, static_cast<double>(rank) + 1);
+    counters[rank] = communicator.rank() + 10;
+    DataParallel gradients(communicator);
+    const std::vector<TensorView> state = {std::span(weights[rank]), std::span(&counters[rank], 1)};
+    gradients.broadcast(state);
+    gradients.broadcast(std::span(weights[rank]));
+  });
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    CHECK(weights[rank] == std::vector<double>(4, 1));
+    CHECK(counters[rank] == 10);
+  }
+}
+
+TEST_CASE("parts' squares are what a noise scale is estimated from") {
+  run_ranks(2, [&](Communicator communicator) {
+    std::vector<float> a(2), b(100);
+    DataParallel gradients(communicator, {.in_place_bytes = 100, .measure_noise = true});
+    gradients.add(a);
+    gradients.add(b);
+    a[0] = 2;
+    b[5] = 1;
+    gradients.accumulate(3);  // 5 for 3 samples
+    a[0] = 1;
+    b[5] = 0;
+    const auto reduced = gradients.reduce(communicator.rank() == 0 ? 1 : 0);  // 1 for one
+    if (reduced.parts != 3 || reduced.samples != 7 || std::abs(reduced.part_squares - 31.0 / 7) > 1e-12)
+      fail(Errc::corrupt, "{} of {} parts", reduced.part_squares, reduced.parts);
+  });
+}
+
+TEST_CASE("a rank that throws ends the others' step, and a new group goes on with the same objects") {
+  for (const bool begun : {false, true}) {
+    const auto first = std::make_shared<ThreadGroup>(3), second = std::make_shared<ThreadGroup>(2);
+    std::vector<std::string> caught(3), again(3);
+    std::vector<float> after(3);
+    const auto errors = run_ranks(first, [&](Communicator communicator) {
+      const auto rank = static_cast<std::size_t>(communicator.rank());
+      std::vector<float> a(8), b(8);
+      DataParallel gradients(communicator, {.bucket_bytes = 32, .first_bucket_bytes = 32});
+      gradients.add(a);
+      gradients.add(b);
+      gradients.reduce(1);
+      if (begun) {
+        gradients.begin(1);
+        gradients.ready(1);
+      }
+      if (rank == 2) throw std::runtime_error("lost");
+      try {
+        gradients.reduce(1);
+      } catch (const GroupError& e) { caught[rank] = e.what(); }
+      try {
+        gradients.accumulate(1);
+      } catch (const GroupError& e) { again[rank] = e.what(); }
+      gradients.rebind(communicator_of(second, communicator.rank()));
+      a[0] = static_cast<float>(rank);
+      after[rank] = gradients.reduce(1).samples == 2 ? a[0] : -1;
+    });
+    CHECK(errors[2] != nullptr);
+    for (const std::size_t rank : {0U, 1U}) {
+      CHECK(errors[rank] == nullptr);
+      CHECK_FALSE(caught[rank].empty());
+      CHECK(again[rank] == caught[rank]);
+      CHECK(after[rank] == 0.5F);
+    }
+  }
+}
+
+TEST_CASE("what was accumulated for a lost step is dropped by rebind") {
+  const auto one = std::make_shared<ThreadGroup>(1), other = std::make_shared<ThreadGroup>(1);
+  DataParallel gradients(communicator_of(one, 0));
+  std::vector<float> g = {8};
+  gradients.add(g);
+  gradients.accumulate(4);
+  CHECK_THROWS_WITH(gradients.add(g), ContainsSubstring("in the middle of a step"));
+  gradients.rebind(communicator_of(other, 0));
+  g = {2};
+  CHECK(gradients.reduce(4).samples == 4);
+  CHECK(g[0] == 2);
+}
+
+TEST_CASE("ranks that registered other gradients are told so, all of them") {
+  const auto errors = run_ranks(std::make_shared<ThreadGroup>(2), [&](Communicator communicator) {
+    std::vector<float> g(static_cast<std::size_t>(communicator.rank()) + 3);
+    DataParallel gradients(communicator);
+    gradients.add(g);
+    gradients.reduce(1);
+  });
+  for (const auto& error : errors) {
+    REQUIRE(error);
+    CHECK_THROWS_WITH(std::rethrow_exception(error),
+                      ContainsSubstring("rank 1 has registered other gradients than rank 0"));
+  }
+}
+
+TEST_CASE("calls that make no sense are refused") {
+  const auto group = std::make_shared<ThreadGroup>(1);
+  bool angry = true;
+  DataParallelOptions options;
+  options.signal = [&] { return angry ? throw std::runtime_error("angry") : true; };
+  DataParallel gradients(communicator_of(group, 0), options);
+  std::vector<float> g = {1}, elsewhere = {2, 3}, other = {4};
+  CHECK(gradients.add(g) == 0);
+  CHECK_THROWS_WITH(gradients.move(0, std::span(elsewhere)), ContainsSubstring("2 elements in place of 1"));
+  CHECK_THROWS_WITH(gradients.move(1, std::span(g)), "gradient 1 of 1");
+  gradients.move(0, std::span(other));
+  gradients.ready(7);  // without begin() it says nothing
+  CHECK_THROWS_WITH(gradients.begin(-1), "a gradient of -1 samples");
+  gradients.begin(2);
+  CHECK_THROWS_WITH(gradients.begin(2), "begin() again without reduce()");
+  CHECK_THROWS_WITH(gradients.accumulate(2), ContainsSubstring("accumulate() after begin()"));
+  CHECK_THROWS_WITH(gradients.ready(1), "gradient 1 of 1 is ready");
+  gradients.ready(0);
+  CHECK_THROWS_WITH(gradients.ready(0), "gradient 0 is ready twice in one step");
+  CHECK_THROWS_WITH(gradients.reduce(3), "reduce() of 3 samples after begin() of 2");
+  CHECK_THROWS_WITH(gradients.reduce(2), "angry");
+  angry = false;
+  CHECK(gradients.reduce(2).signalled);
+}
+
+}  // namespace
