@@ -6,6 +6,7 @@
 #include <hypertune/train/communicator.hpp>
 #include <hypertune/train/gradient_buckets.hpp>
 #include <hypertune/train/gradient_memory.hpp>
+#include <hypertune/train/reduced_gradients.hpp>
 
 #include <array>
 #include <bit>
@@ -31,16 +32,6 @@ struct DataParallelOptions {
   std::function<bool()> signal = {};            ///< asked in each reduce(): see ReducedGradients::signalled
   bool measure_noise = false;                   ///< ReducedGradients::part_squares: another pass over the gradients
   std::shared_ptr<GradientMemory> memory = {};  ///< where the gradients are; null: the processor's
-};
-
-/// What a reduction has come to, the same on all ranks.
-struct ReducedGradients {
-  std::int64_t samples = 0;  ///< that the gradients are the mean of, of all ranks together; 0: the gradients are zeros
-  int parts = 0;             ///< how many gradients of samples were added up: one for each rank and backward pass
-  bool signalled = false;    ///< some rank's options.signal was true
-  double square = 0;         ///< squared norm of the mean of all; infinite or NaN if an element is
-  double part_squares = 0;   ///< mean, by samples, of the parts' squared norms; 0 unless options.measure_noise
-  bool finite() const { return std::isfinite(square); }
 };
 
 /// Makes the gradients of a rank those of all: their mean over all samples, each rank's weighted by how many samples it
