@@ -2,6 +2,7 @@
 #include "support/thread_ranks.hpp"
 
 #include <hypertune/train/data_parallel.hpp>
+#include <hypertune/train/loss_scaler.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -127,14 +128,24 @@ void check_means(unsigned seed, double near) {
         const int samples = passes[pass];
         const bool last = pass + 1 == passes.size(), begins = drawn(mine, 0, 2) > 0;
         if (last && begins) gradients.begin(samples);
-        model.each([&]<class T>(std::size_t i, std::size_t j, T& g) {  // what is of no sample is ignored
-          g = element<T>(samples == 0 ? std::nan("") : value(step.total(), rank, pass, i, j));
-        });
+        std::vector<bool> filled(counts.size(), false);
+        const auto fill = [&](std::size_t which) {  // what is of no sample is ignored, and so is what is not ready
+          filled[which] = true;
+          model.each([&]<class T>(std::size_t i, std::size_t j, T& g) {
+            if (i == which) g = element<T>(samples == 0 ? std::nan("") : value(step.total(), rank, pass, i, j));
+          });
+        };
+        model.each([]<class T>(std::size_t, std::size_t, T& g) { g = element<T>(std::nan("")); });
         std::vector<std::size_t> order(counts.size());
         std::iota(order.rbegin(), order.rend(), 0U);
         if (drawn(mine, 0, 1) == 0) std::shuffle(order.begin(), order.end(), mine);
         if (drawn(mine, 0, 3) == 0) order.resize(order.size() / 2);
-        for (const auto i : order) gradients.ready(i);
+        for (const auto i : order) {
+          fill(i);
+          gradients.ready(i);
+        }
+        for (std::size_t i = 0; i < counts.size(); ++i)
+          if (!filled[i]) fill(i);
         if (last)
           gradients.reduce(samples);
         else
@@ -298,6 +309,26 @@ TEST_CASE("a loss scale is divided out, and stands aside when clipping") {
   CHECK_THROWS_WITH(gradients.unscale(-1), "a loss scale of -1");
 }
 
+TEST_CASE("all ranks leave out the same steps, in which one rank's gradients overflowed") {
+  std::vector<std::vector<double>> scales(3);
+  std::vector<int> taken(3);
+  run_ranks(3, [&](const Communicator& communicator) {
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    std::vector<Half> g(4);
+    DataParallel gradients(communicator);
+    gradients.add(g);
+    LossScaler scaler({.initial = 65536, .interval = 4});
+    for (int step = 0; step < 12; ++step) {
+      g[2] = Half(static_cast<float>((rank == 1 ? 5.0 : 0.25) * scaler.scale()));
+      scales[rank].push_back(scaler.scale());
+      if (scaler.update(gradients.reduce(1).finite())) ++taken[rank];
+    }
+  });
+  CHECK(scales[0] == std::vector<double>{65536, 32768, 16384, 8192, 8192, 8192, 8192, 16384, 8192, 8192, 8192, 8192});
+  CHECK(taken == std::vector<int>(3, 8));
+  for (const auto& rank : scales) CHECK(rank == scales[0]);
+}
+
 TEST_CASE("all begin with the parameters of rank 0") {
   std::vector<std::vector<double>> weights(3);
   std::vector<std::int64_t> counters(3);
@@ -372,7 +403,7 @@ TEST_CASE("a rank that throws ends the others' step, and a new group goes on wit
   }
 }
 
-TEST_CASE("what was accumulated for a lost step is dropped by rebind") {
+TEST_CASE("what was accumulated for a lost step is dropped by rebind and discard") {
   DataParallel gradients(thread_communicators(1)[0]);
   std::vector<float> g = {8};
   gradients.add(g);
@@ -381,6 +412,10 @@ TEST_CASE("what was accumulated for a lost step is dropped by rebind") {
   gradients.rebind(thread_communicators(1)[0]);
   g = {2};
   CHECK(gradients.reduce(4).samples == 4);
+  CHECK(g[0] == 2);
+  gradients.accumulate(3);
+  gradients.discard();
+  CHECK(gradients.reduce(1).samples == 1);
   CHECK(g[0] == 2);
 }
 

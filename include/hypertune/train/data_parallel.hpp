@@ -96,6 +96,8 @@ class DataParallel {
   /// what was accumulated, and may be written over. The sum is kept in the gradients' type. The next reduce() has the
   /// mean of all. Gradients reduced in place cost as much memory again, from the first call on.
   void accumulate(std::int64_t samples);
+  /// Drops what was accumulated, on all ranks: as where their state is restored. Not between begin() and reduce().
+  void discard();
   /// Waits until the gradients are the mean over all samples of all ranks. `samples` is what begin() was told, if it
   /// was called. With an exception of options.signal nothing is done, and reduce() can be called again.
   const ReducedGradients& reduce(std::int64_t samples);

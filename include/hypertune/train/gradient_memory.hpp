@@ -47,7 +47,7 @@ class GradientMemory {
   virtual double divide(void* to, const void* from, double divisor, std::size_t count, ElementType type) = 0;
   /// The same sum of what is there.
   virtual double square_sum(const void* data, std::size_t count, ElementType type) = 0;
-  /// Bytes to and from the processor's memory.
+  /// Bytes to and from the processor's memory, which may be used again when the call returns.
   virtual void upload(void* to, const void* from, std::size_t bytes) = 0;
   virtual void download(void* to, const void* from, std::size_t bytes) = 0;
   /// What goes as `after` with each collective on this memory: the stream that the calls above put their work on.
@@ -121,22 +121,31 @@ class HostGradientMemory final : public GradientMemory {
     } else if (in == nullptr) {
       if (out != add && count != 0) std::memmove(out, add, count * sizeof(T));
     } else if (add == nullptr) {
-      for (std::size_t i = 0; i < count; ++i) out[i] = narrow<T>(wide(in[i]) * factor);
+      multiply(out, in, factor, count);
     } else {
       for (std::size_t i = 0; i < count; ++i) out[i] = narrow<T>(wide(in[i]) * factor + wide(add[i]));
     }
   }
+  template <class T>
+  static void multiply(T* out, const T* in, double factor, std::size_t count) {
+    if constexpr (std::is_same_v<T, float>)
+      if (const auto exact = static_cast<float>(factor); static_cast<double>(exact) == factor) {
+        for (std::size_t i = 0; i < count; ++i) out[i] = in[i] * exact;  // the same bits as below, in half the time
+        return;
+      }
+    for (std::size_t i = 0; i < count; ++i) out[i] = narrow<T>(wide(in[i]) * factor);
+  }
   /// Eight sums side by side, which the compiler may keep in vectors without another result.
   static double squares(std::size_t count, const auto& value) {
     std::array<double, 8> sums = {};
-    std::size_t i = 0;
-    for (; i + sums.size() <= count; i += sums.size())
+    const std::size_t rest = count % sums.size(), whole = count - rest;
+    for (std::size_t i = 0; i < whole; i += sums.size())
       for (std::size_t lane = 0; lane < sums.size(); ++lane) {
         const double x = value(i + lane);
         sums[lane] += x * x;
       }
-    for (std::size_t lane = 0; i < count; ++i, ++lane) {
-      const double x = value(i);
+    for (std::size_t lane = 0; lane < rest; ++lane) {
+      const double x = value(whole + lane);
       sums[lane] += x * x;
     }
     return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));

@@ -200,6 +200,11 @@ inline void DataParallel::accumulate(std::int64_t samples) {
   accumulated_ = true;
 }
 
+inline void DataParallel::discard() {
+  if (begun_) fail(Errc::usage, "discard() after begin(): what is begun ends with reduce(), or with rebind()");
+  end_step();
+}
+
 inline const ReducedGradients& DataParallel::reduce(std::int64_t samples) {
   if (begun_ && samples != samples_) fail(Errc::usage, "reduce() of {} samples after begin() of {}", samples, samples_);
   const bool signal = options_.signal && options_.signal();
