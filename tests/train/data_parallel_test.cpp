@@ -14,6 +14,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -214,6 +215,32 @@ TEST_CASE("buckets are reduced while the backward pass goes on") {
     middle[rank] = late[0];
   });
   CHECK(middle == std::vector<float>{0.5F, 0.5F});  // the sum over the unit of two samples
+}
+
+TEST_CASE("gradients become ready in several threads at once") {
+  std::vector<int> wrong(2);
+  run_ranks(2, [&](const Communicator& communicator) {
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    std::vector<std::vector<float>> g(40, std::vector<float>(5));
+    DataParallel gradients(communicator, {.bucket_bytes = 60, .first_bucket_bytes = 20, .in_place_bytes = 1000});
+    for (auto& one : g) gradients.add(one);
+    for (int step = 0; step < 20; ++step) {
+      gradients.begin(1);
+      std::vector<std::jthread> threads;
+      for (std::size_t t = 0; t < 3; ++t)
+        threads.emplace_back([&, t] {
+          for (std::size_t i = t; i < g.size(); i += 3) {
+            g[i].assign(5, static_cast<float>(i * (rank + 1)));
+            gradients.ready(i);
+          }
+        });
+      threads.clear();
+      gradients.reduce(1);
+      for (std::size_t i = 0; i < g.size(); ++i)
+        if (g[i] != std::vector<float>(5, 1.5F * static_cast<float>(i))) ++wrong[rank];
+    }
+  });
+  CHECK(wrong == std::vector<int>{0, 0});
 }
 
 TEST_CASE("a signal of any rank is known to all after the same reduce") {
