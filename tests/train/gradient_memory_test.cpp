@@ -97,7 +97,7 @@ TEST_CASE("a product of floats has the same bits, whichever way it is computed")
   for (int round = 0; round < 2000; ++round) {
     const auto factor = std::ldexp(static_cast<float>(random() % 1000), static_cast<int>(random() % 20) - 10);
     const std::vector<float> x = {
-        std::ldexp(static_cast<float>(random()) - 2e9F, static_cast<int>(random() % 300) - 170)};
+        std::ldexp(static_cast<float>(random()) - 2e9F, static_cast<int>(random() % 250) - 170)};
     std::vector<float> to(1);
     memory.combine(to.data(), x.data(), factor, nullptr, 1, ElementType::float32);
     CHECK(to[0] == static_cast<float>(static_cast<double>(x[0]) * static_cast<double>(factor)));
