@@ -140,9 +140,9 @@ inline void DataParallel::launch_tail(bool signal) {
 
 /// What the communicator throws comes out of reduce().
 inline void DataParallel::start(void* data, std::size_t count, ElementType type) {
-  const auto landed = [this](const std::exception_ptr& error) {
+  const auto landed = [this](std::exception_ptr error) {  // moved on, so that one thread alone lets go of it
     const std::lock_guard guard(flight_.mutex);
-    if (error && !flight_.error) flight_.error = error;
+    if (error && !flight_.error) flight_.error = std::move(error);
     --flight_.outstanding;
     flight_.landed.notify_all();
   };
