@@ -94,7 +94,9 @@ class DataParallel {
   void ready(std::size_t index);
   /// After a backward pass whose gradients are not yet to be reduced: they, the mean of `samples` samples, are added to
   /// what was accumulated, and may be written over. The sum is kept in the gradients' type. The next reduce() has the
-  /// mean of all. Gradients reduced in place cost as much memory again, from the first call on.
+  /// mean of all. Gradients reduced in place cost as much memory again, from the first call on. (Passes of equally many
+  /// samples that add to the gradients by themselves do without: divide each loss by their number, and tell reduce()
+  /// the samples of all.)
   void accumulate(std::int64_t samples);
   /// Drops what was accumulated, on all ranks: as where their state is restored. Not between begin() and reduce().
   void discard();
