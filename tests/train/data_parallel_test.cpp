@@ -192,6 +192,27 @@ TEST_CASE("all ranks leave out the same steps, in which one rank's gradients ove
   for (const auto& rank : scales) CHECK(rank == scales[0]);
 }
 
+TEST_CASE("16-bit gradients near their largest do not overflow in the sum, in a first step nor after a short one") {
+  std::vector<int> wrong(3);
+  run_ranks(3, [&](const Communicator& communicator) {
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    std::vector<Half> g(1);
+    DataParallel gradients(communicator);
+    gradients.add(g);
+    for (const int samples : {32, 1, 32}) {
+      for (int pass = 0; pass < 3; ++pass) {
+        g[0] = Half(60000.0F);
+        if (pass < 2)
+          gradients.accumulate(samples);
+        else
+          gradients.reduce(samples);
+      }
+      if (std::abs(static_cast<float>(g[0]) - 60000) > 64) ++wrong[rank];
+    }
+  });
+  CHECK(wrong == std::vector<int>(3, 0));
+}
+
 TEST_CASE("all begin with the parameters of rank 0") {
   std::vector<std::vector<double>> weights(3);
   std::vector<std::int64_t> counters(3);
