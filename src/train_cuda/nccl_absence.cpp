@@ -21,19 +21,21 @@ std::string ranks_text(const std::vector<int>& ranks) {
 
 }  // namespace
 
-// A rank may be ahead by broadcasts: its root needs nobody to finish. Others look for their own number, so all of those
-// are announced (the last 64: so far ahead a root does not get).
+// A rank may be ahead by broadcasts: its root needs nobody to finish. And what is done here may not be done elsewhere.
+// Others look for their own number, so all of those are announced (the last 64: so far ahead a root does not get).
 void NcclGroup::announce(std::uint64_t number) {
-  const std::uint64_t first = std::max({unmet_, announced_ + 1, number < 64 ? std::uint64_t{1} : number - 63});
-  for (std::uint64_t i = first; i <= number; ++i) rendezvous_.set(key(fmt::format("at/{}/{}", i, rank())), {});
+  const std::uint64_t from = unmet_ > 1 ? unmet_ - 1 : 1, most = number < 64 ? 1 : number - 63;
+  for (std::uint64_t i = std::max({from, announced_ + 1, most}); i <= number; ++i)
+    rendezvous_.set(key(fmt::format("at/{}/{}", i, rank())), {});
   announced_ = std::max(announced_, number);
 }
 
 // The ranks that have not come to this operation. Takes at most half of the timeout: one that came just now will say so
-// when a quarter has passed.
+// when a quarter has passed. A rank that gives up says so for what would have come next, too: an error may reach the
+// others one operation later, and this one is not the missing one.
 std::vector<int> NcclGroup::absent(std::uint64_t number) {
   if (number == 0) return not_there();  // not yet connected
-  announce(number);
+  announce(number + 4);
   const auto deadline = steady_after(options_.timeout * 0.4);
   std::vector<int> ranks;
   for (int other = 0; other < size(); ++other)
