@@ -188,7 +188,7 @@ int main(int argc, char** argv) try {
   fmt::print("Best validation accuracy: {:.2f} % (trial {} after {} epochs)\n{}\n", 100 * best.best->value, best.trial,
              best.best->step + 1, best.params);
   if (const auto file = output / "best/checkpoint/network.bin"; std::filesystem::exists(file)) {
-    const auto trainer = trainer_of(best.config(space), 0, on_gpu, 0);
+    const auto trainer = trainer_of(best.config(space), 0, false, 0);  // on the CPU
     trainer->restore(convnet::load(file, trainer->parameter_count()));
     fmt::print("Test accuracy: {:.2f} % of {} digits that no trial has seen\n",
                100 * score(*trainer, data().test).accuracy, data().test.size());

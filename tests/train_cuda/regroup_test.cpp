@@ -77,7 +77,7 @@ TEST_CASE("NCCL: what failed and was revoked goes on without the ranks that are 
   const Watch watch;
   MemoryRendezvous first, second;
   stand_in::set_faults(1, {.async_error = 1, .error = ncclRemoteError});
-  Members members = connect(3, {.revoke = true}, first, 0.5);
+  Members members = connect(3, {.revoke = true}, first, 3);
   const auto thrown = in_threads(3, [&](int rank) {
     if (rank != 2) members[static_cast<std::size_t>(rank)]->communicator().barrier();
   });
