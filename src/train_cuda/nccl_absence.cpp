@@ -26,7 +26,7 @@ std::string ranks_text(const std::vector<int>& ranks) {
 void NcclGroup::announce(std::uint64_t number) {
   const std::uint64_t from = unmet_ > 1 ? unmet_ - 1 : 1, most = number < 64 ? 1 : number - 63;
   for (std::uint64_t i = std::max({from, announced_ + 1, most}); i <= number; ++i)
-    rendezvous_.set(key(fmt::format("at/{}/{}", i, rank())), {});
+    rendezvous_.set(key(fmt::format("at/{}/{}", i, rank())), "1");
   announced_ = std::max(announced_, number);
 }
 

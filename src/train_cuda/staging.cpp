@@ -25,9 +25,10 @@ Shares shares_of(const Operation& operation, std::size_t ranks) {
 }
 
 template <class Use>
-auto with_buffers(const Operation& operation, Use use) {  // of all but a barrier: use(read, written, operation)
+auto with_buffers(const Operation& operation, Use use) {  // use(read, written, operation)
+  using Result = decltype(use(static_cast<const std::byte*>(nullptr), static_cast<std::byte*>(nullptr), AllReduce{}));
   return std::visit(
-      [&](const auto& o) {
+      [&](const auto& o) -> Result {
         using O = std::remove_cvref_t<decltype(o)>;
         if constexpr (std::is_same_v<O, AllReduce> || std::is_same_v<O, Broadcast>)
           return use(static_cast<const std::byte*>(o.data), static_cast<std::byte*>(o.data), o);
@@ -36,7 +37,7 @@ auto with_buffers(const Operation& operation, Use use) {  // of all but a barrie
         else if constexpr (std::is_same_v<O, ReduceScatter>)
           return use(static_cast<const std::byte*>(o.all), static_cast<std::byte*>(o.mine), o);
         else
-          return use(static_cast<const std::byte*>(nullptr), static_cast<std::byte*>(nullptr), AllReduce{});
+          fail(Errc::usage, "a barrier has no buffers");
       },
       operation);
 }
