@@ -395,6 +395,7 @@ class ScriptedTuner {
     if (e.cause.text.empty()) broken(*trial, "lost a worker and nobody says why");
     ++trial->losses;
     trial->promised.clear();  // rank 0 may be among them, or follow
+    trial->save_asked = false;
     Allocation rest{.lead = (*trial->allocation)[left.front()]};
     for (std::size_t i = 1; i < left.size(); ++i) rest.others.push_back((*trial->allocation)[left[i]]);
     for (const int rank : e.ranks) placement_.release((*trial->allocation)[rank]);
