@@ -117,6 +117,7 @@ struct Reported {
   std::optional<CheckpointInfo> checkpoint;
   int member = 0;
   bool fixed = false;  ///< the number of its workers cannot change while it runs
+  int workers = 0;     ///< how many it wants from now on; 0: any
 };
 /// A checkpoint is sealed. May come after the command that follows it was acted upon.
 struct Checkpointed {

@@ -154,10 +154,13 @@ class Group final : public Rendezvous {
         update();
         return place_;
       } else {
-        changed_.wait(lock);
+        changed_.wait_for(lock, std::chrono::milliseconds(200));
+        beats_.fetch_add(1, std::memory_order_relaxed);
       }
     }
   }
+  /// Rises while a worker waits for the others of its generation, which is no sign that it hangs.
+  std::uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
 
   // ---- Of the generation that it has joined
   void set(const std::string& key, const std::string& value) override {
@@ -282,6 +285,7 @@ class Group final : public Rendezvous {
   std::map<std::string, std::string> values_ = {};
   std::function<void(const GroupError&)> on_halt_ = {};
   std::atomic<bool> pending_{false};
+  std::atomic<std::uint64_t> beats_{0};
 };
 
 }  // namespace hypertune::inline v0

@@ -348,7 +348,8 @@ class ThreadExecutor::State {
     auto done = run->attempt->step();
     if (!may_go_on(run, done.report.has_value())) return false;
     if (done.report) {
-      emit(Reported{trial, attempt, std::move(*done.report), std::move(done.made), run->member()});
+      emit(Reported{trial, attempt, std::move(*done.report), std::move(done.made), run->member(), false,
+                    run->attempt->context().wanted_workers()});
       return true;
     }
     if (done.made) emit(Checkpointed{trial, attempt, std::move(*done.made), run->member()});

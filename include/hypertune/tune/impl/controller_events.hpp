@@ -21,6 +21,7 @@ HYPERTUNE_INLINE void Controller::on(Reported& e, Outcome& out) {
   const int step = e.report.step.value_or(run->next_step);
   run->next_step = step + 1;
   run->fixed = e.fixed;
+  run->target = e.workers == 0 ? 0 : std::clamp(e.workers, rules().workers.min, rules().workers.max);
   // What the caller of a study says counts, though the trial was to end: it did not know of that yet.
   judge_.take(e, *run, step, run->phase != Phase::stopping || rules().manual, out);
   if (!ending_ && state().ending()) end_experiment(*state().ending(), out);
@@ -68,13 +69,16 @@ HYPERTUNE_INLINE void Controller::answer(TrialId trial, LiveTrial& run, int step
   }
 }
 
-// As somebody wants it, or more of them where nobody else waits, or will, for the room.
+// As a person wants it, or the trial; or more of them where nobody else waits, or will, for the room.
 HYPERTUNE_INLINE void Controller::change_workers(TrialId trial, LiveTrial& run, Outcome& out) {
   const int have = run.allocation.workers();
+  const int most = run.target > 0 ? run.target : rules().workers.max;
   if (run.wanted > 0)
     dispatcher_.resize(trial, run, run.wanted, "it was asked for", out);
-  else if (have < rules().workers.max && dispatcher_.queue().pending.empty() && !judge_.more_trials() && !ending_)
-    dispatcher_.resize(trial, run, rules().workers.max, "there is room that no other trial waits for", out);
+  else if (have > most)
+    dispatcher_.resize(trial, run, most, "the trial wants so many", out);
+  else if (have < most && dispatcher_.queue().pending.empty() && !judge_.more_trials() && !ending_)
+    dispatcher_.resize(trial, run, most, "there is room that no other trial waits for", out);
 }
 
 HYPERTUNE_INLINE void Controller::on(const MemberLost& e, Outcome& out) {
