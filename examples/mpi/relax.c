@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { columns = 256, rows = 256 };
+enum { columns = 128, rows = 128 };
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
 
   int sweep = 0;
   double change = 1;
-  for (; change > 1e-4 && sweep < 5000; ++sweep) {
+  for (; change > 1e-4 && sweep < 20000; ++sweep) {
     double largest = 0;
     for (int color = 0; color < 2; ++color) { /* as on a chessboard: neighbours are of the other colour */
       MPI_Sendrecv(plate[own], columns + 2, MPI_DOUBLE, below, 0, plate[0], columns + 2, MPI_DOUBLE, above, 0,
