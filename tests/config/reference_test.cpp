@@ -85,6 +85,8 @@ TEST_CASE("the reference of sweeps: every key, and its default") {
       {reference, "sweep", "", ""},
       {reference, "trial", "trial", ""},
       {reference, "resources", "resources", "resources: {cpus: 1}\n"},
+      {reference, "workers", "workers", "workers: {min: 2}\n"},
+      {reference, "group", "group", "group: {}\n"},
       {reference, "checkpoint", "checkpoint", "checkpoint: {}\n"},
       {reference, "failures", "failures", "failures: {}\n"},
       {reference, "failures.log[]", "failures.log[0]", "failures: {log: [{match: a, do: no_retry}]}\n"},
@@ -152,6 +154,9 @@ TEST_CASE("the reference of sweeps: defaults that options have") {
       {"sweep", "checkpoint",
        fmt::format("{{every: {}, keep: {}}}", options.checkpoint.every, options.checkpoint.keep)},
       {"sweep", "executor", executor.type},
+      {"sweep", "workers", fmt::to_string(options.workers.max)},
+      {"workers", "min", fmt::to_string(options.workers.min)},
+      {"workers", "placement", to_string(options.workers.strategy)},
       {"trial", "grace", seconds(trial.grace)},
       {"checkpoint", "every", fmt::to_string(options.checkpoint.every)},
       {"checkpoint", "keep", fmt::to_string(options.checkpoint.keep)},
@@ -193,7 +198,8 @@ TEST_CASE("the reference of schedulers: every one, every key, every default") {
 }
 
 TEST_CASE("the examples of the references are read as they stand") {
-  for (const char* file : {"sweep.md", "searchers.md", "schedulers.md", "stopping.md", "trainer-protocol.md"}) {
+  for (const char* file :
+       {"sweep.md", "searchers.md", "schedulers.md", "stopping.md", "trainer-protocol.md", "training.md"}) {
     const auto reference = support::read_reference(docs / file);
     CHECK_FALSE(reference.examples.empty());
     for (const auto& [line, text] : reference.examples) {

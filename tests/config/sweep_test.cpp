@@ -104,6 +104,28 @@ TEST_CASE("the grace after Ctrl-C, and executors that a command cannot have") {
     CHECK(complaint(text).find("a command takes its own time") != std::string::npos);
 }
 
+TEST_CASE("how many workers a trial has, and how they find each other") {
+  CHECK(read("").options.workers == Workers{});
+  CHECK(read("workers: 3\n").options.workers == Workers{3});
+  CHECK(read("workers: {min: 2, max: 4, placement: strict_spread}\n").options.workers ==
+        Workers{.min = 2, .max = 4, .strategy = Strategy::strict_spread});
+  CHECK(read("workers: {min: 2}\n").options.workers == Workers{2});
+  CHECK(read("workers: {max: 2, placement: pack}\n").options.workers == Workers{.min = 1, .max = 2});
+  CHECK(read("workers: 2\nexecutor: {workers: threads}\n").executor.workers == "threads");
+  CHECK(complaint("workers: 0\n").find("'workers' must be 1 or more, not 0") != std::string::npos);
+  CHECK(complaint("workers: {}\n").find("needs a number of workers") != std::string::npos);
+  CHECK(
+      complaint("workers: {min: 3, max: 2}\n").find("'workers.max' must be 'workers.min' or more, which is 3, not 2") !=
+      std::string::npos);
+  CHECK(complaint("workers: {max: 2, strategy: pack}\n").find("strategy") != std::string::npos);
+  CHECK(complaint("workers: {max: 2, placement: sprad}\n").find("did you mean 'spread'?") != std::string::npos);
+  CHECK(read("group: {network: 10.1.0.0/16}\n").options.group.network == "10.1.0.0/16");
+  CHECK(read("group: {network: \"fd00::/8\"}\n").options.group.network == "fd00::/8");
+  for (const char* bad : {"10.1.0.0", "10.1.0.0/33", "10.1/16", "lan/8", "10.1.0.0/x"})
+    CHECK(complaint(std::string("group: {network: ") + bad + "}\n").find("must be a network such as 10.1.0.0/16") !=
+          std::string::npos);
+}
+
 TEST_CASE("every scheduler can be named, with its options, and unknown options are refused") {
   for (const char* text :
        {"{type: successive_halving, grace_period: 2, max_steps: 50, reduction_factor: 4, trials: 16}",

@@ -115,6 +115,29 @@ TEST_CASE("all workers of a trial are launched at once, or it holds nothing and 
   CHECK(bench.used() == 4);
 }
 
+TEST_CASE("a worker that is lost costs no failure, as long as the trial comes further now and then") {
+  Bench bench({2}, 1, {host("a", 2)});
+  bench.begin();
+  ht::Attempt attempt = 0;
+  const auto lose = [&] {
+    bench.send(ht::Failed{0, attempt, lost()});
+    const auto failed = bench.records<record::AttemptFailed>();
+    REQUIRE(failed.size() == 1);
+    const auto source = failed[0].cause.source;
+    ++attempt;
+    bench.next();
+    return source;
+  };
+  for (int i = 0; i < 3; ++i) CHECK(lose() == ht::FailureSource::preemption);
+  CHECK(lose() == ht::FailureSource::infrastructure);
+  bench.report(0, attempt);
+  CHECK(lose() == ht::FailureSource::preemption);
+  CHECK(bench.controller.trials()[0].failures == 1);
+  // What its own code has done counts, whoever was lost before.
+  bench.send(ht::Failed{0, attempt, {.text = "wrong"}});
+  CHECK(bench.controller.trials()[0].failures == 2);
+}
+
 TEST_CASE("a number of workers that no hosts can ever have is an error at once") {
   Bench bench({7}, 2, {host("a", 3), host("b", 3)});
   bench.begin();

@@ -10,6 +10,7 @@
 #include <hypertune/record/csv_logger.hpp>
 #include <hypertune/record/jsonl_logger.hpp>
 #include <hypertune/record/tensorboard_logger.hpp>
+#include <hypertune/trial/group_address.hpp>
 #include <hypertune/trial/metric_name.hpp>
 #include <hypertune/tune/options.hpp>
 
@@ -58,6 +59,42 @@ inline Resources resources_from_yaml(const Node& node) {
       for (const auto& [name, custom] : value.entries()) resources.custom[name] = amount(custom);
   }
   return resources;
+}
+
+/// workers: 3, or {min: 2, max: 4, placement: spread}
+inline Workers workers_from_yaml(const Node& node) {
+  static const words strategies{"pack", "spread", "strict_pack", "strict_spread"};
+  if (!node.is_map()) return {at_least(node, 1)};
+  node.only({"min", "max", "placement"});
+  if (!node.has("min") && !node.has("max"))
+    node.fail("'{}' needs a number of workers: write {{min: 2, max: 4}}, or just 4", node.path());
+  Workers workers;
+  if (node.has("min")) workers.min = workers.max = at_least(node["min"], 1);
+  if (node.has("max")) workers.max = at_least(node["max"], 1);
+  if (workers.max < workers.min)
+    node["max"].fail("'{}' must be '{}' or more, which is {}, not {}", node["max"].path(), node["min"].path(),
+                     workers.min, workers.max);
+  if (const auto placement = node.find("placement")) {
+    const auto name = placement->as<std::string>();
+    const auto found = std::find(strategies.begin(), strategies.end(), name);
+    if (found == strategies.end())
+      placement->fail("'{}' must be pack, spread, strict_pack or strict_spread, not '{}'{}", placement->path(), name,
+                      suggestion(name, strategies));
+    workers.strategy = static_cast<Strategy>(found - strategies.begin());
+  }
+  return workers;
+}
+
+/// group: {network: 10.1.0.0/16}
+inline GroupOptions group_from_yaml(const Node& node) {
+  GroupOptions group;
+  node.only({"network"});
+  if (const auto network = node.find("network")) {
+    group.network = network->as<std::string>();
+    if (!parse_network(group.network))
+      network->fail("'{}' must be a network such as 10.1.0.0/16, not '{}'", network->path(), group.network);
+  }
+  return group;
 }
 
 inline StopCondition stop_from_yaml(const Node& node, const std::vector<Objective>& objectives) {
@@ -282,7 +319,7 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
                                      "checkpoint",  "failures",        "executor",    "output",
                                      "constraints", "ordered",         "start_with",  "known",
                                      "hang_limit",  "interrupt_grace", "log_limit",   "ordered_patience",
-                                     "loggers",     "attributes"};
+                                     "loggers",     "attributes",      "workers",     "group"};
   if (!study) keys.emplace_back("trial");
   root.only(keys);
   Sweep sweep{.space = space_from_yaml(root["space"]), .options = {}, .trial = {}, .executor = {}, .file = root.file()};
@@ -323,6 +360,12 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
     }
   }
   if (const auto resources = root.find("resources")) options.resources = detail::resources_from_yaml(*resources);
+  if (const auto workers = root.find("workers")) {
+    options.workers = detail::workers_from_yaml(*workers);
+    if (study && options.workers.several())
+      workers->fail("'workers' is for sweeps: a trial of a study has one worker, its caller");
+  }
+  if (const auto group = root.find("group")) options.group = detail::group_from_yaml(*group);
   if (const auto concurrency = root.find("concurrency")) options.concurrency = detail::at_least(*concurrency, 1);
   // Who says how many trials run at once, and nothing of what each takes, means just that number.
   const bool cpus_given = root.has("resources") && root["resources"].has("cpus");

@@ -46,6 +46,19 @@ struct Workers {
   friend bool operator==(const Workers&, const Workers&) = default;
 };
 
+/// How the workers of a trial find each other.
+struct GroupOptions {
+  /// By which hosts reach each other, as "10.1.0.0/16": a worker of a trial on several hosts takes its address in it.
+  std::string network = {};
+  /// Error of kind `usage`. Whether a host has such an address is found out there.
+  void require_sound() const {
+    const auto slash = network.find('/');
+    if (!network.empty() && (slash == 0 || slash == std::string::npos || slash + 1 == network.size() ||
+                             network.find_first_not_of("0123456789abcdefABCDEF.:/") != std::string::npos))
+      fail(Errc::usage, ".group.network '{}' is no network: write one as 10.1.0.0/16", network);
+  }
+};
+
 /// What an attempt of a trial holds: a slot for each of its workers, by rank. All of them were placed together. A
 /// change of them is a new generation of the same attempt.
 struct Allocation {

@@ -51,6 +51,7 @@ class GroupRun {
     bool there = true;
     bool trained = false;                 // in a generation that has run: it has what the others have
     bool told = true;                     // of its place in the newest generation
+    bool done = false;                    // it has come to its end by itself: the others go on without it
     std::optional<int> started = {};      // the step that it began with
     std::optional<Reported> report = {};  // which waits for its answer
     bool parked = false;

@@ -32,8 +32,9 @@ struct Capacity {
   double cpus = 0, gpus = 0;  ///< of all hosts together; 0: not shown
   /// What of it is in use; nullopt: what the running trials are known to have.
   std::optional<double> cpus_used = {}, gpus_used = {};
-  Resources per_trial;    ///< what each trial takes
-  double time_limit = 0;  ///< seconds from the start, after which the experiment ends; 0: none
+  Resources per_trial;                      ///< what each trial takes, or each of its workers
+  int least_workers = 1, most_workers = 1;  ///< of each trial
+  double time_limit = 0;                    ///< seconds from the start, after which the experiment ends; 0: none
 };
 
 /// The state behind the display. A plain value, quick to copy: it holds what runs, not what waits or has ended.

@@ -106,6 +106,14 @@ inline std::string best_text(const ExperimentProgress& p, std::size_t objective)
   return detail::format("{} {} by trial {} at step {}", metric, metric_text(best->value), best->trial, best->step);
 }
 
+/// "3 workers a trial"; of one there is nothing to say.
+inline std::string workers_text(const ExperimentProgress& p) {
+  const auto [least, most] = std::pair(p.capacity().least_workers, p.capacity().most_workers);
+  if (most <= 1) return {};
+  return least < most ? detail::format("{} to {} workers a trial", least, most)
+                      : detail::format("{} workers a trial", most);
+}
+
 inline std::string header_line(const ExperimentProgress& p, const RenderOptions& o) {
   Line line(o.width, o.color);
   line.add(p.name(), Style::bold).add("  ").add(duration_text(p.elapsed()));
@@ -114,6 +122,7 @@ inline std::string header_line(const ExperimentProgress& p, const RenderOptions&
                        p.finished()->interrupted ? Style::yellow : Style::green);
   else if (const auto left = p.time_left())
     line.add(detail::format("  about {} left", duration_text(*left)));
+  if (const auto workers = workers_text(p); !workers.empty()) line.add("  " + workers);
   return line.text();
 }
 
@@ -250,6 +259,7 @@ inline std::string start_text(const ExperimentProgress& p) {
   const auto part = [&](const char* what, const std::string& value) {
     if (!value.empty()) text += detail::format(", {} {}", what, detail::terminal::printable(value));
   };
+  if (const auto workers = detail::terminal::workers_text(p); !workers.empty()) text += ", " + workers;
   part("search", e.searcher);
   part("schedule", e.scheduler);
   part("executor", e.executor);

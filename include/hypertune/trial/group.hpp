@@ -78,8 +78,9 @@ struct GroupMessage {
     set,     ///< from the worker: `key` is `value` in `generation`
     want,    ///< from the worker: it waits for `key`
     late,    ///< from the worker: `ranks` of `generation` have not taken part within the limit
+    rest,    ///< to the worker: the trial is to pause; one whose step is no step of the trial comes to its end
   };
-  static constexpr auto last_kind = Kind::late;
+  static constexpr auto last_kind = Kind::rest;
   TrialId trial = 0;
   Attempt attempt = 0;
   int member = 0;  ///< the worker's number in the attempt: it keeps it while its rank changes
@@ -113,6 +114,10 @@ class Group final : public Rendezvous {
     const std::lock_guard guard(mutex_);
     return next_.rank == 0;
   }
+  /// Whether an executor has formed it, though it may have one worker only.
+  bool formed() const { return static_cast<bool>(send_); }
+  /// Whether the trial is to pause, and this worker is to come to the end of its step for that; said once.
+  bool rest_asked() { return rest_.exchange(false, std::memory_order_relaxed); }
   /// Whether this generation is over, or is to be left at the next commit.
   bool change_pending() const { return pending_.load(std::memory_order_relaxed); }
   /// Whether it has joined a generation, and that one is not over.
@@ -230,6 +235,7 @@ class Group final : public Rendezvous {
         case GroupMessage::Kind::value:
           if (message.generation == place_.generation) values_[message.key] = std::move(message.value);
           break;
+        case GroupMessage::Kind::rest: rest_.store(true, std::memory_order_relaxed); break;
         default: return;
       }
       update();
@@ -284,7 +290,7 @@ class Group final : public Rendezvous {
   std::vector<int> lost_ = {};
   std::map<std::string, std::string> values_ = {};
   std::function<void(const GroupError&)> on_halt_ = {};
-  std::atomic<bool> pending_{false};
+  std::atomic<bool> pending_{false}, rest_{false};
   std::atomic<std::uint64_t> beats_{0};
 };
 

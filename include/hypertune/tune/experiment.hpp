@@ -102,6 +102,7 @@ class Experiment {
     const Resources& r = options.resources;
     if (!(r.cpus >= 0) || !(r.gpus >= 0)) fail(Errc::usage, ".resources: cpus and gpus must be 0 or more");
     options.workers.require_sound();
+    options.group.require_sound();
     if (manual && options.workers.several())
       fail(Errc::usage, ".workers: a trial of ask/tell has one worker, its caller");
     options.checkpoint.validate();
@@ -197,6 +198,8 @@ class Experiment {
 
   void make_display(const Options& options) {
     capacity_.per_trial = options.resources;
+    capacity_.least_workers = options.workers.min;
+    capacity_.most_workers = options.workers.max;
     if (const auto limit = ExperimentStop(options.stop, objectives_).next_time(0)) capacity_.time_limit = *limit;
     display_ = std::make_unique<TerminalDisplay>(
         TerminalOptions{.plain = options.display == Display::plain || facts_.survivors, .capacity = capacity_});

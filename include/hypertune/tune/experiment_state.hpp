@@ -49,6 +49,10 @@ inline std::optional<std::vector<double>> losses_of(const Metrics& metrics, std:
 /// and scheduler. Single-threaded.
 class ExperimentState {
  public:
+  /// Attempts of a trial in a row that others have taken, after which the loss of one of its workers counts as its own
+  /// failure: something about it may be the reason.
+  static constexpr std::uint8_t most_taken = 3;
+
   ExperimentState(SearchSpace space, AnySearcher searcher, AnyScheduler scheduler, std::vector<Objective> objectives,
                   const StopCondition& stop, const SearchContext& goal, std::vector<MetricBound> constraints = {},
                   bool timed = false)
@@ -271,6 +275,7 @@ class ExperimentState {
     if (const auto where = where_.find(r.trial); where != where_.end()) where->second.resized.reset();
     const int done = r.step + 1;
     total_steps_ += std::max(0, done - entry.steps);
+    if (done > entry.steps) entry.taken = 0;
     entry.steps = std::max(entry.steps, done);
     entry.elapsed += std::max(0.0, now_ - entry.since);
     entry.since = now_;
@@ -383,6 +388,7 @@ class ExperimentState {
     if (!r.doubted && (r.cause.source == FailureSource::user ||
                        (r.cause.source == FailureSource::infrastructure && !on_lost_host(r.trial))))
       ++entry.failures;
+    if (r.cause.source == FailureSource::preemption && entry.taken < most_taken) ++entry.taken;
     if (record::is_tried_again(r)) entry.failures = 0;
     if (r.retry) trials_.set_state(r.trial, TrialState::pending);
   }

@@ -52,9 +52,10 @@ struct Options {
   Resources resources = Resources();                           ///< of each trial
   std::function<Resources(const Params&)> resources_for = {};  ///< … or as a function of its parameters
   /// of each trial, `{4}` or `{.min = 2, .max = 8}`, each with these resources; more than one only for executors that
-  /// can (the simulated one)
+  /// can
   Workers workers = {};
-  int concurrency = 0;  ///< trials at once; 0: as many as there is room for
+  GroupOptions group = {};  ///< how they find each other
+  int concurrency = 0;      ///< trials at once; 0: as many as there is room for
 
   int max_failures = 0;       ///< how often a trial is tried again, from its last checkpoint
   int max_failed_trials = 0;  ///< the experiment fails when more trials than this failed; 0: no limit

@@ -24,6 +24,7 @@ struct TrialEntry {
   int started_at = 0;          ///< the step that the current attempt was expected to begin with
   Attempt attempts = 0;        ///< attempts begun; the current one is the last
   std::uint16_t failures = 0;  ///< attempts that ended by the user's code or the infrastructure, lost hosts apart
+  std::uint8_t taken = 0;      ///< attempts taken from it by others than itself, since it has come further
   TrialState state = TrialState::pending;
   Decision owed = Decision::proceed;  ///< the answer to the last report, until it has been acted upon
   bool judged = false;                ///< at least one report carried every objective

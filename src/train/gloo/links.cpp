@@ -1,10 +1,9 @@
 #include "links.hpp"
 
-#include "network.hpp"
-
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/signal_block.hpp>
 #include <hypertune/train/collective_text.hpp>
+#include <hypertune/trial/group_address.hpp>
 
 #include <gloo/transport/address.h>
 #include <gloo/transport/pair.h>

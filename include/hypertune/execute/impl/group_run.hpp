@@ -209,6 +209,7 @@ HYPERTUNE_INLINE void GroupRun::on(const Launch& launch) {
   answered_ = told_;
   for (int rank = 0; rank < machine_.size(); ++rank) {
     const int member = machine_.member(rank);
+    if (at(member).done) continue;
     at(member).parked = false;
     at(member).report.reset();
     Launch go = member_launch(member, rank);
@@ -266,7 +267,12 @@ HYPERTUNE_INLINE void GroupRun::on(const Pause& c) {
     return;
   }
   phase_ = Phase::pausing;
-  for (int member = 0; member < static_cast<int>(members_.size()); ++member) answer(member);
+  for (int member = 0; member < static_cast<int>(members_.size()); ++member) {
+    // A command of another rank than 0 reports nothing: all that it does is one step.
+    if (fixed_ && at(member).there && !at(member).report)
+      send(member, {.kind = GroupMessage::Kind::rest, .generation = machine_.generation()});
+    answer(member);
+  }
 }
 
 HYPERTUNE_INLINE void GroupRun::on(const Stop& c) {
@@ -345,7 +351,7 @@ HYPERTUNE_INLINE void GroupRun::pause_is_over() {
   for (int member = 0; member < static_cast<int>(members_.size()); ++member) {
     const Member& m = at(member);
     moving = moving || (m.there && !m.parked);
-    all = all && (m.there ? m.parked : rank_of(member) < 0);
+    all = all && (m.there ? m.parked : m.done || rank_of(member) < 0);
   }
   if (moving) return;
   if (all) {
@@ -429,6 +435,8 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, const Finished&) {
     for (int other = 0; other < static_cast<int>(members_.size()); ++other)
       if (at(other).there) out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, false, other});
   }
+  at(member).done = !lead;
+  if (!lead && phase_ == Phase::pausing) return pause_is_over();
   close_if_empty();
 }
 

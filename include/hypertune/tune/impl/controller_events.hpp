@@ -214,7 +214,14 @@ HYPERTUNE_INLINE void Controller::on(const Failed& e, Outcome& out) {
   // Whoever takes the driver away (a preemption, a job that is requeued) takes its trials' processes with it: that one
   // of them was killed then says nothing of the trial.
   const bool taken = interrupted_ && e.cause.source == FailureSource::infrastructure;
-  const Cause cause = taken ? Cause{.source = FailureSource::preemption, .text = "interrupted"} : e.cause;
+  Cause cause = taken ? Cause{.source = FailureSource::preemption, .text = "interrupted"} : e.cause;
+  // Of several workers the more are lost the more there are: that is not the trial's doing as long as it comes further.
+  if (rules().workers.several() && cause.source == FailureSource::infrastructure && cause.retry &&
+      judge_.counts(e.trial, cause) && trials()[e.trial].taken < ExperimentState::most_taken) {
+    cause.source = FailureSource::preemption;
+    out.notices.push_back(detail::format(
+        "trial {} goes on from its last checkpoint, with what workers there is room for: {}", e.trial, cause.text));
+  }
   const bool counts = judge_.counts(e.trial, cause);
   const bool doubted = counts && dispatcher_.in_doubt(e.trial, host, cause);
   const bool retry = cause.retry && (!counts || doubted || judge_.may_fail_again(e.trial));

@@ -8,12 +8,15 @@
 #include <hypertune/execute/bounded_log.hpp>
 #include <hypertune/local/child_process.hpp>
 #include <hypertune/local/command_line.hpp>
+#include <hypertune/local/free_port.hpp>
 #include <hypertune/local/process_end.hpp>
 #include <hypertune/local/report_line.hpp>
 #include <hypertune/local/slot_binding.hpp>
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/failure.hpp>
+#include <hypertune/trial/group.hpp>
+#include <hypertune/trial/group_address.hpp>
 #include <hypertune/trial/metric_name.hpp>
 #include <hypertune/trial/program.hpp>
 
@@ -21,6 +24,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <map>
@@ -98,6 +102,14 @@ class CommandRun final : public TrialRun {
       if (auto report = next_report()) return report;
       if (child_->status()) return finish();
       if (terminating_ && hypertune::detail::steady_seconds() >= kill_at_) child_->signal(SIGKILL);
+      if (!leads()) {  // it need not print, and all that it does is one step
+        context_->alive();
+        if (context_->group().rest_asked()) {
+          Report none;
+          none.step = context_->next_step();
+          return none;
+        }
+      }
       pump(0.05);
     }
   }
@@ -142,8 +154,30 @@ class CommandRun final : public TrialRun {
  private:
   static constexpr std::size_t max_line = std::size_t{1} << 20U;
   static constexpr std::size_t max_searched = 4096;  // by expressions, whose depth grows with it
+  static constexpr double patience = 30;             // for what the other ranks say before their commands begin
+
+  /// The command as one of several, which are begun and ended together: a gang.
+  struct Gang {
+    GroupPlace place;
+    std::string address, port;  // where rank 0 listens
+    std::string devices;        // of all ranks on this host, by local rank; empty: it has its own alone
+
+    int host() const {  // the number of this host among the hosts, by rank
+      std::vector<std::string_view> seen;
+      for (const auto& name : place.hosts) {
+        if (name == place.host()) break;
+        if (std::find(seen.begin(), seen.end(), name) == seen.end()) seen.push_back(name);
+      }
+      return static_cast<int>(seen.size());
+    }
+  };
+
+  bool leads() const { return !gang_ || gang_->place.rank == 0; }
+  bool of_several() const { return gang_ && gang_->place.size() > 1; }
 
   void begin() {
+    gang_.reset();
+    last_line_.clear();
     lines_.clear();
     pending_.clear();
     out_ = err_ = {};
@@ -157,16 +191,21 @@ class CommandRun final : public TrialRun {
     steps_ = context_->next_step();
     const auto& root = context_->checkpoints();
     store_.emplace(root.empty() ? context_->directory().parent_path().parent_path() : root);
-    log_.emplace(context_->directory() / "log", context_->log_limit());
+    log_.emplace(context_->log(), context_->log_limit());
+    if (context_->group().formed()) join();
     // The command's own, anew for each attempt: what an earlier one had begun when it died is in nobody's way. (Sealed
     // checkpoints have been moved out by then.)
     // It lies on the disk of the store, so that a checkpoint is moved there and not copied.
     const auto saved =
         std::filesystem::absolute(store_->root()) / "trials" / std::to_string(context_->trial()) / "saved";
-    std::error_code ignored;
-    std::filesystem::remove_all(saved, ignored);
-    folder_ = saved / std::to_string(context_->attempt());
-    std::filesystem::create_directories(folder_);
+    // Of a gang, rank 0's checkpoints are the trial's.
+    folder_.clear();
+    if (leads()) {
+      std::error_code ignored;
+      std::filesystem::remove_all(saved, ignored);
+      folder_ = saved / std::to_string(context_->attempt());
+      std::filesystem::create_directories(folder_);
+    }
     CommandLine::Values values;
     for (const auto& [name, value] : context_->params()) values[name] = to_string(value);
     const std::string restore =
@@ -181,13 +220,78 @@ class CommandRun final : public TrialRun {
     child_ = std::make_unique<ChildProcess>(plan_.line(values), environment(restore));
   }
 
+  // All ranks have come here before any command begins, so that each finds the others.
+  void join() {
+    Group& group = context_->group();
+    gang_.emplace();
+    gang_->place = group.join(true);
+    const int rank = gang_->place.rank;
+    const auto say = [&](const std::string& what, const std::string& value) {
+      group.set(fmt::format("command {}", what), value);
+    };
+    const auto hear = [&](const std::string& what) {
+      if (auto value = group.wait(fmt::format("command {}", what), patience)) return *value;
+      throw TrialFailure(
+          Cause{.source = FailureSource::infrastructure, .text = fmt::format("nothing was heard of the {}", what)});
+    };
+    if (rank == 0) {
+      try {
+        gang_->address = hypertune::detail::address_of(gang_->place);
+      } catch (const Error& e) {
+        if (e.code() != Errc::usage) throw;
+        throw TrialFailure(Cause{.text = e.what(), .retry = false});  // it would be so again
+      }
+      gang_->port = std::to_string(free_port(gang_->address));
+      say("address", gang_->address);
+      say("port", gang_->port);
+    } else {
+      gang_->address = hear("address");
+      gang_->port = hear("port");
+    }
+    // Launchers of one process a GPU show each process all that this host's processes have, and it takes the one of its
+    // local rank.
+    const Slot& slot = context_->slot();
+    const std::string own = own_devices();
+    if (own.empty() || slot.gpus.size() != 1 || slot.resources.gpus < 1) return;
+    say(fmt::format("devices of rank {}", rank), own);
+    for (int other = 0; other < gang_->place.size(); ++other)
+      if (gang_->place.hosts[static_cast<std::size_t>(other)] == gang_->place.host()) {
+        const std::string device = other == rank ? own : hear(fmt::format("devices of rank {}", other));
+        gang_->devices += (gang_->devices.empty() ? "" : ",") + device;
+      }
+  }
+  std::string own_devices() const {
+    if (plan_.options.bind_to_slot) return SlotBinding({}, plan_.gpus, false).visible_devices(context_->slot());
+    const char* bound = std::getenv("CUDA_VISIBLE_DEVICES");
+    return bound == nullptr ? "" : bound;
+  }
+
+  // As torchrun has it.
+  void add_place(std::map<std::string, std::optional<std::string>>& entries) const {
+    const GroupPlace& place = gang_->place;
+    const auto add = [&](const char* name, int value) { entries[name] = std::to_string(value); };
+    add("RANK", place.rank);
+    add("LOCAL_RANK", place.local_rank());
+    add("WORLD_SIZE", place.size());
+    add("LOCAL_WORLD_SIZE", place.local_size());
+    add("GROUP_RANK", gang_->host());
+    add("HYPERTUNE_RANK", place.rank);
+    add("HYPERTUNE_WORLD_SIZE", place.size());
+    entries["TORCHELASTIC_RESTART_COUNT"] = std::to_string(context_->attempt());
+    entries["TORCHELASTIC_USE_AGENT_STORE"] = std::nullopt;  // rank 0 of the command listens
+    entries["MASTER_ADDR"] = gang_->address;
+    entries["MASTER_PORT"] = gang_->port;
+  }
+
   // Added to this program's.
   std::map<std::string, std::optional<std::string>> environment(const std::string& restore) const {
     std::map<std::string, std::optional<std::string>> entries;
     if (plan_.options.bind_to_slot)
       for (const auto& [name, value] : SlotBinding({}, plan_.gpus, false).environment(context_->slot()))
         entries[name] = value;
+    if (gang_ && !gang_->devices.empty()) entries["CUDA_VISIBLE_DEVICES"] = gang_->devices;
     for (const auto& [name, value] : plan_.options.environment) entries[name] = value;
+    if (gang_) add_place(entries);
     std::string params;
     hypertune::detail::append_json_object(params, context_->params());
     entries["HYPERTUNE_PARAMS"] = params;
@@ -195,7 +299,7 @@ class CommandRun final : public TrialRun {
     entries["HYPERTUNE_STEP"] = std::to_string(steps_);
     entries["HYPERTUNE_SEED"] = std::to_string(context_->seed());
     entries["HYPERTUNE_DIRECTORY"] = std::filesystem::absolute(context_->directory()).string();
-    entries["HYPERTUNE_CHECKPOINT"] = folder_.string();
+    entries["HYPERTUNE_CHECKPOINT"] = leads() ? std::optional(folder_.string()) : std::nullopt;
     entries["HYPERTUNE_RESTORE"] = restore.empty() ? std::nullopt : std::optional(restore);
     return entries;
   }
@@ -253,6 +357,10 @@ class CommandRun final : public TrialRun {
       const Line line = std::move(lines_.front());
       lines_.pop_front();
       if (line.first) match_rules(line.text);
+      if (!leads()) {
+        log(line.text, line.whole);
+        continue;
+      }
       if (!line.whole) {
         log(line.text, false);
         if (line.first)
@@ -440,8 +548,15 @@ class CommandRun final : public TrialRun {
       pump(0.01);
     if (told_from_outside()) return end_with_others(status);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+      if (!leads()) {
+        context_->group().set(end_of(gang_->place.rank), "");
+        return std::nullopt;
+      }
       // Of one that goes on from a checkpoint there were reports before.
-      if (judged_ || refusal_.text.empty() || context_->next_step() > 0) return std::nullopt;
+      if (judged_ || refusal_.text.empty() || context_->next_step() > 0) {
+        wait_for_others();
+        return std::nullopt;
+      }
       const auto& wanted = plan_.options.objectives;
       throw TrialFailure(Cause{.text = fmt::format("ended without a report{}: {}",
                                                    wanted.empty() ? "" : " of " + quoted(wanted), refusal_.text),
@@ -450,10 +565,42 @@ class CommandRun final : public TrialRun {
     Cause cause = cause_of_status(status, "the command");
     std::string words;
     for (const auto& line : tail_) words += (words.empty() ? "" : " | ") + line;
+    if (words.empty() && of_several()) words = last_line_;
     if (!words.empty()) cause.text += ": " + words;
+    if (of_several() && cause.source == FailureSource::user && others_are_why()) return std::nullopt;
     cause.exclude_host = exclude_host_;
     cause.retry = !no_retry_;
     throw TrialFailure(std::move(cause));
+  }
+
+  static std::string end_of(int rank) { return fmt::format("command of rank {} has ended", rank); }
+
+  // Rank 0 is through: the others have some time to end by themselves. One that fails in it ends the attempt.
+  void wait_for_others() {
+    if (!of_several()) return;
+    const double until = hypertune::detail::steady_seconds() + plan_.options.grace;
+    for (int rank = 1; rank < gang_->place.size(); ++rank)
+      if (!wait_in_group(end_of(rank), until)) return;
+  }
+  // A command whose peers are gone fails of that. Who else is lost is heard of meanwhile, and the attempt is ended for
+  // that; where it was a host, its silence comes first.
+  bool others_are_why() {
+    const double patience_here = 1, patience_elsewhere = 12;
+    const double until =
+        hypertune::detail::steady_seconds() + (gang_->place.on_one_host() ? patience_here : patience_elsewhere);
+    wait_in_group("an end that nobody tells", until);
+    return context_->stop_requested();
+  }
+  // False: nobody has set it until then, or the attempt is to end.
+  bool wait_in_group(const std::string& key, double until) {
+    try {
+      for (;;) {
+        const double left = until - hypertune::detail::steady_seconds();
+        if (context_->stop_requested() || left <= 0) return false;
+        context_->alive();
+        if (context_->group().wait(key, std::min(left, 1.0))) return true;
+      }
+    } catch (const GroupError&) { return false; }
   }
 
   // The command got SIGTERM with all other processes here, and has left. Its driver is about to hear of that as well,
@@ -492,6 +639,7 @@ class CommandRun final : public TrialRun {
   }
 
   void log(std::string_view line, bool whole = true) {
+    if (of_several() && !line.empty()) last_line_ = line.substr(0, 300);
     std::string text(line);
     if (whole) text += '\n';
     if (log_) log_->write(text);
@@ -500,12 +648,14 @@ class CommandRun final : public TrialRun {
   const CommandPlan& plan_;
   Context* context_;
   std::optional<LocalCheckpointStore> store_;
-  std::filesystem::path folder_;
+  std::optional<Gang> gang_;
+  std::filesystem::path folder_;  // in which it makes its checkpoints; none but rank 0 does
   std::optional<BoundedLog> log_;
   std::unique_ptr<ChildProcess> child_;
   Partial out_, err_;
   std::deque<Line> lines_;        // of its standard output, not looked at yet
   std::deque<std::string> tail_;  // the last ones of its standard error
+  std::string last_line_;         // of a gang, what was logged last
   struct {
     std::string text;
     bool meant = false;
@@ -527,7 +677,8 @@ class CommandRun final : public TrialRun {
 /// A trial that is an external command. It gets its parameters by {name} in its arguments, or as JSON in
 /// HYPERTUNE_PARAMS; reports by JSON lines on its standard output, one a step (`{"step": 3, "accuracy": 0.91,
 /// "checkpoint": "step-3"}`); and saves by writing a folder under HYPERTUNE_CHECKPOINT and naming it in a report. Its
-/// other output goes to trials/<id>/log. Works under every executor.
+/// other output goes to trials/<id>/log. Works under every executor. Of a trial of several workers each runs the
+/// command, with its rank in its environment as torchrun has it; rank 0's reports and checkpoints are the trial's.
 class CommandProgram final : public Program {
  public:
   /// Error of kind `usage` if the command names an unknown parameter, or an expression is malformed.

@@ -1,4 +1,8 @@
-#include "network.hpp"
+// By which address this host is reached by the other ranks of a group.
+#pragma once
+
+#include <hypertune/error.hpp>
+#include <hypertune/trial/group.hpp>
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -13,21 +17,24 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <system_error>
 
 namespace hypertune::inline v0::detail {
-namespace {
 
-struct Network {
+/// The addresses that begin with the same bits.
+struct AddressRange {
   int family = AF_INET;
   std::array<unsigned char, 16> bytes = {};
   unsigned bits = 0;
 };
 
-std::optional<Network> parse_network(const std::string& text) {
+/// "10.1.0.0/16"; nullopt: it is none.
+inline std::optional<AddressRange> parse_network(const std::string& text) {
   const auto slash = text.find('/');
   if (slash == std::string::npos) return std::nullopt;
-  Network network;
+  AddressRange network;
   const std::string address = text.substr(0, slash);
   if (::inet_pton(AF_INET, address.c_str(), network.bytes.data()) != 1) {
     network.family = AF_INET6;
@@ -40,7 +47,7 @@ std::optional<Network> parse_network(const std::string& text) {
   return network;
 }
 
-bool contains(const Network& network, const unsigned char* address) {
+inline bool holds(const AddressRange& network, const unsigned char* address) {
   for (unsigned bit = 0; bit < network.bits; bit += 8) {
     const unsigned rest = std::min(8U, network.bits - bit);
     const unsigned mask = (0xff00U >> rest) & 0xffU;
@@ -49,9 +56,9 @@ bool contains(const Network& network, const unsigned char* address) {
   return true;
 }
 
-}  // namespace
-
-std::string address_of(const GroupPlace& place) {
+/// Of this host, by which the other ranks reach it, as text. Error of kind `usage` where `place` names no network, or
+/// one that this host is not in.
+inline std::string address_of(const GroupPlace& place) {
   if (place.on_one_host()) return "127.0.0.1";
   if (place.network.empty())
     fail(Errc::usage,
@@ -76,7 +83,7 @@ std::string address_of(const GroupPlace& place) {
       if (address.sin6_scope_id != 0) continue;  // of one link only: the text would not say which
       std::memcpy(bytes.data(), &address.sin6_addr, 16);
     }
-    if (!contains(*network, bytes.data())) continue;
+    if (!holds(*network, bytes.data())) continue;
     std::array<char, INET6_ADDRSTRLEN> text = {};
     if (::inet_ntop(network->family, bytes.data(), text.data(), text.size()) != nullptr) return text.data();
   }
