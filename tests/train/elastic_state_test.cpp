@@ -4,6 +4,7 @@
 
 #include <hypertune/hypertune.hpp>
 #include <hypertune/local/processes.hpp>
+#include <hypertune/train/accumulator.hpp>
 #include <hypertune/train/elastic_sampler.hpp>
 #include <hypertune/train/elastic_state.hpp>
 
@@ -19,7 +20,9 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ht = hypertune;
@@ -190,4 +193,37 @@ TEST_CASE("a worker that is stopped is named, ended and replaced") {
   });
   check_like(stopped, undisturbed);
   CHECK(stopped.failures == 0);
+}
+
+TEST_CASE("an ElasticState goes back to the last commit of an Accumulator, too") {
+  ht::Context context(ht::Context::Start{});
+  ht::ElasticState group(context);
+  ht::Accumulator metrics;
+  group.keep(metrics);
+  int calls = 0;
+  group.run([&] {
+    if (++calls == 2) return;
+    metrics.sum("seen", 1);
+    metrics.reduce(group.communicator());
+    group.commit();
+    metrics.sum("seen", 10);
+    metrics.reduce(group.communicator());
+    throw ht::GroupError(ht::GroupError::Kind::changed, "as if another worker were gone");
+  });
+  CHECK(calls == 2);
+  CHECK(metrics.values().at("seen") == 1);
+}
+
+TEST_CASE("what points at a state is not taken for the state") {
+  const auto keeps = [](auto& value) { return requires(ht::ElasticState& group) { group.keep(value); }; };
+  std::array<float, 3> weights = {};
+  float* pointer = weights.data();
+  std::span<float> all(weights);
+  std::span<float, 3> three(weights);
+  std::string_view text;
+  CHECK(keeps(weights));
+  CHECK(keeps(all));
+  CHECK_FALSE(keeps(pointer));
+  CHECK_FALSE(keeps(three));
+  CHECK_FALSE(keeps(text));
 }
