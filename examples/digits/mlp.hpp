@@ -4,6 +4,7 @@
 
 #include <Eigen/Dense>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include <fstream>
 #include <numeric>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -87,6 +89,24 @@ class BasicMlp {
   double loss_and_gradient(const Matrix& images, const std::vector<int>& labels) {
     return backward(images, labels, nullptr);
   }
+  /// The same of the images with these numbers. Of none: zeros.
+  double loss_and_gradient(const Matrix& images, const std::vector<int>& labels,
+                           std::span<const std::uint64_t> chosen) {
+    gradient_.setZero();
+    if (chosen.empty()) return 0;
+    batch_.resize(images.rows(), static_cast<Eigen::Index>(chosen.size()));
+    batch_labels_.resize(chosen.size());
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+      batch_.col(static_cast<Eigen::Index>(i)) = images.col(static_cast<Eigen::Index>(chosen[i]));
+      batch_labels_[i] = labels[chosen[i]];
+    }
+    return backward(batch_, batch_labels_, nullptr);
+  }
+  /// The optimiser's step with gradient(), which may be that of several workers.
+  void step(double learning_rate) {
+    options_.learning_rate = learning_rate;
+    update();
+  }
   double loss(const Matrix& images, const std::vector<int>& labels) const {
     Matrix p = probabilities(images);
     double sum = 0;
@@ -119,6 +139,13 @@ class BasicMlp {
   Vector& parameters() { return parameters_; }
   const Vector& parameters() const { return parameters_; }
   const Vector& gradient() const { return gradient_; }
+  std::span<Scalar> gradients() { return {gradient_.data(), static_cast<std::size_t>(gradient_.size())}; }
+  /// All that a step() changes: the parameters, the optimiser's two moments, and how many steps were made.
+  std::array<std::span<Scalar>, 3> state() {
+    const auto span = [](Vector& v) { return std::span<Scalar>(v.data(), static_cast<std::size_t>(v.size())); };
+    return {span(parameters_), span(first_), span(second_)};
+  }
+  std::int64_t& updates() { return updates_; }
   int epochs() const { return epochs_; }
 
   /// Writes everything that training needs to go on exactly as if it had not been interrupted.

@@ -82,4 +82,11 @@ Communicator connect(const GroupPlace& place, Rendezvous& rendezvous, const Comm
   return connect_gloo(place, rendezvous, options);
 }
 
+Communicator connect(Context& context, const CommunicatorOptions& options) {
+  Group& group = context.group();
+  Communicator communicator = connect(group.join(true), group, options);
+  group.on_halt(communicator.aborter());
+  return communicator;
+}
+
 }  // namespace hypertune::inline v0

@@ -5,6 +5,7 @@
 #include <hypertune/hypertune.hpp>
 #include <hypertune/local/processes.hpp>
 #include <hypertune/random.hpp>
+#include <hypertune/train/accumulator.hpp>
 #include <hypertune/train/elastic_sampler.hpp>
 #include <hypertune/train/elastic_state.hpp>
 
@@ -12,13 +13,16 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ht = hypertune;
@@ -247,4 +251,37 @@ TEST_CASE("groups that are larger together than the machine take turns") {
       ht::space(ht::dim("x", ht::uniform(0.0, 1.0))),
       [](const ht::Params& params, ht::Context& context) { return train(params, context, nothing); }, options);
   for (const auto& trial : results.trials()) CHECK(trial.state == ht::TrialState::completed);
+}
+
+TEST_CASE("an ElasticState goes back to the last commit of an Accumulator, too") {
+  ht::Context context(ht::Context::Start{});
+  ht::ElasticState group(context);
+  ht::Accumulator metrics;
+  group.keep(metrics);
+  int calls = 0;
+  group.run([&] {
+    if (++calls == 2) return;
+    metrics.sum("seen", 1);
+    metrics.reduce(group.communicator());
+    group.commit();
+    metrics.sum("seen", 10);
+    metrics.reduce(group.communicator());
+    throw ht::GroupError(ht::GroupError::Kind::changed, "as if another worker were gone");
+  });
+  CHECK(calls == 2);
+  CHECK(metrics.values().at("seen") == 1);
+}
+
+TEST_CASE("what points at a state is not taken for the state") {
+  const auto keeps = [](auto& value) { return requires(ht::ElasticState& group) { group.keep(value); }; };
+  std::array<float, 3> weights = {};
+  float* pointer = weights.data();
+  std::span<float> all(weights);
+  std::span<float, 3> three(weights);
+  std::string_view text;
+  CHECK(keeps(weights));
+  CHECK(keeps(all));
+  CHECK_FALSE(keeps(pointer));
+  CHECK_FALSE(keeps(three));
+  CHECK_FALSE(keeps(text));
 }

@@ -132,10 +132,10 @@ TEST_CASE("a worker that is lost costs no failure, as long as the trial comes fu
   CHECK(lose() == ht::FailureSource::infrastructure);
   bench.report(0, attempt);
   CHECK(lose() == ht::FailureSource::preemption);
-  CHECK(bench.controller.trials()[0].failures == 1);
+  CHECK(bench.controller.state().trials()[0].failures == 1);
   // What its own code has done counts, whoever was lost before.
   bench.send(ht::Failed{0, attempt, {.text = "wrong"}});
-  CHECK(bench.controller.trials()[0].failures == 2);
+  CHECK(bench.controller.state().trials()[0].failures == 2);
 }
 
 TEST_CASE("a number of workers that no hosts can ever have is an error at once") {

@@ -130,6 +130,13 @@ class Communicator {
   /// done.
   void abort(const GroupError& why) { self_->abort(why); }
 
+  /// A call of abort() that does not keep the communicator: nothing happens when it is gone. Any thread.
+  std::function<void(const GroupError&)> aborter() const {
+    return [weak = std::weak_ptr<Interface>(self_)](const GroupError& why) {
+      if (const auto self = weak.lock()) self->abort(why);
+    };
+  }
+
   /// Blocks; after all operations that were started or performed before, whichever thread did that.
   void perform(const collective::Operation& operation) {
     Interface& self = *self_;

@@ -123,6 +123,8 @@ class DataParallel {
   /// way are aborted.
   void rebind(Communicator communicator);
   const Communicator& communicator() const { return communicator_; }
+  int rank() const { return communicator_.rank(); }
+  int size() const { return communicator_.size(); }
 
  private:
   /// What the communicator's thread and the caller's share.

@@ -7,12 +7,14 @@
 #include <hypertune/trial/context.hpp>
 #include <hypertune/trial/group.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -77,9 +79,10 @@ class ElasticState {
   ElasticState& keep(std::vector<T>& values) {
     return keep(std::span<T>(values));
   }
-  /// A value that is copied byte by byte (a counter, the state of a generator of random numbers).
+  /// A value that is copied byte by byte (a counter, the state of a generator of random numbers). Not what points at
+  /// other things: those would not be kept.
   template <class T>
-    requires std::is_trivially_copyable_v<T>
+    requires(std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !std::ranges::view<T>)
   ElasticState& keep(T& value) {
     return keep_bytes(std::as_writable_bytes(std::span<T, 1>(&value, 1)));
   }
@@ -100,6 +103,16 @@ class ElasticState {
           std::memcpy(&state, bytes.data(), sizeof state);
           object.restore(state);
         });
+  }
+  /// What has it as bytes (Accumulator).
+  template <class T>
+    requires(!std::is_trivially_copyable_v<T> &&
+             requires(T& object, std::string_view bytes) {
+               { object.state() } -> std::same_as<std::string>;
+               object.restore(bytes);
+             })
+  ElasticState& keep(T& object) {
+    return keep([&object] { return object.state(); }, [&object](std::string_view bytes) { object.restore(bytes); });
   }
   /// Anything, as bytes of any number.
   ElasticState& keep(std::function<std::string()> save, std::function<void(std::string_view)> load);

@@ -52,7 +52,7 @@ struct Options {
   Resources resources = Resources();                           ///< of each trial
   std::function<Resources(const Params&)> resources_for = {};  ///< … or as a function of its parameters
   /// of each trial, `{4}` or `{.min = 2, .max = 8}`, each with these resources; more than one only for executors that
-  /// can
+  /// can: docs/training-cpp.md
   Workers workers = {};
   GroupOptions group = {};  ///< how they find each other
   int concurrency = 0;      ///< trials at once; 0: as many as there is room for

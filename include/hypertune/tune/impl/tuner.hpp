@@ -418,6 +418,7 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   start.sink = [this](Event event) { post(std::move(event)); };
   start.hang_limit = options_.hang_limit;
   start.log_limit = options_.log_limit;
+  start.network = options_.group.network;
   // Before any thread of ours exists: an executor may fork here.
   executor.start(std::move(start));
   struct Shutdown {

@@ -1,0 +1,103 @@
+// connect(Context&): trials whose workers are the same from the beginning of an attempt to its end.
+#include "support/temporary_directory.hpp"
+#include "support/test.hpp"
+
+#include <hypertune/hypertune.hpp>
+#include <hypertune/local/processes.hpp>
+#include <hypertune/train/connect.hpp>
+
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+namespace ht = hypertune;
+
+namespace {
+
+/// What happens to a worker before it sums up, at each step of the first attempt.
+using Fate = std::function<void(ht::Context& context, int rank, int step)>;
+
+ht::Training sum_ranks(const ht::Params&, ht::Context& context, const Fate& fate) {
+  ht::Communicator workers = ht::connect(context);
+  context.checkpoints([](ht::CheckpointWriter& out) { std::ofstream(out.file("empty")); },
+                      [](const ht::Checkpoint&) {});
+  for (int step = context.next_step(); step < 4; ++step) {
+    if (context.attempt() == 0) fate(context, workers.rank(), step);
+    double sum = 0;
+    try {
+      sum = workers.all_reduce(static_cast<double>(workers.rank() + 1));
+    } catch (const ht::GroupError& error) {
+      std::ofstream(context.directory() / (error.kind() == ht::GroupError::Kind::late ? "late" : "told"));
+      throw;
+    }
+    co_yield ht::report("sum", sum, "attempt", static_cast<double>(context.attempt()));
+  }
+}
+
+struct Ended {
+  ht::TrialResult trial;
+  bool told = false, late = false;  // some worker was told that the generation is over; … had to find out by itself
+};
+
+Ended run(ht::AnyExecutor executor, const Fate& fate) {
+  const TemporaryDirectory directory;
+  ht::Options options{
+      .metric = "sum", .samples = 1, .executor = std::move(executor), .output = directory.path() / "run"};
+  options.workers = {3};
+  options.display = ht::Display::quiet;
+  options.checkpoint.every = 1;
+  options.max_failures = 1;
+  const auto results = ht::tune(
+      ht::space(ht::dim("x", ht::uniform(0.0, 1.0))),
+      [fate](const ht::Params& params, ht::Context& context) { return sum_ranks(params, context, fate); }, options);
+  const auto trial = directory.path() / "run/trials/0";
+  return {results.trial(0), std::filesystem::exists(trial / "told"), std::filesystem::exists(trial / "late")};
+}
+
+const Fate nothing = [](ht::Context&, int, int) {};
+
+}  // namespace
+
+TEST_CASE("the workers of an attempt are connected by their context") {
+  for (const bool processes : {false, true}) {
+    const auto [trial, told, late] =
+        processes ? run(ht::processes({.workers = 3}), nothing) : run(ht::threads(3), nothing);
+    CHECK(trial.state == ht::TrialState::completed);
+    CHECK(trial.best->value == 6);
+    CHECK(trial.steps == 4);
+    CHECK_FALSE(told);
+  }
+}
+
+TEST_CASE("where a worker fails or is lost, the others are told, and the trial begins again") {
+  const bool killed = GENERATE(false, true);
+  const Fate fate = [killed](ht::Context&, int rank, int step) {
+    if (rank != 1 || step != 2) return;
+    if (killed) ::raise(SIGKILL);
+    throw std::runtime_error("this worker fails");
+  };
+  const auto [trial, told, late] = killed ? run(ht::processes({.workers = 3}), fate) : run(ht::threads(3), fate);
+  CHECK(trial.state == ht::TrialState::completed);
+  CHECK(trial.best->value == 6);
+  CHECK(trial.attempts == 2);
+  CHECK(told);
+  CHECK_FALSE(late);
+}
+
+TEST_CASE("an aborter does not keep its communicator") {
+  std::function<void(const ht::GroupError&)> abort;
+  const ht::GroupError over(ht::GroupError::Kind::changed, "over");
+  {
+    ht::Group alone;
+    ht::Communicator communicator = ht::connect({}, alone);
+    abort = communicator.aborter();
+    abort(over);
+    CHECK_THROWS_AS(communicator.barrier(), ht::GroupError);
+  }
+  abort(over);
+}
