@@ -33,6 +33,13 @@ if(TARGET hypertune_yaml)   # in a file of its own: a consumer without yaml-cpp 
     COMPONENT development)
 endif()
 
+if(TARGET hypertune_train_cuda)   # likewise, without a CUDA toolkit
+  set_target_properties(hypertune_train_cuda PROPERTIES EXCLUDE_FROM_ALL OFF)
+  install(TARGETS hypertune_train_cuda EXPORT hypertune_cuda ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+  install(EXPORT hypertune_cuda NAMESPACE hypertune:: FILE hypertuneCudaTargets.cmake DESTINATION ${package_dir}
+    COMPONENT development)
+endif()
+
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/hypertuneConfig.cmake.in
   ${PROJECT_BINARY_DIR}/hypertuneConfig.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/hypertuneConfigVersion.cmake

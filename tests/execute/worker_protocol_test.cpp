@@ -60,6 +60,15 @@ TEST_CASE("every message reads back as it was, and encodes the same again") {
   reported.report.metrics.emplace_back("small", 5e-324);
   reported.report.step = 3;
   reported.report.attributes = {{"phase", "warm-up"}, {"keep", true}, {"n", std::int64_t{-3}}, {"x", 0.1}};
+  reported.member = 3;
+  reported.fixed = true;
+  reported.workers = 4;
+  GroupMessage form{.trial = 7, .attempt = 2, .member = 3, .kind = GroupMessage::Kind::form};
+  form.generation = 5;
+  form.place = {.generation = 5, .rank = -1, .hosts = {"a", "b"}, .network = "10.1.0.0/16"};
+  form.key = "k";
+  form.value = std::string("\0v", 2);
+  form.ranks = {1, 0};
   const std::vector<wire::Message> messages{
       wire::Hello{.pid = 12},
       wire::Welcome{
@@ -79,13 +88,25 @@ TEST_CASE("every message reads back as it was, and encodes the same again") {
       Failed{7, 2, {FailureSource::preemption, "gone", false, true}},
       wire::LogLine{"hello"},
       wire::Alive{9},
-      SaveFailed{7, 4, "no space"}};
+      SaveFailed{7, 4, "no space"},
+      form};
   REQUIRE(messages.size() == wire::message_types);
   for (const auto& message : messages) {
     const auto back = round_trip(message);
     CHECK(back.index() == message.index());
     CHECK(wire::encode(back) == wire::encode(message));  // to the bit, NaN included
   }
+  const auto group = std::get<GroupMessage>(round_trip(form));
+  CHECK(group.place == form.place);
+  CHECK(group.ranks == form.ranks);
+  CHECK(group.value == form.value);
+  auto seated = some_launch();
+  seated.seat = Seat{2, {.generation = 1, .rank = 1, .hosts = {"a", "a"}}};
+  CHECK(std::get<Launch>(round_trip(seated)).seat->place == seated.seat->place);
+  CHECK(std::get<Launch>(round_trip(seated)).seat->member == 2);
+  auto wrong = form;
+  wrong.place.rank = 2;
+  CHECK_THAT(protocol_error([&] { round_trip(wrong); }), ContainsSubstring("a rank is not within its group"));
   const auto launch = std::get<Launch>(round_trip(some_launch()));
   CHECK(launch.params == some_launch().params);
   CHECK(std::signbit(launch.point[3]));

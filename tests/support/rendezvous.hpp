@@ -7,6 +7,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -63,15 +65,21 @@ class ServedRendezvous final : public Rendezvous {
     length_ = sizeof address_;
     check(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address_), &length_));
   }
+  /// Of a process that was not forked by the one that serves: by its name().
+  explicit ServedRendezvous(const std::string& name) : length_(static_cast<socklen_t>(name.size())) {
+    std::memcpy(&address_, name.data(), std::min(name.size(), sizeof address_));
+  }
   ServedRendezvous(const ServedRendezvous&) = delete;
   ServedRendezvous& operator=(const ServedRendezvous&) = delete;
   ~ServedRendezvous() override {
+    if (listener_ < 0) return;
     ::shutdown(listener_, SHUT_RDWR);
     if (acceptor_.joinable()) acceptor_.join();
     for (auto& thread : threads_) thread.join();
     ::close(listener_);
   }
 
+  std::string name() const { return {reinterpret_cast<const char*>(&address_), length_}; }
   MemoryRendezvous& memory() { return memory_; }
 
   /// In the parent, after the children were forked.

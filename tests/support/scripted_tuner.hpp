@@ -394,7 +394,8 @@ class ScriptedTuner {
     if (left.empty() || e.ranks.empty()) return broken(*trial, "lost all its workers, or none");
     if (e.cause.text.empty()) broken(*trial, "lost a worker and nobody says why");
     ++trial->losses;
-    if (std::find(e.ranks.begin(), e.ranks.end(), 0) != e.ranks.end()) trial->promised.clear();
+    trial->promised.clear();  // rank 0 may be among them, or follow
+    trial->save_asked = false;
     Allocation rest{.lead = (*trial->allocation)[left.front()]};
     for (std::size_t i = 1; i < left.size(); ++i) rest.others.push_back((*trial->allocation)[left[i]]);
     for (const int rank : e.ranks) placement_.release((*trial->allocation)[rank]);

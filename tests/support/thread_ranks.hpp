@@ -1,7 +1,10 @@
 // The ranks of a group as threads, for tests of what stands above a communicator.
 #pragma once
 
+#include "support/ranks.hpp"
+
 #include <hypertune/train/communicator.hpp>
+#include <hypertune/train/gloo_communicator.hpp>
 #include <hypertune/train/thread_communicator.hpp>
 
 #include <cstddef>
@@ -13,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::inline v0::test {
+namespace hypertune::test {
 
 /// body(communicator) in a thread for each rank. A rank that throws is lost: the others' collectives end with an error.
 /// Returns what each has thrown, by rank. Assertions of Catch2 do not stand in `body`: they are for one thread.
@@ -40,6 +43,15 @@ inline void run_ranks(int size, const std::function<void(Communicator)>& body) {
     if (error) std::rethrow_exception(error);
 }
 
+/// The same with ranks that are connected by Gloo. For tests that link hypertune::train.
+inline void run_gloo_ranks(int size, const std::function<void(Communicator)>& body) {
+  MemoryRendezvous rendezvous;
+  const auto outcomes =
+      run_threads(size, [&](int rank) { body(connect_gloo(place_of(rank, size), rendezvous, {.timeout = 30})); });
+  for (const auto& outcome : outcomes)
+    if (!outcome.empty()) fail(Errc::group, "{}", outcome);
+}
+
 /// A rank among threads that says when it has performed an operation.
 class WatchedRank : public ThreadCommunicator {
  public:
@@ -61,4 +73,4 @@ inline std::vector<Communicator> watched_ranks(int size, const WatchedRank::Watc
   return ranks;
 }
 
-}  // namespace hypertune::inline v0::test
+}  // namespace hypertune::test

@@ -59,12 +59,16 @@ TEST_CASE("Cancelling a collective, begun or queued, ends it and the communicato
     for (const bool queued : {false, true}) {
       CAPTURE(gloo, queued);
       ht::test::MemoryRendezvous rendezvous;
-      std::promise<void> over;
+      std::promise<void> connected, over;
       const auto wait_over = over.get_future().share();
       const auto outcomes = ht::test::run_threads(2, [&](int rank) {
         const auto place = ht::test::place_of(rank, 2);
         auto communicator = gloo ? ht::connect_gloo(place, rendezvous) : ht::connect_threads(place, rendezvous);
-        if (rank == 1) return wait_over.wait();  // comes to no collective
+        if (rank == 1) {
+          connected.set_value();
+          return wait_over.wait();  // comes to no collective
+        }
+        connected.get_future().wait();
         asio::io_context context;
         asio::cancellation_signal signal;
         std::vector<float> first(10), second(10);

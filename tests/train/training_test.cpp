@@ -193,6 +193,21 @@ TEST_CASE("several ranks train the network that one worker trains") {
   }
 }
 
+TEST_CASE("ranks connected by Gloo train the same network") {
+  if (!has_gloo()) return;
+  const Run begin = Run::beginning();
+  const Run one = trained_by(1, begin, epochs, all_steps)[0];
+  std::vector<Run> runs(3);
+  test::run_gloo_ranks(3, [&](const Communicator& communicator) {
+    runs[static_cast<std::size_t>(communicator.rank())] = trained(begin, communicator, epochs, all_steps);
+  });
+  for (const auto& run : runs) {
+    CHECK(run.weights == runs[0].weights);
+    CHECK(run.metrics == runs[0].metrics);
+  }
+  CHECK(distance(runs[0].weights, one.weights) < 1e-4);
+}
+
 TEST_CASE("a group that changes in size, and falls back to its commits, trains the same network") {
   const Run one = trained_by(1, Run::beginning(), epochs, all_steps)[0];
   Run committed = Run::beginning();

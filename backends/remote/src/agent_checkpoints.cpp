@@ -188,7 +188,7 @@ void Agent::refuse_start(const RunPointer& run, const std::string& why) {
   Cause cause{
       .source = FailureSource::infrastructure,
       .text = hypertune::detail::format("its checkpoint could not be copied to host '{}': {}", host_name_, why)};
-  channel_->send(Failed{run->launch.trial, run->launch.attempt, std::move(cause)});
+  channel_->send(Failed{run->launch.trial, run->launch.attempt, std::move(cause), key_of(run->launch).second});
   forget(run);
 }
 

@@ -9,14 +9,10 @@
 
 namespace hypertune::inline v0::remote::detail {
 
-Agent::RunPointer Agent::find(TrialId trial, Attempt attempt) const {
-  const auto found = runs_.find(trial);
-  return found != runs_.end() && found->second->launch.attempt == attempt ? found->second : nullptr;
-}
-
 void Agent::on(Launch& m) {
   if (m.parked) {
-    if (const auto run = find(m.trial, m.attempt)) {
+    if (const auto found = runs_.find(key_of(m)); found != runs_.end() && found->second->launch.attempt == m.attempt) {
+      const auto& run = found->second;
       run->parked = false;
       run->launch.allocation.lead = m.allocation.lead;
       executor_.perform(std::move(m));
@@ -25,15 +21,17 @@ void Agent::on(Launch& m) {
   }
   const auto run = std::make_shared<Run>();
   run->launch = std::move(m);
-  run->log = LogTail(folder_->path() / "trials" / std::to_string(run->launch.trial) / "log", begin_->log_limit);
-  if (const auto old = runs_.find(run->launch.trial); old != runs_.end()) old->second->over = true;
-  runs_[run->launch.trial] = run;
+  run->log =
+      LogTail(folder_->path() / "trials" / std::to_string(run->launch.trial) / log_name(key_of(run->launch).second),
+              begin_->log_limit);
+  if (const auto old = runs_.find(key_of(run->launch)); old != runs_.end()) old->second->over = true;
+  runs_[key_of(run->launch)] = run;
   logs_.raise();
   resolve(run);
 }
 
 void Agent::on(const Continue& m) {
-  const auto run = find(m.trial, m.attempt);
+  const auto run = find(m);
   if (!run) return;
   // A trial that saves faster than its checkpoints can be copied is slowed down.
   if (m.save && run->copies >= copies_ahead)
@@ -43,19 +41,23 @@ void Agent::on(const Continue& m) {
 }
 
 void Agent::on(const Pause& m) {
-  if (find(m.trial, m.attempt)) executor_.perform(m);
+  if (find(m)) executor_.perform(m);
 }
 
 void Agent::on(const Stop& m) {
-  const auto run = find(m.trial, m.attempt);
+  const auto run = find(m);
   if (!run) return;
   run->held.reset();
   if (run->resolving) {
-    channel_->send(Stopped{m.trial, m.attempt});
+    channel_->send(Stopped{m.trial, m.attempt, m.member});
     return forget(run);
   }
   executor_.perform(m);
   if (run->parked) forget(run);
+}
+
+void Agent::on(GroupMessage& m) {
+  if (find(m)) executor_.perform(std::move(m));
 }
 
 // ---- Events ----
@@ -66,14 +68,14 @@ void Agent::tell(Event event) {
 }
 
 void Agent::heard(Started& e) {
-  if (const auto run = find(e.trial, e.attempt)) {
+  if (const auto run = find(e)) {
     run->damaged.clear();
     if (!std::exchange(run->started, true)) channel_->send(e);  // once, though it may have been repaired since
   }
 }
 
 void Agent::heard(Reported& e) {
-  const auto run = find(e.trial, e.attempt);
+  const auto run = find(e);
   if (!run) return;
   unpin(run);
   const auto made = std::exchange(e.checkpoint, std::nullopt);
@@ -82,17 +84,18 @@ void Agent::heard(Reported& e) {
 }
 
 void Agent::heard(Checkpointed& e) {
-  if (const auto run = find(e.trial, e.attempt)) offer(run, e.checkpoint);
+  if (const auto run = find(e)) offer(run, e.checkpoint);
 }
 
 void Agent::heard(CheckpointLost& e) {
-  if (const auto run = runs_.find(e.trial); run != runs_.end()) run->second->damaged = e.why;
+  for (auto run = runs_.lower_bound(RunKey(e.trial, 0)); run != runs_.end() && run->first.first == e.trial; ++run)
+    if (!run->second->launch.seat || !run->second->started) run->second->damaged = e.why;
   channel_->send(Notice{hypertune::detail::format("trial {}: its copy of checkpoint {} on host '{}' is damaged: {}",
                                                   e.trial, e.checkpoint.name, host_name_, e.why)});
 }
 
 void Agent::heard(Failed& e) {
-  const auto run = find(e.trial, e.attempt);
+  const auto run = find(e);
   if (run && run->damaged.empty() && run->pinned && !std::filesystem::exists(store_->folder(*run->pinned)))
     run->damaged = "it vanished before it was read";
   if (run && !run->damaged.empty()) return repair(run);
@@ -121,7 +124,7 @@ void Agent::tell_end(const RunPointer& run) {
 void Agent::forget(const RunPointer& run) {
   run->over = true;
   unpin(run);
-  const auto found = runs_.find(run->launch.trial);
+  const auto found = runs_.find(key_of(run->launch));
   if (found != runs_.end() && found->second == run) runs_.erase(found);
 }
 
@@ -134,7 +137,7 @@ void Agent::unpin(const RunPointer& run) {
 asio::awaitable<void> Agent::follow_logs() {
   for (;;) {
     const auto runs = runs_;
-    for (const auto& [trial, run] : runs) {
+    for (const auto& [key, run] : runs) {
       if (run->resolving || run->over) continue;
       if (run->last)
         tell_end(run);
@@ -151,7 +154,7 @@ bool Agent::send_log(Run& run) {
   while (channel_->backlog() < quiet) {
     std::string text = run.log.read();
     if (text.empty()) return true;
-    channel_->send(wire::LogPiece{run.launch.trial, run.launch.attempt, std::move(text)});
+    channel_->send(wire::LogPiece{run.launch.trial, run.launch.attempt, std::move(text), key_of(run.launch).second});
   }
   return false;
 }

@@ -112,12 +112,17 @@ class Agent {
 
   // ---- Commands ----
 
-  RunPointer find(TrialId trial, Attempt attempt) const;
+  template <class M>
+  RunPointer find(const M& m) const {
+    const auto found = runs_.find(RunKey(m.trial, m.member));
+    return found != runs_.end() && found->second->launch.attempt == m.attempt ? found->second : nullptr;
+  }
 
   void on(Launch& m);
   void on(const Continue& m);
   void on(const Pause& m);
   void on(const Stop& m);
+  void on(GroupMessage& m);
 
   // ---- Where a trial goes on from ----
 
@@ -150,12 +155,13 @@ class Agent {
   void heard(Notice& e) { channel_->send(e); }
   void heard(HostGained&) {}
   void heard(HostLost&) {}
-  void heard(MemberLost&) {}  // these two are of gangs, which an agent's executor does not run
+  void heard(MemberLost&) {}  // groups are formed by the driver
   void heard(Resized&) {}
+  void heard(GroupMessage& m) { channel_->send(std::move(m)); }
 
   template <class E>
   void last(E& event) {
-    const auto run = find(event.trial, event.attempt);
+    const auto run = find(event);
     if (!run) return;
     run->held.reset();
     run->last = wire::Message(std::move(event));
@@ -226,7 +232,7 @@ class Agent {
   bool shares_ = false;                                     // which it agrees to
   std::optional<LocalCheckpointStore> in_place_, written_;  // below the one and the other
   std::optional<CopyCache> cache_;
-  std::map<TrialId, RunPointer> runs_;
+  std::map<RunKey, RunPointer> runs_;
   std::uint64_t next_transfer_ = 1;
   std::map<std::uint64_t, RunPointer> wanted_;
   std::map<std::uint64_t, std::shared_ptr<IncomingCopy>> arriving_;

@@ -87,7 +87,7 @@ void DriverCheckpoints::require_few(const Offers& offers, TrialId trial, const P
 }
 
 void DriverCheckpoints::on(const LinkPointer& link, const ConnectionPointer& connection, wire::Offer& m) {
-  if (link->route(m.info.trial, m.attempt) == nullptr)
+  if (!link->has(m.info.trial, m.attempt))
     return connection->channel->send(wire::Taken{m.transfer, "its attempt is over"});
   if (m.shared) {
     if (!connection->shares) fail(Errc::protocol, "a checkpoint in a shared folder, which was not agreed on");
@@ -171,7 +171,7 @@ void DriverCheckpoints::complete(const LinkPointer& link, const ConnectionPointe
 
 void DriverCheckpoints::take(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer,
                              const std::optional<CheckpointInfo>& sealed, const std::string& error) {
-  const bool counts = !connection->over && link->route(offer.info.trial, offer.attempt) != nullptr;
+  const bool counts = !connection->over && link->has(offer.info.trial, offer.attempt);
   if (sealed && !counts) {
     const bool mine = fetching_.insert(sealed->trial).second;  // its like would be found here before it is gone
     asio::post(*disk_, [this, store = *store_, info = *sealed, mine]() mutable {

@@ -10,11 +10,9 @@
 namespace hypertune::inline v0::remote::detail {
 
 void DriverCheckpoints::on(const LinkPointer& link, const ConnectionPointer& connection, const wire::Want& m) {
-  const auto found = link->routes.find(m.trial);
-  Route* route = found == link->routes.end() ? nullptr : &found->second;
-  const bool told =
-      route != nullptr && std::find(route->restore.begin(), route->restore.end(), m.info) != route->restore.end();
-  if (!told) return connection->channel->send(wire::Unavailable{m.transfer, "its trial is not to go on from that"});
+  Route* route = link->route_from(m.trial, m.info);
+  if (route == nullptr)
+    return connection->channel->send(wire::Unavailable{m.transfer, "its trial is not to go on from that"});
   if (++route->wishes > max_wishes) fail(Errc::protocol, "too many wishes for checkpoints");
   send_copy(link, connection, m);
 }
@@ -148,7 +146,7 @@ void DriverCheckpoints::send_copy(const LinkPointer& link, const ConnectionPoint
           return;
         } catch (const std::exception& e) { why = e.what(); }
       }
-      if (corrupt && link->routes.contains(wanted.trial)) around_.emit(CheckpointLost{wanted.trial, wanted.info, why});
+      if (corrupt && link->has(wanted.trial)) around_.emit(CheckpointLost{wanted.trial, wanted.info, why});
       connection->channel->send(wire::Unavailable{wanted.transfer, why, corrupt});
     });
   });

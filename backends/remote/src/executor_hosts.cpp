@@ -150,7 +150,7 @@ void RemoteExecutor::State::tick(const LinkPointer& link) {
   if (detail::steady_now() >= link->save_by) {
     link->save_by = std::numeric_limits<double>::infinity();
     if (link->machine.draining())
-      for (auto& [trial, route] : link->routes) ask_to_leave(link, trial, route);
+      for (auto& [run, route] : link->routes) ask_to_leave(link, run, route);
   }
   step(link, [](HostMachine& m) { return m.tick(detail::steady_now()); });
 }
@@ -348,17 +348,23 @@ void RemoteExecutor::State::say_why(const LinkPointer& link) {
 
 void RemoteExecutor::State::fail_all(const LinkPointer& link, bool preempted) {
   const auto routes = std::exchange(link->routes, {});
-  for (const auto& [trial, route] : routes) {
+  const Cause cause{.source = preempted ? FailureSource::preemption : FailureSource::infrastructure,
+                    .text = hypertune::detail::format("{} was lost: {}", hypertune::detail::host_text(link->spec.name),
+                                                      link->machine.trouble())};
+  std::map<std::pair<TrialId, Attempt>, std::vector<int>> of_groups;  // those of a group are lost together
+  for (const auto& [run, route] : routes) {
     if (route.parked) {
-      link->routes[trial] = route;
+      link->routes[run] = route;
       continue;
     }
-    by_trial_.erase(trial);
-    Cause cause{.source = preempted ? FailureSource::preemption : FailureSource::infrastructure,
-                .text = hypertune::detail::format("{} was lost: {}", hypertune::detail::host_text(link->spec.name),
-                                                  link->machine.trouble())};
-    emit(Failed{trial, route.attempt, std::move(cause)});
+    by_run_.erase(run);
+    if (route.seated)
+      of_groups[{run.first, route.attempt}].push_back(run.second);
+    else
+      emit(Failed{run.first, route.attempt, cause});
   }
+  for (auto& [attempt, members] : of_groups) groups_.lose(attempt.first, attempt.second, std::move(members), cause);
+  groups_.work();
   link->save_by = std::numeric_limits<double>::infinity();
 }
 
@@ -373,20 +379,28 @@ void RemoteExecutor::State::drain(const LinkPointer& link, const std::string& wh
   const bool at_once = started_ && start_.program->grace() > 0;
   const double grace = seconds > 0 ? std::min(options_.notice_grace, seconds / 2) : options_.notice_grace;
   link->save_by = detail::steady_now() + (at_once ? 0 : grace);
-  for (auto& [trial, route] : link->routes) {
+  std::map<std::pair<TrialId, Attempt>, std::vector<int>> of_groups;
+  for (auto& [run, route] : link->routes) {
+    if (route.seated && !route.parked) of_groups[{run.first, route.attempt}].push_back(run.second);
     if (!route.parked) continue;
-    link->connection->channel->send(Stop{trial, route.attempt, false});
+    link->connection->channel->send(Stop{run.first, route.attempt, false, run.second});
     route.lost = why;
   }
+  const Cause cause{
+      .source = FailureSource::preemption,
+      .text = hypertune::detail::format("{} goes away: {}", hypertune::detail::host_text(link->spec.name), why)};
+  for (auto& [attempt, members] : of_groups)
+    groups_.lose(attempt.first, attempt.second, std::move(members), cause, true);
+  groups_.work();
   leave_if_empty(link);
   arm(link);
 }
 
-void RemoteExecutor::State::ask_to_leave(const LinkPointer& link, TrialId trial, Route& route) {
+void RemoteExecutor::State::ask_to_leave(const LinkPointer& link, RunKey run, Route& route) {
   if (route.parked || route.stopping || route.leaving) return;
   route.leaving = true;
   route.waiting = false;
-  link->connection->channel->send(Stop{trial, route.attempt, true});
+  link->connection->channel->send(Stop{run.first, route.attempt, true, run.second});
 }
 
 void RemoteExecutor::State::leave_if_empty(const LinkPointer& link) {

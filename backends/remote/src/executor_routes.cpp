@@ -49,6 +49,7 @@ void RemoteExecutor::State::start(ExecutorStart start) {
   const auto shared = std::make_shared<ExecutorStart>(std::move(start));
   detail::asio::post(io_, [this, shared, folder = std::move(folder), id = std::move(id), epoch = epoch]() mutable {
     start_ = std::move(*shared);
+    groups_.set_network(start_.network);
     started_ = true;
     experiment_ = id;
     epoch_ = epoch;
@@ -93,11 +94,21 @@ void RemoteExecutor::State::drain_queue() {
     for (const auto& link : links_) announce(link);
     for (auto& notice : std::exchange(early_, {})) emit(std::move(notice));
   }
-  for (auto& command : carrying_) std::visit([this](auto& m) { carry_out(m); }, command);
+  for (auto& command : carrying_)
+    if (groups_.perform(command))
+      groups_.work();
+    else
+      std::visit([this](auto& m) { carry_out(m); }, command);
   carrying_.clear();
 }
 
 void RemoteExecutor::State::emit(Event event) {
+  if (groups_.hear(event))
+    groups_.work();
+  else
+    tell(std::move(event));
+}
+void RemoteExecutor::State::tell(Event event) {
   if (closing() || !start_.sink) return;
   if (active_)
     start_.sink(std::move(event));
@@ -105,29 +116,30 @@ void RemoteExecutor::State::emit(Event event) {
     early_.push_back(std::move(*notice));
 }
 
-RemoteExecutor::State::LinkPointer RemoteExecutor::State::link_of(TrialId trial) const {
-  const auto found = by_trial_.find(trial);
-  return found == by_trial_.end() ? nullptr : found->second;
+RemoteExecutor::State::LinkPointer RemoteExecutor::State::link_of(RunKey run) const {
+  const auto found = by_run_.find(run);
+  return found == by_run_.end() ? nullptr : found->second;
 }
-void RemoteExecutor::State::erase(const LinkPointer& link, TrialId trial) {
-  link->routes.erase(trial);
-  by_trial_.erase(trial);
+void RemoteExecutor::State::erase(const LinkPointer& link, RunKey run) {
+  link->routes.erase(run);
+  by_run_.erase(run);
 }
 
 // ---- Commands ----
 
 void RemoteExecutor::State::carry_out(Launch& m) {
+  const RunKey run = key_of(m);
   const auto refuse = [&](const std::string& why, FailureSource source = FailureSource::infrastructure) {
-    emit(Failed{m.trial, m.attempt, Cause{.source = source, .text = why}});
+    emit(Failed{m.trial, m.attempt, Cause{.source = source, .text = why}, run.second});
   };
   if (m.parked) {
-    const auto link = link_of(m.trial);
-    Route* route = link ? link->route(m.trial, m.attempt) : nullptr;
+    const auto link = link_of(run);
+    Route* route = link && link->routes.at(run).attempt == m.attempt ? &link->routes.at(run) : nullptr;
     if (route == nullptr) return refuse("while it was paused: its process is gone");
     if (!route->parked || !route->lost.empty()) {
       const std::string why = hypertune::detail::format("while it was paused: {} was lost: {}",
                                                         hypertune::detail::host_text(link->spec.name), route->lost);
-      erase(link, m.trial);
+      erase(link, run);
       return refuse(why, FailureSource::preemption);  // not its own failure, nor that of the host where it is to go on
     }
     route->parked = route->waiting = false;
@@ -135,7 +147,7 @@ void RemoteExecutor::State::carry_out(Launch& m) {
     link->connection->channel->send(m);
     return;
   }
-  if (const auto old = link_of(m.trial)) erase(old, m.trial);
+  if (const auto old = link_of(run)) erase(old, run);
   const auto index = static_cast<std::size_t>(m.allocation.lead.host);
   if (index >= by_index_.size()) return refuse("there is no such host");
   const LinkPointer link = by_index_[index];
@@ -146,23 +158,24 @@ void RemoteExecutor::State::carry_out(Launch& m) {
                   preempted ? FailureSource::preemption : FailureSource::infrastructure);
   }
   checkpoints_.launching(m.trial);
-  link->routes[m.trial] = Route{.attempt = m.attempt, .restore = m.restore};
-  by_trial_[m.trial] = link;
+  link->routes[run] = Route{.attempt = m.attempt, .seated = m.seat.has_value(), .restore = m.restore};
+  by_run_[run] = link;
   link->connection->channel->send(m);
 }
 
 void RemoteExecutor::State::carry_out(const Continue& m) {
-  const auto link = link_of(m.trial);
-  Route* route = link ? link->route(m.trial, m.attempt) : nullptr;
+  const auto link = link_of(RunKey(m.trial, m.member));
+  Route* route = link ? link->route(m) : nullptr;
   if (route == nullptr || route->parked || route->leaving) return;
   route->waiting = false;
-  if (link->machine.draining()) return ask_to_leave(link, m.trial, *route);
+  // A group goes on without those that are about to be lost.
+  if (link->machine.draining() && !route->seated) return ask_to_leave(link, RunKey(m.trial, m.member), *route);
   link->connection->channel->send(m);
 }
 
 void RemoteExecutor::State::carry_out(const Pause& m) {
-  const auto link = link_of(m.trial);
-  Route* route = link ? link->route(m.trial, m.attempt) : nullptr;
+  const auto link = link_of(RunKey(m.trial, m.member));
+  Route* route = link ? link->route(m) : nullptr;
   if (route == nullptr || route->parked || route->leaving) return;
   route->waiting = false;
   Pause pause = m;
@@ -171,16 +184,21 @@ void RemoteExecutor::State::carry_out(const Pause& m) {
 }
 
 void RemoteExecutor::State::carry_out(const Stop& m) {
-  const auto link = link_of(m.trial);
-  Route* route = link ? link->route(m.trial, m.attempt) : nullptr;
+  const auto link = link_of(RunKey(m.trial, m.member));
+  Route* route = link ? link->route(m) : nullptr;
   if (route == nullptr) return;
   const bool parked = route->parked;
   route->stopping = true;
   if (link->machine.up() && link->connection) link->connection->channel->send(m);
   if (parked) {
-    erase(link, m.trial);
+    erase(link, RunKey(m.trial, m.member));
     leave_if_empty(link);
   }
+}
+
+void RemoteExecutor::State::carry_out(const GroupMessage& m) {
+  const auto link = link_of(RunKey(m.trial, m.member));
+  if (link && link->route(m) != nullptr && link->connection) link->connection->channel->send(m);
 }
 
 // ---- Events ----
@@ -206,19 +224,19 @@ void RemoteExecutor::State::on(const LinkPointer&, const ConnectionPointer& conn
 }
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&, Started& m) {
   link->machine.proved();
-  if (link->route(m.trial, m.attempt) != nullptr) emit(m);
+  if (link->route(m) != nullptr) emit(m);
 }
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&, Reported& m) {
-  Route* route = link->route(m.trial, m.attempt);
+  Route* route = link->route(m);
   if (route == nullptr) return;
   route->waiting = !route->stopping && !route->leaving;
   emit(std::move(m));
 }
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer& connection, Paused& m) {
-  Route* route = link->route(m.trial, m.attempt);
+  Route* route = link->route(m);
   if (route == nullptr) return;
   if (m.parked && link->machine.draining()) {
-    connection->channel->send(Stop{m.trial, m.attempt, false});
+    connection->channel->send(Stop{m.trial, m.attempt, false, m.member});
     m.parked = false;
   }
   if (!m.parked) return end(link, m);
@@ -226,20 +244,20 @@ void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&
   emit(m);
 }
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&, Finished& m) {
-  if (link->route(m.trial, m.attempt) == nullptr) return;
+  if (link->route(m) == nullptr) return;
   checkpoints_.ended(m.trial);
   end(link, m);
 }
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&, Stopped& m) {
-  const Route* route = link->route(m.trial, m.attempt);
+  const Route* route = link->route(m);
   if (route == nullptr) return;
   checkpoints_.ended(m.trial);
   if (!link->preempts(*route) || !route->leaving) return end(link, m);
-  Failed failed{m.trial, m.attempt, {.source = FailureSource::preemption, .text = goes_away(*link)}};
+  Failed failed{m.trial, m.attempt, {.source = FailureSource::preemption, .text = goes_away(*link)}, m.member};
   end(link, failed);
 }
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&, Failed& m) {
-  const Route* route = link->route(m.trial, m.attempt);
+  const Route* route = link->route(m);
   if (route == nullptr) return;
   if (link->preempts(*route)) {
     // A machine that shuts down ends its processes, too: what they were killed by says nothing more.
@@ -249,13 +267,16 @@ void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&
   end(link, m);
 }
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&, SaveFailed& m) {
-  if (!link->routes.contains(m.trial)) return;
+  if (!link->has(m.trial)) return;
   m.why = hypertune::detail::format("{}: {}", hypertune::detail::host_text(link->spec.name), m.why);
   emit(std::move(m));
 }
+void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&, GroupMessage& m) {
+  if (link->route(m) != nullptr) emit(std::move(m));
+}
 void RemoteExecutor::State::on(const LinkPointer&, const ConnectionPointer&, Notice& m) { emit(std::move(m)); }
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&, wire::LogPiece& m) {
-  if (link->route(m.trial, m.attempt) != nullptr) append_log(m);
+  if (link->route(m) != nullptr) append_log(m);
 }
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&, wire::Usage& m) {
   link->account.cpu = m.cpu;
@@ -279,7 +300,7 @@ void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&
 
 template <class E>
 void RemoteExecutor::State::end(const LinkPointer& link, E& event) {
-  erase(link, event.trial);
+  erase(link, RunKey(event.trial, event.member));
   emit(std::move(event));
   leave_if_empty(link);
 }
@@ -294,8 +315,8 @@ void RemoteExecutor::State::append_log(const wire::LogPiece& piece) {
     const auto folder = start_.directory / "trials" / std::to_string(piece.trial);
     if (!std::filesystem::exists(start_.directory)) fail(Errc::io, "'{}' is gone", start_.directory.string());
     std::filesystem::create_directories(folder);
-    if (!BoundedLog(folder / "log", start_.log_limit).write(piece.text))
-      fail(Errc::io, "cannot write '{}'", (folder / "log").string());
+    if (!BoundedLog(folder / log_name(piece.member), start_.log_limit).write(piece.text))
+      fail(Errc::io, "cannot write '{}'", (folder / log_name(piece.member)).string());
   } catch (const std::exception& e) {
     if (!std::exchange(log_failed_, true))
       emit(Notice{hypertune::detail::format("a trial's log is lost: {}", e.what())});

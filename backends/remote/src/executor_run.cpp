@@ -134,7 +134,8 @@ void RemoteExecutor::State::shutdown() {
   ends_.reset();
   checkpoints_.reset();
   stop_dialing_ = {};
-  by_trial_.clear();
+  by_run_.clear();
+  groups_.clear();
   hope_.reset();
   links_.clear();
   by_index_.clear();

@@ -6,6 +6,7 @@
 
 #include <hypertune/detail/doorbell.hpp>
 #include <hypertune/detail/format.hpp>
+#include <hypertune/execute/groups.hpp>
 #include <hypertune/execute/host_text.hpp>
 #include <hypertune/remote/executor.hpp>
 
@@ -19,6 +20,7 @@
 #include <condition_variable>
 #include <fstream>
 #include <list>
+#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -67,7 +69,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   void say_why(const LinkPointer& link);
   void fail_all(const LinkPointer& link, bool preempted);
   void drain(const LinkPointer& link, const std::string& why, double seconds, bool for_good);
-  void ask_to_leave(const LinkPointer& link, TrialId trial, Route& route);
+  void ask_to_leave(const LinkPointer& link, RunKey run, Route& route);
   void leave_if_empty(const LinkPointer& link);
 
   // ---- what other threads may know (executor_run.cpp) ----
@@ -82,9 +84,10 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   void carry_out(const Continue& m);
   void carry_out(const Pause& m);
   void carry_out(const Stop& m);
-  void carry_out(const Resize&) {}  // it runs no gangs
-  LinkPointer link_of(TrialId trial) const;
-  void erase(const LinkPointer& link, TrialId trial);
+  void carry_out(const Resize&) {}  // of groups that are not there
+  void carry_out(const GroupMessage& m);
+  LinkPointer link_of(RunKey run) const;
+  void erase(const LinkPointer& link, RunKey run);
   void receive(const LinkPointer& link, const ConnectionPointer& connection, wire::Message message);
   // Not by const reference: the template would be preferred.
   void on(const LinkPointer& link, const ConnectionPointer& connection, wire::Hello& m);
@@ -96,6 +99,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   void on(const LinkPointer& link, const ConnectionPointer& connection, Stopped& m);
   void on(const LinkPointer& link, const ConnectionPointer& connection, Failed& m);
   void on(const LinkPointer& link, const ConnectionPointer& connection, SaveFailed& m);
+  void on(const LinkPointer& link, const ConnectionPointer& connection, GroupMessage& m);
   void on(const LinkPointer& link, const ConnectionPointer& connection, Notice& m);
   void on(const LinkPointer& link, const ConnectionPointer& connection, wire::LogPiece& m);
   void on(const LinkPointer& link, const ConnectionPointer& connection, wire::Usage& m);
@@ -105,6 +109,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   template <class E>
   void end(const LinkPointer& link, E& event);
   void emit(Event event);
+  void tell(Event event);
   void append_log(const wire::LogPiece& piece);
 
   HostPool pool_;
@@ -122,9 +127,13 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
 
   // Of the thread.
   std::vector<LinkPointer> links_;
-  std::vector<LinkPointer> by_index_;                  // those that the Tuner knows, by its number
-  std::unordered_map<TrialId, LinkPointer> by_trial_;  // under way, or parked
-  std::vector<Command> carrying_;                      // what drain_queue() took; empty otherwise
+  std::vector<LinkPointer> by_index_;     // those that the Tuner knows, by its number
+  std::map<RunKey, LinkPointer> by_run_;  // under way, or parked
+  Groups groups_{
+      {.down = [this](Command command) { std::visit([this](auto& m) { carry_out(m); }, command); },
+       .kill = [this](TrialId trial, Attempt attempt, int member) { carry_out(Stop{trial, attempt, false, member}); },
+       .up = [this](Event event) { tell(std::move(event)); }}};
+  std::vector<Command> carrying_;  // what drain_queue() took; empty otherwise
   ExecutorStart start_;
   bool started_ = false, active_ = false;
   std::vector<Notice> early_;  // from before it is active

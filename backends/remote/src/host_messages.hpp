@@ -24,6 +24,7 @@ namespace hypertune::inline v0::remote {
 ///     Proof                                    ->                (where a folder is said to be shared)
 ///                                              <-  Share
 ///     Started, Reported, Paused, Finished, …   ->
+///     GroupMessage                             <-> GroupMessage  (between a worker of a group and the driver)
 ///     LogPiece, Usage, Draining                ->
 ///     Serving                                  ->                (other hosts can fetch checkpoints there)
 ///     Offer, Piece…                            ->                (a checkpoint was sealed: a copy for the driver)
@@ -48,7 +49,7 @@ namespace hypertune::inline v0::remote {
 /// way: reports never wait behind more than that. Doubles travel bit by bit.
 namespace wire {
 
-inline constexpr std::uint32_t version = 6;
+inline constexpr std::uint32_t version = 7;
 
 /// Stands before the agent's first frame, so that what a login shell prints before is told apart.
 inline constexpr std::string_view banner = "\nhypertune-agent\n";
@@ -102,6 +103,7 @@ struct LogPiece {
   TrialId trial = 0;
   Attempt attempt = 0;
   std::string text = {};
+  int member = 0;
 };
 /// What of the host is in use, by all its processes.
 struct Usage {
@@ -203,7 +205,7 @@ struct Share {
 using Message = std::variant<Hello, Welcome, Begin, Heartbeat, Credit, Launch, Continue, Pause, Stop, Started, Reported,
                              Paused, Finished, Stopped, Failed, Notice, LogPiece, Usage, Draining, Offer, Piece, Taken,
                              Want, Unavailable, Refusal, Shutdown, Serving, Source, Fetched, StreamOpen, StreamPiece,
-                             StreamEnd, Proof, Share, SaveFailed>;
+                             StreamEnd, Proof, Share, SaveFailed, GroupMessage>;
 
 inline constexpr auto message_types = static_cast<std::uint8_t>(std::variant_size_v<Message>);
 

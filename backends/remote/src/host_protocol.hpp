@@ -67,6 +67,7 @@ class HostWriter : public hypertune::detail::WireWriter {
   void put(const Pause& m) {
     identity(m);
     put(m.save);
+    put(m.keep);
   }
   void put(const Notice& m) { put(std::string_view(m.text)); }
   void put(const wire::LogPiece& m) {
@@ -211,6 +212,7 @@ class HostReader : public hypertune::detail::WireReader {
   void get(Pause& m) {
     identity(m);
     m.save = flag();
+    m.keep = flag();
   }
   void get(Notice& m) { m.text = text(); }
   void get(wire::LogPiece& m) {

@@ -12,6 +12,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <limits>
@@ -61,6 +62,7 @@ struct Connection {
 /// An attempt on a host.
 struct Route {
   Attempt attempt = 0;
+  bool seated = false;                       // one worker of a group
   std::vector<CheckpointInfo> restore = {};  // what the host may ask for
   int wishes = 0;                            // how often it has
   bool parked = false;
@@ -85,15 +87,33 @@ struct Link {
   bool told = false;             // the Tuner takes it for usable
   asio::steady_timer timer;
   Seconds save_by = std::numeric_limits<double>::infinity();  // draining: then trials are not let to their step's end
-  std::map<TrialId, Route> routes;
+  std::map<RunKey, Route> routes;
   HostAccount account;
   std::string said;         // why it is not used, as people were told last
   bool said_drain = false;  // … while it was going away
   bool explained = false;   // why it is not there yet is known by whoever keeps the pool, who tells people
   /// What is known of an attempt there; nullptr: it is not, or no more.
-  Route* route(TrialId trial, Attempt attempt) {
-    const auto found = routes.find(trial);
-    return found != routes.end() && found->second.attempt == attempt ? &found->second : nullptr;
+  template <class M>
+  Route* route(const M& m) {
+    const auto found = routes.find(RunKey(m.trial, m.member));
+    return found != routes.end() && found->second.attempt == m.attempt ? &found->second : nullptr;
+  }
+  /// Of any worker of the trial there that is to go on from this checkpoint.
+  Route* route_from(TrialId trial, const CheckpointInfo& restore) {
+    for (auto at = routes.lower_bound(RunKey(trial, 0)); at != routes.end() && at->first.first == trial; ++at)
+      if (std::find(at->second.restore.begin(), at->second.restore.end(), restore) != at->second.restore.end())
+        return &at->second;
+    return nullptr;
+  }
+  /// Whether some worker of this attempt is there.
+  bool has(TrialId trial, Attempt attempt) const {
+    for (auto at = routes.lower_bound(RunKey(trial, 0)); at != routes.end() && at->first.first == trial; ++at)
+      if (at->second.attempt == attempt) return true;
+    return false;
+  }
+  bool has(TrialId trial) const {
+    const auto at = routes.lower_bound(RunKey(trial, 0));
+    return at != routes.end() && at->first.first == trial;
   }
 
   /// Whether the end of an attempt there is the host's doing, which goes away.

@@ -148,7 +148,7 @@ class AttemptRun {
     start.checkpoints = store.root();
     start.log_limit = log_limit;
     start.group = std::move(group);
-    start.log = log_name(launch);
+    start.log = log_name(key_of(launch).second);
     // What an earlier attempt was writing when it was killed; of several workers the first one looks.
     if (launch.attempt > 0 && (!launch.seat || launch.seat->member == 0)) store.recover(launch.trial);
     for (const auto& candidate : launch.restore) {
@@ -167,7 +167,7 @@ class AttemptRun {
     return start;
   }
 
-  bool leads() const { return !seated_ || context_->group().rank() == 0; }
+  bool leads() const { return !seated_ || context_->group().leads(); }
 
   LocalCheckpointStore* store_;
   std::unique_ptr<Context> context_;  // outlives run_

@@ -57,10 +57,11 @@ struct Launch {
   bool group = false;             ///< it may have several workers, now or later
   std::optional<Seat> seat = {};  ///< this is one of them; none: the executor is to form the group
 };
+/// A run of an executor's own: a trial, or one worker of its group.
+using RunKey = std::pair<TrialId, int>;
+inline RunKey key_of(const Launch& launch) { return {launch.trial, launch.seat ? launch.seat->member : 0}; }
 /// The file in the trial's folder that has what this worker prints.
-inline std::string log_name(const Launch& launch) {
-  return launch.seat && launch.seat->member > 0 ? "worker-" + std::to_string(launch.seat->member) + ".log" : "log";
-}
+inline std::string log_name(int member) { return member > 0 ? "worker-" + std::to_string(member) + ".log" : "log"; }
 /// The answer to a report: train the next step. `save`: write a checkpoint first (where the trial can).
 struct Continue {
   TrialId trial;
@@ -116,6 +117,7 @@ struct Reported {
   std::optional<CheckpointInfo> checkpoint;
   int member = 0;
   bool fixed = false;  ///< the number of its workers cannot change while it runs
+  int workers = 0;     ///< how many it wants from now on; 0: any
 };
 /// A checkpoint is sealed. May come after the command that follows it was acted upon.
 struct Checkpointed {
@@ -159,6 +161,7 @@ struct MemberLost {
   std::uint32_t generation = 0;
   std::vector<int> ranks;
   Cause cause;
+  bool leaving = false;  ///< they will be lost: they train until the others go on without them, and nobody waits yet
 };
 /// Answer to Resize: the new generation trains, and whoever has no place in it is gone.
 struct Resized {
@@ -213,6 +216,8 @@ struct ExecutorStart {
   EventSink sink;
   double hang_limit = 0;  ///< seconds without report or alive() after which an attempt is taken for hung; 0: none
   std::uint64_t log_limit = default_log_limit;  ///< bytes of each trial's log that are kept; 0: all
+  /// By which the hosts of a group reach each other, as "10.1.0.0/16"; empty: groups are on one host each.
+  std::string network = {};
   /// For worker processes. Where checkpoints are written instead, in the same layout; it must be there. Empty: below
   /// `directory`.
   std::filesystem::path checkpoints = {};

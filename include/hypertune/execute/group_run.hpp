@@ -40,6 +40,10 @@ class GroupRun {
   Actions perform(const Command& command);
   /// What a member says, or what became of it. Of members that are gone nothing is heard.
   Actions hear(Event event);
+  /// These members are gone, together.
+  Actions lost(const std::vector<int>& members, Cause cause);
+  /// They will be gone soon. The attempt goes on without them, or, where that cannot be, ends after its next report.
+  Actions warn(const std::vector<int>& members, Cause cause);
 
  private:
   enum class Phase : std::uint8_t { running, pausing, parked, stopping, finishing, failing };
@@ -115,10 +119,13 @@ class GroupRun {
   int breaks_ = 0;            // how often that was so, since the last report
   int told_ = -1;             // the last step that the Tuner was told of
   int answered_ = -1;         // … and that it has answered
-  bool save_ = false;         // rank 0 is to save at that step
+  bool save_at_end_ = false;
+  bool save_ = false;  // rank 0 is to save at that step
   Pause pause_ = {};
-  std::optional<Cause> cause_;                                                 // of its end
-  Cause loss_;                                                                 // of those that were lost last
+  std::optional<Cause> cause_;        // of its end
+  std::optional<Cause> warned_ = {};  // it cannot go on without some that are about to be lost
+  std::set<int> late_;                // members that are ended as such
+  Cause loss_;                        // of those that were lost last
   std::map<std::pair<std::uint32_t, std::string>, std::string> store_;         // by generation and key
   std::map<std::pair<std::uint32_t, std::string>, std::vector<int>> waiting_;  // members
   Actions out_;

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace hypertune::inline v0 {
 
@@ -24,8 +25,10 @@ class Groups {
     std::function<void(TrialId, Attempt, int)> kill;  ///< end this member by force
     std::function<void(Event)> up;                    ///< to the Tuner
   };
-  explicit Groups(Outlets outlets, std::string network = {})
-      : outlets_(std::move(outlets)), network_(std::move(network)) {}
+  explicit Groups(Outlets outlets) : outlets_(std::move(outlets)) {}
+
+  /// Of GroupPlace. Before the first command.
+  void set_network(std::string network) { network_ = std::move(network); }
 
   /// Takes a command that is for a group. False: it is not.
   bool perform(Command& command) {
@@ -60,10 +63,16 @@ class Groups {
     if (ours) queue_.emplace_back(std::move(event));
     return ours;
   }
+  /// These workers of an attempt are gone together, or (`leaving`) will be soon. Those of no group that is formed here
+  /// are ignored.
+  void lose(TrialId trial, Attempt attempt, std::vector<int> members, Cause cause, bool leaving = false) {
+    const std::lock_guard guard(mutex_);
+    queue_.emplace_back(Loss{trial, attempt, std::move(members), std::move(cause), leaving});
+  }
   /// Works off what is there. Not to be called with locks that `down`, `kill` or `up` take.
   void work() {
     for (bool mine = false;;) {
-      std::variant<Command, Event> next;
+      std::variant<Command, Event, Loss> next;
       {
         const std::lock_guard guard(mutex_);
         if (!mine && std::exchange(busy_, true)) return;
@@ -77,8 +86,10 @@ class Groups {
       }
       if (auto* command = std::get_if<Command>(&next))
         carry_out(*command);
+      else if (auto* event = std::get_if<Event>(&next))
+        tell(*event);
       else
-        tell(std::get<Event>(next));
+        lose(std::get<Loss>(next));
     }
   }
   void clear() {
@@ -89,6 +100,20 @@ class Groups {
   }
 
  private:
+  struct Loss {
+    TrialId trial = 0;
+    Attempt attempt = 0;
+    std::vector<int> members;
+    Cause cause;
+    bool leaving = false;
+  };
+
+  void lose(Loss& loss) {
+    if (const auto run = find(loss.trial, loss.attempt))
+      follow(loss.trial, run,
+             loss.leaving ? run->warn(loss.members, std::move(loss.cause))
+                          : run->lost(loss.members, std::move(loss.cause)));
+  }
   void carry_out(Command& command) {
     if (auto* launch = std::get_if<Launch>(&command); launch != nullptr && !launch->parked) {
       const TrialId trial = launch->trial;
@@ -136,7 +161,7 @@ class Groups {
   Outlets outlets_;
   std::string network_;
   std::mutex mutex_;  // of the next three
-  std::deque<std::variant<Command, Event>> queue_;
+  std::deque<std::variant<Command, Event, Loss>> queue_;
   bool busy_ = false;
   std::unordered_map<TrialId, Attempt> known_;                   // what commands are for
   std::unordered_map<TrialId, std::shared_ptr<GroupRun>> runs_;  // of the thread that works

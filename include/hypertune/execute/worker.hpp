@@ -256,7 +256,8 @@ class WorkerLoop {
       const std::lock_guard guard(mutex_);
       machine_.reported();
     }
-    stream_.send(Reported{launch.trial, launch.attempt, std::move(*done.report), std::move(done.made), member(launch)});
+    stream_.send(Reported{launch.trial, launch.attempt, std::move(*done.report), std::move(done.made), member(launch),
+                          false, attempt_->context().wanted_workers()});
   }
 
   // The trial writes; hashing and syncing go on beside it.

@@ -181,6 +181,7 @@ class WireWriter : public PayloadWriter {
     put(m.checkpoint.has_value());
     if (m.checkpoint) put(*m.checkpoint);
     put(m.fixed);
+    put_signed(m.workers);
   }
   void put(const Checkpointed& m) {
     identity(m);
@@ -322,6 +323,8 @@ class WireReader : public PayloadReader {
     m.report.attributes = params();
     if (flag()) m.checkpoint = checkpoint();
     m.fixed = flag();
+    m.workers = small_number();
+    if (m.workers < 0) bad("a number of workers is negative");
   }
   void get(Checkpointed& m) {
     identity(m);

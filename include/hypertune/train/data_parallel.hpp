@@ -50,9 +50,10 @@ struct DataParallelOptions {
 /// the first one of a generation, which compares what the ranks have registered, and one where all gradients are
 /// reduced in place.
 ///
-/// A rank multiplies its gradients by its samples over a power of two, at least the number of all samples of the step
-/// before, and divides by the rest afterwards. So 16-bit gradients do not overflow in the sum, and what that power was
-/// changes no bit of a mean, unless numbers as small as subnormal ones are lost.
+/// A rank multiplies its gradients by its samples over a power of two, at least the number of all samples of any step
+/// of the generation so far, and divides by the rest afterwards. So 16-bit gradients do not overflow in the sum, unless
+/// a step has several times more samples than all before it; and what that power was changes no bit of a mean, unless
+/// numbers as small as subnormal ones are lost.
 ///
 /// All ranks register the same gradients and make the same calls, except that a rank with fewer samples may make fewer
 /// accumulate() and no ready(). ready() may be called by any threads, the others by one at a time. A GroupError of a
@@ -94,7 +95,9 @@ class DataParallel {
   void ready(std::size_t index);
   /// After a backward pass whose gradients are not yet to be reduced: they, the mean of `samples` samples, are added to
   /// what was accumulated, and may be written over. The sum is kept in the gradients' type. The next reduce() has the
-  /// mean of all. Gradients reduced in place cost as much memory again, from the first call on.
+  /// mean of all. Gradients reduced in place cost as much memory again, from the first call on. (Passes of equally many
+  /// samples that add to the gradients by themselves do without: divide each loss by their number, and tell reduce()
+  /// the samples of all.)
   void accumulate(std::int64_t samples);
   /// Drops what was accumulated, on all ranks: as where their state is restored. Not between begin() and reduce().
   void discard();
@@ -131,9 +134,11 @@ class DataParallel {
   };
   std::size_t add_view(TensorView gradient);
   void check_idle(const char* call) const;
-  void prepare(std::int64_t samples);
+  void check_step(std::int64_t samples);
+  void plan();
+  void agree(std::int64_t samples);
+  void accumulate_by(double unit);
   std::uint64_t registration() const;
-  double weight(std::int64_t samples) const { return static_cast<double>(samples) / unit_; }
   bool alone() const { return communicator_.size() == 1 && !accumulated_; }
   void launch_ready();
   void launch(const detail::GradientBucket& bucket, void* memory);
@@ -151,7 +156,7 @@ class DataParallel {
   ReducedGradients reduced_;
 
   // Of a generation, or until another gradient is registered:
-  bool prepared_ = false;
+  bool planned_ = false, agreed_ = false;
   std::vector<detail::GradientBucket> buckets_;
   std::vector<std::shared_ptr<void>> memory_;  ///< by bucket; null of those in place, until they accumulate
   std::vector<std::size_t> bucket_of_;         ///< by gradient
@@ -161,6 +166,7 @@ class DataParallel {
   // Of a step:
   std::mutex step_;  ///< ready() comes from any threads
   bool begun_ = false, accumulated_ = false;
+  double accumulated_unit_ = 1;       ///< what is accumulated is in samples over this power of two
   std::int64_t samples_ = 0;          ///< of the backward pass that is reduced
   detail::GradientTail told_ = {};    ///< this rank's
   std::vector<bool> ready_;           ///< by gradient

@@ -55,44 +55,45 @@ constexpr ElementType element_type = std::same_as<T, float>          ? ElementTy
                                      : std::same_as<T, std::int64_t> ? ElementType::int64
                                                                      : ElementType::uint8;
 
+namespace detail {
+/// Where the sign bit of `chosen` is set, `a`, else `b`. In place of a condition, which compilers make a branch of: so
+/// all cases of a conversion are worked out, by vector instructions where many are converted.
+constexpr std::uint32_t select(std::int32_t chosen, std::uint32_t a, std::uint32_t b) {
+  const auto mask = static_cast<std::uint32_t>(chosen >> 31);
+  return (a & mask) | (b & ~mask);
+}
+}  // namespace detail
+
 inline BFloat16::BFloat16(float value) {
   const auto word = std::bit_cast<std::uint32_t>(value);
-  if ((word & 0x7fffffffU) > 0x7f800000U) {  // NaN stays one
-    bits = static_cast<std::uint16_t>((word >> 16U) | 0x40U);
-    return;
-  }
-  bits = static_cast<std::uint16_t>((word + 0x7fffU + ((word >> 16U) & 1U)) >> 16U);  // to nearest, ties to even
+  const auto magnitude = static_cast<std::int32_t>(word & 0x7fffffffU);
+  const std::uint32_t nan = (word >> 16U) | 0x40U;                              // stays one
+  const std::uint32_t number = (word + 0x7fffU + ((word >> 16U) & 1U)) >> 16U;  // to nearest, ties to even
+  bits = static_cast<std::uint16_t>(detail::select(0x7f800000 - magnitude, nan, number));
 }
 
 inline Half::Half(float value) {
   const auto word = std::bit_cast<std::uint32_t>(value);
-  const auto sign = static_cast<std::uint16_t>((word >> 16U) & 0x8000U);
   const std::uint32_t magnitude = word & 0x7fffffffU;
-  if (magnitude >= 0x7f800000U) {  // infinity, or NaN
-    bits = static_cast<std::uint16_t>(sign | 0x7c00U |
-                                      (magnitude > 0x7f800000U ? 0x200U | ((magnitude >> 13U) & 0x3ffU) : 0U));
-  } else if (magnitude >= 0x477ff000U) {  // rounds to more than 65504
-    bits = static_cast<std::uint16_t>(sign | 0x7c00U);
-  } else if (magnitude < 0x38800000U) {  // below 2^-14: subnormal, in units of 2^-24
-    const float units = std::bit_cast<float>(magnitude) * 16777216.0F;
-    auto whole = static_cast<std::uint32_t>(units);
-    const float rest = units - static_cast<float>(whole);
-    if (rest > 0.5F || (rest == 0.5F && (whole & 1U) != 0)) ++whole;
-    bits = static_cast<std::uint16_t>(sign | whole);
-  } else {
-    const std::uint32_t rebased = magnitude - 0x38000000U;
-    bits = static_cast<std::uint16_t>(sign | ((rebased + 0xfffU + ((rebased >> 13U) & 1U)) >> 13U));
-  }
+  const auto size = static_cast<std::int32_t>(magnitude);
+  // Below 2^-14, in units of 2^-24: those are the last bits of a float just above 0.5, whose addition rounds.
+  const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3f000000U;
+  const std::uint32_t normal = (magnitude - 0x38000000U + 0xfffU + ((magnitude >> 13U) & 1U)) >> 13U;  // ties to even
+  const std::uint32_t nan = 0x7e00U | ((magnitude >> 13U) & 0x3ffU);
+  std::uint32_t result = detail::select(size - 0x38800000, subnormal, normal);
+  result = detail::select(0x477fefff - size, 0x7c00U, result);  // rounds to more than 65504
+  result = detail::select(0x7f800000 - size, nan, result);
+  bits = static_cast<std::uint16_t>(result | ((word >> 16U) & 0x8000U));
 }
 inline Half::operator float() const {
-  const std::uint32_t sign = (std::uint32_t{bits} & 0x8000U) << 16U;
-  const std::uint32_t exponent = (std::uint32_t{bits} >> 10U) & 0x1fU, mantissa = bits & 0x3ffU;
-  if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000U | (mantissa << 13U));
-  if (exponent == 0) {
-    const float value = static_cast<float>(mantissa) / 16777216.0F;
-    return sign != 0 ? -value : value;
-  }
-  return std::bit_cast<float>(sign | ((exponent + 112U) << 23U) | (mantissa << 13U));
+  const std::uint32_t magnitude = (bits & 0x7fffU) << 13U;  // exponent and mantissa where a float has them
+  const auto size = static_cast<std::int32_t>(magnitude);
+  const std::uint32_t normal = magnitude + 0x38000000U;
+  // Without an exponent: the mantissa as that of 2^-14, less 2^-14.
+  const auto subnormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude + 0x38800000U) - 0x1p-14F);
+  std::uint32_t result = detail::select(size - 0x00800000, subnormal, normal);
+  result = detail::select(0x0f7fffff - size, magnitude | 0x7f800000U, result);  // infinity, NaN
+  return std::bit_cast<float>(result | ((bits & 0x8000U) << 16U));
 }
 
 }  // namespace hypertune::inline v0

@@ -57,6 +57,7 @@ inline std::vector<GradientBucket> gradient_buckets(const std::vector<TensorView
     if (!of.bucket) of.bucket = GradientBucket{.type = gradient.type};
     of.bucket->pieces.push_back({i, of.bucket->count});
     of.bucket->count += gradient.count;
+    if (of.bucket->count * size_of(gradient.type) >= limit) close(of);
   }
   // What is still open is ready when its last piece is: the one with the earliest gradient comes last.
   std::vector<Open*> rest;

@@ -1,6 +1,8 @@
 // The order of a communicator's operations: those that block and those that were started take turns as they came.
 #pragma once
 
+#include <hypertune/detail/signal_block.hpp>
+
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -35,7 +37,10 @@ class OperationOrder {
     State& state = *state_;
     const std::lock_guard guard(state.mutex);
     state.queue.push_back({state.next++, std::move(work), std::move(handler)});
-    if (!thread_.joinable()) thread_ = std::thread([kept = state_] { serve(*kept); });
+    if (!thread_.joinable()) {
+      const SignalBlock for_the_thread;
+      thread_ = std::thread([kept = state_] { serve(*kept); });
+    }
     state.changed.notify_all();
   }
 

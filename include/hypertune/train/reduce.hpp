@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -37,13 +38,21 @@ using Accumulated =
     std::conditional_t<is_16_bit_float<T>, float,
                        std::conditional_t<std::is_integral_v<T> && R == Reduction::mean, std::int64_t, T>>;
 
+template <class A>
+bool is_nan(A value) {
+  if constexpr (std::is_floating_point_v<A>)
+    return std::isnan(value);
+  else
+    return false;
+}
+
 /// Sums of integers wrap around, as unsigned ones do. A NaN of any rank stays one, whatever the order.
 template <Reduction R, class A>
 A combined(A a, A b) {
   if constexpr (R == Reduction::min) {
-    return b < a || b != b ? b : a;
+    return b < a || is_nan(b) ? b : a;
   } else if constexpr (R == Reduction::max) {
-    return a < b || b != b ? b : a;
+    return a < b || is_nan(b) ? b : a;
   } else if constexpr (std::is_integral_v<A>) {
     using U = std::make_unsigned_t<A>;
     return static_cast<A>(static_cast<U>(static_cast<U>(a) + static_cast<U>(b)));

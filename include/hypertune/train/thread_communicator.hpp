@@ -116,11 +116,13 @@ class ThreadHub {
       done_ = arrived_ = 0;
       for (auto& rank : ranks_) rank.operation = nullptr;
       closed_ = round;
+      closed_well_ = !failure_;
       changed_.notify_all();
     } else {
       changed_.wait(lock, [&] { return closed_ == round; });
     }
-    if (failure_) throw own_copy(*failure_);
+    // On all ranks or on none: what fails after this is not of this round. The next needs all to come, so this holds.
+    if (!closed_well_) throw own_copy(*failure_);
   }
 
   template <class O>
@@ -166,6 +168,7 @@ class ThreadHub {
   std::vector<Rank> ranks_;
   std::size_t arrived_ = 0, done_ = 0;
   std::uint64_t opened_ = 0, closed_ = 0;  ///< rounds in which all have arrived, and which all have left
+  bool closed_well_ = true;                ///< nothing had failed when the last round was left
   std::optional<GroupError> failure_;
 };
 

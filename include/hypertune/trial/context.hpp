@@ -89,6 +89,12 @@ class Context {
   /// now and then and return early. Never required. Any thread.
   bool stop_requested() const { return stop_.load(std::memory_order_relaxed); }
 
+  /// Of a trial whose number of workers may change: from its next report on it is to have so many, as far as there is
+  /// room that no other trial waits for, within the bounds of `Options::workers`. What rank 0 says counts. 0: as many as
+  /// there is room for, as without this.
+  void want_workers(int workers) { wanted_workers_ = workers; }
+  int wanted_workers() const { return wanted_workers_; }
+
   /// Steps that are done. A worker that joins others goes on where they are.
   int steps() const { return steps_; }
   void go_on_from(int steps) { steps_ = steps; }
@@ -96,7 +102,7 @@ class Context {
   // For executors.
   bool can_save() const { return static_cast<bool>(save_); }
   void save(CheckpointWriter& out) const { save_(out); }
-  std::uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
+  std::uint64_t beats() const { return beats_.load(std::memory_order_relaxed) + start_.group->beats(); }
   void request_stop() { stop_.store(true, std::memory_order_relaxed); }
   void move_to(const Slot& slot) { start_.slot = slot; }  ///< of a paused run that goes on elsewhere; between steps
 
@@ -104,6 +110,7 @@ class Context {
   Start start_;
   Save save_;
   int steps_ = 0;
+  int wanted_workers_ = 0;
   std::atomic<std::uint64_t> beats_{0};
   std::atomic<bool> stop_{false};
 };

@@ -109,6 +109,11 @@ class Group final : public Rendezvous {
   }
   int rank() const { return place().rank; }
   int size() const { return place().size(); }
+  /// Whether it is, or is to be, rank 0 of the newest generation: the trial's reports and checkpoints are its own.
+  bool leads() const {
+    const std::lock_guard guard(mutex_);
+    return next_.rank == 0;
+  }
   /// Whether an executor has formed it, though it may have one worker only.
   bool formed() const { return static_cast<bool>(send_); }
   /// Whether the trial is to pause, and this worker is to come to the end of its step for that; said once.
@@ -154,10 +159,13 @@ class Group final : public Rendezvous {
         update();
         return place_;
       } else {
-        changed_.wait(lock);
+        changed_.wait_for(lock, std::chrono::milliseconds(200));
+        beats_.fetch_add(1, std::memory_order_relaxed);
       }
     }
   }
+  /// Rises while a worker waits for the others of its generation, which is no sign that it hangs.
+  std::uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
 
   // ---- Of the generation that it has joined
   void set(const std::string& key, const std::string& value) override {
@@ -283,6 +291,7 @@ class Group final : public Rendezvous {
   std::map<std::string, std::string> values_ = {};
   std::function<void(const GroupError&)> on_halt_ = {};
   std::atomic<bool> pending_{false}, rest_{false};
+  std::atomic<std::uint64_t> beats_{0};
 };
 
 }  // namespace hypertune::inline v0

@@ -87,6 +87,8 @@ class Dispatcher {
   void resize(TrialId trial, LiveTrial& run, int workers, const std::string& why, Outcome& out);
   /// Workers are lost: the others go on, with new ones where there is room. False: too few are left.
   bool replace(TrialId trial, LiveTrial& run, const std::vector<int>& lost, const std::string& why, Outcome& out);
+  /// Whether there is room for as many workers as are needed in place of these.
+  bool room_beside(TrialId trial, const LiveTrial& run, const std::vector<int>& lost);
   /// The same workers, as another generation.
   void form_again(TrialId trial, LiveTrial& run, const std::string& why, Outcome& out);
   void resized(LiveTrial& run);

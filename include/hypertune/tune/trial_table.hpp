@@ -47,6 +47,8 @@ struct LiveTrial {
   std::vector<Slot> leaving = {};  ///< what is free once that generation runs
   bool forming = false;            ///< … which it does not yet
   bool fixed = false;              ///< its workers cannot change while it runs
+  std::optional<Cause> warned;     ///< it cannot go on after its next report, as some of its workers will be lost
+  int target = 0;                  ///< workers that the trial itself wants; 0: as many as there is room for
   int wanted = 0;                  ///< workers that it is to have from its next report on; 0: as it is
   Phase phase = Phase::running;
   int next_step = 0;                      ///< the step that a report without a number is of

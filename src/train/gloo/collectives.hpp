@@ -1,7 +1,7 @@
 // Collectives by sends and receives of Gloo's transport.
 #pragma once
 
-#include "gloo/group.hpp"
+#include "group.hpp"
 
 #include <hypertune/train/communicator.hpp>
 

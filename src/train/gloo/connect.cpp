@@ -1,5 +1,5 @@
-#include "gloo/collectives.hpp"
-#include "gloo/links.hpp"
+#include "collectives.hpp"
+#include "links.hpp"
 
 #include <hypertune/train/gloo_communicator.hpp>
 #include <hypertune/train/thread_communicator.hpp>

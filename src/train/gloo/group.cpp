@@ -1,4 +1,4 @@
-#include "gloo/group.hpp"
+#include "group.hpp"
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/signal_block.hpp>
@@ -24,7 +24,6 @@ constexpr std::chrono::milliseconds farewell_limit{150};
 GlooGroup::GlooGroup(GlooLinks links, int rank, int size, double timeout)
     : links_(std::move(links)), rank_(rank), size_(size), timeout_(timeout), peers_(index(size)) {
   probe_ = buffer(nullptr, 0);
-  open_mailbox();
   const SignalBlock for_new_threads;
   listener_ = std::thread([this] { listen(); });
   watcher_ = std::thread([this] { watch(); });
@@ -40,7 +39,7 @@ GlooGroup::~GlooGroup() {
   {
     const std::lock_guard guard(mutex_);
     stopping_ = true;
-    mailbox_->abortWaitRecv();
+    if (!mailboxes_.empty()) mailboxes_.back().buffer->abortWaitRecv();
   }
   listener_.join();
 }
@@ -107,63 +106,62 @@ void GlooGroup::give_up(const std::string& error) {
 
 void GlooGroup::open_mailbox() {
   // Gloo tells a buffer of a closed connection where it waits for something from there. So it waits for a bell that
-  // nobody rings; a new buffer forgets the connections of those who have left.
-  auto fresh = buffer(&letter_in_, sizeof letter_in_);
+  // nobody rings; a new buffer forgets the connections of those who are gone. The one before may still be what the next
+  // letter comes to: it stays.
   std::vector<int> from;
   {
     const std::lock_guard guard(mutex_);
     for (int rank = 0; rank < size_; ++rank)
       if (reachable(rank)) from.push_back(rank);
-    mailbox_ = std::move(fresh);
-    if (stopping_) mailbox_->abortWaitRecv();
+    Letter& mailbox = mailboxes_.emplace_back();
+    mailbox.buffer = buffer(&mailbox.message, sizeof mailbox.message);
+    if (stopping_) mailbox.buffer->abortWaitRecv();
   }
-  for (const int rank : from) {
-    try {
-      mailbox_->recv(rank, bell_slot, 0, 0);
-    } catch (const std::exception& error) { return find_lost(error.what()); }
+  for (const int rank : from) mailboxes_.back().buffer->recv(rank, bell_slot, 0, 0);
+  await_letter();
+}
+
+void GlooGroup::await_letter() {
+  std::vector<int> from;
+  {
+    const std::lock_guard guard(mutex_);
+    for (int rank = 0; rank < size_; ++rank)
+      if (reachable(rank)) from.push_back(rank);
   }
-  if (!from.empty()) mailbox_->recv(from, mail_slot, 0, sizeof letter_in_);
+  if (!from.empty()) mailboxes_.back().buffer->recv(from, mail_slot, 0, sizeof(GlooMessage));
 }
 
 void GlooGroup::listen() {
-  std::string error;
+  bool opened = false, closed = false;
   for (;;) {
     int from = -1;
     bool mail = false;
     try {
-      mail = mailbox_->waitRecv(&from, gloo_unlimited);
-      error.clear();
-    } catch (const std::exception& caught) {
-      // A letter may have come before the connection closed: it is taken first, and says why.
-      const bool again = error.empty();
-      error = caught.what();
-      if (again) continue;
-      find_lost(error);
-      return;
-    }
-    if (!mail || from < 0 || from >= size_) {
-      const std::lock_guard guard(mutex_);
-      if (stopping_) return;
-      continue;
-    }
-    const GlooMessage letter = letter_in_;
-    handle(letter, from);
-    try {
-      if (letter.kind == GlooMessage::Kind::left) {
+      if (!opened) {
+        closed = true;  // what it cannot be opened to is gone
         open_mailbox();
-      } else {
-        std::vector<int> ranks;
-        {
-          const std::lock_guard guard(mutex_);
-          for (int rank = 0; rank < size_; ++rank)
-            if (reachable(rank)) ranks.push_back(rank);
-        }
-        mailbox_->recv(ranks, mail_slot, 0, sizeof letter_in_);
+        opened = true;
+        closed = false;
       }
-    } catch (const std::exception& caught) {
-      find_lost(caught.what());
-      return;
+      mail = mailboxes_.back().buffer->waitRecv(&from, gloo_unlimited);
+      closed = false;
+      if (mail && from >= 0 && from < size_) {
+        const GlooMessage letter = mailboxes_.back().message;
+        handle(letter, from);
+        if (letter.kind == GlooMessage::Kind::left)
+          opened = false;
+        else
+          await_letter();
+      }
+    } catch (const std::exception& error) {
+      // A letter may have come before the connection closed: it is taken first, and says why.
+      if (!std::exchange(closed, true)) continue;
+      if (!find_lost(error.what())) return;
+      // The others' farewells are still read, so that they need not wait.
+      opened = closed = false;
     }
+    const std::lock_guard guard(mutex_);
+    if (stopping_) return;
   }
 }
 
@@ -197,7 +195,7 @@ void GlooGroup::handle(const GlooMessage& message, int from) {
   }
 }
 
-void GlooGroup::find_lost(const std::string& error) {
+bool GlooGroup::find_lost(const std::string& error) {
   std::vector<int> lost;
   const std::lock_guard guard(mutex_);
   for (int rank = 0; rank < size_; ++rank) {
@@ -216,6 +214,7 @@ void GlooGroup::find_lost(const std::string& error) {
                  fmt::format("{} {} lost: {} connection closed without a word, as when a process is killed",
                              describe_ranks(lost), lost.size() == 1 ? "is" : "are", lost.size() == 1 ? "its" : "their"),
                  lost});
+  return !lost.empty();
 }
 
 // The watching thread.

@@ -1,8 +1,8 @@
 // What a rank knows of the others while collectives run: who is gone, who is late, and why it is over.
 #pragma once
 
-#include "gloo/links.hpp"
-#include "gloo/message.hpp"
+#include "links.hpp"
+#include "message.hpp"
 
 #include <hypertune/train/collective_text.hpp>
 #include <hypertune/trial/group.hpp>
@@ -65,8 +65,9 @@ class GlooGroup {
 
   void listen();
   void open_mailbox();
+  void await_letter();
   void handle(const GlooMessage& message, int from);
-  void find_lost(const std::string& error);
+  bool find_lost(const std::string& error);
 
   void watch();
   void ask(Lock& lock);
@@ -100,8 +101,7 @@ class GlooGroup {
   std::uint32_t round_ = 0;
   std::uint64_t seen_progress_ = 0, seen_sequence_ = 0;  ///< of all ranks together, when last asked
 
-  GlooMessage letter_in_ = {};
-  std::unique_ptr<GlooBuffer> mailbox_;
+  std::list<Letter> mailboxes_;  ///< the last is in use; what still comes to the others is not waited for
   std::unique_ptr<GlooBuffer> probe_;
   std::list<Letter> letters_out_;  ///< kept to the end: when a letter was read is not known, and they are few
 

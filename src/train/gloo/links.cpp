@@ -1,4 +1,4 @@
-#include "gloo/links.hpp"
+#include "links.hpp"
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/signal_block.hpp>

@@ -27,12 +27,39 @@ HYPERTUNE_INLINE GroupRun::Actions GroupRun::hear(Event event) {
       [this](const auto& e) {
         if constexpr (requires { e.member; })
           return e.attempt == launch_.attempt && e.member >= 0 && e.member < static_cast<int>(members_.size()) &&
-                 at(e.member).there;
+                 (at(e.member).there || std::is_same_v<std::decay_t<decltype(e)>, Checkpointed>);
         else
           return true;
       },
       event);
   if (!over_ && known) detail::visit([this](auto& e) { heard(e); }, event);
+  return std::exchange(out_, {});
+}
+
+HYPERTUNE_INLINE GroupRun::Actions GroupRun::lost(const std::vector<int>& members, Cause cause) {
+  std::vector<int> gone;
+  for (const int member : members)
+    if (member >= 0 && member < static_cast<int>(members_.size()) && at(member).there) gone.push_back(member);
+  if (over_ || gone.empty()) return {};
+  if (phase_ == Phase::running && !fixed())
+    lose(std::move(gone), std::move(cause));
+  else
+    for (const int member : gone)
+      if (!over_) ended(member, Failed{launch_.trial, launch_.attempt, cause, member});
+  return std::exchange(out_, {});
+}
+
+HYPERTUNE_INLINE GroupRun::Actions GroupRun::warn(const std::vector<int>& members, Cause cause) {
+  std::vector<int> ranks;
+  for (const int member : members)
+    if (member >= 0 && member < static_cast<int>(members_.size()) && at(member).there)
+      if (const int rank = rank_of(member); rank >= 0) ranks.push_back(rank);
+  if (over_ || phase_ != Phase::running || ranks.empty()) return {};
+  if (fixed())
+    warned_ = std::move(cause);
+  else
+    out_.up.emplace_back(
+        MemberLost{launch_.trial, launch_.attempt, machine_.generation(), std::move(ranks), std::move(cause), true});
   return std::exchange(out_, {});
 }
 
@@ -193,6 +220,10 @@ HYPERTUNE_INLINE void GroupRun::on(const Launch& launch) {
 
 HYPERTUNE_INLINE void GroupRun::on(const Continue& c) {
   if (phase_ != Phase::running || answered_ == told_) return;
+  if (warned_) {  // what is saved now loses no step
+    save_at_end_ = true;
+    return fail_all(*std::exchange(warned_, std::nullopt));
+  }
   answered_ = told_;
   save_ = c.save;
   for (int member = 0; member < static_cast<int>(members_.size()); ++member) answer(member);
@@ -373,7 +404,7 @@ HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
       if (m.generation != machine_.generation() || !machine_.running() || phase_ != Phase::running) return;
       for (const int rank : m.ranks)
         if (rank >= 0 && rank < machine_.size() && at(machine_.member(rank)).there)
-          out_.kill.push_back(machine_.member(rank));
+          if (late_.insert(machine_.member(rank)).second) out_.kill.push_back(machine_.member(rank));
       break;
     default: break;
   }
@@ -410,12 +441,11 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, const Finished&) {
 }
 
 HYPERTUNE_INLINE void GroupRun::ended(int member, const Stopped&) {
-  if (phase_ == Phase::running && rank_of(member) >= 0)
-    return ended(member, Failed{launch_.trial,
-                                launch_.attempt,
-                                {.source = FailureSource::preemption, .text = "its worker was asked to leave"},
-                                member});
-  leave(member);
+  if (phase_ != Phase::running || rank_of(member) < 0) return leave(member);
+  Cause cause{.source = FailureSource::preemption, .text = "its worker was asked to leave"};
+  if (late_.contains(member))
+    cause = {.source = FailureSource::infrastructure, .text = "it did not take part in a collective within the limit"};
+  ended(member, Failed{launch_.trial, launch_.attempt, std::move(cause), member});
 }
 
 HYPERTUNE_INLINE void GroupRun::leave(int member) {
@@ -449,7 +479,8 @@ HYPERTUNE_INLINE void GroupRun::fail_all(Cause cause) {
   phase_ = Phase::failing;
   cause_ = std::move(cause);
   for (int member = 0; member < static_cast<int>(members_.size()); ++member)
-    if (at(member).there) out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, false, member});
+    if (at(member).there)
+      out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, save_at_end_ && rank_of(member) == 0, member});
   close_if_empty();
 }
 

@@ -371,7 +371,8 @@ class SimulatedExecutor::State {
       return start_.sink(Finished{due.trial, attempt});
     }
     run.steps = run.attempt->steps();
-    start_.sink(Reported{due.trial, attempt, std::move(*done.report), std::move(done.made)});
+    const int wanted = run.attempt->context().wanted_workers();
+    start_.sink(Reported{due.trial, attempt, std::move(*done.report), std::move(done.made), 0, false, wanted});
   }
 
   // Where the worker was before the driver died: from the newest checkpoint, by the steps since.

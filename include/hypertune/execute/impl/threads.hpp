@@ -39,7 +39,7 @@ class ThreadExecutor::State {
   struct Run {
     enum class Place : std::uint8_t { ready, driven, resting };
     explicit Run(Launch l) : launch(std::move(l)) {}
-    int member() const { return launch.seat ? launch.seat->member : 0; }
+    int member() const { return key_of(launch).second; }
     Launch launch;
     AttemptMachine machine;
     Place place = Place::ready;
@@ -50,9 +50,7 @@ class ThreadExecutor::State {
     std::shared_ptr<Group> group;  // of several workers
   };
   using RunPtr = std::shared_ptr<Run>;
-  // A trial, and which of its workers.
-  using Key = std::pair<TrialId, int>;
-  static Key key(const Run& run) { return {run.launch.trial, run.member()}; }
+  static RunKey key(const Run& run) { return key_of(run.launch); }
 
  public:
   explicit State(ThreadOptions options) : options_(std::move(options)) {
@@ -88,7 +86,7 @@ class ThreadExecutor::State {
     if (closing_) return;
     RunPtr run;
     if (launch.parked) {
-      const auto found = runs_.find(Key(launch.trial, launch.seat ? launch.seat->member : 0));
+      const auto found = runs_.find(key_of(launch));
       if (found == runs_.end() || !found->second->machine.parked())
         fail(Errc::usage, "trial {} is not parked here", launch.trial);
       run = found->second;
@@ -194,7 +192,7 @@ class ThreadExecutor::State {
   // ---- under mutex_ ----
   template <class C>
   RunPtr find(const C& command) {
-    const auto found = runs_.find(Key(command.trial, command.member));
+    const auto found = runs_.find(RunKey(command.trial, command.member));
     return found != runs_.end() && found->second->launch.attempt == command.attempt ? found->second : nullptr;
   }
   void take_seat(Run& run) {
@@ -265,7 +263,7 @@ class ThreadExecutor::State {
         dead_runs_.pop_back();
         if (!dead_runs_.empty()) wake_one();
         guard.unlock();
-        const Key gone = key(*dead);
+        const RunKey gone = key(*dead);
         dead->attempt.reset();  // now, though the thread that parked it may still hold the rest
         dead.reset();
         guard.lock();
@@ -350,7 +348,8 @@ class ThreadExecutor::State {
     auto done = run->attempt->step();
     if (!may_go_on(run, done.report.has_value())) return false;
     if (done.report) {
-      emit(Reported{trial, attempt, std::move(*done.report), std::move(done.made), run->member()});
+      emit(Reported{trial, attempt, std::move(*done.report), std::move(done.made), run->member(), false,
+                    run->attempt->context().wanted_workers()});
       return true;
     }
     if (done.made) emit(Checkpointed{trial, attempt, std::move(*done.made), run->member()});
@@ -495,9 +494,9 @@ class ThreadExecutor::State {
   std::condition_variable work_;
   detail::Doorbell bell_;  // wakes the thread that waits for the experiment
   std::deque<RunPtr> ready_;
-  std::map<Key, RunPtr> runs_;
+  std::map<RunKey, RunPtr> runs_;
   std::vector<RunPtr> dead_runs_;  // dropped at rest; destroyed by a worker
-  std::set<Key> dying_;            // trials with a run in there, or being destroyed, while the executor goes on
+  std::set<RunKey> dying_;         // trials with a run in there, or being destroyed, while the executor goes on
   detail::KeptRuns kept_;
   std::size_t parked_ = 0;
   std::vector<std::thread> threads_;

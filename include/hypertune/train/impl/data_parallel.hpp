@@ -15,7 +15,7 @@ inline DataParallel::DataParallel(Communicator communicator, DataParallelOptions
 inline std::size_t DataParallel::add_view(TensorView gradient) {
   check_idle("add()");
   gradients_.push_back(gradient);
-  prepared_ = false;
+  planned_ = agreed_ = false;
   return gradients_.size() - 1;
 }
 
@@ -47,14 +47,31 @@ inline std::uint64_t DataParallel::registration() const {
   return mixed;
 }
 
-/// Before all else in a step: whether the object is of use, and once in a generation what the ranks have in common.
-inline void DataParallel::prepare(std::int64_t samples) {
+inline void DataParallel::check_step(std::int64_t samples) {
   if (broken_) std::rethrow_exception(broken_);
   if (samples < 0) fail(Errc::usage, "a gradient of {} samples", samples);
-  if (prepared_) return;
-  const int size = communicator_.size();
-  const std::array<std::int64_t, 2> mine = {static_cast<std::int64_t>(registration()), samples};
-  std::vector<std::int64_t> all(mine.size() * static_cast<std::size_t>(size));
+  if (!planned_) plan();
+}
+
+inline void DataParallel::plan() {
+  buckets_ =
+      detail::gradient_buckets(gradients_, options_.first_bucket_bytes, options_.bucket_bytes, options_.in_place_bytes);
+  memory_.assign(buckets_.size(), nullptr);
+  bucket_of_.assign(gradients_.size(), 0);
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    const auto& bucket = buckets_[b];
+    for (const auto& piece : bucket.pieces) bucket_of_[piece.gradient] = b;
+    const std::size_t tail = b + 1 == buckets_.size() ? detail::tail_elements(communicator_.size()) : 0;
+    if (!bucket.in_place) memory_[b] = options_.memory->allocate((bucket.count + tail) * size_of(bucket.type));
+  }
+  planned_ = true;
+  end_step();
+}
+
+/// Once in a generation: whether the ranks have the same gradients, and how many samples their first step has.
+inline void DataParallel::agree(std::int64_t samples) {
+  const std::array<std::int64_t, 2> mine = {static_cast<std::int64_t>(registration()), told_.samples + samples};
+  std::vector<std::int64_t> all(mine.size() * static_cast<std::size_t>(communicator_.size()));
   try {
     communicator_.all_gather(std::span<const std::int64_t>(mine), std::span<std::int64_t>(all));
   } catch (...) {
@@ -69,23 +86,14 @@ inline void DataParallel::prepare(std::int64_t samples) {
     total += static_cast<std::uint64_t>(all[2 * rank + 1]);
   }
   unit_ = static_cast<double>(std::bit_ceil(total));  // of nothing: 1
-  buckets_ =
-      detail::gradient_buckets(gradients_, options_.first_bucket_bytes, options_.bucket_bytes, options_.in_place_bytes);
-  memory_.assign(buckets_.size(), nullptr);
-  bucket_of_.assign(gradients_.size(), 0);
-  for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    const auto& bucket = buckets_[b];
-    for (const auto& piece : bucket.pieces) bucket_of_[piece.gradient] = b;
-    const std::size_t tail = b + 1 == buckets_.size() ? detail::tail_elements(size) : 0;
-    if (!bucket.in_place) memory_[b] = options_.memory->allocate((bucket.count + tail) * size_of(bucket.type));
-  }
-  prepared_ = true;
-  end_step();
+  agreed_ = true;
 }
 
 inline void DataParallel::begin(std::int64_t samples) {
   if (begun_) fail(Errc::usage, "begin() again without reduce()");
-  prepare(samples);
+  check_step(samples);
+  if (!agreed_) agree(samples);
+  if (accumulated_) accumulate_by(unit_);
   const std::lock_guard guard(step_);
   samples_ = samples;
   begun_ = true;
@@ -121,7 +129,7 @@ inline void DataParallel::launch(const detail::GradientBucket& bucket, void* mem
         memory == nullptr ? nullptr : static_cast<std::byte*>(memory) + piece.offset * size_of(bucket.type);
     if (options_.measure_noise && from != nullptr)
       told_.squares += static_cast<double>(samples_) * options_.memory->square_sum(from, gradient.count, gradient.type);
-    options_.memory->combine(bucket.in_place ? gradient.data : in_bucket, from, weight(samples_),
+    options_.memory->combine(bucket.in_place ? gradient.data : in_bucket, from, static_cast<double>(samples_) / unit_,
                              accumulated_ ? in_bucket : nullptr, gradient.count, gradient.type);
   }
 }
@@ -140,9 +148,9 @@ inline void DataParallel::launch_tail(bool signal) {
 
 /// What the communicator throws comes out of reduce().
 inline void DataParallel::start(void* data, std::size_t count, ElementType type) {
-  const auto landed = [this](const std::exception_ptr& error) {
+  const auto landed = [this](std::exception_ptr error) {  // moved on, so that one thread alone lets go of it
     const std::lock_guard guard(flight_.mutex);
-    if (error && !flight_.error) flight_.error = error;
+    if (error && !flight_.error) flight_.error = std::move(error);
     --flight_.outstanding;
     flight_.landed.notify_all();
   };
@@ -178,10 +186,22 @@ inline void DataParallel::settle() noexcept {
   wait();
 }
 
+/// What is accumulated is in samples over another unit now.
+inline void DataParallel::accumulate_by(double unit) {
+  const double factor = std::exchange(accumulated_unit_, unit) / unit;
+  if (factor == 1 || !accumulated_) return;
+  for (std::size_t b = 0; b < buckets_.size(); ++b)
+    options_.memory->combine(memory_[b].get(), memory_[b].get(), factor, nullptr, buckets_[b].count, buckets_[b].type);
+}
+
 inline void DataParallel::accumulate(std::int64_t samples) {
   if (begun_) fail(Errc::usage, "accumulate() after begin(): what is begun ends with reduce()");
-  prepare(samples);
+  check_step(samples);
   if (samples == 0) return;
+  // Before the ranks have agreed on a unit, and beyond it, this rank's own: so large that the sum does not overflow.
+  if (!accumulated_) accumulate_by(agreed_ ? unit_ : 1);
+  const auto total = static_cast<std::uint64_t>(told_.samples + samples);
+  if (static_cast<double>(total) > accumulated_unit_) accumulate_by(static_cast<double>(std::bit_ceil(total)));
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     const auto& bucket = buckets_[b];
     for (const auto& piece : bucket.pieces) {
@@ -191,8 +211,8 @@ inline void DataParallel::accumulate(std::int64_t samples) {
       if (options_.measure_noise)
         told_.squares +=
             static_cast<double>(samples) * options_.memory->square_sum(gradient.data, gradient.count, gradient.type);
-      options_.memory->combine(to, gradient.data, weight(samples), accumulated_ ? to : nullptr, gradient.count,
-                               gradient.type);
+      options_.memory->combine(to, gradient.data, static_cast<double>(samples) / accumulated_unit_,
+                               accumulated_ ? to : nullptr, gradient.count, gradient.type);
     }
   }
   told_.samples += samples;
@@ -256,7 +276,8 @@ inline void DataParallel::take_mean() {
       else
         reduced_.square += options_.memory->divide(to.data, from, total / unit_, to.count, to.type);
     }
-  if (reduced_.samples != 0) unit_ = static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(reduced_.samples)));
+  // Never less than before: after the short batch at the end of an epoch comes a whole one.
+  unit_ = std::max(unit_, static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(reduced_.samples))));
 }
 
 /// A rank without others, which has accumulated nothing, has the mean already.
@@ -309,7 +330,7 @@ inline void DataParallel::rebind(Communicator communicator) {
   settle();
   communicator_ = std::move(communicator);
   broken_ = nullptr;
-  prepared_ = false;
+  planned_ = agreed_ = false;
   end_step();
 }
 

@@ -21,6 +21,7 @@ HYPERTUNE_INLINE void Controller::on(Reported& e, Outcome& out) {
   const int step = e.report.step.value_or(run->next_step);
   run->next_step = step + 1;
   run->fixed = e.fixed;
+  run->target = e.workers == 0 ? 0 : std::clamp(e.workers, rules().workers.min, rules().workers.max);
   // What the caller of a study says counts, though the trial was to end: it did not know of that yet.
   judge_.take(e, *run, step, run->phase != Phase::stopping || rules().manual, out);
   if (!ending_ && state().ending()) end_experiment(*state().ending(), out);
@@ -38,6 +39,11 @@ HYPERTUNE_INLINE void Controller::answer(TrialId trial, LiveTrial& run, int step
   }
   // A repeated report of the last step gets the answer that was owed; of an earlier one, the answer was to go on.
   const Decision decision = step + 1 == entry.steps ? entry.owed : Decision::proceed;
+  if (run.warned && decision == Decision::proceed) {
+    run.failure = run.warned;
+    stop_run(trial, run, Phase::suspending, TrialState::stopped, run.warned->text, true, out);
+    return;
+  }
   switch (decision) {
     case Decision::proceed:
       if (dispatcher_.queue().is_to_rest(trial)) {
@@ -63,13 +69,16 @@ HYPERTUNE_INLINE void Controller::answer(TrialId trial, LiveTrial& run, int step
   }
 }
 
-// As somebody wants it, or more of them where nobody else waits, or will, for the room.
+// As a person wants it, or the trial; or more of them where nobody else waits, or will, for the room.
 HYPERTUNE_INLINE void Controller::change_workers(TrialId trial, LiveTrial& run, Outcome& out) {
   const int have = run.allocation.workers();
+  const int most = run.target > 0 ? run.target : rules().workers.max;
   if (run.wanted > 0)
     dispatcher_.resize(trial, run, run.wanted, "it was asked for", out);
-  else if (have < rules().workers.max && dispatcher_.queue().pending.empty() && !judge_.more_trials() && !ending_)
-    dispatcher_.resize(trial, run, rules().workers.max, "there is room that no other trial waits for", out);
+  else if (have > most)
+    dispatcher_.resize(trial, run, most, "the trial wants so many", out);
+  else if (have < most && dispatcher_.queue().pending.empty() && !judge_.more_trials() && !ending_)
+    dispatcher_.resize(trial, run, most, "there is room that no other trial waits for", out);
 }
 
 HYPERTUNE_INLINE void Controller::on(const MemberLost& e, Outcome& out) {
@@ -83,8 +92,14 @@ HYPERTUNE_INLINE void Controller::on(const MemberLost& e, Outcome& out) {
   if (lost.empty() && !e.ranks.empty()) return;
   if (lost.empty()) return dispatcher_.form_again(e.trial, *run, e.cause.text, out);
   const auto left = static_cast<std::size_t>(have) - lost.size();
-  const std::string why = detail::format("{} of {} workers {} lost: {}", lost.size(), have,
-                                         lost.size() == 1 ? "was" : "were", e.cause.text);
+  if (e.leaving && left < static_cast<std::size_t>(rules().workers.min) &&
+      !dispatcher_.room_beside(e.trial, *run, lost)) {
+    run->warned = e.cause;  // it saves at its next report, before they are gone
+    return;
+  }
+  const std::string why =
+      detail::format("{} of {} workers {} {}: {}", lost.size(), have, lost.size() == 1 ? "was" : "were",
+                     e.leaving ? "taken away" : "lost", e.cause.text);
   if (left > 0 && !interrupted_ && dispatcher_.replace(e.trial, *run, lost, why, out)) return;
   // It goes on from its last checkpoint when there is room for it.
   stop_run(e.trial, *run, Phase::suspending, TrialState::stopped, why, true, out);

@@ -272,6 +272,17 @@ HYPERTUNE_INLINE bool Dispatcher::replace(TrialId trial, LiveTrial& run, const s
   return true;
 }
 
+HYPERTUNE_INLINE bool Dispatcher::room_beside(TrialId trial, const LiveTrial& run, const std::vector<int>& lost) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < run.allocation.workers(); ++rank)
+    if (std::find(lost.begin(), lost.end(), rank) == lost.end()) ranks.push_back(rank);
+  const int missing = workers().min - static_cast<int>(ranks.size());
+  if (missing <= 0) return true;
+  const auto fresh = place_beside(trial, run, ranks, missing, missing);
+  for (const Slot& slot : fresh) placement_.release(slot);
+  return !fresh.empty();
+}
+
 HYPERTUNE_INLINE void Dispatcher::form_again(TrialId trial, LiveTrial& run, const std::string& why, Outcome& out) {
   std::vector<int> ranks(static_cast<std::size_t>(run.allocation.workers()));
   std::iota(ranks.begin(), ranks.end(), 0);

@@ -42,6 +42,7 @@ class ClusterExecutor {
   void notify();
   void shutdown();
   std::string name() const { return "ssh"; }
+  static constexpr bool runs_gangs = true;
 
   void prepare(const Workload& workload);
   void trial_ended(TrialId trial);

@@ -266,13 +266,13 @@ class ProcessDriver {
   void launch(Launch launch) {
     const Seconds now = hypertune::detail::steady_seconds();
     if (launch.parked) {
-      const auto found = by_trial_.find(key(launch));
+      const auto found = by_trial_.find(key_of(launch));
       if (found == by_trial_.end() || found->second->link.state() != WorkerLink::State::parked) {
         Cause cause{.source = FailureSource::infrastructure, .text = "its process is gone"};
         if (found != by_trial_.end() && found->second->link.lost_parked()) cause = *found->second->link.lost_parked();
         if (found != by_trial_.end()) by_trial_.erase(found);
         cause.text = "while it was paused: " + cause.text;
-        emit(Failed{launch.trial, launch.attempt, std::move(cause), key(launch).second});
+        emit(Failed{launch.trial, launch.attempt, std::move(cause), key_of(launch).second});
         return;
       }
       --parked_;
@@ -319,7 +319,7 @@ class ProcessDriver {
   }
   bool stop_held(const Stop& stop) {
     const auto held = std::find_if(held_.begin(), held_.end(), [&](const Held& h) {
-      return key(h.launch) == std::pair(stop.trial, stop.member) && h.launch.attempt == stop.attempt;
+      return key_of(h.launch) == std::pair(stop.trial, stop.member) && h.launch.attempt == stop.attempt;
     });
     if (held == held_.end()) return false;
     held_.erase(held);
@@ -343,14 +343,14 @@ class ProcessDriver {
       emit(
           Failed{launch.trial, launch.attempt,
                  Cause{.source = FailureSource::infrastructure, .text = "no process could be started: " + spawn_error_},
-                 key(launch).second});
+                 key_of(launch).second});
       return;
     }
     worker->devices = devices(launch.allocation.lead);
     occupy(*worker, launch.allocation.lead.gpus);
     if (launch.allocation.lead.resources.memory > 0) cgroups_.prepare();
     worker->log_begin = hypertune::detail::LogParts::of(log_of(launch), start_.log_limit).length();
-    by_trial_[key(launch)] = worker;
+    by_trial_[key_of(launch)] = worker;
     apply(worker, worker->link.start(std::move(launch), now));
     ensure_spare();
   }
@@ -429,7 +429,7 @@ class ProcessDriver {
         },
         command);
     if (const auto* stop = std::get_if<Stop>(&command); stop != nullptr && !held_.empty() && stop_held(*stop)) return;
-    const auto found = by_trial_.find(Key(trial, member));
+    const auto found = by_trial_.find(RunKey(trial, member));
     if (found == by_trial_.end()) return;  // it ended meanwhile
     const auto worker = found->second;
     const Launch* here = worker->link.launch();
@@ -576,14 +576,14 @@ class ProcessDriver {
     }
   }
 
-  void follow(const Finished& e) { by_trial_.erase(Key(e.trial, e.member)); }
-  void follow(const Stopped& e) { by_trial_.erase(Key(e.trial, e.member)); }
-  void follow(const Failed& e) { by_trial_.erase(Key(e.trial, e.member)); }
+  void follow(const Finished& e) { by_trial_.erase(RunKey(e.trial, e.member)); }
+  void follow(const Stopped& e) { by_trial_.erase(RunKey(e.trial, e.member)); }
+  void follow(const Failed& e) { by_trial_.erase(RunKey(e.trial, e.member)); }
   void follow(const Paused& e) {
     if (e.parked)
       ++parked_;
     else
-      by_trial_.erase(Key(e.trial, e.member));
+      by_trial_.erase(RunKey(e.trial, e.member));
   }
   template <class E>
   void follow(const E&) {}
@@ -599,7 +599,7 @@ class ProcessDriver {
   }
   // A worker of a group does not take part any more.
   void kill(TrialId trial, Attempt attempt, int member) {
-    const auto found = by_trial_.find(Key(trial, member));
+    const auto found = by_trial_.find(RunKey(trial, member));
     if (found == by_trial_.end()) return;
     const auto worker = found->second;
     if (const Launch* here = worker->link.launch(); here == nullptr || here->attempt != attempt) return;
@@ -639,11 +639,8 @@ class ProcessDriver {
     if (wake_) static_cast<void>(!::write(wake_.get(), &one, sizeof one));
   }
   std::filesystem::path log_of(const Launch& launch) const {
-    return start_.directory / "trials" / std::to_string(launch.trial) / log_name(launch);
+    return start_.directory / "trials" / std::to_string(launch.trial) / log_name(key_of(launch).second);
   }
-  // Its trial, and which of the trial's workers it is.
-  using Key = std::pair<TrialId, int>;
-  static Key key(const Launch& launch) { return {launch.trial, launch.seat ? launch.seat->member : 0}; }
 
   ProcessOptions options_;
   std::vector<int> cores_;
@@ -657,7 +654,7 @@ class ProcessDriver {
   std::string spawn_error_;
   Descriptor poll_, wake_;
   std::map<std::uint64_t, std::shared_ptr<Worker>> workers_;
-  std::map<Key, std::shared_ptr<Worker>> by_trial_;  // under way, or parked
+  std::map<RunKey, std::shared_ptr<Worker>> by_trial_;  // under way, or parked
   Groups groups_{{.down = [this](Command command) { carry_out(std::move(command)); },
                   .kill = [this](TrialId trial, Attempt attempt, int member) { kill(trial, attempt, member); },
                   .up = [this](Event event) { tell(std::move(event)); }}};

@@ -94,6 +94,7 @@ class RemoteExecutor {
   void notify();
   void shutdown();
   std::string name() const { return "ssh"; }
+  static constexpr bool runs_gangs = true;
 
   /// Any thread.
   std::vector<HostAccount> accounts() const;

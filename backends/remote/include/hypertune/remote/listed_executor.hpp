@@ -43,6 +43,7 @@ class ListedExecutor {
   void notify();
   void shutdown();
   std::string name() const;
+  static constexpr bool runs_gangs = true;
   std::vector<HostAccount> accounts() const;
 
  private:

@@ -44,6 +44,7 @@ class SlurmExecutor {
   void notify();
   void shutdown();
   std::string name() const { return "slurm"; }
+  static constexpr bool runs_gangs = true;
 
   void prepare(const Workload& workload);
   void trial_ended(TrialId trial);

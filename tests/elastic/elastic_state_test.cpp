@@ -4,6 +4,7 @@
 
 #include <hypertune/hypertune.hpp>
 #include <hypertune/local/processes.hpp>
+#include <hypertune/random.hpp>
 #include <hypertune/train/elastic_sampler.hpp>
 #include <hypertune/train/elastic_state.hpp>
 
@@ -11,14 +12,12 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -190,4 +189,62 @@ TEST_CASE("a worker that is stopped is named, ended and replaced") {
   });
   check_like(stopped, undisturbed);
   CHECK(stopped.failures == 0);
+}
+
+TEST_CASE("a training says how many workers it wants, and each sample counts once all the same") {
+  const Ended undisturbed = run(ht::threads(1), {1}, nothing);
+  const Fate plan = [](const auto&, ht::Context& context, int epoch, int) { context.want_workers(epoch < 2 ? 2 : 4); };
+  const auto grown = run(ht::processes({.workers = 4}), {.min = 1, .max = 4}, plan);
+  check_like(grown, undisturbed);
+  CHECK(grown.reports[0].at("workers") == 4);  // nobody knew of the plan before
+  CHECK(grown.reports[1].at("workers") <= 4);
+}
+
+TEST_CASE("workers that are killed at random change nothing but the time") {
+  const Ended undisturbed = run(ht::threads(1), {1}, nothing);
+  const TemporaryDirectory notes;
+  const auto seed = GENERATE(1U, 2U, 3U);
+  // Each kill happens once: what was done again is not killed again.
+  const Fate chaos = [&, seed](const auto& group, auto&, int epoch, int batch) {
+    ht::Rng rng = ht::derived_rng(seed, {static_cast<std::uint64_t>(epoch), static_cast<std::uint64_t>(batch)});
+    if (ht::uniform01(rng) > 0.25) return;
+    const int victim = static_cast<int>(ht::uniform01(rng) * group.size());
+    const auto once = notes.path() / std::to_string(epoch * 100 + batch);
+    const int fd = group.rank() == victim ? ::open(once.c_str(), O_CREAT | O_EXCL | O_WRONLY, 0600) : -1;
+    if (fd >= 0) ::raise(SIGKILL);
+  };
+  check_like(run(ht::processes({.workers = 4}), {4}, chaos, 1), undisturbed);
+  check_like(run(ht::processes({.workers = 4}), {.min = 1, .max = 4}, chaos, 1), undisturbed);
+}
+
+TEST_CASE("what the training itself throws in one worker fails the trial, with that worker's rank") {
+  const TemporaryDirectory directory;
+  ht::Options options{
+      .metric = "sum", .samples = 1, .executor = ht::processes({.workers = 3}), .output = directory.path() / "run"};
+  options.workers = {3};
+  options.display = ht::Display::quiet;
+  const auto results = ht::tune(
+      ht::space(ht::dim("x", ht::uniform(0.0, 1.0))),
+      [](const ht::Params& params, ht::Context& context) {
+        return train(params, context, [](const auto& group, auto&, int epoch, int) {
+          if (epoch == 1 && group.rank() == 2) throw std::runtime_error("the loss is not a number");
+        });
+      },
+      options);
+  const ht::TrialResult trial = results.trials()[0];
+  CHECK(trial.state == ht::TrialState::failed);
+  REQUIRE(trial.cause);
+  CHECK(trial.cause->source == ht::FailureSource::user);
+  CHECK_THAT(trial.cause->text, ContainsSubstring("rank 2: the loss is not a number"));
+}
+
+TEST_CASE("groups that are larger together than the machine take turns") {
+  const TemporaryDirectory directory;
+  ht::Options options{.metric = "sum", .samples = 5, .executor = ht::threads(4), .output = directory.path() / "run"};
+  options.workers = {3};
+  options.display = ht::Display::quiet;
+  const auto results = ht::tune(
+      ht::space(ht::dim("x", ht::uniform(0.0, 1.0))),
+      [](const ht::Params& params, ht::Context& context) { return train(params, context, nothing); }, options);
+  for (const auto& trial : results.trials()) CHECK(trial.state == ht::TrialState::completed);
 }

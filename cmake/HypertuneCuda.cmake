@@ -1,0 +1,47 @@
+# CUDA, where it is found; everything else is built without it. nvcc in PATH, CUDACXX or CMAKE_CUDA_COMPILER say where;
+# `scripts/setup-cuda DIR` brings one. NCCL_ROOT says where NCCL is, if not beside it.
+option(HYPERTUNE_CUDA "Build what needs CUDA where a toolkit is found" ON)
+
+if(HYPERTUNE_CUDA)
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+      set(CMAKE_CUDA_ARCHITECTURES 90)   # or all-major, native, "80;90", as CMake has it
+    endif()
+    enable_language(CUDA)
+  endif()
+  find_package(CUDAToolkit QUIET)
+endif()
+if(NOT CUDAToolkit_FOUND)
+  return()
+endif()
+
+# The runtime and cuBLAS: host code needs no nvcc. Statically, as nvcc links the runtime: two of it would not agree.
+add_library(hypertune_cuda INTERFACE)
+target_link_libraries(hypertune_cuda INTERFACE CUDA::cudart_static CUDA::cublas)
+# CMake 3.25 knows no CUDA20.
+target_compile_options(hypertune_cuda INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>)
+# It takes the toolkit's folder for one where libraries are found anyway, and sets no path to it in a program.
+target_link_options(hypertune_cuda INTERFACE LINKER:-rpath,${CUDAToolkit_LIBRARY_DIR})
+
+find_path(HYPERTUNE_NCCL_INCLUDE nccl.h HINTS ${NCCL_ROOT} ENV NCCL_ROOT ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
+find_library(HYPERTUNE_NCCL_LIBRARY NAMES nccl libnccl.so.2 HINTS ${NCCL_ROOT} ENV NCCL_ROOT ${CUDAToolkit_LIBRARY_DIR}
+  PATH_SUFFIXES lib lib64)
+mark_as_advanced(HYPERTUNE_NCCL_INCLUDE HYPERTUNE_NCCL_LIBRARY)
+if(NOT HYPERTUNE_NCCL_INCLUDE OR NOT HYPERTUNE_NCCL_LIBRARY)
+  message(STATUS "hypertune: CUDA is found, but not NCCL (NCCL_ROOT): there is no hypertune::train_cuda")
+  return()
+endif()
+
+# Collectives over NCCL: <hypertune/train/nccl_communicator.hpp>.
+file(GLOB hypertune_train_cuda_sources CONFIGURE_DEPENDS ${hypertune_root}/src/train_cuda/*.cpp)
+add_library(hypertune_train_cuda STATIC EXCLUDE_FROM_ALL ${hypertune_train_cuda_sources})
+add_library(hypertune::train_cuda ALIAS hypertune_train_cuda)
+set_target_properties(hypertune_train_cuda PROPERTIES EXPORT_NAME train_cuda POSITION_INDEPENDENT_CODE ON)
+target_include_directories(hypertune_train_cuda SYSTEM PRIVATE ${HYPERTUNE_NCCL_INCLUDE})
+target_link_libraries(hypertune_train_cuda PUBLIC hypertune PRIVATE CUDA::cudart_static
+  $<BUILD_INTERFACE:hypertune_warnings> $<BUILD_INTERFACE:${HYPERTUNE_NCCL_LIBRARY}> $<INSTALL_INTERFACE:nccl>)
+get_filename_component(hypertune_nccl_folder ${HYPERTUNE_NCCL_LIBRARY} DIRECTORY)
+target_link_options(hypertune_train_cuda INTERFACE $<BUILD_INTERFACE:LINKER:-rpath,${hypertune_nccl_folder}>)
+hypertune_merge_library(hypertune_train_cuda 5)

@@ -1,0 +1,258 @@
+// A convolutional network for small grey images, on any backend: forward, backward, momentum SGD, mixed precision.
+// Plain C++ without hypertune's core, so that nvcc compiles it for the GPU as it is.
+//
+//   image -> conv 3x3, ReLU -> conv 3x3, ReLU -> max-pooling 2x2 -> dense, ReLU -> dense -> softmax
+#pragma once
+
+#include "cuda_convnet/trainer.hpp"
+
+#include <hypertune/train/kernels.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace convnet {
+
+namespace kernels = hypertune::kernels;
+
+/// Memory of a backend.
+template <class Backend, class T>
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Backend& backend, std::size_t size)
+      : backend_(&backend), data_(static_cast<T*>(backend.allocate(size * sizeof(T)))), size_(size) {}
+  Buffer(Buffer&& other) noexcept { swap(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Buffer() {
+    if (data_) backend_->release(data_);
+  }
+  T* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  void upload(const T* from, std::size_t count, std::size_t at = 0) {
+    backend_->upload(data_ + at, from, count * sizeof(T));
+  }
+  std::vector<T> download(std::size_t count, std::size_t at = 0) const {
+    std::vector<T> values(count);
+    backend_->download(values.data(), data_ + at, count * sizeof(T));
+    return values;
+  }
+
+ private:
+  void swap(Buffer& other) {
+    std::swap(backend_, other.backend_);
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+  }
+  Backend* backend_ = nullptr;
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// `T`: of activations and of the weights that are multiplied; the parameters themselves and their gradients are float.
+/// A Backend allocates, copies, multiplies matrices, and calls a kernel for each index.
+template <class Backend, class T>
+class Network final : public Trainer {
+ public:
+  Network(Backend backend, const Options& options) : backend_(std::move(backend)), options_(options) {
+    const std::size_t half = options.side / 2, batch = options.batch;
+    add({1, batch, options.side, options.side, 3, 1}, options.filters[0], true);
+    add({options.filters[0], batch, options.side, options.side, 3, 1}, options.filters[1], true);
+    add({options.filters[1], batch, half, half, half, 0}, options.hidden, true);
+    add({options.hidden, batch, 1, 1, 1, 0}, options.classes, false);
+    parameters_ = Buffer<Backend, float>(backend_, parameter_count_);
+    gradient_ = Buffer<Backend, float>(backend_, parameter_count_);
+    velocity_ = Buffer<Backend, float>(backend_, parameter_count_);
+    weights_ = Buffer<Backend, T>(backend_, parameter_count_);
+    columns_ = Buffer<Backend, T>(backend_, most_columns_);
+    column_gradient_ = Buffer<Backend, T>(backend_, most_columns_);
+    pooled_ = Buffer<Backend, T>(backend_, pooled_size());
+    pooled_gradient_ = Buffer<Backend, T>(backend_, pooled_size());
+    chosen_ = Buffer<Backend, std::uint8_t>(backend_, pooled_size());
+    raw_ = Buffer<Backend, float>(backend_, image_size() * batch);
+    images_ = Buffer<Backend, T>(backend_, image_size() * batch);
+    labels_ = Buffer<Backend, std::int32_t>(backend_, batch);
+    loss_ = Buffer<Backend, float>(backend_, batch);
+    predicted_ = Buffer<Backend, std::int32_t>(backend_, batch);
+    infinite_ = Buffer<Backend, std::int32_t>(backend_, 1);
+    squares_ = Buffer<Backend, float>(backend_, norm_parts);
+
+    State state{std::vector<float>(parameter_count_), std::vector<float>(parameter_count_), 0, {}};
+    std::mt19937_64 random(options.seed);
+    for (const Layer& layer : layers_) {  // He et al. 2015: keeps the variance of ReLU layers
+      std::normal_distribution<float> normal(0, std::sqrt(2.0F / static_cast<float>(layer.window.rows())));
+      for (std::size_t i = 0; i < layer.filters * layer.window.rows(); ++i)
+        state.parameters[layer.weights + i] = normal(random);
+    }
+    restore(state);
+  }
+
+  double train(const float* images, const std::int32_t* labels) override {
+    const double loss = forward_backward(images, labels, options_.half ? scale_.scale : 1.0F);
+    if (hook_) hook_(gradient_.data(), parameter_count_);  // on_gradient(): of other workers, too
+    if (options_.half) {
+      const std::int32_t zero = 0;
+      infinite_.upload(&zero, 1);
+      backend_.for_each(parameter_count_, kernels::Unscale{gradient_.data(), 1 / scale_.scale, infinite_.data()});
+      if (!scale_.update(infinite_.download(1)[0] == 0)) return loss;  // this step is left out
+    }
+    if (options_.clip > 0) {
+      const double norm = gradient_norm();
+      if (norm > options_.clip)
+        backend_.for_each(parameter_count_,
+                          kernels::Multiply{gradient_.data(), static_cast<float>(options_.clip / norm)});
+    }
+    backend_.for_each(parameter_count_,
+                      kernels::MomentumSgd{parameters_.data(), velocity_.data(), gradient_.data(),
+                                           options_.learning_rate, options_.momentum, options_.weight_decay});
+    ++updates_;
+    refresh_weights();
+    return loss;
+  }
+
+  Score evaluate(const float* images, const std::int32_t* labels, std::size_t count) override {
+    Score score;
+    std::vector<float> part(image_size() * options_.batch);
+    std::vector<std::int32_t> part_labels(options_.batch);
+    for (std::size_t begin = 0; begin < count; begin += options_.batch) {
+      const std::size_t here =
+          std::min(options_.batch, count - begin);  // the last is filled up, and that is not counted
+      std::copy_n(images + begin * image_size(), here * image_size(), part.begin());
+      std::copy_n(labels + begin, here, part_labels.begin());
+      forward(part.data(), part_labels.data(), 1);
+      const auto losses = loss_.download(here);
+      const auto predicted = predicted_.download(here);
+      for (std::size_t i = 0; i < here; ++i) {
+        score.loss += static_cast<double>(losses[i]) / static_cast<double>(count);
+        score.accuracy += predicted[i] == part_labels[i] ? 1.0 / static_cast<double>(count) : 0;
+      }
+    }
+    return score;
+  }
+
+  State state() const override {
+    return {parameters_.download(parameter_count_), velocity_.download(parameter_count_), updates_, scale_};
+  }
+  void restore(const State& state) override {
+    parameters_.upload(state.parameters.data(), parameter_count_);
+    velocity_.upload(state.velocity.data(), parameter_count_);
+    updates_ = state.updates;
+    scale_ = state.scale;
+    refresh_weights();
+  }
+  std::size_t parameter_count() const override { return parameter_count_; }
+  void on_gradient(GradientHook hook) override { hook_ = std::move(hook); }
+
+  /// The mean loss, and its gradient, times the scale, in gradient().
+  double forward_backward(const float* images, const std::int32_t* labels, float scale) {
+    forward(images, labels, scale);
+    backward();
+    double sum = 0;
+    for (const float loss : loss_.download(options_.batch)) sum += static_cast<double>(loss);
+    return sum / static_cast<double>(options_.batch);
+  }
+  std::vector<float> gradient() const { return gradient_.download(parameter_count_); }
+
+ private:
+  static constexpr std::size_t norm_parts = 1024;
+  static constexpr std::size_t pool_after = 1;  // the layer
+
+  struct Layer {
+    kernels::Window window;
+    std::size_t filters;
+    bool relu;
+    std::size_t weights, bias;     // where they begin in the parameters
+    Buffer<Backend, T> out, back;  // what it makes, and the gradient of that
+  };
+
+  std::size_t image_size() const { return options_.side * options_.side; }
+  std::size_t pooled_size() const { return options_.filters[1] * options_.batch * image_size() / 4; }
+
+  void add(const kernels::Window& window, std::size_t filters, bool relu) {
+    const std::size_t weights = parameter_count_, bias = weights + filters * window.rows();
+    parameter_count_ = bias + filters;
+    most_columns_ = std::max(most_columns_, window.rows() * window.columns());
+    layers_.push_back({window, filters, relu, weights, bias, Buffer<Backend, T>(backend_, filters * window.columns()),
+                       Buffer<Backend, T>(backend_, filters * window.columns())});
+  }
+  void refresh_weights() {
+    backend_.for_each(parameter_count_, kernels::Convert<float, T>{parameters_.data(), weights_.data()});
+  }
+  const T* input_of(std::size_t layer) const {
+    if (layer == 0) return images_.data();
+    return layer == pool_after + 1 ? pooled_.data() : layers_[layer - 1].out.data();
+  }
+
+  void forward(const float* images, const std::int32_t* labels, float scale) {
+    raw_.upload(images, raw_.size());
+    labels_.upload(labels, labels_.size());
+    backend_.for_each(raw_.size(), kernels::Convert<float, T>{raw_.data(), images_.data()});
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      Layer& layer = layers_[l];
+      const kernels::Window& window = layer.window;
+      backend_.for_each(window.rows() * window.columns(), kernels::Im2Col<T>{window, input_of(l), columns_.data()});
+      backend_.multiply(false, false, layer.filters, window.columns(), window.rows(), weights_.data() + layer.weights,
+                        columns_.data(), layer.out.data());
+      backend_.for_each(layer.out.size(), kernels::BiasRelu<T>{layer.out.data(), parameters_.data() + layer.bias,
+                                                               window.columns(), layer.relu});
+      if (l == pool_after)
+        backend_.for_each(pooled_size(), kernels::MaxPool<T>{options_.side, options_.side, 2, layer.out.data(),
+                                                             pooled_.data(), chosen_.data()});
+    }
+    // In place: the logits become the gradient.
+    backend_.for_each(options_.batch,
+                      kernels::SoftmaxCrossEntropy<T>{options_.classes, options_.batch, labels_.data(), scale,
+                                                      layers_.back().out.data(), loss_.data(), predicted_.data()});
+  }
+
+  void backward() {
+    for (std::size_t l = layers_.size(); l-- > 0;) {
+      Layer& layer = layers_[l];
+      const kernels::Window& window = layer.window;
+      const bool last = l + 1 == layers_.size();
+      T* back = last ? layer.out.data() : layer.back.data();
+      if (l == pool_after)
+        backend_.for_each(pooled_size(), kernels::MaxPoolBack<T>{options_.side, options_.side, 2,
+                                                                 pooled_gradient_.data(), chosen_.data(), back});
+      if (layer.relu) backend_.for_each(layer.out.size(), kernels::ReluBack<T>{layer.out.data(), back});
+      backend_.for_each(layer.filters, kernels::BiasBack<T>{back, gradient_.data() + layer.bias, window.columns()});
+      backend_.for_each(window.rows() * window.columns(), kernels::Im2Col<T>{window, input_of(l), columns_.data()});
+      backend_.multiply(false, true, layer.filters, window.rows(), window.columns(), back, columns_.data(),
+                        gradient_.data() + layer.weights);
+      if (l == 0) return;
+      backend_.multiply(true, false, window.rows(), window.columns(), layer.filters, weights_.data() + layer.weights,
+                        back, column_gradient_.data());
+      T* before = l == pool_after + 1 ? pooled_gradient_.data() : layers_[l - 1].back.data();
+      backend_.for_each(window.pixels(), kernels::Col2Im<T>{window, column_gradient_.data(), before});
+    }
+  }
+
+  double gradient_norm() {
+    backend_.for_each(norm_parts, kernels::SquareSums{gradient_.data(), parameter_count_, norm_parts, squares_.data()});
+    double sum = 0;
+    for (const float part : squares_.download(norm_parts)) sum += static_cast<double>(part);
+    return std::sqrt(sum);
+  }
+
+  Backend backend_;  // outlives the buffers
+  Options options_;
+  std::vector<Layer> layers_;
+  std::size_t parameter_count_ = 0, most_columns_ = 0;
+  Buffer<Backend, float> parameters_, gradient_, velocity_, raw_, loss_, squares_;
+  Buffer<Backend, T> weights_, columns_, column_gradient_, pooled_, pooled_gradient_, images_;
+  Buffer<Backend, std::uint8_t> chosen_;
+  Buffer<Backend, std::int32_t> labels_, predicted_, infinite_;
+  std::int64_t updates_ = 0;
+  LossScale scale_;
+  GradientHook hook_;
+};
+
+}  // namespace convnet

@@ -1,0 +1,70 @@
+// The network on the CPU: a loop for each kernel, and products of matrices that compilers make vectors of.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <vector>
+
+namespace convnet {
+
+class CpuBackend {
+ public:
+  void* allocate(std::size_t bytes) { return ::operator new(bytes); }
+  void release(void* memory) { ::operator delete(memory); }
+  void upload(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+  void download(void* to, const void* from, std::size_t bytes) const { std::memcpy(to, from, bytes); }
+  template <class Kernel>
+  void for_each(std::size_t count, const Kernel& kernel) {
+    for (std::size_t i = 0; i < count; ++i) kernel(i);
+  }
+
+  /// c = op(a) op(b), by rows: op(a) is m x k, op(b) is k x n; `ta`: a is stored as k x m.
+  template <class T, class Out>
+  void multiply(bool ta, bool tb, std::size_t m, std::size_t n, std::size_t k, const T* a, const T* b, Out* c) {
+    if (tb)
+      rows_by_rows(m, n, k, a, b, c);
+    else
+      rows_by_columns(ta, m, n, k, a, b, c);
+  }
+
+ private:
+  // b is stored as n x k: products of rows. Eight sums at once, as one alone has an order that no vector can keep.
+  template <class T, class Out>
+  static void rows_by_rows(std::size_t m, std::size_t n, std::size_t k, const T* a, const T* b, Out* c) {
+    constexpr std::size_t lanes = 8;
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j < n; ++j) {
+        const T *x = a + i * k, *y = b + j * k;
+        float sums[lanes] = {};
+        std::size_t p = 0;
+        for (; p + lanes <= k; p += lanes)
+          for (std::size_t l = 0; l < lanes; ++l)
+            sums[l] += static_cast<float>(x[p + l]) * static_cast<float>(y[p + l]);
+        float sum = 0;
+        for (const float part : sums) sum += part;
+        for (; p < k; ++p) sum += static_cast<float>(x[p]) * static_cast<float>(y[p]);
+        c[i * n + j] = Out(sum);
+      }
+  }
+  template <class T, class Out>
+  static void rows_by_columns(bool ta, std::size_t m, std::size_t n, std::size_t k, const T* a, const T* b, Out* c) {
+    constexpr std::size_t strip = 256;  // of a row of b: stays in the first cache
+    float sums[strip];
+    for (std::size_t begin = 0; begin < n; begin += strip) {
+      const std::size_t width = std::min(strip, n - begin);
+      for (std::size_t i = 0; i < m; ++i) {
+        std::fill_n(sums, width, 0.0F);
+        for (std::size_t p = 0; p < k; ++p) {
+          const auto factor = static_cast<float>(ta ? a[p * m + i] : a[i * k + p]);
+          const T* row = b + p * n + begin;
+          for (std::size_t j = 0; j < width; ++j) sums[j] += factor * static_cast<float>(row[j]);
+        }
+        for (std::size_t j = 0; j < width; ++j) c[i * n + begin + j] = Out(sums[j]);
+      }
+    }
+  }
+};
+
+}  // namespace convnet

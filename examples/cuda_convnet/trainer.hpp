@@ -1,0 +1,79 @@
+// What trains a network, whatever it runs on: a plain header, for nvcc as well.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace convnet {
+
+struct Options {
+  std::size_t side = 8, classes = 10;  ///< of the images
+  std::size_t batch = 32;
+  std::array<std::size_t, 2> filters{8, 16};
+  std::size_t hidden = 64;
+  float learning_rate = 0.05F, momentum = 0.9F, weight_decay = 0;
+  double clip = 0;         ///< the global norm of the gradient is at most this; 0: no limit
+  bool half = false;       ///< mixed precision: 16 bits where matrices are multiplied, with a scaled loss
+  std::uint64_t seed = 0;  ///< of the first weights
+};
+
+/// A dynamic loss scale: small gradients are lost in 16 bits, so the loss is multiplied until they overflow now and
+/// then.
+struct LossScale {
+  float scale = 65536;
+  std::int32_t good = 0;  ///< steps since it changed
+  /// Whether the step counts: `finite` says if its gradient does.
+  bool update(bool finite) {
+    if (!finite) {
+      scale = scale > 2 ? scale / 2 : 1;
+      good = 0;
+    } else if (++good == 500) {
+      scale *= 2;
+      good = 0;
+    }
+    return finite;
+  }
+};
+
+/// All that training needs to go on.
+struct State {
+  std::vector<float> parameters, velocity;
+  std::int64_t updates = 0;
+  LossScale scale;
+};
+
+struct Score {
+  double accuracy = 0, loss = 0;
+};
+
+class Trainer {
+ public:
+  virtual ~Trainer() = default;
+  /// One step on a batch: images [image][y][x]. The mean loss.
+  virtual double train(const float* images, const std::int32_t* labels) = 0;
+  virtual Score evaluate(const float* images, const std::int32_t* labels, std::size_t count) = 0;
+  virtual State state() const = 0;
+  virtual void restore(const State& state) = 0;
+  virtual std::size_t parameter_count() const = 0;
+
+  /// Called between backward and the update with the gradient where it is (a GPU's memory there): the place for an
+  /// all-reduce among workers.
+  using GradientHook = std::function<void(float* gradient, std::size_t count)>;
+  virtual void on_gradient(GradientHook hook) = 0;
+};
+
+std::unique_ptr<Trainer> make_cpu_trainer(const Options& options);
+/// Throws std::runtime_error where there is no such device.
+std::unique_ptr<Trainer> make_gpu_trainer(const Options& options, int device);
+/// Why there is no training on a GPU in this process; empty: there is. It sets CUDA up: not to be asked before a fork.
+std::string no_gpu_because();
+/// Whether the program was built with CUDA. Sets nothing up.
+bool built_with_cuda();
+
+}  // namespace convnet

@@ -1,0 +1,223 @@
+// The arithmetic of a small network, for the CPU and for GPUs: each is what is done for one index, so that a loop or a
+// kernel's grid goes over them. Plain C++, for nvcc's front end too. `T`: float, or a 16-bit type that converts
+// explicitly from and to float (Half, CUDA's __half); sums are in float.
+//
+// Images are [channel][image][y][x]: a convolution is then one product of matrices, weights [filters][channels * k * k]
+// with Im2Col's columns [channels * k * k][images * y * x], and a dense layer is a convolution whose window is the
+// image.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define HYPERTUNE_HD __host__ __device__
+#else
+#define HYPERTUNE_HD
+#endif
+
+namespace hypertune::inline v0::kernels {
+
+/// What a convolution reads and writes: `channels` of `images` of height x width, a square window that moves by one,
+/// and so many zeros around.
+struct Window {
+  std::size_t channels = 1, images = 1, height = 1, width = 1, side = 3, padding = 1;
+  HYPERTUNE_HD std::size_t out_height() const { return height + 2 * padding + 1 - side; }
+  HYPERTUNE_HD std::size_t out_width() const { return width + 2 * padding + 1 - side; }
+  HYPERTUNE_HD std::size_t rows() const { return channels * side * side; }
+  HYPERTUNE_HD std::size_t columns() const { return images * out_height() * out_width(); }
+  HYPERTUNE_HD std::size_t pixels() const { return channels * images * height * width; }
+};
+
+/// Index: of the columns' elements, rows() * columns().
+template <class T>
+struct Im2Col {
+  Window window;
+  const T* image;
+  T* columns;
+  HYPERTUNE_HD void operator()(std::size_t i) const {
+    const std::size_t x = i % window.out_width(), y = i / window.out_width() % window.out_height();
+    const std::size_t n = i / (window.out_width() * window.out_height()) % window.images, row = i / window.columns();
+    const std::size_t dx = row % window.side, dy = row / window.side % window.side,
+                      c = row / (window.side * window.side);
+    const std::size_t px = x + dx, py = y + dy;  // in the padded image
+    const bool inside = px >= window.padding && py >= window.padding && px < window.width + window.padding &&
+                        py < window.height + window.padding;
+    columns[i] = inside ? image[((c * window.images + n) * window.height + py - window.padding) * window.width + px -
+                                window.padding]
+                        : T(0.0F);
+  }
+};
+
+/// The gradient of the image out of that of its columns. Index: of the pixels. Each gathers what is its own, so that
+/// the sum has one order.
+template <class T>
+struct Col2Im {
+  Window window;
+  const T* columns;
+  T* image;
+  HYPERTUNE_HD void operator()(std::size_t i) const {
+    const std::size_t x = i % window.width, y = i / window.width % window.height;
+    const std::size_t n = i / (window.width * window.height) % window.images;
+    const std::size_t c = i / (window.width * window.height * window.images);
+    float sum = 0;
+    for (std::size_t dy = 0; dy < window.side; ++dy)
+      for (std::size_t dx = 0; dx < window.side; ++dx) {
+        const std::size_t px = x + window.padding, py = y + window.padding;
+        if (px < dx || py < dy || px - dx >= window.out_width() || py - dy >= window.out_height()) continue;
+        const std::size_t row = (c * window.side + dy) * window.side + dx;
+        sum += static_cast<float>(
+            columns[((row * window.images + n) * window.out_height() + py - dy) * window.out_width() + px - dx]);
+      }
+    image[i] = T(sum);
+  }
+};
+
+/// Adds a bias to each row and takes the positive part, if `relu`. Index: of the elements.
+template <class T>
+struct BiasRelu {
+  T* values;
+  const float* bias;
+  std::size_t columns;
+  bool relu;
+  HYPERTUNE_HD void operator()(std::size_t i) const {
+    const float value = static_cast<float>(values[i]) + bias[i / columns];
+    values[i] = T(relu && !(value > 0) ? 0.0F : value);
+  }
+};
+/// The gradient before the ReLU, in place. Index: of the elements.
+template <class T>
+struct ReluBack {
+  const T* values;  ///< after the ReLU
+  T* gradient;
+  HYPERTUNE_HD void operator()(std::size_t i) const {
+    if (!(static_cast<float>(values[i]) > 0)) gradient[i] = T(0.0F);
+  }
+};
+/// The gradient of the biases. Index: of the rows.
+template <class T>
+struct BiasBack {
+  const T* gradient;
+  float* bias;
+  std::size_t columns;
+  HYPERTUNE_HD void operator()(std::size_t row) const {
+    float sum = 0;
+    for (std::size_t i = 0; i < columns; ++i) sum += static_cast<float>(gradient[row * columns + i]);
+    bias[row] = sum;
+  }
+};
+
+/// The greatest of each side x side pixels; the image is a multiple of that. Index: of the output's elements.
+template <class T>
+struct MaxPool {
+  std::size_t height, width, side;  ///< of the input
+  const T* in;
+  T* out;
+  std::uint8_t* chosen;  ///< which of the side * side it was
+  HYPERTUNE_HD void operator()(std::size_t i) const {
+    const T* corner = in + first(i, height, width, side);
+    std::size_t best = 0;
+    for (std::size_t k = 1; k < side * side; ++k)
+      if (static_cast<float>(corner[k / side * width + k % side]) >
+          static_cast<float>(corner[best / side * width + best % side]))
+        best = k;
+    out[i] = corner[best / side * width + best % side];
+    chosen[i] = static_cast<std::uint8_t>(best);
+  }
+  HYPERTUNE_HD static std::size_t first(std::size_t i, std::size_t height, std::size_t width, std::size_t side) {
+    const std::size_t out_width = width / side, out_height = height / side;
+    const std::size_t x = i % out_width, y = i / out_width % out_height, plane = i / (out_width * out_height);
+    return (plane * height + y * side) * width + x * side;
+  }
+};
+/// Index: of the output's elements. Writes all of the input's gradient.
+template <class T>
+struct MaxPoolBack {
+  std::size_t height, width, side;
+  const T* out_gradient;
+  const std::uint8_t* chosen;
+  T* in_gradient;
+  HYPERTUNE_HD void operator()(std::size_t i) const {
+    T* corner = in_gradient + MaxPool<T>::first(i, height, width, side);
+    for (std::size_t k = 0; k < side * side; ++k)
+      corner[k / side * width + k % side] = k == chosen[i] ? out_gradient[i] : T(0.0F);
+  }
+};
+
+/// Softmax and cross-entropy of `classes` rows of logits. Index: of the images. In place: the gradient of scale times
+/// the mean loss; `scale` is that of the loss scaling, 1 for none.
+template <class T>
+struct SoftmaxCrossEntropy {
+  std::size_t classes, images;
+  const std::int32_t* labels;
+  float scale;
+  T* logits;    ///< in; out: the gradient
+  float* loss;  ///< of each image
+  std::int32_t* predicted;
+  HYPERTUNE_HD void operator()(std::size_t n) const {
+    std::size_t best = 0;
+    for (std::size_t c = 1; c < classes; ++c)
+      if (at(c, n) > at(best, n)) best = c;
+    const float most = at(best, n);
+    float sum = 0;
+    for (std::size_t c = 0; c < classes; ++c) sum += std::exp(at(c, n) - most);
+    const auto label = static_cast<std::size_t>(labels[n]);
+    loss[n] = std::log(sum) + most - at(label, n);
+    predicted[n] = static_cast<std::int32_t>(best);
+    const float weight = scale / static_cast<float>(images);
+    for (std::size_t c = 0; c < classes; ++c)
+      logits[c * images + n] = T((std::exp(at(c, n) - most) / sum - (c == label ? 1.0F : 0.0F)) * weight);
+  }
+  HYPERTUNE_HD float at(std::size_t c, std::size_t n) const { return static_cast<float>(logits[c * images + n]); }
+};
+
+/// SGD with momentum and decoupled weight decay. Index: of the parameters.
+struct MomentumSgd {
+  float* parameters;
+  float* velocity;
+  const float* gradient;
+  float rate, momentum, decay;
+  HYPERTUNE_HD void operator()(std::size_t i) const {
+    velocity[i] = momentum * velocity[i] + gradient[i];
+    parameters[i] -= rate * (velocity[i] + decay * parameters[i]);
+  }
+};
+
+/// Takes a loss scale off the gradient, and sets *infinite where it is not finite. Index: of the parameters.
+struct Unscale {
+  float* gradient;
+  float factor;  ///< 1 / scale
+  std::int32_t* infinite;
+  HYPERTUNE_HD void operator()(std::size_t i) const {
+    gradient[i] *= factor;
+    if (!(gradient[i] - gradient[i] == 0)) *infinite = 1;  // all that write it write the same
+  }
+};
+
+/// Partial sums of squares, for a global norm: the square root of their sum. Index: of the parts.
+struct SquareSums {
+  const float* values;
+  std::size_t count, parts;
+  float* sums;
+  HYPERTUNE_HD void operator()(std::size_t part) const {
+    float sum = 0;
+    for (std::size_t i = part; i < count; i += parts) sum += values[i] * values[i];  // neighbours read neighbours
+    sums[part] = sum;
+  }
+};
+/// Index: of the values.
+struct Multiply {
+  float* values;
+  float factor;
+  HYPERTUNE_HD void operator()(std::size_t i) const { values[i] *= factor; }
+};
+/// Index: of the values.
+template <class From, class To>
+struct Convert {
+  const From* from;
+  To* to;
+  HYPERTUNE_HD void operator()(std::size_t i) const { to[i] = To(static_cast<float>(from[i])); }
+};
+
+}  // namespace hypertune::inline v0::kernels

@@ -1,0 +1,67 @@
+// Part of hypertune::train_cuda: who is missing. NCCL does not say which rank a collective waits for. So a rank that
+// has waited for a quarter of the timeout says at the Rendezvous how far it has come, and one whose time is up looks
+// who has not said so. What is quick costs nothing.
+#include "nccl_group.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0::detail {
+
+namespace {
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+}
+
+}  // namespace
+
+// A rank may be ahead by broadcasts: its root needs nobody to finish. And what is done here may not be done elsewhere.
+// Others look for their own number, so all of those are announced (the last 64: so far ahead a root does not get).
+void NcclGroup::announce(std::uint64_t number) {
+  const std::uint64_t from = unmet_ > 1 ? unmet_ - 1 : 1, most = number < 64 ? 1 : number - 63;
+  for (std::uint64_t i = std::max({from, announced_ + 1, most}); i <= number; ++i)
+    rendezvous_.set(key(fmt::format("at/{}/{}", i, rank())), "1");
+  announced_ = std::max(announced_, number);
+}
+
+// The ranks that have not come to this operation. Takes at most half of the timeout: one that came just now will say so
+// when a quarter has passed. A rank that gives up says so for what would have come next, too: an error may reach the
+// others one operation later, and this one is not the missing one.
+std::vector<int> NcclGroup::absent(std::uint64_t number) {
+  if (number == 0) return not_there();  // not yet connected
+  announce(number + 4);
+  const auto deadline = steady_after(options_.timeout * 0.4);
+  std::vector<int> ranks;
+  for (int other = 0; other < size(); ++other)
+    if (other != rank() && !rendezvous_.wait(key(fmt::format("at/{}/{}", number, other)), seconds_until(deadline)))
+      ranks.push_back(other);
+  return ranks;
+}
+
+// What the Rendezvous throws (the generation is over) is the reason then.
+void NcclGroup::give_up_late(std::uint64_t number) {
+  std::vector<int> ranks = absent(number);
+  const std::string who = ranks.empty() ? "all ranks have come to" : ranks_text(ranks) + " did not come to";
+  const auto kind = ranks.empty() ? GroupError::Kind::failed : GroupError::Kind::late;
+  give_up({kind, fmt::format("NCCL: {} collective {}, which is not done after {} s", who, number, options_.timeout),
+           std::move(ranks)});
+}
+
+void NcclGroup::give_up_failed(ncclResult_t error, const char* what, std::uint64_t number) {
+  std::string text = fmt::format("NCCL: {} failed: {}", what, ncclGetErrorString(error));
+  if (const std::string last = handle_.last_error(); !last.empty()) text += fmt::format(" ({})", last);
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  if (error != ncclRemoteError && error != ncclSystemError) give_up({GroupError::Kind::failed, text});
+  std::vector<int> ranks = absent(number);  // a network's error is mostly a rank's end
+  if (!ranks.empty()) text += fmt::format("; {} did not come to it", ranks_text(ranks));
+  const bool lost = error == ncclRemoteError || !ranks.empty();
+  give_up({lost ? GroupError::Kind::lost : GroupError::Kind::failed, text, std::move(ranks)});
+}
+
+}  // namespace hypertune::inline v0::detail

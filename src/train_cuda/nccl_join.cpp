@@ -1,0 +1,271 @@
+// Part of hypertune::train_cuda: the ranks of a generation find each other, and make a communicator, afresh or out of
+// the one before. Each says at the Rendezvous what it has (`NAME/has/RANK`); rank 0 decides, and all do that
+// (`NAME/plan`).
+#include "nccl_group.hpp"
+
+#include <hypertune/error.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0::detail {
+
+namespace {
+
+constexpr double look_seconds = 0.1;  // between two looks whether the generation goes on
+
+std::string to_hex(const ncclUniqueId& id) {
+  std::string text;
+  for (const char byte : id.internal)
+    fmt::format_to(std::back_inserter(text), "{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
+ncclUniqueId from_hex(std::string_view text) {
+  ncclUniqueId id{};
+  bool good = text.size() == 2 * sizeof id.internal;
+  for (std::size_t i = 0; good && i < sizeof id.internal; ++i) {
+    unsigned char byte = 0;
+    const char* begin = text.data() + 2 * i;
+    good = std::from_chars(begin, begin + 2, byte, 16).ptr == begin + 2;
+    id.internal[i] = static_cast<char>(byte);
+  }
+  if (!good) throw GroupError(GroupError::Kind::failed, "NCCL: what stands at the rendezvous is no unique id");
+  return id;
+}
+
+ncclConfig_t non_blocking() {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  return config;
+}
+
+// FNV-1a: a name for a communicator that all its ranks find by themselves.
+std::string digest(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return fmt::format("{:016x}", hash);
+}
+
+// What a rank has of the generation before: its communicator, its rank there and how many there were, and whether it is
+// well or revoked. "none": nothing to go on from.
+struct Offer {
+  std::string token;
+  int rank = -1, size = 0;
+  bool well = false;
+};
+Offer parse_offer(const std::string& text) {
+  Offer offer;
+  std::string state;
+  std::istringstream in(text);
+  in >> offer.token >> offer.rank >> offer.size >> state;
+  if (!in) return {};
+  offer.well = state == "well";
+  return offer;
+}
+
+}  // namespace
+
+struct NcclGroup::Plan {
+  std::string way;        ///< fresh, shrink or grow
+  std::string id;         ///< not of shrink
+  std::vector<int> left;  ///< of shrink: the former ranks that are taken out
+  std::string text;
+};
+
+void NcclGroup::connect(NcclGroup* former) {
+  const DeviceGuard guard(nccl_.device);
+  const auto deadline = steady_after(options_.timeout);
+  or_give_up([&] {
+    const Plan plan = agree(former, deadline);
+    if (plan.way == "shrink" && former) {
+      token_ = digest(plan.text + former->token_);
+      shrink(plan, *former, deadline);
+    } else if (plan.way == "grow") {
+      token_ = digest(plan.text);
+      grow(plan, former, deadline);
+    } else {
+      token_ = digest(plan.text);
+      if (former) former->retire(false);
+      create(plan, deadline);
+    }
+    if (former) former->retire(true);
+  });
+}
+
+std::string NcclGroup::offer(NcclGroup* former) const {
+  if (!former || !nccl_can_shrink || !former->handle_.exists()) return "none";
+  const bool well = former->handle_.call([](ncclComm_t) { return ncclSuccess; }) == ncclSuccess &&
+                    former->handle_.state() == ncclSuccess;
+  if (!well && (!nccl_can_revoke || former->handle_.state() != ncclSuccess)) return "none";
+  return fmt::format("{} {} {} {}", former->token_, former->rank(), former->size(), well ? "well" : "revoked");
+}
+
+NcclGroup::Plan NcclGroup::agree(NcclGroup* former, SteadyTime deadline) {
+  const std::string own = offer(former);
+  rendezvous_.set(key(fmt::format("has/{}", rank())), own);
+  Plan plan;
+  if (rank() == 0) {
+    plan = decide(own, deadline);
+    if (plan.way == "fresh") {
+      ncclUniqueId id{};
+      if (const ncclResult_t result = ncclGetUniqueId(&id); result != ncclSuccess)
+        give_up_failed(result, "a unique id", 0);
+      plan.id = to_hex(id);
+    } else if (plan.way == "grow") {
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 29, 2)
+      ncclUniqueId id{};
+      const auto result = former->handle_.call([&](ncclComm_t comm) { return ncclCommGetUniqueId(comm, &id); });
+      if (result != ncclSuccess && result != ncclInProgress) give_up_failed(result, "a unique id to grow", 0);
+      plan.id = to_hex(id);
+#endif
+    }
+    plan.text = fmt::format("{} {} {}", plan.way, plan.id.empty() ? "-" : plan.id, fmt::join(plan.left, " "));
+    rendezvous_.set(key("plan"), plan.text);
+  } else {
+    plan.text = expect(key("plan"), "rank 0 has not said how to connect", deadline);
+    std::istringstream in(plan.text);
+    in >> plan.way >> plan.id;
+    for (int rank = 0; in >> rank;) plan.left.push_back(rank);
+  }
+  return plan;
+}
+
+// Out of the former communicator where each rank has come from it in the same order, or where all of it is there and
+// the others are behind them.
+NcclGroup::Plan NcclGroup::decide(const std::string& own, SteadyTime deadline) {
+  Plan plan{.way = "fresh", .id = {}, .left = {}, .text = {}};
+  const Offer mine = parse_offer(own);
+  if (mine.token.empty()) return plan;  // a rank 0 that is new: the others' need not be known
+  std::vector<Offer> offers{mine};
+  for (int other = 1; other < size(); ++other)
+    offers.push_back(parse_offer(expect(key(fmt::format("has/{}", other)), "", deadline)));
+  const auto of_former = [&](const Offer& offer) { return offer.token == mine.token; };
+  const bool in_order =
+      std::is_sorted(offers.begin(), offers.end(), [](const Offer& a, const Offer& b) { return a.rank < b.rank; });
+  if (std::all_of(offers.begin(), offers.end(), of_former) && in_order && size() < mine.size) {
+    plan.way = "shrink";
+    for (int rank = 0; rank < mine.size; ++rank)
+      if (std::none_of(offers.begin(), offers.end(), [&](const Offer& offer) { return offer.rank == rank; }))
+        plan.left.push_back(rank);
+  } else if (nccl_can_grow && size() > mine.size) {
+    bool fits = true;
+    for (int rank = 0; rank < size(); ++rank) {
+      const Offer& offer = offers[static_cast<std::size_t>(rank)];
+      fits = fits && (rank < mine.size ? of_former(offer) && offer.rank == rank && offer.well : offer.token.empty());
+    }
+    if (fits) plan.way = "grow";
+  }
+  return plan;
+}
+
+std::string NcclGroup::expect(const std::string& name, const std::string& what, SteadyTime deadline) {
+  if (auto value = rendezvous_.wait(name, seconds_until(deadline))) return *value;
+  std::vector<int> ranks = not_there();
+  give_up({GroupError::Kind::late,
+           fmt::format("NCCL: {} within {} s{}", what.empty() ? "not all ranks have come" : what, options_.timeout,
+                       ranks.empty() ? "" : fmt::format("; missing: {}", fmt::join(ranks, ", "))),
+           ranks});
+}
+
+std::vector<int> NcclGroup::not_there() {
+  std::vector<int> ranks;
+  for (int other = 0; other < size(); ++other)
+    if (other != rank() && !rendezvous_.wait(key(fmt::format("has/{}", other)), 0)) ranks.push_back(other);
+  return ranks;
+}
+
+void NcclGroup::create(const Plan& plan, SteadyTime deadline) {
+  ncclConfig_t config = non_blocking();
+  ncclComm_t made = nullptr;
+  const ncclResult_t result = ncclCommInitRankConfig(&made, size(), from_hex(plan.id), rank(), &config);
+  handle_.adopt(made);
+  if (result != ncclSuccess && result != ncclInProgress) give_up_failed(result, "connecting", 0);
+  wait_for_peers(deadline, nullptr);
+}
+
+void NcclGroup::shrink([[maybe_unused]] const Plan& plan, [[maybe_unused]] NcclGroup& former,
+                       [[maybe_unused]] SteadyTime deadline) {
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 3)
+  std::vector<int> left = plan.left;
+  ncclComm_t made = nullptr;  // NCCL writes it when it is done, or has been aborted
+  const ncclResult_t result = former.handle_.inherit([&](ncclComm_t comm) {
+    return ncclCommShrink(comm, left.data(), static_cast<int>(left.size()), &made, nullptr, NCCL_SHRINK_DEFAULT);
+  });
+  if (result != ncclSuccess && result != ncclInProgress) give_up_failed(result, "shrinking", 0);
+  try {
+    wait_for_peers(deadline, &former.handle_);
+  } catch (...) {
+    former.handle_.abort();  // after which nothing is written to `made`
+    const NcclHandle rest(made);
+    throw;
+  }
+  handle_.adopt(made);
+  wait_for_peers(deadline, nullptr);
+  origin_ = "shrunk";
+#endif
+}
+
+void NcclGroup::grow([[maybe_unused]] const Plan& plan, [[maybe_unused]] NcclGroup* former,
+                     [[maybe_unused]] SteadyTime deadline) {
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 29, 2)
+  const ncclUniqueId id = from_hex(plan.id);
+  ncclConfig_t config = non_blocking();
+  ncclComm_t made = nullptr;
+  const ncclResult_t result = former ? former->handle_.call([&](ncclComm_t comm) {
+    return ncclCommGrow(comm, size(), rank() == 0 ? &id : nullptr, -1, &made, nullptr);
+  })
+                                     : ncclCommGrow(nullptr, size(), &id, rank(), &made, &config);
+  handle_.adopt(made);
+  if (result != ncclSuccess && result != ncclInProgress) give_up_failed(result, "growing", 0);
+  wait_for_peers(deadline, former ? &former->handle_ : nullptr);
+  if (former) wait_for_peers(deadline, nullptr);
+  origin_ = "grown";
+#else
+  give_up({GroupError::Kind::failed, "NCCL: this rank's version cannot grow a communicator (2.29.2 can)"});
+#endif
+}
+
+// Until the new communicator, or what makes it, is no more in progress.
+void NcclGroup::wait_for_peers(SteadyTime deadline, NcclHandle* parent) {
+  NcclHandle& handle = parent ? *parent : handle_;
+  auto look = steady_after(look_seconds);
+  Pauses pauses;
+  for (;;) {
+    const ncclResult_t state = handle.state();
+    if (state == ncclSuccess) return;
+    if (state != ncclInProgress)
+      give_up({GroupError::Kind::failed,
+               fmt::format("NCCL: connecting failed: {} ({})", ncclGetErrorString(state), handle.last_error())});
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= look) {
+      check_generation();
+      look = steady_after(look_seconds);
+    }
+    if (now >= deadline) {
+      std::vector<int> ranks = not_there();
+      const std::string who = ranks.empty()
+                                  ? "all ranks are there, and are"
+                                  : fmt::format("ranks {} are missing, and the others", fmt::join(ranks, ", "));
+      give_up({GroupError::Kind::late, fmt::format("NCCL: {} not connected after {} s", who, options_.timeout), ranks});
+    }
+    pauses.pause();
+  }
+}
+
+// The Rendezvous throws as soon as the generation is over.
+void NcclGroup::check_generation() { static_cast<void>(rendezvous_.wait(key("nothing"), 0)); }
+
+}  // namespace hypertune::inline v0::detail

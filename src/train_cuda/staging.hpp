@@ -1,0 +1,48 @@
+// The way of buffers in host memory to the device and back, in pieces.
+#pragma once
+
+#include "cuda_objects.hpp"
+
+#include <hypertune/train/communicator.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hypertune::inline v0::detail {
+
+/// Whether the memory is the device's (or managed); of another device: Error of kind `usage`.
+bool on_device(const void* memory, int device);
+
+/// A part of an operation that fits into the staging memory: elements [begin, begin + count) of each rank's share.
+struct Piece {
+  std::size_t begin = 0, count = 0;
+};
+
+/// Memory of the device through which pieces go, and as much pinned memory of the host beside it.
+class Staging {
+ public:
+  Staging() = default;
+  explicit Staging(std::size_t bytes)
+      : bytes_(bytes), device_(allocate_on_device(bytes)), pinned_(allocate_pinned(bytes)) {}
+
+  /// How many elements of each rank's share a piece has. Error of kind `usage` where not even one has room.
+  std::size_t piece(const collective::Operation& operation, int ranks) const;
+
+  /// The piece as an operation on the device's memory. load() puts its input there (it waits for none), store() queues
+  /// what brings its output to pinned memory; when that is done, unload() puts it where the user wants it.
+  collective::Operation staged(const collective::Operation& operation, Piece piece) const;
+  void load(const collective::Operation& operation, Piece piece, int ranks, int rank, cudaStream_t stream);
+  void store(const collective::Operation& operation, Piece piece, int ranks, cudaStream_t stream);
+  void unload(const collective::Operation& operation, Piece piece, int ranks);
+
+ private:
+  void to_device(std::size_t offset, const void* from, std::size_t bytes, cudaStream_t stream);
+  std::byte* device(std::size_t offset = 0) const { return static_cast<std::byte*>(device_.get()) + offset; }
+  std::byte* pinned(std::size_t offset = 0) const { return static_cast<std::byte*>(pinned_.get()) + offset; }
+
+  std::size_t bytes_ = 0;
+  DeviceMemory device_;
+  PinnedMemory pinned_;
+};
+
+}  // namespace hypertune::inline v0::detail

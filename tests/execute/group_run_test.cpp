@@ -1,0 +1,377 @@
+// GroupRun: what the Tuner and the members of a group are told, event by event.
+#include "support/test.hpp"
+
+#include <hypertune/execute/group_run.hpp>
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+using namespace hypertune;
+
+namespace {
+
+Slot slot(int host) {
+  return {.host = host,
+          .host_name = std::string(1, static_cast<char>('a' + host)),
+          .cpus = {},
+          .gpus = {},
+          .resources = {}};
+}
+Allocation allocation(std::uint32_t generation, const std::vector<int>& hosts) {
+  Allocation made{.generation = generation, .lead = slot(hosts.at(0))};
+  for (std::size_t i = 1; i < hosts.size(); ++i) made.others.push_back(slot(hosts[i]));
+  return made;
+}
+
+/// A group of trial 3, and in short words what it says. To members: "L2" (launch member 2), "C0", "C0+" (with a save),
+/// "P1", "S1", "form 0@1:2" (member 0 gets rank 2 of generation 1), "run 1@0", "halt 1@0". To the Tuner: "^started",
+/// "^report 4", …
+class Bench {
+ public:
+  explicit Bench(const std::vector<int>& hosts) : run_(launch(hosts), "") { take(run_.begin()); }
+
+  std::string said() { return std::exchange(said_, {}); }
+  const Cause& cause() const { return cause_; }
+  bool over() const { return run_.over(); }
+
+  void start(int members) {
+    for (int member = 0; member < members; ++member) hear(Started{3, 0, 0, member});
+  }
+  void join(int member, std::uint32_t generation, const char* how = "") {
+    GroupMessage message{.trial = 3, .attempt = 0, .member = member, .kind = GroupMessage::Kind::joined};
+    message.generation = generation;
+    message.value = how;
+    hear(std::move(message));
+  }
+  void say(int member, GroupMessage::Kind kind, std::uint32_t generation, std::vector<int> ranks = {}) {
+    GroupMessage message{.trial = 3, .attempt = 0, .member = member, .kind = kind};
+    message.generation = generation;
+    message.ranks = std::move(ranks);
+    hear(std::move(message));
+  }
+  void report(int member, int step) {
+    Reported reported{.trial = 3, .attempt = 0, .report = hypertune::report("loss", 1.0), .checkpoint = {}};
+    reported.report.step = step;
+    reported.member = member;
+    hear(std::move(reported));
+  }
+  void fail(int member, FailureSource source, bool follows = false) {
+    hear(Failed{3, 0, {.source = source, .text = "boom", .follows = follows}, member});
+  }
+  void hear(Event event) { take(run_.hear(std::move(event))); }
+  void perform(const Command& command) { take(run_.perform(command)); }
+  void lose(const std::vector<int>& members) {
+    take(run_.lost(members, {.source = FailureSource::infrastructure, .text = "its host is gone"}));
+  }
+  void warn(const std::vector<int>& members) {
+    take(run_.warn(members, {.source = FailureSource::preemption, .text = "its host goes away"}));
+  }
+  void resize(std::uint32_t generation, const std::vector<int>& hosts, std::vector<int> from) {
+    perform(Resize{3, 0, allocation(generation, hosts), std::move(from)});
+  }
+  /// All train in generation 0, and the first step is reported and answered.
+  void train(int members) {
+    start(members);
+    for (int member = 0; member < members; ++member) join(member, 0);
+    for (int member = 0; member < members; ++member) report(member, 0);
+    perform(Continue{3, 0});
+    said();
+  }
+
+ private:
+  static Launch launch(const std::vector<int>& hosts) {
+    Launch go{};
+    go.trial = 3;
+    go.allocation = allocation(0, hosts);
+    go.group = true;
+    return go;
+  }
+  void word(const std::string& text) { said_ += (said_.empty() ? "" : " ") + text; }
+  void take(const GroupRun::Actions& actions) {
+    for (const auto& command : actions.down) std::visit([this](const auto& c) { down(c); }, command);
+    for (const int member : actions.kill) word(fmt::format("kill {}", member));
+    for (const auto& event : actions.up) std::visit([this](const auto& e) { up(e); }, event);
+  }
+  void down(const Launch& c) { word(fmt::format("{}{}", c.parked ? 'l' : 'L', c.seat->member)); }
+  void down(const Continue& c) { word(fmt::format("C{}{}", c.member, c.save ? "+" : "")); }
+  void down(const Pause& c) { word(fmt::format("P{}{}", c.member, c.save ? "+" : "")); }
+  void down(const Stop& c) { word(fmt::format("S{}{}", c.member, c.save ? "+" : "")); }
+  void down(const Resize&) { word("resize"); }
+  void down(const GroupMessage& m) {
+    if (m.kind == GroupMessage::Kind::form)
+      word(fmt::format("form {}@{}:{}", m.member, m.place.generation, m.place.rank));
+    else
+      word(fmt::format("{} {}@{}",
+                       m.kind == GroupMessage::Kind::run    ? "run"
+                       : m.kind == GroupMessage::Kind::halt ? "halt"
+                                                            : "value",
+                       m.member, m.generation));
+  }
+  void up(const Started&) { word("^started"); }
+  void up(const Reported& e) { word(fmt::format("^report {}{}", *e.report.step, e.fixed ? " fixed" : "")); }
+  void up(const Resized& e) { word(fmt::format("^resized {}", e.generation)); }
+  void up(const Finished&) { word("^finished"); }
+  void up(const Stopped&) { word("^stopped"); }
+  void up(const Paused& e) { word(e.parked ? "^parked" : "^paused"); }
+  void up(const MemberLost& e) {
+    std::string ranks;
+    for (const int rank : e.ranks) ranks += fmt::format(" {}", rank);
+    word(fmt::format("^{}{}", e.leaving ? "leaving" : "lost", ranks));
+  }
+  void up(const Failed& e) {
+    cause_ = e.cause;
+    word("^failed");
+  }
+  template <class E>
+  void up(const E&) {
+    word("^other");
+  }
+
+  GroupRun run_;
+  std::string said_;
+  Cause cause_;
+};
+
+}  // namespace
+
+TEST_CASE("the members of a group are one attempt to the Tuner") {
+  Bench bench({0, 0, 1});
+  CHECK(bench.said() == "L0 L1 L2");
+  bench.start(2);
+  CHECK(bench.said().empty());
+  bench.hear(Started{3, 0, 0, 2});
+  CHECK(bench.said() == "^started");
+  bench.join(1, 0);
+  bench.join(0, 0);
+  CHECK(bench.said().empty());
+  bench.join(2, 0);
+  CHECK(bench.said() == "run 0@0 run 1@0 run 2@0");
+  bench.report(1, 0);
+  CHECK(bench.said().empty());
+  bench.report(0, 0);
+  CHECK(bench.said() == "^report 0");
+  bench.perform(Continue{3, 0, true});
+  CHECK(bench.said() == "C0+ C1");
+  bench.report(2, 0);  // a slow one
+  CHECK(bench.said() == "C2");
+  bench.hear(Finished{3, 0, 0});
+  CHECK(bench.said() == "S1 S2");
+  bench.hear(Finished{3, 0, 1});
+  bench.hear(Stopped{3, 0, 2});
+  CHECK(bench.said() == "^finished");
+  CHECK(bench.over());
+}
+
+TEST_CASE("those that train leave their generation when all newcomers stand ready, not before") {
+  Bench bench({0, 0});
+  bench.train(2);
+  bench.resize(1, {0, 0, 1}, {0, 1, -1});
+  CHECK(bench.said() == "L2");
+  bench.report(0, 1);  // they go on meanwhile
+  CHECK(bench.said() == "^report 1");
+  bench.perform(Continue{3, 0});
+  CHECK(bench.said() == "C0");
+  bench.hear(Started{3, 0, 2, 2});
+  bench.join(2, 1);
+  CHECK(bench.said() == "form 0@1:0 form 1@1:1");
+  bench.join(0, 1);
+  bench.join(1, 1);
+  CHECK(bench.said() == "run 0@1 run 1@1 run 2@1 ^resized 1");
+}
+
+TEST_CASE("a newcomer that is lost disturbs nobody; one that was to leave breaks the generation before, not the next") {
+  Bench bench({0, 0, 0});
+  bench.train(3);
+  bench.resize(1, {0, 0, 1}, {0, 1, -1});  // the third leaves, another one comes
+  CHECK(bench.said() == "L3");
+  SECTION("the newcomer") {
+    bench.lose({3});
+    CHECK(bench.said() == "^lost 2");
+    bench.resize(2, {0, 0}, {0, 1});
+    CHECK(bench.said() == "form 0@2:0 form 1@2:1 form 2@2:-1");
+  }
+  SECTION("the one that was to leave, before it was told") {
+    bench.lose({2});
+    CHECK(bench.said() == "halt 0@0 halt 1@0 halt 3@0 form 0@1:0 form 1@1:1");
+    bench.join(3, 1);
+    bench.join(0, 1);
+    bench.join(1, 1);
+    CHECK(bench.said() == "run 0@1 run 1@1 run 3@1 ^resized 1");
+  }
+  SECTION("the one that leaves, in order") {
+    bench.join(3, 1);
+    CHECK(bench.said() == "form 0@1:0 form 1@1:1 form 2@1:-1");
+    bench.join(0, 1);
+    bench.join(1, 1);
+    CHECK(bench.said() == "run 0@1 run 1@1 run 3@1");
+    bench.fail(2, FailureSource::infrastructure, true);
+    CHECK(bench.said() == "^resized 1");
+  }
+}
+
+TEST_CASE("the others of a member that is lost are halted, and go on as the Tuner says") {
+  Bench bench({0, 0, 1, 1});
+  bench.train(4);
+  bench.lose({2, 3});
+  CHECK(bench.said() == "halt 0@0 halt 1@0 ^lost 2 3");
+  bench.resize(1, {0, 0, 2}, {0, 1, -1});
+  CHECK(bench.said() == "L4 form 0@1:0 form 1@1:1");  // they wait already
+  bench.join(0, 1);
+  bench.join(1, 1);
+  bench.join(4, 1);
+  CHECK(bench.said() == "run 0@1 run 1@1 run 4@1 ^resized 1");
+}
+
+TEST_CASE("a report that rank 0 took with it is made by the next one") {
+  Bench bench({0, 0, 0});
+  bench.train(3);
+  bench.report(1, 1);
+  bench.lose({0});
+  CHECK(bench.said() == "halt 1@0 halt 2@0 ^lost 0");
+  bench.resize(1, {0, 0}, {1, 2});
+  bench.join(2, 1);
+  bench.join(1, 1);
+  CHECK(bench.said() == "form 1@1:0 form 2@1:1 run 1@1 run 2@1 ^report 1 ^resized 1");
+  bench.perform(Continue{3, 0, true});
+  CHECK(bench.said() == "C1+");
+}
+
+TEST_CASE("whose fault an end is: the trial's own comes before what follows from it") {
+  Bench bench({0, 0, 0});
+  bench.start(3);
+  for (int member = 0; member < 3; ++member) bench.join(member, 0, "fixed");
+  bench.said();
+  SECTION("a collective fails in one, because another threw") {
+    bench.fail(1, FailureSource::infrastructure, true);
+    CHECK(bench.said().empty());
+    bench.fail(2, FailureSource::user);
+    CHECK(bench.said() == "S0");
+    bench.hear(Stopped{3, 0, 0});
+    CHECK(bench.said() == "^failed");
+    CHECK(bench.cause().source == FailureSource::user);
+    CHECK(bench.cause().text == "rank 2: boom");
+    CHECK_FALSE(bench.cause().follows);
+  }
+  SECTION("nobody knows why: the last one is not waited for") {
+    bench.fail(1, FailureSource::infrastructure, true);
+    bench.fail(2, FailureSource::infrastructure, true);
+    CHECK(bench.said() == "S0");
+    bench.hear(Stopped{3, 0, 0});
+    CHECK(bench.cause().source == FailureSource::infrastructure);
+  }
+  SECTION("a worker is killed: a group that cannot change ends") {
+    bench.fail(1, FailureSource::infrastructure);
+    CHECK(bench.said() == "S0 S2");
+  }
+}
+
+TEST_CASE("members that are late are ended, once") {
+  Bench bench({0, 0, 0});
+  bench.train(3);
+  bench.say(0, GroupMessage::Kind::late, 0, {2});
+  CHECK(bench.said() == "kill 2");
+  bench.say(1, GroupMessage::Kind::late, 0, {2, 99});
+  CHECK(bench.said().empty());
+  bench.hear(Stopped{3, 0, 2});
+  CHECK(bench.said() == "halt 0@0 halt 1@0 ^lost 2");
+}
+
+TEST_CASE("workers that do not reach each other form another generation, but not for ever") {
+  Bench bench({0, 1});
+  bench.train(2);
+  for (std::uint32_t generation = 0; generation < 3; ++generation) {
+    bench.say(1, GroupMessage::Kind::broken, generation);
+    CHECK(bench.said().empty());
+    bench.say(0, GroupMessage::Kind::broken, generation);
+    CHECK(bench.said() == "^lost");
+    bench.resize(generation + 1, {0, 1}, {0, 1});
+    bench.join(0, generation + 1);
+    bench.join(1, generation + 1);
+    bench.said();
+  }
+  bench.say(0, GroupMessage::Kind::broken, 3);
+  bench.say(1, GroupMessage::Kind::broken, 3);
+  CHECK(bench.said() == "S0 S1");
+  bench.hear(Stopped{3, 0, 0});
+  bench.hear(Stopped{3, 0, 1});
+  CHECK(bench.said() == "^failed");
+  CHECK(bench.cause().text == "its workers do not reach each other");
+}
+
+TEST_CASE("a notice: a group that can change goes on without them; another one saves at its next report and ends") {
+  Bench bench({0, 0, 1});
+  SECTION("it can") {
+    bench.train(3);
+    bench.warn({2});
+    CHECK(bench.said() == "^leaving 2");
+    bench.resize(1, {0, 0}, {0, 1});
+    CHECK(bench.said() == "form 0@1:0 form 1@1:1 form 2@1:-1");
+  }
+  SECTION("it cannot") {
+    bench.start(3);
+    bench.said();
+    bench.warn({2});
+    CHECK(bench.said().empty());
+    for (int member = 0; member < 3; ++member) bench.report(member, 0);
+    CHECK(bench.said() == "^report 0 fixed");
+    bench.perform(Continue{3, 0});
+    CHECK(bench.said() == "S0+ S1 S2");
+    for (int member = 0; member < 3; ++member) bench.hear(Stopped{3, 0, member});
+    CHECK(bench.said() == "^failed");
+    CHECK(bench.cause().source == FailureSource::preemption);
+  }
+}
+
+TEST_CASE("a group pauses as one, and goes on as one") {
+  Bench bench({0, 0});
+  bench.train(2);
+  bench.report(0, 1);
+  bench.perform(Pause{3, 0, true});
+  CHECK(bench.said() == "^report 1 P0+");
+  bench.report(1, 1);
+  CHECK(bench.said() == "P1");
+  SECTION("in memory") {
+    bench.hear(Paused{3, 0, true, 0});
+    bench.hear(Paused{3, 0, true, 1});
+    CHECK(bench.said() == "^parked");
+    Launch go{};
+    go.trial = 3;
+    go.parked = true;
+    go.allocation = allocation(0, {0, 0});
+    bench.perform(go);
+    CHECK(bench.said() == "l0 l1");
+    bench.report(0, 2);
+    CHECK(bench.said() == "^report 2");
+  }
+  SECTION("saved") {
+    bench.hear(Paused{3, 0, false, 0});
+    bench.hear(Paused{3, 0, false, 1});
+    CHECK(bench.said() == "^paused");
+    CHECK(bench.over());
+  }
+}
+
+TEST_CASE("words of members that are gone, and of other attempts, change nothing") {
+  Bench bench({0, 0});
+  bench.train(2);
+  bench.hear(Finished{3, 1, 0});
+  bench.hear(Finished{3, 0, 7});
+  bench.hear(Finished{3, 0, -1});
+  bench.perform(Resize{3, 0, allocation(0, {0}), {0}});
+  bench.perform(Resize{3, 0, allocation(5, {0}), {0, 1}});
+  bench.join(0, 9);
+  CHECK(bench.said().empty());
+  bench.perform(Stop{3, 0, true});
+  CHECK(bench.said() == "S0 S1");  // within a step nothing can be saved
+  bench.perform(Stop{3, 0, true});
+  CHECK(bench.said().empty());
+  bench.hear(Stopped{3, 0, 0});
+  bench.hear(Failed{3, 0, {}, 1});
+  CHECK(bench.said() == "^stopped");
+  bench.report(0, 1);
+  CHECK(bench.said().empty());
+}

@@ -1,0 +1,115 @@
+#include "support/test.hpp"
+
+#include <hypertune/train/gradient_memory.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <random>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+using namespace hypertune;
+
+namespace {
+
+/// body(T{}) for each type.
+void for_each_type(const auto& body) {
+  body(float{});
+  body(double{});
+  body(Half{});
+  body(BFloat16{});
+}
+template <class T>
+using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+template <class T>
+std::vector<T> elements(const std::vector<double>& values) {
+  std::vector<T> elements;
+  for (const double value : values) elements.push_back(T(static_cast<Wide<T>>(value)));
+  return elements;
+}
+template <class T>
+std::vector<double> values(const std::vector<T>& elements) {
+  std::vector<double> values;
+  for (const T& element : elements) values.push_back(static_cast<double>(static_cast<Wide<T>>(element)));
+  return values;
+}
+
+TEST_CASE("combine multiplies and adds, in place or not, and reads nothing of what is not given") {
+  for_each_type([]<class T>(T) {
+    HostGradientMemory memory;
+    const auto combine = [&](std::vector<T>& to, const T* from, double factor, const T* plus) {
+      memory.combine(to.data(), from, factor, plus, to.size(), element_type<T>);
+    };
+    const auto a = elements<T>({1, -2, 3}), b = elements<T>({10, 20, 40});
+    const auto nan = elements<T>({std::nan(""), std::nan(""), std::nan("")});
+    std::vector<T> to = nan;
+    combine(to, a.data(), 0.5, nullptr);
+    CHECK(values(to) == std::vector<double>{0.5, -1, 1.5});
+    combine(to, a.data(), 3, b.data());
+    CHECK(values(to) == std::vector<double>{13, 14, 49});
+    combine(to, a.data(), 2, to.data());
+    CHECK(values(to) == std::vector<double>{15, 10, 55});
+    combine(to, to.data(), 2, a.data());
+    CHECK(values(to) == std::vector<double>{31, 18, 113});
+    combine(to, nullptr, 7, b.data());
+    CHECK(values(to) == values(b));
+    combine(to, nullptr, 7, to.data());
+    CHECK(values(to) == values(b));
+    to = nan;
+    combine(to, nullptr, std::nan(""), nullptr);
+    CHECK(values(to) == std::vector<double>{0, 0, 0});
+  });
+}
+
+TEST_CASE("divide gives the quotient and the sum of its squares, for any count") {
+  for_each_type([]<class T>(T) {
+    HostGradientMemory memory;
+    for (std::size_t count = 0; count < 40; ++count) {
+      std::vector<double> wanted;
+      double squares = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        wanted.push_back(static_cast<double>(i) - 7);
+        squares += wanted.back() * wanted.back();
+      }
+      auto times_three = elements<T>(wanted);
+      for (T& x : times_three) x = T(static_cast<Wide<T>>(x) * 3);
+      std::vector<T> to(count);
+      CHECK(memory.divide(to.data(), times_three.data(), 3, count, element_type<T>) == squares);
+      CHECK(values(to) == wanted);
+      CHECK(memory.divide(times_three.data(), times_three.data(), 3, count, element_type<T>) == squares);
+      CHECK(values(times_three) == wanted);
+      CHECK(memory.square_sum(to.data(), count, element_type<T>) == squares);
+    }
+    for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()})
+      for (std::size_t at = 0; at < 11; ++at) {
+        std::vector<T> some(11);
+        some[at] = T(static_cast<Wide<T>>(bad));
+        CHECK_FALSE(std::isfinite(memory.square_sum(some.data(), some.size(), element_type<T>)));
+      }
+  });
+}
+
+TEST_CASE("a product of floats has the same bits, whichever way it is computed") {
+  HostGradientMemory memory;
+  std::mt19937 random(1);
+  for (int round = 0; round < 2000; ++round) {
+    const auto factor = std::ldexp(static_cast<float>(random() % 1000), static_cast<int>(random() % 20) - 10);
+    const std::vector<float> x = {
+        std::ldexp(static_cast<float>(random()) - 2e9F, static_cast<int>(random() % 250) - 170)};
+    std::vector<float> to(1);
+    memory.combine(to.data(), x.data(), factor, nullptr, 1, ElementType::float32);
+    CHECK(to[0] == static_cast<float>(static_cast<double>(x[0]) * static_cast<double>(factor)));
+  }
+}
+
+TEST_CASE("a view knows its elements") {
+  std::vector<Half> half(3);
+  const TensorView view = std::span(half);
+  CHECK(view.data == half.data());
+  CHECK(view.bytes() == 6);
+  CHECK(view.type == ElementType::float16);
+}
+
+}  // namespace
