@@ -40,9 +40,9 @@ struct GangBench {
     launch.trial = 0;
     launch.attempt = attempt;
     launch.params = Params{{"mode", std::string("m")}};
-    launch.allocation.lead = {.host_name = hosts.front(), .resources = {.cpus = 1}};
-    for (std::size_t i = 1; i < hosts.size(); ++i)
-      launch.allocation.others.push_back({.host_name = hosts[i], .resources = {.cpus = 1}});
+    launch.allocation.others.resize(hosts.size() - 1);
+    for (std::size_t rank = 0; rank < hosts.size(); ++rank)
+      launch.allocation[static_cast<int>(rank)].host_name = hosts[rank];
     launch.group = true;
     launch.parked = parked;
     executor.perform(std::move(launch));
