@@ -173,9 +173,9 @@ class BasicMlp {
       in.read(reinterpret_cast<char*>(v.data()), static_cast<std::streamsize>(v.size() * sizeof(Scalar)));
     }
     if (!in) throw std::runtime_error(file.string() + " is cut short");
-    parameters_ = std::move(values[0]);
-    first_ = std::move(values[1]);
-    second_ = std::move(values[2]);
+    parameters_ = values[0];  // copied: state() stays where it is
+    first_ = values[1];
+    second_ = values[2];
     updates_ = header.updates;
     epochs_ = header.epochs;
   }

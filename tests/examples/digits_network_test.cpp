@@ -149,6 +149,24 @@ TEST_CASE("back-propagation gives the gradient of the loss") {
   }
 }
 
+TEST_CASE("the gradient of chosen images is that of these images alone") {
+  const auto data = some_digits();
+  Mlp network({});
+  const std::vector<std::uint64_t> chosen = {7, 2, 11};
+  Eigen::MatrixXf images(64, 3);
+  std::vector<int> labels;
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    images.col(static_cast<Eigen::Index>(i)) = data.images.col(static_cast<Eigen::Index>(chosen[i]));
+    labels.push_back(data.labels[chosen[i]]);
+  }
+  const double loss = network.loss_and_gradient(images, labels);
+  const Eigen::VectorXf gradient = network.gradient();
+  CHECK(network.loss_and_gradient(data.images, data.labels, chosen) == loss);
+  CHECK(network.gradient() == gradient);
+  CHECK(network.loss_and_gradient(data.images, data.labels, {}) == 0);
+  CHECK(network.gradient().isZero());
+}
+
 TEST_CASE("both optimisers learn, with and without dropout") {
   const auto data = some_digits();
   MlpOptions options;
@@ -202,8 +220,10 @@ TEST_CASE("training goes on from a saved network as if it had not stopped") {
   for (int epoch = 0; epoch < 2; ++epoch) first.train_epoch(data.images, data.labels);
   first.save(file.path);
   Mlp second(options);
+  const auto before = second.state();
   second.load(file.path);
   CHECK(second.epochs() == 2);
+  for (std::size_t i = 0; i < before.size(); ++i) CHECK(second.state()[i].data() == before[i].data());
   for (int epoch = 0; epoch < 2; ++epoch) second.train_epoch(data.images, data.labels);
   CHECK(second.parameters() == straight.parameters());
 }

@@ -123,7 +123,8 @@ class ElasticState {
   /// group, whenever that changes. What `part` has done when it returns is a commit, too. A worker that joins others
   /// when they have just finished the part returns at once. Throws what `part` throws, but for a GroupError of a
   /// collective, which is what run() is there for; a GroupError if the attempt is to end or the group goes on without
-  /// this worker. Not within `part`.
+  /// this worker. Not within `part`; and one call in the trial's loop, as a worker that joins is at its first one
+  /// wherever the others are.
   void run(const std::function<void()>& part);
 
   /// Notes the state to go back to: a copy of all that is kept. The place at which workers come and go, so that what
