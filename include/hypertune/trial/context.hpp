@@ -90,8 +90,8 @@ class Context {
   bool stop_requested() const { return stop_.load(std::memory_order_relaxed); }
 
   /// Of a trial whose number of workers may change: from its next report on it is to have so many, as far as there is
-  /// room that no other trial waits for, within the bounds of `Options::workers`. What rank 0 says counts. 0: as many as
-  /// there is room for, as without this.
+  /// room that no other trial waits for, within the bounds of `Options::workers`. What rank 0 says counts. 0: as many
+  /// as there is room for, as without this.
   void want_workers(int workers) { wanted_workers_ = workers; }
   int wanted_workers() const { return wanted_workers_; }
 
