@@ -51,7 +51,7 @@ struct Model {
   }
 };
 
-ht::Training train(const ht::Params&, ht::Context& context, const Fate& fate) {
+ht::Training train(const ht::Params&, ht::Context& context, Fate fate) {  // NOLINT: a coroutine keeps it
   Model model;
   ht::ElasticState group(context, {.communicator = {.timeout = 2}});
   group.gradients().add(model.gradient);
