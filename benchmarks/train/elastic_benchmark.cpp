@@ -20,6 +20,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -54,8 +55,7 @@ struct Job {
   enum class Kind : std::uint8_t { train, grow, steady, scale, start } kind = Kind::train;
   elastic::Shape shape = {};
   int batch = 64;   ///< samples of a step: of all workers; of each one (steady, scale)
-  int steps = 100;  ///< of a block (steady) or in all (scale)
-  int blocks = 0;
+  int steps = 100;  ///< of each kind (steady) or in all (scale)
 };
 Job job;
 std::unique_ptr<EventLog> events;
@@ -120,6 +120,11 @@ struct Worker {
     network.step(0.01F);
     group.commit();
   }
+  void reducing_step(std::uint64_t global_batch) {
+    const auto samples = compute(global_batch);
+    group.gradients().reduce(static_cast<std::int64_t>(samples));
+    network.step(0.01F);
+  }
   void plain_step(std::uint64_t global_batch, ht::Communicator& communicator) {
     compute(global_batch);
     communicator.all_reduce(std::span(network.gradient()), ht::Reduction::mean);
@@ -164,42 +169,36 @@ ht::Training lodge() {
   co_yield ht::report("workers", 0.0);
 }
 
-/// Blocks of steps, in turn: with commits, with a plain all_reduce, with the reduction of gradients but no commit.
-ht::Training compare_blocks(ht::Context& context) {
+/// Steps in turn: with a commit, with a plain all_reduce, with the reduction of gradients but no commit. Each begins
+/// where the one before has ended, so that what else the machine does meets all alike.
+ht::Training compare_steps(ht::Context& context) {
   Worker worker(context);
   auto& group = worker.group;
   group.run([&] {
     auto communicator = group.communicator();
     const auto batch = static_cast<std::uint64_t>(job.batch) * static_cast<std::uint64_t>(group.size());
-    for (int block = -3; block < 3 * job.blocks; ++block) {
-      const int kind = (block + 3) % 3;
-      communicator.barrier();
-      const double processor = processor_seconds(), begin = elastic::now();
-      for (int i = 0; i < job.steps; ++i) {
+    std::mt19937 random(5);  // the same order on all ranks
+    std::array<int, 3> kinds = {0, 1, 2};
+    for (int step = -10; step < job.steps; ++step) {
+      std::shuffle(kinds.begin(), kinds.end(), random);
+      for (const int kind : kinds) {
+        const double processor = processor_seconds(), begin = elastic::now();
         if (kind == 0)
           worker.elastic_step(batch);
         else if (kind == 1)
           worker.plain_step(batch, communicator);
-        else {
-          const auto samples = worker.compute(batch);
-          group.gradients().reduce(static_cast<std::int64_t>(samples));
-          worker.network.step(0.01F);
-        }
+        else
+          worker.reducing_step(batch);
+        const double wall = since(begin), used = processor_seconds() - processor;
+        if (step < 0) continue;
+        events->note({.time = used,
+                      .what = What::committed,
+                      .trial = kind,
+                      .rank = group.rank(),
+                      .size = group.size(),
+                      .generation = static_cast<std::uint32_t>(step),
+                      .value = wall});
       }
-      const double wall = since(begin), used = processor_seconds() - processor;
-      if (block < 0) continue;
-      events->note({.what = What::committed,
-                    .trial = kind,
-                    .rank = group.rank(),
-                    .size = group.size(),
-                    .generation = static_cast<std::uint32_t>(block),
-                    .value = wall});
-      events->note({.what = What::reported,
-                    .trial = kind,
-                    .rank = group.rank(),
-                    .size = group.size(),
-                    .generation = static_cast<std::uint32_t>(block),
-                    .value = used});
     }
   });
   co_yield ht::report("workers", 1.0);
@@ -230,7 +229,7 @@ ht::Training train(Config, ht::Context& context) {
   switch (job.kind) {
     case Job::Kind::train: return train_on(context);
     case Job::Kind::grow: return context.trial() == 0 ? lodge() : train_on(context);
-    case Job::Kind::steady: return compare_blocks(context);
+    case Job::Kind::steady: return compare_steps(context);
     case Job::Kind::scale: return train_for(context);
     case Job::Kind::start: return begin_once(context);
   }
@@ -524,40 +523,54 @@ void measure_growth(const Arguments& arguments) {
   row("from the end of another trial to the first commit of six", until_six);
 }
 
-void measure_steady(const Arguments& arguments, const std::string& name, int steps) {
+/// The figure of one kind of step over that of another, from a thousand draws: the middle and, as a spread, 95 %.
+std::array<double, 3> compared(const std::vector<double>& one, const std::vector<double>& other) {
+  std::mt19937 random(6);
+  std::vector<double> ratios;
+  std::uniform_int_distribution<std::size_t> any(0, one.size() - 1);
+  std::vector<double> a(one.size()), b(one.size());
+  for (int draw = 0; draw < 400; ++draw) {
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      const auto picked = any(random);
+      a[i] = one[picked], b[i] = other[picked];
+    }
+    ratios.push_back(100 * (median(a) / median(b) - 1));
+  }
+  std::sort(ratios.begin(), ratios.end());
+  return {100 * (median(one) / median(other) - 1), ratios[10], ratios[389]};
+}
+
+void measure_steady(const std::string& name, int steps) {
   const Noting noting;
   job.kind = Job::Kind::steady;
   job.steps = steps;
-  job.blocks = 3 * arguments.times;
   const auto all = run({.workers = {2}, .slots = 2});
-  // By block: kind, wall and processor seconds; a block takes as long as its slowest rank.
-  std::map<std::uint32_t, std::pair<double, double>> blocks;
+  // By step: wall time of the slower rank and processor time of both, in ms.
+  std::array<std::vector<double>, 3> wall, used;
+  for (int kind = 0; kind < 3; ++kind) {
+    wall[static_cast<std::size_t>(kind)].resize(static_cast<std::size_t>(steps));
+    used[static_cast<std::size_t>(kind)].resize(static_cast<std::size_t>(steps));
+  }
   for (const Event& event : all) {
-    auto& [wall, used] = blocks[event.generation];
-    if (event.what == What::committed)
-      wall = std::max(wall, event.value);
-    else
-      used += event.value;
+    if (event.what != What::committed) continue;
+    const auto kind = static_cast<std::size_t>(event.trial);
+    wall[kind][event.generation] = std::max(wall[kind][event.generation], 1e3 * event.value);
+    used[kind][event.generation] += 1e3 * event.time / 2;
   }
-  std::vector<double> rates[3], processor[3], ratios, bare, used_more;
-  for (const auto& [block, times] : blocks) {
-    rates[block % 3].push_back(2.0 * job.batch * steps / times.first);
-    processor[block % 3].push_back(1e3 * times.second / steps / 2);
-    if (block % 3 != 0) continue;
-    const auto plain = blocks.at(block + 1);
-    ratios.push_back(100 * (times.first / plain.first - 1));
-    bare.push_back(100 * (blocks.at(block + 2).first / plain.first - 1));
-    used_more.push_back(100 * (times.second / plain.second - 1));
-  }
-  heading(fmt::format("{}: {} samples a step of each of 2 workers, {} floats", name, job.batch,
+  heading(fmt::format("{}, ms a step: {} samples of each of 2 workers, {} floats", name, job.batch,
                       elastic::Network(job.shape).weights().size()));
-  row("ElasticState, samples/s", rates[0], 0);
-  row("all_reduce alone, samples/s", rates[1], 0);
-  row("ElasticState costs more, % (each block beside the next)", ratios, 2);
-  row("… of it without the commits", bare, 2);
-  row("… of processor time", used_more, 2);
-  row("processor ms a step and worker, ElasticState", processor[0], 3);
-  row("… all_reduce alone", processor[1], 3);
+  row("ElasticState", wall[0], 3);
+  row("… gradients without the commit", wall[2], 3);
+  row("all_reduce alone", wall[1], 3);
+  row("processor time, ElasticState", used[0], 3);
+  row("… gradients without the commit", used[2], 3);
+  row("… all_reduce alone", used[1], 3);
+  const auto time = compared(wall[0], wall[1]), processor = compared(used[0], used[1]);
+  fmt::print(
+      "\n{:.0f} samples/s with ElasticState, {:.0f} with all_reduce alone (medians). It takes {:+.2f} % of time "
+      "({:+.2f} to {:+.2f}, 95 %), {:+.2f} % of processor time ({:+.2f} to {:+.2f}).\n",
+      2e3 * job.batch / median(wall[0]), 2e3 * job.batch / median(wall[1]), time[0], time[1], time[2], processor[0],
+      processor[1], processor[2]);
 }
 
 void measure_scale(const Arguments& arguments) {
@@ -689,9 +702,9 @@ int main(int argc, char** argv) {
     if (wanted("grow")) measure_growth(arguments);
     if (wanted("scale")) measure_scale(arguments);
     if (wanted("steady")) {
-      measure_steady(arguments, "Steady state", 20);
+      measure_steady("Steady state", 60 * arguments.times);
       prepare({.inputs = 16, .hidden = 16, .outputs = 4}, 8);
-      measure_steady(arguments, "Steady state, a tiny network", 2000);
+      measure_steady("Steady state, a tiny network", 1000 * arguments.times);
     }
     prepare({}, 64);
     if (wanted("start")) measure_starts(arguments, self);

@@ -21,7 +21,7 @@ namespace hypertune::inline v0::detail {
 class GlooCommunicator {
  public:
   GlooCommunicator(GlooLinks links, int rank, int size, const CommunicatorOptions& options)
-      : group_(std::move(links), rank, size, options.timeout) {}
+      : waker_(links.waker), group_(std::move(links), rank, size, options.timeout) {}
 
   int rank() const { return group_.rank(); }
   int size() const { return group_.size(); }
@@ -51,6 +51,7 @@ class GlooCommunicator {
   void reduce_by_parts(GlooOperation& operation, const collective::AllReduce& what);
   void reduce_by_ring(GlooOperation& operation, const collective::AllReduce& what);
 
+  std::shared_ptr<GlooWaker> waker_;  ///< goes last: the buffers' memory holds the device
   int ring_from_ = 9;
   std::vector<Scratch> scratch_{2};
   GlooGroup group_;  ///< goes first: its end is the end of all that Gloo does with the memory above

@@ -30,6 +30,7 @@ GlooGroup::GlooGroup(GlooLinks links, int rank, int size, double timeout)
 }
 
 GlooGroup::~GlooGroup() {
+  links_.waker->raise();  // for good
   {
     const std::lock_guard guard(mutex_);
     leaving_ = true;

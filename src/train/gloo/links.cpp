@@ -9,6 +9,10 @@
 #include <gloo/transport/pair.h>
 #include <gloo/transport/tcp/attr.h>
 #include <gloo/transport/tcp/device.h>
+#include <gloo/transport/tcp/loop.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -47,12 +51,33 @@ std::optional<std::vector<char>> from_hex(const std::string& text) {
   return bytes;
 }
 
+/// Lets Gloo's thread go round once more: not so often that it takes a processor while a connection is waited for. It
+/// has no state, as that thread may be about to call it when a GlooWaker goes.
+class AnotherRound final : public gloo::transport::tcp::Handler {
+ public:
+  void handleEvents(int) override { std::this_thread::sleep_for(std::chrono::microseconds(300)); }
+};
+
+/// For as long as it lives.
+class Raised {
+ public:
+  explicit Raised(std::shared_ptr<GlooWaker> waker) : waker_(std::move(waker)) { waker_->raise(); }
+  Raised(const Raised&) = delete;
+  Raised& operator=(const Raised&) = delete;
+  ~Raised() { waker_->lower(); }
+
+ private:
+  std::shared_ptr<GlooWaker> waker_;
+};
+
 /// Connects to one rank after another on a thread of its own, so that the caller sees a generation that is over.
 class Connecting {
  public:
   Connecting(const GlooLinks& links, std::vector<std::vector<char>> addresses, std::vector<int> ranks, Rendezvous& to,
              const std::string& key)
-      : links_(links), thread_([this, addresses = std::move(addresses), ranks = std::move(ranks), &to, key] {
+      : links_(links),
+        quick_(links.waker),
+        thread_([this, addresses = std::move(addresses), ranks = std::move(ranks), &to, key] {
           for (std::size_t i = 0; i < ranks.size(); ++i) {
             try {
               links_.context->getPair(ranks[i])->connect(addresses[i]);
@@ -89,6 +114,7 @@ class Connecting {
 
  private:
   const GlooLinks& links_;
+  Raised quick_;
   std::exception_ptr error_;
   std::atomic<bool> failed_{false};
   std::thread thread_;
@@ -115,7 +141,24 @@ std::vector<std::string> collect(Rendezvous& rendezvous, const std::string& pref
 
 }  // namespace
 
+GlooWaker::GlooWaker(gloo::transport::Device& device) : fd_(::eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC | EFD_NONBLOCK)) {
+  static AnotherRound another_round;
+  if (fd_ >= 0) dynamic_cast<gloo::transport::tcp::Device&>(device).registerDescriptor(fd_, EPOLLIN, &another_round);
+}
+GlooWaker::~GlooWaker() {
+  if (fd_ >= 0) ::close(fd_);
+}
+void GlooWaker::raise() const {
+  const std::uint64_t one = 1;
+  if (fd_ >= 0) static_cast<void>(!::write(fd_, &one, sizeof one));
+}
+void GlooWaker::lower() const {
+  std::uint64_t one = 0;
+  if (fd_ >= 0) static_cast<void>(!::read(fd_, &one, sizeof one));
+}
+
 void GlooLinks::close() const {
+  const Raised quick(waker);
   // A wait that is over its limit closes all connections: Gloo has no other way to it that keeps what was written.
   const auto nothing = context->createUnboundBuffer(nullptr, 0);
   try {
@@ -136,6 +179,7 @@ GlooLinks link_gloo(const GroupPlace& place, Rendezvous& rendezvous, const Commu
   std::string mine;
   try {
     links.device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(address.c_str()));
+    links.waker = std::make_shared<GlooWaker>(*links.device);
     links.context = links.device->createContext(place.rank, place.size());
     // Gloo waits five times as long for a connection to be made.
     links.context->setTimeout(std::chrono::milliseconds(std::max(1LL, static_cast<long long>(left(limit) * 200))));

@@ -18,7 +18,23 @@ inline constexpr std::chrono::milliseconds gloo_unlimited = std::chrono::hours(2
 
 using GlooBuffer = gloo::transport::UnboundBuffer;
 
+/// Gloo's thread looks after its descriptors every 10 ms where nothing comes, and whoever makes or closes a connection
+/// waits until it does, each time. While one of these is raised, it looks all the time.
+class GlooWaker {
+ public:
+  explicit GlooWaker(gloo::transport::Device& device);
+  GlooWaker(const GlooWaker&) = delete;
+  GlooWaker& operator=(const GlooWaker&) = delete;
+  ~GlooWaker();
+  void raise() const;
+  void lower() const;
+
+ private:
+  int fd_ = -1;
+};
+
 struct GlooLinks {
+  std::shared_ptr<GlooWaker> waker = {};                   ///< of the device: it goes after that
   std::shared_ptr<gloo::transport::Device> device = {};    ///< has the thread that reads and writes
   std::shared_ptr<gloo::transport::Context> context = {};  ///< has a connection for each other rank
 
