@@ -226,6 +226,47 @@ TEST_CASE("the others of a member that is lost are halted, and go on as the Tune
   CHECK(bench.said() == "run 0@1 run 1@1 run 4@1 ^resized 1");
 }
 
+TEST_CASE("a member that was being started when its place changed is told again") {
+  Bench bench({0, 0, 1});
+  bench.train(3);
+  bench.resize(1, {0, 0, 1, 1}, {0, 1, 2, -1});
+  bench.lose({2});
+  bench.said();
+  bench.resize(2, {0, 0, 1}, {0, 1, 3});
+  CHECK(bench.said() == "form 3@2:2 form 0@2:0 form 1@2:1");
+  bench.join(3, 1);
+  CHECK(bench.said() == "form 3@2:2");
+}
+
+TEST_CASE("who was through with a step when the generation broke goes on, so that rank 0 gets there") {
+  Bench bench({0, 0, 0});
+  bench.train(3);
+  bench.report(1, 1);  // its last collective was done, rank 0's was not
+  bench.lose({2});
+  CHECK(bench.said() == "halt 0@0 halt 1@0 ^lost 2");
+  bench.resize(1, {0, 0}, {0, 1});
+  CHECK(bench.said() == "form 0@1:0 form 1@1:1 C1");
+  bench.join(0, 1);
+  bench.join(1, 1);
+  CHECK(bench.said() == "run 0@1 run 1@1 ^resized 1");
+  bench.report(0, 1);
+  CHECK(bench.said() == "^report 1");
+  SECTION("and on") {
+    bench.perform(Continue{3, 0});
+    CHECK(bench.said() == "C0");
+    bench.report(1, 2);
+    bench.report(0, 2);
+    CHECK(bench.said() == "^report 2");
+  }
+  SECTION("but is ahead of a pause: what rank 0 saves counts") {
+    bench.perform(Pause{3, 0});
+    CHECK(bench.said() == "S1 P0+");
+    bench.hear(Stopped{3, 0, 1});
+    bench.hear(Paused{3, 0, false, 0});
+    CHECK(bench.said() == "^paused");
+  }
+}
+
 TEST_CASE("a report that rank 0 took with it is made by the next one") {
   Bench bench({0, 0, 0});
   bench.train(3);
@@ -233,11 +274,12 @@ TEST_CASE("a report that rank 0 took with it is made by the next one") {
   bench.lose({0});
   CHECK(bench.said() == "halt 1@0 halt 2@0 ^lost 0");
   bench.resize(1, {0, 0}, {1, 2});
-  bench.join(2, 1);
-  bench.join(1, 1);
-  CHECK(bench.said() == "form 1@1:0 form 2@1:1 run 1@1 run 2@1 ^report 1 ^resized 1");
+  CHECK(bench.said() == "form 1@1:0 form 2@1:1 ^report 1");  // at once: it has to be answered before it can join
   bench.perform(Continue{3, 0, true});
   CHECK(bench.said() == "C1+");
+  bench.join(2, 1);
+  bench.join(1, 1);
+  CHECK(bench.said() == "run 1@1 run 2@1 ^resized 1");
 }
 
 TEST_CASE("whose fault an end is: the trial's own comes before what follows from it") {

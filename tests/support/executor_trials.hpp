@@ -109,15 +109,20 @@ struct PlannedState {
   }
   bool over() const { return step >= std::max(plan.steps, plan.first_step); }
   Report train(Context* context, Attempt attempt) {
+    const int before = step;
     follow_group(context);
+    if (veteran_ && step > before) {  // another one has done that step: it is only to be reported
+      context->go_on_from(step - 1);
+      return report_of(step - 1);
+    }
+    fresh_ = false;
+    veteran_ = true;
     const bool jump = step < plan.first_step;
     if (jump) step = plan.first_step;
     maybe_throw(step, attempt);
     if (plan.linger_at == step) linger(*context);
     state = next_state(state, step);
-    const bool odd = plan.nan_at == step;
-    Report made = report("value", odd ? std::numeric_limits<double>::quiet_NaN() : 1.0 / (1 + step), "inf",
-                         odd ? -std::numeric_limits<double>::infinity() : 0.0, "state", static_cast<double>(state));
+    Report made = report_of(step);
     ++step;
     return jump ? std::move(made).at(step - 1) : std::move(made);
   }
@@ -133,12 +138,21 @@ struct PlannedState {
   }
 
  private:
+  bool veteran_ = false;  // it has trained a step
+  bool fresh_ = false;    // it has joined, and not trained since
+
+  Report report_of(int at) const {
+    const bool odd = plan.nan_at == at;
+    return report("value", odd ? std::numeric_limits<double>::quiet_NaN() : 1.0 / (1 + at), "inf",
+                  odd ? -std::numeric_limits<double>::infinity() : 0.0, "state", static_cast<double>(state));
+  }
   // Of several workers the furthest one says where all go on. They leave their generation at one step, as each says
   // before a step whether it has been asked to.
   void follow_group(Context* context) {
     if (context == nullptr || plan.alone) return;
     Group& group = context->group();
     bool leave = !group.joined();
+    if (!leave && fresh_) return;
     for (;;) {
       if (leave) group.join();
       try {
@@ -161,6 +175,7 @@ struct PlannedState {
           }
         }
         context->go_on_from(step);
+        fresh_ = true;
         return;
       } catch (const GroupError&) {
         if (!group.change_pending()) throw;

@@ -137,7 +137,8 @@ class Reference(Case):
         readme = (root / "README.md").read_text()
         for page in pages:
             self.assertIn(f"docs/{page.name}", readme)
-            for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+            prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+            for target in re.findall(r"\]\(([^)]+)\)", prose):
                 if "://" in target:
                     continue
                 path, _, anchor = target.partition("#")

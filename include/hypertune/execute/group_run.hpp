@@ -119,6 +119,7 @@ class GroupRun {
   int breaks_ = 0;            // how often that was so, since the last report
   int told_ = -1;             // the last step that the Tuner was told of
   int answered_ = -1;         // … and that it has answered
+  int ahead_ = -1;            // the last step after which some member went on before the Tuner had said so
   bool save_at_end_ = false;
   bool save_ = false;  // rank 0 is to save at that step
   Pause pause_ = {};

@@ -115,6 +115,8 @@ HYPERTUNE_INLINE void GroupRun::form(std::vector<int> from) {
   newcomers_ = 0;
   for (int rank = 0; rank < machine_.size() && intact_; ++rank) newcomers_ += !at(machine_.member(rank)).trained;
   if (newcomers_ == 0) tell_places();
+  if (!intact_)
+    for (int member = 0; member < static_cast<int>(members_.size()); ++member) answer(member);
 }
 
 // Those that train leave their generation at its next commit, for the one that all newcomers stand ready for.
@@ -178,6 +180,8 @@ HYPERTUNE_INLINE void GroupRun::tell_lost(std::vector<int> ranks) {
 
 HYPERTUNE_INLINE void GroupRun::lose(std::vector<int> members, Cause cause) {
   loss_ = std::move(cause);
+  for (int member = 0; member < static_cast<int>(members_.size()); ++member)  // nor do these take part any more
+    if (std::exchange(at(member).done, false)) members.push_back(member);
   bool trained = false;
   std::vector<int> ranks;
   for (const int member : members) {
@@ -243,6 +247,12 @@ HYPERTUNE_INLINE void GroupRun::answer(int member) {
     m.report.reset();
     out_.down.emplace_back(
         Continue{trial, attempt, rank == 0 && step == answered_ && std::exchange(save_, false), member});
+  } else if (phase_ == Phase::running && rank != 0 && step > told_ && !intact_ &&
+             machine_.state() == GroupMachine::State::forming) {
+    // It was through with the step when the generation broke, and rank 0 was not: rank 0 needs it to get there.
+    m.report.reset();
+    ahead_ = std::max(ahead_, step);
+    out_.down.emplace_back(Continue{trial, attempt, false, member});
   } else if (phase_ == Phase::running && rank == 0 && step > told_) {
     told_ = step;
     breaks_ = 0;
@@ -256,7 +266,8 @@ HYPERTUNE_INLINE void GroupRun::answer(int member) {
 HYPERTUNE_INLINE void GroupRun::on(const Pause& c) {
   if (phase_ != Phase::running || answered_ == told_) return;
   pause_ = c;
-  if (joined_ && !machine_.running()) {  // workers come and go: what rank 0 saves is all that is kept
+  if (joined_ &&
+      (!machine_.running() || ahead_ >= told_)) {  // workers come and go: what rank 0 saves is all that is kept
     pause_.save = true;
     pause_.keep = false;
     phase_ = Phase::pausing;
@@ -378,6 +389,8 @@ HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
   switch (m.kind) {
     case Kind::joined:
       fixed_ = fixed_ || m.value == "fixed";
+      // What it was told while it was still being started may not have reached it.
+      if (m.generation < machine_.generation() && std::exchange(at(m.member).told, false)) tell_place(m.member);
       if (m.generation != machine_.generation() || rank_of(m.member) < 0) return;
       if (newcomers_ > 0 && !at(m.member).trained && --newcomers_ == 0) tell_places();
       follow(machine_.resume(group::Joined{m.member, m.generation}));
@@ -437,6 +450,9 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, const Finished&) {
   }
   at(member).done = !lead;
   if (!lead && phase_ == Phase::pausing) return pause_is_over();
+  // The others form a group that would wait for it.
+  if (!lead && phase_ == Phase::running && !fixed() && !machine_.running() && !intact_)
+    return lose({}, {.source = FailureSource::preemption, .text = "a worker had finished before the others"});
   close_if_empty();
 }
 
