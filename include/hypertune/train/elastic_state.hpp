@@ -100,7 +100,7 @@ class ElasticState {
         [&object](std::string_view bytes) {
           State state;
           if (bytes.size() != sizeof state) fail(Errc::usage, "the workers keep states of other types");
-          std::memcpy(&state, bytes.data(), sizeof state);
+          bytes.copy(reinterpret_cast<char*>(&state), sizeof state);
           object.restore(state);
         });
   }
