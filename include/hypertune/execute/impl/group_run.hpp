@@ -392,7 +392,10 @@ HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
       // What it was told while it was still being started may not have reached it.
       if (m.generation < machine_.generation() && std::exchange(at(m.member).told, false)) tell_place(m.member);
       if (m.generation != machine_.generation() || rank_of(m.member) < 0) return;
-      if (newcomers_ > 0 && !at(m.member).trained && --newcomers_ == 0) tell_places();
+      if (newcomers_ > 0 && !at(m.member).trained) {
+        --newcomers_;
+        if (newcomers_ == 0) tell_places();
+      }
       follow(machine_.resume(group::Joined{m.member, m.generation}));
       break;
     case Kind::broken:
