@@ -586,10 +586,26 @@ class CommandRun final : public TrialRun {
   // that; where it was a host, its silence comes first.
   bool others_are_why() {
     const double patience_here = 1, patience_elsewhere = 12;
-    const double until =
-        hypertune::detail::steady_seconds() + (gang_->place.on_one_host() ? patience_here : patience_elsewhere);
+    const bool first = fails_first();
+    const double until = hypertune::detail::steady_seconds() + (first ? 0 : 2) +
+                         (gang_->place.on_one_host() ? patience_here : patience_elsewhere);
     wait_in_group("an end that nobody tells", until);
     return context_->stop_requested();
+  }
+  // Whether no other command is known to have failed before: that one is to be heard first.
+  bool fails_first() {
+    const double now = run_clock();
+    const auto key = [](int rank) { return fmt::format("command of rank {} has failed", rank); };
+    Group& group = context_->group();
+    try {
+      group.set(key(gang_->place.rank), fmt::format("{:.6f}", now));
+      for (int rank = 0; rank < gang_->place.size(); ++rank)
+        if (rank != gang_->place.rank)
+          if (const auto at = group.wait(key(rank), 0.2 / gang_->place.size());
+              at && std::strtod(at->c_str(), nullptr) < now)
+            return false;
+    } catch (const GroupError&) {}  // the attempt is about to end
+    return true;
   }
   // False: nobody has set it until then, or the attempt is to end.
   bool wait_in_group(const std::string& key, double until) {
