@@ -334,6 +334,16 @@ TEST_CASE("names that mean something else in a report's line are refused before 
                     ContainsSubstring("no metric can be called 'checkpoint'"));
 }
 
+TEST_CASE("what speaks of a lost connection is told from other last words") {
+  for (const char* const words :
+       {"BrokenPipeError: [Errno 32] Broken pipe", "Connection closed by peer [127.0.0.1]:29500",
+        "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
+        "recv: CONNECTION RESET BY PEER", "EOFError", "Connection was likely closed. Did the remote server shutdown?"})
+    CHECK(local::speaks_of_lost_connection(words));
+  for (const char* const words : {"", "no such data", "CUDA out of memory", "the loss is NaN at step 3"})
+    CHECK_FALSE(local::speaks_of_lost_connection(words));
+}
+
 TEST_CASE("a command that fails says why, and rules judge it") {
   Bench bench(shell(R"(case {mode} in exit) echo "bad thing" >&2; exit 3;; kill) kill -9 $$;; segv) kill -SEGV $$;;
 ecc) echo "CUDA error: an ECC error"; exit 1;; config) echo "invalid config" >&2; exit 1;; esac)",

@@ -153,6 +153,11 @@ class Gangs(Case):
         self.run_gang(FATE="if step == 1 and rank == 1: print('the last words', flush=True); os._exit(7)", code=1)
         self.assertEqual(self.trial()["cause"], "rank 1: the command exited with code 7: the last words")
         shutil.rmtree(self.folder / "runs")
+        # What is noticed first need not be the reason: one that speaks of a lost connection waits for the others.
+        self.run_gang(FATE="if step == 1 and rank == 0: sys.exit('Connection reset by peer')\n"
+                           "if step == 1 and rank == 2: time.sleep(0.6); sys.exit('no such data')", code=1)
+        self.assertEqual(self.trial()["cause"], "rank 2: the command exited with code 1: no such data")
+        shutil.rmtree(self.folder / "runs")
         self.run_gang("--set", "failures.max=1", FATE="if step == 1 and rank == 1 and once('fails'): sys.exit(7)")
         trial = self.trial()
         self.assertEqual((trial["state"], trial["failures"], trial["attempts"]), ("completed", 1, 2))

@@ -567,7 +567,7 @@ class CommandRun final : public TrialRun {
     for (const auto& line : tail_) words += (words.empty() ? "" : " | ") + line;
     if (words.empty() && of_several()) words = last_line_;
     if (!words.empty()) cause.text += ": " + words;
-    if (of_several() && cause.source == FailureSource::user && others_are_why()) return std::nullopt;
+    if (of_several() && cause.source == FailureSource::user && others_are_why(words)) return std::nullopt;
     cause.exclude_host = exclude_host_;
     cause.retry = !no_retry_;
     throw TrialFailure(std::move(cause));
@@ -583,26 +583,29 @@ class CommandRun final : public TrialRun {
       if (!wait_in_group(end_of(rank), until)) return;
   }
   // A command whose peers are gone fails of that. Who else is lost is heard of meanwhile, and the attempt is ended for
-  // that; where it was a host, its silence comes first.
-  bool others_are_why() {
-    const double patience_here = 1, patience_elsewhere = 12;
-    const bool first = fails_first();
-    const double until = hypertune::detail::steady_seconds() + (first ? 0 : 2) +
-                         (gang_->place.on_one_host() ? patience_here : patience_elsewhere);
-    wait_in_group("an end that nobody tells", until);
+  // that; where it was a host, its silence comes first. Of several commands that fail, the one whose waiting ends first
+  // is named. Their ends are noticed in any order on a busy machine, so one that speaks of a lost connection is named
+  // only if no other fails.
+  bool others_are_why(const std::string& words) {
+    const double patience_here = 1, patience_elsewhere = 12, behind_others = 2;
+    const bool follows = speaks_of_lost_connection(words);
+    double seconds = gang_->place.on_one_host() ? patience_here : patience_elsewhere;
+    if (follows) seconds += behind_others;
+    if (!fails_first(follows)) seconds += behind_others;
+    wait_in_group("an end that nobody tells", hypertune::detail::steady_seconds() + seconds);
     return context_->stop_requested();
   }
-  // Whether no other command is known to have failed before: that one is to be heard first.
-  bool fails_first() {
-    const double now = run_clock();
+  // Whether no other command that may be the reason is known to have failed before.
+  bool fails_first(bool follows) {
+    const std::pair mine(follows, run_clock());
     const auto key = [](int rank) { return fmt::format("command of rank {} has failed", rank); };
     Group& group = context_->group();
     try {
-      group.set(key(gang_->place.rank), fmt::format("{:.6f}", now));
+      group.set(key(gang_->place.rank), fmt::format("{:d} {:.6f}", mine.first, mine.second));
       for (int rank = 0; rank < gang_->place.size(); ++rank)
         if (rank != gang_->place.rank)
           if (const auto at = group.wait(key(rank), 0.2 / gang_->place.size());
-              at && std::strtod(at->c_str(), nullptr) < now)
+              at && std::pair(at->starts_with('1'), std::strtod(at->c_str() + 1, nullptr)) < mine)
             return false;
     } catch (const GroupError&) {}  // the attempt is about to end
     return true;

@@ -50,6 +50,18 @@ inline Cause cause_of_status(int status, const std::string& who = "the trial's p
   return cause;
 }
 
+/// Whether what a program said as it failed tells of a peer that is gone, which may be the reason of its failure: in
+/// the words of strerror(3), Python, Gloo, NCCL (ncclRemoteError) and PyTorch's stores, in any case.
+inline bool speaks_of_lost_connection(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
+  for (const char* const words :
+       {"broken pipe", "connection closed", "connection reset", "connection was likely closed", "connection refused",
+        "eoferror", "remote process exit"})
+    if (text.find(words) != std::string::npos) return true;
+  return false;
+}
+
 /// The last line that is not empty of what was appended to `log`, of which `limit` bytes are kept, after its first
 /// `from` bytes; at most 300 characters of it.
 inline std::string last_line(const std::filesystem::path& log, std::uint64_t from, std::uint64_t limit = 0) {
