@@ -1,5 +1,6 @@
 // What a driver of many hosts costs, and an agent that has nothing to do.
 // Usage: benchmark_remote [--hosts N]… [--reports N] [--seconds N] [--folder DIR]; see benchmarks/README.md
+#include "../processor_seconds.hpp"
 #include "played_hosts.hpp"
 
 #include <hypertune/hypertune.hpp>
@@ -7,7 +8,6 @@
 #include <hypertune/remote/executor.hpp>
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,15 +41,6 @@ auto space() { return ht::space<Config>(ht::dim("x", &Config::x, ht::uniform(0.0
 ht::Training train(Config config) { co_yield ht::report("value", config.x); }
 
 double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-double processor_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 /// A line "NAME: VALUE kB" of a file of /proc, in MB.
 double megabytes(const std::string& file, const std::string& name) {

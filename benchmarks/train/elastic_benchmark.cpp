@@ -2,6 +2,7 @@
 // costs to be ready for them. Usage: benchmark_elastic [kill] [grow] [steady] [scale] [start] [--times N]
 // [--milliseconds N]
 // [--json FILE] [--trace]; see ../README.md
+#include "../processor_seconds.hpp"
 #include "event_log.hpp"
 #include "small_network.hpp"
 #include "support/temporary_directory.hpp"
@@ -17,7 +18,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -67,14 +67,6 @@ struct Config {
 auto space() { return ht::space<Config>(ht::dim("x", &Config::x, ht::uniform(0.0, 1.0))); }
 
 double since(double begin) { return elastic::now() - begin; }
-double processor_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 // ---- What workers do
 

@@ -1,5 +1,7 @@
 // What a checkpoint's way from node to node costs, beside raw TCP and scp on the same machine in the same minutes.
 // Usage: benchmark_transfer [FOLDER] [--mib N] [--rounds N]    FOLDER holds some GB; see benchmarks/README.md
+#include "../processor_seconds.hpp"
+
 #include <hypertune/checkpoint/transfer/transfer.hpp>
 #include <hypertune/error.hpp>
 
@@ -7,9 +9,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,16 +31,6 @@ namespace {
 using namespace hypertune;
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-
-/// Processor time of this process (both ends, where both are in it): what a busy machine does not change.
-double processor_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 struct Cost {
   double seconds = 0, processor = 0;
