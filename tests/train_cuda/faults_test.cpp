@@ -2,6 +2,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -62,7 +65,7 @@ TEST_CASE("NCCL: connecting ends when the generation does") {
   const double seconds = seconds_of([&] {
     thrown = in_threads(3, [&](int rank) {
       if (rank == 2)
-        rendezvous.end();
+        rendezvous.end(generation_over());
       else
         ht::connect_nccl(place(rank, 2), rendezvous, {.timeout = 60});
     });

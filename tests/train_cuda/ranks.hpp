@@ -2,6 +2,7 @@
 #pragma once
 
 #include "support/cuda/stand_in.hpp"
+#include "support/rendezvous.hpp"
 #include "support/test.hpp"
 
 #include <hypertune/train/nccl_communicator.hpp>
@@ -10,15 +11,10 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <map>
-#include <mutex>
-#include <optional>
 #include <source_location>
 #include <span>
 #include <stdexcept>
@@ -31,32 +27,9 @@ namespace ranks {
 
 namespace ht = hypertune;
 
-class MemoryRendezvous final : public ht::Rendezvous {
- public:
-  void set(const std::string& key, const std::string& value) override {
-    const std::lock_guard guard(mutex_);
-    values_[key] = value;
-    changed_.notify_all();
-  }
-  std::optional<std::string> wait(const std::string& key, ht::Seconds seconds) override {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return over_ || values_.contains(key); });
-    if (over_) throw ht::GroupError(ht::GroupError::Kind::changed, "the generation is over");
-    const auto found = values_.find(key);
-    return found == values_.end() ? std::nullopt : std::optional(found->second);
-  }
-  void end() {
-    const std::lock_guard guard(mutex_);
-    over_ = true;
-    changed_.notify_all();
-  }
+using ht::test::MemoryRendezvous;
 
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::string, std::string> values_;
-  bool over_ = false;
-};
+inline ht::GroupError generation_over() { return {ht::GroupError::Kind::changed, "the generation is over"}; }
 
 inline ht::GroupPlace place(int rank, int size, std::uint32_t generation = 1) {
   ht::GroupPlace place;
