@@ -100,6 +100,8 @@ class GroupMachine {
   int present() const { return present_; }
   /// The member of a rank of this generation.
   int member(int rank) const { return ranks_.at(static_cast<std::size_t>(rank)); }
+  /// The rank of a member in this generation; -1: it has no place in it.
+  int rank(int member) const { return members_.at(static_cast<std::size_t>(member)).rank; }
 
  private:
   using Actions = std::vector<group::Action>;

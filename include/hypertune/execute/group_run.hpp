@@ -95,7 +95,6 @@ class GroupRun {
   void pause_is_over();
 
   Member& at(int member) { return members_.at(static_cast<std::size_t>(member)); }
-  int rank_of(int member) const;
   int present() const;
   GroupPlace place_of(int rank) const;
   Launch member_launch(int member, int rank) const;

@@ -4,6 +4,7 @@
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/execute/group_run.hpp>
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -32,6 +33,8 @@ class Groups {
 
   /// Takes a command that is for a group. False: it is not.
   bool perform(Command& command) {
+    if (const auto* launch = std::get_if<Launch>(&command); launch != nullptr && launch->group) used_ = true;
+    if (!used_) return false;
     const std::lock_guard guard(mutex_);
     const bool ours = std::visit(
         [&](const auto& c) {
@@ -51,6 +54,7 @@ class Groups {
   }
   /// Takes what a worker of a group says. False: the event is of no group that is formed here.
   bool hear(Event& event) {
+    if (!used_) return false;
     const std::lock_guard guard(mutex_);
     const bool ours = std::visit(
         [&](const auto& e) {
@@ -94,6 +98,7 @@ class Groups {
   }
   void clear() {
     const std::lock_guard guard(mutex_);
+    used_ = false;
     queue_.clear();
     known_.clear();
     runs_.clear();
@@ -160,7 +165,8 @@ class Groups {
 
   Outlets outlets_;
   std::string network_;
-  std::mutex mutex_;  // of the next three
+  std::atomic<bool> used_{false};  // an experiment without groups takes no lock for each report
+  std::mutex mutex_;               // of the next three
   std::deque<std::variant<Command, Event, Loss>> queue_;
   bool busy_ = false;
   std::unordered_map<TrialId, Attempt> known_;                   // what commands are for

@@ -53,7 +53,7 @@ HYPERTUNE_INLINE GroupRun::Actions GroupRun::warn(const std::vector<int>& member
   std::vector<int> ranks;
   for (const int member : members)
     if (member >= 0 && member < static_cast<int>(members_.size()) && at(member).there)
-      if (const int rank = rank_of(member); rank >= 0) ranks.push_back(rank);
+      if (const int rank = machine_.rank(member); rank >= 0) ranks.push_back(rank);
   if (over_ || phase_ != Phase::running || ranks.empty()) return {};
   if (fixed())
     warned_ = std::move(cause);
@@ -64,12 +64,6 @@ HYPERTUNE_INLINE GroupRun::Actions GroupRun::warn(const std::vector<int>& member
 }
 
 // ---- Members
-
-HYPERTUNE_INLINE int GroupRun::rank_of(int member) const {
-  for (int rank = 0; rank < machine_.size(); ++rank)
-    if (machine_.member(rank) == member) return rank;
-  return -1;
-}
 
 HYPERTUNE_INLINE int GroupRun::present() const {
   return static_cast<int>(std::count_if(members_.begin(), members_.end(), [](const Member& m) { return m.there; }));
@@ -126,7 +120,7 @@ HYPERTUNE_INLINE void GroupRun::tell_places() {
 }
 HYPERTUNE_INLINE void GroupRun::tell_place(int member) {
   if (!at(member).there || std::exchange(at(member).told, true)) return;
-  const int rank = rank_of(member);
+  const int rank = machine_.rank(member);
   GroupPlace place = place_of(std::max(rank, 0));
   place.rank = rank;
   send(member, {.kind = GroupMessage::Kind::form, .generation = place.generation, .place = place});
@@ -187,7 +181,7 @@ HYPERTUNE_INLINE void GroupRun::lose(std::vector<int> members, Cause cause) {
   for (const int member : members) {
     at(member).there = false;
     trained = trained || at(member).trained;
-    if (const int rank = rank_of(member); rank >= 0) ranks.push_back(rank);
+    if (const int rank = machine_.rank(member); rank >= 0) ranks.push_back(rank);
   }
   if (phase_ == Phase::running) {
     // Newcomers alone: the generation before goes on. One that was to leave: the next generation may come all the same.
@@ -237,7 +231,7 @@ HYPERTUNE_INLINE void GroupRun::on(const Continue& c) {
 HYPERTUNE_INLINE void GroupRun::answer(int member) {
   Member& m = at(member);
   if (!m.there || !m.report) return;
-  const int rank = rank_of(member), step = step_of(*m.report);
+  const int rank = machine_.rank(member), step = step_of(*m.report);
   const TrialId trial = launch_.trial;
   const Attempt attempt = launch_.attempt;
   if (phase_ == Phase::pausing && step <= told_) {
@@ -272,7 +266,7 @@ HYPERTUNE_INLINE void GroupRun::on(const Pause& c) {
     pause_.keep = false;
     phase_ = Phase::pausing;
     for (int member = 0; member < static_cast<int>(members_.size()); ++member)
-      if (at(member).there && rank_of(member) != 0)
+      if (at(member).there && machine_.rank(member) != 0)
         out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, false, member});
     if (machine_.size() > 0) answer(machine_.member(0));
     return;
@@ -293,7 +287,7 @@ HYPERTUNE_INLINE void GroupRun::on(const Stop& c) {
   for (int member = 0; member < static_cast<int>(members_.size()); ++member)
     if (at(member).there)
       out_.down.emplace_back(Stop{launch_.trial, launch_.attempt,
-                                  c.save && rank_of(member) == 0 && at(member).report.has_value(), member});
+                                  c.save && machine_.rank(member) == 0 && at(member).report.has_value(), member});
   if (parked)
     over_ = true;
   else
@@ -362,7 +356,7 @@ HYPERTUNE_INLINE void GroupRun::pause_is_over() {
   for (int member = 0; member < static_cast<int>(members_.size()); ++member) {
     const Member& m = at(member);
     moving = moving || (m.there && !m.parked);
-    all = all && (m.there ? m.parked : m.done || rank_of(member) < 0);
+    all = all && (m.there ? m.parked : m.done || machine_.rank(member) < 0);
   }
   if (moving) return;
   if (all) {
@@ -391,7 +385,7 @@ HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
       fixed_ = fixed_ || m.value == "fixed";
       // What it was told while it was still being started may not have reached it.
       if (m.generation < machine_.generation() && std::exchange(at(m.member).told, false)) tell_place(m.member);
-      if (m.generation != machine_.generation() || rank_of(m.member) < 0) return;
+      if (m.generation != machine_.generation() || machine_.rank(m.member) < 0) return;
       if (newcomers_ > 0 && !at(m.member).trained) {
         --newcomers_;
         if (newcomers_ == 0) tell_places();
@@ -399,7 +393,8 @@ HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
       follow(machine_.resume(group::Joined{m.member, m.generation}));
       break;
     case Kind::broken:
-      if (m.generation == machine_.generation() && machine_.running() && rank_of(m.member) >= 0) given_up(m.member);
+      if (m.generation == machine_.generation() && machine_.running() && machine_.rank(m.member) >= 0)
+        given_up(m.member);
       break;
     case Kind::set: {
       store_[key] = m.value;
@@ -441,7 +436,7 @@ HYPERTUNE_INLINE void GroupRun::given_up(int member) {
 // ---- Ends
 
 HYPERTUNE_INLINE void GroupRun::ended(int member, const Finished&) {
-  const bool lead = rank_of(member) == 0;
+  const bool lead = machine_.rank(member) == 0;
   at(member).there = false;
   if (lead && phase_ == Phase::running) {
     if (!std::exchange(told_started_, true))
@@ -460,7 +455,7 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, const Finished&) {
 }
 
 HYPERTUNE_INLINE void GroupRun::ended(int member, const Stopped&) {
-  if (phase_ != Phase::running || rank_of(member) < 0) return leave(member);
+  if (phase_ != Phase::running || machine_.rank(member) < 0) return leave(member);
   Cause cause{.source = FailureSource::preemption, .text = "its worker was asked to leave"};
   if (late_.contains(member))
     cause = {.source = FailureSource::infrastructure, .text = "it did not take part in a collective within the limit"};
@@ -475,7 +470,7 @@ HYPERTUNE_INLINE void GroupRun::leave(int member) {
 }
 
 HYPERTUNE_INLINE void GroupRun::ended(int member, Failed e) {
-  const int rank = rank_of(member);
+  const int rank = machine_.rank(member);
   Cause cause = std::move(e.cause);
   const bool follows = std::exchange(cause.follows, false);
   if (rank < 0 && (phase_ == Phase::running || phase_ == Phase::pausing))
@@ -499,7 +494,7 @@ HYPERTUNE_INLINE void GroupRun::fail_all(Cause cause) {
   cause_ = std::move(cause);
   for (int member = 0; member < static_cast<int>(members_.size()); ++member)
     if (at(member).there)
-      out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, save_at_end_ && rank_of(member) == 0, member});
+      out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, save_at_end_ && machine_.rank(member) == 0, member});
   close_if_empty();
 }
 
