@@ -8,17 +8,12 @@
 #include <hypertune/checkpoint/transfer/server.hpp>
 #include <hypertune/checkpoint/transfer/token_bucket.hpp>
 #include <hypertune/detail/format.hpp>
-
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <netinet/in.h>
+#include <hypertune/detail/network.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -52,31 +47,9 @@ inline std::string own_address(const std::string& network) {
     for (int i = 0; i < 2; ++i) rest.remove_prefix(std::min(rest.find(' ') + 1, rest.size()));
     return std::string(rest.substr(0, std::min(rest.find(' '), rest.find('%'))));
   }
-  const auto slash = network.find('/');
-  unsigned bits = 0;
-  const char* const end = network.data() + network.size();
-  const bool number = slash != std::string::npos && std::from_chars(network.data() + slash + 1, end, bits).ptr == end &&
-                      slash + 1 < network.size();
-  unsigned char wanted[16] = {}, has[16] = {};
-  const std::string base = network.substr(0, slash);
-  const int family = base.find(':') == std::string::npos ? AF_INET : AF_INET6;
-  if (!number || bits > (family == AF_INET ? 32U : 128U) || ::inet_pton(family, base.c_str(), wanted) != 1)
-    fail(Errc::usage, "'{}' is no network: write it as 10.1.0.0/16", network);
-  ifaddrs* all = nullptr;
-  if (::getifaddrs(&all) != 0) fail(Errc::io, "cannot list the addresses of this machine");
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(all, &::freeifaddrs);
-  for (const ifaddrs* at = all; at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != family) continue;
-    const void* address = family == AF_INET
-                              ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(at->ifa_addr)->sin_addr)
-                              : &reinterpret_cast<const sockaddr_in6*>(at->ifa_addr)->sin6_addr;
-    std::memcpy(has, address, family == AF_INET ? 4 : 16);
-    bool same = true;
-    for (unsigned bit = 0; bit < bits; ++bit)
-      same = same && (((has[bit / 8] ^ wanted[bit / 8]) >> (7 - bit % 8)) & 1) == 0;
-    char text[64];
-    if (same && ::inet_ntop(family, has, text, sizeof text) != nullptr) return text;
-  }
+  const auto range = hypertune::detail::parse_network(network);
+  if (!range) fail(Errc::usage, "'{}' is no network: write it as 10.1.0.0/16", network);
+  if (auto address = hypertune::detail::own_address_in(*range)) return *address;
   fail(Errc::usage, "no address of this machine is in the network {}", network);
 }
 

@@ -1,6 +1,7 @@
 // How many workers a trial runs on, and the allocation that its attempt holds: a slot for each of them.
 #pragma once
 
+#include <hypertune/detail/network_text.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/trial/resources.hpp>
 
@@ -52,9 +53,7 @@ struct GroupOptions {
   std::string network = {};
   /// Error of kind `usage`. Whether a host has such an address is found out there.
   void require_sound() const {
-    const auto slash = network.find('/');
-    if (!network.empty() && (slash == 0 || slash == std::string::npos || slash + 1 == network.size() ||
-                             network.find_first_not_of("0123456789abcdefABCDEF.:/") != std::string::npos))
+    if (!network.empty() && !detail::looks_like_network(network))
       fail(Errc::usage, ".group.network '{}' is no network: write one as 10.1.0.0/16", network);
   }
 };

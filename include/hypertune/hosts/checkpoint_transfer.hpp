@@ -1,6 +1,7 @@
 // CheckpointTransfer: how checkpoints travel between hosts and driver.
 #pragma once
 
+#include <hypertune/detail/network_text.hpp>
 #include <hypertune/option.hpp>
 
 #include <cstdint>
@@ -53,9 +54,7 @@ struct CheckpointTransfer {
     if (!direct && !(network.empty() && port == 0))
       throw OptionError(type, "direct", "is false, but there is a network or a port, which only 'direct: true' uses");
     if (direct && !by_content) throw OptionError(type, "direct", "needs 'by_content'");
-    const auto slash = network.find('/');
-    if (!network.empty() && (slash == 0 || slash == std::string::npos || slash + 1 == network.size() ||
-                             network.find_first_not_of("0123456789abcdefABCDEF.:/") != std::string::npos))
+    if (!network.empty() && !detail::looks_like_network(network))
       throw OptionError(type, "network",
                         detail::format("is '{}', which is no network: write it as 10.1.0.0/16", network));
   }
