@@ -59,6 +59,10 @@ TEST_CASE("what failures have in common is how they ended and what was said last
   CHECK(key("the command exited with code 1") != key("the command exited with code 126"));
   CHECK(key("killed by signal 9 (Killed)") != key("killed by signal 11 (Segmentation fault)"));
   CHECK(key("OSError: [Errno 28] x") != key("OSError: [Errno 13] x"));
+  CHECK(key("rank 3: killed by signal 9 (Killed)") == key("killed by signal 9 (Killed)"));
+  CHECK(key("1 of 4 workers was lost: rank 2: killed by signal 9 (Killed)") == key("killed by signal 9 (Killed)"));
+  CHECK(key("2 of 8 workers were lost: killed by signal 9") != key("1 of 4 workers was lost: killed by signal 11"));
+  CHECK(key("rank x: killed") != key("killed"));
   CHECK(key("") == key(""));
   CHECK(key(std::string(100000, 'x')).size() <= 300);
 }
@@ -147,6 +151,61 @@ TEST_CASE("what a lost host, a preemption or the driver's end took is nobody's f
     story.end_failed(trial, {.source = ht::FailureSource::infrastructure, .text = "its host was lost"});
   CHECK(story.aside().empty());
   CHECK_FALSE(story.faults.failed_before(0));
+}
+
+TEST_CASE("failures of workers are laid against the host of the one that failed") {
+  const auto start = [](Story& story, ht::TrialId trial) {
+    record::TrialStarted started{trial, 0, 0, "a", {}, {}};
+    started.others = {{"b", {}, {}}, {"b", {}, {}}};
+    story.faults.apply(started);
+  };
+  const ht::Cause broken{.text = "rank 1: the command exited with code 1: CUDA error: an illegal memory access"};
+  Story story{.faults = {}, .hosts = {"a", "b"}};
+  for (ht::TrialId trial = 0; trial < 3; ++trial) {
+    start(story, trial);
+    story.faults.apply(record::AttemptFailed{trial, 0, broken, true, true, "b"});
+  }
+  CHECK(story.aside() == Names{"b"});
+  CHECK(story.faults.failed_on(0) == std::set<std::string>{"b"});
+  // Without a host nobody knows which one it was.
+  Story unknown{.faults = {}, .hosts = {"a", "b"}};
+  for (ht::TrialId trial = 0; trial < 9; ++trial) {
+    start(unknown, trial);
+    unknown.faults.apply(record::AttemptFailed{trial, 0, broken, true, false});
+  }
+  CHECK(unknown.aside().empty());
+}
+
+TEST_CASE("a host that loses workers again and again is set aside, though their one trial goes on without them") {
+  Story story{.faults = {}, .hosts = {"a", "b"}};
+  story.faults.apply(record::TrialStarted{0, 0, 0, "a", {}, {}, {{"b", {}, {}}}});
+  const std::vector<record::WorkerPlace> alone = {{"a", {}, {}}}, both = {{"a", {}, {}}, {"b", {}, {}}};
+  for (std::uint32_t generation = 1; generation < 7; generation += 2) {
+    CHECK(story.aside().empty());
+    story.faults.apply(
+        record::TrialResized{0, 0, generation, alone, "1 of 2 workers was lost: rank 1: killed by signal 9", {"b"}});
+    story.faults.apply(
+        record::TrialResized{0, 0, generation + 1, both, "there is room that no other trial waits for", {}});
+  }
+  CHECK(story.aside() == Names{"b"});
+  CHECK_FALSE(story.faults.failed_before(0));
+  // A host that is lost as a whole is another matter, and so are workers that were taken away.
+  Story lost{.faults = {}, .hosts = {"a", "b"}};
+  lost.faults.apply(record::TrialStarted{0, 0, 0, "a", {}, {}, {{"b", {}, {}}}});
+  for (std::uint32_t generation = 1; generation < 20; generation += 2) {
+    lost.faults.apply(record::HostLost{"b", "cut off"});
+    lost.faults.apply(record::TrialResized{0, 0, generation, alone, "1 of 2 workers was lost: cut off", {"b"}});
+    lost.faults.apply(
+        record::TrialResized{0, 0, generation + 1, both, "there is room that no other trial waits for", {}});
+  }
+  CHECK(lost.aside().empty());
+  // What ends well with the others speaks for the host.
+  story.faults.apply(record::TrialStarted{1, 0, 0, "b", {}, {}, {{"b", {}, {}}}});
+  for (int i = 0; i < 3; ++i) {
+    story.faults.apply(record::TrialPaused{1});
+    story.faults.apply(record::TrialStarted{1, 0, 0, "b", {}, {}, {{"b", {}, {}}}});
+  }
+  CHECK(story.aside().empty());
 }
 
 TEST_CASE("a failure is in doubt until trials that were given another host failed there, too") {

@@ -71,13 +71,14 @@ class RandomRecords {
         if (flag()) started.generation = ht::Attempt(integer(0, 4294967295));
         return started;
       }
-      case 13: return ht::record::TrialResized{trial, 2, ht::Attempt(integer(1, 4294967295)), places(), text()};
+      case 13:
+        return ht::record::TrialResized{trial, 2, ht::Attempt(integer(1, 4294967295)), places(), text(), texts()};
       case 3: return ht::record::TrialCheckpointed{trial, checkpoint(trial)};
       case 4: return ht::record::CheckpointDropped{trial, checkpoint(trial), text()};
       case 5: return ht::record::TrialPaused{trial};
       case 6: {
         const bool retry = flag();
-        return ht::record::AttemptFailed{trial, 4294967295U, cause(), retry, retry && flag()};
+        return ht::record::AttemptFailed{trial, 4294967295U, cause(), retry, retry && flag(), flag() ? text() : ""};
       }
       case 7:
         return ht::record::TrialEnded{trial, ht::TrialState(integer(3, 5)),
@@ -131,6 +132,11 @@ class RandomRecords {
     params.set(text(), text());
     return params;
   }
+  std::vector<std::string> texts() {
+    std::vector<std::string> list(static_cast<std::size_t>(integer(0, 2)));
+    for (auto& one : list) one = text();
+    return list;
+  }
   std::vector<ht::record::WorkerPlace> places() {
     std::vector<ht::record::WorkerPlace> places(static_cast<std::size_t>(integer(0, 4)));
     for (auto& place : places) place = {text(), {int(integer(0, 99))}, {}};
@@ -181,7 +187,7 @@ struct SameAs {
   bool operator()(const ht::record::TrialResized& x) const {
     const auto& y = as<ht::record::TrialResized>();
     return x.trial == y.trial && x.attempt == y.attempt && x.generation == y.generation && x.workers == y.workers &&
-           x.why == y.why;
+           x.why == y.why && x.lost == y.lost;
   }
   bool operator()(const ht::record::TrialReported& x) const {
     const auto& y = as<ht::record::TrialReported>();
@@ -205,7 +211,7 @@ struct SameAs {
   bool operator()(const ht::record::AttemptFailed& x) const {
     const auto& y = as<ht::record::AttemptFailed>();
     return x.trial == y.trial && x.attempt == y.attempt && x.cause == y.cause && x.retry == y.retry &&
-           x.doubted == y.doubted;
+           x.doubted == y.doubted && x.host == y.host;
   }
   bool operator()(const ht::record::TrialEnded& x) const {
     const auto& y = as<ht::record::TrialEnded>();

@@ -21,11 +21,26 @@
 
 namespace hypertune::inline v0 {
 
+namespace detail {
+
+/// What has happened to a worker of several, without which one it was and how many there were.
+inline std::string_view without_rank(std::string_view text) {
+  constexpr std::string_view lost = " lost: ", rank = "rank ";
+  if (const auto at = text.find(lost); at != std::string_view::npos && at < text.find(": "))
+    text.remove_prefix(at + lost.size());
+  if (const auto at = text.find(": ");
+      text.starts_with(rank) && at != std::string_view::npos && text.find_first_not_of("0123456789", rank.size()) == at)
+    text.remove_prefix(at + 2);
+  return text;
+}
+
+}  // namespace detail
+
 /// What two failures of one cause have in common: how the attempt ended (an exit code, a signal), and the last line
 /// that it said, without what differs from trial to trial (paths, numbers).
 inline std::string fault_key(const Cause& cause) {
   constexpr std::size_t max_size = 300;
-  std::string_view head = cause.text, tail;
+  std::string_view head = detail::without_rank(cause.text), tail;
   if (const auto colon = head.find(": "); colon != std::string_view::npos) {
     tail = head.substr(colon + 2);
     head = head.substr(0, colon);
@@ -140,10 +155,13 @@ class HostFaults {
       if (!elsewhere(std::as_const(without))) continue;
       out.insert(*host);
       const Tally& tally = fault.hosts.at(*host);
-      list.push_back({*host, detail::format("{} trials failed there{}: {}", tally.trials.size(),
-                                            key->empty() ? ", which none does elsewhere; the last one"
-                                                         : " with a cause that other hosts do not have",
-                                            tally.text)});
+      const bool workers =
+          std::any_of(tally.trials.begin(), tally.trials.end(), [](auto one) { return one.second > 0; });
+      list.push_back(
+          {*host, detail::format("{} {} failed there{}: {}", tally.trials.size(), workers ? "workers" : "trials",
+                                 key->empty() ? ", which none does elsewhere; the last one"
+                                              : " with a cause that other hosts do not have",
+                                 tally.text)});
     }
     return list;
   }
@@ -156,9 +174,11 @@ class HostFaults {
   }
 
  private:
-  struct Tally {                    // a cause on a host
-    std::set<TrialId> trials = {};  // that failed with it since it was last out of suspicion
-    int well = 0;                   // ended well meanwhile
+  struct Tally {  // a cause on a host
+    // Trials that failed with it since it was last out of suspicion, and workers of them that did while others went on:
+    // with the generation that these formed then.
+    std::set<std::pair<TrialId, std::uint32_t>> trials = {};
+    int well = 0;  // ended well meanwhile
     std::int64_t suspect_since = 0;
     std::string text = {};
   };
@@ -176,7 +196,8 @@ class HostFaults {
     int doubted = 0;
   };
   struct Run {
-    std::string host;
+    Hosts hosts;           // that are not lost since
+    bool one_host = true;  // there was no other from its start on
     std::int64_t began = 0;
   };
 
@@ -188,48 +209,56 @@ class HostFaults {
     return hosts;
   }
 
-  void failed(TrialId trial, const Run& run, const Cause& cause, bool doubted) {
-    const std::string key = fault_key(cause);
-    Story& story = stories_[trial];
-    story.doubted += doubted;
-    for (const auto& [name, limit] : {std::pair{key, limits_.same}, std::pair{std::string(), limits_.any}}) {
+  // `generation`: 0, or that of a trial that went on without the worker that failed, and has not failed itself.
+  void lay(const std::string& host, TrialId trial, std::uint32_t generation, const Cause& cause) {
+    const auto story = stories_.find(trial);
+    for (const auto& [name, limit] :
+         {std::pair{fault_key(cause), limits_.same}, std::pair{std::string(), limits_.any}}) {
       Fault& fault = faults_[name];
       fault.last = ++clock_;
-      const auto before = std::find_if(story.failed.begin(), story.failed.end(), [&](const Failure& failure) {
-        return failure.host != run.host && (name.empty() || failure.key == name);
-      });
-      if (before != story.failed.end()) ++fault.confirmed;
-      Tally& tally = fault.hosts[run.host];
-      tally.trials.insert(trial);
+      if (generation == 0 && story != stories_.end() &&
+          std::any_of(story->second.failed.begin(), story->second.failed.end(), [&](const Failure& failure) {
+            return failure.host != host && (name.empty() || failure.key == name);
+          }))
+        ++fault.confirmed;
+      Tally& tally = fault.hosts[host];
+      tally.trials.emplace(trial, generation);
       tally.text = cause.text;
       if (tally.suspect_since == 0 && static_cast<int>(tally.trials.size()) - tally.well >= limit)
         tally.suspect_since = clock_;
     }
-    std::erase_if(story.failed, [&](const Failure& failure) { return failure.host == run.host && failure.key == key; });
-    story.failed.push_back({key, run.host});  // the last one stands last
     bound();
     ++version_;
+  }
+  void failed(TrialId trial, const std::string& host, const Cause& cause, bool doubted) {
+    const std::string key = fault_key(cause);
+    Story& story = stories_[trial];
+    story.doubted += doubted;
+    lay(host, trial, 0, cause);
+    std::erase_if(story.failed, [&](const Failure& failure) { return failure.host == host && failure.key == key; });
+    story.failed.push_back({key, host});  // the last one stands last
   }
 
   void worked(TrialId trial, const Run& run) {
     if (const auto node = stories_.extract(trial)) {
       Hosts once;  // each cause
       for (const auto& failure : node.mapped().failed)
-        if (failure.host != run.host)
+        if (!run.hosts.contains(failure.host))
           for (const auto& key : {failure.key, std::string()})
             if (const auto fault = faults_.find(key); fault != faults_.end() && once.insert(key).second)
               ++fault->second.acquitted;
       ++version_;
     }
-    for (auto& [key, fault] : faults_) {
-      const auto found = fault.hosts.find(run.host);
-      if (found == fault.hosts.end() || found->second.trials.empty()) continue;
-      Tally& tally = found->second;
-      // What was under way before the host became a suspect says nothing of what begins there now.
-      if (run.began < tally.suspect_since || ++tally.well < static_cast<int>(tally.trials.size())) continue;
-      tally = Tally{};
-      ++version_;
-    }
+    for (auto& [key, fault] : faults_)
+      for (const auto& host : run.hosts) {
+        const auto found = fault.hosts.find(host);
+        if (found == fault.hosts.end() || found->second.trials.empty()) continue;
+        Tally& tally = found->second;
+        // What was under way before the host became a suspect says nothing of what begins there now.
+        if (run.began < tally.suspect_since || ++tally.well < static_cast<int>(tally.trials.size())) continue;
+        tally = Tally{};
+        ++version_;
+      }
   }
 
   // Messages that are never the same must not fill the memory.
@@ -243,28 +272,51 @@ class HostFaults {
   }
 
   void take(const record::TrialStarted& r) {
-    // Which host a failure of several workers is to be laid against, nobody knows.
-    if (!r.host.empty() && r.others.empty()) runs_[r.trial] = {r.host, ++clock_};
+    Hosts hosts = {r.host};
+    for (const auto& place : r.others) hosts.insert(place.host);
+    hosts.erase(std::string());
+    const bool one_host = hosts.size() == 1;
+    if (!hosts.empty()) runs_[r.trial] = {std::move(hosts), one_host, ++clock_};
   }
-  void take(const record::TrialResized& r) { runs_.erase(r.trial); }
+  void take(const record::TrialResized& r) {
+    const auto run = runs_.find(r.trial);
+    if (run == runs_.end()) return;
+    for (const auto& host : Hosts(r.lost.begin(), r.lost.end()))
+      if (run->second.hosts.contains(host))
+        lay(host, r.trial, r.generation, {.source = FailureSource::infrastructure, .text = r.why});
+    run->second = {};
+    for (const auto& place : r.workers) run->second.hosts.insert(place.host);
+    run->second.one_host = run->second.hosts.size() == 1;
+    run->second.began = ++clock_;
+  }
   void take(const record::AttemptFailed& r) {
     const auto run = runs_.extract(r.trial);
-    if (run && r.cause.source != FailureSource::preemption) failed(r.trial, run.mapped(), r.cause, r.doubted);
+    if (!run || (r.cause.source == FailureSource::preemption && r.host.empty())) return;
+    const Hosts& hosts = run.mapped().hosts;
+    // Of several hosts it is laid against none, where nobody knows which worker it was.
+    const bool one = run.mapped().one_host && !hosts.empty();
+    const std::string host = !r.host.empty() ? r.host : one ? *hosts.begin() : std::string();
+    if (!hosts.contains(host)) return;
+    if (r.cause.source == FailureSource::preemption)  // a worker was lost, for which the trial is not blamed
+      lay(host, r.trial, r.attempt + 1, {.source = FailureSource::infrastructure, .text = r.cause.text});
+    else
+      failed(r.trial, host, r.cause, r.doubted);
   }
   void take(const record::TrialPaused& r) {
     if (const auto run = runs_.extract(r.trial)) worked(r.trial, run.mapped());
   }
   void take(const record::TrialEnded& r) {
     const auto run = runs_.extract(r.trial);
-    if (run && r.state == TrialState::failed && r.cause)
-      failed(r.trial, run.mapped(), *r.cause, false);  // it came to an end by itself that counts as a failure
-    else if (run)
+    if (run && r.state == TrialState::failed && r.cause) {
+      if (const Hosts& hosts = run.mapped().hosts; run.mapped().one_host && !hosts.empty())
+        failed(r.trial, *hosts.begin(), *r.cause, false);  // it came to an end by itself that counts as a failure
+    } else if (run)
       worked(r.trial, run.mapped());
     stories_.erase(r.trial);
   }
   // What ran there fails for that.
   void take(const record::HostLost& r) {
-    std::erase_if(runs_, [&](const auto& entry) { return entry.second.host == r.host; });
+    for (auto& [trial, run] : runs_) run.hosts.erase(r.host);
   }
   template <class Other>
   void take(const Other&) {}

@@ -106,6 +106,11 @@ class Decoder : public ByteReader {
     }
     return places;
   }
+  std::vector<std::string> texts() {
+    std::vector<std::string> texts(count(1));
+    for (auto& one : texts) one = text();
+    return texts;
+  }
   Value value() {
     switch (number()) {
       case 0: return flag();

@@ -267,6 +267,7 @@ class JournalReader {
       case Kind::trial_resized: {
         record::TrialResized event{trial, attempt, in.generation(), in.places(), {}};
         event.why = in.text();
+        if (!in.at_end()) event.lost = in.texts();
         return event;
       }
       case Kind::checkpointed: return record::TrialCheckpointed{trial, in.checkpoint()};
@@ -287,6 +288,7 @@ class JournalReader {
         const std::uint64_t retry = in.number();
         event.retry = retry != 0;
         event.doubted = retry == 2;
+        if (!in.at_end()) event.host = in.text();
         return event;
       }
       case Kind::trial_completed: {

@@ -318,6 +318,9 @@ class JournalWriter {
     out.put(std::uint64_t{e.generation});
     out.put(e.workers);
     out.put(std::string_view(e.why));
+    if (e.lost.empty()) return;
+    out.put(std::uint64_t{e.lost.size()});
+    for (const auto& host : e.lost) out.put(std::string_view(host));
   }
   void encode(Encoder&, const record::TrialReported&) {}
   void encode(Encoder& out, const record::AttributesSet& e) {
@@ -350,6 +353,7 @@ class JournalWriter {
     out.put(e.cause);
     // Programs that do not know of doubts see a retry.
     out.put(std::uint64_t{e.doubted ? 2U : e.retry ? 1U : 0U});
+    if (!e.host.empty()) out.put(std::string_view(e.host));
   }
   void encode(Encoder& out, const record::TrialEnded& e) {
     const bool failed = e.state == TrialState::failed;

@@ -80,6 +80,7 @@ struct TrialResized {
   std::uint32_t generation = 0;
   std::vector<WorkerPlace> workers;  ///< by rank
   std::string why;
+  std::vector<std::string> lost = {};  ///< the hosts of workers that have failed, in order; one may be there twice
 };
 struct TrialReported {
   TrialId trial;
@@ -121,6 +122,7 @@ struct AttemptFailed {
   bool retry = false;
   /// Perhaps the doing of the host: it does not count, and the trial is tried again on another one.
   bool doubted = false;
+  std::string host = {};  ///< of several workers: where the one was that failed; empty: none did, or nobody knows
 };
 /// Causes of a stopped trial that say that it was given up, not that it has done what it was there for: by a scheduler
 /// that does not say why (and by all of them in journals of earlier versions), or "stopped by asha at rung 3 …".

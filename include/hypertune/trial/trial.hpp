@@ -55,6 +55,7 @@ struct Cause {
   bool retry = true;          ///< false: trying again cannot help (a rule said no_retry, the configuration is invalid)
   bool exclude_host = false;  ///< a rule said that this host must not be used again
   bool follows = false;       ///< of a worker in a group: it failed because others had
+  int rank = -1;              ///< … and which one, as its group has found out; -1: of the one there is, or all of them
   friend bool operator==(const Cause&, const Cause&) = default;
 };
 
