@@ -49,7 +49,7 @@ ht::Training train(const ht::Params& params, ht::Context& context) {
   const auto& [training, validation] = data();
   digits::Mlp network({.layers = {64, 128, 10}, .seed = context.seed()});
 
-  int epoch = context.next_step();
+  int epoch = 0;
   double accuracy = 0, loss = 0, rate = 0;
   ht::ElasticSampler sampler(training.labels.size(), {.seed = context.seed()});
   ht::LearningRate rule({.rate = params.get<double>("learning_rate"),
@@ -57,22 +57,15 @@ ht::Training train(const ht::Params& params, ht::Context& context) {
                          .rule = ht::BatchRule::square_root,
                          .warmup = 2});
 
-  // Rank 0 saves. All load where the trial begins again, as when all workers were lost: before anything is registered,
-  // as what is registered must stay where it is in memory. (The learning rate warms up once more.)
-  const auto save = [&](ht::CheckpointWriter& out) { network.save(out.file("network.bin")); };
-  const auto load = [&](const ht::Checkpoint& in) {
-    network.load(in.file("network.bin"));
-    sampler.restore({.epoch = static_cast<std::uint64_t>(epoch), .processed = 0});
-  };
-  context.checkpoints(save, load);
-
   ht::ElasticState group(context);  // the workers that train together
   ht::DataParallel& gradients = group.gradients();
   gradients.add(network.gradients());
 
-  // What all workers have in common: after a loss they go back to their last commit(), and who joins is given it.
+  // What all workers have in common: after a loss they go back to their last commit(), and who joins is given it. It is
+  // what checkpoints are made of, too.
   for (const auto values : network.state()) group.keep(values);
   group.keep(network.updates()).keep(sampler).keep(rule).keep(epoch).keep(accuracy).keep(loss).keep(rate);
+  group.checkpoints();
 
   const auto train_an_epoch = [&] {
     while (!sampler.done()) {

@@ -4,6 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <utility>
 
 namespace hypertune::inline v0 {
 namespace {
@@ -68,6 +73,7 @@ void ElasticState::snapshot(bool at_end) {
   saved_.swap(spare_);
   ++commits_;
   steps_ = context_.steps();
+  part_ = here_;
   at_end_ = at_end;
 }
 
@@ -125,7 +131,7 @@ void ElasticState::give_up(const GroupError& why) {
   if (synced_) restore();
 }
 
-// True: the state is that of the end of a part which this worker has not done itself.
+// True: this worker's state is now one that it has not come to itself.
 bool ElasticState::form() {
   for (;;) {
     const GroupPlace before = place_;
@@ -136,10 +142,10 @@ bool ElasticState::form() {
       group_.on_halt([communicator = *communicator_](const GroupError& why) mutable { communicator.abort(why); });
       if (gradients_) gradients_->rebind(*communicator_);
       asked_ = false;
-      const bool over = sync();
+      const bool given = sync();
       if (++generations_ > 1)
         for (const auto& changed : changed_) changed(before, place_);
-      return over;
+      return given;
     } catch (const GroupError& why) {
       if (why.kind() == GroupError::Kind::late && !why.ranks().empty()) group_.report_late(why.ranks());
       leave();
@@ -152,11 +158,11 @@ bool ElasticState::sync() {
   if (!synced_ && commits_ == 0) snapshot(false);
   if (size() == 1) {
     synced_ = true;
-    return false;
+    return std::exchange(loaded_, false);
   }
-  constexpr std::size_t words = 5;
-  const std::array<std::int64_t, words> mine = {synced_, commits_, static_cast<std::int64_t>(saved_.size()), steps_,
-                                                at_end_};
+  constexpr std::size_t words = 6;
+  const std::array<std::int64_t, words> mine = {synced_, commits_, static_cast<std::int64_t>(saved_.size()),
+                                                steps_,  at_end_,  part_};
   std::vector<std::int64_t> all(words * static_cast<std::size_t>(size()));
   communicator_->all_gather(std::span<const std::int64_t>(mine), std::span<std::int64_t>(all));
   const auto of = [&](int rank) { return std::span(all).subspan(words * static_cast<std::size_t>(rank), words); };
@@ -182,23 +188,127 @@ bool ElasticState::sync() {
       commits_ = of(source)[1];
       steps_ = static_cast<int>(of(source)[3]);
       at_end_ = of(source)[4] != 0;
-      restore();
+      part_ = static_cast<int>(of(source)[5]);
+      if (part_ >= here_) restore();  // else it is still to come around to that part
     }
   }
   synced_ = true;
-  return !have && at_end_;
+  return std::exchange(loaded_, false) || !have;
 }
 
-void ElasticState::run(const std::function<void()>& part) {
+int ElasticState::number_of(const std::source_location& where) {
+  const auto same = [&](const std::source_location& other) {
+    return other.line() == where.line() && other.column() == where.column() &&
+           std::strcmp(other.file_name(), where.file_name()) == 0;
+  };
+  const auto found = std::find_if(parts_.begin(), parts_.end(), same);
+  if (found == parts_.end()) parts_.push_back(where);
+  return static_cast<int>(std::find_if(parts_.begin(), parts_.end(), same) - parts_.begin());
+}
+
+// Whether the part here is one that the others have been through, or have finished just now.
+bool ElasticState::skips() {
+  if (!ahead_) return false;
+  if (*ahead_ == here_) {
+    ahead_.reset();
+    if (!skipped_.empty()) restore();  // what the trial did between the parts, it did for the others, too
+    skipped_.clear();
+    return at_end_;
+  }
+  if (!skipped_.insert(here_).second)
+    fail(Errc::usage,
+         "a worker that goes on where others are does not come to the run() in which they are: all that decides about "
+         "which run() is called next is to be kept");
+  if (*ahead_ > here_) context_.go_on_from(0);  // what it reports on the way, the others have reported
+  return true;
+}
+
+// ---- Checkpoints
+
+namespace {
+
+constexpr std::string_view magic = "hypertune elastic state 1\n";
+constexpr const char* file_name = "elastic_state";
+void write(CheckpointWriter& out, const std::string& text) {
+  std::ofstream file(out.file(file_name), std::ios::binary);
+  file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  file.close();
+  if (!file) fail(Errc::io, "'{}' cannot be written", out.file(file_name).string());
+}
+
+struct Head {  // in this machine's byte order, as all that is kept
+  std::int64_t commits = 0, steps = 0, part = 0, at_end = 0, size = 0;
+};
+
+}  // namespace
+
+std::string ElasticState::encoded() const {
+  const Head head{commits_, steps_, part_, at_end_, static_cast<std::int64_t>(saved_.size())};
+  std::string text(magic);
+  text.append(reinterpret_cast<const char*>(&head), sizeof head);
+  text.append(reinterpret_cast<const char*>(saved_.data()), saved_.size());
+  return text;
+}
+
+void ElasticState::load(const Checkpoint& checkpoint) {
+  if (!checkpoint.has(file_name))
+    fail(Errc::usage, "checkpoint {} is none of an ElasticState: it has no file '{}'", checkpoint.info().name,
+         file_name);
+  std::ifstream in(checkpoint.file(file_name), std::ios::binary);
+  std::string begin(magic.size(), '\0');
+  Head head;
+  in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  in.read(reinterpret_cast<char*>(&head), sizeof head);
+  const auto all = std::filesystem::file_size(checkpoint.file(file_name));
+  const bool sound = in && begin == magic && head.commits > 0 && head.steps >= 0 && head.part >= 0 &&
+                     head.steps <= std::numeric_limits<int>::max() && head.part <= std::numeric_limits<int>::max() &&
+                     head.size >= 0 && all == magic.size() + sizeof head + static_cast<std::uint64_t>(head.size);
+  if (!sound) fail(Errc::corrupt, "'{}' of checkpoint {} is damaged", file_name, checkpoint.info().name);
+  saved_.resize(static_cast<std::size_t>(head.size));
+  in.read(reinterpret_cast<char*>(saved_.data()), static_cast<std::streamsize>(saved_.size()));
+  if (!in) fail(Errc::io, "'{}' of checkpoint {} cannot be read", file_name, checkpoint.info().name);
+  commits_ = head.commits;
+  steps_ = static_cast<int>(head.steps);
+  part_ = static_cast<int>(head.part);
+  at_end_ = head.at_end != 0;
+  loaded_ = true;
+  restore();
+}
+
+void ElasticState::checkpoints() {
+  if (joined_) fail(Errc::usage, "checkpoints() of an ElasticState is to be called before its first run()");
+  checkpoints_ = true;
+  context_.checkpoints(
+      [this](CheckpointWriter& out) {
+        if (commits_ == 0) snapshot(false);
+        write(out, encoded());
+      },
+      [this](const Checkpoint& in) { load(in); });
+}
+
+void ElasticState::leave_behind() {
+  if (!checkpoints_ || !synced_ || commits_ == 0) return;
+  const auto text = std::make_shared<const std::string>(encoded());
+  context_.leave_behind(steps_, [text](CheckpointWriter& out) { write(out, *text); });
+}
+
+// ---- Parts
+
+void ElasticState::run(const std::function<void()>& part, const std::source_location& where) {
   if (running_) fail(Errc::usage, "run() within run()");
   struct Running {
     bool& running;
     explicit Running(bool& r) : running(r) { running = true; }
     ~Running() { running = false; }
   } const running(running_);
+  here_ = number_of(where);
   for (;;) {
     try {
-      if (!joined_ && form()) return;
+      if (!joined_ && form()) {
+        ahead_ = part_;
+        skipped_.clear();
+      }
+      if (skips()) return;
       if (at_end_) snapshot(false);  // with what the trial did since the part before
       part();
       const bool change = agree();
@@ -206,7 +316,10 @@ void ElasticState::run(const std::function<void()>& part) {
       if (change) leave();
       return;
     } catch (const Leave&) { leave(); } catch (const GroupError& why) {
-      if (!joined_) throw;  // of join(): there is nothing to go on with
+      if (!joined_) {  // of join(): there is nothing to go on with
+        leave_behind();
+        throw;
+      }
       give_up(why);
     }
   }

@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <array>
@@ -94,23 +95,60 @@ ht::Training train(const ht::Params&, ht::Context& context, Fate fate) {  // NOL
   }
 }
 
+/// The training with two parts in its loop, whose second one looks at all samples again, and with the checkpoints that
+/// an ElasticState makes.
+ht::Training train_in_parts(const ht::Params&, ht::Context& context, Fate fate) {  // NOLINT: a coroutine keeps it
+  Model model;
+  ht::ElasticState group(context, {.communicator = {.timeout = 2}});
+  group.gradients().add(model.gradient);
+  ht::ElasticSampler sampler(samples, {.seed = 3}), again(samples, {.seed = 4});
+  std::vector<std::int32_t> visits(samples);
+  int epoch = 0;
+  double total = 0;
+  group.keep(model.weights).keep(epoch).keep(sampler).keep(again).keep(visits).keep(total);
+  group.checkpoints();
+  for (; epoch < epochs; ++epoch) {
+    group.run([&] {
+      for (int batch = 0; !sampler.done(); ++batch) {
+        const auto before = sampler.processed();
+        const auto mine = sampler.next(24, group.rank(), group.size());
+        for (auto place = before; place < sampler.processed(); ++place) ++visits[sampler.sample(place)];
+        model.backward(mine);
+        fate(group, context, epoch, static_cast<int>(before / 24));
+        group.gradients().reduce(static_cast<std::int64_t>(mine.size()));
+        model.step();
+        group.commit();
+      }
+      sampler.next_epoch();
+    });
+    co_yield ht::report("sum", 0.0, "once", 1.0, "epoch", static_cast<double>(epoch));
+    if (epoch % 2 == 1)
+      group.run([&] {
+        while (!again.done()) {
+          const auto before = again.processed();
+          const auto mine = again.next(80, group.rank(), group.size());
+          const auto sum = group.communicator().all_reduce(static_cast<std::int64_t>(mine.size()), ht::Reduction::sum);
+          fate(group, context, epoch, 10 + static_cast<int>(before / 80));
+          total += static_cast<double>(sum) * model.weights[0];
+          group.commit();
+        }
+        again.next_epoch();
+      });
+    double once = 1;
+    for (const auto count : visits) once = count == epoch + 1 ? once : 0;
+    double sum = total;
+    for (std::size_t i = 0; i < 5; ++i) sum += model.weights[i] * static_cast<double>(i + 1);
+    co_yield ht::report("sum", sum, "once", once, "epoch", static_cast<double>(epoch));
+  }
+}
+
 struct Ended {
   ht::TrialState state = {};
   int failures = 0;
   std::vector<std::map<std::string, double>> reports;
 };
 
-Ended run(ht::AnyExecutor executor, ht::Workers workers, const Fate& fate, int every = 0) {
-  const TemporaryDirectory directory;
-  ht::Options options{
-      .metric = "sum", .samples = 1, .executor = std::move(executor), .output = directory.path() / "run"};
-  options.workers = workers;
-  options.display = ht::Display::quiet;
-  options.checkpoint.every = every;
-  options.max_failures = 3;
-  const auto results = ht::tune(
-      ht::space(ht::dim("x", ht::uniform(0.0, 1.0))),
-      [fate](const ht::Params& params, ht::Context& context) { return train(params, context, fate); }, options);
+Ended ended_of(const ht::Results& results) {
   const auto trial = results.trials()[0];
   Ended ended{.state = trial.state, .failures = trial.failures[0] + trial.failures[1], .reports = {}};
   results.history(0, [&](const ht::Record& record) {
@@ -120,6 +158,22 @@ Ended run(ht::AnyExecutor executor, ht::Workers workers, const Fate& fate, int e
     for (const auto& [name, value] : reported->metrics) metrics[name] = value;
   });
   return ended;
+}
+
+using Train = ht::Training (*)(const ht::Params&, ht::Context&, Fate);
+
+Ended run(ht::AnyExecutor executor, ht::Workers workers, const Fate& fate, int every = 0, Train train = train) {
+  const TemporaryDirectory directory;
+  ht::Options options{
+      .metric = "sum", .samples = 1, .executor = std::move(executor), .output = directory.path() / "run"};
+  options.workers = workers;
+  options.display = ht::Display::quiet;
+  options.checkpoint.every = every;
+  options.max_failures = 3;
+  const auto results = ht::tune(
+      ht::space(ht::dim("x", ht::uniform(0.0, 1.0))),
+      [fate, train](const ht::Params& params, ht::Context& context) { return train(params, context, fate); }, options);
+  return ended_of(results);
 }
 
 /// True for the first who asks, in whatever process.
@@ -219,6 +273,60 @@ TEST_CASE("workers that are killed at random change nothing but the time") {
   };
   check_like(run(ht::processes({.workers = 4}), {4}, chaos, 1), undisturbed);
   check_like(run(ht::processes({.workers = 4}), {.min = 1, .max = 4}, chaos, 1), undisturbed);
+}
+
+TEST_CASE("workers that come and go find the part in which the others are") {
+  const Ended undisturbed = run(ht::threads(1), {1}, nothing, 0, train_in_parts);
+  REQUIRE(undisturbed.reports.size() == 2 * epochs);
+  const TemporaryDirectory notes;
+  const auto seed = GENERATE(1U, 2U, 3U);
+  const Fate chaos = [&, seed](const auto& group, auto&, int epoch, int batch) {
+    ht::Rng rng = ht::derived_rng(seed, {static_cast<std::uint64_t>(epoch), static_cast<std::uint64_t>(batch)});
+    if (ht::uniform01(rng) > 0.25) return;
+    const int victim = static_cast<int>(ht::uniform01(rng) * group.size());
+    const auto once = notes.path() / std::to_string(epoch * 100 + batch);
+    const int fd = group.rank() == victim ? ::open(once.c_str(), O_CREAT | O_EXCL | O_WRONLY, 0600) : -1;
+    if (fd >= 0) ::raise(SIGKILL);
+  };
+  check_like(run(ht::processes({.workers = 4}), {4}, chaos, 1, train_in_parts), undisturbed);
+  check_like(run(ht::processes({.workers = 4}), {.min = 1, .max = 4}, chaos, 1, train_in_parts), undisturbed);
+}
+
+TEST_CASE("who is to leave within a step leaves its last commit as a checkpoint") {
+  const Ended undisturbed = run(ht::threads(1), {1}, nothing, 0, train_in_parts);
+  const int last_epoch = GENERATE(0, 1, 3), last_batch = last_epoch == 1 ? 12 : 6;  // of 10 in the first part
+  const bool processes = GENERATE(false, true);
+  const TemporaryDirectory directory;
+  const auto batches = directory.path() / "batches";
+  const Once once;
+  const pid_t driver = ::getpid();
+  const Fate fate = [&](const auto& group, ht::Context& context, int epoch, int batch) {
+    if (group.rank() == 0) std::ofstream(batches, std::ios::app) << epoch * 100 + batch << '\n';
+    if (epoch != last_epoch || batch != last_batch || group.rank() != 0 || !once()) return;
+    ::kill(driver, SIGINT);  // as two Ctrl-C
+    ::usleep(100000);
+    ::kill(driver, SIGINT);
+    for (int i = 0; i < 5000 && !context.stop_requested(); ++i) ::usleep(1000);  // it comes to no report meanwhile
+  };
+  const auto tune = [&] {
+    ht::Options options{.metric = "sum", .samples = 1, .output = directory.path() / "run", .resume = true};
+    options.executor = processes ? ht::AnyExecutor(ht::processes({.workers = 2})) : ht::AnyExecutor(ht::threads(2));
+    options.workers = {2};
+    options.display = ht::Display::quiet;
+    options.handle_signals = true;
+    return ht::tune(
+        ht::space(ht::dim("x", ht::uniform(0.0, 1.0))),
+        [&](const ht::Params& params, ht::Context& context) { return train_in_parts(params, context, fate); }, options);
+  };
+  CHECK(tune().trials()[0].state != ht::TrialState::completed);
+  check_like(ended_of(tune()), undisturbed);
+  std::ifstream in(batches);
+  std::map<int, int> times;
+  for (int batch = 0; in >> batch;) ++times[batch];
+  for (const auto& [batch, count] : times) {
+    INFO("batch " << batch);
+    CHECK(count == (batch == last_epoch * 100 + last_batch ? 2 : 1));  // what was not committed is done again
+  }
 }
 
 TEST_CASE("what the training itself throws in one worker fails the trial, with that worker's rank") {

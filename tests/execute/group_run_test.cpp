@@ -368,6 +368,25 @@ TEST_CASE("a notice: a group that can change goes on without them; another one s
   }
 }
 
+TEST_CASE("within a step one that has trained saves its last commit, whoever of them is left") {
+  Bench bench({0, 1, 1});
+  bench.train(3);
+  bench.lose({0, 1});
+  bench.said();
+  bench.perform(Stop{3, 0, true});  // too few are left
+  CHECK(bench.said() == "S2+");
+  bench.hear(Checkpointed{3, 0, {}, 2});
+  bench.fail(2, FailureSource::user, true);
+  CHECK(bench.over());
+  // A group that cannot change has no commits.
+  Bench fixed({0, 1});
+  fixed.start(2);
+  for (int member = 0; member < 2; ++member) fixed.join(member, 0, "fixed");
+  fixed.said();
+  fixed.perform(Stop{3, 0, true});
+  CHECK(fixed.said() == "S0 S1");
+}
+
 TEST_CASE("a group pauses as one, and goes on as one") {
   Bench bench({0, 0});
   bench.train(2);
@@ -408,7 +427,7 @@ TEST_CASE("words of members that are gone, and of other attempts, change nothing
   bench.join(0, 9);
   CHECK(bench.said().empty());
   bench.perform(Stop{3, 0, true});
-  CHECK(bench.said() == "S0 S1");  // within a step nothing can be saved
+  CHECK(bench.said() == "S0+ S1");  // within a step whoever has a commit saves that
   bench.perform(Stop{3, 0, true});
   CHECK(bench.said().empty());
   bench.hear(Stopped{3, 0, 0});

@@ -72,6 +72,7 @@ class AttemptMachine {
   bool stepping() const { return phase_ == Phase::running; }  ///< or beginning: within the user's code
   bool parked() const { return phase_ == Phase::parked; }
   bool stop_requested() const { return stop_.has_value(); }
+  bool save_requested() const { return stop_ && stop_->save; }  ///< … with a checkpoint, if there is one to be made
 
  private:
   enum class Phase : std::uint8_t { fresh, running, waiting, parked, over };

@@ -43,7 +43,7 @@ class AttemptRun {
       : store_(&store),
         context_(std::make_unique<Context>(prepare(store, directory, launch, std::move(group), lost, log_limit))),
         seated_(launch.seat.has_value()) {
-    saved_ = context_->next_step();
+    saved_ = expected_ = context_->next_step();
   }
 
   /// Begins the program. `previous`: an attempt that has ended here, whose run becomes this one's where the trainable
@@ -69,8 +69,10 @@ class AttemptRun {
     if (done.report && done.report->step) Report::require_step(*done.report->step);
     if (done.report) {
       const int step = done.report->step.value_or(steps());
-      if (seated_) done.report->step = step;  // its group tells by it who has reported what
-      context_->go_on_from(step + 1);
+      // Its group tells by it who has reported what; and one that is alone may have gone back, too.
+      if (seated_ || step != expected_) done.report->step = step;
+      expected_ = step + 1;
+      context_->go_on_from(expected_);
       reported_ = true;
     } else {
       done.stopped = context_->stop_requested();
@@ -93,6 +95,19 @@ class AttemptRun {
       throw;
     }
     saved_ = steps();
+    return writer;
+  }
+  /// Of an attempt that has ended within a step: the checkpoint that it has left behind.
+  std::optional<CheckpointWriter> save_left() {
+    const auto left = context_->take_left();
+    if (!left) return std::nullopt;
+    CheckpointWriter writer = store_->begin(context_->trial(), left->steps);
+    try {
+      left->save(writer);
+    } catch (...) {
+      store_->discard(writer);
+      throw;
+    }
     return writer;
   }
   /// To be called when the run is stopped between steps; the checkpoint that a run which cannot save() made in answer.
@@ -173,7 +188,8 @@ class AttemptRun {
   std::unique_ptr<Context> context_;  // outlives run_
   std::unique_ptr<TrialRun> run_;
   bool seated_ = false;
-  int saved_ = 0;  // steps done at the last save
+  int saved_ = 0;     // steps done at the last save
+  int expected_ = 0;  // the step that a report without a number is taken for
   bool parked_ = false;
   bool reported_ = false;
 };

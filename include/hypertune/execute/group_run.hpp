@@ -92,6 +92,7 @@ class GroupRun {
   void tell_place(int member);
   void answer(int member);
   void close_if_empty();
+  int who_saves();
   void pause_is_over();
 
   Member& at(int member) { return members_.at(static_cast<std::size_t>(member)); }

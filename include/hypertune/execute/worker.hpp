@@ -263,10 +263,18 @@ class WorkerLoop {
   // The trial writes; hashing and syncing go on beside it.
   void save(const Launch& launch) {
     if (!attempt_) return;
-    auto writer = attempt_->save();
-    if (!writer) return;
+    if (auto writer = attempt_->save()) seal(launch, std::move(*writer));
+  }
+  // What an attempt that was told to end within a step has left.
+  void save_left(const Launch& launch) {
+    if (!attempt_) return;
+    try {
+      if (auto writer = attempt_->save_left()) seal(launch, std::move(*writer));
+    } catch (const std::exception& error) { stream_.send(SaveFailed{launch.trial, attempt_->steps(), error.what()}); }
+  }
+  void seal(const Launch& launch, CheckpointWriter writer) {
     if (!sealer_) sealer_.emplace(*store_);
-    sealer_->submit(std::move(*writer), [this, attempt = launch.attempt, member = member(launch)](SealResult result) {
+    sealer_->submit(std::move(writer), [this, attempt = launch.attempt, member = member(launch)](SealResult result) {
       tell_saved(std::move(result), attempt, [this](const wire::Message& message) { stream_.send(message); }, member);
     });
   }
@@ -290,6 +298,12 @@ class WorkerLoop {
   void fail_attempt(Cause cause) {
     const Launch& launch = machine_.launch();
     parked_ = false;
+    bool save = false;
+    {
+      const std::lock_guard guard(mutex_);
+      save = machine_.save_requested();
+    }
+    if (save) save_left(launch);
     if (attempt_)
       cause =
           attempt_->blame(std::move(cause), [this](const auto& checkpoint, const auto& why) { lose(checkpoint, why); });

@@ -57,6 +57,7 @@ class WorkerMachine {
   bool busy() const { return busy_ || pending_.has_value(); }
   bool stepping() const { return busy_ && attempt_.stepping(); }
   /// Whether the attempt under way has been asked to stop.
+  bool save_requested() const { return busy_ && attempt_.save_requested(); }
   bool stop_requested() const { return stop_ || shutdown_ || (busy_ && attempt_.stop_requested()); }
   const Launch& launch() const { return launch_; }
   const wire::Welcome& welcome() const { return welcome_; }

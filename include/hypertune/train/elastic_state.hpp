@@ -14,6 +14,8 @@
 #include <memory>
 #include <optional>
 #include <ranges>
+#include <set>
+#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -116,15 +118,20 @@ class ElasticState {
   /// Anything, as bytes of any number.
   ElasticState& keep(std::function<std::string()> save, std::function<void(std::string_view)> load);
 
+  /// After the last keep(): the trial's checkpoints are what is kept, in place of Context::checkpoints(). Where there
+  /// is one to go on from, it is loaded now. Where too few workers are left, or the program is to end at once, the last
+  /// commit becomes a checkpoint: no more is lost than when a worker is.
+  void checkpoints();
+
   // ---- Training.
 
   /// Calls `part()`, which trains and commits, until it has returned once: again from the last commit, in another
   /// group, whenever that changes. What `part` has done when it returns is a commit, too. A worker that joins others
   /// when they have just finished the part returns at once. Throws what `part` throws, but for a GroupError of a
   /// collective, which is what run() is there for; a GroupError if the attempt is to end or the group goes on without
-  /// this worker. Not within `part`; and one call in the trial's loop, as a worker that joins is at its first one
-  /// wherever the others are.
-  void run(const std::function<void()>& part);
+  /// this worker. Not within `part`. Where there are several calls of run(), a worker that joins returns at once from
+  /// those before the one in which the others are: all that decides about which is called next is to be kept.
+  void run(const std::function<void()>& part, const std::source_location& where = std::source_location::current());
 
   /// Notes the state to go back to: a copy of all that is kept. The place at which workers come and go, so that what
   /// is between two commits is lost, at most, when a worker is. Within run().
@@ -163,6 +170,11 @@ class ElasticState {
   bool sync();
   void give_up(const GroupError& why);
   void leave();
+  int number_of(const std::source_location& where);
+  bool skips();
+  std::string encoded() const;
+  void load(const Checkpoint& checkpoint);
+  void leave_behind();
 
   Context& context_;
   Group& group_;
@@ -180,9 +192,17 @@ class ElasticState {
   std::vector<std::byte> saved_, spare_;
   std::int64_t commits_ = 0;
   int steps_ = 0;        // of the Context
-  bool at_end_ = false;  // of a part
+  int part_ = 0;         // within which call of run(), by number_of()
+  bool at_end_ = false;  // … at its end
   bool synced_ = false;  // it has what all have
   bool running_ = false;
+  bool loaded_ = false;       // from a checkpoint, and not gone on since
+  bool checkpoints_ = false;  // they are its own
+
+  std::vector<std::source_location> parts_;  // the calls of run(), in the order in which they came first
+  int here_ = 0;                             // which one this is
+  std::optional<int> ahead_;                 // the one in which the others are
+  std::set<int> skipped_;                    // on the way there
 };
 
 }  // namespace hypertune::inline v0

@@ -99,7 +99,16 @@ class Context {
   int steps() const { return steps_; }
   void go_on_from(int steps) { steps_ = steps; }
 
+  /// Of an attempt that is about to end within a step: what brings back all that it has done, `steps` steps and a part
+  /// of the next one. `save` is called after the attempt has ended, and so owns all that it writes; or never.
+  void leave_behind(int steps, Save save) { left_ = Left{steps, std::move(save)}; }
+
   // For executors.
+  struct Left {
+    int steps = 0;
+    Save save;
+  };
+  std::optional<Left> take_left() { return std::exchange(left_, std::nullopt); }
   bool can_save() const { return static_cast<bool>(save_); }
   void save(CheckpointWriter& out) const { save_(out); }
   std::uint64_t beats() const { return beats_.load(std::memory_order_relaxed) + start_.group->beats(); }
@@ -109,6 +118,7 @@ class Context {
  private:
   Start start_;
   Save save_;
+  std::optional<Left> left_;
   int steps_ = 0;
   int wanted_workers_ = 0;
   std::atomic<std::uint64_t> beats_{0};

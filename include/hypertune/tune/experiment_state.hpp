@@ -341,7 +341,8 @@ class ExperimentState {
   }
   void on(const record::TrialCheckpointed& r) {
     auto& list = checkpoints_[r.trial];
-    list.insert(std::upper_bound(list.begin(), list.end(), r.checkpoint,
+    // Of two after as many steps the newer one has more of the next step.
+    list.insert(std::lower_bound(list.begin(), list.end(), r.checkpoint,
                                  [](const auto& a, const auto& b) { return a.steps > b.steps; }),
                 r.checkpoint);
     if (const auto takeover = takeovers_.find(r.trial); takeover != takeovers_.end()) takeover->second.saved = true;

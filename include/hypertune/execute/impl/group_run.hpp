@@ -280,14 +280,23 @@ HYPERTUNE_INLINE void GroupRun::on(const Pause& c) {
   }
 }
 
+// Between two steps rank 0. Within one, whoever has a commit that brings the step back as far as it was done: any.
+HYPERTUNE_INLINE int GroupRun::who_saves() {
+  const int lead = machine_.size() > 0 ? machine_.member(0) : -1;
+  if (lead >= 0 && at(lead).there && at(lead).report) return lead;
+  if (phase_ != Phase::running || fixed()) return -1;
+  for (int member = 0; member < static_cast<int>(members_.size()); ++member)
+    if (at(member).there && at(member).trained) return member;
+  return -1;
+}
+
 HYPERTUNE_INLINE void GroupRun::on(const Stop& c) {
   const bool parked = phase_ == Phase::parked;
   if (phase_ == Phase::stopping || phase_ == Phase::failing || phase_ == Phase::finishing) return;
+  const int saver = c.save ? who_saves() : -1;
   phase_ = Phase::stopping;
   for (int member = 0; member < static_cast<int>(members_.size()); ++member)
-    if (at(member).there)
-      out_.down.emplace_back(Stop{launch_.trial, launch_.attempt,
-                                  c.save && machine_.rank(member) == 0 && at(member).report.has_value(), member});
+    if (at(member).there) out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, member == saver, member});
   if (parked)
     over_ = true;
   else
@@ -480,6 +489,7 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, Failed e) {
     return close_if_empty();
   }
   cause.text = detail::format("rank {}: {}", rank, cause.text);
+  cause.rank = rank;
   if (phase_ == Phase::running && !fixed() && cause.source != FailureSource::user)
     return lose({member}, std::move(cause));
   at(member).there = false;

@@ -315,6 +315,7 @@ class ThreadExecutor::State {
     } catch (...) {
       Cause cause = cause_of_current_exception();
       const bool stopped = asked_to_stop(run);  // what it threw on its way out is of no interest
+      if (stopped) save_left(run);
       if (!stopped && run->attempt)
         cause = run->attempt->blame(std::move(cause),
                                     [&](const CheckpointInfo& c, const std::string& why) { lose(trial, c, why); });
@@ -413,10 +414,21 @@ class ThreadExecutor::State {
   // The trial writes; hashing and syncing go on beside it.
   void save(const RunPtr& run) {
     if (!run->attempt) return;  // stopped before it began
-    auto writer = run->attempt->save();
-    if (!writer) return;
+    if (auto writer = run->attempt->save()) seal(run, std::move(*writer));
+  }
+  // What an attempt that was told to end within a step has left, if it is wanted.
+  void save_left(const RunPtr& run) {
+    {
+      const std::lock_guard guard(mutex_);
+      if (!run->attempt || !run->machine.save_requested()) return;
+    }
+    try {
+      if (auto writer = run->attempt->save_left()) seal(run, std::move(*writer));
+    } catch (const std::exception& error) { emit(SaveFailed{run->launch.trial, run->attempt->steps(), error.what()}); }
+  }
+  void seal(const RunPtr& run, CheckpointWriter writer) {
     const Attempt attempt = run->launch.attempt;
-    sealer_->submit(std::move(*writer), [this, attempt, member = run->member()](SealResult result) {
+    sealer_->submit(std::move(writer), [this, attempt, member = run->member()](SealResult result) {
       tell_saved(std::move(result), attempt, [this](Event event) { emit_from_outside(std::move(event)); }, member);
     });
   }
