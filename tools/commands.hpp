@@ -60,16 +60,18 @@ int list(const std::string& directory, const std::string& format);
 /// Error of kind `usage` if that is none.
 std::int64_t trial_number(const std::string& text);
 
-/// stop, pause, continue: of some trials, or (none named) of the whole experiment.
+/// stop, pause, continue, resize: of some trials, or (none named) of the whole experiment.
 struct ControlArguments {
   std::string directory;
   std::vector<std::string> trials;
   bool now = false;
+  int workers = 0;                  ///< resize
   std::vector<std::string> params;  ///< add: name=value; note: that, or a name
 };
 int stop(const ControlArguments& arguments);
 int pause(const ControlArguments& arguments);
 int proceed(const ControlArguments& arguments);
+int resize(const ControlArguments& arguments);
 int add(const ControlArguments& arguments);
 /// Of one that runs its driver notes it; else it is written down here.
 int note(const ControlArguments& arguments);

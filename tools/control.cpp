@@ -1,4 +1,4 @@
-// stop, pause, continue, add, note: what is asked of a driver that runs. list: what there is to ask.
+// stop, pause, continue, resize, add, note: what is asked of a driver that runs. list: what there is to ask.
 #include "commands.hpp"
 
 #include <hypertune/config/yaml.hpp>
@@ -114,6 +114,11 @@ int stop(const ControlArguments& arguments) {
 int pause(const ControlArguments& arguments) { return ask(arguments, {.kind = ControlRequest::Kind::pause}); }
 
 int proceed(const ControlArguments& arguments) { return ask(arguments, {.kind = ControlRequest::Kind::proceed}); }
+
+int resize(const ControlArguments& arguments) {
+  return ask(arguments,
+             {.kind = ControlRequest::Kind::resize, .params = {{"workers", std::int64_t{arguments.workers}}}});
+}
 
 int add(const ControlArguments& arguments) {
   ControlRequest request{.kind = ControlRequest::Kind::add};

@@ -176,6 +176,14 @@ int main(int argc, char** argv) {
   add_control("pause", "have trials of an experiment that runs saved, and wait",
               "the trials; none: all of them, and nothing starts", command::pause);
   add_control("continue", "let trials go on that were paused so", "the trials; none: all of them", command::proceed);
+  add_control("resize", "have trials of an experiment that runs go on with another number of workers",
+              "the trials; none: all of them", command::resize)
+      ->add_option(
+          "--workers", control.workers,
+          "how many each is to have, within the sweep's `workers`, as far as there is room; 0: as many as there "
+          "is room for")
+      ->required()
+      ->check(CLI::NonNegativeNumber);
   add_control("add", "one more configuration for an experiment that runs", nullptr, command::add)
       ->add_option("NAME=VALUE", control.params, "the parameters: lr=0.01 layers=3")
       ->required();

@@ -5,6 +5,8 @@
 #include <hypertune/config/sweep.hpp>
 #include <hypertune/record/results.hpp>
 
+#include <fmt/format.h>
+
 #include <fstream>
 #include <string>
 #include <vector>
@@ -119,6 +121,14 @@ TEST_CASE("how many workers a trial has, and how they find each other") {
       std::string::npos);
   CHECK(complaint("workers: {max: 2, strategy: pack}\n").find("strategy") != std::string::npos);
   CHECK(complaint("workers: {max: 2, placement: sprad}\n").find("did you mean 'spread'?") != std::string::npos);
+  CHECK_FALSE(read("workers: {min: 2, max: 8}\n").options.resize);
+  const auto plan = read("workers: {min: 2, max: 8, plan: {10: 2, 30: 4, 60: 8}}\n").options.resize;
+  REQUIRE(plan);
+  const auto at = [&](int steps) { return plan({.steps = steps}); };
+  CHECK((at(0) == 0 && at(9) == 0 && at(10) == 2 && at(29) == 2 && at(30) == 4 && at(60) == 8 && at(1000) == 8));
+  for (const char* bad : {"{-1: 2}", "{ten: 2}", "{0: 1}", "{0: 9}", "{0: some}", "4"})
+    CHECK(complaint(fmt::format("workers: {{min: 2, max: 8, plan: {}}}\n", bad)).find("workers.plan") !=
+          std::string::npos);
   CHECK(read("group: {network: 10.1.0.0/16}\n").options.group.network == "10.1.0.0/16");
   CHECK(read("group: {network: \"fd00::/8\"}\n").options.group.network == "fd00::/8");
   for (const char* bad : {"10.1.0.0", "10.1.0.0/33", "10.1/16", "lan/8", "10.1.0.0/x"})

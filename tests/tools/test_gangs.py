@@ -223,6 +223,33 @@ class Gangs(Case):
         self.assertEqual(trial["history"][-1]["accuracy"], 11)
         self.assertEqual({b["WORLD_SIZE"] for b in self.begun() if b["TORCHELASTIC_RESTART_COUNT"] != "0"}, {"2"})
 
+    def test_a_person_says_how_many_workers_it_has(self):
+        self.environment.update(PAUSE="0.1", STEPS="40")
+        text = SWEEP.replace("workers: 3", "workers: {min: 2, max: 4}")
+        process = self.start("run", self.write(text), "--plain")
+        self.addCleanup(process.kill)
+        sizes = lambda: [b["WORLD_SIZE"] for b in self.begun() if b["RANK"] == "0"] if (self.folder / "begun.jsonl").exists() else []
+        wait_until(lambda: sizes() and len(self.results("runs/gang", history=True)[0]["history"]) > 2, "reports")
+        out, _ = self.run_command("resize", "runs/gang", "0", "--workers", "2")
+        self.assertEqual(out, "trial 0 begins again with 2 workers after a report with a checkpoint, as far as there is room\n")
+        wait_until(lambda: sizes() == ["4", "2"], "two workers")
+        _, err = self.run_command("resize", "runs/gang", "0", "--workers", "5", code=2)
+        self.assertIn("a trial has 2 to 4 workers, not 5", err)
+        wait_until(lambda: self.trial()["attempts"] == 2, "the second attempt")
+        out, _ = self.run_command("resize", "runs/gang", "--workers", "0")
+        self.assertRegex(out, "trial 0 .* as many workers as there is room for")
+        wait_until(lambda: sizes() == ["4", "2", "4"], "four workers")
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertIn("trial 0 begins again with fewer workers: it was asked for", err)
+        self.assertIn("trial 0 begins again with more workers: there is room that no other trial waits for", err)
+        trial = self.trial()
+        self.assertEqual((trial["state"], trial["steps"], trial["failures"]), ("completed", 40, 0))
+        self.assert_each_report_once("runs/gang")
+        self.assert_nothing_left()
+        _, err = self.run_command("resize", "runs/gang", "0", "--workers", "2", code=2)
+        self.assertIn("nobody runs the experiment", err)
+
     def test_a_quiet_rank_does_not_hang_but_rank_0_may(self):
         self.run_gang("--set", "hang_limit=1s", FATE="if rank: sys.stdout = open(os.devnull, 'w')", PAUSE="0.4", STEPS="6")
         self.assertEqual(self.trial()["state"], "completed")

@@ -8,10 +8,12 @@
 
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ht = hypertune;
@@ -21,13 +23,15 @@ namespace {
 
 ht::Host host(const std::string& name, double cpus) { return {.name = name, .total = {.cpus = cpus}}; }
 
-ht::ControlRules rules_of(ht::Workers workers, std::int64_t samples) {
+ht::ControlRules rules_of(ht::Workers workers, std::int64_t samples,
+                          std::function<int(const ht::RunningGroup&)> resize) {
   ht::ControlRules rules;
   rules.samples = samples;
   rules.workers = workers;
   rules.resources = [](const ht::Params&) { return ht::Resources{}; };
   rules.checkpoint = {.every = 1};
   rules.failures.max = 3;
+  rules.resize = std::move(resize);
   return rules;
 }
 
@@ -38,10 +42,11 @@ struct Bench {
   ht::Seconds now = 0;
   std::vector<ht::Record> history = {};
 
-  Bench(ht::Workers workers, std::int64_t samples, const std::vector<ht::Host>& hosts)
+  Bench(ht::Workers workers, std::int64_t samples, const std::vector<ht::Host>& hosts,
+        std::function<int(const ht::RunningGroup&)> resize = {})
       : controller(ht::ExperimentState(ht::space(ht::dim("x", ht::uniform(0.0, 1.0))), ht::Random{}, ht::Fifo{},
                                        {ht::minimize("loss")}, ht::StopCondition{}, ht::SearchContext{}),
-                   rules_of(workers, samples), ht::Placement(hosts)) {}
+                   rules_of(workers, samples, std::move(resize)), ht::Placement(hosts)) {}
   Bench& begin() {
     controller.open_session({}, now, out);
     controller.finish_replay(now, false, out);
@@ -237,15 +242,112 @@ TEST_CASE("a trial grows where nobody else waits for the room, and to the size t
   CHECK(bench.used() == 8);  // the others still leave
   CHECK(bench.report(1).commands<ht::Resize>().empty());
   bench.send(ht::Resized{0, 0, 1});
-  CHECK(bench.used() == 5);
-  const auto larger = bench.report(1).commands<ht::Resize>().at(0);
+  const auto larger = bench.commands<ht::Resize>().at(0);  // of the other one, which has the room from now on
+  CHECK(larger.trial == 1);
+  CHECK(bench.used() == 8);
   CHECK(larger.allocation.workers() == 5);
   CHECK(larger.from == std::vector{0, 1, -1, -1, -1});
   CHECK_THROWS_WITH(bench.controller.resize_trial(0, 7), ContainsSubstring("2 to 6 workers, not 7"));
   bench.send(ht::Finished{1, 0});  // all its slots, also those of a generation that never ran
   CHECK(bench.used() == 3);
+  CHECK(bench.report(0).commands<ht::Resize>().empty());  // what a person wants lasts
+  CHECK(bench.controller.resize_trial(0, 0).find("as many workers as there is room for") != std::string::npos);
   const auto widest = bench.report(0).commands<ht::Resize>().at(0);
   CHECK(widest.allocation.workers() == 6);
+}
+
+TEST_CASE("new room is used within a step, but not for workers that are lost as they begin") {
+  Bench bench({.min = 1, .max = 3}, 1, {host("a", 2), host("b", 2)});
+  bench.begin();
+  bench.send(ht::HostLost{1, "cut off"});
+  CHECK(bench.send(ht::MemberLost{0, 0, 0, {2}, lost()}).commands<ht::Resize>().at(0).allocation.workers() == 2);
+  CHECK(bench.send(ht::HostGained{1}).commands<ht::Resize>().empty());  // its new generation does not train yet
+  const auto again = bench.send(ht::Resized{0, 0, 1}).commands<ht::Resize>();
+  REQUIRE(again.size() == 1);
+  CHECK(again[0].allocation.workers() == 3);
+  CHECK(again[0].from == std::vector{0, 1, -1});
+  std::uint32_t generation = 2;
+  int started = 1;
+  for (int i = 0; i < 9; ++i) {
+    bench.send(ht::MemberLost{0, 0, generation, {2}, {.source = ht::FailureSource::preemption, .text = "taken"}});
+    bench.send(ht::Resized{0, 0, ++generation});
+    if (bench.commands<ht::Resize>().empty()) continue;
+    ++started;
+    ++generation;
+  }
+  CHECK(started == 3);
+  CHECK(bench.report(0).commands<ht::Resize>().size() == 1);
+  // Who cannot change, or may not be able to, is left alone.
+  Bench silent({.min = 1, .max = 4}, 1, {host("a", 2), host("b", 2)});
+  silent.begin().send(ht::HostLost{1, "cut off"}).send(ht::Failed{0, 0, lost()});
+  REQUIRE(silent.commands<ht::Launch>().at(0).allocation.workers() == 2);
+  CHECK(silent.send(ht::HostGained{1}).out.commands.empty());
+}
+
+TEST_CASE("a plan says how many workers a trial has from its start on") {
+  std::vector<ht::RunningGroup> asked;
+  Bench bench({.min = 1, .max = 8}, 1, {host("a", 4), host("b", 4)}, [&](const ht::RunningGroup& group) {
+    asked.push_back(group);
+    return group.steps == 4 ? 0 : 2 << group.steps / 2;
+  });
+  bench.begin();
+  CHECK(bench.commands<ht::Launch>().at(0).allocation.workers() == 2);
+  CHECK(bench.used() == 2);
+  CHECK(asked.back().workers == 0);
+  CHECK(bench.report(0).commands<ht::Resize>().empty());
+  CHECK(asked.back().metrics == ht::Metrics{{"loss", 1.0}});
+  CHECK((asked.back().workers == 2 && asked.back().steps == 1 && asked.back().running == 1));
+  const auto doubled = bench.report(0).commands<ht::Resize>().at(0);
+  CHECK(doubled.allocation.workers() == 4);
+  CHECK(bench.records<record::TrialResized>().at(0).why == "Options::resize wants it so");
+  bench.send(ht::Resized{0, 0, 1}).report(0);
+  CHECK(bench.report(0).commands<ht::Resize>().at(0).allocation.workers() == 8);  // 0: all that there is room for
+  bench.send(ht::Resized{0, 0, 2});
+  bench.controller.resize_trial(0, 3);
+  CHECK(bench.report(0).commands<ht::Resize>().at(0).allocation.workers() == 3);  // a person comes first
+  CHECK(bench.send(ht::Resized{0, 0, 3}).out.commands.empty());
+}
+
+TEST_CASE("workers that cannot change while they run begin again where that loses nothing") {
+  Bench bench({.min = 2, .max = 4}, 1, {host("a", 2), host("b", 2)});
+  bench.begin();
+  REQUIRE(bench.commands<ht::Launch>().at(0).allocation.workers() == 4);
+  const auto checkpoint = [](ht::TrialId trial, int steps) {
+    return ht::CheckpointInfo{.trial = trial, .steps = steps, .name = "c" + std::to_string(steps)};
+  };
+  const auto report = [&](ht::Attempt attempt) -> Bench& {
+    return bench.send(
+        ht::Reported{.trial = 0, .attempt = attempt, .report = ht::Report({{"loss", 1.0}}), .fixed = true});
+  };
+  // A host is lost, and with it the attempt: it goes on with those that are there.
+  bench.send(ht::HostLost{1, "cut off"}).send(ht::Failed{0, 0, lost()});
+  REQUIRE(bench.commands<ht::Launch>().at(0).allocation.workers() == 2);
+  CHECK(report(1).commands<ht::Continue>().size() == 1);
+  bench.send(ht::HostGained{1});
+  CHECK(report(1).commands<ht::Continue>().size() == 1);  // nothing is saved yet
+  bench.send(ht::Checkpointed{0, 1, checkpoint(0, 2)});
+  const auto stops = report(1).commands<ht::Stop>();  // this step is to be saved, and there is room
+  REQUIRE(stops.size() == 1);
+  CHECK(stops[0].save);
+  bench.send(ht::Checkpointed{0, 1, checkpoint(0, 3)}).send(ht::Stopped{0, 1});
+  const auto larger = bench.commands<ht::Launch>().at(0);
+  CHECK(larger.allocation.workers() == 4);
+  CHECK(larger.next_step == 3);
+  CHECK(bench.controller.state().trials()[0].failures == 0);
+  CHECK(report(2).commands<ht::Continue>().size() == 1);
+  // A person wants fewer.
+  bench.controller.resize_trial(0, 2);
+  bench.send(ht::Checkpointed{0, 2, checkpoint(0, 4)});
+  CHECK(report(2).commands<ht::Stop>().size() == 1);
+  bench.send(ht::Checkpointed{0, 2, checkpoint(0, 5)}).send(ht::Stopped{0, 2});
+  CHECK(bench.commands<ht::Launch>().at(0).allocation.workers() == 2);
+  CHECK(report(3).commands<ht::Continue>().size() == 1);
+}
+
+TEST_CASE("the trials of an experiment without a range of workers are not resized") {
+  Bench bench({2}, 1, {host("a", 4)});
+  bench.begin();
+  CHECK_THROWS_WITH(bench.controller.resize_trial(0, 3), ContainsSubstring("always have 2 workers"));
 }
 
 TEST_CASE("a replay of trials of several workers ends in the state of the live run") {

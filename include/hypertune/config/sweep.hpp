@@ -14,10 +14,14 @@
 #include <hypertune/trial/metric_name.hpp>
 #include <hypertune/tune/options.hpp>
 
+#include <charconv>
 #include <filesystem>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -65,7 +69,7 @@ inline Resources resources_from_yaml(const Node& node) {
 inline Workers workers_from_yaml(const Node& node) {
   static const words strategies{"pack", "spread", "strict_pack", "strict_spread"};
   if (!node.is_map()) return {at_least(node, 1)};
-  node.only({"min", "max", "placement"});
+  node.only({"min", "max", "placement", "plan"});
   if (!node.has("min") && !node.has("max"))
     node.fail("'{}' needs a number of workers: write {{min: 2, max: 4}}, or just 4", node.path());
   Workers workers;
@@ -83,6 +87,26 @@ inline Workers workers_from_yaml(const Node& node) {
     workers.strategy = static_cast<Strategy>(found - strategies.begin());
   }
   return workers;
+}
+
+/// workers: {…, plan: {0: 2, 30: 4, 60: 8}}: from so many steps on so many workers.
+inline std::function<int(const RunningGroup&)> worker_plan_from_yaml(const Node& node, const Workers& workers) {
+  if (!node.is_map()) node.fail("'{}' must map steps to workers: {{0: 2, 30: 4}}", node.path());
+  std::map<int, int> plan;
+  for (const auto& [key, value] : node.entries()) {
+    int step = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), step);
+    if (error != std::errc() || end != key.data() + key.size() || step < 0)
+      value.fail("'{}': '{}' is no number of steps: {{0: 2, 30: 4}}", node.path(), key);
+    const int wanted = at_least(value, workers.min);
+    if (wanted > workers.max)
+      value.fail("'{}' must be {} or less, as 'workers.max' is, not {}", value.path(), workers.max, wanted);
+    plan[step] = wanted;
+  }
+  return [plan = std::move(plan)](const RunningGroup& group) {
+    const auto next = plan.upper_bound(group.steps);
+    return next == plan.begin() ? 0 : std::prev(next)->second;
+  };
 }
 
 /// group: {network: 10.1.0.0/16}
@@ -362,6 +386,8 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
   if (const auto resources = root.find("resources")) options.resources = detail::resources_from_yaml(*resources);
   if (const auto workers = root.find("workers")) {
     options.workers = detail::workers_from_yaml(*workers);
+    if (const auto plan = workers->is_map() ? workers->find("plan") : std::nullopt)
+      options.resize = detail::worker_plan_from_yaml(*plan, options.workers);
     if (study && options.workers.several())
       workers->fail("'workers' is for sweeps: a trial of a study has one worker, its caller");
   }

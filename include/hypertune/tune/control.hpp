@@ -27,10 +27,11 @@ struct ControlRequest {
     add,        ///< one more configuration
     note,       ///< attributes of these trials, or of the experiment
     why,        ///< changes nothing: "trial N: …" for each of these trials that waits, and for what; before it at_rest
+    resize,     ///< these trials, or all, have so many workers from now on (`params`: "workers"; 0: any number)
   };
   Kind kind = Kind::leave;
   std::vector<TrialId> trials = {};
-  Params params = {};  ///< of add and note
+  Params params = {};  ///< of add, note and resize
   friend bool operator==(const ControlRequest&, const ControlRequest&) = default;
 };
 

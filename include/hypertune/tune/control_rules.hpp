@@ -36,6 +36,7 @@ struct ControlRules {
   std::function<Resources(const Params&)> resources = {};  ///< what a trial needs, or each of its workers
   bool uniform_resources = true;                           ///< resources() is the same for every configuration
   Workers workers = {};                                    ///< of each trial
+  std::function<int(const RunningGroup&)> resize = {};     ///< Options::resize
   FailurePolicy failures = {};
   CheckpointPolicy checkpoint = {};
   std::vector<Point> start_with = {};  ///< points to try first

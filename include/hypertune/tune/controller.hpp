@@ -146,7 +146,8 @@ class Controller {
   std::string add(const Params& params, Seconds now, Outcome& out);
   /// Notes attributes of a trial, whatever its state, or (-1) of the experiment.
   std::string note(TrialId trial, const Attributes& attributes, Seconds now, Outcome& out);
-  /// Has a running trial go on with so many workers, as far as there is room, after its next report.
+  /// Has a trial go on with so many workers (0: any number) after its next report, as far as there is room. The record
+  /// of it ends with this driver.
   std::string resize_trial(TrialId trial, int workers);
   /// Nothing runs, as a person wants it so.
   bool rests() const {
@@ -188,7 +189,8 @@ class Controller {
   void on(const HostLost& e, Outcome& out) { dispatcher_.host_lost(e, out); }
 
   void answer(TrialId trial, LiveTrial& run, int step, Outcome& out, bool again = false);
-  void change_workers(TrialId trial, LiveTrial& run, Outcome& out);
+  void use_new_room(Outcome& out);
+  bool change_workers(TrialId trial, LiveTrial& run, int step, Outcome& out);
   void stop_run(TrialId trial, LiveTrial& run, Phase phase, TrialState end, std::string reason, bool save,
                 Outcome& out);
   void end_experiment(const std::string& why, Outcome& out);

@@ -83,10 +83,28 @@ class Dispatcher {
 
   // ---- Changes of workers ----
 
+  /// How many workers a trial is to have at most, and who wants it so.
+  struct Wanted {
+    int most;
+    const char* why;
+    bool by_person = false;
+  };
+  /// `run`: nullptr where it is about to start.
+  Wanted wanted_workers(TrialId trial, const LiveTrial* run) const;
+  /// A person wants so many from now on; 0: any number.
+  void want_workers(TrialId trial, int workers);
+  /// Whether a run whose workers cannot change would have more of them if it began again. Asked once for each number
+  /// that it has, so that no run begins again and again for nothing.
+  bool worth_restart(TrialId trial, const LiveTrial& run, int most);
+  /// Whether there may be more room than when this was asked last.
+  bool take_freed() { return std::exchange(freed_, false); }
+
   /// Between two steps: a run that is to have another number of workers gets those that there is room for.
   void resize(TrialId trial, LiveTrial& run, int workers, const std::string& why, Outcome& out);
-  /// Workers are lost: the others go on, with new ones where there is room. False: too few are left.
-  bool replace(TrialId trial, LiveTrial& run, const std::vector<int>& lost, const std::string& why, Outcome& out);
+  /// Workers are lost: the others go on, with new ones where there is room. `failed`: they were not taken away, which
+  /// may be their hosts' doing. False: too few are left.
+  bool replace(TrialId trial, LiveTrial& run, const std::vector<int>& lost, const std::string& why, bool failed,
+               Outcome& out);
   /// Whether there is room for as many workers as are needed in place of these.
   bool room_beside(TrialId trial, const LiveTrial& run, const std::vector<int>& lost);
   /// The same workers, as another generation.
@@ -113,9 +131,13 @@ class Dispatcher {
   Placement::Excluded barred_for(TrialId trial, const Resources& need) const;
   /// Whether a failure may be the host's doing, and there is another one to find out.
   bool in_doubt(TrialId trial, const std::string& host, const Cause& cause) const;
-  /// The one host that an attempt runs on; empty where there are several.
-  static std::string host_of(const LiveTrial& run) {
-    return run.allocation.others.empty() ? run.allocation.lead.host_name : std::string();
+  /// Where what an attempt failed of has happened: on its one host, or on that of the worker that has failed; empty:
+  /// nobody knows.
+  static std::string host_of(const LiveTrial& run, const Cause& cause) {
+    const int workers = run.allocation.workers();
+    if (!run.failed_on.empty()) return run.failed_on;
+    if (cause.rank >= 0 && cause.rank < workers) return run.allocation[cause.rank].host_name;
+    return workers == 1 ? run.allocation.lead.host_name : std::string();
   }
 
   // ---- Hosts that are waited for (ordered) ----
@@ -136,7 +158,7 @@ class Dispatcher {
   std::vector<Slot> place_beside(TrialId trial, const LiveTrial& run, const std::vector<int>& ranks, int least,
                                  int most);
   void form(TrialId trial, LiveTrial& run, std::vector<int> ranks, std::vector<Slot> fresh, const std::string& why,
-            Outcome& out);
+            Outcome& out, std::vector<std::string> failed_on = {});
   const std::string* away_host(const Allocation& allocation) const;
   void hold(TrialId trial, Launch go, Outcome& out);
   std::vector<TrialId> held_on(const std::string& host) const;
@@ -151,6 +173,8 @@ class Dispatcher {
     bool told = false;
   };
   std::map<std::string, Away> away_;  // ordered: hosts that are lost and waited for
+  std::map<TrialId, int> asked_;      // workers that a person wants
+  std::map<TrialId, int> restarted_;  // workers that a run had when it began again to have more
   std::map<TrialId, Launch> held_;    // … and what begins there when they are back
   std::set<TrialId> stopped_;         // of held_, to be taken off
   std::set<int> gained_;              // hosts that were said to be there
@@ -158,6 +182,7 @@ class Dispatcher {
   std::set<std::string> barred_;      // these, and those that a rule excludes
   std::int64_t judged_ = 0;           // what of the faults is in them
   bool hosts_changed_ = true;
+  bool freed_ = false;  // slots, or a host is there that was not
 };
 
 }  // namespace hypertune::inline v0

@@ -234,6 +234,7 @@ class Experiment {
     else
       rules.resources = [r = options.resources](const Params&) { return r; };
     rules.workers = options.workers;
+    rules.resize = options.resize;
     rules.metric_given = !options.objectives.empty() || options.metric.given();
     rules.failures = {options.max_failures, options.max_failed_trials};
     rules.checkpoint = options.checkpoint;

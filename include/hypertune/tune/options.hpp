@@ -55,7 +55,12 @@ struct Options {
   /// can: docs/training-cpp.md
   Workers workers = {};
   GroupOptions group = {};  ///< how they find each other
-  int concurrency = 0;      ///< trials at once; 0: as many as there is room for
+  /// Of trials whose number of workers may change: how many one is to have, asked when it starts, after each of its
+  /// reports, and when there is more room than before, on the driver's thread; 0: as many as there is room for.
+  /// `hypertune resize` comes before it, and it before Context::want_workers(). A plan: `[](const ht::RunningGroup& g)
+  /// { return 2 << g.steps / 30; }`.
+  std::function<int(const RunningGroup&)> resize = {};
+  int concurrency = 0;  ///< trials at once; 0: as many as there is room for
 
   int max_failures = 0;       ///< how often a trial is tried again, from its last checkpoint
   int max_failed_trials = 0;  ///< the experiment fails when more trials than this failed; 0: no limit

@@ -3,6 +3,9 @@
 
 #include <hypertune/space/params.hpp>
 #include <hypertune/trial/report.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <cstddef>
 
 namespace hypertune::inline v0 {
 
@@ -17,6 +20,17 @@ struct KnownResult {
   Params params;
   Metrics metrics;
   int steps = 1;  ///< steps of training behind the result
+};
+
+/// What Options::resize is told of a trial whose number of workers may change.
+struct RunningGroup {
+  TrialId trial = 0;
+  int workers = 0;           ///< that it has; 0: it is about to start
+  int steps = 0;             ///< that are done
+  Metrics metrics = {};      ///< of its last report; empty where it is about to start
+  Seconds time = 0;          ///< since the experiment began, earlier runs of it included
+  std::size_t running = 0;   ///< trials that run, this one included
+  bool others_wait = false;  ///< for room, or would be started where there is some
 };
 
 }  // namespace hypertune::inline v0

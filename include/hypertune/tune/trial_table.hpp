@@ -47,9 +47,11 @@ struct LiveTrial {
   std::vector<Slot> leaving = {};  ///< what is free once that generation runs
   bool forming = false;            ///< … which it does not yet
   bool fixed = false;              ///< its workers cannot change while it runs
+  bool elastic = false;            ///< … and they can: neither is known before a first report or loss
+  int growths = 0;                 ///< since its last report
   std::optional<Cause> warned;     ///< it cannot go on after its next report, as some of its workers will be lost
   int target = 0;                  ///< workers that the trial itself wants; 0: as many as there is room for
-  int wanted = 0;                  ///< workers that it is to have from its next report on; 0: as it is
+  Metrics metrics = {};            ///< of its last report, where Options::resize asks for them
   Phase phase = Phase::running;
   int next_step = 0;                      ///< the step that a report without a number is of
   TrialState end = TrialState::stopped;   ///< with stopping: what the trial becomes
@@ -57,6 +59,7 @@ struct LiveTrial {
   std::string reason;                     ///< with stopping: why, for the record
   bool by_condition = false;              ///< with stopping: a stop condition or the experiment's end is the reason
   std::optional<Cause> failure = {};      ///< with suspending: the attempt has failed of this
+  std::string failed_on = {};             ///< … and the host where it has, if that is known
   std::vector<CheckpointInfo> restoring;  ///< what it may restore from: not to be dropped meanwhile
   std::vector<std::string> reported;      ///< metrics, some of them, while one that is tuned is missing
 };

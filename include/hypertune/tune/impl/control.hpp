@@ -66,7 +66,7 @@ HYPERTUNE_INLINE std::pair<std::string, ControlRequest> decode_request(std::stri
   std::string answer_to = in.text();
   ControlRequest request;
   const std::uint64_t kind = in.number();
-  if (kind > static_cast<std::uint64_t>(ControlRequest::Kind::why)) fail(Errc::corrupt, "no such request");
+  if (kind > static_cast<std::uint64_t>(ControlRequest::Kind::resize)) fail(Errc::corrupt, "no such request");
   request.kind = static_cast<ControlRequest::Kind>(kind);
   request.trials.resize(in.count(1));
   for (TrialId& trial : request.trials) trial = in.signed_number();

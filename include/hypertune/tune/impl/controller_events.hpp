@@ -21,7 +21,10 @@ HYPERTUNE_INLINE void Controller::on(Reported& e, Outcome& out) {
   const int step = e.report.step.value_or(run->next_step);
   run->next_step = step + 1;
   run->fixed = e.fixed;
-  run->target = e.workers == 0 ? 0 : std::clamp(e.workers, rules().workers.min, rules().workers.max);
+  run->elastic = !e.fixed;
+  run->growths = 0;
+  run->target = e.workers;
+  if (rules().resize) run->metrics = e.report.metrics;
   // What the caller of a study says counts, though the trial was to end: it did not know of that yet.
   judge_.take(e, *run, step, run->phase != Phase::stopping || rules().manual, out);
   if (!ending_ && state().ending()) end_experiment(*state().ending(), out);
@@ -51,7 +54,7 @@ HYPERTUNE_INLINE void Controller::answer(TrialId trial, LiveTrial& run, int step
         out.commands.push_back(Pause{trial, attempt, true});
         break;
       }
-      if (!again && rules().workers.elastic() && !run.fixed) change_workers(trial, run, out);
+      if (!again && rules().workers.elastic() && change_workers(trial, run, step, out)) break;
       out.commands.push_back(Continue{trial, attempt, judge_.save_after(trial, step + 1)});
       break;
     case Decision::pause:
@@ -69,21 +72,52 @@ HYPERTUNE_INLINE void Controller::answer(TrialId trial, LiveTrial& run, int step
   }
 }
 
-// As a person wants it, or the trial; or more of them where nobody else waits, or will, for the room.
-HYPERTUNE_INLINE void Controller::change_workers(TrialId trial, LiveTrial& run, Outcome& out) {
+// More of them only where nobody else waits, or will, for the room; a person knows what is wanted most. True: its
+// workers cannot change while it runs, and it begins again with others.
+HYPERTUNE_INLINE bool Controller::change_workers(TrialId trial, LiveTrial& run, int step, Outcome& out) {
   const int have = run.allocation.workers();
-  const int most = run.target > 0 ? run.target : rules().workers.max;
-  if (run.wanted > 0)
-    dispatcher_.resize(trial, run, run.wanted, "it was asked for", out);
-  else if (have > most)
-    dispatcher_.resize(trial, run, most, "the trial wants so many", out);
-  else if (have < most && dispatcher_.queue().pending.empty() && !judge_.more_trials() && !ending_)
-    dispatcher_.resize(trial, run, most, "there is room that no other trial waits for", out);
+  const auto wanted = dispatcher_.wanted_workers(trial, &run);
+  const bool may_grow = wanted.by_person || (dispatcher_.queue().pending.empty() && !judge_.more_trials());
+  if (have == wanted.most || ending_ || (have < wanted.most && !may_grow)) return false;
+  if (!run.fixed) {
+    dispatcher_.resize(trial, run, wanted.most, wanted.why, out);
+    return false;
+  }
+  // Only where it loses no step by that.
+  const auto saved = state().restorable(trial);
+  const bool is_saved = !saved.empty() && saved.front().steps == step + 1;
+  if (!is_saved && (saved.empty() || !judge_.save_after(trial, step + 1))) return false;
+  if (!dispatcher_.worth_restart(trial, run, wanted.most)) return false;
+  const std::string why =
+      detail::format("begins again with {} workers: {}", have < wanted.most ? "more" : "fewer", wanted.why);
+  out.notices.push_back(detail::format("trial {} {}", trial, why));
+  stop_run(trial, run, Phase::suspending, TrialState::stopped, why, true, out);
+  run.failure = Cause{.source = FailureSource::preemption, .text = why};
+  return true;
+}
+
+// Where there is room now that nobody waits for: within a step, which may be long. Where workers are lost again and
+// again as they begin, the next report is waited for.
+HYPERTUNE_INLINE void Controller::use_new_room(Outcome& out) {
+  constexpr int most_growths = 3;
+  if (!dispatcher_.take_freed() || ending_ || interrupted_ || !rules().workers.elastic() ||
+      !dispatcher_.queue().pending.empty() || judge_.more_trials())
+    return;
+  for (const TrialId trial : dispatcher_.running_trials()) {
+    LiveTrial& run = *dispatcher_.find(trial);
+    if (!run.elastic || run.phase != Phase::running || run.forming || run.warned || run.growths >= most_growths)
+      continue;
+    const auto wanted = dispatcher_.wanted_workers(trial, &run);
+    if (run.allocation.workers() >= wanted.most) continue;
+    dispatcher_.resize(trial, run, wanted.most, wanted.why, out);
+    run.growths += run.forming;
+  }
 }
 
 HYPERTUNE_INLINE void Controller::on(const MemberLost& e, Outcome& out) {
   auto* run = dispatcher_.find(e.trial, e.attempt);
   if (run == nullptr || run->phase != Phase::running || run->allocation.generation != e.generation) return;
+  run->elastic = true;
   const int have = run->allocation.workers();
   std::vector<int> lost = e.ranks;
   std::sort(lost.begin(), lost.end());
@@ -100,11 +134,13 @@ HYPERTUNE_INLINE void Controller::on(const MemberLost& e, Outcome& out) {
   const std::string why =
       detail::format("{} of {} workers {} {}: {}", lost.size(), have, lost.size() == 1 ? "was" : "were",
                      e.leaving ? "taken away" : "lost", e.cause.text);
-  if (left > 0 && !interrupted_ && dispatcher_.replace(e.trial, *run, lost, why, out)) return;
+  const bool failed = !e.leaving && e.cause.source != FailureSource::preemption;
+  if (left > 0 && !interrupted_ && dispatcher_.replace(e.trial, *run, lost, why, failed, out)) return;
   // It goes on from its last checkpoint when there is room for it.
   stop_run(e.trial, *run, Phase::suspending, TrialState::stopped, why, true, out);
   run->failure = e.cause;
   run->failure->text = why;
+  run->failure->rank = -1;  // which had another number before
 }
 
 HYPERTUNE_INLINE void Controller::on(const Resized& e, Outcome&) {
@@ -160,7 +196,7 @@ HYPERTUNE_INLINE void Controller::on(const Finished& e, Outcome& out) {
   }
   Cause cause{.text = judge_.why_unjudged(run)};
   // It would end so again, unless that is the host's doing.
-  if (run.phase == Phase::running && dispatcher_.in_doubt(e.trial, Dispatcher::host_of(run), cause)) {
+  if (run.phase == Phase::running && dispatcher_.in_doubt(e.trial, Dispatcher::host_of(run, cause), cause)) {
     judge_.commit(record::AttemptFailed{e.trial, e.attempt, std::move(cause), true, true}, out);
     again(e.trial);
     return;
@@ -191,7 +227,7 @@ HYPERTUNE_INLINE void Controller::on(const Stopped& e, Outcome& out) {
 HYPERTUNE_INLINE void Controller::on(const Failed& e, Outcome& out) {
   if (dispatcher_.find(e.trial, e.attempt) == nullptr) return;
   const LiveTrial run = dispatcher_.leave(e.trial);
-  const std::string host = Dispatcher::host_of(run);
+  const std::string host = Dispatcher::host_of(run, e.cause);
   if (e.cause.exclude_host && !host.empty()) {
     dispatcher_.hosts_changed();
     if (judge_.exclude(host))
@@ -225,7 +261,9 @@ HYPERTUNE_INLINE void Controller::on(const Failed& e, Outcome& out) {
   const bool counts = judge_.counts(e.trial, cause);
   const bool doubted = counts && dispatcher_.in_doubt(e.trial, host, cause);
   const bool retry = cause.retry && (!counts || doubted || judge_.may_fail_again(e.trial));
-  judge_.commit(record::AttemptFailed{e.trial, e.attempt, cause, retry, doubted}, out);
+  // Workers that were taken away say nothing of their hosts.
+  const bool blamed = rules().workers.several() && e.cause.source != FailureSource::preemption;
+  judge_.commit(record::AttemptFailed{e.trial, e.attempt, cause, retry, doubted, blamed ? host : ""}, out);
   if (!retry)
     end_trial(e.trial, TrialState::failed, cause, out);
   else

@@ -49,6 +49,12 @@ HYPERTUNE_INLINE ControlAnswer Controller::carry_out(const ControlRequest& reque
   }
   if (request.kind == Kind::add) {
     attempt([&] { return add(request.params, now, out); });
+  } else if (request.kind == Kind::resize) {
+    std::vector<TrialId> those = request.trials;
+    for (TrialId trial = 0; request.trials.empty() && trial < trials().size(); ++trial)
+      if (!is_final(trials()[trial].state)) those.push_back(trial);
+    if (those.empty()) those.push_back(0);  // which says what is wrong
+    for (const TrialId trial : those) attempt([&] { return resize_trial(trial, request.params.get<int>("workers")); });
   } else if (request.trials.empty()) {
     attempt([&] {
       if (request.kind == Kind::note) return note(-1, request.params, now, out);
@@ -162,14 +168,20 @@ HYPERTUNE_INLINE std::string Controller::note(TrialId trial, const Attributes& a
 HYPERTUNE_INLINE std::string Controller::resize_trial(TrialId trial, int wanted) {
   require_open(trial);
   const Workers& workers = rules().workers;
-  LiveTrial* const run = dispatcher_.find(trial);
-  if (run == nullptr) fail(Errc::usage, "trial {} does not run", trial);
-  if (wanted < workers.min || wanted > workers.max)
+  if (!workers.elastic())
+    fail(Errc::usage, "the trials of this experiment always have {} worker{}: its `workers` has no min and max",
+         workers.min, workers.min == 1 ? "" : "s");
+  if (wanted != 0 && (wanted < workers.min || wanted > workers.max))
     fail(Errc::usage, "a trial has {} to {} workers, not {}", workers.min, workers.max, wanted);
-  if (run->fixed) fail(Errc::usage, "trial {} cannot change its workers while it runs: it has no ElasticState", trial);
-  run->wanted = wanted;
-  return detail::format("trial {} goes on with {} workers after its next report, as far as there is room", trial,
-                        wanted);
+  dispatcher_.want_workers(trial, wanted);
+  const std::string number = wanted == 0 ? "as many workers as there is room for"
+                                         : detail::format("{} worker{}", wanted, wanted == 1 ? "" : "s");
+  const LiveTrial* const run = dispatcher_.find(trial);
+  if (run == nullptr) return detail::format("trial {} is to start with {}", trial, number);
+  if (run->fixed)
+    return detail::format("trial {} begins again with {} after a report with a checkpoint, as far as there is room",
+                          trial, number);
+  return detail::format("trial {} goes on with {} after its next report, as far as there is room", trial, number);
 }
 
 }  // namespace hypertune::inline v0

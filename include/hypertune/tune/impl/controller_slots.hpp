@@ -24,6 +24,7 @@ HYPERTUNE_INLINE void Controller::fill(Seconds now, Outcome& out) {
     if (held > 0 && (rules().uniform_resources || held >= lookahead)) break;
     if (!start_chosen(out)) break;
   }
+  use_new_room(out);
   if ((ending_ || interrupted_) && running() == 0) done_ = true;
 }
 

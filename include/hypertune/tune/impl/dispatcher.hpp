@@ -26,6 +26,10 @@ HYPERTUNE_INLINE void Dispatcher::launch(TrialId trial, Allocation allocation, O
   const auto& entry = state.trials()[trial];
   LiveTrial run;
   Launch go;
+  if (workers().elastic() && !entry.parked)
+    for (const int most = wanted_workers(trial, nullptr).most; allocation.workers() > most;
+         allocation.others.pop_back())
+      placement_.release(allocation.others.back());
   go.trial = trial;
   go.parked = entry.state == TrialState::paused && entry.parked;
   go.attempt = go.parked ? entry.attempts - 1 : entry.attempts;
@@ -99,6 +103,7 @@ HYPERTUNE_INLINE LiveTrial Dispatcher::leave(TrialId trial) {
   stopped_.erase(trial);
   give_back(run.allocation);
   for (const Slot& slot : run.leaving) placement_.release(slot);
+  freed_ = true;
   judge_.let_go(run);
   return run;
 }
@@ -204,15 +209,14 @@ HYPERTUNE_INLINE std::string Dispatcher::why_no_room(TrialId trial) const {
 
 // Those of `ranks` go on, in this order, and `fresh` ones join them.
 HYPERTUNE_INLINE void Dispatcher::form(TrialId trial, LiveTrial& run, std::vector<int> ranks, std::vector<Slot> fresh,
-                                       const std::string& why, Outcome& out) {
+                                       const std::string& why, Outcome& out, std::vector<std::string> failed_on) {
   Allocation next = pick(run.allocation, ranks);
   next.generation = run.allocation.generation + 1;
   std::move(fresh.begin(), fresh.end(), std::back_inserter(next.others));
   run.allocation = std::move(next);
   run.forming = true;
-  run.wanted = 0;
   const Attempt attempt = judge_.attempt(trial);
-  record::TrialResized resized{trial, attempt, run.allocation.generation, {}, why};
+  record::TrialResized resized{trial, attempt, run.allocation.generation, {}, why, std::move(failed_on)};
   for (int rank = 0; rank < run.allocation.workers(); ++rank)
     resized.workers.push_back(detail::place_of(run.allocation[rank]));
   judge_.commit(std::move(resized), out);
@@ -238,6 +242,49 @@ HYPERTUNE_INLINE std::vector<Slot> Dispatcher::place_beside(TrialId trial, const
   return placement_.place_all(need, {.min = least, .max = most, .strategy = workers().strategy}, barred, beside);
 }
 
+HYPERTUNE_INLINE Dispatcher::Wanted Dispatcher::wanted_workers(TrialId trial, const LiveTrial* run) const {
+  const auto within = [this](int wanted) { return std::clamp(wanted, workers().min, workers().max); };
+  if (const auto asked = asked_.find(trial); asked != asked_.end())
+    return {within(asked->second), "it was asked for", true};
+  const auto& rules = judge_.rules();
+  if (rules.resize) {
+    const auto& state = judge_.state();
+    const int wanted = rules.resize({.trial = trial,
+                                     .workers = run == nullptr ? 0 : run->allocation.workers(),
+                                     .steps = state.trials()[trial].steps,
+                                     .metrics = run == nullptr ? Metrics() : run->metrics,
+                                     .time = state.elapsed_at(judge_.now()),
+                                     .running = live_.size() + (run == nullptr ? 1 : 0),
+                                     .others_wait = !queue_.pending.empty() || judge_.more_trials()});
+    if (wanted > 0) return {within(wanted), "Options::resize wants it so"};
+  }
+  if (run != nullptr && run->target > 0) return {within(run->target), "the trial wants so many"};
+  return {workers().max, "there is room that no other trial waits for"};
+}
+
+HYPERTUNE_INLINE void Dispatcher::want_workers(TrialId trial, int workers) {
+  restarted_.erase(trial);
+  if (workers > 0)
+    asked_.insert_or_assign(trial, workers);
+  else
+    asked_.erase(trial);
+}
+
+HYPERTUNE_INLINE bool Dispatcher::worth_restart(TrialId trial, const LiveTrial& run, int most) {
+  const int have = run.allocation.workers();
+  if (have == most) return false;
+  if (have < most) {
+    if (const auto before = restarted_.find(trial); before != restarted_.end() && before->second == have) return false;
+    std::vector<int> ranks(static_cast<std::size_t>(have));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    const auto fresh = place_beside(trial, run, ranks, 1, most - have);
+    for (const Slot& slot : fresh) placement_.release(slot);
+    if (fresh.empty()) return false;
+  }
+  restarted_.insert_or_assign(trial, have);
+  return true;
+}
+
 HYPERTUNE_INLINE void Dispatcher::resize(TrialId trial, LiveTrial& run, int wanted, const std::string& why,
                                          Outcome& out) {
   const int have = run.allocation.workers();
@@ -250,25 +297,30 @@ HYPERTUNE_INLINE void Dispatcher::resize(TrialId trial, LiveTrial& run, int want
 }
 
 HYPERTUNE_INLINE bool Dispatcher::replace(TrialId trial, LiveTrial& run, const std::vector<int>& lost,
-                                          const std::string& why, Outcome& out) {
+                                          const std::string& why, bool failed, Outcome& out) {
   std::vector<int> ranks;
+  std::vector<std::string> failed_on;
   const int have = run.allocation.workers();
-  for (int rank = 0; rank < have; ++rank)
-    if (std::find(lost.begin(), lost.end(), rank) == lost.end())
+  for (int rank = 0; rank < have; ++rank) {
+    if (std::find(lost.begin(), lost.end(), rank) == lost.end()) {
       ranks.push_back(rank);
-    else
-      placement_.release(run.allocation[rank]);
+      continue;
+    }
+    if (failed) failed_on.push_back(run.allocation[rank].host_name);
+    placement_.release(run.allocation[rank]);
+  }
   const int left = static_cast<int>(ranks.size());
   if (left >= workers().min) {  // others may join at its next report: nobody waits for them to begin
-    form(trial, run, std::move(ranks), {}, why, out);
+    form(trial, run, std::move(ranks), {}, why, out, std::move(failed_on));
     return true;
   }
   auto fresh = place_beside(trial, run, ranks, std::max(1, workers().min - left), have - left);
   if (left + static_cast<int>(fresh.size()) < workers().min) {
+    if (!failed_on.empty()) run.failed_on = failed_on.front();
     run.allocation = pick(run.allocation, ranks);
     return false;
   }
-  form(trial, run, std::move(ranks), std::move(fresh), why, out);
+  form(trial, run, std::move(ranks), std::move(fresh), why, out, std::move(failed_on));
   return true;
 }
 
@@ -291,6 +343,7 @@ HYPERTUNE_INLINE void Dispatcher::form_again(TrialId trial, LiveTrial& run, cons
 
 HYPERTUNE_INLINE void Dispatcher::resized(LiveTrial& run) {
   run.forming = false;
+  freed_ = true;
   for (const Slot& slot : std::exchange(run.leaving, {})) placement_.release(slot);
 }
 
@@ -308,6 +361,7 @@ HYPERTUNE_INLINE void Dispatcher::host_gained(const HostGained& e, Outcome& out)
   if (placement_.gone(e.host)) placement_.restore_host(e.host);
   if (e.what) gained_.insert(e.host);
   hosts_changed_ = true;
+  freed_ = true;
   if (news) judge_.commit(record::HostGained{name}, out);
   for (const TrialId trial : held_on(name))
     if (!stopped_.contains(trial) && away_host(held_.at(trial).allocation) == nullptr)
