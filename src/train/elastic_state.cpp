@@ -35,7 +35,10 @@ ElasticState::ElasticState(Context& context, ElasticOptions options)
   communicator_ = hypertune::connect({}, alone, {});
 }
 
-ElasticState::~ElasticState() { group_.on_halt({}); }
+ElasticState::~ElasticState() {
+  group_.on_halt({});
+  if (offered_) context_.leave_behind(0, {});
+}
 
 ElasticState& ElasticState::keep_bytes(std::span<std::byte> bytes) {
   if (joined_) fail(Errc::usage, "what an ElasticState keeps is to be said before its first run()");
@@ -75,6 +78,11 @@ void ElasticState::snapshot(bool at_end) {
   steps_ = context_.steps();
   part_ = here_;
   at_end_ = at_end;
+  // Rank 0 may be lost before it has reported this.
+  if (checkpoints_ && at_end) {
+    offered_ = true;
+    context_.leave_behind(steps_, [this](CheckpointWriter& out) { write_checkpoint(out); });
+  }
 }
 
 void ElasticState::restore() {
@@ -281,13 +289,17 @@ void ElasticState::checkpoints() {
   context_.checkpoints(
       [this](CheckpointWriter& out) {
         if (commits_ == 0) snapshot(false);
-        write(out, encoded());
+        write_checkpoint(out);
       },
       [this](const Checkpoint& in) { load(in); });
 }
 
+void ElasticState::write_checkpoint(CheckpointWriter& out) const { write(out, encoded()); }
+
+// As this object will be gone when it is wanted.
 void ElasticState::leave_behind() {
   if (!checkpoints_ || !synced_ || commits_ == 0) return;
+  offered_ = false;
   const auto text = std::make_shared<const std::string>(encoded());
   context_.leave_behind(steps_, [text](CheckpointWriter& out) { write(out, *text); });
 }

@@ -378,6 +378,14 @@ TEST_CASE("within a step one that has trained saves its last commit, whoever of 
   bench.hear(Checkpointed{3, 0, {}, 2});
   bench.fail(2, FailureSource::user, true);
   CHECK(bench.over());
+  // Who comes to a report all the same saves after that.
+  Bench report({0, 1});
+  report.train(2);
+  report.perform(Stop{3, 0, true});
+  CHECK(report.said() == "S0+ S1");
+  report.report(1, 1);
+  report.report(0, 1);
+  CHECK(report.said() == "^report 1");
   // A group that cannot change has no commits.
   Bench fixed({0, 1});
   fixed.start(2);

@@ -97,6 +97,9 @@ class AttemptRun {
     saved_ = steps();
     return writer;
   }
+  /// Of one that is told to end between two steps. Where rank 0 is gone with its report, the last commit is what
+  /// counts.
+  std::optional<CheckpointWriter> save_at_end() { return leads() ? save() : save_left(); }
   /// Of an attempt that has ended within a step: the checkpoint that it has left behind.
   std::optional<CheckpointWriter> save_left() {
     const auto left = context_->take_left();

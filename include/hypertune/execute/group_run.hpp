@@ -91,6 +91,7 @@ class GroupRun {
   void tell_places();
   void tell_place(int member);
   void answer(int member);
+  void tell_report(Reported report);
   void close_if_empty();
   int who_saves();
   void pause_is_over();

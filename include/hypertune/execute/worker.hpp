@@ -168,7 +168,7 @@ class WorkerLoop {
 
   void perform(const WorkerMachine::Action& action) {
     const Launch& launch = machine_.launch();  // changes only while no attempt is under way
-    if (action.save) save(launch);
+    if (action.save) save(launch, action.what == WorkerMachine::Do::end);
     switch (action.what) {
       case WorkerMachine::Do::begin: begin(launch); break;
       case WorkerMachine::Do::step: step(launch); break;
@@ -261,9 +261,9 @@ class WorkerLoop {
   }
 
   // The trial writes; hashing and syncing go on beside it.
-  void save(const Launch& launch) {
+  void save(const Launch& launch, bool at_end = false) {
     if (!attempt_) return;
-    if (auto writer = attempt_->save()) seal(launch, std::move(*writer));
+    if (auto writer = at_end ? attempt_->save_at_end() : attempt_->save()) seal(launch, std::move(*writer));
   }
   // What an attempt that was told to end within a step has left.
   void save_left(const Launch& launch) {

@@ -173,6 +173,7 @@ class ElasticState {
   int number_of(const std::source_location& where);
   bool skips();
   std::string encoded() const;
+  void write_checkpoint(CheckpointWriter& out) const;
   void load(const Checkpoint& checkpoint);
   void leave_behind();
 
@@ -198,6 +199,7 @@ class ElasticState {
   bool running_ = false;
   bool loaded_ = false;       // from a checkpoint, and not gone on since
   bool checkpoints_ = false;  // they are its own
+  bool offered_ = false;      // the last commit, by a function that refers to this object
 
   std::vector<std::source_location> parts_;  // the calls of run(), in the order in which they came first
   int here_ = 0;                             // which one this is

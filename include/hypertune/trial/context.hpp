@@ -99,9 +99,10 @@ class Context {
   int steps() const { return steps_; }
   void go_on_from(int steps) { steps_ = steps; }
 
-  /// Of an attempt that is about to end within a step: what brings back all that it has done, `steps` steps and a part
-  /// of the next one. `save` is called after the attempt has ended, and so owns all that it writes; or never.
-  void leave_behind(int steps, Save save) { left_ = Left{steps, std::move(save)}; }
+  /// Of an attempt that may end within a step: what brings back all that it has done, `steps` steps and a part of the
+  /// next one. `save` is called between steps or after the attempt has ended, or never. It is not called any more where
+  /// this was called again, or with an empty one.
+  void leave_behind(int steps, Save save) { left_ = save ? std::optional(Left{steps, std::move(save)}) : std::nullopt; }
 
   // For executors.
   struct Left {

@@ -194,6 +194,7 @@ class ExperimentState {
     std::vector<std::string> others;  // of ranks 1, 2, …
     std::uint32_t generation = 0;
     std::optional<Seconds> resized = {};  // since its last start or report
+    int growths = 0;                      // to more workers, since then
 
     int workers() const { return static_cast<int>(others.size()) + 1; }
     const std::string& operator[](int rank) const {
@@ -265,14 +266,19 @@ class ExperimentState {
   void on(const record::TrialResized& r) {
     if (r.workers.empty()) return;
     auto& where = where_[r.trial];
-    where = {.host = r.workers.front().host, .others = {}, .generation = r.generation, .resized = now_};
+    const int growths = where.growths + (static_cast<int>(r.workers.size()) > where.workers() ? 1 : 0);
+    where = {
+        .host = r.workers.front().host, .others = {}, .generation = r.generation, .resized = now_, .growths = growths};
     for (std::size_t rank = 1; rank < r.workers.size(); ++rank) where.others.push_back(r.workers[rank].host);
     displaced_.erase(r.trial);
   }
 
   void on(const record::TrialReported& r) {
     auto& entry = trials_[r.trial];
-    if (const auto where = where_.find(r.trial); where != where_.end()) where->second.resized.reset();
+    if (const auto where = where_.find(r.trial); where != where_.end()) {
+      where->second.resized.reset();
+      where->second.growths = 0;
+    }
     const int done = r.step + 1;
     total_steps_ += std::max(0, done - entry.steps);
     if (done > entry.steps) entry.taken = 0;

@@ -250,11 +250,17 @@ HYPERTUNE_INLINE void GroupRun::answer(int member) {
   } else if (phase_ == Phase::running && rank == 0 && step > told_) {
     told_ = step;
     breaks_ = 0;
-    Reported up = *m.report;
-    up.member = 0;
-    up.fixed = fixed();
-    out_.up.emplace_back(std::move(up));
+    tell_report(*m.report);
+  } else if (phase_ == Phase::stopping && rank == 0 && step > told_) {  // what it saves as it ends is of this step
+    told_ = step;
+    tell_report(*m.report);
   }
+}
+
+HYPERTUNE_INLINE void GroupRun::tell_report(Reported report) {
+  report.member = 0;
+  report.fixed = fixed();
+  out_.up.emplace_back(std::move(report));
 }
 
 HYPERTUNE_INLINE void GroupRun::on(const Pause& c) {

@@ -299,7 +299,7 @@ class ThreadExecutor::State {
     try {
       bind_to(run->launch.allocation.lead);  // calls the user's bind_slot, which may throw as well
       while (const auto action = next_action(run)) {
-        if (action->save) save(run);
+        if (action->save) save(run, action->what == AttemptMachine::Do::end);
         switch (action->what) {
           case AttemptMachine::Do::begin:
             begin(run);
@@ -412,9 +412,9 @@ class ThreadExecutor::State {
   }
 
   // The trial writes; hashing and syncing go on beside it.
-  void save(const RunPtr& run) {
+  void save(const RunPtr& run, bool at_end = false) {
     if (!run->attempt) return;  // stopped before it began
-    if (auto writer = run->attempt->save()) seal(run, std::move(*writer));
+    if (auto writer = at_end ? run->attempt->save_at_end() : run->attempt->save()) seal(run, std::move(*writer));
   }
   // What an attempt that was told to end within a step has left, if it is wanted.
   void save_left(const RunPtr& run) {

@@ -100,8 +100,8 @@ HYPERTUNE_INLINE bool Controller::change_workers(TrialId trial, LiveTrial& run, 
 // again as they begin, the next report is waited for.
 HYPERTUNE_INLINE void Controller::use_new_room(Outcome& out) {
   constexpr int most_growths = 3;
-  if (!dispatcher_.take_freed() || ending_ || interrupted_ || !rules().workers.elastic() ||
-      !dispatcher_.queue().pending.empty() || judge_.more_trials())
+  if (ending_ || interrupted_ || !rules().workers.elastic() || !dispatcher_.queue().pending.empty() ||
+      judge_.more_trials() || !dispatcher_.take_freed())
     return;
   for (const TrialId trial : dispatcher_.running_trials()) {
     LiveTrial& run = *dispatcher_.find(trial);
@@ -110,7 +110,6 @@ HYPERTUNE_INLINE void Controller::use_new_room(Outcome& out) {
     const auto wanted = dispatcher_.wanted_workers(trial, &run);
     if (run.allocation.workers() >= wanted.most) continue;
     dispatcher_.resize(trial, run, wanted.most, wanted.why, out);
-    run.growths += run.forming;
   }
 }
 

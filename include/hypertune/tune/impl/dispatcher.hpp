@@ -84,6 +84,9 @@ HYPERTUNE_INLINE void Dispatcher::take_over(TrialId trial, Outcome& out) {
   LiveTrial run;
   run.allocation = std::move(*allocation);
   run.forming = resized.has_value();
+  run.elastic = entry.reported || resized.has_value();  // as far as its workers have shown it before
+  if (where != nullptr) run.growths = where->growths;
+  freed_ = true;
   run.next_step = go.next_step;
   live_.insert_or_assign(trial, std::move(run));
   out.commands.push_back(std::move(go));
@@ -213,6 +216,7 @@ HYPERTUNE_INLINE void Dispatcher::form(TrialId trial, LiveTrial& run, std::vecto
   Allocation next = pick(run.allocation, ranks);
   next.generation = run.allocation.generation + 1;
   std::move(fresh.begin(), fresh.end(), std::back_inserter(next.others));
+  run.growths += next.workers() > run.allocation.workers() ? 1 : 0;
   run.allocation = std::move(next);
   run.forming = true;
   const Attempt attempt = judge_.attempt(trial);
