@@ -5,6 +5,7 @@
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/checkpoint.hpp>
+#include <hypertune/trial/report.hpp>
 #include <hypertune/trial/resources.hpp>
 #include <hypertune/trial/trial.hpp>
 
