@@ -183,7 +183,7 @@ int main(int argc, char** argv) {
           "how many each is to have, within the sweep's `workers`, as far as there is room; 0: as many as there "
           "is room for")
       ->required()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1000000));
   add_control("add", "one more configuration for an experiment that runs", nullptr, command::add)
       ->add_option("NAME=VALUE", control.params, "the parameters: lr=0.01 layers=3")
       ->required();

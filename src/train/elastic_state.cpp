@@ -22,7 +22,7 @@ void append(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
 }  // namespace
 
 ElasticState::ElasticState(Context& context, ElasticOptions options)
-    : context_(context), group_(context.group()), options_(std::move(options)) {
+    : context_(context), group_(context.group()), options_(std::move(options)), place_(group_.place()) {
   if (!options_.connect)
     options_.connect = [](const GroupPlace& place, Rendezvous& rendezvous, const CommunicatorOptions& how) {
       return hypertune::connect(place, rendezvous, how);
@@ -280,7 +280,15 @@ void ElasticState::load(const Checkpoint& checkpoint) {
   part_ = static_cast<int>(head.part);
   at_end_ = head.at_end != 0;
   loaded_ = true;
-  restore();
+  try {
+    restore();
+  } catch (const Error& error) {
+    fail(
+        Errc::usage,
+        "'{}' is of a training that keeps other things than this one ({}): keep the same in the same order, or begin a "
+        "new experiment",
+        checkpoint.file(file_name).string(), error.what());
+  }
 }
 
 void ElasticState::checkpoints() {

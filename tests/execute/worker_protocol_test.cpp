@@ -259,3 +259,36 @@ TEST_CASE("the driver's link: hang, grace, death") {
     CHECK(link.lost_parked()->text == "signal 9");
   }
 }
+
+TEST_CASE("the driver's link: the process of a member is stopped") {
+  Launch launch = some_launch();
+  launch.seat = Seat{.member = 1, .place = {}};
+  WorkerLink link({.silence_limit = 60});
+  link.start(launch, 0);
+  link.receive(wire::Hello{}, 0);
+  CHECK(link.deadline() == 60);
+  link.receive(wire::Alive{1}, 50);
+  link.receive(wire::Alive{1}, 55);  // it makes no progress, but its process runs
+  CHECK(link.deadline() == 115);
+  CHECK_FALSE(link.tick(120).kill);  // perhaps it was the driver that was stopped
+  CHECK(link.deadline() == 130);
+  SECTION("its words are read now") {
+    link.receive(wire::Alive{1}, 121);
+    CHECK(link.deadline() == 181);
+  }
+  SECTION("there are none") {
+    CHECK_FALSE(link.tick(129).kill);
+    CHECK(link.tick(130).kill);
+    CHECK(link.deadline() == std::numeric_limits<double>::infinity());
+    const auto failed = std::get<Failed>(link.exited({.text = "signal 9"}).events.at(0));
+    CHECK(failed.cause.source == FailureSource::infrastructure);
+    CHECK(failed.cause.text == "its process has not been heard of for 75 s");
+    CHECK(failed.member == 1);
+  }
+  SECTION("one that is alone may be looked at in a debugger") {
+    WorkerLink alone({.silence_limit = 60});
+    alone.start(some_launch(), 0);
+    alone.receive(wire::Hello{}, 0);
+    CHECK(alone.deadline() == std::numeric_limits<double>::infinity());
+  }
+}

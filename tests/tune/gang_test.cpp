@@ -299,7 +299,7 @@ TEST_CASE("a plan says how many workers a trial has from its start on") {
   CHECK((asked.back().workers == 2 && asked.back().steps == 1 && asked.back().running == 1));
   const auto doubled = bench.report(0).commands<ht::Resize>().at(0);
   CHECK(doubled.allocation.workers() == 4);
-  CHECK(bench.records<record::TrialResized>().at(0).why == "Options::resize wants it so");
+  CHECK(bench.records<record::TrialResized>().at(0).why == "its plan says so");
   bench.send(ht::Resized{0, 0, 1}).report(0);
   CHECK(bench.report(0).commands<ht::Resize>().at(0).allocation.workers() == 8);  // 0: all that there is room for
   bench.send(ht::Resized{0, 0, 2});

@@ -27,6 +27,9 @@ struct LinkActions {
 struct LinkOptions {
   double hang_limit = 0;  ///< seconds without a report or alive() until an attempt is taken for hung; 0: none
   double grace = 5;       ///< seconds between a Stop within a step and the end by force
+  /// Of a worker of several: seconds without any word of its process, which says so while it computes, until it is
+  /// taken for stopped. The others name one that is late, if any of them runs; 0: none.
+  double silence_limit = 60;
   bool prints = false;    ///< an external command: it is alive as long as it prints
   bool reusable = false;  ///< whether the process serves another attempt
   wire::Welcome welcome = {};
@@ -87,6 +90,8 @@ class WorkerLink {
   LinkActions receive(wire::Message message, Seconds now) {
     LinkActions out;
     if (state_ == State::gone || state_ == State::leaving) return out;
+    spoke_ = now;
+    doubted_.reset();
     detail::visit([&](auto& m) { on(m, now, out); }, message);
     return out;
   }
@@ -146,12 +151,16 @@ class WorkerLink {
     if (kill_at_) at = *kill_at_;
     if (options_.hang_limit > 0 && (state_ == State::running || (state_ == State::greeting && launch_)))
       at = std::min(at, heard_ + options_.hang_limit);
-    return at;
+    return std::min(at, silent_at());
   }
   LinkActions tick(Seconds now) {
     LinkActions out;
+    if (now >= silent_at() && !doubted_) doubted_ = now;
     if (now < deadline()) return out;
-    if (!kill_at_ || now < *kill_at_)
+    if (now >= silent_at())
+      kill_cause_ = Cause{.source = FailureSource::infrastructure,
+                          .text = detail::format("its process has not been heard of for {:.0f} s", now - spoke_)};
+    else if (!kill_at_ || now < *kill_at_)
       kill_cause_ = Cause{.source = FailureSource::user,
                           .text = detail::format("hung: {} for {} s",
                                                  options_.prints ? "nothing was printed" : "no report and no alive()",
@@ -161,7 +170,14 @@ class WorkerLink {
   }
 
  private:
-  void sign_of_life(Seconds now) { heard_ = now; }
+  void sign_of_life(Seconds now) { heard_ = spoke_ = now; }
+  // A driver that was stopped itself finds words that it has not read: so it waits a little once more.
+  Seconds silent_at() const {
+    constexpr Seconds once_more = 10;
+    if (options_.silence_limit <= 0 || state_ != State::running || !launch_ || !launch_->seat)
+      return std::numeric_limits<Seconds>::infinity();
+    return doubted_ ? *doubted_ + once_more : spoke_ + options_.silence_limit;
+  }
 
   void send_launch(LinkActions& out) {
     state_ = State::running;
@@ -301,7 +317,8 @@ class WorkerLink {
   std::optional<Seconds> kill_at_;
   std::optional<Cause> kill_cause_, lost_parked_;
   std::optional<Event> held_;
-  Seconds heard_ = 0;
+  Seconds heard_ = 0, spoke_ = 0;   // a sign of progress; any word
+  std::optional<Seconds> doubted_;  // since when it has been silent for too long
   std::uint64_t beats_ = 0;
 };
 

@@ -143,6 +143,7 @@ class ElasticState {
 
   /// Of the generation that trains; before the first run() of one worker that is alone.
   Communicator& communicator() { return *communicator_; }
+  /// … before the first run() the place that the worker was started for.
   const GroupPlace& place() const { return place_; }
   int rank() const { return place_.rank; }
   int size() const { return place_.size(); }

@@ -179,8 +179,8 @@ HYPERTUNE_INLINE std::string Controller::resize_trial(TrialId trial, int wanted)
   const LiveTrial* const run = dispatcher_.find(trial);
   if (run == nullptr) return detail::format("trial {} is to start with {}", trial, number);
   if (run->fixed)
-    return detail::format("trial {} begins again with {} after a report with a checkpoint, as far as there is room",
-                          trial, number);
+    return detail::format("trial {} begins again with {} after a report with a checkpoint, as far as there is room{}",
+                          trial, number, state().restorable(trial).empty() ? "; it has made no checkpoint so far" : "");
   return detail::format("trial {} goes on with {} after its next report, as far as there is room", trial, number);
 }
 

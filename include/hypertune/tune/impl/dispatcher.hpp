@@ -260,7 +260,7 @@ HYPERTUNE_INLINE Dispatcher::Wanted Dispatcher::wanted_workers(TrialId trial, co
                                      .time = state.elapsed_at(judge_.now()),
                                      .running = live_.size() + (run == nullptr ? 1 : 0),
                                      .others_wait = !queue_.pending.empty() || judge_.more_trials()});
-    if (wanted > 0) return {within(wanted), "Options::resize wants it so"};
+    if (wanted > 0) return {within(wanted), "its plan says so"};
   }
   if (run != nullptr && run->target > 0) return {within(run->target), "the trial wants so many"};
   return {workers().max, "there is room that no other trial waits for"};

@@ -412,7 +412,8 @@ class ProcessDriver {
     link.welcome.checkpoints = start_.checkpoints.string();
     link.welcome.log_limit = start_.log_limit;
     for (const auto& origin : start_.origins) link.welcome.origins.push_back(origin.string());
-    link.welcome.heartbeat = start_.hang_limit > 0 ? std::clamp(start_.hang_limit / 4, 0.01, 5.0) : 0;
+    constexpr double heartbeat = 5;
+    link.welcome.heartbeat = start_.hang_limit > 0 ? std::clamp(start_.hang_limit / 4, 0.01, heartbeat) : heartbeat;
     const auto worker = std::make_shared<Worker>(id, std::move(mine), std::move(link));
     workers_[id] = worker;
     watch(worker->socket.get(), id);
