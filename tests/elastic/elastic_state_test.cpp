@@ -109,7 +109,7 @@ ht::Training train_in_parts(const ht::Params&, ht::Context& context, Fate fate) 
   group.checkpoints();
   for (; epoch < epochs; ++epoch) {
     group.run([&] {
-      for (int batch = 0; !sampler.done(); ++batch) {
+      while (!sampler.done()) {
         const auto before = sampler.processed();
         const auto mine = sampler.next(24, group.rank(), group.size());
         for (auto place = before; place < sampler.processed(); ++place) ++visits[sampler.sample(place)];
@@ -163,7 +163,7 @@ Ended ended_of(const ht::Results& results) {
 
 using Train = ht::Training (*)(const ht::Params&, ht::Context&, Fate);
 
-Ended run(ht::AnyExecutor executor, ht::Workers workers, const Fate& fate, int every = 0, Train train = train) {
+Ended run(ht::AnyExecutor executor, ht::Workers workers, const Fate& fate, int every = 0, Train training = train) {
   const TemporaryDirectory directory;
   ht::Options options{
       .metric = "sum", .samples = 1, .executor = std::move(executor), .output = directory.path() / "run"};
@@ -173,7 +173,8 @@ Ended run(ht::AnyExecutor executor, ht::Workers workers, const Fate& fate, int e
   options.max_failures = 3;
   const auto results = ht::tune(
       ht::space(ht::dim("x", ht::uniform(0.0, 1.0))),
-      [fate, train](const ht::Params& params, ht::Context& context) { return train(params, context, fate); }, options);
+      [fate, training](const ht::Params& params, ht::Context& context) { return training(params, context, fate); },
+      options);
   return ended_of(results);
 }
 

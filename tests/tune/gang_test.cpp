@@ -313,11 +313,11 @@ TEST_CASE("workers that cannot change while they run begin again where that lose
   bench.begin();
   REQUIRE(bench.commands<ht::Launch>().at(0).allocation.workers() == 4);
   const auto checkpoint = [](ht::TrialId trial, int steps) {
-    return ht::CheckpointInfo{.trial = trial, .steps = steps, .name = "c" + std::to_string(steps)};
+    return ht::CheckpointInfo{trial, steps, "c" + std::to_string(steps), 1, "digest"};
   };
   const auto report = [&](ht::Attempt attempt) -> Bench& {
-    return bench.send(
-        ht::Reported{.trial = 0, .attempt = attempt, .report = ht::Report({{"loss", 1.0}}), .fixed = true});
+    return bench.send(ht::Reported{
+        .trial = 0, .attempt = attempt, .report = ht::Report({{"loss", 1.0}}), .checkpoint = {}, .fixed = true});
   };
   // A host is lost, and with it the attempt: it goes on with those that are there.
   bench.send(ht::HostLost{1, "cut off"}).send(ht::Failed{0, 0, lost()});
