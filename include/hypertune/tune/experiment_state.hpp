@@ -347,9 +347,14 @@ class ExperimentState {
   }
   void on(const record::TrialCheckpointed& r) {
     auto& list = checkpoints_[r.trial];
-    // Of two after as many steps the newer one has more of the next step.
-    list.insert(std::lower_bound(list.begin(), list.end(), r.checkpoint,
-                                 [](const auto& a, const auto& b) { return a.steps > b.steps; }),
+    const auto later = [](const auto& a, const auto& b) { return a.steps > b.steps; };
+    // Workers of several may have left within a step: of two after as many steps the newer one has more of the next
+    // step then. Else the older one comes first: one that is found at a resumption may be of a past that was given up.
+    const auto* place = where(r.trial);
+    const bool several = place != nullptr && (place->workers() > 1 || place->generation > 0);
+    list.insert(several && !takeovers_.contains(r.trial)
+                    ? std::lower_bound(list.begin(), list.end(), r.checkpoint, later)
+                    : std::upper_bound(list.begin(), list.end(), r.checkpoint, later),
                 r.checkpoint);
     if (const auto takeover = takeovers_.find(r.trial); takeover != takeovers_.end()) takeover->second.saved = true;
   }
