@@ -282,6 +282,69 @@ TEST_CASE("a report that rank 0 took with it is made by the next one") {
   CHECK(bench.said() == "run 1@1 run 2@1 ^resized 1");
 }
 
+TEST_CASE("a report that rank 0 never comes to is that of one which has gone on") {
+  Bench bench({0, 0, 0});
+  bench.train(3);
+  bench.report(1, 1);
+  bench.lose({2});
+  bench.resize(1, {0, 0}, {0, 1});
+  bench.join(0, 1);
+  bench.join(1, 1);
+  bench.said();
+  const auto lose_lead = [&] {
+    bench.lose({0});
+    bench.resize(2, {0}, {1});
+    bench.join(1, 2);
+    CHECK(bench.said() == "halt 1@1 ^lost 0 form 1@2:0 run 1@2 ^resized 2");
+  };
+  SECTION("as it is lost, and the other is to end within the step") {
+    lose_lead();
+    bench.perform(Stop{3, 0, true});
+    CHECK(bench.said() == "S1+ ^report 1");
+    return;
+  }
+  SECTION("as it is lost, and the other has finished") {
+    lose_lead();
+    bench.hear(Finished{3, 0, 1});
+    CHECK(bench.said() == "^report 1 ^finished");
+    return;
+  }
+  // As it is led past it by what the other has, or as it is lost.
+  const int lead = GENERATE(0, 1);
+  if (lead == 1) lose_lead();
+  bench.report(lead, 2);
+  CHECK(bench.said() == "^report 1");
+  SECTION("the next one is told when it is answered") {
+    bench.perform(Continue{3, 0});
+    CHECK(bench.said() == "^report 2");
+    if (lead == 0) bench.report(1, 2);
+    bench.perform(Continue{3, 0});
+    CHECK(bench.said() == (lead == 0 ? "C0 C1" : "C1"));
+  }
+  SECTION("a pause comes after the next one, which is what rank 0 saves") {
+    bench.perform(Pause{3, 0, true});
+    CHECK(bench.said() == (lead == 0 ? "P0+ ^report 2" : "P1+ ^report 2"));
+  }
+  SECTION("a stop comes after the next one, too") {
+    bench.perform(Stop{3, 0, true});
+    CHECK(bench.said() == (lead == 0 ? "S0+ S1 ^report 2" : "S1+ ^report 2"));
+  }
+}
+
+TEST_CASE("a pause that is decided as rank 0 is lost ends the attempt with what is left") {
+  Bench bench({0, 0});
+  bench.train(2);
+  bench.report(0, 1);
+  CHECK(bench.said() == "^report 1");
+  bench.lose({0});
+  CHECK(bench.said() == "halt 1@0 ^lost 0");
+  bench.perform(Pause{3, 0, true});
+  CHECK(bench.said() == "S1+");
+  bench.fail(1, FailureSource::preemption, true);
+  CHECK(bench.said() == "^failed");
+  CHECK(bench.cause().source == FailureSource::preemption);
+}
+
 TEST_CASE("whose fault an end is: the trial's own comes before what follows from it") {
   Bench bench({0, 0, 0});
   bench.start(3);

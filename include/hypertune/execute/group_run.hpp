@@ -92,6 +92,8 @@ class GroupRun {
   void tell_place(int member);
   void answer(int member);
   void tell_report(Reported report);
+  bool tell_untold(int before);
+  void tell_all();
   void close_if_empty();
   int who_saves();
   void pause_is_over();
@@ -112,15 +114,16 @@ class GroupRun {
   bool joined_ = false;  // some member has joined a generation
   bool fixed_ = false;   // … and cannot leave it
   bool told_started_ = false, resizing_ = false, over_ = false, finished_ = false;
-  int newcomers_ = 0;         // that are still to join, before the others are told to leave their generation
-  bool intact_ = false;       // the generation before goes on meanwhile
-  std::uint32_t before_ = 0;  // … and this is it
-  std::set<int> given_up_;    // members that have left the generation that runs
-  bool unreachable_ = false;  // all of them: the next one is to be formed at once
-  int breaks_ = 0;            // how often that was so, since the last report
-  int told_ = -1;             // the last step that the Tuner was told of
-  int answered_ = -1;         // … and that it has answered
-  int ahead_ = -1;            // the last step after which some member went on before the Tuner had said so
+  int newcomers_ = 0;               // that are still to join, before the others are told to leave their generation
+  bool intact_ = false;             // the generation before goes on meanwhile
+  std::uint32_t before_ = 0;        // … and this is it
+  std::set<int> given_up_;          // members that have left the generation that runs
+  bool unreachable_ = false;        // all of them: the next one is to be formed at once
+  int breaks_ = 0;                  // how often that was so, since the last report
+  int told_ = -1;                   // the last step that the Tuner was told of
+  int answered_ = -1;               // … and that it has answered
+  int ahead_ = -1;                  // the last step after which some member went on before the Tuner had said so
+  std::map<int, Reported> untold_;  // what such members said, by step
   bool save_at_end_ = false;
   bool save_ = false;  // rank 0 is to save at that step
   Pause pause_ = {};

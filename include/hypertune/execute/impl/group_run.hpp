@@ -6,6 +6,7 @@
 #include <hypertune/execute/group_run.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace hypertune::inline v0 {
@@ -244,10 +245,11 @@ HYPERTUNE_INLINE void GroupRun::answer(int member) {
   } else if (phase_ == Phase::running && rank != 0 && step > told_ && !intact_ &&
              machine_.state() == GroupMachine::State::forming) {
     // It was through with the step when the generation broke, and rank 0 was not: rank 0 needs it to get there.
-    m.report.reset();
+    untold_.emplace(step, *std::exchange(m.report, std::nullopt));
     ahead_ = std::max(ahead_, step);
     out_.down.emplace_back(Continue{trial, attempt, false, member});
-  } else if (phase_ == Phase::running && rank == 0 && step > told_) {
+  } else if (phase_ == Phase::running && rank == 0 && step > told_ && answered_ == told_) {
+    if (tell_untold(step)) return;
     told_ = step;
     breaks_ = 0;
     tell_report(*m.report);
@@ -263,8 +265,35 @@ HYPERTUNE_INLINE void GroupRun::tell_report(Reported report) {
   out_.up.emplace_back(std::move(report));
 }
 
+// Rank 0 may be lost before it gets to a step after which others have gone on, or be led past it by what they have.
+// What one of those said is the trial's then.
+HYPERTUNE_INLINE bool GroupRun::tell_untold(int before) {
+  untold_.erase(untold_.begin(), untold_.upper_bound(told_));
+  if (untold_.empty() || untold_.begin()->first >= before) return false;
+  told_ = untold_.begin()->first;
+  breaks_ = 0;
+  tell_report(std::move(untold_.extract(untold_.begin()).mapped()));
+  return true;
+}
+
+// Before it ends: the checkpoint that it goes on from may be of later steps.
+HYPERTUNE_INLINE void GroupRun::tell_all() {
+  if (!told_started_) return;
+  const int lead = machine_.size() > 0 ? machine_.member(0) : -1;
+  const auto* report = lead >= 0 && at(lead).there && at(lead).report ? &*at(lead).report : nullptr;
+  while (tell_untold(report != nullptr ? step_of(*report) : std::numeric_limits<int>::max())) {}
+  if (report == nullptr || step_of(*report) <= told_) return;
+  told_ = step_of(*report);
+  tell_report(*report);
+}
+
 HYPERTUNE_INLINE void GroupRun::on(const Pause& c) {
   if (phase_ != Phase::running || answered_ == told_) return;
+  if (machine_.size() == 0 || !at(machine_.member(0)).there || !at(machine_.member(0)).report) {
+    save_at_end_ = true;  // who is left is within a step: what it leaves behind is all that can be saved
+    return fail_all({.source = FailureSource::preemption, .text = "rank 0 was lost as the trial was to pause"});
+  }
+  tell_all();
   pause_ = c;
   if (joined_ &&
       (!machine_.running() || ahead_ >= told_)) {  // workers come and go: what rank 0 saves is all that is kept
@@ -299,6 +328,7 @@ HYPERTUNE_INLINE int GroupRun::who_saves() {
 HYPERTUNE_INLINE void GroupRun::on(const Stop& c) {
   const bool parked = phase_ == Phase::parked;
   if (phase_ == Phase::stopping || phase_ == Phase::failing || phase_ == Phase::finishing) return;
+  if (phase_ == Phase::running) tell_all();
   const int saver = c.save ? who_saves() : -1;
   phase_ = Phase::stopping;
   for (int member = 0; member < static_cast<int>(members_.size()); ++member)
@@ -456,6 +486,7 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, const Finished&) {
   if (lead && phase_ == Phase::running) {
     if (!std::exchange(told_started_, true))
       out_.up.emplace_back(Started{launch_.trial, launch_.attempt, at(member).started.value_or(0)});
+    tell_all();
     finished_ = true;
     phase_ = Phase::finishing;
     for (int other = 0; other < static_cast<int>(members_.size()); ++other)
@@ -506,11 +537,12 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, Failed e) {
 }
 
 HYPERTUNE_INLINE void GroupRun::fail_all(Cause cause) {
+  if (phase_ == Phase::running) tell_all();
+  const int saver = save_at_end_ ? who_saves() : -1;
   phase_ = Phase::failing;
   cause_ = std::move(cause);
   for (int member = 0; member < static_cast<int>(members_.size()); ++member)
-    if (at(member).there)
-      out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, save_at_end_ && machine_.rank(member) == 0, member});
+    if (at(member).there) out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, member == saver, member});
   close_if_empty();
 }
 
