@@ -1,10 +1,11 @@
 // ElasticState: trainings whose workers are killed, stopped, added and taken away, under real executors.
+#include "elastic_training.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
+#include "training_results.hpp"
 
 #include <hypertune/hypertune.hpp>
 #include <hypertune/local/processes.hpp>
-#include <hypertune/random.hpp>
 #include <hypertune/train/accumulator.hpp>
 #include <hypertune/train/elastic_sampler.hpp>
 #include <hypertune/train/elastic_state.hpp>
@@ -27,139 +28,9 @@
 #include <vector>
 
 namespace ht = hypertune;
+using namespace hypertune::test;
 
 namespace {
-
-constexpr std::uint64_t samples = 240;
-constexpr int epochs = 4;
-
-/// What happens to a worker at a batch: called before its gradients are reduced.
-using Fate = std::function<void(const ht::ElasticState& group, ht::Context& context, int epoch, int batch)>;
-
-/// Gradients are whole numbers, so that sums do not depend on their order; weights depend on each batch and its place.
-struct Model {
-  std::vector<double> weights = std::vector<double>(5);
-  std::vector<double> gradient = std::vector<double>(5);
-  void backward(const std::vector<std::uint64_t>& batch) {
-    gradient.assign(gradient.size(), 0);
-    for (const std::uint64_t sample : batch)
-      for (std::size_t i = 0; i < gradient.size(); ++i)
-        gradient[i] += static_cast<double>((sample * (i + 3)) % 17) - static_cast<double>(i);
-    for (double& value : gradient) value /= batch.empty() ? 1 : static_cast<double>(batch.size());
-  }
-  void step() {
-    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = weights[i] * 0.96875 - gradient[i];
-  }
-};
-
-ht::Training train(const ht::Params&, ht::Context& context, Fate fate) {  // NOLINT: a coroutine keeps it
-  Model model;
-  ht::ElasticState group(context, {.communicator = {.timeout = 2}});
-  group.gradients().add(model.gradient);
-  ht::ElasticSampler sampler(samples, {.seed = 3});
-  std::vector<std::int32_t> visits(samples);
-  int epoch = context.next_step();
-  group.keep(model.weights).keep(epoch).keep(sampler).keep(visits);
-  context.checkpoints(
-      [&](ht::CheckpointWriter& out) {
-        std::ofstream file(out.file("model"), std::ios::binary);
-        file.write(reinterpret_cast<const char*>(model.weights.data()), 40);
-        file.write(reinterpret_cast<const char*>(visits.data()), samples * 4);
-      },
-      [&](const ht::Checkpoint& in) {
-        std::ifstream file(in.file("model"), std::ios::binary);
-        file.read(reinterpret_cast<char*>(model.weights.data()), 40);
-        file.read(reinterpret_cast<char*>(visits.data()), samples * 4);
-        sampler.restore({static_cast<std::uint64_t>(in.info().steps), 0});
-      });
-  for (; epoch < epochs; ++epoch) {
-    group.run([&] {
-      for (int batch = 0; !sampler.done(); ++batch) {
-        const auto before = sampler.processed();
-        const auto mine = sampler.next(24, group.rank(), group.size());
-        for (auto place = before; place < sampler.processed(); ++place) ++visits[sampler.sample(place)];
-        model.backward(mine);
-        fate(group, context, epoch, batch);
-        group.gradients().reduce(static_cast<std::int64_t>(mine.size()));
-        model.step();
-        group.commit();
-      }
-      sampler.next_epoch();
-    });
-    double once = 1;
-    for (const auto count : visits) once = count == epoch + 1 ? once : 0;
-    double sum = 0;
-    for (std::size_t i = 0; i < 5; ++i) sum += model.weights[i] * static_cast<double>(i + 1);
-    co_yield ht::report("sum", sum, "once", once, "workers", static_cast<double>(group.size()), "generations",
-                        static_cast<double>(group.generations()));
-  }
-}
-
-/// The training with two parts in its loop, whose second one looks at all samples again, and with the checkpoints that
-/// an ElasticState makes.
-ht::Training train_in_parts(const ht::Params&, ht::Context& context, Fate fate) {  // NOLINT: a coroutine keeps it
-  Model model;
-  ht::ElasticState group(context, {.communicator = {.timeout = 2}});
-  group.gradients().add(model.gradient);
-  ht::ElasticSampler sampler(samples, {.seed = 3}), again(samples, {.seed = 4});
-  std::vector<std::int32_t> visits(samples);
-  int epoch = 0;
-  double total = 0;
-  group.keep(model.weights).keep(epoch).keep(sampler).keep(again).keep(visits).keep(total);
-  group.checkpoints();
-  for (; epoch < epochs; ++epoch) {
-    group.run([&] {
-      while (!sampler.done()) {
-        const auto before = sampler.processed();
-        const auto mine = sampler.next(24, group.rank(), group.size());
-        for (auto place = before; place < sampler.processed(); ++place) ++visits[sampler.sample(place)];
-        model.backward(mine);
-        fate(group, context, epoch, static_cast<int>(before / 24));
-        group.gradients().reduce(static_cast<std::int64_t>(mine.size()));
-        model.step();
-        group.commit();
-      }
-      sampler.next_epoch();
-    });
-    fate(group, context, epoch, 50);
-    co_yield ht::report("sum", 0.0, "once", 1.0, "epoch", static_cast<double>(epoch));
-    if (epoch % 2 == 1)
-      group.run([&] {
-        while (!again.done()) {
-          const auto before = again.processed();
-          const auto mine = again.next(80, group.rank(), group.size());
-          const auto sum = group.communicator().all_reduce(static_cast<std::int64_t>(mine.size()), ht::Reduction::sum);
-          fate(group, context, epoch, 10 + static_cast<int>(before / 80));
-          total += static_cast<double>(sum) * model.weights[0];
-          group.commit();
-        }
-        again.next_epoch();
-      });
-    double once = 1;
-    for (const auto count : visits) once = count == epoch + 1 ? once : 0;
-    double sum = total;
-    for (std::size_t i = 0; i < 5; ++i) sum += model.weights[i] * static_cast<double>(i + 1);
-    co_yield ht::report("sum", sum, "once", once, "epoch", static_cast<double>(epoch));
-  }
-}
-
-struct Ended {
-  ht::TrialState state = {};
-  int failures = 0;
-  std::vector<std::map<std::string, double>> reports;
-};
-
-Ended ended_of(const ht::Results& results) {
-  const auto trial = results.trials()[0];
-  Ended ended{.state = trial.state, .failures = trial.failures[0] + trial.failures[1], .reports = {}};
-  results.history(0, [&](const ht::Record& record) {
-    const auto* reported = std::get_if<ht::record::TrialReported>(&record.what);
-    if (reported == nullptr) return;
-    auto& metrics = ended.reports.emplace_back();
-    for (const auto& [name, value] : reported->metrics) metrics[name] = value;
-  });
-  return ended;
-}
 
 using Train = ht::Training (*)(const ht::Params&, ht::Context&, Fate);
 
@@ -192,16 +63,6 @@ class Once {
   TemporaryDirectory directory_;
   std::filesystem::path path_ = directory_.path() / "once";
 };
-
-void check_like(const Ended& run, const Ended& undisturbed) {
-  CHECK(run.state == ht::TrialState::completed);
-  REQUIRE(run.reports.size() == undisturbed.reports.size());
-  for (std::size_t i = 0; i < run.reports.size(); ++i) {
-    INFO("report " << i);
-    CHECK(run.reports[i].at("sum") == undisturbed.reports[i].at("sum"));
-    CHECK(run.reports[i].at("once") == 1);
-  }
-}
 
 const Fate nothing = [](const ht::ElasticState&, ht::Context&, int, int) {};
 
@@ -264,15 +125,7 @@ TEST_CASE("workers that are killed at random change nothing but the time") {
   const Ended undisturbed = run(ht::threads(1), {1}, nothing);
   const TemporaryDirectory notes;
   const auto seed = GENERATE(1U, 2U, 3U);
-  // Each kill happens once: what was done again is not killed again.
-  const Fate chaos = [&, seed](const auto& group, auto&, int epoch, int batch) {
-    ht::Rng rng = ht::derived_rng(seed, {static_cast<std::uint64_t>(epoch), static_cast<std::uint64_t>(batch)});
-    if (ht::uniform01(rng) > 0.25) return;
-    const int victim = static_cast<int>(ht::uniform01(rng) * group.size());
-    const auto once = notes.path() / std::to_string(epoch * 100 + batch);
-    const int fd = group.rank() == victim ? ::open(once.c_str(), O_CREAT | O_EXCL | O_WRONLY, 0600) : -1;
-    if (fd >= 0) ::raise(SIGKILL);
-  };
+  const Fate chaos = KilledAtRandom{seed, notes.path()};
   check_like(run(ht::processes({.workers = 4}), {4}, chaos, 1), undisturbed);
   check_like(run(ht::processes({.workers = 4}), {.min = 1, .max = 4}, chaos, 1), undisturbed);
 }
@@ -282,14 +135,7 @@ TEST_CASE("workers that come and go find the part in which the others are") {
   REQUIRE(undisturbed.reports.size() == 2 * epochs);
   const TemporaryDirectory notes;
   const auto seed = GENERATE(1U, 2U, 3U);
-  const Fate chaos = [&, seed](const auto& group, auto&, int epoch, int batch) {
-    ht::Rng rng = ht::derived_rng(seed, {static_cast<std::uint64_t>(epoch), static_cast<std::uint64_t>(batch)});
-    if (ht::uniform01(rng) > 0.25) return;
-    const int victim = static_cast<int>(ht::uniform01(rng) * group.size());
-    const auto once = notes.path() / std::to_string(epoch * 100 + batch);
-    const int fd = group.rank() == victim ? ::open(once.c_str(), O_CREAT | O_EXCL | O_WRONLY, 0600) : -1;
-    if (fd >= 0) ::raise(SIGKILL);
-  };
+  const Fate chaos = KilledAtRandom{seed, notes.path()};
   check_like(run(ht::processes({.workers = 4}), {4}, chaos, 1, train_in_parts), undisturbed);
   check_like(run(ht::processes({.workers = 4}), {.min = 1, .max = 4}, chaos, 1, train_in_parts), undisturbed);
 }

@@ -1,6 +1,7 @@
 // Agents as child processes of the test, each with a folder of its own: they play hosts.
 #pragma once
 
+#include "support/eventually.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
@@ -128,16 +129,6 @@ inline remote::HostAccount total(const RemoteExecutor& executor) {
     sum.reused += host.reused;
   }
   return sum;
-}
-
-/// Waits for a condition that other processes bring about, at most `seconds`.
-inline bool eventually(const std::function<bool()>& condition, double seconds = 20) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::yield();
-  }
-  return true;
 }
 
 }  // namespace hypertune::inline v0::test

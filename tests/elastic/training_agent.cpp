@@ -1,0 +1,40 @@
+// The agent of hosts on which the trainings of elastic_training.hpp run: training_agent DIRECTORY WORKERS. The program
+// "SEED MILLISECONDS FOLDER": a batch takes so long, and workers are killed where SEED (0: nowhere) says so, each time
+// but once, which FOLDER remembers for all hosts.
+#include "elastic_training.hpp"
+
+#include <hypertune/remote/agent.hpp>
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+
+namespace ht = hypertune;
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  ht::remote::AgentOptions options;
+  options.directory = argv[1];
+  options.processes.workers = std::atoi(argv[2]);
+  options.processes.pin = false;
+  return ht::remote::agent_main(
+      [](const std::string& description) {
+        std::istringstream words(description);
+        unsigned seed = 0;
+        int milliseconds = 0;
+        std::string folder;
+        words >> seed >> milliseconds >> folder;
+        const ht::test::KilledAtRandom chaos{seed, folder};
+        const auto training = [=](const ht::Params& params, ht::Context& context) {
+          return ht::test::train_in_parts(params, context, [=](const auto& group, auto& trial, int epoch, int batch) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));  // it computes
+            chaos(group, trial, epoch, batch);
+          });
+        };
+        return ht::make_program<ht::Params>([](const ht::Point&) { return ht::Params(); }, training, "sum");
+      },
+      options);
+}
