@@ -1,16 +1,18 @@
 // Groups over real OpenSSH servers, each with a network and processes of its own: workers and hosts are killed, hosts
 // are cut off and come back, and the training is the same to the bit.
-#include "ssh/support/test_hosts.hpp"
 #include "elastic_training.hpp"
+#include "ssh/support/test_hosts.hpp"
 #include "support/eventually.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 #include "training_results.hpp"
 
+#include <hypertune/record/journal_reader.hpp>
 #include <hypertune/ssh/executor.hpp>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -157,4 +159,34 @@ TEST_CASE("hosts of a group are killed, come back, are cut off, and healed") {
   check_like(ended_of(results), alone);
   hosts->up(hosts_count);
   for (int i = 1; i <= hosts_count; ++i) CHECK(eventually([&] { return hosts->processes(i, "training_agent") == 0; }));
+}
+
+// A figure, not a verdict: from the first trial's start to the last one's first report, hosts being connected already.
+TEST_CASE("a group of four starts about as fast as four trials of one worker") {
+  const TemporaryDirectory directory;
+  const auto hosts = test_hosts(hosts_count);
+  if (!hosts) return;
+  const auto seconds_to_first_reports = [&](const std::string& name, int trials, int workers) {
+    auto options = experiment(*hosts, directory.path() / name, "0 0 none");
+    options.samples = trials;
+    options.workers = {workers};
+    const auto results = run(std::move(options));
+    CHECK(static_cast<int>(results.count(ht::TrialState::completed)) == trials);
+    double first = 0, last = 0;
+    ht::read_journal(results.directory(), [&](const ht::Record& record) {
+      if (std::holds_alternative<ht::record::TrialStarted>(record.what) && first == 0) first = record.time;
+      if (const auto* report = std::get_if<ht::record::TrialReported>(&record.what))
+        if (report->step == 0) last = record.time;
+    });
+    return last - first;
+  };
+  std::vector<double> groups, singles;
+  for (int i = 0; i < 5; ++i) {
+    groups.push_back(seconds_to_first_reports(fmt::format("group-{}", i), 1, 4));
+    singles.push_back(seconds_to_first_reports(fmt::format("singles-{}", i), 4, 1));
+  }
+  std::sort(groups.begin(), groups.end());
+  std::sort(singles.begin(), singles.end());
+  std::printf("to the first report over ssh: a group of 4 after %.3f s, four trials after %.3f s (medians of 5)\n",
+              groups[2], singles[2]);
 }
