@@ -137,13 +137,15 @@ inline Training train_in_parts(const Params&, Context& context, Fate fate) {  //
 struct KilledAtRandom {
   unsigned seed = 0;  ///< 0: kills nobody
   std::filesystem::path folder = {};
+  int signal = SIGKILL;
+  double share = 0.25;  ///< of the batches
   void operator()(const ElasticState& group, Context&, int epoch, int batch) const {
     Rng rng = derived_rng(seed, {static_cast<std::uint64_t>(epoch), static_cast<std::uint64_t>(batch)});
-    if (seed == 0 || uniform01(rng) > 0.25) return;
+    if (seed == 0 || uniform01(rng) > share) return;
     const int victim = static_cast<int>(uniform01(rng) * group.size());
     const auto once = folder / std::to_string(epoch * 100 + batch);
     const int fd = group.rank() == victim ? ::open(once.c_str(), O_CREAT | O_EXCL | O_WRONLY, 0600) : -1;
-    if (fd >= 0) ::raise(SIGKILL);
+    if (fd >= 0) ::raise(signal);
   }
 };
 

@@ -11,12 +11,14 @@
 #include <hypertune/ssh/executor.hpp>
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -131,11 +133,22 @@ TEST_CASE("a group over hosts trains as one worker does, whichever of its worker
       INFO(workers.min << " to " << workers.max << " workers, seed " << seed);
       const auto name = fmt::format("{}-{}", workers.max, seed);
       std::filesystem::create_directory(disk.path() / name);
-      auto options = experiment(*hosts, directory.path() / name, fmt::format("{} 0 /run/share/{}", seed, name));
+      auto options =
+          experiment(*hosts, directory.path() / name, fmt::format("0 {} /run/share/{} {} 0.25", seed, name, SIGKILL));
       options.workers = workers;
       check_like(ended_of(run(std::move(options))), alone);
       CHECK((seed == 0) == std::filesystem::is_empty(disk.path() / name));
     }
+}
+
+TEST_CASE("workers on hosts that are stopped are ended by force, and replaced") {
+  const TemporaryDirectory directory, disk;
+  const auto hosts = test_hosts(hosts_count, {"--share", disk.path().string()});
+  if (!hosts) return;
+  auto options = experiment(*hosts, directory.path() / "run", fmt::format("0 1 /run/share {} 0.05", SIGSTOP));
+  options.workers = {.min = 4};
+  check_like(ended_of(run(std::move(options))), undisturbed());
+  CHECK_FALSE(std::filesystem::is_empty(disk.path()));
 }
 
 TEST_CASE("hosts of a group are killed, come back, are cut off, and healed") {
@@ -145,7 +158,7 @@ TEST_CASE("hosts of a group are killed, come back, are cut off, and healed") {
   const auto alone = undisturbed();
   const auto workers = GENERATE(ht::Workers{.min = 4}, ht::Workers{.min = 2, .max = 6});
   INFO(workers.min << " to " << workers.max << " workers");
-  auto options = experiment(*hosts, directory.path() / "run", "0 30 none");
+  auto options = experiment(*hosts, directory.path() / "run", "30");
   options.workers = workers;
   AtReports deeds({{0, [&] { hosts->kill(1); }},
                    {1, [&] { hosts->up(hosts_count); }},
@@ -167,7 +180,7 @@ TEST_CASE("a group of four starts about as fast as four trials of one worker") {
   const auto hosts = test_hosts(hosts_count);
   if (!hosts) return;
   const auto seconds_to_first_reports = [&](const std::string& name, int trials, int workers) {
-    auto options = experiment(*hosts, directory.path() / name, "0 0 none");
+    auto options = experiment(*hosts, directory.path() / name, "0");
     options.samples = trials;
     options.workers = {workers};
     const auto results = run(std::move(options));

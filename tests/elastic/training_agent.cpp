@@ -1,6 +1,5 @@
 // The agent of hosts on which the trainings of elastic_training.hpp run: training_agent DIRECTORY WORKERS. The program
-// "SEED MILLISECONDS FOLDER": a batch takes so long, and workers are killed where SEED (0: nowhere) says so, each time
-// but once, which FOLDER remembers for all hosts.
+// "MILLISECONDS SEED FOLDER SIGNAL SHARE": how long a batch takes, and who is killed when, see KilledAtRandom.
 #include "elastic_training.hpp"
 
 #include <hypertune/remote/agent.hpp>
@@ -20,14 +19,13 @@ int main(int argc, char** argv) {
   options.directory = argv[1];
   options.processes.workers = std::atoi(argv[2]);
   options.processes.pin = false;
+  options.processes.grace = 3600;  // who is late is not asked to leave
   return ht::remote::agent_main(
       [](const std::string& description) {
         std::istringstream words(description);
-        unsigned seed = 0;
         int milliseconds = 0;
-        std::string folder;
-        words >> seed >> milliseconds >> folder;
-        const ht::test::KilledAtRandom chaos{seed, folder};
+        ht::test::KilledAtRandom chaos;
+        words >> milliseconds >> chaos.seed >> chaos.folder >> chaos.signal >> chaos.share;
         const auto training = [=](const ht::Params& params, ht::Context& context) {
           return ht::test::train_in_parts(params, context, [=](const auto& group, auto& trial, int epoch, int batch) {
             std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));  // it computes

@@ -28,6 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   WorkerLink link({.hang_limit = 1});
   Launch launch;
   launch.trial = 0;
+  launch.seat = Seat{2, {}};  // so that messages of a group are for it
   link.start(launch, 0);
   guarded([&] {
     for (std::size_t at = 0; at < size; at += 7) {

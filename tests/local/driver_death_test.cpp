@@ -56,3 +56,14 @@ TEST_CASE("when the guardian is killed, its trials fail, and the next ones get a
   bench.launch(0, "", 1);
   CHECK(static_cast<pid_t>(bench.events.next<Reported>().report.metrics.front().second) != guardian);
 }
+
+TEST_CASE("a guardian that is stopped goes on, so that the ends of trials are heard of") {
+  Bench bench(program_of([](Context&) -> Training {
+    co_yield report("parent", ::getppid());
+    ::raise(SIGKILL);
+  }));
+  bench.launch(0, "");
+  REQUIRE(::kill(static_cast<pid_t>(bench.events.next<Reported>().report.metrics.front().second), SIGSTOP) == 0);
+  bench.executor.perform(Continue{0, 0});
+  CHECK_THAT(bench.events.next<Failed>().cause.text, ContainsSubstring("killed by signal 9"));
+}

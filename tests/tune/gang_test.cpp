@@ -256,6 +256,17 @@ TEST_CASE("a trial grows where nobody else waits for the room, and to the size t
   CHECK(widest.allocation.workers() == 6);
 }
 
+TEST_CASE("a trial that wants more workers than there may be is told so, once") {
+  Bench bench({.min = 1, .max = 2}, 1, {host("a", 4)});
+  bench.begin();
+  ht::Reported report{0, 0, ht::Report({{"loss", 1.0}}), {}};
+  report.workers = 5;
+  bench.send(report);
+  REQUIRE(bench.out.notices.size() == 1);
+  CHECK(bench.out.notices[0] == "trial 0 wants 5 workers, but the trials of this experiment have 1 to 2");
+  CHECK(bench.send(report).out.notices.empty());
+}
+
 TEST_CASE("new room is used within a step, but not for workers that are lost as they begin") {
   Bench bench({.min = 1, .max = 3}, 1, {host("a", 2), host("b", 2)});
   bench.begin();

@@ -129,10 +129,13 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   std::vector<LinkPointer> links_;
   std::vector<LinkPointer> by_index_;     // those that the Tuner knows, by its number
   std::map<RunKey, LinkPointer> by_run_;  // under way, or parked
-  Groups groups_{
-      {.down = [this](Command command) { std::visit([this](auto& m) { carry_out(m); }, command); },
-       .kill = [this](TrialId trial, Attempt attempt, int member) { carry_out(Stop{trial, attempt, false, member}); },
-       .up = [this](Event event) { tell(std::move(event)); }}};
+  Groups groups_{{.down = [this](Command command) { std::visit([this](auto& m) { carry_out(m); }, command); },
+                  .kill =
+                      [this](TrialId trial, Attempt attempt, int member) {
+                        carry_out(GroupMessage{
+                            .trial = trial, .attempt = attempt, .member = member, .kind = GroupMessage::Kind::end});
+                      },
+                  .up = [this](Event event) { tell(std::move(event)); }}};
   std::vector<Command> carrying_;  // what drain_queue() took; empty otherwise
   ExecutorStart start_;
   bool started_ = false, active_ = false;

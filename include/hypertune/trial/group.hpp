@@ -79,8 +79,9 @@ struct GroupMessage {
     want,    ///< from the worker: it waits for `key`
     late,    ///< from the worker: `ranks` of `generation` have not taken part within the limit
     rest,    ///< to the worker: the trial is to pause; one whose step is no step of the trial comes to its end
+    end,     ///< to who runs the worker, which never sees it: it is late, and to be ended by force
   };
-  static constexpr auto last_kind = Kind::rest;
+  static constexpr auto last_kind = Kind::end;
   TrialId trial = 0;
   Attempt attempt = 0;
   int member = 0;  ///< the worker's number in the attempt: it keeps it while its rank changes

@@ -23,6 +23,10 @@ HYPERTUNE_INLINE void Controller::on(Reported& e, Outcome& out) {
   run->fixed = e.fixed;
   run->elastic = !e.fixed;
   run->growths = 0;
+  const Workers& allowed = rules().workers;
+  if (e.workers > 0 && e.workers != run->target && (e.workers < allowed.min || e.workers > allowed.max))
+    out.notices.push_back(detail::format("trial {} wants {} workers, but the trials of this experiment have {} to {}",
+                                         e.trial, e.workers, allowed.min, allowed.max));
   run->target = e.workers;
   if (rules().resize) run->metrics = e.report.metrics;
   // What the caller of a study says counts, though the trial was to end: it did not know of that yet.

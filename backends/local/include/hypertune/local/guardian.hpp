@@ -247,6 +247,13 @@ class Guardian {
   bool spawn(std::uint64_t id, int socket) { return request({GuardianRequest::What::spawn, id}, socket); }
   bool kill(std::uint64_t id) { return request({GuardianRequest::What::kill, id}); }
 
+  /// Has it go on where it was stopped (SIGSTOP): nobody else notices that, and no worker begins or ends meanwhile.
+  bool wake() {
+    siginfo_t info{};
+    const int found = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG);
+    return found == 0 && info.si_pid == pid_ && ::kill(pid_, SIGCONT) == 0;
+  }
+
   /// The next reply, if there is one. `lost` becomes true when the guardian is gone.
   std::optional<GuardianReply> reply(bool& lost) {
     GuardianReply reply;

@@ -233,6 +233,7 @@ class ProcessDriver {
       limited = limited || has_limit(*worker);
     }
     if (limited) at = std::min(at, look_at_);
+    if (!workers_.empty()) at = std::min(at, guardian_look_);
     if (gate_ && !held_.empty()) at = std::min(at, hypertune::detail::steady_seconds() + 0.25);
     if (std::isinf(at)) return -1;
     return static_cast<int>(std::clamp((at - hypertune::detail::steady_seconds()) * 1000 + 1, 0.0, 60000.0));
@@ -257,8 +258,11 @@ class ProcessDriver {
   }
 
   void carry_out(Command command) {
+    const auto* message = std::get_if<GroupMessage>(&command);
     if (auto* launch = std::get_if<Launch>(&command))
       this->launch(std::move(*launch));
+    else if (message != nullptr && message->kind == GroupMessage::Kind::end)
+      kill(message->trial, message->attempt, message->member);
     else
       answer(command);
   }
@@ -541,6 +545,11 @@ class ProcessDriver {
 
   void tick() {
     const Seconds now = hypertune::detail::steady_seconds();
+    if (now >= guardian_look_) {
+      guardian_look_ = now + 1;
+      if (!guardian_lost_ && guardian_->wake())
+        emit(Notice{"the guardian of the worker processes had been stopped, and goes on"});
+    }
     const bool look = now >= look_at_;
     if (look) look_at_ = now + options_.memory_interval;
     std::vector<std::shared_ptr<Worker>> due;
@@ -664,7 +673,7 @@ class ProcessDriver {
   std::optional<GpuGate> gate_;
   CgroupTree cgroups_;
   std::uint64_t next_id_ = 2;
-  Seconds look_at_ = 0;
+  Seconds look_at_ = 0, guardian_look_ = 0;
   std::thread thread_;
   std::unique_ptr<GpuWatch> gpu_watch_;  // has a thread that wakes this one
 
