@@ -12,7 +12,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <random>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -96,8 +98,9 @@ class Network final : public Trainer {
   }
 
   double train(const float* images, const std::int32_t* labels) override {
+    if (workers_.begin) workers_.begin();
     const double loss = forward_backward(images, labels, options_.half ? scale_.scale : 1.0F);
-    if (hook_) hook_(gradient_.data(), parameter_count_);  // on_gradient(): of other workers, too
+    if (workers_.reduce) workers_.reduce();
     if (options_.half) {
       const std::int32_t zero = 0;
       infinite_.upload(&zero, 1);
@@ -149,7 +152,14 @@ class Network final : public Trainer {
     refresh_weights();
   }
   std::size_t parameter_count() const override { return parameter_count_; }
-  void on_gradient(GradientHook hook) override { hook_ = std::move(hook); }
+  std::vector<std::span<float>> gradients() override {
+    std::vector<std::span<float>> all;
+    for (const Layer& layer : layers_)
+      all.emplace_back(gradient_.data() + layer.weights, layer.bias + layer.filters - layer.weights);
+    return all;
+  }
+  std::shared_ptr<hypertune::GradientMemory> gradient_memory() override { return backend_.gradient_memory(); }
+  void train_with(Workers workers) override { workers_ = std::move(workers); }
 
   /// The mean loss, and its gradient, times the scale, in gradient().
   double forward_backward(const float* images, const std::int32_t* labels, float scale) {
@@ -227,6 +237,7 @@ class Network final : public Trainer {
       backend_.for_each(window.rows() * window.columns(), kernels::Im2Col<T>{window, input_of(l), columns_.data()});
       backend_.multiply(false, true, layer.filters, window.rows(), window.columns(), back, columns_.data(),
                         gradient_.data() + layer.weights);
+      if (workers_.ready) workers_.ready(l);
       if (l == 0) return;
       backend_.multiply(true, false, window.rows(), window.columns(), layer.filters, weights_.data() + layer.weights,
                         back, column_gradient_.data());
@@ -252,7 +263,7 @@ class Network final : public Trainer {
   Buffer<Backend, std::int32_t> labels_, predicted_, infinite_;
   std::int64_t updates_ = 0;
   LossScale scale_;
-  GradientHook hook_;
+  Workers workers_;
 };
 
 }  // namespace convnet

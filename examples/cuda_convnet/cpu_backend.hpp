@@ -1,9 +1,12 @@
 // The network on the CPU: a loop for each kernel, and products of matrices that compilers make vectors of.
 #pragma once
 
+#include <hypertune/train/gradient_memory.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <vector>
 
@@ -15,6 +18,9 @@ class CpuBackend {
   void release(void* memory) { ::operator delete(memory); }
   void upload(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
   void download(void* to, const void* from, std::size_t bytes) const { std::memcpy(to, from, bytes); }
+  std::shared_ptr<hypertune::GradientMemory> gradient_memory() {
+    return std::make_shared<hypertune::HostGradientMemory>();
+  }
   template <class Kernel>
   void for_each(std::size_t count, const Kernel& kernel) {
     for (std::size_t i = 0; i < count; ++i) kernel(i);

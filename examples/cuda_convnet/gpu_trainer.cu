@@ -1,7 +1,9 @@
 // The network on a GPU: each kernel of kernels.hpp over a grid, products by cuBLAS. The only file that nvcc compiles;
-// it includes no header of hypertune's core.
+// it includes no header of hypertune's core, and of hypertune::train those that have no more than arithmetic.
 #include "cuda_convnet/convnet.hpp"
 #include "cuda_convnet/gemm.hpp"
+
+#include <hypertune/train/cuda_gradient_memory.cuh>
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -48,6 +50,9 @@ class GpuBackend {
     use();
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_.get()), "copying from the device");
     check(cudaStreamSynchronize(stream_.get()), "computing");
+  }
+  std::shared_ptr<hypertune::GradientMemory> gradient_memory() {
+    return std::make_shared<hypertune::CudaGradientMemory>(device_, stream_.get());
   }
   template <class Kernel>
   void for_each(std::size_t count, const Kernel& kernel) {

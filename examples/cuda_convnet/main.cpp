@@ -9,6 +9,11 @@
 #include <hypertune/local/processes.hpp>
 #include <hypertune/local/slot_binding.hpp>
 #include <hypertune/record/journal_schema.hpp>
+#include <hypertune/train/connect.hpp>
+#include <hypertune/train/elastic_state.hpp>
+#ifdef HYPERTUNE_EXAMPLE_NCCL
+#include <hypertune/train/nccl_communicator.hpp>
+#endif
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -21,6 +26,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -84,9 +90,15 @@ std::unique_ptr<convnet::Trainer> trainer_of(const Config& config, std::uint64_t
   return convnet::make_cpu_trainer(options);
 }
 
-// A pass over the images in a new order; the last incomplete batch is left out. The mean loss.
+// What one worker of several does of it.
+struct Share {
+  int rank = 0, workers = 1;
+};
+
+// A pass over the images in a new order, a batch for each worker at a time; the last incomplete ones are left out. The
+// mean loss.
 double train_epoch(convnet::Trainer& trainer, const Eigen::MatrixXf& images, const std::vector<int>& labels, int batch,
-                   std::uint64_t seed) {
+                   std::uint64_t seed, Share share) {
   std::mt19937_64 random(seed);
   std::vector<Eigen::Index> order(labels.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<Eigen::Index>(i);
@@ -95,11 +107,13 @@ double train_epoch(convnet::Trainer& trainer, const Eigen::MatrixXf& images, con
   Eigen::MatrixXf some(images.rows(), batch);
   std::vector<std::int32_t> some_labels(size);
   double sum = 0;
-  const std::size_t batches = order.size() / size;
+  const auto workers = static_cast<std::size_t>(share.workers), rank = static_cast<std::size_t>(share.rank);
+  const std::size_t batches = order.size() / (size * workers);
   for (std::size_t b = 0; b < batches; ++b) {
+    const std::size_t first = (b * workers + rank) * size;
     for (std::size_t i = 0; i < size; ++i) {
-      some.col(static_cast<Eigen::Index>(i)) = images.col(order[b * size + i]);
-      some_labels[i] = labels[static_cast<std::size_t>(order[b * size + i])];
+      some.col(static_cast<Eigen::Index>(i)) = images.col(order[first + i]);
+      some_labels[i] = labels[static_cast<std::size_t>(order[first + i])];
     }
     sum += trainer.train(some.data(), some_labels.data());
   }
@@ -109,6 +123,15 @@ double train_epoch(convnet::Trainer& trainer, const Eigen::MatrixXf& images, con
 convnet::Score score(convnet::Trainer& trainer, const digits::ImageSet& set) {
   const std::vector<std::int32_t> labels(set.labels.begin(), set.labels.end());
   return trainer.evaluate(set.images.data(), labels.data(), labels.size());
+}
+
+// The workers of a trial on GPUs reduce their gradients where those are, by NCCL.
+ht::Communicator connect(const ht::GroupPlace& place, ht::Rendezvous& rendezvous, const ht::CommunicatorOptions& how,
+                         [[maybe_unused]] void* stream) {
+#ifdef HYPERTUNE_EXAMPLE_NCCL
+  if (stream != nullptr && place.size() > 1) return ht::connect_nccl(place, rendezvous, how, {.stream = stream});
+#endif
+  return ht::connect(place, rendezvous, how);
 }
 
 ht::Training train(Config config, ht::Context& context) {
@@ -121,11 +144,35 @@ ht::Training train(Config config, ht::Context& context) {
   };
   context.checkpoints(save, load);
 
+  // With --workers several do this together. What they have in common is committed once an epoch: a copy of all that
+  // the GPU holds would cost too much in each step.
+  const auto memory = trainer->gradient_memory();
+  ht::ElasticState group(context, {.gradients = {.memory = memory},
+                                   .connect = [memory](const auto& place, auto& rendezvous, const auto& how) {
+                                     return connect(place, rendezvous, how, memory->stream());
+                                   }});
+  auto& gradients = group.gradients();
+  for (const auto gradient : trainer->gradients()) gradients.add(gradient);
+  trainer->train_with({.begin = [&] { gradients.begin(config.batch); },
+                       .reduce = [&] { gradients.reduce(config.batch); },
+                       .ready = [&](std::size_t layer) { gradients.ready(layer); }});
+  int epoch = context.next_step();
+  double loss = 0;
+  const auto pack = [&] { return convnet::encoded(trainer->state()); };
+  const auto unpack = [&](std::string_view bytes) {
+    trainer->restore(convnet::decoded(bytes, trainer->parameter_count(), "what the workers keep"));
+  };
+  group.keep(pack, unpack).keep(epoch).keep(loss);
+
   const auto& [training, validation, test] = data();
-  for (int epoch = context.next_step(); epoch < max_epochs; ++epoch) {
-    const std::uint64_t seed = context.seed() + std::uint64_t(epoch);
-    const auto images = digits::augmented(training.images, config.distortion, seed);
-    const double loss = train_epoch(*trainer, images, training.labels, config.batch, seed);
+  for (; epoch < max_epochs; ++epoch) {
+    group.run([&] {
+      const std::uint64_t seed = context.seed() + std::uint64_t(epoch);
+      const auto images = digits::augmented(training.images, config.distortion, seed);
+      const double own =
+          train_epoch(*trainer, images, training.labels, config.batch, seed, {group.rank(), group.size()});
+      loss = group.communicator().all_reduce(own, ht::Reduction::mean);
+    });
     const double accuracy = score(*trainer, validation).accuracy;
     co_yield ht::report("accuracy", accuracy, "loss", loss);
   }
@@ -149,6 +196,7 @@ int main(int argc, char** argv) try {
                       .seed = 1,
                       .output = "runs/cuda_convnet"};
   double share = 0.25;
+  int min_workers = 0;
   bool cpu = false, overwrite = false;
 
   CLI::App app("Tunes a convolutional network on handwritten digits.", "cuda_convnet");
@@ -157,6 +205,11 @@ int main(int argc, char** argv) try {
   app.add_option("--gpus", share, "The part of a GPU that a trial gets")
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
+  app.add_option("--workers", options.workers.max, "So many train each trial together, each on a --gpus of its own")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--min-workers", min_workers, "Fewer, down to so many, where there is no more room or some are lost")
+      ->check(CLI::PositiveNumber);
   app.add_option("--concurrency", options.concurrency, "Trials at once; 0: as many as there is room for")
       ->capture_default_str();
   app.add_flag("--cpu", cpu, "Leave GPUs alone");
@@ -178,6 +231,9 @@ int main(int argc, char** argv) try {
   } else {
     std::fprintf(stderr, "cuda_convnet: trials train on the CPU (%s)\n", reason.c_str());
   }
+
+  options.workers.min = min_workers > 0 ? min_workers : options.workers.max;
+  if (options.workers.several() && !on_gpu) options.executor = ht::processes();
 
   data();  // before the workers are forked, so that they share it
   const std::filesystem::path output = options.output;

@@ -3,11 +3,15 @@
 
 #include "cuda_convnet/trainer.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace convnet {
@@ -20,34 +24,43 @@ struct StateHeader {
   std::int32_t good;
 };
 
-inline void save(const State& state, const std::filesystem::path& file) {
-  std::ofstream out(file, std::ios::binary);
+inline std::string encoded(const State& state) {
   const StateHeader header{{'C', 'N', 'N', '1'},
                            static_cast<std::uint32_t>(state.parameters.size()),
                            state.updates,
                            state.scale.scale,
                            state.scale.good};
-  out.write(reinterpret_cast<const char*>(&header), sizeof header);
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
   for (const std::vector<float>* values : {&state.parameters, &state.velocity})
-    out.write(reinterpret_cast<const char*>(values->data()),
-              static_cast<std::streamsize>(values->size() * sizeof(float)));
+    bytes.append(reinterpret_cast<const char*>(values->data()), values->size() * sizeof(float));
+  return bytes;
+}
+/// For a network of so many parameters. `where`: what an error is about.
+inline State decoded(std::string_view bytes, std::size_t parameters, const std::string& where) {
+  StateHeader header{};
+  if (bytes.size() >= sizeof header) std::memcpy(&header, bytes.data(), sizeof header);
+  if (std::memcmp(header.magic, "CNN1", 4) != 0 || header.parameters != parameters)
+    throw std::runtime_error(where + " does not hold a network of these layers");
+  const std::size_t size = parameters * sizeof(float);
+  if (bytes.size() != sizeof header + 2 * size) throw std::runtime_error(where + " is cut short, or too long");
+  State state{
+      std::vector<float>(parameters), std::vector<float>(parameters), header.updates, {header.scale, header.good}};
+  std::memcpy(state.parameters.data(), bytes.data() + sizeof header, size);
+  std::memcpy(state.velocity.data(), bytes.data() + sizeof header + size, size);
+  return state;
+}
+
+inline void save(const State& state, const std::filesystem::path& file) {
+  std::ofstream out(file, std::ios::binary);
+  const std::string bytes = encoded(state);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   out.close();
   if (!out) throw std::runtime_error("cannot write the network to " + file.string());
 }
-
-/// For a network of so many parameters.
 inline State load(const std::filesystem::path& file, std::size_t parameters) {
   std::ifstream in(file, std::ios::binary);
-  StateHeader header{};
-  in.read(reinterpret_cast<char*>(&header), sizeof header);
-  if (!in || std::memcmp(header.magic, "CNN1", 4) != 0 || header.parameters != parameters)
-    throw std::runtime_error(file.string() + " does not hold a network of these layers");
-  State state{
-      std::vector<float>(parameters), std::vector<float>(parameters), header.updates, {header.scale, header.good}};
-  for (std::vector<float>* values : {&state.parameters, &state.velocity})
-    in.read(reinterpret_cast<char*>(values->data()), static_cast<std::streamsize>(values->size() * sizeof(float)));
-  if (!in) throw std::runtime_error(file.string() + " is cut short");
-  return state;
+  const std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  return decoded(bytes, parameters, file.string());
 }
 
 }  // namespace convnet

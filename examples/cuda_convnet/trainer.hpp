@@ -1,11 +1,14 @@
 // What trains a network, whatever it runs on: a plain header, for nvcc as well.
 #pragma once
 
+#include <hypertune/train/gradient_memory.hpp>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,10 +65,16 @@ class Trainer {
   virtual void restore(const State& state) = 0;
   virtual std::size_t parameter_count() const = 0;
 
-  /// Called between backward and the update with the gradient where it is (a GPU's memory there): the place for an
-  /// all-reduce among workers.
-  using GradientHook = std::function<void(float* gradient, std::size_t count)>;
-  virtual void on_gradient(GradientHook hook) = 0;
+  /// The gradients of the layers, in the order of the forward pass, where they are, and who computes with them there.
+  virtual std::vector<std::span<float>> gradients() = 0;
+  virtual std::shared_ptr<hypertune::GradientMemory> gradient_memory() = 0;
+  /// Where several workers train. `begin` comes before the backward pass, `ready` in it as soon as the gradient of a
+  /// layer is done (on a GPU: as soon as the stream has all that makes it), `reduce` between it and the update.
+  struct Workers {
+    std::function<void()> begin, reduce;
+    std::function<void(std::size_t layer)> ready;
+  };
+  virtual void train_with(Workers workers) = 0;
 };
 
 std::unique_ptr<Trainer> make_cpu_trainer(const Options& options);

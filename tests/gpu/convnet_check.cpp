@@ -1,16 +1,20 @@
 // On a real device: the network does there what it does on the CPU, and how quick it is. Exit code 1 where it does not.
 #include "cuda_convnet/trainer.hpp"
 
+#include <hypertune/train/gradient_memory.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace {
@@ -84,6 +88,49 @@ void compare(bool half, double margin) {
         "goes on from a state with the same loss, to the bit");
 }
 
+// What DataParallel computes with: the same bits as on the CPU, and the same sums but for their order.
+template <class T>
+void compare_memory(const char* name) {
+  const auto trainer = convnet::make_gpu_trainer({}, 0);  // has the stream
+  const auto gpu = trainer->gradient_memory();
+  hypertune::HostGradientMemory host;
+  const hypertune::ElementType type = hypertune::element_type<T>;
+  constexpr std::size_t count = 1'000'003;
+  std::mt19937_64 random(7);
+  std::normal_distribution<float> normal;
+  std::vector<T> a(count), b(count), wanted(count), got(count);
+  for (auto* values : {&a, &b})
+    for (T& value : *values)
+      value = T(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(normal(random)));
+  const auto on_gpu = [&](const std::vector<T>& values) {
+    auto memory = gpu->allocate(count * sizeof(T));
+    gpu->upload(memory.get(), values.data(), count * sizeof(T));
+    return memory;
+  };
+  const auto first = on_gpu(a), second = on_gpu(b), to = on_gpu(a);
+  const auto same = [&] {
+    gpu->download(got.data(), to.get(), count * sizeof(T));
+    return std::memcmp(got.data(), wanted.data(), count * sizeof(T)) == 0;
+  };
+  bool all = true;
+  const auto combine = [&](bool from, bool plus) {
+    host.combine(wanted.data(), from ? a.data() : nullptr, 0.375, plus ? b.data() : nullptr, count, type);
+    gpu->combine(to.get(), from ? first.get() : nullptr, 0.375, plus ? second.get() : nullptr, count, type);
+    all = same() && all;
+  };
+  combine(true, false);
+  combine(false, true);
+  combine(false, false);
+  check(all, std::string(name) + ": gradients are multiplied and copied to the same bits as on the CPU");
+  host.divide(wanted.data(), a.data(), 4, count, type);
+  gpu->divide(to.get(), first.get(), 4, count, type);
+  host.add_squares(b.data(), count, type);
+  gpu->add_squares(second.get(), count, type);
+  const double sum = host.take_squares(), sum_there = gpu->take_squares();
+  check(same() && std::abs(sum - sum_there) < 1e-9 * sum && gpu->take_squares() == 0,
+        std::string(name) + ": and divided, with the sum of their squares");
+}
+
 void measure(const char* name, convnet::Trainer& trainer, const convnet::Options& options, int steps) {
   const Batch batch = make_batch(options, 1);
   for (int i = 0; i < 3; ++i) trainer.train(batch.images.data(), batch.labels.data());
@@ -104,6 +151,10 @@ int main() try {
   std::printf("convnet on the GPU\n");
   compare(false, 1e-3);
   compare(true, 5e-2);
+  compare_memory<float>("float");
+  compare_memory<double>("double");
+  compare_memory<hypertune::Half>("half");
+  compare_memory<hypertune::BFloat16>("bfloat16");
 
   convnet::Options options;
   options.side = 32;

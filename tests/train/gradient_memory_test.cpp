@@ -1,13 +1,18 @@
 #include "support/test.hpp"
 
 #include <hypertune/train/gradient_memory.hpp>
+#include <hypertune/train/kernels.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <limits>
+#include <memory>
 #include <random>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 using namespace hypertune;
@@ -36,9 +41,54 @@ std::vector<double> values(const std::vector<T>& elements) {
   return values;
 }
 
-TEST_CASE("combine multiplies and adds, in place or not, and reads nothing of what is not given") {
+/// What CudaGradientMemory does, by the same kernels in loops.
+class MemoryOfKernels final : public GradientMemory {
+ public:
+  std::shared_ptr<void> allocate(std::size_t bytes) override { return std::make_unique<std::byte[]>(bytes); }
+  void combine(void* to, const void* from, double factor, const void* plus, std::size_t count,
+               ElementType type) override {
+    visit(type, [&]<class T>(T) {
+      for_each(count, kernels::Combine<T>{static_cast<T*>(to), static_cast<const T*>(from), factor,
+                                          static_cast<const T*>(plus)});
+    });
+  }
+  void divide(void* to, const void* from, double divisor, std::size_t count, ElementType type) override {
+    square(to, from, divisor, count, type);
+  }
+  void add_squares(const void* data, std::size_t count, ElementType type) override {
+    square(nullptr, data, 1, count, type);
+  }
+  double take_squares() override { return std::exchange(total_, 0); }
+  void upload(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void download(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+
+ private:
+  static void visit(ElementType type, const auto& body) {
+    for_each_type([&]<class T>(T) {
+      if (type == element_type<T>) body(T{});
+    });
+  }
+  static void for_each(std::size_t count, const auto& kernel) {
+    for (std::size_t i = 0; i < count; ++i) kernel(i);
+  }
+  void square(void* to, const void* from, double divisor, std::size_t count, ElementType type) {
+    if (count == 0) return;
+    const std::size_t of_elements = std::min<std::size_t>(count, 7), of_parts = std::min<std::size_t>(of_elements, 3);
+    std::vector<double> parts(of_elements), folded(of_parts);
+    visit(type, [&]<class T>(T) {
+      for_each(of_elements, kernels::DivideAndSquare<T>{static_cast<T*>(to), static_cast<const T*>(from), divisor,
+                                                        count, of_elements, parts.data()});
+    });
+    for_each(of_parts, kernels::FoldSums{parts.data(), of_elements, of_parts, folded.data(), false});
+    for_each(1, kernels::FoldSums{folded.data(), of_parts, 1, &total_, true});
+  }
+  double total_ = 0;
+};
+
+TEMPLATE_TEST_CASE("combine multiplies and adds, in place or not, and reads nothing of what is not given", "",
+                   HostGradientMemory, MemoryOfKernels) {
   for_each_type([]<class T>(T) {
-    HostGradientMemory memory;
+    TestType memory;
     const auto combine = [&](std::vector<T>& to, const T* from, double factor, const T* plus) {
       memory.combine(to.data(), from, factor, plus, to.size(), element_type<T>);
     };
@@ -63,9 +113,10 @@ TEST_CASE("combine multiplies and adds, in place or not, and reads nothing of wh
   });
 }
 
-TEST_CASE("divide gives the quotient and the sum of its squares, for any count") {
+TEMPLATE_TEST_CASE("divide gives the quotient and the sum of its squares, for any count", "", HostGradientMemory,
+                   MemoryOfKernels) {
   for_each_type([]<class T>(T) {
-    HostGradientMemory memory;
+    TestType memory;
     for (std::size_t count = 0; count < 40; ++count) {
       std::vector<double> wanted;
       double squares = 0;
@@ -76,17 +127,23 @@ TEST_CASE("divide gives the quotient and the sum of its squares, for any count")
       auto times_three = elements<T>(wanted);
       for (T& x : times_three) x = T(static_cast<Wide<T>>(x) * 3);
       std::vector<T> to(count);
-      CHECK(memory.divide(to.data(), times_three.data(), 3, count, element_type<T>) == squares);
+      memory.divide(to.data(), times_three.data(), 3, count, element_type<T>);
+      CHECK(memory.take_squares() == squares);
       CHECK(values(to) == wanted);
-      CHECK(memory.divide(times_three.data(), times_three.data(), 3, count, element_type<T>) == squares);
+      memory.divide(times_three.data(), times_three.data(), 3, count, element_type<T>);
+      CHECK(memory.take_squares() == squares);
       CHECK(values(times_three) == wanted);
-      CHECK(memory.square_sum(to.data(), count, element_type<T>) == squares);
+      memory.add_squares(to.data(), count, element_type<T>);
+      memory.add_squares(to.data(), count, element_type<T>);
+      CHECK(memory.take_squares() == 2 * squares);
+      CHECK(memory.take_squares() == 0);
     }
     for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()})
       for (std::size_t at = 0; at < 11; ++at) {
         std::vector<T> some(11);
         some[at] = T(static_cast<Wide<T>>(bad));
-        CHECK_FALSE(std::isfinite(memory.square_sum(some.data(), some.size(), element_type<T>)));
+        memory.add_squares(some.data(), some.size(), element_type<T>);
+        CHECK_FALSE(std::isfinite(memory.take_squares()));
       }
   });
 }

@@ -276,9 +276,20 @@ TEST_CASE("convnet: other workers' gradients come in between backward and update
   options.batch = 2;
   const auto trainer = convnet::make_cpu_trainer(options);
   const auto before = trainer->state().parameters;
-  trainer->on_gradient([](float* gradient, std::size_t count) { std::fill_n(gradient, count, 0.0F); });
+  const auto gradients = trainer->gradients();
+  std::vector<std::size_t> ready;
+  std::size_t count = 0;
+  for (const auto gradient : gradients) count += gradient.size();
+  CHECK(count == trainer->parameter_count());
+  trainer->train_with({.begin = [&] { CHECK(ready.empty()); },
+                       .reduce =
+                           [&] {
+                             for (const auto gradient : gradients) std::fill(gradient.begin(), gradient.end(), 0.0F);
+                           },
+                       .ready = [&](std::size_t layer) { ready.push_back(layer); }});
   const auto images = random_values(2 * 64, 15);
   const std::vector<std::int32_t> labels{1, 2};
   trainer->train(images.data(), labels.data());
   CHECK(trainer->state().parameters == before);
+  CHECK(ready == std::vector<std::size_t>{3, 2, 1, 0});
 }

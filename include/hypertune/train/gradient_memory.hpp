@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 namespace hypertune::inline v0 {
 
@@ -42,11 +43,13 @@ class GradientMemory {
   /// to = factor * from + plus, element by element. `from` may be null (zeros), and so may `plus`; either may be `to`.
   virtual void combine(void* to, const void* from, double factor, const void* plus, std::size_t count,
                        ElementType type) = 0;
-  /// to = from / divisor; `to` may be `from`. Returns the sum of the squares of the results, added in double in an
-  /// order that is a function of the count alone: infinite or NaN if one of them is.
-  virtual double divide(void* to, const void* from, double divisor, std::size_t count, ElementType type) = 0;
-  /// The same sum of what is there.
-  virtual double square_sum(const void* data, std::size_t count, ElementType type) = 0;
+  /// to = from / divisor; `to` may be `from`. The squares of the results go into the sum of squares.
+  virtual void divide(void* to, const void* from, double divisor, std::size_t count, ElementType type) = 0;
+  /// So do the squares of what is there.
+  virtual void add_squares(const void* data, std::size_t count, ElementType type) = 0;
+  /// The sum of squares of all calls since the last time, which begins anew: added in double, in an order that is a
+  /// function of the calls and counts alone. Infinite or NaN if one of them is. A device is waited for here only.
+  virtual double take_squares() = 0;
   /// Bytes to and from the processor's memory, which may be used again when the call returns.
   virtual void upload(void* to, const void* from, std::size_t bytes) = 0;
   virtual void download(void* to, const void* from, std::size_t bytes) = 0;
@@ -64,27 +67,24 @@ class HostGradientMemory final : public GradientMemory {
                ElementType type) override {
     visit(type, [&]<class T>(T) { combine_of<T>(to, from, factor, plus, count); });
   }
-  double divide(void* to, const void* from, double divisor, std::size_t count, ElementType type) override {
-    double sum = 0;
+  void divide(void* to, const void* from, double divisor, std::size_t count, ElementType type) override {
     visit(type, [&]<class T>(T) {
       T* out = static_cast<T*>(to);
       const T* in = static_cast<const T*>(from);
       if (std::is_same_v<T, double>) {
-        sum = squares(count, [&](std::size_t i) { return wide(out[i] = narrow<T>(wide(in[i]) / divisor)); });
+        sum_ += squares(count, [&](std::size_t i) { return wide(out[i] = narrow<T>(wide(in[i]) / divisor)); });
       } else {  // a product in double, rounded to the shorter type: as good as the quotient, and several times faster
         const double factor = 1 / divisor;
-        sum = squares(count, [&](std::size_t i) { return wide(out[i] = narrow<T>(wide(in[i]) * factor)); });
+        sum_ += squares(count, [&](std::size_t i) { return wide(out[i] = narrow<T>(wide(in[i]) * factor)); });
       }
     });
-    return sum;
   }
-  double square_sum(const void* data, std::size_t count, ElementType type) override {
-    double sum = 0;
+  void add_squares(const void* data, std::size_t count, ElementType type) override {
     visit(type, [&]<class T>(T) {
-      sum = squares(count, [in = static_cast<const T*>(data)](std::size_t i) { return wide(in[i]); });
+      sum_ += squares(count, [in = static_cast<const T*>(data)](std::size_t i) { return wide(in[i]); });
     });
-    return sum;
   }
+  double take_squares() override { return std::exchange(sum_, 0); }
   void upload(void* to, const void* from, std::size_t bytes) override {
     if (bytes != 0) std::memcpy(to, from, bytes);
   }
@@ -150,6 +150,8 @@ class HostGradientMemory final : public GradientMemory {
     }
     return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
   }
+
+  double sum_ = 0;
 };
 
 }  // namespace hypertune::inline v0

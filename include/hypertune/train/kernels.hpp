@@ -206,6 +206,69 @@ struct SquareSums {
     sums[part] = sum;
   }
 };
+/// What a gradient's element is while it is computed with, and back: rounded once. `T`: float, double, or a 16-bit
+/// type.
+template <class T>
+struct Wide {
+  HYPERTUNE_HD static double of(T value) { return static_cast<double>(static_cast<float>(value)); }
+  HYPERTUNE_HD static T narrow(double value) { return T(static_cast<float>(value)); }
+};
+template <>
+struct Wide<float> {
+  HYPERTUNE_HD static double of(float value) { return static_cast<double>(value); }
+  HYPERTUNE_HD static float narrow(double value) { return static_cast<float>(value); }
+};
+template <>
+struct Wide<double> {
+  HYPERTUNE_HD static double of(double value) { return value; }
+  HYPERTUNE_HD static double narrow(double value) { return value; }
+};
+/// to = factor * from + plus. Either of `from` and `plus` may be null, and either may be `to`. Index: of the elements.
+template <class T>
+struct Combine {
+  T* to;
+  const T* from;
+  double factor;
+  const T* plus;
+  HYPERTUNE_HD void operator()(std::size_t i) const {
+    if (from == nullptr)
+      to[i] = plus == nullptr ? Wide<T>::narrow(0) : plus[i];
+    else
+      to[i] = Wide<T>::narrow(plus == nullptr ? Wide<T>::of(from[i]) * factor
+                                              : Wide<T>::of(from[i]) * factor + Wide<T>::of(plus[i]));
+  }
+};
+/// to = from / divisor (where `to` is not null), and partial sums of the squares of what comes out. Index: of the
+/// parts.
+template <class T>
+struct DivideAndSquare {
+  T* to;
+  const T* from;
+  double divisor;
+  std::size_t count, parts;
+  double* sums;
+  HYPERTUNE_HD void operator()(std::size_t part) const {
+    double sum = 0;
+    for (std::size_t i = part; i < count; i += parts) {  // neighbours read neighbours
+      T value = from[i];
+      if (to != nullptr) to[i] = value = Wide<T>::narrow(Wide<T>::of(value) / divisor);
+      sum += Wide<T>::of(value) * Wide<T>::of(value);
+    }
+    sums[part] = sum;
+  }
+};
+/// Sums of what stands `parts` apart; `add`: to what is in `to`. Index: of the parts.
+struct FoldSums {
+  const double* from;
+  std::size_t count, parts;
+  double* to;
+  bool add;
+  HYPERTUNE_HD void operator()(std::size_t part) const {
+    double sum = add ? to[part] : 0;
+    for (std::size_t i = part; i < count; i += parts) sum += from[i];
+    to[part] = sum;
+  }
+};
 /// Index: of the values.
 struct Multiply {
   float* values;

@@ -64,6 +64,7 @@ inline void DataParallel::plan() {
     const std::size_t tail = b + 1 == buckets_.size() ? detail::tail_elements(communicator_.size()) : 0;
     if (!bucket.in_place) memory_[b] = options_.memory->allocate((bucket.count + tail) * size_of(bucket.type));
   }
+  static_cast<void>(options_.memory->take_squares());  // of a step that was given up
   planned_ = true;
   end_step();
 }
@@ -127,8 +128,7 @@ inline void DataParallel::launch(const detail::GradientBucket& bucket, void* mem
     const void* from = samples_ != 0 ? gradient.data : nullptr;
     void* in_bucket =
         memory == nullptr ? nullptr : static_cast<std::byte*>(memory) + piece.offset * size_of(bucket.type);
-    if (options_.measure_noise && from != nullptr)
-      told_.squares += static_cast<double>(samples_) * options_.memory->square_sum(from, gradient.count, gradient.type);
+    if (options_.measure_noise && from != nullptr) options_.memory->add_squares(from, gradient.count, gradient.type);
     options_.memory->combine(bucket.in_place ? gradient.data : in_bucket, from, static_cast<double>(samples_) / unit_,
                              accumulated_ ? in_bucket : nullptr, gradient.count, gradient.type);
   }
@@ -140,6 +140,7 @@ inline void DataParallel::launch_tail(bool signal) {
   told_.samples += samples_;
   told_.parts += samples_ != 0 ? 1 : 0;
   told_.signal = signal;
+  if (options_.measure_noise) told_.squares += static_cast<double>(samples_) * options_.memory->take_squares();
   const auto tail = detail::encoded_tail(told_, communicator_.rank(), communicator_.size(), bucket.type);
   options_.memory->upload(static_cast<std::byte*>(memory_.back().get()) + bucket.count * size_of(bucket.type),
                           tail.data(), tail.size());
@@ -208,13 +209,12 @@ inline void DataParallel::accumulate(std::int64_t samples) {
       const TensorView& gradient = gradients_[piece.gradient];
       if (!memory_[b]) memory_[b] = options_.memory->allocate(gradient.bytes());
       void* to = static_cast<std::byte*>(memory_[b].get()) + piece.offset * size_of(bucket.type);
-      if (options_.measure_noise)
-        told_.squares +=
-            static_cast<double>(samples) * options_.memory->square_sum(gradient.data, gradient.count, gradient.type);
+      if (options_.measure_noise) options_.memory->add_squares(gradient.data, gradient.count, gradient.type);
       options_.memory->combine(to, gradient.data, static_cast<double>(samples) / accumulated_unit_,
                                accumulated_ ? to : nullptr, gradient.count, gradient.type);
     }
   }
+  if (options_.measure_noise) told_.squares += static_cast<double>(samples) * options_.memory->take_squares();
   told_.samples += samples;
   ++told_.parts;
   accumulated_ = true;
@@ -274,8 +274,9 @@ inline void DataParallel::take_mean() {
       if (reduced_.samples == 0)
         options_.memory->combine(to.data, nullptr, 0, nullptr, to.count, to.type);
       else
-        reduced_.square += options_.memory->divide(to.data, from, total / unit_, to.count, to.type);
+        options_.memory->divide(to.data, from, total / unit_, to.count, to.type);
     }
+  reduced_.square = options_.memory->take_squares();
   // Never less than before: after the short batch at the end of an epoch comes a whole one.
   unit_ = std::max(unit_, static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(reduced_.samples))));
 }
@@ -287,7 +288,8 @@ inline void DataParallel::take_alone(bool signal) {
     if (samples_ == 0)
       options_.memory->combine(gradient.data, nullptr, 0, nullptr, gradient.count, gradient.type);
     else
-      reduced_.square += options_.memory->square_sum(gradient.data, gradient.count, gradient.type);
+      options_.memory->add_squares(gradient.data, gradient.count, gradient.type);
+  reduced_.square = options_.memory->take_squares();
   if (options_.measure_noise) reduced_.part_squares = reduced_.square;
 }
 
@@ -303,10 +305,9 @@ inline void DataParallel::end_step() {
 }
 
 inline double DataParallel::norm() const {
-  double sum = 0;
   for (const TensorView& gradient : gradients_)
-    sum += options_.memory->square_sum(gradient.data, gradient.count, gradient.type);
-  return std::sqrt(sum);
+    options_.memory->add_squares(gradient.data, gradient.count, gradient.type);
+  return std::sqrt(options_.memory->take_squares());
 }
 
 inline double DataParallel::clip_by_global_norm(double max_norm, double loss_scale) {
@@ -324,6 +325,7 @@ inline void DataParallel::unscale(double loss_scale) {
   if (loss_scale == 1) return;
   for (const TensorView& gradient : gradients_)
     options_.memory->divide(gradient.data, gradient.data, loss_scale, gradient.count, gradient.type);
+  static_cast<void>(options_.memory->take_squares());
 }
 
 inline void DataParallel::rebind(Communicator communicator) {
