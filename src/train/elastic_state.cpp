@@ -143,7 +143,7 @@ void ElasticState::give_up(const GroupError& why) {
 bool ElasticState::form() {
   for (;;) {
     const GroupPlace before = place_;
-    place_ = group_.join();
+    place_ = group_.join(false, options_.communicator.timeout);
     try {
       communicator_ = options_.connect(place_, group_, options_.communicator);
       joined_ = true;

@@ -385,6 +385,34 @@ TEST_CASE("members that are late are ended, once") {
   CHECK(bench.said() == "halt 0@0 halt 1@0 ^lost 2");
 }
 
+TEST_CASE("of those that train, who does not come to the next generation is late; newcomers are not") {
+  Bench bench({0, 0, 0});
+  bench.train(3);
+  bench.lose({1});
+  bench.resize(1, {0, 0, 0}, {0, -1, 2});
+  bench.join(0, 1);
+  bench.said();
+  bench.say(0, GroupMessage::Kind::late, 0);  // of a generation that is over
+  CHECK(bench.said().empty());
+  bench.say(0, GroupMessage::Kind::late, 1);
+  CHECK(bench.said() == "kill 2");  // not 3, which is new
+  bench.say(0, GroupMessage::Kind::late, 1);
+  CHECK(bench.said().empty());
+}
+
+TEST_CASE("while a generation goes on nobody in it is late for the next one, until one has left it") {
+  Bench bench({0, 0});
+  bench.train(2);
+  bench.resize(1, {0, 0, 0}, {0, 1, -1});
+  bench.join(2, 1);
+  bench.said();
+  bench.say(2, GroupMessage::Kind::late, 1);
+  CHECK(bench.said().empty());
+  bench.join(0, 1);
+  bench.say(0, GroupMessage::Kind::late, 1);
+  CHECK(bench.said() == "kill 1");
+}
+
 TEST_CASE("workers that do not reach each other form another generation, but not for ever") {
   Bench bench({0, 1});
   bench.train(2);

@@ -102,6 +102,8 @@ class GroupMachine {
   int member(int rank) const { return ranks_.at(static_cast<std::size_t>(rank)); }
   /// The rank of a member in this generation; -1: it has no place in it.
   int rank(int member) const { return members_.at(static_cast<std::size_t>(member)).rank; }
+  /// Whether it stands ready for this generation.
+  bool ready(int member) const { return members_.at(static_cast<std::size_t>(member)).ready; }
 
  private:
   using Actions = std::vector<group::Action>;

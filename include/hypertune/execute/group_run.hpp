@@ -72,6 +72,7 @@ class GroupRun {
   void heard(Stopped& e) { ended(e.member, e); }
   void heard(Failed& e) { ended(e.member, e); }
   void heard(GroupMessage& m);
+  void late(const GroupMessage& m);
   void given_up(int member);
   template <class E>
   void heard(E& e) {

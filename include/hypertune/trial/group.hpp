@@ -1,6 +1,7 @@
 // The workers of a trial as one of them sees them: its place among them, and how they find each other.
 #pragma once
 
+#include <hypertune/detail/run_clock.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/trial/trial.hpp>
 
@@ -11,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -77,9 +79,10 @@ struct GroupMessage {
     broken,  ///< from the worker: it has left `generation`, as its ranks do not reach each other
     set,     ///< from the worker: `key` is `value` in `generation`
     want,    ///< from the worker: it waits for `key`
-    late,    ///< from the worker: `ranks` of `generation` have not taken part within the limit
-    rest,    ///< to the worker: the trial is to pause; one whose step is no step of the trial comes to its end
-    end,     ///< to who runs the worker, which never sees it: it is late, and to be ended by force
+    late,  ///< from the worker: `ranks` of `generation` have not taken part within the limit; none: it has stood ready
+           ///< for `generation` so long, and others that train have not
+    rest,  ///< to the worker: the trial is to pause; one whose step is no step of the trial comes to its end
+    end,   ///< to who runs the worker, which never sees it: it is late, and to be ended by force
   };
   static constexpr auto last_kind = Kind::end;
   TrialId trial = 0;
@@ -128,10 +131,11 @@ class Group final : public Rendezvous {
   }
 
   /// Stands ready for the newest generation and waits until all its ranks do: however long that takes, as whoever is
-  /// lost meanwhile is replaced by another generation. `fixed`: the caller cannot leave it for a later one, so that
-  /// the attempt ends with the loss of a rank. Throws a GroupError of kind `changed` if this worker has no place in it,
-  /// or the attempt is to end.
-  GroupPlace join(bool fixed = false) {
+  /// lost meanwhile is replaced by another generation, and newcomers may take their time. Of those that have trained
+  /// already, whoever does not stand ready within `limit` seconds after this worker is late. `fixed`: the caller cannot
+  /// leave it for a later one, so that the attempt ends with the loss of a rank. Throws a GroupError of kind `changed`
+  /// if this worker has no place in it, or the attempt is to end.
+  GroupPlace join(bool fixed = false, Seconds limit = std::numeric_limits<Seconds>::infinity()) {
     std::unique_lock lock(mutex_);
     if (!send_) {
       joined_ = true;
@@ -140,6 +144,7 @@ class Group final : public Rendezvous {
     // A generation that was joined before, and that nobody has called broken: its ranks do not reach each other.
     const bool given_up = joined_ && running_ == place_.generation;
     std::optional<std::uint32_t> told;
+    Seconds late_at = 0;
     for (;;) {
       require_wanted();
       const std::uint32_t generation = next_.generation;
@@ -147,6 +152,7 @@ class Group final : public Rendezvous {
       const bool over = halted_ && *halted_ >= generation;
       if (!over && told != generation) {
         told = generation;
+        late_at = detail::steady_seconds() + limit;
         const Send send = send_;
         lock.unlock();
         send({.kind = again ? GroupMessage::Kind::broken : GroupMessage::Kind::joined,
@@ -159,6 +165,12 @@ class Group final : public Rendezvous {
         values_.clear();
         update();
         return place_;
+      } else if (!over && !again && detail::steady_seconds() >= late_at) {
+        late_at = detail::steady_seconds() + limit;
+        const Send send = send_;
+        lock.unlock();
+        send({.kind = GroupMessage::Kind::late, .generation = generation});
+        lock.lock();
       } else {
         changed_.wait_for(lock, std::chrono::milliseconds(200));
         beats_.fetch_add(1, std::memory_order_relaxed);

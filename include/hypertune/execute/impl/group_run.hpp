@@ -457,12 +457,25 @@ HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
         waiting_[key].push_back(m.member);
       break;
     case Kind::late:
-      if (m.generation != machine_.generation() || !machine_.running() || phase_ != Phase::running) return;
-      for (const int rank : m.ranks)
-        if (rank >= 0 && rank < machine_.size() && at(machine_.member(rank)).there)
-          if (late_.insert(machine_.member(rank)).second) out_.kill.push_back(machine_.member(rank));
+      if (m.generation == machine_.generation() && phase_ == Phase::running) late(m);
       break;
     default: break;
+  }
+}
+
+// Who has not come to a collective; or, where `m` names nobody, not to the generation that is formed. Newcomers may
+// take their time, and while the generation before goes on, those that train in it, too: until one of them has left it.
+HYPERTUNE_INLINE void GroupRun::late(const GroupMessage& m) {
+  const auto end = [this](int member) {
+    if (at(member).there && late_.insert(member).second) out_.kill.push_back(member);
+  };
+  if (machine_.running()) {
+    for (const int rank : m.ranks)
+      if (rank >= 0 && rank < machine_.size()) end(machine_.member(rank));
+  } else if (m.ranks.empty() && machine_.state() == GroupMachine::State::forming &&
+             (!intact_ || at(m.member).trained)) {
+    for (int rank = 0; rank < machine_.size(); ++rank)
+      if (const int member = machine_.member(rank); at(member).trained && !machine_.ready(member)) end(member);
   }
 }
 
