@@ -3,7 +3,7 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hypertune)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
-  FILES_MATCHING PATTERN "*.hpp")
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
 file(GLOB backends ${PROJECT_SOURCE_DIR}/backends/*/include)
 foreach(backend ${backends})
   install(DIRECTORY ${backend}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development

@@ -202,7 +202,7 @@ int main(int argc, char** argv) try {
   CLI::App app("Tunes a convolutional network on handwritten digits.", "cuda_convnet");
   app.add_option("--samples", options.samples, "How many configurations to try")->capture_default_str();
   app.add_option("--epochs", max_epochs, "Of the longest trials")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--gpus", share, "The part of a GPU that a trial gets")
+  app.add_option("--gpus", share, "The part of a GPU that a trial gets; with --workers 1 for each of them")
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
   app.add_option("--workers", options.workers.max, "So many train each trial together, each on a --gpus of its own")
@@ -225,15 +225,15 @@ int main(int argc, char** argv) try {
   if (overwrite && ht::has_journal(options.output)) std::filesystem::remove_all(options.output);
   const std::string reason = cpu ? "--cpu" : no_gpu_here();
   on_gpu = reason.empty();
+  options.workers.min = min_workers > 0 ? min_workers : options.workers.max;
+  if (options.workers.several() && app.count("--gpus") == 0) share = 1;  // NCCL wants a device for each rank
   if (on_gpu) {
     options.resources = {.cpus = 1, .gpus = share};  // 0.25: four trials on each GPU
     options.executor = ht::processes();  // one each, so that a device's memory is free when its trial is over
   } else {
     std::fprintf(stderr, "cuda_convnet: trials train on the CPU (%s)\n", reason.c_str());
+    if (options.workers.several()) options.executor = ht::processes();
   }
-
-  options.workers.min = min_workers > 0 ? min_workers : options.workers.max;
-  if (options.workers.several() && !on_gpu) options.executor = ht::processes();
 
   data();  // before the workers are forked, so that they share it
   const std::filesystem::path output = options.output;
