@@ -45,6 +45,7 @@ class GpuBackend {
   void upload(void* to, const void* from, std::size_t bytes) {
     use();
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "copying to the device");
+    check(cudaStreamSynchronize(stream_.get()), "copying to the device");  // `from` may be gone when this returns
   }
   void download(void* to, const void* from, std::size_t bytes) const {
     use();

@@ -25,6 +25,7 @@
 #include <filesystem>
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -71,7 +72,8 @@ const Data& data() {
 }
 
 // `device`: of this process. A GPU that turns out to be of no use is said once a trial, and the CPU does it.
-std::unique_ptr<convnet::Trainer> trainer_of(const Config& config, std::uint64_t seed, bool gpu, int device) {
+std::unique_ptr<convnet::Trainer> trainer_of(const Config& config, std::uint64_t seed, bool gpu, int device,
+                                             bool several = false) {
   convnet::Options options;
   options.batch = static_cast<std::size_t>(config.batch);
   options.filters = {static_cast<std::size_t>(config.filters), static_cast<std::size_t>(2 * config.filters)};
@@ -85,6 +87,7 @@ std::unique_ptr<convnet::Trainer> trainer_of(const Config& config, std::uint64_t
   if (gpu) {
     const std::string reason = convnet::no_gpu_because();
     if (reason.empty()) return convnet::make_gpu_trainer(options, device);
+    if (several) throw std::runtime_error("a worker's GPU cannot be used: " + reason);  // the others have theirs
     std::fprintf(stderr, "cuda_convnet: this trial trains on the CPU: %s\n", reason.c_str());
   }
   return convnet::make_cpu_trainer(options);
@@ -127,17 +130,21 @@ convnet::Score score(convnet::Trainer& trainer, const digits::ImageSet& set) {
 
 // The workers of a trial on GPUs reduce their gradients where those are, by NCCL.
 ht::Communicator connect(const ht::GroupPlace& place, ht::Rendezvous& rendezvous, const ht::CommunicatorOptions& how,
-                         [[maybe_unused]] void* stream) {
+                         void* stream) {
+  if (stream != nullptr && place.size() > 1) {
 #ifdef HYPERTUNE_EXAMPLE_NCCL
-  if (stream != nullptr && place.size() > 1) return ht::connect_nccl(place, rendezvous, how, {.stream = stream});
+    return ht::connect_nccl(place, rendezvous, how, {.stream = stream});
+#else
+    throw std::runtime_error("several workers on GPUs need NCCL, and this program was built without it (NCCL_ROOT)");
 #endif
+  }
   return ht::connect(place, rendezvous, how);
 }
 
 ht::Training train(Config config, ht::Context& context) {
   const bool gpu = on_gpu && !context.slot().gpus.empty();
   // A process of its own sees only the GPUs of its slot, from 0 on.
-  const auto trainer = trainer_of(config, context.seed(), gpu, 0);
+  const auto trainer = trainer_of(config, context.seed(), gpu, 0, context.group().formed());
   const auto save = [&](ht::CheckpointWriter& out) { convnet::save(trainer->state(), out.file("network.bin")); };
   const auto load = [&](const ht::Checkpoint& in) {
     trainer->restore(convnet::load(in.file("network.bin"), trainer->parameter_count()));

@@ -12,6 +12,7 @@
 #include <limits>
 #include <string>
 #include <thread>
+#include <variant>
 #include <vector>
 
 using namespace hypertune;
@@ -285,6 +286,21 @@ TEST_CASE("a rank that throws ends the others' step, and a new group goes on wit
       CHECK(after[rank] == 0.5F);
     }
   }
+}
+
+TEST_CASE("a rank without others has nothing reduced, though it has accumulated") {
+  const auto watch = [](const collective::Operation& operation) {
+    CHECK_FALSE(std::holds_alternative<collective::AllReduce>(operation));  // it may not know the gradients' memory
+  };
+  run_ranks(watched_ranks(1, watch), [](const Communicator& communicator) {
+    std::vector<float> gradient = {1, 2};
+    DataParallel gradients(communicator);
+    gradients.add(gradient);
+    gradients.accumulate(1);
+    gradient = {3, 6};
+    CHECK(gradients.reduce(1).samples == 2);
+    CHECK(gradient == std::vector<float>{2, 4});
+  });
 }
 
 TEST_CASE("what was accumulated for a lost step is dropped by rebind and discard") {

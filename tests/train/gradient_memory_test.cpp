@@ -58,7 +58,14 @@ class MemoryOfKernels final : public GradientMemory {
   void add_squares(const void* data, std::size_t count, ElementType type) override {
     square(nullptr, data, 1, count, type);
   }
-  double take_squares() override { return std::exchange(total_, 0); }
+  double take_squares() override {
+    std::vector<double> folded(3);
+    double sum = 0;
+    for_each(folded.size(), kernels::FoldSums{parts_.data(), parts_.size(), folded.size(), folded.data()});
+    for_each(1, kernels::FoldSums{folded.data(), folded.size(), 1, &sum});
+    parts_.assign(parts_.size(), 0);
+    return sum;
+  }
   void upload(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
   void download(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
 
@@ -73,16 +80,13 @@ class MemoryOfKernels final : public GradientMemory {
   }
   void square(void* to, const void* from, double divisor, std::size_t count, ElementType type) {
     if (count == 0) return;
-    const std::size_t of_elements = std::min<std::size_t>(count, 7), of_parts = std::min<std::size_t>(of_elements, 3);
-    std::vector<double> parts(of_elements), folded(of_parts);
+    const std::size_t threads = std::min(count, parts_.size());
     visit(type, [&]<class T>(T) {
-      for_each(of_elements, kernels::DivideAndSquare<T>{static_cast<T*>(to), static_cast<const T*>(from), divisor,
-                                                        count, of_elements, parts.data()});
+      for_each(threads, kernels::DivideAndSquare<T>{static_cast<T*>(to), static_cast<const T*>(from), divisor, count,
+                                                    threads, parts_.data()});
     });
-    for_each(of_parts, kernels::FoldSums{parts.data(), of_elements, of_parts, folded.data(), false});
-    for_each(1, kernels::FoldSums{folded.data(), of_parts, 1, &total_, true});
   }
-  double total_ = 0;
+  std::vector<double> parts_ = std::vector<double>(7);
 };
 
 TEMPLATE_TEST_CASE("combine multiplies and adds, in place or not, and reads nothing of what is not given", "",

@@ -17,16 +17,15 @@
 
 namespace hypertune::inline v0 {
 
-/// All work goes to one stream: that of the backward pass, so that gradients are final where they are `ready()`, and
-/// the pass goes on while buckets before are reduced. Only take_squares() and download() wait for the device; upload()
-/// may wait for its copy. std::runtime_error says what CUDA says.
+/// All work goes to one stream: that of the backward pass, so that gradients are final where they are `ready()`.
+/// take_squares(), download() and upload() wait for that stream; combine(), divide() and add_squares() do not.
+/// std::runtime_error says what CUDA says. Makes `device` the current one of the thread.
 ///
 ///     DataParallel gradients(communicator, {.memory = std::make_shared<CudaGradientMemory>(device, stream)});
 ///     gradients.add(std::span(device_pointer, count));
 class CudaGradientMemory final : public GradientMemory {
  public:
-  /// `stream` outlives this object and what was allocated from it. Memory comes out of the stream's order
-  /// (cudaMallocAsync): an allocation waits for no other work, such as another rank's collective.
+  /// `stream` outlives this object.
   CudaGradientMemory(int device, cudaStream_t stream) : device_(device), stream_(stream) {
     sums_ = allocate((most_parts + folded_parts + 1) * sizeof(double));
     clear();
@@ -35,11 +34,10 @@ class CudaGradientMemory final : public GradientMemory {
   std::shared_ptr<void> allocate(std::size_t bytes) override {
     use();
     void* made = nullptr;
-    if (bytes != 0) check(cudaMallocAsync(&made, bytes, stream_), "allocating memory");
-    return std::shared_ptr<void>(made, [device = device_, stream = stream_](void* memory) {
-      if (memory == nullptr || cudaSetDevice(device) != cudaSuccess) return;
-      static_cast<void>(cudaFreeAsync(memory, stream));
-    });
+    // Not of a pool (cudaMallocAsync): NCCL lets the GPUs of one process read each other's buffers, which a pool
+    // forbids.
+    if (bytes != 0) check(cudaMalloc(&made, bytes), "allocating memory");
+    return std::shared_ptr<void>(made, [](void* memory) { static_cast<void>(cudaFree(memory)); });
   }
   void combine(void* to, const void* from, double factor, const void* plus, std::size_t count,
                ElementType type) override {
@@ -55,6 +53,8 @@ class CudaGradientMemory final : public GradientMemory {
     square(nullptr, data, 1, count, type);
   }
   double take_squares() override {
+    for_each(folded_parts, kernels::FoldSums{parts(), most_parts, folded_parts, folded()});
+    for_each(1, kernels::FoldSums{folded(), folded_parts, 1, total()});
     double sum = 0;
     download(&sum, total(), sizeof sum);
     clear();
@@ -62,8 +62,8 @@ class CudaGradientMemory final : public GradientMemory {
   }
   void upload(void* to, const void* from, std::size_t bytes) override {
     use();
-    // Of memory that is not pinned: it is copied aside before the call returns.
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "copying to the device");
+    check(cudaStreamSynchronize(stream_), "copying to the device");  // `from` may be gone when this returns
   }
   void download(void* to, const void* from, std::size_t bytes) override {
     use();
@@ -73,9 +73,8 @@ class CudaGradientMemory final : public GradientMemory {
   void* stream() override { return stream_; }
 
  private:
-  // Of partial sums: enough threads to fill any device, and few enough to be summed by one block and then by one
-  // thread.
-  static constexpr std::size_t most_parts = std::size_t{1} << 16U, folded_parts = 256;
+  // Of partial sums: as many as threads run at once on a large device. They are put together once, by take_squares().
+  static constexpr std::size_t most_parts = std::size_t{1} << 18U, folded_parts = 512;
 
   static void check(cudaError_t result, const char* doing) {
     if (result != cudaSuccess)
@@ -96,22 +95,20 @@ class CudaGradientMemory final : public GradientMemory {
   double* parts() const { return static_cast<double*>(sums_.get()); }
   double* folded() const { return parts() + most_parts; }
   double* total() const { return folded() + folded_parts; }
-  void clear() { check(cudaMemsetAsync(total(), 0, sizeof(double), stream_), "clearing a sum"); }
+  void clear() { check(cudaMemsetAsync(parts(), 0, most_parts * sizeof(double), stream_), "clearing a sum"); }
 
   void square(void* to, const void* from, double divisor, std::size_t count, ElementType type) {
     if (count == 0) return;
-    const std::size_t of_elements = std::min(count, most_parts), of_parts = std::min(of_elements, folded_parts);
+    const std::size_t threads = std::min(count, most_parts);
     visit(type, [&]<class T>(T*) {
-      for_each(of_elements, kernels::DivideAndSquare<T>{static_cast<T*>(to), static_cast<const T*>(from), divisor,
-                                                        count, of_elements, parts()});
+      for_each(threads, kernels::DivideAndSquare<T>{static_cast<T*>(to), static_cast<const T*>(from), divisor, count,
+                                                    threads, parts()});
     });
-    for_each(of_parts, kernels::FoldSums{parts(), of_elements, of_parts, folded(), false});
-    for_each(1, kernels::FoldSums{folded(), of_parts, 1, total(), true});
   }
 
   int device_;
   cudaStream_t stream_;
-  std::shared_ptr<void> sums_;  ///< partial ones, what they are folded to, and the sum that take_squares() takes
+  std::shared_ptr<void> sums_;  ///< partial ones, what they are folded to, and their sum
 };
 
 namespace detail {

@@ -238,7 +238,8 @@ struct Combine {
                                               : Wide<T>::of(from[i]) * factor + Wide<T>::of(plus[i]));
   }
 };
-/// to = from / divisor (where `to` is not null), and partial sums of the squares of what comes out. Index: of the
+/// to = from / divisor (where `to` is not null); the squares of what comes out are added to partial sums. Shorter types
+/// than double are multiplied by the reciprocal, as on the CPU: as good as the quotient, and quicker. Index: of the
 /// parts.
 template <class T>
 struct DivideAndSquare {
@@ -248,23 +249,25 @@ struct DivideAndSquare {
   std::size_t count, parts;
   double* sums;
   HYPERTUNE_HD void operator()(std::size_t part) const {
-    double sum = 0;
+    const double factor = 1 / divisor;
+    double sum = sums[part];
     for (std::size_t i = part; i < count; i += parts) {  // neighbours read neighbours
       T value = from[i];
-      if (to != nullptr) to[i] = value = Wide<T>::narrow(Wide<T>::of(value) / divisor);
+      if (to != nullptr)
+        to[i] = value =
+            Wide<T>::narrow(sizeof(T) == sizeof(double) ? Wide<T>::of(value) / divisor : Wide<T>::of(value) * factor);
       sum += Wide<T>::of(value) * Wide<T>::of(value);
     }
     sums[part] = sum;
   }
 };
-/// Sums of what stands `parts` apart; `add`: to what is in `to`. Index: of the parts.
+/// Sums of what stands `parts` apart. Index: of the parts.
 struct FoldSums {
   const double* from;
   std::size_t count, parts;
   double* to;
-  bool add;
   HYPERTUNE_HD void operator()(std::size_t part) const {
-    double sum = add ? to[part] : 0;
+    double sum = 0;
     for (std::size_t i = part; i < count; i += parts) sum += from[i];
     to[part] = sum;
   }

@@ -30,8 +30,9 @@ class NcclGroup;
 }
 
 /// A CommunicatorBackend. Copies are the same communicator. The ranks are threads or processes, each with a device of
-/// its own; NCCL_MULTI_RANK_GPU_ENABLE=1 in the environment lets several ranks share one (NCCL 2.29 and newer; they
-/// compete for its multiprocessors, and a rank that waits for the device in its own code can wait forever).
+/// its own; NCCL_MULTI_RANK_GPU_ENABLE=1 in the environment lets several ranks that are processes share one (an
+/// experiment of NCCL's, 2.30 and newer; they compete for its multiprocessors, and a rank that waits for the device in
+/// its own code can wait forever).
 ///
 /// Buffers are in the memory of `device`, or all of a collective's are in host memory on all ranks: those are copied.
 class NcclCommunicator {

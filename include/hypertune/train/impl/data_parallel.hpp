@@ -149,6 +149,7 @@ inline void DataParallel::launch_tail(bool signal) {
 
 /// What the communicator throws comes out of reduce().
 inline void DataParallel::start(void* data, std::size_t count, ElementType type) {
+  if (communicator_.size() == 1) return;  // it is its own sum, and who reduces for one rank may not know its memory
   const auto landed = [this](std::exception_ptr error) {  // moved on, so that one thread alone lets go of it
     const std::lock_guard guard(flight_.mutex);
     if (error && !flight_.error) flight_.error = std::move(error);
