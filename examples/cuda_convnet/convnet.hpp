@@ -86,6 +86,7 @@ class Network final : public Trainer {
     predicted_ = Buffer<Backend, std::int32_t>(backend_, batch);
     infinite_ = Buffer<Backend, std::int32_t>(backend_, 1);
     squares_ = Buffer<Backend, float>(backend_, norm_parts);
+    row_sums_ = Buffer<Backend, float>(backend_, most_filters_ * row_parts);
 
     State state{std::vector<float>(parameter_count_), std::vector<float>(parameter_count_), 0, {}};
     std::mt19937_64 random(options.seed);
@@ -99,8 +100,10 @@ class Network final : public Trainer {
 
   double train(const float* images, const std::int32_t* labels) override {
     if (workers_.begin) workers_.begin();
-    const double loss = forward_backward(images, labels, options_.half ? scale_.scale : 1.0F);
+    forward(images, labels, options_.half ? scale_.scale : 1.0F);
+    backward();
     if (workers_.reduce) workers_.reduce();
+    const double loss = mean_loss();  // waits for the device: not between the backward pass and reduce()
     if (options_.half) {
       const std::int32_t zero = 0;
       infinite_.upload(&zero, 1);
@@ -165,14 +168,12 @@ class Network final : public Trainer {
   double forward_backward(const float* images, const std::int32_t* labels, float scale) {
     forward(images, labels, scale);
     backward();
-    double sum = 0;
-    for (const float loss : loss_.download(options_.batch)) sum += static_cast<double>(loss);
-    return sum / static_cast<double>(options_.batch);
+    return mean_loss();
   }
   std::vector<float> gradient() const { return gradient_.download(parameter_count_); }
 
  private:
-  static constexpr std::size_t norm_parts = 1024;
+  static constexpr std::size_t norm_parts = 1024, row_parts = 256;
   static constexpr std::size_t pool_after = 1;  // the layer
 
   struct Layer {
@@ -190,6 +191,7 @@ class Network final : public Trainer {
     const std::size_t weights = parameter_count_, bias = weights + filters * window.rows();
     parameter_count_ = bias + filters;
     most_columns_ = std::max(most_columns_, window.rows() * window.columns());
+    most_filters_ = std::max(most_filters_, filters);
     layers_.push_back({window, filters, relu, weights, bias, Buffer<Backend, T>(backend_, filters * window.columns()),
                        Buffer<Backend, T>(backend_, filters * window.columns())});
   }
@@ -233,7 +235,9 @@ class Network final : public Trainer {
         backend_.for_each(pooled_size(), kernels::MaxPoolBack<T>{options_.side, options_.side, 2,
                                                                  pooled_gradient_.data(), chosen_.data(), back});
       if (layer.relu) backend_.for_each(layer.out.size(), kernels::ReluBack<T>{layer.out.data(), back});
-      backend_.for_each(layer.filters, kernels::BiasBack<T>{back, gradient_.data() + layer.bias, window.columns()});
+      backend_.for_each(layer.filters * row_parts,
+                        kernels::RowPartSums<T>{back, window.columns(), row_parts, row_sums_.data()});
+      backend_.for_each(layer.filters, kernels::RowSums{row_sums_.data(), row_parts, gradient_.data() + layer.bias});
       backend_.for_each(window.rows() * window.columns(), kernels::Im2Col<T>{window, input_of(l), columns_.data()});
       backend_.multiply(false, true, layer.filters, window.rows(), window.columns(), back, columns_.data(),
                         gradient_.data() + layer.weights);
@@ -246,6 +250,12 @@ class Network final : public Trainer {
     }
   }
 
+  double mean_loss() const {
+    double sum = 0;
+    for (const float loss : loss_.download(options_.batch)) sum += static_cast<double>(loss);
+    return sum / static_cast<double>(options_.batch);
+  }
+
   double gradient_norm() {
     backend_.for_each(norm_parts, kernels::SquareSums{gradient_.data(), parameter_count_, norm_parts, squares_.data()});
     double sum = 0;
@@ -256,8 +266,8 @@ class Network final : public Trainer {
   Backend backend_;  // outlives the buffers
   Options options_;
   std::vector<Layer> layers_;
-  std::size_t parameter_count_ = 0, most_columns_ = 0;
-  Buffer<Backend, float> parameters_, gradient_, velocity_, raw_, loss_, squares_;
+  std::size_t parameter_count_ = 0, most_columns_ = 0, most_filters_ = 0;
+  Buffer<Backend, float> parameters_, gradient_, velocity_, raw_, loss_, squares_, row_sums_;
   Buffer<Backend, T> weights_, columns_, column_gradient_, pooled_, pooled_gradient_, images_;
   Buffer<Backend, std::uint8_t> chosen_;
   Buffer<Backend, std::int32_t> labels_, predicted_, infinite_;

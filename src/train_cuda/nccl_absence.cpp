@@ -21,11 +21,11 @@ std::string ranks_text(const std::vector<int>& ranks) {
 
 }  // namespace
 
-// A rank may be ahead by broadcasts: its root needs nobody to finish. And what is done here may not be done elsewhere.
-// Others look for their own number, so all of those are announced (the last 64: so far ahead a root does not get).
+// Others look for their own number, which may be behind or ahead of this rank's by what is under way: so the last 64
+// are announced.
 void NcclGroup::announce(std::uint64_t number) {
-  const std::uint64_t from = unmet_ > 1 ? unmet_ - 1 : 1, most = number < 64 ? 1 : number - 63;
-  for (std::uint64_t i = std::max({from, announced_ + 1, most}); i <= number; ++i)
+  const std::uint64_t most = number < 64 ? 1 : number - 63;
+  for (std::uint64_t i = std::max(announced_ + 1, most); i <= number; ++i)
     rendezvous_.set(key(fmt::format("at/{}/{}", i, rank())), "1");
   announced_ = std::max(announced_, number);
 }
@@ -35,7 +35,7 @@ void NcclGroup::announce(std::uint64_t number) {
 // others one operation later, and this one is not the missing one.
 std::vector<int> NcclGroup::absent(std::uint64_t number) {
   if (number == 0) return not_there();  // not yet connected
-  announce(number + 4);
+  announce(operations_ + 4);
   const auto deadline = steady_after(options_.timeout * 0.4);
   std::vector<int> ranks;
   for (int other = 0; other < size(); ++other)

@@ -6,6 +6,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <memory>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -108,8 +112,7 @@ NcclGroup::NcclGroup(GroupPlace place, Rendezvous& rendezvous, const Communicato
   // rank.
   staging_ = Staging(nccl_.staging);
   barrier_ = allocate_on_device(1);
-  before_ = make_event();
-  done_ = make_event();
+  staged_ = make_event();
   stream_ = make_stream();
 }
 
@@ -120,7 +123,7 @@ NcclGroup::~NcclGroup() {
   } catch (const Error&) { handle_.abort(); }  // the device is lost
 }
 
-std::uint64_t NcclGroup::begin(const Operation& operation) {
+std::uint64_t NcclGroup::next_number(const Operation& operation) {
   if (const auto* broadcast = std::get_if<Broadcast>(&operation))
     if (broadcast->root < 0 || broadcast->root >= size())
       fail(Errc::usage, "rank {} is the root of a broadcast among {}", broadcast->root, size());
@@ -129,41 +132,79 @@ std::uint64_t NcclGroup::begin(const Operation& operation) {
 }
 
 void NcclGroup::perform(const Operation& operation) {
+  const SteadyTime begun = std::chrono::steady_clock::now();
+  NcclFlight flight = begin(operation, mark(operation));
+  flight.begun = begun;
+  wait(flight);
+}
+
+Event NcclGroup::mark(const Operation& operation) {
+  Event marked;
+  if (std::holds_alternative<Barrier>(operation)) return marked;
+  const DeviceGuard guard(nccl_.device);
+  or_give_up([&] {
+    void* const after = after_of(operation) ? after_of(operation) : nccl_.stream;
+    marked = make_event();
+    check_cuda(cudaEventRecord(marked.get(), static_cast<cudaStream_t>(after)), "recording an event");
+  });
+  return marked;
+}
+
+NcclFlight NcclGroup::begin(const Operation& operation, const Event& marked) {
   const DeviceGuard guard(nccl_.device);
   // A mistake of the caller's is found before anything is begun, and leaves the communicator as it was.
   const bool direct = in_device_memory(operation);
   const std::size_t most = direct ? 0 : staging_.piece(operation, size());
-  const std::uint64_t number = begin(operation);
-  const auto deadline = steady_after(options_.timeout);
+  NcclFlight flight;
+  flight.number = next_number(operation);
   or_give_up([&] {
-    if (direct) {
-      enqueue(operation, number, deadline);
-      wait_until_done(number, deadline);
-    } else {
-      perform_staged(operation, most, number, deadline);
-    }
+    if (marked.get()) check_cuda(cudaStreamWaitEvent(stream_.get(), marked.get(), 0), "making a stream wait");
+    const auto deadline = steady_after(options_.timeout);
+    if (direct)
+      flight.done = enqueue(operation, flight.number, deadline);
+    else
+      perform_staged(operation, most, flight.number, deadline);
   });
-  if (!std::holds_alternative<Broadcast>(operation)) unmet_ = number + 1;
+  return flight;
+}
+
+bool NcclGroup::is_done(NcclFlight& flight) {
+  if (!flight.done.get()) return true;
+  const DeviceGuard guard(nccl_.device);
+  if (!flight.begun) flight.begun = std::chrono::steady_clock::now();
+  bool done = false;
+  or_give_up([&] {
+    done = is_over([&] { return has_come(flight.done); }, flight.number, *flight.begun,
+                   *flight.begun + steady_duration(options_.timeout));
+  });
+  return done;
+}
+
+void NcclGroup::wait(NcclFlight& flight) {
+  Pauses pauses;
+  while (!is_done(flight)) {
+    std::unique_lock lock(mutex_);
+    if (!why_) pauses.pause(lock, changed_);
+  }
 }
 
 void NcclGroup::start(const Operation& operation) {
-  const DeviceGuard guard(nccl_.device);
-  if (!in_device_memory(operation))
-    fail(Errc::usage, "only what is in the memory of the device can be started; perform it");
-  started_ = begin(operation);
-  or_give_up([&] { enqueue(operation, started_, steady_after(options_.timeout)); });
+  {
+    const DeviceGuard guard(nccl_.device);
+    if (!in_device_memory(operation))
+      fail(Errc::usage, "only what is in the memory of the device can be started; perform it");
+  }
+  started_ = begin(operation, mark(operation));
 }
 
 void NcclGroup::finish() {
-  const DeviceGuard guard(nccl_.device);
   check_alive();
-  if (started_ == operations_)  // or what came after it has been waited for
-    or_give_up([&] { wait_until_done(started_, steady_after(options_.timeout)); });
+  if (started_.done.get()) wait(started_);
 }
 
 void NcclGroup::order(cudaStream_t stream) {
   const DeviceGuard guard(nccl_.device);
-  check_cuda(cudaStreamWaitEvent(stream, done_.get(), 0), "making a stream wait");
+  if (started_.done.get()) check_cuda(cudaStreamWaitEvent(stream, started_.done.get(), 0), "making a stream wait");
 }
 
 bool NcclGroup::in_device_memory(const Operation& operation) const {
@@ -177,27 +218,23 @@ bool NcclGroup::in_device_memory(const Operation& operation) const {
       operation);
 }
 
-// What comes next in the own stream comes after what is in the user's now.
-void NcclGroup::follow(void* after) {
-  check_cuda(cudaEventRecord(before_.get(), static_cast<cudaStream_t>(after ? after : nccl_.stream)),
-             "recording an event");
-  check_cuda(cudaStreamWaitEvent(stream_.get(), before_.get(), 0), "making a stream wait");
-}
-
-void NcclGroup::enqueue(const Operation& operation, std::uint64_t number, SteadyTime deadline) {
-  if (!std::holds_alternative<Barrier>(operation)) follow(after_of(operation));
+Event NcclGroup::enqueue(const Operation& operation, std::uint64_t number, SteadyTime deadline) {
   check_nccl(handle_.call([&](ncclComm_t comm) { return launch(operation, barrier_.get(), comm, stream_.get()); }),
              "a collective", number);
   // Until NCCL says success it may not have put anything into the stream, and an event would come too early.
   wait_for([&] { return handle_.state() == ncclSuccess; }, number, deadline);
-  check_cuda(cudaEventRecord(done_.get(), stream_.get()), "recording an event");
+  Event done = make_event();
+  check_cuda(cudaEventRecord(done.get(), stream_.get()), "recording an event");
+  return done;
 }
 
 void NcclGroup::perform_staged(const Operation& operation, std::size_t most, std::uint64_t number,
                                SteadyTime deadline) {
-  follow(after_of(operation));
-  check_cuda(cudaEventRecord(done_.get(), stream_.get()), "recording an event");
-  wait_until_done(number, deadline);  // what the user's stream writes into host memory is there
+  const auto wait_for_stream = [&] {
+    check_cuda(cudaEventRecord(staged_.get(), stream_.get()), "recording an event");
+    wait_for([&] { return has_come(staged_); }, number, deadline);
+  };
+  wait_for_stream();  // what the user's stream writes into host memory is there
   const std::size_t all = count_of(operation);
   for (Piece piece; piece.begin < all; piece.begin += piece.count) {
     piece.count = std::min(most, all - piece.begin);
@@ -207,43 +244,40 @@ void NcclGroup::perform_staged(const Operation& operation, std::size_t most, std
                "a collective", number);
     wait_for([&] { return handle_.state() == ncclSuccess; }, number, deadline);
     staging_.store(operation, piece, size(), stream_.get());
-    check_cuda(cudaEventRecord(done_.get(), stream_.get()), "recording an event");
-    wait_until_done(number, deadline);
+    wait_for_stream();
     staging_.unload(operation, piece, size());
   }
 }
 
-void NcclGroup::wait_until_done(std::uint64_t number, SteadyTime deadline) {
-  wait_for(
-      [&] {
-        const cudaError_t result = cudaEventQuery(done_.get());
-        if (result == cudaErrorNotReady) return false;
-        if (result != cudaSuccess) {
-          static_cast<void>(cudaGetLastError());
-          give_up({GroupError::Kind::failed, fmt::format("CUDA: a collective: {}", cudaGetErrorString(result))});
-        }
-        return true;
-      },
-      number, deadline);
+bool NcclGroup::has_come(const Event& event) {
+  const cudaError_t result = cudaEventQuery(event.get());
+  if (result == cudaErrorNotReady) return false;
+  check_cuda(result, "a collective");
+  return true;
 }
 
 // Done or not: what was aborted, or failed, ends on the device as if it were done. So that is asked last.
 template <class Done>
+bool NcclGroup::is_over(Done done, std::uint64_t number, SteadyTime begun, SteadyTime deadline) {
+  const bool is_done = done();
+  check_alive();
+  const ncclResult_t state = handle_.state();
+  if (state != ncclSuccess && state != ncclInProgress) {
+    check_alive();  // it was aborted in between
+    give_up_failed(state, "a collective", number);
+  }
+  if (is_done) return true;
+  const auto now = std::chrono::steady_clock::now();
+  if (now >= deadline) give_up_late(number);
+  if (announced_ < number && now - begun > (deadline - begun) / 4) announce(operations_);
+  return false;
+}
+
+template <class Done>
 void NcclGroup::wait_for(Done done, std::uint64_t number, SteadyTime deadline) {
   const auto begun = std::chrono::steady_clock::now();
   Pauses pauses;
-  for (;;) {
-    const bool is_done = done();
-    check_alive();
-    const ncclResult_t state = handle_.state();
-    if (state != ncclSuccess && state != ncclInProgress) {
-      check_alive();  // it was aborted in between
-      give_up_failed(state, "a collective", number);
-    }
-    if (is_done) return;
-    const auto now = std::chrono::steady_clock::now();
-    if (now >= deadline) give_up_late(number);
-    if (announced_ < number && now - begun > (deadline - begun) / 4) announce(number);
+  while (!is_over(done, number, begun, deadline)) {
     std::unique_lock lock(mutex_);
     if (!why_) pauses.pause(lock, changed_);
   }
@@ -343,6 +377,18 @@ int NcclCommunicator::rank() const { return group_->rank(); }
 int NcclCommunicator::size() const { return group_->size(); }
 std::string NcclCommunicator::origin() const { return group_->origin(); }
 void NcclCommunicator::perform(const collective::Operation& operation) { group_->perform(operation); }
+std::function<std::function<bool()>()> NcclCommunicator::prepare(const collective::Operation& operation) {
+  auto marked = std::make_shared<detail::Event>();  // shared, as a std::function is copied
+  std::exception_ptr error;
+  try {
+    *marked = group_->mark(operation);
+  } catch (...) { error = std::current_exception(); }
+  return [group = group_, operation, marked, error]() -> std::function<bool()> {
+    if (error) std::rethrow_exception(error);
+    const auto flight = std::make_shared<detail::NcclFlight>(group->begin(operation, *marked));
+    return [group, flight] { return group->is_done(*flight); };
+  };
+}
 void NcclCommunicator::abort(const GroupError& why) { group_->abort(why); }
 void NcclCommunicator::start(const collective::Operation& operation) { group_->start(operation); }
 void NcclCommunicator::finish() { group_->finish(); }

@@ -3,10 +3,10 @@
 
 #include "cuda_objects.hpp"
 #include "nccl_handle.hpp"
-#include "polling.hpp"
 #include "staging.hpp"
 
 #include <hypertune/train/nccl_communicator.hpp>
+#include <hypertune/train/polling.hpp>
 
 #include <condition_variable>
 #include <cstddef>
@@ -17,6 +17,13 @@
 #include <vector>
 
 namespace hypertune::inline v0::detail {
+
+/// An operation that has begun.
+struct NcclFlight {
+  std::uint64_t number = 0;
+  Event done;                       ///< none: it is done
+  std::optional<SteadyTime> begun;  ///< when it was asked for first: those before it are done
+};
 
 class NcclGroup {
  public:
@@ -33,6 +40,12 @@ class NcclGroup {
   const NcclOptions& nccl() const { return nccl_; }
 
   void perform(const collective::Operation& operation);
+  /// Any thread: where the stream is now that comes before the operation.
+  Event mark(const collective::Operation& operation);
+  /// Puts it into NCCL's queue, after `marked`. One in host memory is performed.
+  NcclFlight begin(const collective::Operation& operation, const Event& marked);
+  /// Without waiting. Of several that have begun, the first is asked for first.
+  bool is_done(NcclFlight& flight);
   void start(const collective::Operation& operation);
   void finish();
   void order(cudaStream_t stream);
@@ -43,9 +56,9 @@ class NcclGroup {
 
  private:
   // nccl_group.cpp
-  std::uint64_t begin(const collective::Operation& operation);
-  void enqueue(const collective::Operation& operation, std::uint64_t number, SteadyTime deadline);
-  void follow(void* after);
+  std::uint64_t next_number(const collective::Operation& operation);
+  Event enqueue(const collective::Operation& operation, std::uint64_t number, SteadyTime deadline);
+  void wait(NcclFlight& flight);
   void perform_staged(const collective::Operation& operation, std::size_t most, std::uint64_t number,
                       SteadyTime deadline);
   bool in_device_memory(const collective::Operation& operation) const;
@@ -57,8 +70,10 @@ class NcclGroup {
     } catch (const GroupError& error) { give_up(error); }
   }
   template <class Done>
+  bool is_over(Done done, std::uint64_t number, SteadyTime begun, SteadyTime deadline);
+  template <class Done>
   void wait_for(Done done, std::uint64_t number, SteadyTime deadline);
-  void wait_until_done(std::uint64_t number, SteadyTime deadline);
+  bool has_come(const Event& event);
   void check_alive();
   void check_nccl(ncclResult_t result, const char* what, std::uint64_t number);
   /// Ends everything for this reason, if nothing else has, and throws the first reason.
@@ -97,13 +112,13 @@ class NcclGroup {
 
   Staging staging_;
   DeviceMemory barrier_;  ///< the element that barriers reduce
-  Event before_, done_;
+  Event staged_;
   Stream stream_;  ///< after what is used in it, so that it goes first
   NcclHandle handle_;
 
   // Of the thread that performs.
-  std::uint64_t operations_ = 0, started_ = 0;
-  std::uint64_t unmet_ = 1;      ///< the first operation that does not show that all ranks have come to it
+  std::uint64_t operations_ = 0;
+  NcclFlight started_;           ///< by start()
   std::uint64_t announced_ = 0;  ///< up to there
 
   std::mutex mutex_;

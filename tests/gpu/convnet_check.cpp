@@ -113,19 +113,30 @@ void compare_memory(const char* name) {
     return std::memcmp(got.data(), wanted.data(), count * sizeof(T)) == 0;
   };
   bool all = true;
+  // In pieces of all lengths, more than go into one launch.
+  using Pieces = std::vector<hypertune::GradientPiece>;
+  const auto pieces = [&](void* out, const void* in, const void* plus) {
+    Pieces all;
+    for (std::size_t at = 0, length = 1; at < count; at += length, length = length * 5 / 4 + 1) {
+      length = std::min(length, count - at);
+      const auto of = [&](const void* p) { return p ? static_cast<const T*>(p) + at : nullptr; };
+      all.push_back({out ? static_cast<T*>(out) + at : nullptr, of(in), of(plus), length});
+    }
+    return all;
+  };
   const auto combine = [&](bool from, bool plus) {
-    host.combine(wanted.data(), from ? a.data() : nullptr, 0.375, plus ? b.data() : nullptr, count, type);
-    gpu->combine(to.get(), from ? first.get() : nullptr, 0.375, plus ? second.get() : nullptr, count, type);
+    host.combine(pieces(wanted.data(), from ? a.data() : nullptr, plus ? b.data() : nullptr), 0.375, type);
+    gpu->combine(pieces(to.get(), from ? first.get() : nullptr, plus ? second.get() : nullptr), 0.375, type);
     all = same() && all;
   };
   combine(true, false);
   combine(false, true);
   combine(false, false);
   check(all, std::string(name) + ": gradients are multiplied and copied to the same bits as on the CPU");
-  host.divide(wanted.data(), a.data(), 3, count, type);
-  gpu->divide(to.get(), first.get(), 3, count, type);
-  host.add_squares(b.data(), count, type);
-  gpu->add_squares(second.get(), count, type);
+  host.divide(pieces(wanted.data(), a.data(), nullptr), 3, type);
+  gpu->divide(pieces(to.get(), first.get(), nullptr), 3, type);
+  host.add_squares(pieces(nullptr, b.data(), nullptr), type);
+  gpu->add_squares(pieces(nullptr, second.get(), nullptr), type);
   const double sum = host.take_squares(), sum_there = gpu->take_squares();
   check(same() && std::abs(sum - sum_there) < 1e-9 * sum && gpu->take_squares() == 0,
         std::string(name) + ": and divided, with the sum of their squares");

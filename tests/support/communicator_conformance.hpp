@@ -19,7 +19,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 template <class T>
 double as_double(T value) {
@@ -241,4 +241,4 @@ inline void check_communicator(Communicator communicator) {
   communicator.barrier();
 }
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

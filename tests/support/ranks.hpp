@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 inline GroupPlace place_of(int rank, int size, std::uint32_t generation = 1) {
   GroupPlace place;
@@ -139,4 +139,4 @@ class Processes {
   std::vector<Child> children_;
 };
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

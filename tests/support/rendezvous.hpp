@@ -22,7 +22,7 @@
 #include <thread>
 #include <vector>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 class MemoryRendezvous final : public Rendezvous {
  public:
@@ -155,4 +155,4 @@ class ServedRendezvous final : public Rendezvous {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

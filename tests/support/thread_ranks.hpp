@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::test {
+namespace hypertune::inline v0::test {
 
 /// body(communicator) in a thread for each rank. A rank that throws is lost: the others' collectives end with an error.
 /// Returns what each has thrown, by rank. Assertions of Catch2 do not stand in `body`: they are for one thread.
@@ -73,4 +73,4 @@ inline std::vector<Communicator> watched_ranks(int size, const WatchedRank::Watc
   return ranks;
 }
 
-}  // namespace hypertune::test
+}  // namespace hypertune::inline v0::test

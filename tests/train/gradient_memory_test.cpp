@@ -4,6 +4,7 @@
 #include <hypertune/train/kernels.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -41,23 +42,25 @@ std::vector<double> values(const std::vector<T>& elements) {
   return values;
 }
 
+std::array<GradientPiece, 1> piece(void* to, const void* from, const void* plus, std::size_t count) {
+  return {{{to, from, plus, count}}};
+}
+
 /// What CudaGradientMemory does, by the same kernels in loops.
 class MemoryOfKernels final : public GradientMemory {
  public:
   std::shared_ptr<void> allocate(std::size_t bytes) override { return std::make_unique<std::byte[]>(bytes); }
-  void combine(void* to, const void* from, double factor, const void* plus, std::size_t count,
-               ElementType type) override {
+  void combine(std::span<const GradientPiece> pieces, double factor, ElementType type) override {
     visit(type, [&]<class T>(T) {
-      for_each(count, kernels::Combine<T>{static_cast<T*>(to), static_cast<const T*>(from), factor,
-                                          static_cast<const T*>(plus)});
+      for (const auto& p : pieces)
+        for_each(p.count, kernels::Combine<T>{static_cast<T*>(p.to), static_cast<const T*>(p.from), factor,
+                                              static_cast<const T*>(p.plus)});
     });
   }
-  void divide(void* to, const void* from, double divisor, std::size_t count, ElementType type) override {
-    square(to, from, divisor, count, type);
+  void divide(std::span<const GradientPiece> pieces, double divisor, ElementType type) override {
+    square(pieces, true, divisor, type);
   }
-  void add_squares(const void* data, std::size_t count, ElementType type) override {
-    square(nullptr, data, 1, count, type);
-  }
+  void add_squares(std::span<const GradientPiece> pieces, ElementType type) override { square(pieces, false, 1, type); }
   double take_squares() override {
     std::vector<double> folded(3);
     double sum = 0;
@@ -78,12 +81,14 @@ class MemoryOfKernels final : public GradientMemory {
   static void for_each(std::size_t count, const auto& kernel) {
     for (std::size_t i = 0; i < count; ++i) kernel(i);
   }
-  void square(void* to, const void* from, double divisor, std::size_t count, ElementType type) {
-    if (count == 0) return;
-    const std::size_t threads = std::min(count, parts_.size());
+  void square(std::span<const GradientPiece> pieces, bool divides, double divisor, ElementType type) {
     visit(type, [&]<class T>(T) {
-      for_each(threads, kernels::DivideAndSquare<T>{static_cast<T*>(to), static_cast<const T*>(from), divisor, count,
-                                                    threads, parts_.data()});
+      for (const auto& p : pieces) {
+        const std::size_t threads = std::min(p.count, parts_.size());
+        for_each(threads,
+                 kernels::DivideAndSquare<T>{divides ? static_cast<T*>(p.to) : nullptr, static_cast<const T*>(p.from),
+                                             divisor, p.count, threads, parts_.data()});
+      }
     });
   }
   std::vector<double> parts_ = std::vector<double>(7);
@@ -94,7 +99,7 @@ TEMPLATE_TEST_CASE("combine multiplies and adds, in place or not, and reads noth
   for_each_type([]<class T>(T) {
     TestType memory;
     const auto combine = [&](std::vector<T>& to, const T* from, double factor, const T* plus) {
-      memory.combine(to.data(), from, factor, plus, to.size(), element_type<T>);
+      memory.combine(piece(to.data(), from, plus, to.size()), factor, element_type<T>);
     };
     const auto a = elements<T>({1, -2, 3}), b = elements<T>({10, 20, 40});
     const auto nan = elements<T>({std::nan(""), std::nan(""), std::nan("")});
@@ -131,14 +136,15 @@ TEMPLATE_TEST_CASE("divide gives the quotient and the sum of its squares, for an
       auto times_three = elements<T>(wanted);
       for (T& x : times_three) x = T(static_cast<Wide<T>>(x) * 3);
       std::vector<T> to(count);
-      memory.divide(to.data(), times_three.data(), 3, count, element_type<T>);
+      memory.divide(piece(to.data(), times_three.data(), nullptr, count), 3, element_type<T>);
       CHECK(memory.take_squares() == squares);
       CHECK(values(to) == wanted);
-      memory.divide(times_three.data(), times_three.data(), 3, count, element_type<T>);
+      memory.divide(piece(times_three.data(), times_three.data(), nullptr, count), 3, element_type<T>);
       CHECK(memory.take_squares() == squares);
       CHECK(values(times_three) == wanted);
-      memory.add_squares(to.data(), count, element_type<T>);
-      memory.add_squares(to.data(), count, element_type<T>);
+      const std::array<GradientPiece, 2> twice = {
+          {{nullptr, to.data(), nullptr, count}, {nullptr, to.data(), nullptr, count}}};
+      memory.add_squares(twice, element_type<T>);
       CHECK(memory.take_squares() == 2 * squares);
       CHECK(memory.take_squares() == 0);
     }
@@ -146,7 +152,7 @@ TEMPLATE_TEST_CASE("divide gives the quotient and the sum of its squares, for an
       for (std::size_t at = 0; at < 11; ++at) {
         std::vector<T> some(11);
         some[at] = T(static_cast<Wide<T>>(bad));
-        memory.add_squares(some.data(), some.size(), element_type<T>);
+        memory.add_squares(piece(nullptr, some.data(), nullptr, some.size()), element_type<T>);
         CHECK_FALSE(std::isfinite(memory.take_squares()));
       }
   });
@@ -160,7 +166,7 @@ TEST_CASE("a product of floats has the same bits, whichever way it is computed")
     const std::vector<float> x = {
         std::ldexp(static_cast<float>(random()) - 2e9F, static_cast<int>(random() % 250) - 170)};
     std::vector<float> to(1);
-    memory.combine(to.data(), x.data(), factor, nullptr, 1, ElementType::float32);
+    memory.combine(piece(to.data(), x.data(), nullptr, 1), factor, ElementType::float32);
     CHECK(to[0] == static_cast<float>(static_cast<double>(x[0]) * static_cast<double>(factor)));
   }
 }

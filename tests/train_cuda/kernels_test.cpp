@@ -105,12 +105,17 @@ TEST_CASE("kernels: bias, ReLU and max-pooling") {
   std::vector<float> gradient(x.size(), 99), bias_gradient(rows);
   each(pooled.size(), kernels::MaxPoolBack<float>{4, 6, 2, weight.data(), chosen.data(), gradient.data()});
   each(gradient.size(), kernels::ReluBack<float>{out.data(), gradient.data()});
-  each(rows, kernels::BiasBack<float>{gradient.data(), bias_gradient.data(), columns});
+  for (const std::size_t parts :
+       {std::size_t{1}, std::size_t{3}, std::size_t{64}}) {  // more than there are columns, too
+    std::vector<float> sums(rows * parts, -1);
+    each(sums.size(), kernels::RowPartSums<float>{gradient.data(), columns, parts, sums.data()});
+    each(rows, kernels::RowSums{sums.data(), parts, bias_gradient.data()});
+    for (std::size_t row = 0; row < rows; ++row)  // by differences all its pixels' kinks would count
+      CHECK(bias_gradient[row] == Approx(std::accumulate(gradient.begin() + std::ptrdiff_t(row * columns),
+                                                         gradient.begin() + std::ptrdiff_t((row + 1) * columns), 0.0F))
+                                      .margin(1e-5));
+  }
   check_gradient(x, gradient, forward, 1, 2);
-  for (std::size_t row = 0; row < rows; ++row)  // by differences all its pixels' kinks would count
-    CHECK(bias_gradient[row] == Approx(std::accumulate(gradient.begin() + std::ptrdiff_t(row * columns),
-                                                       gradient.begin() + std::ptrdiff_t((row + 1) * columns), 0.0F))
-                                    .margin(1e-5));
 }
 
 TEST_CASE("kernels: softmax and cross-entropy, with a scaled loss") {

@@ -71,6 +71,16 @@ concept CommunicatorBackend =
       backend.abort(why);
     };
 
+/// One that can have several operations under way. prepare() is called at once by whoever starts the operation, by any
+/// thread, so that what is in the stream `after` later does not hold it up. What it returns is called by the thread
+/// that performs, in order, and puts the operation into the backend's queue; what that returns says whether the
+/// operation is done, without waiting, and throws what perform() throws. Null: it is done. perform() is not called
+/// while one is under way. They keep the backend alive.
+template <class B>
+concept PipelinedBackend = CommunicatorBackend<B> && requires(B& backend, const collective::Operation& operation) {
+  { backend.prepare(operation) } -> std::convertible_to<std::function<std::function<bool()>()>>;
+};
+
 struct CommunicatorOptions {
   double timeout = 60;  ///< seconds that a collective waits for the other ranks, until a GroupError names the late ones
 };
@@ -148,8 +158,7 @@ class Communicator {
   /// the last copy of the communicator goes before an operation is done, that one ends with a GroupError of kind
   /// `changed`.
   void start(const collective::Operation& operation, std::function<void(std::exception_ptr)> handler) {
-    Interface* const self = self_.get();  // whose destructor waits for this
-    self_->order.start([self, operation] { self->perform(operation); }, std::move(handler));
+    self_->order.start(self_->prepare(operation), std::move(handler));
   }
 
  private:
@@ -159,6 +168,7 @@ class Communicator {
     virtual int size() const = 0;
     virtual std::string name() const = 0;
     virtual void perform(const collective::Operation&) = 0;
+    virtual detail::OperationOrder::Begin prepare(const collective::Operation&) = 0;
     virtual void abort(const GroupError&) = 0;
     detail::OperationOrder order;
   };
@@ -173,6 +183,16 @@ class Communicator {
     int size() const override { return backend->size(); }
     std::string name() const override { return backend->name(); }
     void perform(const collective::Operation& operation) override { backend->perform(operation); }
+    detail::OperationOrder::Begin prepare(const collective::Operation& operation) override {
+      if constexpr (PipelinedBackend<B>) {
+        return backend->prepare(operation);
+      } else {
+        return [self = this, operation]() -> detail::OperationOrder::IsDone {  // our destructor waits for this
+          self->backend->perform(operation);
+          return nullptr;
+        };
+      }
+    }
     void abort(const GroupError& why) override { backend->abort(why); }
     std::unique_ptr<B> backend;
   };

@@ -11,14 +11,18 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 namespace hypertune::inline v0 {
 
 /// All work goes to one stream: that of the backward pass, so that gradients are final where they are `ready()`.
-/// take_squares(), download() and upload() wait for that stream; combine(), divide() and add_squares() do not.
+/// take_squares() and download() wait for that stream, the others do not.
 /// std::runtime_error says what CUDA says. Makes `device` the current one of the thread.
 ///
 ///     DataParallel gradients(communicator, {.memory = std::make_shared<CudaGradientMemory>(device, stream)});
@@ -27,6 +31,8 @@ class CudaGradientMemory final : public GradientMemory {
  public:
   /// `stream` outlives this object.
   CudaGradientMemory(int device, cudaStream_t stream) : device_(device), stream_(stream) {
+    use();
+    uploaded_ = event();
     sums_ = allocate((most_parts + folded_parts + 1) * sizeof(double));
     clear();
   }
@@ -39,31 +45,38 @@ class CudaGradientMemory final : public GradientMemory {
     if (bytes != 0) check(cudaMalloc(&made, bytes), "allocating memory");
     return std::shared_ptr<void>(made, [](void* memory) { static_cast<void>(cudaFree(memory)); });
   }
-  void combine(void* to, const void* from, double factor, const void* plus, std::size_t count,
-               ElementType type) override {
+  void combine(std::span<const GradientPiece> pieces, double factor, ElementType type) override {
     visit(type, [&]<class T>(T*) {
-      for_each(count, kernels::Combine<T>{static_cast<T*>(to), static_cast<const T*>(from), factor,
-                                          static_cast<const T*>(plus)});
+      for_each(pieces, [&](const GradientPiece& p) {
+        return kernels::Combine<T>{static_cast<T*>(p.to), static_cast<const T*>(p.from), factor,
+                                   static_cast<const T*>(p.plus)};
+      });
     });
   }
-  void divide(void* to, const void* from, double divisor, std::size_t count, ElementType type) override {
-    square(to, from, divisor, count, type);
+  void divide(std::span<const GradientPiece> pieces, double divisor, ElementType type) override {
+    square(pieces, true, divisor, type);
   }
-  void add_squares(const void* data, std::size_t count, ElementType type) override {
-    square(nullptr, data, 1, count, type);
-  }
+  void add_squares(std::span<const GradientPiece> pieces, ElementType type) override { square(pieces, false, 1, type); }
   double take_squares() override {
-    for_each(folded_parts, kernels::FoldSums{parts(), most_parts, folded_parts, folded()});
-    for_each(1, kernels::FoldSums{folded(), folded_parts, 1, total()});
+    run(folded_parts, kernels::FoldSums{parts(), most_parts, folded_parts, folded()});
+    run(1, kernels::FoldSums{folded(), folded_parts, 1, total()});
     double sum = 0;
     download(&sum, total(), sizeof sum);
     clear();
     return sum;
   }
+  /// Through pinned memory, so that nothing waits but for the upload before, which is long done.
   void upload(void* to, const void* from, std::size_t bytes) override {
     use();
-    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "copying to the device");
-    check(cudaStreamSynchronize(stream_), "copying to the device");  // `from` may be gone when this returns
+    if (bytes == 0) return;
+    check(cudaEventSynchronize(uploaded_.get()), "copying to the device");
+    if (bytes > staged_bytes_) {
+      staged_ = pinned(bytes);
+      staged_bytes_ = bytes;
+    }
+    std::memcpy(staged_.get(), from, bytes);
+    check(cudaMemcpyAsync(to, staged_.get(), bytes, cudaMemcpyHostToDevice, stream_), "copying to the device");
+    check(cudaEventRecord(uploaded_.get(), stream_), "recording an event");
   }
   void download(void* to, const void* from, std::size_t bytes) override {
     use();
@@ -74,7 +87,7 @@ class CudaGradientMemory final : public GradientMemory {
 
  private:
   // Of partial sums: as many as threads run at once on a large device. They are put together once, by take_squares().
-  static constexpr std::size_t most_parts = std::size_t{1} << 18U, folded_parts = 512;
+  static constexpr std::size_t most_parts = std::size_t{1} << 18U, folded_parts = 512, threads = 256;
 
   static void check(cudaError_t result, const char* doing) {
     if (result != cudaSuccess)
@@ -89,44 +102,104 @@ class CudaGradientMemory final : public GradientMemory {
     if (type == ElementType::float16) body(static_cast<__half*>(nullptr));
     if (type == ElementType::bfloat16) body(static_cast<__nv_bfloat16*>(nullptr));
   }
+  static std::shared_ptr<void> pinned(std::size_t bytes) {
+    void* made = nullptr;
+    check(cudaHostAlloc(&made, bytes, cudaHostAllocDefault), "allocating pinned memory");
+    return std::shared_ptr<void>(made, [](void* memory) { static_cast<void>(cudaFreeHost(memory)); });
+  }
+  static std::shared_ptr<CUevent_st> event() {
+    cudaEvent_t made = nullptr;
+    check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "making an event");
+    return std::shared_ptr<CUevent_st>(made, [](cudaEvent_t event) { static_cast<void>(cudaEventDestroy(event)); });
+  }
   template <class Kernel>
-  void for_each(std::size_t count, const Kernel& kernel);
+  void run(std::size_t count, const Kernel& kernel);
+  /// One launch for many pieces. Kernels of one index work on what is their own, whatever the piece.
+  template <class MakeKernel>
+  void for_each(std::span<const GradientPiece> pieces, const MakeKernel& make, std::size_t most_indices = SIZE_MAX);
 
   double* parts() const { return static_cast<double*>(sums_.get()); }
   double* folded() const { return parts() + most_parts; }
   double* total() const { return folded() + folded_parts; }
   void clear() { check(cudaMemsetAsync(parts(), 0, most_parts * sizeof(double), stream_), "clearing a sum"); }
 
-  void square(void* to, const void* from, double divisor, std::size_t count, ElementType type) {
-    if (count == 0) return;
-    const std::size_t threads = std::min(count, most_parts);
+  void square(std::span<const GradientPiece> pieces, bool divides, double divisor, ElementType type) {
     visit(type, [&]<class T>(T*) {
-      for_each(threads, kernels::DivideAndSquare<T>{static_cast<T*>(to), static_cast<const T*>(from), divisor, count,
-                                                    threads, parts()});
+      for_each(
+          pieces,
+          [&](const GradientPiece& p) {
+            return kernels::DivideAndSquare<T>{divides ? static_cast<T*>(p.to) : nullptr,
+                                               static_cast<const T*>(p.from),
+                                               divisor,
+                                               p.count,
+                                               std::min(p.count, most_parts),
+                                               parts()};
+          },
+          most_parts);
     });
   }
 
   int device_;
   cudaStream_t stream_;
-  std::shared_ptr<void> sums_;  ///< partial ones, what they are folded to, and their sum
+  std::shared_ptr<void> sums_;    ///< partial ones, what they are folded to, and their sum
+  std::shared_ptr<void> staged_;  ///< pinned: what is on its way to the device
+  std::size_t staged_bytes_ = 0;
+  std::shared_ptr<CUevent_st> uploaded_;
 };
 
 namespace detail {
+/// As many kernels as fit into the arguments of a launch (4 KiB).
+template <class Kernel>
+struct KernelBatch {
+  static constexpr std::size_t most = 48;
+  Kernel kernels[most];
+  std::size_t counts[most];
+  std::size_t size;
+};
 template <class Kernel>
 __global__ void gradient_kernel(std::size_t count, Kernel kernel) {
   const std::size_t step = std::size_t{gridDim.x} * blockDim.x;
   for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) kernel(i);
 }
+template <class Kernel>
+__global__ void gradient_kernels(KernelBatch<Kernel> batch) {
+  const std::size_t step = std::size_t{gridDim.x} * blockDim.x;
+  for (std::size_t k = 0; k < batch.size; ++k)
+    for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < batch.counts[k]; i += step)
+      batch.kernels[k](i);
+}
+inline unsigned blocks_of(std::size_t count, std::size_t threads) {
+  constexpr std::size_t most_blocks = 4096;
+  return static_cast<unsigned>(std::min((count + threads - 1) / threads, most_blocks));
+}
 }  // namespace detail
 
 template <class Kernel>
-void CudaGradientMemory::for_each(std::size_t count, const Kernel& kernel) {
-  constexpr std::size_t threads = 256, most_blocks = 4096;
-  if (count == 0) return;
+void CudaGradientMemory::run(std::size_t count, const Kernel& kernel) {
   use();
-  const auto blocks = static_cast<unsigned>(std::min((count + threads - 1) / threads, most_blocks));
-  detail::gradient_kernel<<<blocks, threads, 0, stream_>>>(count, kernel);
+  detail::gradient_kernel<<<detail::blocks_of(count, threads), threads, 0, stream_>>>(count, kernel);
   check(cudaGetLastError(), "starting a kernel");
+}
+
+template <class MakeKernel>
+void CudaGradientMemory::for_each(std::span<const GradientPiece> pieces, const MakeKernel& make,
+                                  std::size_t most_indices) {
+  using Batch = detail::KernelBatch<std::remove_cvref_t<decltype(make(pieces.front()))>>;
+  static_assert(sizeof(Batch) <= 4096);
+  use();
+  for (std::size_t i = 0; i < pieces.size();) {
+    Batch batch = {};
+    std::size_t most = 0;
+    for (; i < pieces.size() && batch.size < Batch::most; ++i) {
+      if (pieces[i].count == 0) continue;
+      batch.kernels[batch.size] = make(pieces[i]);
+      batch.counts[batch.size] = std::min(pieces[i].count, most_indices);
+      most = std::max(most, batch.counts[batch.size++]);
+    }
+    if (most == 0) continue;
+    detail::gradient_kernels<<<detail::blocks_of(most, threads), threads, 0, stream_>>>(batch);
+    check(cudaGetLastError(), "starting a kernel");
+  }
 }
 
 }  // namespace hypertune::inline v0

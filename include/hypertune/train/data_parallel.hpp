@@ -142,6 +142,10 @@ class DataParallel {
   void accumulate_by(double unit);
   std::uint64_t registration() const;
   bool alone() const { return communicator_.size() == 1 && !accumulated_; }
+  static void* offset_in(void* memory, std::size_t elements, ElementType type) {
+    return static_cast<std::byte*>(memory) + elements * size_of(type);
+  }
+  void for_each_type(const auto& body) const;
   void launch_ready();
   void launch(const detail::GradientBucket& bucket, void* memory);
   void launch_tail(bool signal);
@@ -168,12 +172,13 @@ class DataParallel {
   // Of a step:
   std::mutex step_;  ///< ready() comes from any threads
   bool begun_ = false, accumulated_ = false;
-  double accumulated_unit_ = 1;       ///< what is accumulated is in samples over this power of two
-  std::int64_t samples_ = 0;          ///< of the backward pass that is reduced
-  detail::GradientTail told_ = {};    ///< this rank's
-  std::vector<bool> ready_;           ///< by gradient
-  std::vector<std::size_t> awaited_;  ///< by bucket: gradients that are not ready
-  std::size_t next_ = 0;              ///< bucket to be launched
+  double accumulated_unit_ = 1;                ///< what is accumulated is in samples over this power of two
+  std::int64_t samples_ = 0;                   ///< of the backward pass that is reduced
+  detail::GradientTail told_ = {};             ///< this rank's
+  std::vector<bool> ready_;                    ///< by gradient
+  std::vector<std::size_t> awaited_;           ///< by bucket: gradients that are not ready
+  std::size_t next_ = 0;                       ///< bucket to be launched
+  mutable std::vector<GradientPiece> pieces_;  ///< of a call
   Flight flight_;
 };
 

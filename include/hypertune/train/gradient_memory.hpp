@@ -33,6 +33,14 @@ struct TensorView {
   std::size_t bytes() const { return count * size_of(type); }
 };
 
+/// What one call of a GradientMemory does to one of many gradients.
+struct GradientPiece {
+  void* to = nullptr;
+  const void* from = nullptr;
+  const void* plus = nullptr;
+  std::size_t count = 0;
+};
+
 /// The memory that gradients are in. A class with virtual functions, as a program chooses its device when it runs.
 /// Called by one thread at a time. Of floating-point types only. What is computed in each call is rounded once to the
 /// type and does not depend on the alignment, so that all ranks come to the same bits.
@@ -41,12 +49,11 @@ class GradientMemory {
   virtual ~GradientMemory() = default;
   virtual std::shared_ptr<void> allocate(std::size_t bytes) = 0;
   /// to = factor * from + plus, element by element. `from` may be null (zeros), and so may `plus`; either may be `to`.
-  virtual void combine(void* to, const void* from, double factor, const void* plus, std::size_t count,
-                       ElementType type) = 0;
+  virtual void combine(std::span<const GradientPiece> pieces, double factor, ElementType type) = 0;
   /// to = from / divisor; `to` may be `from`. The squares of the results go into the sum of squares.
-  virtual void divide(void* to, const void* from, double divisor, std::size_t count, ElementType type) = 0;
-  /// So do the squares of what is there.
-  virtual void add_squares(const void* data, std::size_t count, ElementType type) = 0;
+  virtual void divide(std::span<const GradientPiece> pieces, double divisor, ElementType type) = 0;
+  /// So do the squares of what is in `from`.
+  virtual void add_squares(std::span<const GradientPiece> pieces, ElementType type) = 0;
   /// The sum of squares of all calls since the last time, which begins anew: added in double, in an order that is a
   /// function of the calls and counts alone. Infinite or NaN if one of them is. A device is waited for here only.
   virtual double take_squares() = 0;
@@ -63,25 +70,15 @@ class HostGradientMemory final : public GradientMemory {
   std::shared_ptr<void> allocate(std::size_t bytes) override {
     return std::make_unique<std::byte[]>(bytes);  // aligned for any element
   }
-  void combine(void* to, const void* from, double factor, const void* plus, std::size_t count,
-               ElementType type) override {
-    visit(type, [&]<class T>(T) { combine_of<T>(to, from, factor, plus, count); });
+  void combine(std::span<const GradientPiece> pieces, double factor, ElementType type) override {
+    for_each(pieces, type, [&]<class T>(const GradientPiece& p, T) { combine_of<T>(p, factor); });
   }
-  void divide(void* to, const void* from, double divisor, std::size_t count, ElementType type) override {
-    visit(type, [&]<class T>(T) {
-      T* out = static_cast<T*>(to);
-      const T* in = static_cast<const T*>(from);
-      if (std::is_same_v<T, double>) {
-        sum_ += squares(count, [&](std::size_t i) { return wide(out[i] = narrow<T>(wide(in[i]) / divisor)); });
-      } else {  // a product in double, rounded to the shorter type: as good as the quotient, and several times faster
-        const double factor = 1 / divisor;
-        sum_ += squares(count, [&](std::size_t i) { return wide(out[i] = narrow<T>(wide(in[i]) * factor)); });
-      }
-    });
+  void divide(std::span<const GradientPiece> pieces, double divisor, ElementType type) override {
+    for_each(pieces, type, [&]<class T>(const GradientPiece& p, T) { sum_ += divide_of<T>(p, divisor); });
   }
-  void add_squares(const void* data, std::size_t count, ElementType type) override {
-    visit(type, [&]<class T>(T) {
-      sum_ += squares(count, [in = static_cast<const T*>(data)](std::size_t i) { return wide(in[i]); });
+  void add_squares(std::span<const GradientPiece> pieces, ElementType type) override {
+    for_each(pieces, type, [&]<class T>(const GradientPiece& p, T) {
+      sum_ += squares(p.count, [in = static_cast<const T*>(p.from)](std::size_t i) { return wide(in[i]); });
     });
   }
   double take_squares() override { return std::exchange(sum_, 0); }
@@ -91,11 +88,13 @@ class HostGradientMemory final : public GradientMemory {
   void download(void* to, const void* from, std::size_t bytes) override { upload(to, from, bytes); }
 
  private:
-  static void visit(ElementType type, const auto& body) {
-    if (type == ElementType::float32) body(float{});
-    if (type == ElementType::float64) body(double{});
-    if (type == ElementType::float16) body(Half{});
-    if (type == ElementType::bfloat16) body(BFloat16{});
+  static void for_each(std::span<const GradientPiece> pieces, ElementType type, const auto& body) {
+    for (const GradientPiece& piece : pieces) {
+      if (type == ElementType::float32) body(piece, float{});
+      if (type == ElementType::float64) body(piece, double{});
+      if (type == ElementType::float16) body(piece, Half{});
+      if (type == ElementType::bfloat16) body(piece, BFloat16{});
+    }
   }
   template <class T>
   static double wide(T value) {
@@ -112,10 +111,21 @@ class HostGradientMemory final : public GradientMemory {
       return T(static_cast<float>(value));
   }
   template <class T>
-  static void combine_of(void* to, const void* from, double factor, const void* plus, std::size_t count) {
-    T* out = static_cast<T*>(to);
-    const T* in = static_cast<const T*>(from);
-    const T* add = static_cast<const T*>(plus);
+  static double divide_of(const GradientPiece& piece, double divisor) {
+    T* out = static_cast<T*>(piece.to);
+    const T* in = static_cast<const T*>(piece.from);
+    if (std::is_same_v<T, double>)
+      return squares(piece.count, [&](std::size_t i) { return wide(out[i] = narrow<T>(wide(in[i]) / divisor)); });
+    // A product in double, rounded to the shorter type: as good as the quotient, and several times faster.
+    const double factor = 1 / divisor;
+    return squares(piece.count, [&](std::size_t i) { return wide(out[i] = narrow<T>(wide(in[i]) * factor)); });
+  }
+  template <class T>
+  static void combine_of(const GradientPiece& piece, double factor) {
+    T* out = static_cast<T*>(piece.to);
+    const T* in = static_cast<const T*>(piece.from);
+    const T* add = static_cast<const T*>(piece.plus);
+    const std::size_t count = piece.count;
     if (in == nullptr && add == nullptr) {
       for (std::size_t i = 0; i < count; ++i) out[i] = T{};
     } else if (in == nullptr) {

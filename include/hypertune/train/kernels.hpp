@@ -95,16 +95,29 @@ struct ReluBack {
     if (!(static_cast<float>(values[i]) > 0)) gradient[i] = T(0.0F);
   }
 };
-/// The gradient of the biases. Index: of the rows.
+/// The gradient of the biases is the sum of each row: at first each part of a row, whose elements stand `parts` apart,
+/// so that neighbours read neighbours. Index: of the sums, rows * parts.
 template <class T>
-struct BiasBack {
-  const T* gradient;
-  float* bias;
-  std::size_t columns;
+struct RowPartSums {
+  const T* values;
+  std::size_t columns, parts;
+  float* sums;
+  HYPERTUNE_HD void operator()(std::size_t i) const {
+    const T* row = values + i / parts * columns;
+    float sum = 0;
+    for (std::size_t at = i % parts; at < columns; at += parts) sum += static_cast<float>(row[at]);
+    sums[i] = sum;
+  }
+};
+/// Then those parts. Index: of the rows.
+struct RowSums {
+  const float* parts;
+  std::size_t count;  ///< of the parts of a row
+  float* sums;
   HYPERTUNE_HD void operator()(std::size_t row) const {
     float sum = 0;
-    for (std::size_t i = 0; i < columns; ++i) sum += static_cast<float>(gradient[row * columns + i]);
-    bias[row] = sum;
+    for (std::size_t i = 0; i < count; ++i) sum += parts[row * count + i];
+    sums[row] = sum;
   }
 };
 

@@ -6,6 +6,7 @@
 #include <hypertune/trial/group.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -59,8 +60,11 @@ class NcclCommunicator {
   void perform(const collective::Operation& operation);
   void abort(const GroupError& why);
 
+  /// See PipelinedBackend. Operations on host memory are done when they are in the queue.
+  std::function<std::function<bool()>()> prepare(const collective::Operation& operation);
+
   /// perform() in two halves, for buffers of the device: start() returns when NCCL has it in its queue. Several may be
-  /// started; finish() waits for all.
+  /// started; finish() waits for all. Not for who uses a Communicator made of this.
   void start(const collective::Operation& operation);
   void finish();
   /// Makes the stream (a cudaStream_t) wait for what was started.

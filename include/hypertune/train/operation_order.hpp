@@ -2,8 +2,10 @@
 #pragma once
 
 #include <hypertune/detail/signal_block.hpp>
+#include <hypertune/train/polling.hpp>
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -17,7 +19,12 @@ namespace hypertune::inline v0::detail {
 
 class OperationOrder {
  public:
+  static constexpr std::size_t most_under_way = 32;
   using Work = std::function<void()>;
+  /// Asks whether something is done, without waiting. May throw, and is not called again then.
+  using IsDone = std::function<bool()>;
+  /// Does something, or begins it. Null: it is done.
+  using Begin = std::function<IsDone()>;
   using Handler = std::function<void(std::exception_ptr)>;
 
   OperationOrder() = default;
@@ -26,17 +33,18 @@ class OperationOrder {
   /// close() comes first.
   ~OperationOrder() = default;
 
-  /// On this thread, after all that came before.
+  /// On this thread, after all that came before is done.
   void run(const Work& work) {
     const Turn turn(*state_);
     work();
   }
 
-  /// On the thread of this order, after all that came before. `handler` is called there, too, once, and may not throw.
-  void start(Work work, Handler handler) {
+  /// On the thread of this order, after all that came before has begun; the next may begin before it is done.
+  /// `handler` is called there, too, once, when it and all before it are done, and may not throw.
+  void start(Begin begin, Handler handler) {
     State& state = *state_;
     const std::lock_guard guard(state.mutex);
-    state.queue.push_back({state.next++, std::move(work), std::move(handler)});
+    state.queue.push_back({state.next++, std::move(begin), std::move(handler)});
     if (!thread_.joinable()) {
       const SignalBlock for_the_thread;
       thread_ = std::thread([kept = state_] { serve(*kept); });
@@ -52,7 +60,7 @@ class OperationOrder {
       const std::lock_guard guard(state_->mutex);
       if (!thread_.joinable()) return;
       state_->closed = why;
-      pending = state_->working;
+      pending = state_->working || state_->under_way != 0;
       state_->changed.notify_all();
     }
     if (pending) interrupt();
@@ -67,7 +75,11 @@ class OperationOrder {
  private:
   struct Started {
     std::uint64_t turn;
-    Work work;
+    Begin begin;
+    Handler handler;
+  };
+  struct Begun {
+    IsDone is_done;
     Handler handler;
   };
   struct State {
@@ -75,8 +87,11 @@ class OperationOrder {
     std::condition_variable changed;
     std::deque<Started> queue;
     std::uint64_t next = 0, now = 0;  ///< the next turn to be given, and the one that it is
-    bool working = false;             ///< something started is under way
+    bool working = false;             ///< something started is beginning
+    std::size_t under_way = 0;        ///< what has begun, and is not done
     std::exception_ptr closed;
+
+    bool has_next() const { return closed ? !queue.empty() : !queue.empty() && queue.front().turn == now; }
   };
 
   class Turn {
@@ -84,7 +99,7 @@ class OperationOrder {
     explicit Turn(State& state) : state_(state) {
       std::unique_lock lock(state.mutex);
       const auto mine = state.next++;
-      state.changed.wait(lock, [&] { return state.now == mine; });
+      state.changed.wait(lock, [&] { return state.now == mine && state.under_way == 0; });
     }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
@@ -99,30 +114,68 @@ class OperationOrder {
   };
 
   static void serve(State& state) {
+    std::deque<Begun> under_way;  // of this thread alone: only their number is shared
     std::unique_lock lock(state.mutex);
+    Pauses pauses;
     for (;;) {
-      state.changed.wait(
-          lock, [&] { return state.closed || (!state.queue.empty() && state.queue.front().turn == state.now); });
-      if (state.queue.empty()) return;
-      Started started = std::move(state.queue.front());
-      state.queue.pop_front();
-      std::exception_ptr error = state.closed;
-      if (!error) {
-        state.working = true;
-        lock.unlock();
-        try {
-          started.work();
-        } catch (...) { error = std::current_exception(); }
-        lock.lock();
-        state.working = false;
-        ++state.now;
-        state.changed.notify_all();
+      if (!under_way.empty() && end_first(state, lock, under_way)) {
+        pauses = {};
+      } else if (state.has_next() && under_way.size() < most_under_way) {
+        begin_next(state, lock, under_way);
+      } else if (!under_way.empty()) {
+        pauses.pause(lock, state.changed);
+      } else if (state.closed) {
+        return;
+      } else {
+        state.changed.wait(lock, [&] { return state.closed || state.has_next(); });
+        pauses = {};
       }
-      lock.unlock();
-      started.handler(std::move(error));
-      started = {};  // what it holds may be the communicator: not under the lock
-      lock.lock();
     }
+  }
+
+  static void begin_next(State& state, std::unique_lock<std::mutex>& lock, std::deque<Begun>& under_way) {
+    Started started = std::move(state.queue.front());
+    state.queue.pop_front();
+    std::exception_ptr error = state.closed;
+    IsDone is_done;
+    if (!error) {
+      state.working = true;
+      lock.unlock();
+      try {
+        is_done = started.begin();
+      } catch (...) { error = std::current_exception(); }
+      lock.lock();
+      state.working = false;
+      ++state.now;
+    }
+    // An error, too, is told after what began before: handlers are called in order.
+    if (error) is_done = [error]() -> bool { std::rethrow_exception(error); };
+    if (!is_done) is_done = [] { return true; };
+    ++state.under_way;
+    under_way.push_back({std::move(is_done), std::move(started.handler)});
+    lock.unlock();
+    started = {};  // what it holds may be the communicator: not under the lock
+    lock.lock();
+  }
+
+  static bool end_first(State& state, std::unique_lock<std::mutex>& lock, std::deque<Begun>& under_way) {
+    lock.unlock();
+    std::exception_ptr error;
+    bool is_done = false;
+    try {
+      is_done = under_way.front().is_done();
+    } catch (...) { error = std::current_exception(); }
+    lock.lock();
+    if (!is_done && !error) return false;
+    Begun done = std::move(under_way.front());
+    under_way.pop_front();
+    --state.under_way;
+    state.changed.notify_all();
+    lock.unlock();
+    done.handler(std::move(error));
+    done = {};  // as above
+    lock.lock();
+    return true;
   }
 
   std::shared_ptr<State> state_ = std::make_shared<State>();

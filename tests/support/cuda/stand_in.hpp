@@ -33,6 +33,8 @@ struct Faults {
   ncclResult_t error = ncclInternalError;
 };
 void set_faults(int rank, const Faults& faults);
+/// Operations of this rank that are in a stream, and not done.
+int operations_under_way(int rank);
 /// How often a launch, an init and others are still in progress when asked; 1.
 void set_progress_questions(int count);
 /// Ranks whose peer has aborted or was destroyed get ncclRemoteError, as over a network; else they wait for ever.

@@ -232,6 +232,13 @@ int held_communicators() {
   return static_cast<int>(
       std::count_if(comms.begin(), comms.end(), [](const auto& comm) { return !comm->given_back; }));
 }
+int operations_under_way(int rank) {
+  const std::lock_guard guard(library().mutex);
+  int sum = 0;
+  for (const auto& comm : library().comms)
+    if (comm->rank == rank && !comm->given_back) sum += comm->running;
+  return sum;
+}
 void set_faults(int rank, const Faults& faults) {
   const std::lock_guard guard(library().mutex);
   library().faults[rank] = faults;

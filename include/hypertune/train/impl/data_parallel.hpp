@@ -123,15 +123,15 @@ inline void DataParallel::launch_ready() {
 
 /// Puts a bucket's gradients, weighted, where they are reduced.
 inline void DataParallel::launch(const detail::GradientBucket& bucket, void* memory) {
+  pieces_.clear();
   for (const auto& piece : bucket.pieces) {
     const TensorView& gradient = gradients_[piece.gradient];
-    const void* from = samples_ != 0 ? gradient.data : nullptr;
-    void* in_bucket =
-        memory == nullptr ? nullptr : static_cast<std::byte*>(memory) + piece.offset * size_of(bucket.type);
-    if (options_.measure_noise && from != nullptr) options_.memory->add_squares(from, gradient.count, gradient.type);
-    options_.memory->combine(bucket.in_place ? gradient.data : in_bucket, from, static_cast<double>(samples_) / unit_,
-                             accumulated_ ? in_bucket : nullptr, gradient.count, gradient.type);
+    void* in_bucket = memory == nullptr ? nullptr : offset_in(memory, piece.offset, bucket.type);
+    pieces_.push_back({bucket.in_place ? gradient.data : in_bucket, samples_ != 0 ? gradient.data : nullptr,
+                       accumulated_ ? in_bucket : nullptr, gradient.count});
   }
+  if (options_.measure_noise && samples_ != 0) options_.memory->add_squares(pieces_, bucket.type);
+  options_.memory->combine(pieces_, static_cast<double>(samples_) / unit_, bucket.type);
 }
 
 inline void DataParallel::launch_tail(bool signal) {
@@ -142,8 +142,7 @@ inline void DataParallel::launch_tail(bool signal) {
   told_.signal = signal;
   if (options_.measure_noise) told_.squares += static_cast<double>(samples_) * options_.memory->take_squares();
   const auto tail = detail::encoded_tail(told_, communicator_.rank(), communicator_.size(), bucket.type);
-  options_.memory->upload(static_cast<std::byte*>(memory_.back().get()) + bucket.count * size_of(bucket.type),
-                          tail.data(), tail.size());
+  options_.memory->upload(offset_in(memory_.back().get(), bucket.count, bucket.type), tail.data(), tail.size());
   start(memory_.back().get(), bucket.count + detail::tail_elements(communicator_.size()), bucket.type);
 }
 
@@ -192,8 +191,10 @@ inline void DataParallel::settle() noexcept {
 inline void DataParallel::accumulate_by(double unit) {
   const double factor = std::exchange(accumulated_unit_, unit) / unit;
   if (factor == 1 || !accumulated_) return;
-  for (std::size_t b = 0; b < buckets_.size(); ++b)
-    options_.memory->combine(memory_[b].get(), memory_[b].get(), factor, nullptr, buckets_[b].count, buckets_[b].type);
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    const std::array<GradientPiece, 1> whole = {{{memory_[b].get(), memory_[b].get(), nullptr, buckets_[b].count}}};
+    options_.memory->combine(whole, factor, buckets_[b].type);
+  }
 }
 
 inline void DataParallel::accumulate(std::int64_t samples) {
@@ -206,14 +207,15 @@ inline void DataParallel::accumulate(std::int64_t samples) {
   if (static_cast<double>(total) > accumulated_unit_) accumulate_by(static_cast<double>(std::bit_ceil(total)));
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     const auto& bucket = buckets_[b];
+    pieces_.clear();
     for (const auto& piece : bucket.pieces) {
       const TensorView& gradient = gradients_[piece.gradient];
       if (!memory_[b]) memory_[b] = options_.memory->allocate(gradient.bytes());
-      void* to = static_cast<std::byte*>(memory_[b].get()) + piece.offset * size_of(bucket.type);
-      if (options_.measure_noise) options_.memory->add_squares(gradient.data, gradient.count, gradient.type);
-      options_.memory->combine(to, gradient.data, static_cast<double>(samples) / accumulated_unit_,
-                               accumulated_ ? to : nullptr, gradient.count, gradient.type);
+      void* to = offset_in(memory_[b].get(), piece.offset, bucket.type);
+      pieces_.push_back({to, gradient.data, accumulated_ ? to : nullptr, gradient.count});
     }
+    if (options_.measure_noise) options_.memory->add_squares(pieces_, bucket.type);
+    options_.memory->combine(pieces_, static_cast<double>(samples) / accumulated_unit_, bucket.type);
   }
   if (options_.measure_noise) told_.squares += static_cast<double>(samples) * options_.memory->take_squares();
   told_.samples += samples;
@@ -254,9 +256,7 @@ inline void DataParallel::take_mean() {
   const int size = communicator_.size();
   const auto& last = buckets_.back();
   std::vector<std::byte> bytes(detail::tail_elements(size) * size_of(last.type));
-  options_.memory->download(bytes.data(),
-                            static_cast<const std::byte*>(memory_.back().get()) + last.count * size_of(last.type),
-                            bytes.size());
+  options_.memory->download(bytes.data(), offset_in(memory_.back().get(), last.count, last.type), bytes.size());
   reduced_ = {};
   for (const auto& tail : detail::decoded_tails(bytes, size, last.type)) {
     reduced_.samples += tail.samples;
@@ -266,17 +266,19 @@ inline void DataParallel::take_mean() {
   }
   const auto total = static_cast<double>(reduced_.samples);
   if (reduced_.samples != 0) reduced_.part_squares /= total;
-  for (std::size_t b = 0; b < buckets_.size(); ++b)
-    for (const auto& piece : buckets_[b].pieces) {
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    const auto& bucket = buckets_[b];
+    pieces_.clear();
+    for (const auto& piece : bucket.pieces) {
       const TensorView& to = gradients_[piece.gradient];
-      const void* from = buckets_[b].in_place
-                             ? to.data
-                             : static_cast<const std::byte*>(memory_[b].get()) + piece.offset * size_of(to.type);
-      if (reduced_.samples == 0)
-        options_.memory->combine(to.data, nullptr, 0, nullptr, to.count, to.type);
-      else
-        options_.memory->divide(to.data, from, total / unit_, to.count, to.type);
+      const void* from = bucket.in_place ? to.data : offset_in(memory_[b].get(), piece.offset, bucket.type);
+      pieces_.push_back({to.data, reduced_.samples != 0 ? from : nullptr, nullptr, to.count});
     }
+    if (reduced_.samples == 0)
+      options_.memory->combine(pieces_, 0, bucket.type);
+    else
+      options_.memory->divide(pieces_, total / unit_, bucket.type);
+  }
   reduced_.square = options_.memory->take_squares();
   // Never less than before: after the short batch at the end of an epoch comes a whole one.
   unit_ = std::max(unit_, static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(reduced_.samples))));
@@ -285,11 +287,11 @@ inline void DataParallel::take_mean() {
 /// A rank without others, which has accumulated nothing, has the mean already.
 inline void DataParallel::take_alone(bool signal) {
   reduced_ = {.samples = samples_, .parts = samples_ != 0 ? 1 : 0, .signalled = signal};
-  for (const TensorView& gradient : gradients_)
-    if (samples_ == 0)
-      options_.memory->combine(gradient.data, nullptr, 0, nullptr, gradient.count, gradient.type);
-    else
-      options_.memory->add_squares(gradient.data, gradient.count, gradient.type);
+  for_each_type([&](std::span<const GradientPiece> pieces, ElementType type) {
+    if (samples_ != 0) return options_.memory->add_squares(pieces, type);
+    for (GradientPiece& piece : pieces_) piece.from = nullptr;
+    options_.memory->combine(pieces, 0, type);
+  });
   reduced_.square = options_.memory->take_squares();
   if (options_.measure_noise) reduced_.part_squares = reduced_.square;
 }
@@ -305,9 +307,20 @@ inline void DataParallel::end_step() {
   for (const auto& bucket : buckets_) awaited_.push_back(bucket.pieces.size());
 }
 
+/// All gradients in place, those of a type that follow one another together.
+inline void DataParallel::for_each_type(const auto& body) const {
+  for (std::size_t i = 0; i < gradients_.size();) {
+    const ElementType type = gradients_[i].type;
+    pieces_.clear();
+    for (; i < gradients_.size() && gradients_[i].type == type; ++i)
+      pieces_.push_back({gradients_[i].data, gradients_[i].data, nullptr, gradients_[i].count});
+    body(std::span<const GradientPiece>(pieces_), type);
+  }
+}
+
 inline double DataParallel::norm() const {
-  for (const TensorView& gradient : gradients_)
-    options_.memory->add_squares(gradient.data, gradient.count, gradient.type);
+  for_each_type(
+      [&](std::span<const GradientPiece> pieces, ElementType type) { options_.memory->add_squares(pieces, type); });
   return std::sqrt(options_.memory->take_squares());
 }
 
@@ -316,16 +329,18 @@ inline double DataParallel::clip_by_global_norm(double max_norm, double loss_sca
     fail(Errc::usage, "clipping to a norm of {} with a loss scale of {}", max_norm, loss_scale);
   const double before = norm() / loss_scale;
   if (std::isfinite(before) && before > max_norm)
-    for (const TensorView& gradient : gradients_)
-      options_.memory->combine(gradient.data, gradient.data, max_norm / before, nullptr, gradient.count, gradient.type);
+    for_each_type([&](std::span<const GradientPiece> pieces, ElementType type) {
+      options_.memory->combine(pieces, max_norm / before, type);
+    });
   return before;
 }
 
 inline void DataParallel::unscale(double loss_scale) {
   if (!(loss_scale > 0)) fail(Errc::usage, "a loss scale of {}", loss_scale);
   if (loss_scale == 1) return;
-  for (const TensorView& gradient : gradients_)
-    options_.memory->divide(gradient.data, gradient.data, loss_scale, gradient.count, gradient.type);
+  for_each_type([&](std::span<const GradientPiece> pieces, ElementType type) {
+    options_.memory->divide(pieces, loss_scale, type);
+  });
   static_cast<void>(options_.memory->take_squares());
 }
 

@@ -1,4 +1,4 @@
-// Waiting for what can only be asked for: CUDA's events and NCCL's state wake nobody.
+// Waiting for what can only be asked for, as CUDA's events and NCCL's state.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,10 @@ namespace hypertune::inline v0::detail {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-inline SteadyTime steady_after(double seconds) {
-  return std::chrono::steady_clock::now() +
-         std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
+inline std::chrono::steady_clock::duration steady_duration(double seconds) {
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
 }
+inline SteadyTime steady_after(double seconds) { return std::chrono::steady_clock::now() + steady_duration(seconds); }
 inline double seconds_until(SteadyTime time) {
   return std::max(0.0, std::chrono::duration<double>(time - std::chrono::steady_clock::now()).count());
 }
