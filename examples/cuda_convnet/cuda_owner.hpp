@@ -11,7 +11,9 @@
 namespace convnet {
 
 inline void check(cudaError_t result, const char* what) {
-  if (result != cudaSuccess) throw std::runtime_error(std::string("CUDA: ") + what + ": " + cudaGetErrorString(result));
+  if (result == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());  // or the next launch would report it again
+  throw std::runtime_error(std::string("CUDA: ") + what + ": " + cudaGetErrorString(result));
 }
 inline void check(cublasStatus_t result, const char* what) {
   if (result != CUBLAS_STATUS_SUCCESS)

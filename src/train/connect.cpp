@@ -2,12 +2,11 @@
 #include <hypertune/train/collective_text.hpp>
 #include <hypertune/train/connect.hpp>
 #include <hypertune/train/gloo_communicator.hpp>
+#include <hypertune/train/rendezvous_values.hpp>
 #include <hypertune/train/thread_communicator.hpp>
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -39,6 +38,7 @@ std::string choose_carrier(const GroupPlace& place, Rendezvous& rendezvous, doub
   };
   if (place.rank != 0) {
     rendezvous.set(prefix + fmt::format("{}", place.rank), this_process());
+    static_cast<void>(rendezvous.wait(prefix + "0", 0));  // so that the answer is there when it is asked for again
     auto carrier = rendezvous.wait(prefix + "carrier", timeout);
     if (!carrier) {
       // Rank 0 may have come later than this one and be waiting still: then it is somebody else who is late.
@@ -52,12 +52,13 @@ std::string choose_carrier(const GroupPlace& place, Rendezvous& rendezvous, doub
     throw late(missing);
   }
   rendezvous.set(prefix + "0", this_process());
-  const auto limit = detail::steady_limit(timeout);
+  std::vector<std::string> keys;
+  for (int rank = 1; rank < place.size(); ++rank) keys.push_back(prefix + fmt::format("{}", rank));
+  const auto processes = detail::rendezvous_values(rendezvous, keys, detail::steady_limit(timeout));
   std::vector<int> missing;
   bool one_process = true;
   for (int rank = 1; rank < place.size(); ++rank) {
-    const double left = std::chrono::duration<double>(limit - std::chrono::steady_clock::now()).count();
-    const auto process = rendezvous.wait(prefix + fmt::format("{}", rank), std::max(0.0, left));
+    const auto& process = processes[static_cast<std::size_t>(rank - 1)];
     if (!process)
       missing.push_back(rank);
     else

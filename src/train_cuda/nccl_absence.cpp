@@ -3,10 +3,13 @@
 // who has not said so. What is quick costs nothing.
 #include "nccl_group.hpp"
 
+#include <hypertune/train/rendezvous_values.hpp>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,11 +39,20 @@ void NcclGroup::announce(std::uint64_t number) {
 std::vector<int> NcclGroup::absent(std::uint64_t number) {
   if (number == 0) return not_there();  // not yet connected
   announce(operations_ + 4);
-  const auto deadline = steady_after(options_.timeout * 0.4);
-  std::vector<int> ranks;
+  return without(fmt::format("at/{}/", number), steady_after(options_.timeout * 0.4));
+}
+
+std::vector<int> NcclGroup::without(const std::string& prefix, SteadyTime limit) {
+  std::vector<int> others, ranks;
+  std::vector<std::string> keys;
   for (int other = 0; other < size(); ++other)
-    if (other != rank() && !rendezvous_.wait(key(fmt::format("at/{}/{}", number, other)), seconds_until(deadline)))
-      ranks.push_back(other);
+    if (other != rank()) {
+      others.push_back(other);
+      keys.push_back(key(prefix + std::to_string(other)));
+    }
+  const auto values = rendezvous_values(rendezvous_, keys, limit);
+  for (std::size_t i = 0; i < others.size(); ++i)
+    if (!values[i]) ranks.push_back(others[i]);
   return ranks;
 }
 

@@ -86,6 +86,8 @@ class NcclGroup {
   // nccl_absence.cpp
   void announce(std::uint64_t number);
   std::vector<int> absent(std::uint64_t number);
+  /// The other ranks that have not set what begins so.
+  std::vector<int> without(const std::string& prefix, SteadyTime limit);
   [[noreturn]] void give_up_late(std::uint64_t number);
   [[noreturn]] void give_up_failed(ncclResult_t error, const char* what, std::uint64_t number);
   std::string key(const std::string& rest) const { return nccl_.name + "/" + rest; }

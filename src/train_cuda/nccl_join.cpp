@@ -180,12 +180,8 @@ std::string NcclGroup::expect(const std::string& name, const std::string& what, 
            ranks});
 }
 
-std::vector<int> NcclGroup::not_there() {
-  std::vector<int> ranks;
-  for (int other = 0; other < size(); ++other)
-    if (other != rank() && !rendezvous_.wait(key(fmt::format("has/{}", other)), 0)) ranks.push_back(other);
-  return ranks;
-}
+// Whoever is there has said so long ago: what takes its time is the answer.
+std::vector<int> NcclGroup::not_there() { return without("has/", steady_after(std::min(1.0, options_.timeout * 0.1))); }
 
 void NcclGroup::create(const Plan& plan, SteadyTime deadline) {
   ncclConfig_t config = non_blocking();
@@ -224,14 +220,21 @@ void NcclGroup::grow([[maybe_unused]] const Plan& plan, [[maybe_unused]] NcclGro
   const ncclUniqueId id = from_hex(plan.id);
   ncclConfig_t config = non_blocking();
   ncclComm_t made = nullptr;
-  const ncclResult_t result = former ? former->handle_.call([&](ncclComm_t comm) {
-    return ncclCommGrow(comm, size(), rank() == 0 ? &id : nullptr, -1, &made, nullptr);
-  })
-                                     : ncclCommGrow(nullptr, size(), &id, rank(), &made, &config);
-  handle_.adopt(made);
-  if (result != ncclSuccess && result != ncclInProgress) give_up_failed(result, "growing", 0);
-  wait_for_peers(deadline, former ? &former->handle_ : nullptr);
-  if (former) wait_for_peers(deadline, nullptr);
+  try {
+    const ncclResult_t result = former ? former->handle_.call([&](ncclComm_t comm) {
+      return ncclCommGrow(comm, size(), rank() == 0 ? &id : nullptr, -1, &made, nullptr);
+    })
+                                       : ncclCommGrow(nullptr, size(), &id, rank(), &made, &config);
+    handle_.adopt(made);
+    if (result != ncclSuccess && result != ncclInProgress) give_up_failed(result, "growing", 0);
+    wait_for_peers(deadline, former ? &former->handle_ : nullptr);
+    if (former) wait_for_peers(deadline, nullptr);
+  } catch (...) {
+    // NCCL writes `made` at the end of its work, whatever that is: after the abort nothing is written.
+    if (former) former->handle_.abort();
+    handle_.abort();
+    throw;
+  }
   origin_ = "grown";
 #else
   give_up({GroupError::Kind::failed, "NCCL: this rank's version cannot grow a communicator (2.29.2 can)"});

@@ -56,6 +56,24 @@ bool starts_with(const std::string& text, const std::string& beginning) { return
 
 }  // namespace
 
+TEST_CASE("a rank that never comes makes no other one look so, though answers of the rendezvous take their time") {
+  const bool gloo = GENERATE(false, true);
+  CAPTURE(gloo);
+  ht::test::MemoryRendezvous driver;
+  std::vector<std::vector<int>> named(4);
+  ht::test::run_threads(4, [&](int rank) {
+    if (rank == 1) return;
+    ht::test::AskedRendezvous rendezvous(driver);
+    try {
+      if (gloo)
+        ht::connect_gloo(place_of(rank, 4), rendezvous, {.timeout = 1});
+      else
+        ht::connect(place_of(rank, 4), rendezvous, {.timeout = 1});
+    } catch (const ht::GroupError& error) { named[static_cast<std::size_t>(rank)] = error.ranks(); }
+  });
+  for (const std::size_t rank : {0, 2, 3}) CHECK(named[rank] == std::vector<int>{1});
+}
+
 TEST_CASE("A rank that does not come to a collective is named") {
   for (const auto& carrier : carriers()) {
     CAPTURE(carrier.name);

@@ -1,3 +1,4 @@
+#include "support/eventually.hpp"
 #include "train_cuda/ranks.hpp"
 
 #include <atomic>
@@ -29,6 +30,34 @@ TEST_CASE("NCCL: a rank that never connects is named") {
   });
   for (const int rank : {0, 2}) {
     const auto error = group_error(thrown[static_cast<std::size_t>(rank)]);
+    CHECK(error.kind() == Kind::late);
+    CHECK(error.ranks() == std::vector<int>{1});
+  }
+}
+
+TEST_CASE("NCCL: one rank that is missing makes no other one look so, though answers take their time") {
+  const Watch watch;
+  MemoryRendezvous driver;
+  const bool connects = GENERATE(false, true);
+  CAPTURE(connects);
+  std::atomic<int> named{0};
+  const auto thrown = in_threads(4, [&](int rank) {
+    ht::test::AskedRendezvous rendezvous(driver);
+    if (rank == 1 && !connects) return;
+    auto communicator = ht::connect_nccl(place(rank, 4), rendezvous, {.timeout = 2});
+    if (rank == 1) {  // is there, and does something else
+      expect(ht::test::eventually([&] { return named == 3; }));
+      return;
+    }
+    try {
+      communicator.barrier();
+    } catch (...) {
+      ++named;
+      throw;
+    }
+  });
+  for (const std::size_t rank : {0, 2, 3}) {
+    const auto error = group_error(thrown[rank]);
     CHECK(error.kind() == Kind::late);
     CHECK(error.ranks() == std::vector<int>{1});
   }

@@ -75,12 +75,15 @@ class Torchrun:
         return family
 
     def add(self, count=1):
+        # Else the store of the workers outlives them, and the next ones find the addresses of the dead in it: torchrun's
+        # workers then do not connect ("Gloo connectFullMesh failed"; torch 2.15.0).
+        environment = dict(os.environ, TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
         for _ in range(count):
             self.agents.append(subprocess.Popen(
                 [os.path.join(place, "bin", "torchrun"), "--nnodes", self.nodes, "--nproc-per-node", str(self.each),
                  "--max-restarts", "100", "--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{self.port}",
                  "--rdzv-id", "benchmark", os.path.join(here, "torch_training.py"), self.folder, str(self.batch), "10"],
-                stdout=subprocess.DEVNULL, stderr=open(os.path.join(self.folder, "said"), "a")))
+                env=environment, stdout=subprocess.DEVNULL, stderr=open(os.path.join(self.folder, "said"), "a")))
 
     def events(self):
         events = []

@@ -33,6 +33,7 @@ class CudaGradientMemory final : public GradientMemory {
   CudaGradientMemory(int device, cudaStream_t stream) : device_(device), stream_(stream) {
     use();
     uploaded_ = event();
+    staged_ = pinned(staged_bytes_);  // now: later it might wait for the device
     sums_ = allocate((most_parts + folded_parts + 1) * sizeof(double));
     clear();
   }
@@ -90,8 +91,9 @@ class CudaGradientMemory final : public GradientMemory {
   static constexpr std::size_t most_parts = std::size_t{1} << 18U, folded_parts = 512, threads = 256;
 
   static void check(cudaError_t result, const char* doing) {
-    if (result != cudaSuccess)
-      throw std::runtime_error(std::string("CUDA: ") + doing + ": " + cudaGetErrorString(result));
+    if (result == cudaSuccess) return;
+    static_cast<void>(cudaGetLastError());  // or the next launch would report it again
+    throw std::runtime_error(std::string("CUDA: ") + doing + ": " + cudaGetErrorString(result));
   }
   void use() const { check(cudaSetDevice(device_), "choosing the device"); }  // of this thread
 
@@ -143,7 +145,7 @@ class CudaGradientMemory final : public GradientMemory {
   cudaStream_t stream_;
   std::shared_ptr<void> sums_;    ///< partial ones, what they are folded to, and their sum
   std::shared_ptr<void> staged_;  ///< pinned: what is on its way to the device
-  std::size_t staged_bytes_ = 0;
+  std::size_t staged_bytes_ = 4096;
   std::shared_ptr<CUevent_st> uploaded_;
 };
 

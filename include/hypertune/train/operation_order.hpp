@@ -44,11 +44,11 @@ class OperationOrder {
   void start(Begin begin, Handler handler) {
     State& state = *state_;
     const std::lock_guard guard(state.mutex);
-    state.queue.push_back({state.next++, std::move(begin), std::move(handler)});
-    if (!thread_.joinable()) {
+    if (!thread_.joinable()) {  // first, as it may fail: then nothing was started
       const SignalBlock for_the_thread;
       thread_ = std::thread([kept = state_] { serve(*kept); });
     }
+    state.queue.push_back({state.next++, std::move(begin), std::move(handler)});
     state.changed.notify_all();
   }
 

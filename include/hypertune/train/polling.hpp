@@ -19,8 +19,8 @@ inline double seconds_until(SteadyTime time) {
   return std::max(0.0, std::chrono::duration<double>(time - std::chrono::steady_clock::now()).count());
 }
 
-/// The pauses between two questions. A small collective takes some 20 us: at first the processor is only offered to
-/// others. Then the pauses grow up to a millisecond, so that a long wait costs next to nothing.
+/// The pauses between two questions. A small collective takes some tens of microseconds: at first the processor is only
+/// offered to others. Then the pauses grow up to a millisecond, so that a long wait costs next to nothing.
 class Pauses {
  public:
   static constexpr int yields = 200;

@@ -3,6 +3,7 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/signal_block.hpp>
 #include <hypertune/train/collective_text.hpp>
+#include <hypertune/train/rendezvous_values.hpp>
 #include <hypertune/trial/group_address.hpp>
 
 #include <gloo/transport/address.h>
@@ -123,14 +124,15 @@ class Connecting {
 /// The values of "<prefix><rank>" of all others, by rank, this one left out.
 std::vector<std::string> collect(Rendezvous& rendezvous, const std::string& prefix, const std::vector<int>& others,
                                  Clock::time_point limit, double timeout) {
-  std::vector<std::string> values;
+  std::vector<std::string> keys, values;
+  for (const int rank : others) keys.push_back(prefix + fmt::format("{}", rank));
+  auto found = rendezvous_values(rendezvous, keys, limit);
   std::vector<int> missing;
-  for (const int rank : others) {
-    auto value = rendezvous.wait(prefix + fmt::format("{}", rank), left(limit));
-    if (value)
-      values.push_back(std::move(*value));
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    if (found[i])
+      values.push_back(std::move(*found[i]));
     else
-      missing.push_back(rank);
+      missing.push_back(others[i]);
   }
   if (!missing.empty())
     throw GroupError(GroupError::Kind::late,
