@@ -79,7 +79,8 @@ class OperationOrder {
     Handler handler;
   };
   struct Begun {
-    IsDone is_done;
+    IsDone is_done;  ///< null: it is done, or has ended with `error`
+    std::exception_ptr error;
     Handler handler;
   };
   struct State {
@@ -149,31 +150,32 @@ class OperationOrder {
       ++state.now;
     }
     // An error, too, is told after what began before: handlers are called in order.
-    if (error) is_done = [error]() -> bool { std::rethrow_exception(error); };
-    if (!is_done) is_done = [] { return true; };
     ++state.under_way;
-    under_way.push_back({std::move(is_done), std::move(started.handler)});
+    under_way.push_back({std::move(is_done), std::move(error), std::move(started.handler)});
     lock.unlock();
     started = {};  // what it holds may be the communicator: not under the lock
     lock.lock();
   }
 
   static bool end_first(State& state, std::unique_lock<std::mutex>& lock, std::deque<Begun>& under_way) {
-    lock.unlock();
-    std::exception_ptr error;
-    bool is_done = false;
-    try {
-      is_done = under_way.front().is_done();
-    } catch (...) { error = std::current_exception(); }
-    lock.lock();
-    if (!is_done && !error) return false;
+    Begun& first = under_way.front();
+    bool is_done = true;
+    if (first.is_done) {
+      lock.unlock();
+      try {
+        is_done = first.is_done();
+      } catch (...) { first.error = std::current_exception(); }
+      lock.lock();
+    }
+    if (!is_done && !first.error) return false;
     Begun done = std::move(under_way.front());
     under_way.pop_front();
     --state.under_way;
     state.changed.notify_all();
     lock.unlock();
-    done.handler(std::move(error));
-    done = {};  // as above
+    done.is_done = nullptr;
+    done.handler(std::move(done.error));  // moved on, so that one thread alone lets go of it
+    done = {};                            // as above
     lock.lock();
     return true;
   }
