@@ -54,7 +54,7 @@ std::string choose_carrier(const GroupPlace& place, Rendezvous& rendezvous, doub
   rendezvous.set(prefix + "0", this_process());
   std::vector<std::string> keys;
   for (int rank = 1; rank < place.size(); ++rank) keys.push_back(prefix + fmt::format("{}", rank));
-  const auto processes = detail::rendezvous_values(rendezvous, keys, detail::steady_limit(timeout));
+  const auto processes = detail::rendezvous_values(rendezvous, keys, detail::steady_after(timeout));
   std::vector<int> missing;
   bool one_process = true;
   for (int rank = 1; rank < place.size(); ++rank) {

@@ -181,11 +181,7 @@ bool NcclGroup::is_done(NcclFlight& flight) {
 }
 
 void NcclGroup::wait(NcclFlight& flight) {
-  Pauses pauses;
-  while (!is_done(flight)) {
-    std::unique_lock lock(mutex_);
-    if (!why_) pauses.pause(lock, changed_);
-  }
+  poll([&] { return is_done(flight); });
 }
 
 void NcclGroup::start(const Operation& operation) {
@@ -276,11 +272,7 @@ bool NcclGroup::is_over(Done done, std::uint64_t number, SteadyTime begun, Stead
 template <class Done>
 void NcclGroup::wait_for(Done done, std::uint64_t number, SteadyTime deadline) {
   const auto begun = std::chrono::steady_clock::now();
-  Pauses pauses;
-  while (!is_over(done, number, begun, deadline)) {
-    std::unique_lock lock(mutex_);
-    if (!why_) pauses.pause(lock, changed_);
-  }
+  poll([&] { return is_over(done, number, begun, deadline); });
 }
 
 void NcclGroup::check_alive() {

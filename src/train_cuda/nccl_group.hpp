@@ -69,6 +69,15 @@ class NcclGroup {
       work();
     } catch (const GroupError& error) { give_up(error); }
   }
+  /// Until it is so, or throws. An end of the group wakes it.
+  template <class Holds>
+  void poll(Holds holds) {
+    Pauses pauses;
+    while (!holds()) {
+      std::unique_lock lock(mutex_);
+      if (!why_) pauses.pause(lock, changed_);
+    }
+  }
   template <class Done>
   bool is_over(Done done, std::uint64_t number, SteadyTime begun, SteadyTime deadline);
   template <class Done>

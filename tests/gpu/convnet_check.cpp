@@ -116,13 +116,13 @@ void compare_memory(const char* name) {
   // In pieces of all lengths, more than go into one launch.
   using Pieces = std::vector<hypertune::GradientPiece>;
   const auto pieces = [&](void* out, const void* in, const void* plus) {
-    Pieces all;
+    Pieces made;
     for (std::size_t at = 0, length = 1; at < count; at += length, length = length * 5 / 4 + 1) {
       length = std::min(length, count - at);
       const auto of = [&](const void* p) { return p ? static_cast<const T*>(p) + at : nullptr; };
-      all.push_back({out ? static_cast<T*>(out) + at : nullptr, of(in), of(plus), length});
+      made.push_back({out ? static_cast<T*>(out) + at : nullptr, of(in), of(plus), length});
     }
-    return all;
+    return made;
   };
   const auto combine = [&](bool from, bool plus) {
     host.combine(pieces(wanted.data(), from ? a.data() : nullptr, plus ? b.data() : nullptr), 0.375, type);

@@ -4,7 +4,6 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/train/communicator.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -101,13 +100,6 @@ inline void check_root(const collective::Operation& operation, int size) {
   const auto* broadcast = std::get_if<collective::Broadcast>(&operation);
   if (broadcast != nullptr && (broadcast->root < 0 || broadcast->root >= size))
     fail(Errc::usage, "broadcast from rank {} of {} ranks: the first is 0", broadcast->root, size);
-}
-
-/// A limit of so many seconds as a point of the steady clock; what would not fit there is a year from now.
-inline std::chrono::steady_clock::time_point steady_limit(double seconds) {
-  const double bounded = seconds > 3e7 || seconds != seconds ? 3e7 : seconds < 0 ? 0 : seconds;
-  return std::chrono::steady_clock::now() +
-         std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(bounded));
 }
 
 }  // namespace detail

@@ -11,8 +11,10 @@ namespace hypertune::inline v0::detail {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
+/// What would not fit is a year.
 inline std::chrono::steady_clock::duration steady_duration(double seconds) {
-  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
+  const double bounded = seconds > 3e7 || seconds != seconds ? 3e7 : seconds < 0 ? 0 : seconds;
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(bounded));
 }
 inline SteadyTime steady_after(double seconds) { return std::chrono::steady_clock::now() + steady_duration(seconds); }
 inline double seconds_until(SteadyTime time) {

@@ -4,6 +4,7 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/train/collective_text.hpp>
 #include <hypertune/train/communicator.hpp>
+#include <hypertune/train/polling.hpp>
 #include <hypertune/train/reduce.hpp>
 
 #include <algorithm>
@@ -71,7 +72,7 @@ class ThreadHub {
   }
 
   void arrive(int rank, const collective::Operation& operation, double timeout) {
-    const auto limit = steady_limit(timeout);
+    const auto limit = steady_after(timeout);
     std::unique_lock lock(mutex_);
     if (failure_) throw own_copy(*failure_);
     ranks_[static_cast<std::size_t>(rank)].operation = &operation;

@@ -30,10 +30,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double left(Clock::time_point limit) {
-  return std::max(0.0, std::chrono::duration<double>(limit - Clock::now()).count());
-}
-
 std::string to_hex(const std::vector<char>& bytes) {
   std::string text;
   for (const char c : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
@@ -169,7 +165,7 @@ void GlooLinks::close() const {
 }
 
 GlooLinks link_gloo(const GroupPlace& place, Rendezvous& rendezvous, const CommunicatorOptions& options) {
-  const auto limit = steady_limit(options.timeout);
+  const auto limit = steady_after(options.timeout);
   const std::string prefix = fmt::format("gloo/{}/", place.generation);
   std::vector<int> others;
   for (int rank = 0; rank < place.size(); ++rank)
@@ -184,7 +180,8 @@ GlooLinks link_gloo(const GroupPlace& place, Rendezvous& rendezvous, const Commu
     links.waker = std::make_shared<GlooWaker>(*links.device);
     links.context = links.device->createContext(place.rank, place.size());
     // Gloo waits five times as long for a connection to be made.
-    links.context->setTimeout(std::chrono::milliseconds(std::max(1LL, static_cast<long long>(left(limit) * 200))));
+    links.context->setTimeout(
+        std::chrono::milliseconds(std::max(1LL, static_cast<long long>(seconds_until(limit) * 200))));
     for (const int rank : others) mine += to_hex(links.context->createPair(rank)->address().bytes()) + " ";
   } catch (const std::exception& error) {
     throw GroupError(GroupError::Kind::failed,
@@ -216,9 +213,9 @@ GlooLinks link_gloo(const GroupPlace& place, Rendezvous& rendezvous, const Commu
                         prefix + fmt::format("connected/{}", place.rank));
   for (const int rank : others) {
     // In short waits, to see that connecting has failed here; the other's being done ends each at once.
-    while (!rendezvous.wait(prefix + fmt::format("connected/{}", rank), std::min(0.2, left(limit)))) {
+    while (!rendezvous.wait(prefix + fmt::format("connected/{}", rank), std::min(0.2, seconds_until(limit)))) {
       connecting.check();
-      if (left(limit) <= 0)
+      if (seconds_until(limit) <= 0)
         throw GroupError(GroupError::Kind::late,
                          fmt::format("rank {} did not connect to all others within {} s", rank, options.timeout),
                          {rank});
