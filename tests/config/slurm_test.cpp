@@ -35,7 +35,7 @@ TEST_CASE("the slurm executor: every key") {
                           "cpus: 4, gres: 'gpu:a100:2', memory: 8GiB, jobs: own, notice: 90s, idle: 5m, silence: 20s, "
                           "workdir: /work, args: [--constraint=big, --nice]}\n")
                           .executor.slurm;
-  CHECK(slurm.workers == SlurmWorkers{2, 32});
+  CHECK(slurm.workers == WorkerCount{2, 32});
   CHECK(slurm.partition == "gpu");
   CHECK(slurm.account == "lab");
   CHECK(slurm.qos == "low");
@@ -49,9 +49,9 @@ TEST_CASE("the slurm executor: every key") {
   CHECK(slurm.silence == 20);
   CHECK(slurm.workdir == "/work");
   CHECK(slurm.args == std::vector<std::string>{"--constraint=big", "--nice"});
-  CHECK(read("executor: slurm\n").executor.slurm->workers == SlurmWorkers{1, 8});
-  CHECK(read("executor: {type: slurm, workers: 3}\n").executor.slurm->workers == SlurmWorkers{1, 3});
-  CHECK(read("executor: {type: slurm, workers: 0..3}\n").executor.slurm->workers == SlurmWorkers{0, 3});
+  CHECK(read("executor: slurm\n").executor.slurm->workers == WorkerCount{1, 8});
+  CHECK(read("executor: {type: slurm, workers: 3}\n").executor.slurm->workers == WorkerCount{1, 3});
+  CHECK(read("executor: {type: slurm, workers: 0..3}\n").executor.slurm->workers == WorkerCount{0, 3});
 }
 
 TEST_CASE("a trial has its worker of slurm for itself, unless it says what it takes") {
@@ -112,7 +112,7 @@ TEST_CASE("a number of workers from any text is within its bounds, or an error")
     std::string text;
     for (auto length = rng() % 12; length > 0; --length) text += alphabet[rng() % alphabet.size()];
     SlurmOptions options;
-    const auto workers = hypertune::detail::slurm_workers(text);
+    const auto workers = parse_worker_count(text);
     if (!workers) continue;
     options.workers = *workers;
     try {

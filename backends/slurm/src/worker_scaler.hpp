@@ -27,7 +27,7 @@ class WorkerScaler {
     std::vector<int> launch = {}, end_workers = {};
   };
 
-  WorkerScaler(SlurmWorkers bounds, int slots, double idle, bool all)
+  WorkerScaler(WorkerCount bounds, int slots, double idle, bool all)
       : bounds_(bounds),
         slots_(std::max(1, slots)),
         idle_(idle),
@@ -89,7 +89,7 @@ class WorkerScaler {
     return std::clamp(more > bounds_.max - busy ? bounds_.max : busy + more, bounds_.min, bounds_.max);
   }
 
-  SlurmWorkers bounds_;
+  WorkerCount bounds_;
   int slots_;
   double idle_;
   bool all_;

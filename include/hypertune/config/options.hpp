@@ -1,6 +1,7 @@
 // Described options (option.hpp) from YAML, and in words.
 #pragma once
 
+#include <hypertune/config/worker_count.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/option.hpp>
 
@@ -116,6 +117,13 @@ struct OptionReader {
     value = static_cast<M>(found - known.begin());
   }
 };
+
+inline WorkerCount worker_count_from_yaml(const Node& node) {
+  const auto text = to_string(node.scalar());
+  const auto count = parse_worker_count(text);
+  if (!count) node.fail("'{}' must be like 1..32, or 8 for 1..8, not '{}'", node.path(), text);
+  return *count;
+}
 
 }  // namespace detail
 

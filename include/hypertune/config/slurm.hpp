@@ -17,22 +17,6 @@
 
 namespace hypertune::inline v0::detail {
 
-/// "1..32", or "8" for 1..8. Nullopt: it is neither.
-inline std::optional<SlurmWorkers> slurm_workers(std::string_view text) {
-  const auto number = [](std::string_view part, int& value) {
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-    return error == std::errc() && end == part.data() + part.size();
-  };
-  SlurmWorkers workers;
-  const auto dots = text.find("..");
-  if (dots == std::string_view::npos) {
-    if (!number(text, workers.max)) return std::nullopt;
-  } else if (!number(text.substr(0, dots), workers.min) || !number(text.substr(dots + 2), workers.max)) {
-    return std::nullopt;
-  }
-  return workers;
-}
-
 /// Seconds of a time as Slurm writes it: "30:00" (minutes), "4:00:00", "1-12", "1-12:30", "2-12:00:00". Nullopt: it is
 /// not one of these, as a plain number is not, which are seconds here and minutes there.
 inline std::optional<Seconds> slurm_time(std::string_view text) {
@@ -100,12 +84,7 @@ inline SlurmOptions slurm_from_yaml(const Node& node) {
   if (!node.is_map()) return slurm;
   know_options(node, {"type", "workers"}, slurm);
   SlurmOptions::describe(slurm, SlurmOptionReader{{node}});
-  if (const auto workers = node.find("workers")) {
-    const auto text = to_string(workers->scalar());
-    const auto count = slurm_workers(text);
-    if (!count) workers->fail("'{}' must be like 1..32, or 8 for 1..8, not '{}'", workers->path(), text);
-    slurm.workers = *count;
-  }
+  if (const auto workers = node.find("workers")) slurm.workers = worker_count_from_yaml(*workers);
   checked(node, [&] {
     check_options(slurm);
     return 0;

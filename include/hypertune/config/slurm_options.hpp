@@ -1,6 +1,7 @@
 // SlurmOptions: what a worker asks of Slurm, in C++ and as `executor: {type: slurm, …}`. Plain data.
 #pragma once
 
+#include <hypertune/config/worker_count.hpp>
 #include <hypertune/option.hpp>
 #include <hypertune/trial/trial.hpp>
 
@@ -17,12 +18,6 @@
 
 namespace hypertune::inline v0 {
 
-/// How many workers there are: as many as the queue of trials asks for, within these.
-struct SlurmWorkers {
-  int min = 1, max = 8;
-  friend bool operator==(const SlurmWorkers&, const SlurmWorkers&) = default;
-};
-
 /// Meant for designated initialisers: `{.partition = "gpu", .time = 4 * 3600, .cpus = 4, .gres = "gpu:1"}`. A worker is
 /// a job of one task (`srun`) that serves trials until nothing waits for it any more.
 struct SlurmOptions {
@@ -33,7 +28,7 @@ struct SlurmOptions {
     own,        ///< each is a job of its own, wherever the driver runs
   };
 
-  SlurmWorkers workers = {};  ///< "1..8" in files; within an allocation one for each of its nodes
+  WorkerCount workers = {};  ///< "1..8" in files; within an allocation one for each of its nodes
   std::string partition = {};
   std::string account = {};
   std::string qos = {};
@@ -73,15 +68,7 @@ struct SlurmOptions {
   /// What no single option can say.
   void check() const {
     const auto refuse = [](const char* name, const std::string& problem) { throw OptionError(type, name, problem); };
-    constexpr int most = 4096;
-    if (workers.max == 0) refuse("workers", "must be 1 or more (0 workers run nothing)");
-    if (workers.max < 0 || workers.min < 0)
-      refuse("workers", "must be like 1..32, or 8 for 1..8: no number is negative");
-    if (workers.max > most)
-      refuse("workers", detail::format("is {}..{}, but must be like 1..32: up to {}", workers.min, workers.max, most));
-    if (workers.min > workers.max)
-      refuse("workers", detail::format("is {0}..{1}: the lower bound {0} is above the upper bound {1}: swap them",
-                                       workers.min, workers.max));
+    check_workers(workers, type);
     const auto is_word = [](const std::string& text) {
       return text.front() != '-' && std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
     };
