@@ -132,6 +132,14 @@ else()
   message(STATUS "hypertune: without OpenSSL 3 and zstd (libssl-dev, libzstd-dev) there is no hypertune::transfer")
 endif()
 
+# Workers that are pods of Kubernetes. OpenSSL and Beast stay out of whoever uses it.
+if(OpenSSL_FOUND AND yaml-cpp_FOUND)
+  hypertune_backend(k8s hypertune_remote hypertune_yaml_compiled)
+  target_link_libraries(hypertune_k8s PRIVATE OpenSSL::SSL OpenSSL::Crypto)
+else()
+  message(STATUS "hypertune: without OpenSSL 3 and yaml-cpp (libssl-dev, libyaml-cpp-dev) there is no hypertune::k8s")
+endif()
+
 # Collectives of trials with several workers. Compiled, so that Gloo stays out of whoever uses it; without Gloo, only threads.
 find_package(Gloo QUIET CONFIG)
 if(NOT TARGET gloo)
@@ -172,6 +180,9 @@ target_link_libraries(hypertune_remote PRIVATE $<BUILD_INTERFACE:hypertune_warni
 target_link_libraries(hypertune_ssh PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 target_link_libraries(hypertune_slurm PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 target_link_libraries(hypertune_train PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+if(TARGET hypertune_k8s)
+  target_link_libraries(hypertune_k8s PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+endif()
 if(TARGET hypertune_cluster)
   target_link_libraries(hypertune_yaml_compiled PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
   target_link_libraries(hypertune_machines PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)

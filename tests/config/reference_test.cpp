@@ -94,6 +94,7 @@ TEST_CASE("the reference of sweeps: every key, and its default") {
       {reference, "executor local", "executor", "executor: {type: local}\n"},
       {reference, "executor ssh", "executor", "executor: {type: ssh, hosts: [a]}\n"},
       {reference, "executor slurm", "executor", "executor: {type: slurm}\n"},
+      {reference, "executor kubernetes", "executor", "executor: {type: kubernetes, image: a}\n"},
       {reference, "executor.hosts[]", "executor.hosts[0]", "executor: {type: ssh, hosts: [{name: a}]}\n"},
       {reference, "executor.hosts", "executor.hosts", "executor: {type: ssh, hosts: {file: a}}\n"},
       {reference, "executor.file_mounts.<place>", "executor.file_mounts.a",
@@ -141,6 +142,7 @@ TEST_CASE("the reference of sweeps: defaults that options have") {
   const ht::ExecutorSpec executor;
   const ht::SshSpec ssh;
   const ht::SlurmOptions slurm;
+  const ht::KubernetesOptions pods;
   const auto seconds = [](double s) { return fmt::format("{}s", s); };
   const std::vector<std::tuple<std::string, std::string, std::string>> defaults{
       {"sweep", "seed", fmt::to_string(*options.seed)},
@@ -165,6 +167,7 @@ TEST_CASE("the reference of sweeps: defaults that options have") {
       {"resources", "gpus", fmt::to_string(static_cast<int>(options.resources.gpus))},
       {"executor local", "workers", executor.workers},
       {"executor slurm", "workers", fmt::format("{}..{}", slurm.workers.min, slurm.workers.max)},
+      {"executor kubernetes", "workers", fmt::format("{}..{}", pods.workers.min, pods.workers.max)},
       {"executor ssh", "connect_timeout", seconds(ssh.connect_timeout)},
       {"executor.hosts", "interval", seconds(ssh.interval)},
       {"executor.transfer", "by_content", ssh.transfer.by_content ? "true" : "false"},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/config/algorithms.hpp>
+#include <hypertune/config/kubernetes.hpp>
 #include <hypertune/config/slurm.hpp>
 #include <hypertune/config/space.hpp>
 #include <hypertune/config/ssh.hpp>
@@ -264,6 +265,17 @@ inline void refuse_simulated(const Node& node, const std::string& type) {
         "takes its own time. For runs that decide the same each time write 'ordered: true'");
 }
 
+/// Those whose workers come and go with the queue of trials; false: it is none of them.
+inline bool elastic_from_yaml(const Node& node, ExecutorSpec& executor) {
+  if (executor.type == "slurm")
+    executor.slurm = slurm_from_yaml(node);
+  else if (executor.type == "kubernetes")
+    executor.kubernetes = kubernetes_from_yaml(node);
+  else
+    return false;
+  return true;
+}
+
 inline ExecutorSpec executor_from_yaml(const Node& node) {
   ExecutorSpec executor;
   if (!node.is_map()) {
@@ -271,10 +283,7 @@ inline ExecutorSpec executor_from_yaml(const Node& node) {
   } else {
     executor.type = node.get("type", executor.type);
     refuse_simulated(node, executor.type);
-    if (executor.type == "slurm") {
-      executor.slurm = slurm_from_yaml(node);
-      return executor;
-    }
+    if (elastic_from_yaml(node, executor)) return executor;
     std::vector<std::string_view> keys{"type", "cpus", "gpus", "memory", "custom"};
     if (executor.type == "ssh")
       keys.insert(keys.end(), std::begin(ssh_keys), std::end(ssh_keys));
@@ -293,13 +302,10 @@ inline ExecutorSpec executor_from_yaml(const Node& node) {
     executor.ssh = ssh_from_yaml(node);
     return executor;
   }
-  if (executor.type == "slurm") {
-    executor.slurm = slurm_from_yaml(node);
-    return executor;
-  }
+  if (elastic_from_yaml(node, executor)) return executor;
   if (executor.type != "local")
     node.fail("there is no executor '{}'{}", executor.type,
-              suggestion(executor.type, words({"local", "ssh", "slurm"})));
+              suggestion(executor.type, words({"local", "ssh", "slurm", "kubernetes"})));
   if (executor.workers != "processes" && executor.workers != "threads")
     node["workers"].fail("'workers' must be processes or threads, not '{}'", executor.workers);
   return executor;
@@ -427,10 +433,15 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
   if (const auto executor = root.find("executor")) sweep.executor = detail::executor_from_yaml(*executor);
   // On machines that come with the queue, it takes cpus to tell how many machines that number of trials fills.
   if (sweep.executor.ssh && !sweep.executor.ssh->cluster.empty() && !cpus_given) options.resources.cpus = 1;
-  // A worker of Slurm is asked for one trial, which has all of it, unless it is said what a trial takes.
+  // A worker of Slurm or Kubernetes is asked for one trial, which has all of it, unless it is said what a trial takes.
+  const bool gpus_given = root.has("resources") && root["resources"].has("gpus");
   if (const auto& slurm = sweep.executor.slurm) {
     if (!cpus_given) options.resources.cpus = slurm->cpus;
-    if (!root.has("resources") || !root["resources"].has("gpus")) options.resources.gpus = gpus_of_gres(slurm->gres);
+    if (!gpus_given) options.resources.gpus = gpus_of_gres(slurm->gres);
+  }
+  if (const auto& kubernetes = sweep.executor.kubernetes) {
+    if (!cpus_given) options.resources.cpus = kubernetes->cpus;
+    if (!gpus_given) options.resources.gpus = kubernetes->gpus;
   }
   if (const auto loggers = root.find("loggers")) detail::loggers_from_yaml(*loggers, study, options);
   if (const auto attributes = root.find("attributes")) {

@@ -1,6 +1,7 @@
 // A sweep as read from its file: plain data, no YAML.
 #pragma once
 
+#include <hypertune/config/kubernetes_options.hpp>
 #include <hypertune/config/slurm_options.hpp>
 #include <hypertune/config/ssh_spec.hpp>
 #include <hypertune/space/search_space.hpp>
@@ -38,13 +39,14 @@ struct TrialSpec {
 
 /// executor: where the trials run.
 struct ExecutorSpec {
-  std::string type = "local";         ///< local, ssh or slurm
+  std::string type = "local";         ///< local, ssh, slurm or kubernetes
   std::string workers = "processes";  ///< local: processes or threads
   double cpus = 0, gpus = -1;         ///< what the machine, or each host, gives; 0 and -1: what it has
   std::uint64_t memory = 0;
   std::map<std::string, double> custom;
-  std::optional<SshSpec> ssh;         ///< of type ssh
-  std::optional<SlurmOptions> slurm;  ///< of type slurm
+  std::optional<SshSpec> ssh;                   ///< of type ssh
+  std::optional<SlurmOptions> slurm;            ///< of type slurm
+  std::optional<KubernetesOptions> kubernetes;  ///< of type kubernetes
 };
 
 /// A sweep as read: everything is validated, nothing is started. `options.executor` is left to the caller, who knows

@@ -1,0 +1,280 @@
+// What a worker's pod looks like.
+#include "pod_manifest.hpp"
+
+#include "yaml_json.hpp"
+
+#include <hypertune/config/yaml.hpp>
+#include <hypertune/error.hpp>
+
+#include <boost/json/array.hpp>
+#include <boost/json/value.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <utility>
+
+namespace hypertune::inline v0::k8s {
+namespace {
+
+namespace json = boost::json;
+
+json::object template_of(const KubernetesOptions& options) {
+  if (options.pod.empty()) return {};
+  const auto text = load_yaml_text(options.pod, "executor.pod");
+  if (!text.is_map()) fail(Errc::usage, "executor.pod must be a pod (a map with 'spec'), not {}", text.kind_text());
+  for (const auto& [key, value] : text.entries())
+    if (key != "metadata" && key != "spec" && key != "apiVersion" && key != "kind")
+      value.fail("'{}' is no part of a pod: there are metadata and spec", key);
+  return json_of(text).as_object();
+}
+
+// The object under a key, which is made where it is absent. References to others in `parent` end with that.
+json::object& object_in(json::object& parent, std::string_view key) {
+  auto& value = parent[key];
+  if (value.is_null()) value.emplace_object();
+  if (!value.is_object()) fail(Errc::usage, "executor.pod: '{}' must be a map", key);
+  return value.get_object();
+}
+json::array& array_in(json::object& parent, std::string_view key) {
+  auto& value = parent[key];
+  if (value.is_null()) value.emplace_array();
+  if (!value.is_array()) fail(Errc::usage, "executor.pod: '{}' must be a list", key);
+  return value.get_array();
+}
+void set_default(json::object& object, std::string_view key, json::value value) {
+  if (!object.contains(key)) object[key] = std::move(value);
+}
+
+bool has_name(const json::value& item, std::string_view name) {
+  if (!item.is_object()) return false;
+  const auto* found = item.get_object().if_contains("name");
+  return found != nullptr && found->is_string() && std::string_view(found->get_string()) == name;
+}
+// Adds a named item, unless the template has one of that name.
+void add_named(json::array& items, json::object item) {
+  const std::string name(item["name"].as_string());
+  if (std::none_of(items.begin(), items.end(), [&](const auto& each) { return has_name(each, name); }))
+    items.emplace_back(std::move(item));
+}
+
+json::object& worker_container(json::object& spec) {
+  auto& containers = array_in(spec, "containers");
+  for (auto& each : containers)
+    if (has_name(each, container_name)) return each.get_object();
+  if (containers.empty()) containers.emplace_back(json::object{{"name", json::string(container_name)}});
+  if (!containers.front().is_object()) fail(Errc::usage, "executor.pod: 'containers' must be a list of containers");
+  auto& first = containers.front().get_object();
+  set_default(first, "name", json::string(container_name));
+  return first;
+}
+
+// "2", "500m": whole millicores, as Kubernetes counts them.
+std::string cpu_quantity(double cpus) {
+  const auto millis = std::max<std::int64_t>(1, std::llround(cpus * 1000));
+  return millis % 1000 == 0 ? fmt::to_string(millis / 1000) : fmt::format("{}m", millis);
+}
+
+void add_resources(json::object& container, const KubernetesOptions& options) {
+  auto& resources = object_in(container, "resources");
+  for (const char* key : {"requests", "limits"}) object_in(resources, key);
+  auto& requests = object_in(resources, "requests");
+  auto& limits = object_in(resources, "limits");
+  // Without a limit the trial may use idle cores, and nothing is lost by throttling.
+  set_default(requests, "cpu", json::string(cpu_quantity(options.cpus)));
+  if (options.memory > 0) {
+    set_default(requests, "memory", json::string(fmt::to_string(options.memory)));
+    set_default(limits, "memory", json::string(fmt::to_string(options.memory)));
+  }
+  if (options.gpus > 0) set_default(limits, options.gpu_resource, json::string(fmt::to_string(options.gpus)));
+  if (limits.empty()) resources.erase("limits");
+}
+
+json::object variable(std::string_view name, std::string_view value) {
+  return {{"name", json::string(name)}, {"value", json::string(value)}};
+}
+json::object field_variable(std::string_view name, std::string_view path) {
+  return {{"name", json::string(name)}, {"valueFrom", {{"fieldRef", {{"fieldPath", json::string(path)}}}}}};
+}
+
+void add_environment(json::object& container, const PodPlan& plan) {
+  auto& environment = array_in(container, "env");
+  add_named(environment, field_variable("HYPERTUNE_POD", "metadata.name"));
+  add_named(environment, field_variable("HYPERTUNE_NODE", "spec.nodeName"));
+  add_named(environment, variable("HYPERTUNE_POD_NAME", plan.worker));
+  add_named(environment, variable("XDG_CACHE_HOME", fmt::format("{}/cache", pod_folder)));
+  if (plan.secret.empty()) return;
+  add_named(environment, {{"name", "HYPERTUNE_POD_TOKEN"},
+                          {"valueFrom", {{"secretKeyRef", {{"name", json::string(plan.secret)}, {"key", "token"}}}}}});
+}
+
+void add_volumes(json::object& spec, json::object& container, const PodPlan& plan) {
+  add_named(array_in(spec, "volumes"), {{"name", "hypertune"}, {"emptyDir", json::object()}});
+  add_named(array_in(container, "volumeMounts"), {{"name", "hypertune"}, {"mountPath", json::string(pod_folder)}});
+  if (plan.driver.empty()) return;
+  // A file that follows the annotation, so that a driver that was started anew elsewhere is found.
+  const auto field = fmt::format("metadata.annotations['{}']", driver_annotation);
+  json::object item{{"path", "driver"}, {"fieldRef", {{"fieldPath", json::string(field)}}}};
+  json::object source{{"items", json::array{std::move(item)}}};
+  add_named(array_in(spec, "volumes"), {{"name", "hypertune-driver"}, {"downwardAPI", std::move(source)}});
+  add_named(array_in(container, "volumeMounts"),
+            {{"name", "hypertune-driver"}, {"mountPath", "/var/run/hypertune"}, {"readOnly", true}});
+}
+
+// What clouds and provisioners say on nodes that they may take back, each with the value that says so: Google (GKE),
+// Amazon (EKS), Azure (AKS), Karpenter; from their documentation of node labels.
+constexpr std::pair<std::string_view, std::string_view> spot_labels[] = {
+    {"cloud.google.com/gke-spot", "true"},      {"cloud.google.com/gke-preemptible", "true"},
+    {"eks.amazonaws.com/capacityType", "SPOT"}, {"kubernetes.azure.com/scalesetpriority", "spot"},
+    {"karpenter.sh/capacity-type", "spot"},     {"hypertune/spot", "true"}};
+
+json::object expression(std::string_view key, std::string_view how, json::array values) {
+  return {{"key", json::string(key)}, {"operator", json::string(how)}, {"values", std::move(values)}};
+}
+
+// Every alternative of the terms that are required must hold with it.
+void require_of_nodes(json::object& node_affinity, const json::array& expressions, std::string_view kind) {
+  if (expressions.empty()) return;
+  auto& required = object_in(node_affinity, "requiredDuringSchedulingIgnoredDuringExecution");
+  auto& terms = array_in(required, "nodeSelectorTerms");
+  if (terms.empty()) terms.emplace_back(json::object());
+  for (auto& term : terms) {
+    if (!term.is_object()) fail(Errc::usage, "executor.pod: 'nodeSelectorTerms' must be a list of maps");
+    auto& all = array_in(term.get_object(), kind);
+    all.insert(all.end(), expressions.begin(), expressions.end());
+  }
+}
+
+void add_spot(json::object& node_affinity, json::array& tolerations, KubernetesOptions::Spot spot) {
+  using Spot = KubernetesOptions::Spot;
+  if (spot == Spot::any) return;
+  if (spot != Spot::never)
+    for (const auto& [label, value] : spot_labels)
+      tolerations.emplace_back(
+          json::object{{"key", json::string(label)}, {"operator", "Equal"}, {"value", json::string(value)}});
+  if (spot == Spot::never) {
+    json::array none;
+    for (const auto& [label, value] : spot_labels) none.emplace_back(expression(label, "NotIn", {json::string(value)}));
+    return require_of_nodes(node_affinity, none, "matchExpressions");
+  }
+  if (spot == Spot::prefer) {
+    auto& preferred = array_in(node_affinity, "preferredDuringSchedulingIgnoredDuringExecution");
+    for (const auto& [label, value] : spot_labels)
+      preferred.emplace_back(json::object{
+          {"weight", 100},
+          {"preference", {{"matchExpressions", json::array{expression(label, "In", {json::string(value)})}}}}});
+    return;
+  }
+  // Any one label will do: an alternative each, beside what each alternative of the template asks for.
+  auto& required = object_in(node_affinity, "requiredDuringSchedulingIgnoredDuringExecution");
+  auto& terms = array_in(required, "nodeSelectorTerms");
+  const json::array given = terms.empty() ? json::array{json::object()} : terms;
+  terms.clear();
+  for (const auto& term : given)
+    for (const auto& [label, value] : spot_labels) {
+      if (!term.is_object()) fail(Errc::usage, "executor.pod: 'nodeSelectorTerms' must be a list of maps");
+      auto alternative = term.get_object();
+      array_in(alternative, "matchExpressions").emplace_back(expression(label, "In", {json::string(value)}));
+      terms.emplace_back(std::move(alternative));
+    }
+}
+
+void add_placement(json::object& spec, const KubernetesOptions& options, const PodPlan& plan) {
+  if (!options.node_selector.empty()) {
+    auto& selector = object_in(spec, "nodeSelector");
+    for (const auto& [label, value] : options.node_selector) set_default(selector, label, json::string(value));
+  }
+  array_in(spec, "tolerations");
+  object_in(spec, "affinity");
+  auto& tolerations = array_in(spec, "tolerations");
+  auto& node_affinity = object_in(object_in(spec, "affinity"), "nodeAffinity");
+  add_spot(node_affinity, tolerations, options.spot);
+  if (!plan.avoid_nodes.empty()) {
+    json::array names(plan.avoid_nodes.begin(), plan.avoid_nodes.end());
+    require_of_nodes(node_affinity, {expression("metadata.name", "NotIn", std::move(names))}, "matchFields");
+  }
+  if (node_affinity.empty()) spec["affinity"].get_object().erase("nodeAffinity");
+  if (spec["affinity"].get_object().empty()) spec.erase("affinity");
+  // By default a pod stays for five minutes on a node that does not answer. What ran there is lost to us long before.
+  constexpr int seconds = 10;
+  for (const char* taint : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+    if (std::none_of(tolerations.begin(), tolerations.end(), [&](const auto& each) {
+          const auto* key = each.is_object() ? each.get_object().if_contains("key") : nullptr;
+          return key != nullptr && key->is_string() && std::string_view(key->get_string()) == taint;
+        }))
+      tolerations.emplace_back(json::object{
+          {"key", taint}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", seconds}});
+}
+
+}  // namespace
+
+std::string kubernetes_name(std::string_view text, std::size_t most) {
+  std::string name;
+  for (const char c : text) {
+    if (name.size() >= most) break;
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80 && std::isalnum(byte) != 0)
+      name += static_cast<char>(std::tolower(byte));
+    else if (!name.empty() && name.back() != '-')
+      name += '-';
+  }
+  while (!name.empty() && name.back() == '-') name.pop_back();
+  // An object's name may have to begin with a letter.
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front())) != 0) name.insert(0, "h");
+  if (name.size() > most) name.resize(most);
+  return name;
+}
+
+std::string container_of(const KubernetesOptions& options) {
+  auto pod = template_of(options);
+  return std::string(worker_container(object_in(pod, "spec"))["name"].as_string());
+}
+
+json::object pod_manifest(const KubernetesOptions& options, const PodPlan& plan) {
+  auto pod = template_of(options);
+  pod["apiVersion"] = "v1";
+  pod["kind"] = "Pod";
+  auto& metadata = object_in(pod, "metadata");
+  metadata["name"] = json::string(plan.name);
+  auto& labels = object_in(metadata, "labels");
+  labels[experiment_label] = json::string(plan.experiment);
+  labels[role_label] = "worker";
+  labels[worker_label] = json::string(plan.worker);
+  if (!options.queue.empty()) set_default(labels, "kueue.x-k8s.io/queue-name", json::string(options.queue));
+  if (!plan.driver.empty()) object_in(metadata, "annotations")[driver_annotation] = json::string(plan.driver);
+  if (plan.owner) {
+    json::object owner{{"apiVersion", json::string(plan.owner->api_version)},
+                       {"kind", json::string(plan.owner->kind)},
+                       {"name", json::string(plan.owner->name)},
+                       {"uid", json::string(plan.owner->uid)}};
+    metadata["ownerReferences"] = json::array{std::move(owner)};
+  }
+
+  auto& spec = object_in(pod, "spec");
+  spec["restartPolicy"] = "Never";  // another pod takes its place, as trials are only lost once
+  set_default(spec, "terminationGracePeriodSeconds", static_cast<std::int64_t>(std::ceil(options.notice)));
+  set_default(spec, "automountServiceAccountToken", false);  // a trial needs no right in the cluster
+  set_default(spec, "enableServiceLinks", false);            // … and no variables about its services
+  if (!options.priority_class.empty()) set_default(spec, "priorityClassName", json::string(options.priority_class));
+  if (!options.service_account.empty()) set_default(spec, "serviceAccountName", json::string(options.service_account));
+  for (const auto& secret : options.image_pull_secrets)
+    add_named(array_in(spec, "imagePullSecrets"), {{"name", json::string(secret)}});
+
+  auto& container = worker_container(spec);
+  if (!options.image.empty()) container["image"] = json::string(options.image);
+  if (!container.contains("image"))
+    fail(Errc::usage, "executor.pod: the container '{}' has no image: give executor.image",
+         std::string_view(container["name"].as_string()));
+  if (!plan.command.empty()) {
+    container["command"] = json::array(plan.command.begin(), plan.command.end());
+    container.erase("args");
+  }
+  add_resources(container, options);
+  add_environment(container, plan);
+  add_volumes(spec, container, plan);
+  add_placement(spec, options, plan);
+  return pod;
+}
+
+}  // namespace hypertune::inline v0::k8s

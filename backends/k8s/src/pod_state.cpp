@@ -1,0 +1,212 @@
+// What Kubernetes says of a pod, in words.
+#include "pod_state.hpp"
+
+#include "pod_manifest.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/value.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace hypertune::inline v0::k8s {
+namespace {
+
+namespace json = boost::json;
+
+const json::value* find(const json::object& object, std::string_view key) { return object.if_contains(key); }
+const json::object* object_at(const json::object& object, std::string_view key) {
+  const auto* value = find(object, key);
+  return value != nullptr ? value->if_object() : nullptr;
+}
+// What is said by others goes into lines of ours.
+std::string text_at(const json::object& object, std::string_view key) {
+  const auto* value = find(object, key);
+  const auto* found = value != nullptr ? value->if_string() : nullptr;
+  if (found == nullptr) return {};
+  std::string text(*found);
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
+  return text;
+}
+std::int64_t number_at(const json::object& object, std::string_view key, std::int64_t otherwise = 0) {
+  const auto* value = find(object, key);
+  if (value == nullptr) return otherwise;
+  boost::system::error_code error;
+  const auto number = value->to_number<std::int64_t>(error);
+  return error ? otherwise : number;
+}
+template <class F>
+void each_object(const json::object& object, std::string_view key, const F& f) {
+  const auto* value = find(object, key);
+  const auto* array = value != nullptr ? value->if_array() : nullptr;
+  if (array == nullptr) return;
+  for (const auto& item : *array)
+    if (const auto* one = item.if_object()) f(*one);
+}
+
+// Shortened, and without a full stop.
+std::string one_line(std::string text, std::size_t most = 300) {
+  while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();
+  if (text.size() > most) {
+    text.resize(most);
+    while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xc0U) == 0x80U) text.pop_back();
+    text += "…";
+  }
+  return text;
+}
+std::string with_reason(std::string_view what, const std::string& why) {
+  return why.empty() ? std::string(what) : fmt::format("{} ({})", what, why);
+}
+
+struct Container {
+  std::string waiting, message;  // why it waits
+  bool running = false;
+  std::optional<std::int64_t> exit_code;
+  std::int64_t signal = 0;
+  std::string ended;  // the reason of its end
+};
+
+Container container_state(const json::object& status, const std::string& name) {
+  Container container;
+  bool found = false;
+  each_object(status, "containerStatuses", [&](const json::object& each) {
+    if (found || text_at(each, "name") != name) return;
+    found = true;
+    const auto* state = object_at(each, "state");
+    if (state == nullptr) return;
+    if (const auto* waiting = object_at(*state, "waiting")) {
+      container.waiting = text_at(*waiting, "reason");
+      container.message = text_at(*waiting, "message");
+    }
+    container.running = object_at(*state, "running") != nullptr;
+    if (const auto* ended = object_at(*state, "terminated")) {
+      container.exit_code = number_at(*ended, "exitCode");
+      container.signal = number_at(*ended, "signal");
+      container.ended = text_at(*ended, "reason");
+    }
+  });
+  return container;
+}
+
+// From the documentation of pod disruption conditions.
+std::string_view disruption_text(std::string_view reason) {
+  if (reason == "PreemptionByScheduler") return "was preempted by a pod of a higher priority";
+  if (reason == "EvictionByEvictionAPI") return "was evicted (a node is drained, or somebody asked for it)";
+  if (reason == "DeletionByTaintManager") return "was taken away with its node, which does not answer or is tainted";
+  if (reason == "DeletionByPodGC") return "was removed, as its node is gone";
+  if (reason == "TerminationByKubelet") return "was ended by its node, which is short of something or shuts down";
+  return "was taken away";
+}
+
+void say_waiting(PodState& state, const json::object& spec, const json::object& status, const Container& container) {
+  using Hope = PodState::Hope;
+  const auto& why = container.waiting;
+  if (!why.empty() && why != "ContainerCreating" && why != "PodInitializing") {
+    state.reason = why;
+    const auto message = one_line(container.message);
+    if (why == "InvalidImageName" || why == "ErrImageNeverPull") {
+      state.hope = Hope::none;
+      state.sentence = with_reason("cannot start: its image cannot be used", message.empty() ? why : message);
+    } else if (why.find("Image") != std::string::npos) {
+      state.hope = Hope::doubtful;
+      state.sentence = with_reason("waits for its image, which cannot be pulled", message.empty() ? why : message);
+    } else if (why.starts_with("CreateContainer") || why == "RunContainerError") {
+      state.hope = Hope::doubtful;
+      state.sentence = with_reason("cannot be started by its node", message.empty() ? why : message);
+    } else {
+      state.sentence = with_reason("waits for its container", message.empty() ? why : why + ": " + message);
+    }
+    return;
+  }
+  std::string gates;
+  each_object(spec, "schedulingGates",
+              [&](const json::object& gate) { gates += (gates.empty() ? "" : ", ") + text_at(gate, "name"); });
+  if (!gates.empty()) {
+    state.reason = "SchedulingGated";
+    state.sentence = gates.find("kueue.x-k8s.io") != std::string::npos
+                         ? "waits until Kueue admits it"
+                         : "waits for its scheduling gates: " + one_line(gates);
+    return;
+  }
+  if (!state.node.empty()) {
+    state.reason = "ContainerCreating";
+    state.sentence = fmt::format("is being started on node {}", state.node);
+    return;
+  }
+  state.reason = "Pending";
+  state.sentence = "waits for the scheduler";
+  each_object(status, "conditions", [&](const json::object& condition) {
+    if (text_at(condition, "type") != "PodScheduled" || text_at(condition, "status") != "False") return;
+    state.reason = text_at(condition, "reason");
+    auto message = text_at(condition, "message");
+    // What the scheduler tried by preempting says nothing new.
+    if (const auto preemption = message.find(". preemption: "); preemption != std::string::npos)
+      message.resize(preemption);
+    state.sentence = with_reason("waits for a node", one_line(message.empty() ? state.reason : message));
+  });
+}
+
+void say_ended(PodState& state, const json::object& status, const Container& container, const std::string& phase) {
+  state.reason = text_at(status, "reason");
+  if (state.reason.empty()) state.reason = container.ended.empty() ? phase : container.ended;
+  const auto message = one_line(text_at(status, "message"));
+  if (container.ended == "OOMKilled")
+    state.sentence = "ran out of memory (executor.memory)";
+  else if (!text_at(status, "reason").empty())
+    state.sentence = with_reason("ended: " + one_line(text_at(status, "reason"), 60), message);
+  else if (container.signal != 0)
+    state.sentence = fmt::format("ended by signal {}", container.signal);
+  else if (container.exit_code && *container.exit_code != 0)
+    state.sentence = fmt::format("ended with exit code {}", *container.exit_code);
+  else
+    state.sentence = "has ended";
+}
+
+}  // namespace
+
+PodState pod_state(const json::object& pod, const std::string& container_name) {
+  static const json::object nothing;
+  const auto part = [&](std::string_view key) -> const json::object& {
+    const auto* found = object_at(pod, key);
+    return found != nullptr ? *found : nothing;
+  };
+  const auto &metadata = part("metadata"), &spec = part("spec"), &status = part("status");
+  PodState state{.name = text_at(metadata, "name"),
+                 .uid = text_at(metadata, "uid"),
+                 .worker = {},
+                 .node = text_at(spec, "nodeName"),
+                 .ip = text_at(status, "podIP")};
+  if (const auto* labels = object_at(metadata, "labels")) state.worker = text_at(*labels, worker_label);
+  const auto phase = text_at(status, "phase");
+  const auto container = container_state(status, container_name);
+  if (phase == "Succeeded" || phase == "Failed" || container.exit_code) {
+    state.phase = PodState::Phase::ended;
+    say_ended(state, status, container, phase);
+  } else if (container.running) {
+    state.phase = PodState::Phase::running;
+  } else {
+    say_waiting(state, spec, status, container);
+  }
+  if (find(metadata, "deletionTimestamp") != nullptr) {
+    state.leaving = true;
+    if (state.phase != PodState::Phase::ended || state.sentence == "has ended") state.sentence = "is being deleted";
+  }
+  // Such a pod may end as Succeeded: only this condition tells.
+  each_object(status, "conditions", [&](const json::object& condition) {
+    if (text_at(condition, "type") != "DisruptionTarget" || text_at(condition, "status") != "True") return;
+    state.leaving = state.disrupted = true;
+    state.reason = text_at(condition, "reason");
+    state.sentence = disruption_text(state.reason);
+  });
+  if (state.reason == "Evicted" || state.reason == "Preempting" || state.reason == "NodeShutdown" ||
+      state.reason == "Terminated" || state.reason == "NodeLost")
+    state.disrupted = true;
+  return state;
+}
+
+}  // namespace hypertune::inline v0::k8s

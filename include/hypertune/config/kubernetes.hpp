@@ -1,0 +1,62 @@
+// executor: {type: kubernetes, …} from YAML.
+#pragma once
+
+#include <hypertune/config/kubernetes_options.hpp>
+#include <hypertune/config/options.hpp>
+#include <hypertune/config/ssh.hpp>
+#include <hypertune/config/yaml.hpp>
+#include <hypertune/record/json_text.hpp>
+
+#include <string>
+#include <utility>
+
+namespace hypertune::inline v0::detail {
+
+/// A node and what is below it as JSON, which is YAML as well.
+inline void append_json_of(std::string& out, const Node& node) {
+  const char* separator = "";
+  if (node.is_map()) {
+    out += '{';
+    for (const auto& [key, value] : node.entries()) {
+      out += std::exchange(separator, ", ");
+      append_json(out, key);
+      out += ": ";
+      append_json_of(out, value);
+    }
+    out += '}';
+  } else if (node.is_list()) {
+    out += '[';
+    for (const auto& item : node.items()) {
+      out += std::exchange(separator, ", ");
+      append_json_of(out, item);
+    }
+    out += ']';
+  } else if (node.is_null()) {
+    out += "null";
+  } else {
+    append_json(out, node.scalar());
+  }
+}
+
+inline KubernetesOptions kubernetes_from_yaml(const Node& node) {
+  KubernetesOptions kubernetes;
+  if (!node.is_map()) return kubernetes;
+  know_options(node, {"type", "workers", "node_selector", "file_mounts", "pod"}, kubernetes);
+  take_options(node, kubernetes);
+  if (const auto workers = node.find("workers")) kubernetes.workers = worker_count_from_yaml(*workers);
+  if (const auto selector = node.find("node_selector"))
+    for (const auto& [label, value] : selector->entries()) kubernetes.node_selector[label] = to_string(value.scalar());
+  if (const auto mounts = node.find("file_mounts")) kubernetes.file_mounts = file_mounts_from_yaml(*mounts);
+  if (const auto pod = node.find("pod")) {
+    if (!pod->is_map()) pod->fail("'{}' must be a pod (a map with 'spec'), not {}", pod->path(), pod->kind_text());
+    pod->only({"apiVersion", "kind", "metadata", "spec"});
+    append_json_of(kubernetes.pod, *pod);
+  }
+  checked(node, [&] {
+    check_options(kubernetes);
+    return 0;
+  });
+  return kubernetes;
+}
+
+}  // namespace hypertune::inline v0::detail

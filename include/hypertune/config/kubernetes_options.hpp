@@ -1,0 +1,122 @@
+// KubernetesOptions: what a worker asks of Kubernetes, in C++ and as `executor: {type: kubernetes, …}`. Plain data.
+#pragma once
+
+#include <hypertune/config/worker_count.hpp>
+#include <hypertune/files/file_mount.hpp>
+#include <hypertune/option.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0 {
+
+/// Meant for designated initialisers: `{.image = "registry/lab/train:7", .cpus = 4, .gpus = 1}`. A worker is a pod that
+/// serves trials until nothing waits for it any more.
+struct KubernetesOptions {
+  static constexpr const char* type = "kubernetes";
+  /// Whether nodes that the cloud may take back at any time are used.
+  enum class Spot : std::uint8_t {
+    any,     ///< as the scheduler likes
+    prefer,  ///< where there are any
+    only,
+    never,
+  };
+  /// Which containers a trial finds.
+  enum class Reuse : std::uint8_t {
+    pod,    ///< a pod is kept for the next trial
+    never,  ///< each trial has a pod of its own, which ends with it
+  };
+
+  WorkerCount workers = {};  ///< "1..8" in files
+  std::string image = {};
+  std::string name_space = {};  ///< `namespace` in files
+  std::filesystem::path kubeconfig = {};
+  std::string context = {};
+  double cpus = 1;
+  std::uint64_t memory = 0;
+  int gpus = 0;
+  std::string gpu_resource = "nvidia.com/gpu";
+  std::map<std::string, std::string> node_selector = {};
+  Spot spot = Spot::any;
+  std::string priority_class = {};
+  std::string service_account = {};
+  std::vector<std::string> image_pull_secrets = {};
+  std::string queue = {};
+  Reuse reuse = Reuse::pod;
+  std::string program = {};
+  std::string workdir = {};
+  std::vector<FileMount> file_mounts = {};
+  Seconds notice = 60;
+  Seconds idle = 60;
+  Seconds silence = 10;
+  /// A pod in Kubernetes' own words, as YAML or JSON; a map in files. What the options above say is put into it.
+  std::string pod = {};
+
+  static void describe(auto& self, auto&& option) {
+    using Unit = Bounds::Unit;
+    option("image", self.image, "the image of a worker's container");
+    option("namespace", self.name_space, "where pods are made; empty: that of the context, or of the driver's own pod");
+    option("kubeconfig", self.kubeconfig,
+           "in place of `KUBECONFIG` and `~/.kube/config`. Without any, and within a pod: the pod's service account");
+    option("context", self.context, "a context of the kubeconfig; empty: its current one");
+    option("cpus", self.cpus, above(0).at_most(4096), "`resources.requests.cpu` of a worker");
+    option("memory", self.memory, at_least(0).in(Unit::bytes), "`requests.memory` and `limits.memory` of a worker");
+    option("gpus", self.gpus, between(0, 1024), "the GPUs of a worker");
+    option("gpu_resource", self.gpu_resource, "what the cluster calls them");
+    option("spot", self.spot, {"any", "prefer", "only", "never"},
+           "whether nodes are used that the cloud may take back at any time");
+    option("priority_class", self.priority_class, "`priorityClassName`");
+    option("service_account", self.service_account, "`serviceAccountName` of workers, which need no rights");
+    option("image_pull_secrets", self.image_pull_secrets, "`imagePullSecrets`, by name");
+    option("queue", self.queue, "a queue of Kueue's: pods have its label, and wait until it admits them");
+    option("reuse", self.reuse, {"pod", "never"},
+           "`pod`: a pod is kept for the next trial; `never`: each trial has a pod of its own");
+    option("program", self.program,
+           "the program in the image that serves trials; empty: this program is sent into each pod");
+    option("workdir", self.workdir, "the folder in which trials run; empty: one of the pod's own");
+    option("notice", self.notice, between(1, 86400).in(Unit::seconds),
+           "`terminationGracePeriodSeconds`: how long a pod that is taken away may save");
+    option("idle", self.idle, at_least(0).in(Unit::seconds), "a worker without a trial is ended after so long");
+    option("silence", self.silence, between(1, 3600).in(Unit::seconds),
+           "a worker that gives no sign of life for so long is lost");
+  }
+  /// What no single option can say.
+  void check() const {
+    const auto refuse = [](const char* name, const std::string& problem) { throw OptionError(type, name, problem); };
+    check_workers(workers, type);
+    const auto is_label = [](std::string_view text, bool dots) {
+      return text.size() <= (dots ? 253U : 63U) && std::isalnum(static_cast<unsigned char>(text.front())) != 0 &&
+             std::isalnum(static_cast<unsigned char>(text.back())) != 0 &&
+             std::all_of(text.begin(), text.end(), [&](char c) {
+               return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || (dots && c == '.');
+             });
+    };
+    for (const auto& [name, text, dots] :
+         {std::tuple("namespace", &name_space, false), std::tuple("priority_class", &priority_class, true),
+          std::tuple("service_account", &service_account, true), std::tuple("queue", &queue, true)})
+      if (!text->empty() && !is_label(*text, dots))
+        refuse(name, detail::format("is '{}', which is no name in Kubernetes (a-z, 0-9 and '-')", *text));
+    for (const auto& secret : image_pull_secrets)
+      if (secret.empty() || !is_label(secret, true))
+        refuse("image_pull_secrets", detail::format("has '{}', which is no name of a secret", secret));
+    if (image.empty() && pod.empty())
+      refuse("image", "is missing: name the image of a worker's container (or give it in 'pod')");
+    if (image.find_first_of(" \t\n'\"") != std::string::npos)
+      refuse("image", detail::format("is '{}', which is no name of an image", image));
+    if (!program.empty() && !program.starts_with('/'))
+      refuse("program", detail::format("is '{}', but must be an absolute path in the image", program));
+    if (!workdir.empty() && !workdir.starts_with('/'))
+      refuse("workdir", detail::format("is '{}', but must be an absolute path in the pod", workdir));
+  }
+};
+
+}  // namespace hypertune::inline v0

@@ -1,0 +1,89 @@
+// executor: {type: kubernetes, …}
+#include "support/test.hpp"
+
+#include <hypertune/config/sweep.hpp>
+
+#include <string>
+
+using namespace hypertune;
+
+namespace {
+
+Sweep read(const std::string& more) {
+  const std::string text =
+      "trial: {command: [./train]}\nspace: {x: {uniform: [0, 1]}}\nmetric: loss\nmode: min\nsamples: 3\n";
+  return sweep_from_yaml(load_yaml_text(text + more, "s.yaml"), false);
+}
+
+std::string complaint(const std::string& more) {
+  try {
+    read(more);
+  } catch (const Error& error) {
+    CHECK(error.code() == Errc::input);
+    return error.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("the kubernetes executor: every key") {
+  const auto pods = *read(
+                         "executor: {type: kubernetes, workers: 2..32, image: 'lab/train:7', namespace: lab, "
+                         "kubeconfig: ~/k, context: test, cpus: 0.5, memory: 8GiB, gpus: 2, gpu_resource: amd.com/gpu, "
+                         "node_selector: {zone: a, big: true}, spot: prefer, priority_class: low, service_account: me, "
+                         "image_pull_secrets: [mine], queue: team, reuse: never, program: /app/train, workdir: /data, "
+                         "notice: 2m, idle: 5m, silence: 20s, file_mounts: {a.py: a.py}, "
+                         "pod: {metadata: {labels: {team: x}}, spec: {hostNetwork: true, containers: "
+                         "[{name: worker, env: [{name: A, value: '1'}]}]}}}\n")
+                         .executor.kubernetes;
+  CHECK(pods.workers == WorkerCount{2, 32});
+  CHECK(pods.image == "lab/train:7");
+  CHECK(pods.name_space == "lab");
+  CHECK(pods.kubeconfig == "~/k");
+  CHECK(pods.context == "test");
+  CHECK(pods.cpus == 0.5);
+  CHECK(pods.memory == std::uint64_t{8} << 30U);
+  CHECK(pods.gpus == 2);
+  CHECK(pods.gpu_resource == "amd.com/gpu");
+  CHECK(pods.node_selector == std::map<std::string, std::string>{{"zone", "a"}, {"big", "true"}});
+  CHECK(pods.spot == KubernetesOptions::Spot::prefer);
+  CHECK(pods.priority_class == "low");
+  CHECK(pods.service_account == "me");
+  CHECK(pods.image_pull_secrets == std::vector<std::string>{"mine"});
+  CHECK(pods.queue == "team");
+  CHECK(pods.reuse == KubernetesOptions::Reuse::never);
+  CHECK(pods.program == "/app/train");
+  CHECK(pods.workdir == "/data");
+  CHECK(pods.notice == 120);
+  CHECK(pods.idle == 300);
+  CHECK(pods.silence == 20);
+  REQUIRE(pods.file_mounts.size() == 1);
+  CHECK(pods.file_mounts.front().local == "a.py");
+  CHECK(pods.pod == R"({"metadata": {"labels": {"team": "x"}}, "spec": {"hostNetwork": true, "containers": )"
+                    R"([{"name": "worker", "env": [{"name": "A", "value": "1"}]}]}})");
+}
+
+TEST_CASE("a trial has its pod for itself, unless it says what it takes") {
+  const auto whole = read("executor: {type: kubernetes, image: a, cpus: 4, gpus: 2}\n").options.resources;
+  CHECK(whole.cpus == 4);
+  CHECK(whole.gpus == 2);
+  const auto part = read("resources: {cpus: 2, gpus: 1}\nexecutor: {type: kubernetes, image: a, cpus: 4, gpus: 2}\n");
+  CHECK(part.options.resources.cpus == 2);
+  CHECK(part.options.resources.gpus == 1);
+}
+
+TEST_CASE("what is wrong with the kubernetes executor is said with its line") {
+  const std::string begin = "executor:\n  type: kubernetes\n  image: a\n  ";
+  CHECK_THAT(complaint("executor: kubernets\n"), ContainsSubstring("kubernetes"));
+  CHECK_THAT(complaint("executor: {type: kubernetes, images: a}\n"), ContainsSubstring("'image'"));
+  CHECK_THAT(complaint("executor: {type: kubernetes}\n"), ContainsSubstring("image is missing"));
+  CHECK_THAT(complaint(begin + "workers: 0\n"), ContainsSubstring("0 workers run nothing"));
+  CHECK_THAT(complaint(begin + "cpus: 0\n"), ContainsSubstring("s.yaml:9"));
+  CHECK_THAT(complaint(begin + "namespace: Lab\n"), ContainsSubstring("no name in Kubernetes"));
+  CHECK_THAT(complaint(begin + "spot: sometimes\n"), ContainsSubstring("there are any, prefer, only, never"));
+  CHECK_THAT(complaint(begin + "program: train\n"), ContainsSubstring("absolute path"));
+  CHECK_THAT(complaint(begin + "pod: {speck: {}}\n"), ContainsSubstring("'spec'"));
+  CHECK_THAT(complaint(begin + "pod: 3\n"), ContainsSubstring("must be a pod"));
+  CHECK_THAT(complaint(begin + "image_pull_secrets: ['a b']\n"), ContainsSubstring("no name of a secret"));
+}
