@@ -3,7 +3,8 @@
 
 #include "queue.hpp"
 #include "slurm/support/test_slurm.hpp"
-#include "worker_scaler.hpp"
+
+#include <hypertune/remote/worker_scaler.hpp>
 
 #include <algorithm>
 #include <random>
@@ -11,6 +12,7 @@
 #include <vector>
 
 using namespace hypertune;
+using namespace hypertune::remote;
 using namespace hypertune::slurm;
 using namespace hypertune::test;
 

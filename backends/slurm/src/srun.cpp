@@ -95,17 +95,4 @@ remote::HostSpec worker_limits(const SlurmOptions& options) {
   return {.name = {}, .cpus = has.cpus, .gpus = options.gres.empty() ? 0 : has.gpus, .memory = has.memory};
 }
 
-int slots_of(const Resources& worker, const Resources& each) {
-  constexpr double most = 4096, slack = 1e-9;
-  double slots = most;
-  const auto bound = [&](double has, double needs) {
-    if (needs > 0) slots = std::min(slots, std::floor(has / needs + slack));
-  };
-  bound(worker.cpus, each.cpus);
-  bound(worker.gpus, each.gpus);
-  if (worker.memory > 0) bound(static_cast<double>(worker.memory), static_cast<double>(each.memory));
-  if (slots >= most) slots = std::max(1.0, std::floor(worker.cpus));  // they ask for nothing that is counted
-  return static_cast<int>(std::max(1.0, slots));
-}
-
 }  // namespace hypertune::inline v0::slurm

@@ -32,9 +32,6 @@ std::map<std::string, std::optional<std::string>> srun_environment(const SlurmOp
 Resources worker_resources(const SlurmOptions& options);
 remote::HostSpec worker_limits(const SlurmOptions& options);
 
-/// Trials of this kind that a worker has room for at once; at least 1.
-int slots_of(const Resources& worker, const Resources& each);
-
 /// "14400" seconds as srun has it: 4:00:00. Slurm counts in minutes and rounds up.
 std::string time_text(double seconds);
 

@@ -3,12 +3,12 @@
 
 #include <hypertune/config/slurm_options.hpp>
 #include <hypertune/execute/executor.hpp>
+#include <hypertune/remote/elastic.hpp>
 #include <hypertune/remote/executor.hpp>
 #include <hypertune/remote/runtime.hpp>
 
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,30 +32,9 @@ struct SlurmSetup {
 /// experiment begins while they wait in Slurm's queue, and says what they wait for. The end of a worker's time and a
 /// preemption are notices: its trials save, and go on in the next worker. Slurm's controller may be away for a while.
 /// The program and the folder where it was called must be there on the nodes, too. Copies are the same executor.
-class SlurmExecutor {
+class SlurmExecutor : public remote::ElasticExecutor {
  public:
   explicit SlurmExecutor(SlurmSetup setup);
-
-  std::vector<Host> hosts() const;
-  Seconds now() const;
-  void start(ExecutorStart start);
-  void perform(Command command);
-  void wait(Seconds deadline);
-  void notify();
-  void shutdown();
-  std::string name() const { return "slurm"; }
-  static constexpr bool runs_gangs = true;
-
-  void prepare(const Workload& workload);
-  void trial_ended(TrialId trial);
-  void teardown();
-
-  /// Of the workers that there have been. Any thread.
-  std::vector<remote::HostAccount> accounts() const;
-
- private:
-  struct Impl;
-  std::shared_ptr<Impl> impl_;
 };
 
 static_assert(Executor<SlurmExecutor>);

@@ -1,15 +1,31 @@
 // WorkerScaler: how many workers there are, and which of them end. No I/O, no clock.
 #pragma once
 
-#include <hypertune/config/slurm_options.hpp>
+#include <hypertune/config/worker_count.hpp>
+#include <hypertune/trial/resources.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <utility>
 #include <vector>
 
-namespace hypertune::inline v0::slurm {
+namespace hypertune::inline v0::remote {
+
+/// Trials of this kind that a worker has room for at once; at least 1.
+inline int slots_of(const Resources& worker, const Resources& each) {
+  constexpr double most = 4096, slack = 1e-9;
+  double slots = most;
+  const auto bound = [&](double has, double needs) {
+    if (needs > 0) slots = std::min(slots, std::floor(has / needs + slack));
+  };
+  bound(worker.cpus, each.cpus);
+  bound(worker.gpus, each.gpus);
+  if (worker.memory > 0) bound(static_cast<double>(worker.memory), static_cast<double>(each.memory));
+  if (slots >= most) slots = std::max(1.0, std::floor(worker.cpus));  // they ask for nothing that is counted
+  return static_cast<int>(std::max(1.0, slots));
+}
 
 /// What is known of the workers and of the queue of trials.
 struct WorkersSeen {
@@ -96,4 +112,4 @@ class WorkerScaler {
   std::vector<Worker> workers_;
 };
 
-}  // namespace hypertune::inline v0::slurm
+}  // namespace hypertune::inline v0::remote

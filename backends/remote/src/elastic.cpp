@@ -1,0 +1,224 @@
+// Workers that follow the queue of trials.
+#include <hypertune/detail/run_clock.hpp>
+#include <hypertune/detail/say.hpp>
+#include <hypertune/detail/signal_block.hpp>
+#include <hypertune/remote/demand.hpp>
+#include <hypertune/remote/elastic.hpp>
+#include <hypertune/remote/host_pool.hpp>
+#include <hypertune/remote/worker_scaler.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace hypertune::inline v0::remote {
+namespace detail {
+
+using hypertune::detail::steady_seconds;
+
+// Before a worker is asked for in vain.
+void require_room(const ElasticPlan& plan, const Resources& each) {
+  constexpr double slack = 1e-9;
+  const auto require = [&](const char* what, const char* resource, double needs, const auto& amount) {
+    double has = 0;
+    for (const auto& worker : plan.workers) has = std::max(has, static_cast<double>(amount(worker.total)));
+    if (needs <= has + slack) return;
+    if (const auto option = plan.options.find(resource); option != plan.options.end())
+      fail(Errc::resources,
+           "a trial needs {0} {1} (resources.{2}), and a worker has {3} ({4}): raise {4}, or lower resources.{2}",
+           needs, what, resource, has, option->second);
+    fail(Errc::resources, "a trial needs {} {}, and no {} has more than {}", needs, what, plan.kind, has);
+  };
+  require("cpus", "cpus", each.cpus, [](const Resources& r) { return r.cpus; });
+  require("gpus", "gpus", each.gpus, [](const Resources& r) { return r.gpus; });
+  require("bytes of memory", "memory", static_cast<double>(each.memory), [](const Resources& r) { return r.memory; });
+}
+
+/// One experiment. A thread of it decides who is asked for and who ends, and lets the backend look.
+class ElasticRun final : public ElasticWorkers {
+ public:
+  ElasticRun(ElasticExperiment experiment, const Workload& workload)
+      : plan_(std::move(experiment.plan)),
+        hooks_(std::move(experiment.hooks)),
+        notices_(std::move(experiment.notices)) {
+    if (!notices_) notices_ = std::make_shared<Notices>(said_by({}, workload.quiet, "hypertune: "));
+    if (plan_.workers.empty()) fail(Errc::usage, "there is no {}", plan_.kind);
+    if (workload.trials == 0) return;  // nothing is left to do
+    require_room(plan_, workload.each);
+    tracker_ = std::make_shared<DemandTracker>(workload);
+    const int count = static_cast<int>(plan_.workers.size());
+    // Where all is decided in order there are as many places from the start on.
+    scaler_.emplace(WorkerCount{std::min(plan_.min, count), count},
+                    slots_of(plan_.workers.front().total, workload.each), plan_.idle,
+                    plan_.keep_all || workload.ordered);
+    launch(scaler_->step(steady_seconds(), sight()).launch);
+    plan_.remote.alike = true;
+    executor_.emplace(RemoteExecutor(pool_, plan_.remote), tracker_, notices_);
+  }
+  ElasticRun(const ElasticRun&) = delete;
+  ElasticRun& operator=(const ElasticRun&) = delete;
+  ~ElasticRun() override { finish(); }
+
+  bool idle() const { return !executor_; }
+  TrackedExecutor<RemoteExecutor>& executor() { return *executor_; }
+  DemandTracker& tracker() { return *tracker_; }
+
+  /// Those that have been asked for: none of them is waited for.
+  std::vector<Host> hosts() const {
+    std::vector<Host> hosts;
+    for (std::size_t i = 0; i < plan_.workers.size(); ++i)
+      if (idle() || scaler_->launched(static_cast<int>(i)))
+        hosts.push_back({plan_.workers[i].name, plan_.workers[i].total, Presence::coming});
+    return hosts;
+  }
+  void start(ExecutorStart start) {
+    executor_->start(std::move(start));
+    const hypertune::detail::SignalBlock block;
+    thread_ = std::thread([this] { follow(); });
+  }
+  void shutdown() {
+    stop_following();
+    executor_->shutdown();
+  }
+
+  std::vector<HostAccount> accounts() const override {
+    return executor_ ? executor_->inner().accounts() : std::vector<HostAccount>();
+  }
+  void explain(const std::string& worker, std::string why) override { pool_.explain(worker, std::move(why)); }
+  void refuse(const std::string& worker, std::string why) override { pool_.refuse(worker, std::move(why)); }
+
+ private:
+  void launch(const std::vector<int>& workers) {
+    for (const int worker : workers) {
+      const auto& one = plan_.workers[static_cast<std::size_t>(worker)];
+      pool_.add({.name = one.name, .dialer = one.dialer});
+      pool_.explain(one.name, plan_.asked);
+    }
+  }
+  void end_workers(const std::vector<int>& workers) {
+    for (const int worker : workers) {
+      const auto& name = plan_.workers[static_cast<std::size_t>(worker)].name;
+      pool_.remove(name, "no trial needs it now");
+      if (hooks_.ended) hooks_.ended(name);
+    }
+  }
+
+  WorkersSeen sight() const {
+    WorkersSeen seen;
+    const auto demand = tracker_->demand();
+    for (const auto& shape : demand.pending) seen.waiting += shape.count;
+    std::map<std::string, HostState> states;
+    for (const auto& account : accounts()) states[account.name] = account.state;
+    for (const auto& worker : plan_.workers) {
+      const auto running = demand.running.find(worker.name);
+      seen.running.push_back(running == demand.running.end() ? 0 : static_cast<int>(running->second.size()));
+      const auto state = states.find(worker.name);
+      seen.up.push_back(state != states.end() && is_usable(state->second));
+    }
+    return seen;
+  }
+
+  void follow() {
+    constexpr double tick = 0.25;
+    double next_look = steady_seconds() + 1;
+    std::unique_lock hold(mutex_);
+    while (!stop_.wait_for(hold, std::chrono::duration<double>(tick), [&] { return stopping_; })) {
+      hold.unlock();
+      const auto orders = scaler_->step(steady_seconds(), sight());
+      launch(orders.launch);
+      end_workers(orders.end_workers);
+      if (hooks_.look && steady_seconds() >= next_look) next_look = steady_seconds() + hooks_.look(*this);
+      hold.lock();
+    }
+  }
+
+  void stop_following() {
+    {
+      const std::lock_guard hold(mutex_);
+      stopping_ = true;
+    }
+    if (hooks_.stop) hooks_.stop();
+    stop_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void finish() noexcept {
+    try {
+      stop_following();
+      executor_.reset();
+      if (tracker_) tracker_->ended();
+      if (hooks_.finish) hooks_.finish();
+    } catch (const std::exception& error) {
+      hypertune::detail::say(fmt::format("hypertune: workers may be left: {}", error.what()));
+    }
+  }
+
+  ElasticPlan plan_;
+  ElasticHooks hooks_;
+  std::shared_ptr<Notices> notices_;
+  std::shared_ptr<DemandTracker> tracker_;
+  std::optional<WorkerScaler> scaler_;
+  HostPool pool_;
+  std::optional<TrackedExecutor<RemoteExecutor>> executor_;
+  std::mutex mutex_;
+  std::condition_variable stop_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace detail
+
+struct ElasticExecutor::State {
+  std::string name;
+  Make make;
+  std::unique_ptr<detail::ElasticRun> run = {};
+
+  detail::ElasticRun& current() const {
+    if (!run) fail(Errc::usage, "workers of {} are for experiments: a Tuner says what it needs of them", name);
+    return *run;
+  }
+  bool works() const { return run && !run->idle(); }
+};
+
+ElasticExecutor::ElasticExecutor(std::string name, Make make)
+    : state_(std::make_shared<State>(State{std::move(name), std::move(make)})) {}
+
+void ElasticExecutor::prepare(const Workload& workload) {
+  state_->run.reset();
+  state_->run = std::make_unique<detail::ElasticRun>(state_->make(workload), workload);
+}
+std::vector<Host> ElasticExecutor::hosts() const { return state_->current().hosts(); }
+Seconds ElasticExecutor::now() const { return run_clock(); }
+void ElasticExecutor::start(ExecutorStart start) {
+  if (auto& run = state_->current(); !run.idle()) run.start(std::move(start));
+}
+void ElasticExecutor::perform(Command command) {
+  if (auto& run = state_->current(); !run.idle()) run.executor().perform(std::move(command));
+}
+void ElasticExecutor::wait(Seconds deadline) {
+  if (auto& run = state_->current(); !run.idle()) run.executor().wait(deadline);
+}
+void ElasticExecutor::notify() {
+  if (state_->works()) state_->run->executor().notify();
+}
+void ElasticExecutor::shutdown() {
+  if (state_->works()) state_->run->shutdown();
+}
+std::string ElasticExecutor::name() const { return state_->name; }
+void ElasticExecutor::trial_ended(TrialId trial) {
+  if (state_->works()) state_->run->tracker().trial_ended(trial);
+}
+void ElasticExecutor::teardown() { state_->run.reset(); }
+std::vector<HostAccount> ElasticExecutor::accounts() const {
+  if (!state_->works()) return {};
+  return state_->run->accounts();
+}
+
+}  // namespace hypertune::inline v0::remote
