@@ -105,7 +105,7 @@ int main(int argc, char** argv) {
   auto* run_command = app.add_subcommand("run", "run a sweep, or go on with one");
   run_command->add_option("SWEEP", run.file, "the sweep's YAML file")->required();
   run_command->add_option("--executor", run.executor, "where trials run, in place of the file's")
-      ->check(CLI::IsMember({"local", "ssh", "slurm"}));
+      ->check(CLI::IsMember({"local", "ssh", "slurm", "kubernetes"}));
   run_command
       ->add_option("--set", run.set,
                    "key=value: a value in place of the file's (schedule.max_steps=27); may be repeated")

@@ -46,26 +46,6 @@ remote::HostSource hosts_of(const Sweep& sweep) {
   return text.hosts;
 }
 
-// A program that the command names by its place here, and that no file mount brings along, goes to the same place below
-// the working folder.
-void bring_program(const Sweep& sweep, ssh::SshSetup& setup) {
-  const std::string& word = sweep.trial->command.front();
-  std::error_code ignored;
-  const auto place = fs::path(word).lexically_normal();
-  if (word.find('/') == std::string::npos || word.find('{') != std::string::npos || place.is_absolute() ||
-      place.string().starts_with(".."))
-    return;
-  for (const auto& mount : setup.mounts) {
-    if (mount.remote.starts_with('/') || mount.remote.starts_with('~')) continue;
-    const auto covered = place.lexically_relative(fs::path(mount.remote).lexically_normal());
-    if (!covered.empty() && !covered.string().starts_with("..")) return;
-  }
-  const auto local = found(place, sweep);
-  if (!fs::is_regular_file(local, ignored) || ::access(local.c_str(), X_OK) != 0) return;
-  setup.mounts.push_back({.remote = place.string(), .local = local, .exclude = {}});
-  setup.programs.push_back(local);
-}
-
 }  // namespace
 
 fs::path found_from(const Sweep& sweep, const fs::path& path) {
@@ -76,6 +56,31 @@ fs::path found_from(const Sweep& sweep, const fs::path& path) {
   std::error_code ignored;
   const auto beside = sweep.file.parent_path() / path;
   return path.is_relative() && !fs::exists(path, ignored) && fs::exists(beside, ignored) ? beside : path;
+}
+
+std::vector<FileMount> mounts_of(const Sweep& sweep, std::vector<FileMount> mounts, std::vector<fs::path>& programs) {
+  std::error_code ignored;
+  for (auto& mount : mounts) {
+    mount.local = found(mount.local, sweep);
+    if (!fs::exists(mount.local, ignored))
+      fail(Errc::usage, "{}: 'executor.file_mounts': there is no '{}' to bring to '{}'", sweep.file.string(),
+           mount.local.string(), mount.remote);
+  }
+  const std::string& word = sweep.trial->command.front();
+  const auto place = fs::path(word).lexically_normal();
+  if (word.find('/') == std::string::npos || word.find('{') != std::string::npos || place.is_absolute() ||
+      place.string().starts_with(".."))
+    return mounts;
+  for (const auto& mount : mounts) {
+    if (mount.remote.starts_with('/') || mount.remote.starts_with('~')) continue;
+    const auto covered = place.lexically_relative(fs::path(mount.remote).lexically_normal());
+    if (!covered.empty() && !covered.string().starts_with("..")) return mounts;
+  }
+  const auto local = found(place, sweep);
+  if (!fs::is_regular_file(local, ignored) || ::access(local.c_str(), X_OK) != 0) return mounts;
+  mounts.push_back({.remote = place.string(), .local = local, .exclude = {}});
+  programs.push_back(local);
+  return mounts;
 }
 
 ssh::SshSetup remote_setup_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set) {
@@ -93,15 +98,7 @@ ssh::SshSetup remote_setup_of(const Sweep& sweep, const std::string& file, const
     setup.ssh.alive_count =
         std::max(setup.ssh.alive_count, static_cast<int>(std::ceil(text.silence / setup.ssh.alive_interval)));
   }
-  setup.mounts = text.file_mounts;
-  for (auto& mount : setup.mounts) {
-    mount.local = found(mount.local, sweep);
-    std::error_code ignored;
-    if (!fs::exists(mount.local, ignored))
-      fail(Errc::usage, "{}: 'executor.file_mounts': there is no '{}' to bring to '{}'", sweep.file.string(),
-           mount.local.string(), mount.remote);
-  }
-  bring_program(sweep, setup);
+  setup.mounts = mounts_of(sweep, text.file_mounts, setup.programs);
   if (const auto& program = sweep.trial->command.front();
       program.find('{') == std::string::npos && !sweep.trial->environment.contains("PATH"))
     setup.needs.push_back(program);

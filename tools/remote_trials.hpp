@@ -16,6 +16,12 @@ namespace hypertune::inline v0::command {
 /// file.
 std::filesystem::path found_from(const Sweep& sweep, const std::filesystem::path& path);
 
+/// What is brought to hosts: these mounts, with their places here as found_from() has them, and a program that the
+/// command names by its place here, which goes to the same place below the working folder; it is added to `programs`.
+/// Error of kind `usage` for what is not there.
+std::vector<FileMount> mounts_of(const Sweep& sweep, std::vector<FileMount> mounts,
+                                 std::vector<std::filesystem::path>& programs);
+
 /// How trials get to hosts, without the hosts. `file` and `set` as below.
 ssh::SshSetup remote_setup_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);
 

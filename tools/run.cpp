@@ -4,6 +4,7 @@
 #include "local_trials.hpp"
 #include "remote_trials.hpp"
 #include "shell_words.hpp"
+#include "kubernetes_trials.hpp"
 #include "slurm_trials.hpp"
 #include "sweep_file.hpp"
 #include "terminal_text.hpp"
@@ -140,13 +141,16 @@ int run(const RunArguments& arguments) {
   options.output = directory;
   options.progress_csv = true;
   options.handle_signals = options.exit_if_stuck = true;
-  const auto program = program_of(sweep, !remote);
+  const bool elsewhere = remote || sweep.executor.kubernetes;  // what runs there need not be here
+  const auto program = program_of(sweep, !elsewhere);
   std::optional<ClusterExecutor> cluster;
   if (remote && !sweep.executor.ssh->cluster.empty()) {
     cluster.emplace(cluster_executor_of(sweep, arguments.file, set));
     options.executor = *cluster;
   } else if (sweep.executor.slurm) {
     options.executor = slurm_executor_of(sweep, arguments.file, set);
+  } else if (sweep.executor.kubernetes) {
+    options.executor = kubernetes_executor_of(sweep, arguments.file, set);
   } else {
     options.executor = remote ? remote_executor_of(sweep, arguments.file, set) : executor_of(sweep);
   }

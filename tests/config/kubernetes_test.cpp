@@ -32,7 +32,7 @@ TEST_CASE("the kubernetes executor: every key") {
                          "executor: {type: kubernetes, workers: 2..32, image: 'lab/train:7', namespace: lab, "
                          "kubeconfig: ~/k, context: test, cpus: 0.5, memory: 8GiB, gpus: 2, gpu_resource: amd.com/gpu, "
                          "node_selector: {zone: a, big: true}, spot: prefer, priority_class: low, service_account: me, "
-                         "image_pull_secrets: [mine], queue: team, reuse: never, program: /app/train, workdir: /data, "
+                         "image_pull_secrets: [mine], queue: team, reuse: never, connection: exec, program: /app/train, workdir: /data, "
                          "notice: 2m, idle: 5m, silence: 20s, file_mounts: {a.py: a.py}, "
                          "pod: {metadata: {labels: {team: x}}, spec: {hostNetwork: true, containers: "
                          "[{name: worker, env: [{name: A, value: '1'}]}]}}}\n")
@@ -53,6 +53,7 @@ TEST_CASE("the kubernetes executor: every key") {
   CHECK(pods.image_pull_secrets == std::vector<std::string>{"mine"});
   CHECK(pods.queue == "team");
   CHECK(pods.reuse == KubernetesOptions::Reuse::never);
+  CHECK(pods.connection == KubernetesOptions::Connection::exec);
   CHECK(pods.program == "/app/train");
   CHECK(pods.workdir == "/data");
   CHECK(pods.notice == 120);

@@ -30,6 +30,12 @@ struct KubernetesOptions {
     only,
     never,
   };
+  /// How a worker's agent and the driver come together.
+  enum class Connection : std::uint8_t {
+    automatic,  ///< where the driver is a pod itself, workers connect to it; else through the API server
+    exec,       ///< the driver starts agents through the API server, as `kubectl exec` does: nothing else need be open
+    direct,     ///< workers connect to the driver's pod, by WebSocket over TLS
+  };
   /// Which containers a trial finds.
   enum class Reuse : std::uint8_t {
     pod,    ///< a pod is kept for the next trial
@@ -52,6 +58,7 @@ struct KubernetesOptions {
   std::vector<std::string> image_pull_secrets = {};
   std::string queue = {};
   Reuse reuse = Reuse::pod;
+  Connection connection = Connection::automatic;
   std::string program = {};
   std::string workdir = {};
   std::vector<FileMount> file_mounts = {};
@@ -80,6 +87,9 @@ struct KubernetesOptions {
     option("queue", self.queue, "a queue of Kueue's: pods have its label, and wait until it admits them");
     option("reuse", self.reuse, {"pod", "never"},
            "`pod`: a pod is kept for the next trial; `never`: each trial has a pod of its own");
+    option("connection", self.connection, {"auto", "exec", "direct"},
+           "`exec`: through the API server; `direct`: workers connect to the driver, which must be a pod; `auto`: "
+           "`direct` where it is one");
     option("program", self.program,
            "the program in the image that serves trials; empty: this program is sent into each pod");
     option("workdir", self.workdir, "the folder in which trials run; empty: one of the pod's own");

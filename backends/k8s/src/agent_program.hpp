@@ -1,0 +1,35 @@
+// AgentProgram: what runs in a worker's pod, and how it comes to be there.
+#pragma once
+
+#include <hypertune/k8s/client.hpp>
+#include <hypertune/k8s/executor.hpp>
+#include <hypertune/trial/resources.hpp>
+
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace hypertune::inline v0::k8s {
+
+/// A value. Thread-safe.
+class AgentProgram {
+ public:
+  /// Error of kind `usage` where there is no program to be sent.
+  AgentProgram(const KubernetesSetup& setup, Client client);
+
+  /// What a worker has.
+  Resources resources() const;
+  /// Of the pod's container: it holds the pod for agents.
+  std::vector<std::string> container_command() const;
+  /// Brings to the pod what it lacks; the command that starts an agent there. Blocks.
+  std::vector<std::string> prepare(const std::string& pod, const std::string& container,
+                                   const std::stop_token& stop) const;
+
+ private:
+  std::string limits() const;
+
+  KubernetesSetup setup_;
+  Client client_;
+};
+
+}  // namespace hypertune::inline v0::k8s

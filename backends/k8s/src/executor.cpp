@@ -1,0 +1,180 @@
+// KubernetesExecutor: what is particular to workers that are pods.
+#include "agent_program.hpp"
+#include "pod_dialer.hpp"
+#include "pod_fleet.hpp"
+#include "preflight.hpp"
+
+#include <hypertune/checkpoint/content_hash.hpp>
+#include <hypertune/detail/run_clock.hpp>
+#include <hypertune/k8s/client.hpp>
+#include <hypertune/k8s/executor.hpp>
+#include <hypertune/remote/notices.hpp>
+#include <hypertune/remote/waiting_lines.hpp>
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <stop_token>
+#include <utility>
+
+namespace hypertune::inline v0::k8s {
+namespace detail {
+
+using hypertune::detail::steady_seconds;
+using remote::HostState;
+
+AccessOptions access_of(const KubernetesOptions& options) {
+  AccessOptions access{.context = options.context, .name_space = options.name_space};
+  if (!options.kubeconfig.empty()) access.kubeconfig = {options.kubeconfig};
+  return access;
+}
+
+std::vector<Permission> permissions_for(const KubernetesOptions&) {
+  return {{"", "pods", "create", "to start workers"},
+          {"", "pods", "get", "to look at them"},
+          {"", "pods", "list", "to see how they are"},
+          {"", "pods", "watch", "to see how they are"},
+          {"", "pods", "delete", "to end them"},
+          {"", "pods/exec", "create", "to reach their agents"},
+          {"", "pods/exec", "get", "to reach their agents"}};
+}
+
+// What tells an experiment from all others that use the same namespace, and is the same when it is resumed.
+std::string experiment_label_of(const Workload& workload) {
+  if (const char* given = std::getenv("HYPERTUNE_EXPERIMENT_LABEL"); given != nullptr && *given != '\0') return given;
+  utsname system{};
+  ::uname(&system);
+  std::ifstream in("/etc/machine-id");
+  const std::string machine{std::istreambuf_iterator<char>(in), {}};
+  const auto directory = std::filesystem::absolute(workload.directory).lexically_normal().string();
+  const auto hash = hypertune::detail::ContentHash::of(fmt::format("{}\n{}\n{}", machine, system.nodename, directory));
+  return fmt::format("{}-{}", kubernetes_name(workload.name, 30), hash.substr(0, 10));
+}
+
+/// The pods of one experiment's workers.
+class KubernetesWatch {
+ public:
+  KubernetesWatch(const KubernetesSetup& setup, const Workload& workload)
+      : setup_(setup),
+        notices_(std::make_shared<remote::Notices>(remote::said_by(setup.say, workload.quiet, "hypertune: "))),
+        client_(load_access(access_of(setup.options))),
+        program_(setup, client_) {
+    require_permissions(client_, permissions_for(setup.options), stop_.get_token());
+    const auto label = experiment_label_of(workload);
+    fleet_ = std::make_shared<PodFleet>(client_, setup_.options,
+                                        FleetPlan{.name = kubernetes_name(label), .experiment = label,
+                                                  .command = program_.container_command()},
+                                        notices_);
+    most_ = static_cast<int>(std::min<std::int64_t>(
+        setup_.options.workers.max, std::min(at_once(workload.trials.value_or(0)), at_once(workload.concurrency))));
+    // A group of workers may be spread over as many pods as it has members.
+    if (workload.workers > 1) most_ = setup_.options.workers.max;
+  }
+
+  const std::shared_ptr<remote::Notices>& notices() const { return notices_; }
+
+  remote::ElasticPlan plan() const {
+    const auto& options = setup_.options;
+    remote::ElasticPlan plan{.min = options.workers.min,
+                             .idle = options.idle,
+                             .remote = remote_options(),
+                             .options = {{"cpus", "executor.cpus"}, {"gpus", "executor.gpus"}, {"memory", "executor.memory"}}};
+    for (int i = 1; i <= most_; ++i) {
+      const auto name = fmt::format("worker-{}", i);
+      plan.workers.push_back({.name = name,
+                              .total = program_.resources(),
+                              .dialer = PodDialer(fleet_, name, [program = program_, fleet = fleet_](
+                                                                    const PodState& pod, const std::stop_token& stop) {
+                                return program.prepare(pod.name, fleet->container(), stop);
+                              })});
+    }
+    return plan;
+  }
+
+  Seconds look(remote::ElasticWorkers& workers) {
+    fleet_->look(stop_.get_token());
+    bool some_run = false;
+    for (const auto& account : workers.accounts()) some_run = some_run || is_usable(account.state);
+    std::vector<remote::WaitingWorker> waiting;
+    for (const auto& worker : fleet_->waiting()) {
+      if (worker.hopeless)
+        workers.refuse(worker.worker, worker.sentence);
+      else
+        workers.explain(worker.worker, worker.sentence);
+      // Who is on its way needs no line.
+      if (worker.word != "ContainerCreating" && worker.word != "Pending") waiting.push_back({worker.word, worker.sentence});
+    }
+    tell_trouble();
+    if (waiting.empty()) lines_.clear();
+    if (const auto line = lines_.look(waiting, "for Kubernetes", some_run, steady_seconds()); !line.empty())
+      notices_->say(line);
+    return 0.5;
+  }
+  void ended(const std::string& worker) { fleet_->release(worker); }
+  void stop() { stop_.request_stop(); }
+  void finish() { fleet_->finish(); }
+
+ private:
+  static std::int64_t at_once(std::int64_t limit) { return limit > 0 ? limit : std::int64_t{1} << 30U; }
+
+  void tell_trouble() {
+    constexpr Seconds after = 5;
+    const auto trouble = fleet_->trouble();
+    if (trouble.empty()) {
+      if (std::exchange(told_trouble_, false)) notices_->say("the API server of Kubernetes answers again");
+      trouble_since_.reset();
+      return;
+    }
+    if (!trouble_since_) trouble_since_ = steady_seconds();
+    if (told_trouble_ || steady_seconds() - *trouble_since_ < after) return;
+    told_trouble_ = true;
+    notices_->say(fmt::format("the API server of Kubernetes does not answer ({}): what runs goes on, and it is asked again",
+                              trouble));
+  }
+
+  remote::RemoteOptions remote_options() const {
+    auto options = setup_.remote;
+    options.timeouts.liveness = setup_.options.silence;
+    options.timeouts.connect = 9e8;      // a pod may wait for a node for as long as it takes
+    options.timeouts.first_delay = 0.1;  // another pod takes its place
+    options.timeouts.max_delay = std::min(options.timeouts.max_delay, 30.0);
+    options.notice_grace = std::max(options.notice_grace, setup_.options.notice - 5);
+    return options;
+  }
+
+  KubernetesSetup setup_;
+  std::shared_ptr<remote::Notices> notices_;
+  std::stop_source stop_;
+  Client client_;
+  AgentProgram program_;
+  std::shared_ptr<PodFleet> fleet_;
+  int most_ = 1;
+  // Of the thread that looks.
+  remote::WaitingLines lines_;
+  std::optional<Seconds> trouble_since_ = {};
+  bool told_trouble_ = false;
+};
+
+}  // namespace detail
+
+KubernetesExecutor::KubernetesExecutor(KubernetesSetup setup)
+    : ElasticExecutor("kubernetes", [setup](const Workload& workload) {
+        const auto watch = std::make_shared<detail::KubernetesWatch>(setup, workload);
+        return remote::ElasticExperiment{
+            .plan = watch->plan(),
+            .hooks = {.look = [watch](remote::ElasticWorkers& workers) { return watch->look(workers); },
+                      .stop = [watch] { watch->stop(); },
+                      .ended = [watch](const std::string& worker) { watch->ended(worker); },
+                      .finish = [watch] { watch->finish(); }},
+            .notices = watch->notices()};
+      }) {
+  check_options(setup.options);
+  setup.remote.validate();
+}
+
+}  // namespace hypertune::inline v0::k8s

@@ -1,0 +1,122 @@
+// What owns the pods of a driver outside of the cluster.
+#include "owner_job.hpp"
+
+#include <hypertune/detail/run_clock.hpp>
+
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+namespace hypertune::inline v0::k8s {
+namespace {
+
+namespace json = boost::json;
+
+bool is_over(const json::value& job) {
+  boost::system::error_code error;
+  if (job.find_pointer("/metadata/deletionTimestamp", error) != nullptr) return true;
+  const auto* conditions = job.find_pointer("/status/conditions", error);
+  if (conditions == nullptr || !conditions->is_array()) return false;
+  for (const auto& each : conditions->get_array()) {
+    const auto* type = each.find_pointer("/type", error);
+    const auto* status = each.find_pointer("/status", error);
+    if (type == nullptr || status == nullptr || !type->is_string() || !status->is_string()) continue;
+    if ((type->get_string() == "Failed" || type->get_string() == "Complete" || type->get_string() == "FailureTarget") &&
+        status->get_string() == "True")
+      return true;
+  }
+  return false;
+}
+
+std::string text_at(const json::value& value, const char* pointer) {
+  boost::system::error_code error;
+  const auto* found = value.find_pointer(pointer, error);
+  return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
+}
+
+}  // namespace
+
+OwnerJob::OwnerJob(Client client, std::string name, std::string experiment, std::string image)
+    : client_(std::move(client)), name_(std::move(name)), experiment_(std::move(experiment)), image_(std::move(image)) {}
+
+std::string OwnerJob::path() const {
+  return api_path({"apis", "batch", "v1", "namespaces", client_.name_space(), "jobs", name_});
+}
+
+void OwnerJob::make(const std::stop_token& stop) {
+  // The template is asked for, and never used.
+  json::object container{{"name", "none"}, {"image", json::string(image_)}};
+  json::object pod{{"restartPolicy", "Never"}, {"containers", json::array{std::move(container)}}};
+  json::object labels{{experiment_label, json::string(experiment_)}, {role_label, "owner"}};
+  json::object job{
+      {"apiVersion", "batch/v1"},
+      {"kind", "Job"},
+      {"metadata", {{"name", json::string(name_)}, {"labels", labels}}},
+      {"spec",
+       {{"parallelism", 0},
+        {"backoffLimit", 0},
+        {"activeDeadlineSeconds", static_cast<std::int64_t>(lasts)},
+        {"ttlSecondsAfterFinished", 0},
+        {"template", {{"metadata", {{"labels", labels}}}, {"spec", std::move(pod)}}}}}};
+  const auto stem = name_;
+  constexpr int most = 20;
+  for (int i = 1; i <= most; ++i) {
+    job["metadata"].get_object()["name"] = json::string(name_);
+    const Request create{.method = Method::post,
+                         .path = api_path({"apis", "batch", "v1", "namespaces", client_.name_space(), "jobs"}),
+                         .body = json::serialize(job),
+                         .named = true};
+    const auto answer = client_.call(create, stop);
+    const auto found = answer.existed ? client_.call({.path = path()}, stop).json() : answer.json();
+    if (!is_over(found)) {
+      boost::system::error_code error;
+      const auto* deadline = found.find_pointer("/spec/activeDeadlineSeconds", error);
+      made_at_ = hypertune::detail::steady_seconds();
+      // Its deadline counts from its own beginning, which was not after now.
+      base_ = deadline != nullptr && deadline->is_int64() ? static_cast<Seconds>(deadline->get_int64()) : lasts;
+      due_ = answer.existed ? made_at_ : made_at_ + lasts / 4;
+      owner_ = Owner{.api_version = "batch/v1", .kind = "Job", .name = name_, .uid = text_at(found, "/metadata/uid")};
+      return;
+    }
+    name_ = fmt::format("{}-{}", stem, i + 1);  // that one is on its way out, with all that it owns
+  }
+  throw ApiError(409, "AlreadyExists", fmt::format("jobs '{}' of earlier runs do not go away: delete them", stem));
+}
+
+bool OwnerJob::keep(Seconds now, const std::stop_token& stop) {
+  if (!owner_) return false;
+  if (now < due_) return true;
+  const auto deadline = std::ceil(base_ + (now - made_at_) + lasts);
+  const Request move{.method = Method::patch,
+                     .path = path(),
+                     .body = fmt::format(R"({{"spec": {{"activeDeadlineSeconds": {:.0f}}}}})", deadline),
+                     .type = Body::merge_patch,
+                     .deadline = 10};
+  try {
+    if (is_over(client_.call(move, stop).json())) return false;
+    due_ = now + lasts / 4;
+  } catch (const ApiError& error) {
+    if (error.not_found()) return false;
+    if (error.code() == Errc::usage && !error.conflict()) throw;
+    due_ = now + lasts / 20;  // there is time for several more attempts
+  }
+  return true;
+}
+
+void OwnerJob::remove() {
+  try {
+    client_.call({.method = Method::remove,
+                  .path = path(),
+                  .body = R"({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"})",
+                  .deadline = 15});
+  } catch (const ApiError& error) {
+    if (!error.not_found()) throw;
+  }
+}
+
+}  // namespace hypertune::inline v0::k8s

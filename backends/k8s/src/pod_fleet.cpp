@@ -1,0 +1,283 @@
+// The pods of one experiment.
+#include "pod_fleet.hpp"
+
+#include <hypertune/checkpoint/content_hash.hpp>
+#include <hypertune/detail/run_clock.hpp>
+#include <hypertune/detail/say.hpp>
+#include <hypertune/remote/dialer.hpp>
+
+#include <boost/json/serialize.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <utility>
+
+namespace hypertune::inline v0::k8s {
+namespace {
+
+using hypertune::detail::steady_seconds;
+using remote::DialError;
+using remote::FailureClass;
+
+constexpr std::string_view template_label = "hypertune/template";
+
+// No two alike: a pod that was deleted may be there for a while.
+std::string ending() {
+  constexpr std::string_view letters = "bcdfghjklmnpqrstvwxz2456789";  // no words come of these
+  std::random_device device;
+  std::uniform_int_distribution<std::size_t> any(0, letters.size() - 1);
+  std::string text;
+  for (int i = 0; i < 5; ++i) text += letters[any(device)];
+  return text;
+}
+
+bool is_quota(const ApiError& error) {
+  return error.forbidden() && std::string_view(error.what()).find("exceeded quota") != std::string_view::npos;
+}
+
+}  // namespace
+
+PodFleet::PodFleet(Client client, KubernetesOptions options, FleetPlan plan, std::shared_ptr<remote::Notices> notices)
+    : client_(std::move(client)),
+      options_(std::move(options)),
+      plan_(std::move(plan)),
+      notices_(std::move(notices)),
+      container_(container_of(options_)) {
+  // Pods of an earlier run are used again where they are what would be made now.
+  const auto model = pod_manifest(options_, {.name = "x", .experiment = plan_.experiment, .worker = "x",
+                                             .command = plan_.command, .secret = plan_.secret});
+  template_ = hypertune::detail::ContentHash::of(boost::json::serialize(model)).substr(0, 16);
+  watch_ = client_.watch({.path = pods_path(),
+                          .label_selector = fmt::format("{}={},{}=worker", experiment_label, plan_.experiment, role_label)},
+                         [this](const WatchEvent& event) { happened(event); });
+}
+
+std::string PodFleet::pods_path() const { return api_path({"api", "v1", "namespaces", client_.name_space(), "pods"}); }
+
+void PodFleet::happened(const WatchEvent& event) {
+  using Kind = WatchEvent::Kind;
+  const std::lock_guard lock(mutex_);
+  switch (event.kind) {
+    case Kind::added:
+    case Kind::modified: {
+      auto state = pod_state(*event.object, container_);
+      const auto name = state.name;
+      if (!ledger_.see(std::move(state), steady_seconds())) return;
+      const auto* labels = event.object->at("metadata").as_object().if_contains("labels");
+      const auto* made_of = labels != nullptr && labels->is_object() ? labels->get_object().if_contains(template_label) : nullptr;
+      if (made_of == nullptr || !made_of->is_string() || std::string_view(made_of->get_string()) != template_)
+        ledger_.discard(name);
+      break;
+    }
+    case Kind::deleted: ledger_.forget(pod_state(*event.object, container_).name); break;
+    case Kind::synced:
+      synced_ = true;
+      trouble_.clear();
+      break;
+    case Kind::trouble: trouble_ = event.text; break;
+  }
+  changed_.notify_all();
+}
+
+void PodFleet::pause(std::unique_lock<std::mutex>& lock, const std::stop_token& stop, Seconds seconds) const {
+  changed_.wait_for(lock, stop, std::chrono::duration<double>(seconds), [] { return false; });
+}
+
+PodState PodFleet::acquire(const std::string& worker, const std::stop_token& stop) {
+  struct Entry {  // in waiting_ for as long as this lasts
+    PodFleet& fleet;
+    const std::string& worker;
+    ~Entry() {
+      const std::lock_guard lock(fleet.mutex_);
+      fleet.waiting_.erase(worker);
+    }
+  } const entry{*this, worker};
+  std::unique_lock lock(mutex_);
+  ledger_.want(worker);
+  const auto say = [&](std::string word, std::string sentence, bool hopeless = false) {
+    waiting_[worker] = {worker, std::move(word), std::move(sentence), hopeless};
+  };
+  std::string made;  // by us, and not told of by the watch yet
+  for (;;) {
+    if (stop.stop_requested()) throw DialError(FailureClass::transient, "it is not needed any more");
+    if (!synced_) {
+      say("NoAnswer", trouble_.empty() ? "has been asked for" : "waits for the API server (" + trouble_ + ")");
+      pause(lock, stop, 1);
+      continue;
+    }
+    const auto* state = ledger_.usable_of(worker);
+    if (state == nullptr && !made.empty() && ledger_.find(made) == nullptr) {
+      pause(lock, stop, 1);
+      continue;
+    }
+    if (state == nullptr && !made.empty()) {
+      // The one that was made has ended, or is being taken away, before anything ran in it.
+      const auto end = *ledger_.find(made);
+      const auto failure = end.hope == PodState::Hope::none ? FailureClass::permanent
+                           : end.disrupted || end.leaving   ? FailureClass::transient
+                                                            : FailureClass::unknown;
+      throw DialError(failure, fmt::format("its pod {} {}", made, end.sentence));
+    }
+    if (state == nullptr) {
+      say("Pending", "has been asked for");
+      lock.unlock();
+      made = make_pod(worker, stop);
+      lock.lock();
+      continue;
+    }
+    if (state->phase == PodState::Phase::running) return *state;
+    made = state->name;
+    constexpr Seconds doubted_for = 60;
+    const auto since = ledger_.doubtful_since(made);
+    say(state->reason, state->sentence, since && steady_seconds() - *since > doubted_for);
+    pause(lock, stop, 5);
+  }
+}
+
+std::optional<Owner> PodFleet::owner(const std::stop_token& stop) {
+  if (plan_.owner) return plan_.owner;
+  const std::lock_guard lock(owner_mutex_);
+  if (without_owner_) return std::nullopt;
+  try {
+    if (!owner_job_)
+      owner_job_.emplace(client_, plan_.name + "-owner", plan_.experiment,
+                         options_.image.empty() ? "none" : options_.image);
+    // Whoever asks again gets the one that is there.
+    if (!owner_job_->owner()) owner_job_->make(stop);
+    return owner_job_->owner();
+  } catch (const ApiError& error) {
+    if (!error.forbidden()) throw;
+    without_owner_ = true;
+    owner_job_.reset();
+    notices_->say(fmt::format("pods have no owner, so that their objects stay behind if this program is killed: {}; let "
+                              "it create, get, patch and delete jobs",
+                              error.what()));
+    return std::nullopt;
+  }
+}
+
+std::string PodFleet::make_pod(const std::string& worker, const std::stop_token& stop) {
+  PodPlan pod{.name = fmt::format("{}-{}-{}", plan_.name, worker, ending()),
+              .experiment = plan_.experiment,
+              .worker = worker,
+              .command = plan_.command,
+              .driver = plan_.driver,
+              .secret = plan_.secret};
+  Seconds wait = 2;
+  for (;;) {
+    try {
+      pod.owner = owner(stop);
+      {
+        const std::lock_guard lock(mutex_);
+        pod.avoid_nodes = ledger_.avoided(steady_seconds());
+      }
+      auto manifest = pod_manifest(options_, pod);
+      manifest["metadata"].get_object()["labels"].get_object()[template_label] = boost::json::string(template_);
+      client_.call({.method = Method::post, .path = pods_path(), .body = boost::json::serialize(manifest), .named = true},
+                   stop);
+      return pod.name;
+    } catch (const ApiError& error) {
+      if (stop.stop_requested()) throw DialError(FailureClass::transient, "it is not needed any more");
+      if (!is_quota(error)) {
+        const bool lasts = error.code() == Errc::usage && !error.conflict();
+        throw DialError(lasts ? FailureClass::permanent : FailureClass::transient,
+                        fmt::format("no pod can be made: {}", error.what()), error.code());
+      }
+      // Quota is free again when others end.
+      std::unique_lock lock(mutex_);
+      waiting_[worker] = {worker, "Quota", fmt::format("waits for quota ({})", error.what()), false};
+      pause(lock, stop, wait);
+      wait = std::min(wait * 1.5, 20.0);
+    }
+  }
+}
+
+void PodFleet::discard(const std::string& pod, bool node_in_doubt) {
+  const std::lock_guard lock(mutex_);
+  if (const auto* state = ledger_.find(pod); state != nullptr && node_in_doubt)
+    ledger_.avoid(state->node, steady_seconds());
+  ledger_.discard(pod);
+  changed_.notify_all();
+}
+
+void PodFleet::release(const std::string& worker) {
+  const std::lock_guard lock(mutex_);
+  ledger_.release(worker);
+}
+
+std::vector<PodFleet::Waiting> PodFleet::waiting() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Waiting> all;
+  for (const auto& each : waiting_) all.push_back(each.second);
+  return all;
+}
+
+std::string PodFleet::trouble() const {
+  const std::lock_guard lock(mutex_);
+  return trouble_;
+}
+
+void PodFleet::remove_pod(const std::string& pod, const std::stop_token& stop) {
+  try {
+    client_.call({.method = Method::remove,
+                  .path = api_path({"api", "v1", "namespaces", client_.name_space(), "pods", pod}),
+                  .deadline = 10},
+                 stop);
+  } catch (const ApiError& error) {
+    if (!error.not_found()) throw;
+    const std::lock_guard lock(mutex_);
+    ledger_.forget(pod);
+  }
+}
+
+void PodFleet::look(const std::stop_token& stop) {
+  std::vector<std::string> extra;
+  std::vector<PodState> disrupted;
+  {
+    const std::lock_guard lock(mutex_);
+    if (synced_) extra = ledger_.superfluous();
+    disrupted = ledger_.newly_disrupted();
+  }
+  for (const auto& pod : disrupted)
+    notices_->say(fmt::format("{}: its pod {} on node {} {}", pod.worker, pod.name, pod.node.empty() ? "-" : pod.node,
+                              pod.sentence));
+  try {
+    for (const auto& pod : extra) remove_pod(pod, stop);
+    const std::lock_guard lock(owner_mutex_);
+    if (owner_job_ && owner_job_->owner() && !owner_job_->keep(steady_seconds(), stop)) owner_job_.reset();
+  } catch (const ApiError&) {  // it is tried again; that the server does not answer is told by the watch
+  }
+}
+
+void PodFleet::finish() {
+  std::vector<std::string> left;
+  {
+    const std::lock_guard lock(mutex_);
+    left = ledger_.all();
+  }
+  std::string trouble;
+  try {
+    const std::lock_guard lock(owner_mutex_);
+    if (owner_job_) {
+      owner_job_->remove();
+      owner_job_.reset();
+    }
+  } catch (const ApiError& error) { trouble = error.what(); }
+  // The owner takes them along only after a while, and not those that an earlier one owned.
+  constexpr Seconds longest = 30;
+  const Seconds until = steady_seconds() + longest;
+  for (const auto& pod : left) {
+    if (steady_seconds() > until) trouble = "there was no time for more";
+    if (!trouble.empty()) break;
+    try {
+      remove_pod(pod, {});
+    } catch (const ApiError& error) { trouble = error.what(); }
+  }
+  if (!trouble.empty())
+    hypertune::detail::say(fmt::format("hypertune: pods may be left ({}): delete them with kubectl delete pods,jobs -n {} -l {}={}",
+                                       trouble, client_.name_space(), experiment_label, plan_.experiment));
+}
+
+}  // namespace hypertune::inline v0::k8s

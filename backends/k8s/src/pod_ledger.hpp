@@ -1,0 +1,120 @@
+// PodLedger: which pod is whose, which are of no use any more, and which nodes are avoided. No I/O, no clock.
+#pragma once
+
+#include "pod_state.hpp"
+
+#include <hypertune/trial/trial.hpp>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0::k8s {
+
+/// The pods of one experiment as Kubernetes has told of them. Times are seconds of any steady clock. Not thread-safe.
+class PodLedger {
+ public:
+  /// For how long a node is avoided on which a pod was lost: longer than Kubernetes takes to notice (40 s and more).
+  static constexpr Seconds avoid_for = 120;
+
+  /// A pod is as told. False: nothing of it has changed.
+  bool see(PodState state, Seconds now) {
+    auto& pod = pods_[state.name];
+    const bool news = pod.state.name.empty() || pod.state.phase != state.phase || pod.state.leaving != state.leaving ||
+                      pod.state.sentence != state.sentence || pod.state.node != state.node;
+    if (state.hope != PodState::Hope::doubtful)
+      pod.doubtful_since.reset();
+    else if (!pod.doubtful_since)
+      pod.doubtful_since = now;
+    pod.state = std::move(state);
+    return news;
+  }
+  /// It is not there any more.
+  void forget(const std::string& pod) {
+    pods_.erase(pod);
+    discarded_.erase(pod);
+  }
+  /// Nothing is to be run in it again.
+  void discard(const std::string& pod) { discarded_.insert(pod); }
+  /// No new pod is to be placed there for a while.
+  void avoid(const std::string& node, Seconds now) {
+    if (!node.empty()) avoided_[node] = now + avoid_for;
+  }
+  std::vector<std::string> avoided(Seconds now) {
+    std::erase_if(avoided_, [&](const auto& each) { return each.second <= now; });
+    std::vector<std::string> nodes;
+    for (const auto& each : avoided_) nodes.push_back(each.first);
+    return nodes;
+  }
+
+  const PodState* find(const std::string& pod) const {
+    const auto found = pods_.find(pod);
+    return found == pods_.end() ? nullptr : &found->second.state;
+  }
+  /// The pod in which the worker can go on, running or on its way to.
+  const PodState* usable_of(const std::string& worker) const {
+    const PodState* best = nullptr;
+    for (const auto& [name, pod] : pods_)
+      if (pod.state.worker == worker && is_usable(pod.state) &&
+          (best == nullptr || (pod.state.phase == PodState::Phase::running && best->phase != PodState::Phase::running)))
+        best = &pod.state;
+    return best;
+  }
+  bool is_usable(const PodState& state) const {
+    return state.phase != PodState::Phase::ended && !state.leaving && state.hope != PodState::Hope::none &&
+           !discarded_.contains(state.name);
+  }
+  /// Since when it has been doubtful that the pod ever runs.
+  std::optional<Seconds> doubtful_since(const std::string& pod) const {
+    const auto found = pods_.find(pod);
+    return found == pods_.end() ? std::nullopt : found->second.doubtful_since;
+  }
+
+  /// Workers that may have pods, from now on; those of others are of no use.
+  void want(const std::string& worker) { wanted_.insert(worker); }
+  void release(const std::string& worker) { wanted_.erase(worker); }
+
+  /// Pods to be deleted: discarded ones, those that have ended, those that nobody wants, and of a worker's several all
+  /// but one. Not those that are leaving already.
+  std::vector<std::string> superfluous() const {
+    std::vector<std::string> names;
+    for (const auto& [name, pod] : pods_) {
+      if (pod.state.leaving && pod.state.phase != PodState::Phase::ended) continue;
+      const auto* kept = wanted_.contains(pod.state.worker) ? usable_of(pod.state.worker) : nullptr;
+      if (kept == nullptr || kept->name != name) names.push_back(name);
+    }
+    return names;
+  }
+  /// Names of all that are there.
+  std::vector<std::string> all() const {
+    std::vector<std::string> names;
+    for (const auto& each : pods_) names.push_back(each.first);
+    return names;
+  }
+  /// Pods that Kubernetes, or somebody, has begun to take away since the last call, ours excepted.
+  std::vector<PodState> newly_disrupted() {
+    std::vector<PodState> news;
+    for (auto& [name, pod] : pods_)
+      if (pod.state.disrupted && !pod.told && !discarded_.contains(name)) {
+        pod.told = true;
+        news.push_back(pod.state);
+      }
+    return news;
+  }
+
+ private:
+  struct Pod {
+    PodState state = {};
+    std::optional<Seconds> doubtful_since = {};
+    bool told = false;
+  };
+  std::map<std::string, Pod> pods_;
+  std::set<std::string> discarded_, wanted_;
+  std::map<std::string, Seconds> avoided_;  // by node, until when
+};
+
+}  // namespace hypertune::inline v0::k8s

@@ -1,0 +1,133 @@
+// Which pod is whose.
+#include "support/test.hpp"
+
+#include "pod_ledger.hpp"
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+using namespace hypertune;
+using k8s::PodLedger;
+using k8s::PodState;
+
+namespace {
+
+using Phase = PodState::Phase;
+
+PodState pod(const std::string& name, const std::string& worker, Phase phase, const std::string& node = "n1") {
+  return {.name = name, .uid = "u", .worker = worker, .node = node, .ip = {}, .phase = phase};
+}
+
+}  // namespace
+
+TEST_CASE("a worker goes on in the pod that it has, unless that is of no use any more") {
+  PodLedger ledger;
+  ledger.want("a");
+  CHECK(ledger.usable_of("a") == nullptr);
+  CHECK(ledger.see(pod("p1", "a", Phase::waiting), 0));
+  CHECK_FALSE(ledger.see(pod("p1", "a", Phase::waiting), 1));
+  REQUIRE(ledger.usable_of("a") != nullptr);
+  CHECK(ledger.usable_of("a")->name == "p1");
+  CHECK(ledger.usable_of("b") == nullptr);
+
+  // Of two, the one that runs stays.
+  ledger.see(pod("p2", "a", Phase::running), 1);
+  CHECK(ledger.usable_of("a")->name == "p2");
+  CHECK(ledger.superfluous() == std::vector<std::string>{"p1"});
+
+  ledger.discard("p2");
+  CHECK(ledger.usable_of("a")->name == "p1");
+  auto leaving = pod("p1", "a", Phase::running);
+  leaving.leaving = true;
+  CHECK(ledger.see(leaving, 2));
+  CHECK(ledger.usable_of("a") == nullptr);
+  CHECK(ledger.superfluous() == std::vector<std::string>{"p2"});  // the other one goes already
+  ledger.forget("p2");
+  CHECK(ledger.superfluous().empty());
+  // An object that stays behind after its end is removed, whatever ended it.
+  leaving.phase = Phase::ended;
+  ledger.see(leaving, 3);
+  CHECK(ledger.superfluous() == std::vector<std::string>{"p1"});
+}
+
+TEST_CASE("pods of workers that nobody wants are superfluous, those of an earlier driver included") {
+  PodLedger ledger;
+  ledger.see(pod("old", "worker-9", Phase::running), 0);
+  ledger.see(pod("mine", "worker-1", Phase::running), 0);
+  ledger.want("worker-1");
+  CHECK(ledger.superfluous() == std::vector<std::string>{"old"});
+  ledger.release("worker-1");
+  CHECK(ledger.superfluous().size() == 2);
+  CHECK(ledger.all().size() == 2);
+}
+
+TEST_CASE("a node where a pod was lost is avoided for a while") {
+  PodLedger ledger;
+  ledger.avoid("", 0);
+  CHECK(ledger.avoided(0).empty());
+  ledger.avoid("n1", 0);
+  ledger.avoid("n2", 50);
+  CHECK(ledger.avoided(100) == std::vector<std::string>{"n1", "n2"});
+  CHECK(ledger.avoided(PodLedger::avoid_for + 1) == std::vector<std::string>{"n2"});
+}
+
+TEST_CASE("how long a pod has been in doubt is counted from the first time, and not across better news") {
+  PodLedger ledger;
+  auto doubtful = pod("p", "a", Phase::waiting);
+  doubtful.hope = PodState::Hope::doubtful;
+  ledger.see(doubtful, 5);
+  ledger.see(doubtful, 9);
+  CHECK(ledger.doubtful_since("p") == 5);
+  ledger.see(pod("p", "a", Phase::waiting), 10);
+  CHECK_FALSE(ledger.doubtful_since("p"));
+  ledger.see(doubtful, 12);
+  CHECK(ledger.doubtful_since("p") == 12);
+  CHECK_FALSE(ledger.doubtful_since("q"));
+}
+
+TEST_CASE("a pod that is taken away is told of once, and not where it was ours to discard") {
+  PodLedger ledger;
+  auto gone = pod("p", "a", Phase::running);
+  gone.disrupted = gone.leaving = true;
+  ledger.see(gone, 0);
+  CHECK(ledger.newly_disrupted().size() == 1);
+  ledger.see(gone, 1);
+  CHECK(ledger.newly_disrupted().empty());
+  gone.name = "q";
+  ledger.discard("q");
+  ledger.see(gone, 1);
+  CHECK(ledger.newly_disrupted().empty());
+}
+
+TEST_CASE("whatever happens, a wanted worker keeps one pod at most, and what is deleted is not the one in use") {
+  std::mt19937 random(5);
+  const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  for (int round = 0; round < 200; ++round) {
+    PodLedger ledger;
+    for (int step = 0; step < 60; ++step) {
+      const auto name = "p" + std::to_string(pick(6)), worker = "w" + std::to_string(pick(2));
+      switch (pick(5)) {
+        case 0: ledger.want(worker); break;
+        case 1: ledger.release(worker); break;
+        case 2: ledger.discard(name); break;
+        case 3: ledger.forget(name); break;
+        default: {
+          auto state = pod(name, worker, static_cast<Phase>(pick(3)));
+          state.leaving = pick(4) == 0;
+          ledger.see(state, step);
+        }
+      }
+      const auto extra = ledger.superfluous();
+      for (const auto* each : {"w0", "w1"})
+        if (const auto* used = ledger.usable_of(each); used != nullptr && std::find(extra.begin(), extra.end(), used->name) != extra.end()) {
+          // only where nobody wants it
+          ledger.want(each);
+          const auto wanted = ledger.superfluous();
+          CHECK(std::find(wanted.begin(), wanted.end(), ledger.usable_of(each)->name) == wanted.end());
+          ledger.release(each);
+        }
+    }
+  }
+}
