@@ -132,6 +132,14 @@ else()
   message(STATUS "hypertune: without OpenSSL 3 and zstd (libssl-dev, libzstd-dev) there is no hypertune::transfer")
 endif()
 
+# Pods of Kubernetes as workers.
+if(OpenSSL_FOUND AND yaml-cpp_FOUND)
+  hypertune_backend(k8s hypertune_remote)
+  target_link_libraries(hypertune_k8s PRIVATE OpenSSL::SSL OpenSSL::Crypto hypertune_yaml)
+else()
+  message(STATUS "hypertune: without OpenSSL 3 and yaml-cpp (libssl-dev, libyaml-cpp-dev) there is no hypertune::k8s")
+endif()
+
 # Collectives of trials with several workers. Compiled, so that Gloo stays out of whoever uses it; without Gloo, only threads.
 find_package(Gloo QUIET CONFIG)
 if(NOT TARGET gloo)
@@ -177,6 +185,9 @@ if(TARGET hypertune_cluster)
   target_link_libraries(hypertune_machines PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
   target_link_libraries(hypertune_cluster PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 endif()
+if(TARGET hypertune_k8s)
+  target_link_libraries(hypertune_k8s PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+endif()
 if(TARGET hypertune_transfer)
   target_link_libraries(hypertune_transfer PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
   # Copies of checkpoints go by content; without it they go whole.
@@ -185,7 +196,7 @@ if(TARGET hypertune_transfer)
 endif()
 
 # Heavy files are not put together, so that several cores have something to do.
-foreach(target_and_count compiled=5 remote=6 ssh=4 machines=6 cluster=5 transfer=7)
+foreach(target_and_count compiled=5 remote=6 k8s=3 ssh=4 machines=6 cluster=5 transfer=7)
   string(REGEX MATCH "(.*)=(.*)" _ ${target_and_count})
   hypertune_merge_library(hypertune_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
 endforeach()
