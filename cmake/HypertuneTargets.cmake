@@ -188,6 +188,9 @@ if(TARGET hypertune_cluster)
   target_link_libraries(hypertune_machines PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
   target_link_libraries(hypertune_cluster PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 endif()
+if(TARGET hypertune_k8s)
+  target_link_libraries(hypertune_k8s PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+endif()
 if(TARGET hypertune_transfer)
   target_link_libraries(hypertune_transfer PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
   # Copies of checkpoints go by content; without it they go whole.
@@ -196,7 +199,7 @@ if(TARGET hypertune_transfer)
 endif()
 
 # Heavy files are not put together, so that several cores have something to do.
-foreach(target_and_count compiled=5 remote=6 ssh=4 machines=6 cluster=5 transfer=7)
+foreach(target_and_count compiled=5 remote=6 k8s=3 ssh=4 machines=6 cluster=5 transfer=7)
   string(REGEX MATCH "(.*)=(.*)" _ ${target_and_count})
   hypertune_merge_library(hypertune_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
 endforeach()

@@ -1,0 +1,133 @@
+// Part of hypertune::k8s.
+#include "engine.hpp"
+
+#include <hypertune/detail/signal_block.hpp>
+
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace hypertune::inline v0::k8s::detail {
+
+namespace {
+
+/// Files are being replaced, a plugin's service is away: the credentials that are there are used meanwhile.
+constexpr double fetch_again = 5;
+
+const std::string& server_name_of(const Access& access, const Url& url) {
+  return access.tls_server_name.empty() ? url.host : access.tls_server_name;
+}
+
+}  // namespace
+
+Engine::Engine(Access access, ClientOptions options)
+    : access_(std::move(access)),
+      options_(std::move(options)),
+      dialer_(io_, access_),
+      pool_(io_, dialer_, std::max<std::size_t>(options_.connections, 1)),
+      limit_(options_.rate, options_.burst),
+      source_(access_, server_name_of(access_, dialer_.url()), dialer_.uses_tls()),
+      fetched_(io_, asio::steady_timer::time_point::max()) {
+  const hypertune::detail::SignalBlock block;  // signals are for the program's other threads
+  worker_.emplace(1);
+  thread_ = std::thread([this] { io_.run(); });
+}
+
+Engine::~Engine() {
+  ending_.request_stop();
+  worker_->join();
+  asio::post(io_, [this] {
+    pool_.clear();
+    guard_.reset();
+  });
+  thread_.join();
+}
+
+void Engine::fetch(std::uint64_t refused) {
+  fetching_ = true;
+  asio::post(*worker_, [this, refused] {
+    std::exception_ptr error;
+    std::shared_ptr<const Credential> fetched;
+    try {
+      fetched = source_.fetch(refused != 0, ending_.get_token());
+    } catch (...) { error = std::current_exception(); }
+    asio::post(io_, [this, error, fetched, due_at = error ? now() + fetch_again : source_.check_at()] {
+      fetching_ = false;
+      due_at_ = due_at;
+      fetch_error_ = error;
+      if (fetched) credential_ = fetched;
+      fetched_.cancel();
+    });
+  });
+}
+
+asio::awaitable<std::shared_ptr<const Credential>> Engine::credential(std::uint64_t refused) {
+  for (bool first = true;; first = false) {
+    const bool there = credential_ != nullptr;
+    const bool not_taken =
+        there && refused != 0 && credential_->generation == refused && now() - refused_at_ > fetch_again;
+    if (there && !not_taken && (now() < due_at_ || !first)) co_return credential_;
+    if (!there && !first && !fetching_ && fetch_error_) std::rethrow_exception(fetch_error_);
+    if (!fetching_) {
+      if (not_taken) refused_at_ = now();
+      fetch(not_taken ? refused : 0);
+    }
+    error_code woken;
+    co_await fetched_.async_wait(asio::redirect_error(asio::use_awaitable, woken));
+  }
+}
+
+asio::awaitable<bool> Engine::turn(double seconds) {
+  const double pause = limit_.take(now());
+  if (pause > seconds) co_return false;
+  if (pause > 0) co_await sleep_for(io_, pause);
+  co_return true;
+}
+
+asio::awaitable<Dialed> Engine::dial(std::shared_ptr<const Credential> credential, double seconds) {
+  Dialed dialed = co_await dialer_.dial(credential->tls, std::min(seconds, options_.connect));
+  co_return dialed;
+}
+
+RequestText Engine::text_of(const char* method, const std::string& target) const {
+  return {.method = method,
+          .target = dialer_.url().path + target,
+          .host = dialer_.url().authority(),
+          .user_agent = options_.user_agent};
+}
+
+std::string Engine::bytes_of(RequestText text, const Credential& credential) const {
+  return to_bytes(std::move(text), credential.headers);
+}
+
+Task Engine::spawn(asio::awaitable<void> work) {
+  Task task;
+  asio::post(io_, [this, state = task.state_, work = std::move(work)]() mutable {
+    asio::co_spawn(io_, std::move(work),
+                   asio::bind_cancellation_slot(state->signal.slot(), [state](std::exception_ptr error) {
+                     state->end.set_value(std::move(error));
+                   }));
+  });
+  return task;
+}
+
+void Engine::wait_for(asio::awaitable<void> work, const std::stop_token& stop) {
+  if (on_own_thread())
+    fail(Errc::usage,
+         "a call of the Kubernetes client from within one of its handlers would wait for itself: make it "
+         "from another thread");
+  Task task = spawn(std::move(work));
+  const std::stop_callback on_stop(stop, [&] { task.cancel(io_); });
+  const std::exception_ptr error = task.state_->over.get();
+  if (!error) return;
+  try {
+    std::rethrow_exception(error);
+  } catch (const boost::system::system_error& e) {
+    if (stop.stop_requested()) throw ApiError(0, "Stopped", "stopped before the API server answered");
+    throw ApiError(0, "", fmt::format("no answer of the API server: {}", e.code().message()));
+  }
+}
+
+}  // namespace hypertune::inline v0::k8s::detail

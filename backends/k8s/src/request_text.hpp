@@ -1,0 +1,26 @@
+// RequestText: a request of HTTP as bytes.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0::k8s::detail {
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+struct RequestText {
+  std::string method;  ///< "GET"
+  std::string target, host, user_agent;
+  std::string accept = "application/json";
+  std::string content_type = {};  ///< empty: there is no body
+  std::string body = {};
+};
+
+/// Error of kind `input` where a header has a character that none may have; its value is not told.
+std::string to_bytes(RequestText what, const Headers& more);
+
+/// Throws as above.
+void check_header(const std::string& name, const std::string& value);
+
+}  // namespace hypertune::inline v0::k8s::detail

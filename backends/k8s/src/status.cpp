@@ -1,0 +1,91 @@
+// Part of hypertune::k8s.
+#include "status.hpp"
+
+#include <hypertune/detail/utf8.hpp>
+#include <hypertune/k8s/request.hpp>
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+
+#include <optional>
+
+namespace hypertune::inline v0::k8s {
+
+namespace json = boost::json;
+
+namespace {
+
+std::optional<json::value> parsed(std::string_view text) {
+  json::error_code error;
+  json::parse_options options;
+  options.max_depth = 64;
+  auto value = json::parse(json::string_view(text.data(), text.size()), error, {}, options);
+  if (error) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+json::value Answer::json() const {
+  auto value = parsed(body);
+  if (!value) fail(Errc::protocol, "the API server's answer is no JSON: '{}'", detail::one_line(body, 80));
+  return *std::move(value);
+}
+
+namespace detail {
+
+std::string one_line(std::string_view text, std::size_t most) {
+  std::string line;
+  for (const char c : text.substr(0, most)) {
+    const bool blank = static_cast<unsigned char>(c) <= ' ' || c == 0x7f;
+    if (!blank)
+      line += c;
+    else if (!line.empty() && line.back() != ' ')
+      line += ' ';
+  }
+  while (line.ends_with(' ')) line.pop_back();
+  if (text.size() > most) {
+    while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0xc0U) == 0x80U) line.pop_back();
+    if (!line.empty() && static_cast<unsigned char>(line.back()) >= 0xc0U) line.pop_back();
+    line += "…";
+  }
+  return line;
+}
+
+const json::object* object_in(const json::value& value, std::string_view key) {
+  const auto* object = value.if_object();
+  const auto* inner = object != nullptr ? object->if_contains(json::string_view(key.data(), key.size())) : nullptr;
+  return inner != nullptr ? inner->if_object() : nullptr;
+}
+
+std::string_view text_in(const json::object& object, std::string_view key) {
+  const auto* value = object.if_contains(json::string_view(key.data(), key.size()));
+  const auto* text = value != nullptr ? value->if_string() : nullptr;
+  return text != nullptr ? std::string_view(text->data(), text->size()) : std::string_view();
+}
+
+std::string reason_of(std::string_view body) {
+  const auto value = parsed(body);
+  const auto* status = value ? value->if_object() : nullptr;
+  return status != nullptr && text_in(*status, "kind") == "Status" ? std::string(text_in(*status, "reason")) : "";
+}
+
+ApiError api_error(int status, std::string_view body, std::string_view doing) {
+  constexpr std::size_t most_details = std::size_t{64} << 10U;
+  const auto value = parsed(body);
+  const auto* object = value ? value->if_object() : nullptr;
+  std::string reason, message;
+  if (object != nullptr && text_in(*object, "kind") == "Status") {
+    reason = text_in(*object, "reason");
+    message = one_line(text_in(*object, "message"), 2000);
+  } else if (body.size() <= 2000) {  // a proxy's page says nothing
+    message = one_line(body);
+  }
+  if (message.empty()) message = fmt::format("the API server answered HTTP {}", status);
+  if (status == 401) message += "; the credentials are not valid (any more)";
+  return {status, std::move(reason), fmt::format("{} ({})", message, doing), std::string(body.substr(0, most_details))};
+}
+
+}  // namespace detail
+
+}  // namespace hypertune::inline v0::k8s

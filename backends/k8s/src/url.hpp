@@ -1,0 +1,39 @@
+// URLs: those of servers and proxies taken apart, paths and queries put together.
+#pragma once
+
+#include <hypertune/k8s/request.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hypertune::inline v0::k8s::detail {
+
+struct Url {
+  std::string scheme;     // in lower case
+  std::string user = {};  // "name:password", decoded
+  std::string host;       // without the brackets of an IPv6 address
+  std::uint16_t port = 0;
+  std::string path = {};  // without a slash at its end
+  /// "host:port", as it is in a Host header.
+  std::string authority() const;
+};
+
+/// nullopt: it is none. A port that is not given is the scheme's: 443, else 80.
+std::optional<Url> parse_url(std::string_view text);
+
+/// All but letters, digits, '-', '.', '_' and '~' as %XX.
+std::string percent_encoded(std::string_view text);
+
+/// The path with its query.
+std::string target_of(const std::string& path, const Query& query);
+
+/// Whether a host is an address of loopback, or "localhost".
+bool is_loopback(const std::string& host);
+bool is_address(const std::string& host);
+
+/// Whether NO_PROXY names this host, as curl and Go read it: names with their subdomains, addresses, networks, "*".
+bool bypasses_proxy(const std::string& host, std::uint16_t port, std::string_view no_proxy);
+
+}  // namespace hypertune::inline v0::k8s::detail
