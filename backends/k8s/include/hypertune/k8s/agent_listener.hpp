@@ -78,6 +78,7 @@ class CallHomeDialer {
   const std::string& worker() const;
 
  private:
+  friend class AgentListener;
   struct Place;
   std::shared_ptr<Place> place_;
 };

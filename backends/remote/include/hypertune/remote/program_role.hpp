@@ -1,6 +1,7 @@
 // Program roles: what a program does in place of its main() when a backend calls it with an argument of its own.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct ProgramRole {
 /// Returns true.
 bool add_program_role(ProgramRole role);
 
-/// The exit code of the role that these arguments ask for, after it was played; -1: they ask for none.
-int play_program_role(int argc, char** argv);
+/// Plays the role that these arguments ask for; its exit code. nullopt: they ask for none.
+std::optional<int> play_program_role(int argc, char** argv);
 
 }  // namespace hypertune::inline v0::remote
