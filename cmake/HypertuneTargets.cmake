@@ -133,11 +133,13 @@ else()
 endif()
 
 # Workers that are pods of Kubernetes. OpenSSL and Beast stay out of whoever uses it.
-if(OpenSSL_FOUND AND yaml-cpp_FOUND)
-  hypertune_backend(k8s hypertune_remote hypertune_yaml_compiled)
+if(TARGET hypertune_transfer AND yaml-cpp_FOUND)   # certificates and tokens are transfer's
+  hypertune_backend(k8s hypertune_remote hypertune_yaml_compiled hypertune_transfer)
   target_link_libraries(hypertune_k8s PRIVATE OpenSSL::SSL OpenSSL::Crypto)
+  # So that a program which links it knows --hypertune-pod, whatever of it the program names.
+  target_link_options(hypertune_k8s INTERFACE LINKER:--undefined=hypertune_k8s_keeper_role)
 else()
-  message(STATUS "hypertune: without OpenSSL 3 and yaml-cpp (libssl-dev, libyaml-cpp-dev) there is no hypertune::k8s")
+  message(STATUS "hypertune: without hypertune::transfer and yaml-cpp (libyaml-cpp-dev) there is no hypertune::k8s")
 endif()
 
 # Collectives of trials with several workers. Compiled, so that Gloo stays out of whoever uses it; without Gloo, only threads.

@@ -3,6 +3,8 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/run_clock.hpp>
+#include <hypertune/detail/say.hpp>
+#include <hypertune/process/process_marks.hpp>
 
 #include <sys/utsname.h>
 
@@ -272,6 +274,16 @@ void Agent::look_around(Seconds next_notice) {
 }  // namespace detail
 
 int agent_main(const ProgramMaker& make_program, AgentOptions options) {
+  // Whoever started it from outside may not be the one who hears of its machine's end, who finds it by this.
+  const char* marks = std::getenv("HYPERTUNE_AGENTS");
+  std::optional<process::ProcessMark> mark;
+  if (marks != nullptr && *marks != '\0') {
+    mark.emplace(marks);
+    if (!mark->left())
+      hypertune::detail::say(hypertune::detail::format(
+          "hypertune: cannot leave a mark in '{}' (HYPERTUNE_AGENTS): a termination notice may not reach this agent",
+          marks));
+  }
   return detail::Agent(make_program, std::move(options)).run();
 }
 

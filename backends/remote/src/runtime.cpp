@@ -1,6 +1,7 @@
 // How a program learns that it is the agent.
 #include <hypertune/detail/say.hpp>
 #include <hypertune/local/slot_binding.hpp>
+#include <hypertune/remote/program_role.hpp>
 #include <hypertune/remote/runtime.hpp>
 #include <hypertune/tune/runtime_hooks.hpp>
 
@@ -44,6 +45,7 @@ local::ProcessOptions agent_limits(const std::string& text) {
 }
 
 std::optional<int> run_agent_if_asked(int argc, char** argv, const ProgramMaker& make_program) {
+  if (const auto code = play_program_role(argc, argv)) return code;
   for (int i = 1; i < argc; ++i) {
     if (std::string_view(argv[i]) != "--hypertune-agent") continue;
     try {
@@ -59,6 +61,7 @@ std::optional<int> run_agent_if_asked(int argc, char** argv, const ProgramMaker&
 }
 
 AgentRuntime::AgentRuntime(int& argc, char** argv) {
+  if (const auto code = play_program_role(argc, argv)) std::exit(*code);
   std::string limits;
   int kept = 0;
   for (int i = 0; i < argc; ++i) {

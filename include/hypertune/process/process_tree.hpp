@@ -4,6 +4,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -22,15 +23,39 @@ inline pid_t to_pid(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() ? pid : 0;
 }
 
-/// The parent of a process; 0 if it is gone.
-inline pid_t parent_of(pid_t pid) {
+/// A field of /proc/<pid>/stat by its number in proc(5), from 3 on; empty if the process is gone.
+inline std::string stat_field(pid_t pid, int number) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
   std::getline(in, line);
   const auto name_end = line.rfind(')');  // the name may hold anything
-  if (name_end == std::string::npos || name_end + 4 >= line.size()) return 0;
-  const auto begin = name_end + 4;  // ") S "
-  return to_pid(std::string_view(line).substr(begin, line.find(' ', begin) - begin));
+  if (name_end == std::string::npos) return {};
+  std::string_view rest = std::string_view(line).substr(name_end + 1);
+  for (int at = 3; !rest.empty(); ++at) {
+    rest.remove_prefix(1);  // the space before it
+    const auto end = std::min(rest.find(' '), rest.size());
+    if (at == number) return std::string(rest.substr(0, end));
+    rest.remove_prefix(end);
+  }
+  return {};
+}
+
+/// The parent of a process; 0 if it is gone.
+inline pid_t parent_of(pid_t pid) { return to_pid(stat_field(pid, 4)); }
+
+/// When a process started, in clock ticks since the machine did: with its number, it names no other one. 0 if it is
+/// gone.
+inline std::uint64_t start_of(pid_t pid) {
+  const std::string text = stat_field(pid, 22);
+  std::uint64_t ticks = 0;
+  std::from_chars(text.data(), text.data() + text.size(), ticks);
+  return ticks;
+}
+
+/// Whether it is there and has not ended; one that nobody has waited for yet has.
+inline bool is_alive(pid_t pid) {
+  const std::string state = stat_field(pid, 3);
+  return !state.empty() && state != "Z" && state != "X";
 }
 
 /// The children of a process, of all its threads. Empty if it is gone.

@@ -1,0 +1,203 @@
+// The driver's door for agents in pods.
+#include "listener_state.hpp"
+
+#include <hypertune/checkpoint/transfer/impl/wire.hpp>
+#include <hypertune/checkpoint/transfer/tls_identity.hpp>
+#include <hypertune/detail/run_clock.hpp>
+#include <hypertune/detail/signal_block.hpp>
+#include <hypertune/error.hpp>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace hypertune::inline v0::k8s {
+namespace {
+
+TlsIdentity identity_of(const ListenerOptions& options) {
+  if (options.token.empty()) fail(Errc::usage, "a listener for pods needs a token that workers must show");
+  return TlsIdentity::generate(options.experiment);
+}
+
+}  // namespace
+
+AgentListener::State::State(ListenerOptions given)
+    : options(std::move(given)), tls(asio::ssl::context::tls), acceptor(io), left(io.get_executor()) {
+  const auto identity = identity_of(options);
+  tls = asio::ssl::context(
+      hypertune::detail::server_tls(identity.certificate, identity.private_key).release());  // TLS 1.3 only
+  fingerprint = identity.fingerprint();
+  ErrorCode error;
+  const auto address = asio::ip::make_address(options.address, error);
+  if (error) fail(Errc::usage, "cannot listen at '{}', which is no IP address", options.address);
+  const asio::ip::tcp::endpoint endpoint(address, options.port);
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(asio::ip::tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) port = acceptor.local_endpoint(error).port();
+  if (error)
+    fail(error == asio::error::address_in_use ? Errc::busy : Errc::io, "cannot listen at {} port {}: {}",
+         options.address, options.port, error.message());
+  asio::co_spawn(io, accept_all(), asio::detached);
+  const hypertune::detail::SignalBlock block;
+  thread = std::thread([this] { io.run(); });
+}
+
+AgentListener::State::~State() {
+  close();
+  thread.join();
+}
+
+void AgentListener::State::close() {
+  {
+    const std::lock_guard lock(mutex);
+    if (std::exchange(closed, true)) return;
+    for (const auto& [name, place] : places) {
+      if (place->waiting)
+        refuse(std::exchange(place->waiting, nullptr), remote::FailureClass::transient, "the driver is ending");
+    }
+    changed.notify_all();
+  }
+  asio::post(io, [this] {
+    ErrorCode ignored;
+    acceptor.close(ignored);
+    for (auto& guest : guests) guest.line->cut("the driver is ending");
+    std::vector<std::shared_ptr<HomeCall>> calls;
+    {
+      const std::lock_guard lock(mutex);
+      for (const auto& [name, place] : places)
+        if (place->call) calls.push_back(place->call);
+    }
+    for (const auto& call : calls) call->cut("the driver is ending");
+    left.raise();
+  });
+}
+
+// ---- Streams and the connections that carry them ----
+
+std::shared_ptr<Ticket> AgentListener::State::request(Place& place, StreamEnds ends) {
+  const auto ticket = std::make_shared<Ticket>();
+  if (place.waiting)
+    refuse(std::exchange(place.waiting, nullptr), remote::FailureClass::transient, "a newer stream takes its place");
+  if (!place.call || place.carried) {
+    ticket->ends = std::move(ends);
+    place.waiting = ticket;
+    return ticket;
+  }
+  ticket->taken = true;
+  place.carried = ticket;
+  const auto given = std::make_shared<StreamEnds>(std::move(ends));
+  asio::post(io, [call = place.call, given] { call->carry(std::move(*given)); });
+  return ticket;
+}
+
+void AgentListener::State::refuse(const std::shared_ptr<Ticket>& ticket, remote::FailureClass failure,
+                                  const std::string& why) {
+  ticket->over = true;
+  ticket->failure = failure;
+  ticket->why = why;
+  give_up(std::move(ticket->ends), why);
+  ticket->ends = {};
+  changed.notify_all();
+}
+
+// The last dialer of a worker is gone.
+void AgentListener::State::drop(Place& place) {
+  const std::lock_guard lock(mutex);
+  if (const auto found = places.find(place.worker); found != places.end() && found->second == &place)
+    places.erase(found);
+  if (place.waiting) refuse(std::exchange(place.waiting, nullptr), remote::FailureClass::transient, "it is not wanted");
+  if (place.call)
+    asio::post(io, [call = std::move(place.call)] { call->close("the driver does not want this worker any more"); });
+}
+
+// Of a stream that its owner is done with.
+void AgentListener::State::end(Place& place, const std::shared_ptr<Ticket>& ticket, double grace) {
+  std::unique_lock lock(mutex);
+  if (place.waiting == ticket) {
+    refuse(std::exchange(place.waiting, nullptr), remote::FailureClass::transient, "it is not wanted any more");
+    return;
+  }
+  const auto is_over = [&] { return ticket->over || closed; };
+  if (grace > 0 && changed.wait_for(lock, as_duration(grace), is_over)) return;
+  if (is_over() || place.carried != ticket || !place.call) return;
+  asio::post(io, [call = place.call] { call->cut("the driver has ended it"); });
+  // Its sockets are closed within a turn of the thread; nobody is to see the worker as taken after that.
+  changed.wait_for(lock, as_duration(10), is_over);
+}
+
+void AgentListener::State::welcome(const std::shared_ptr<CallLine>& line, const std::string& worker) {
+  std::shared_ptr<HomeCall> call, older;
+  std::shared_ptr<Ticket> ticket;
+  {
+    const std::lock_guard lock(mutex);
+    const auto found = places.find(worker);
+    if (found == places.end() || closed) return line->close("the driver does not know this worker");
+    auto& place = *found->second;
+    call = std::make_shared<HomeCall>(line, [this](HomeCall& which) { ended(which); });
+    older = std::exchange(place.call, call);
+    if (place.carried) place.carried->over = true;
+    place.carried = std::exchange(place.waiting, nullptr);
+    ticket = place.carried;
+    if (ticket) ticket->taken = true;
+    changed.notify_all();
+  }
+  if (older) older->cut("a newer connection of the same worker takes its place");
+  call->start(options.ping, options.silence);
+  if (ticket) call->carry(std::move(ticket->ends));
+}
+
+void AgentListener::State::ended(HomeCall& call) {
+  const std::lock_guard lock(mutex);
+  for (const auto& [name, place] : places) {
+    if (place->call.get() != &call) continue;
+    if (place->carried) place->carried->over = true;
+    place->carried = nullptr;
+    place->call = nullptr;
+    break;
+  }
+  changed.notify_all();
+}
+
+void AgentListener::State::refused_token(const std::string& from) {
+  constexpr double interval = 60;
+  ++wrong_tokens;
+  const double now = hypertune::detail::steady_seconds();
+  if (!options.say || now - told < interval) return;
+  told = now;
+  options.say(fmt::format("{} connection{} to the port for workers had no token or a wrong one, the last from {}",
+                          wrong_tokens, wrong_tokens == 1 ? "" : "s", from));
+  wrong_tokens = 0;
+}
+
+// ---- The handle ----
+
+AgentListener::AgentListener(ListenerOptions options) : state_(std::make_shared<State>(std::move(options))) {}
+
+std::uint16_t AgentListener::port() const { return state_->port; }
+const std::string& AgentListener::fingerprint() const { return state_->fingerprint; }
+
+DriverAddress AgentListener::address(std::string ip) const {
+  return {.ip = std::move(ip), .port = state_->port, .fingerprint = state_->fingerprint};
+}
+
+bool AgentListener::connected(const std::string& worker) const {
+  const std::lock_guard lock(state_->mutex);
+  const auto found = state_->places.find(worker);
+  return found != state_->places.end() && found->second->call;
+}
+
+std::size_t AgentListener::connections() const {
+  const std::lock_guard lock(state_->mutex);
+  std::size_t count = 0;
+  for (const auto& [name, place] : state_->places) count += place->call ? 1 : 0;
+  return count;
+}
+
+void AgentListener::close() { state_->close(); }
+
+}  // namespace hypertune::inline v0::k8s

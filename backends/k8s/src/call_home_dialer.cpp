@@ -1,0 +1,107 @@
+// CallHomeDialer: a stream to the agent of a worker that connects by itself.
+#include "call_request.hpp"
+#include "listener_state.hpp"
+
+#include <hypertune/error.hpp>
+
+#include <boost/asio/post.hpp>
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace hypertune::inline v0::k8s {
+namespace {
+
+using hypertune::detail::Descriptor;
+using remote::DialError;
+using remote::FailureClass;
+
+std::pair<Descriptor, Descriptor> socket_pair() {
+  std::array<int, 2> ends{-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    throw DialError(FailureClass::transient,
+                    fmt::format("cannot make a socket: {}; are too many files open (ulimit -n)?",
+                                std::generic_category().message(errno)));
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+}  // namespace
+
+CallHomeDialer::Place::Place(std::shared_ptr<AgentListener::State> state, std::string name, double seconds)
+    : listener(std::move(state)), worker(std::move(name)), patience(seconds) {
+  const std::lock_guard lock(listener->mutex);
+  if (!listener->places.emplace(worker, this).second)
+    fail(Errc::usage, "there is a dialer for the worker '{}' already", worker);
+}
+
+CallHomeDialer::Place::~Place() { listener->drop(*this); }
+
+CallHomeDialer::CallHomeDialer(AgentListener listener, std::string worker, double patience) {
+  if (!is_worker_name(worker))
+    fail(Errc::usage, "'{}' is no name of a worker: letters, digits, '.', '_' and '-' make one", worker);
+  place_ = std::make_shared<Place>(std::move(listener.state_), std::move(worker), patience);
+}
+
+const std::string& CallHomeDialer::worker() const { return place_->worker; }
+
+remote::AgentStream CallHomeDialer::dial(std::stop_token stop) const {
+  auto [stream, our_stream] = socket_pair();
+  auto [err, our_err] = socket_pair();
+  Descriptor second(::fcntl(stream.get(), F_DUPFD_CLOEXEC, 0));
+  if (!second)
+    throw DialError(FailureClass::transient, "cannot open a stream: " + std::generic_category().message(errno));
+  auto& place = *place_;
+  auto& state = *place.listener;
+  std::unique_lock lock(state.mutex);
+  if (state.closed) throw DialError(FailureClass::transient, "the driver listens no more");
+  if (place.refused) throw DialError(place.refused->failure, place.refused->why);
+  const auto ticket = state.request(place, {std::move(our_stream), std::move(our_err)});
+  if (place.patience > 0) {
+    const auto settled = [&] { return ticket->taken || ticket->over; };
+    state.changed.wait_for(lock, stop, as_duration(place.patience), settled);
+    if (!ticket->taken) {
+      if (place.waiting == ticket) place.waiting = nullptr;
+      if (ticket->over) throw DialError(ticket->failure, ticket->why);
+      if (stop.stop_requested()) throw DialError(FailureClass::transient, "it was not waited for any longer");
+      throw DialError(FailureClass::transient, place.why.empty()
+                                                   ? fmt::format("it has not connected within {:g} s", place.patience)
+                                                   : place.why);
+    }
+  }
+  return {.to = std::move(second),
+          .from = std::move(stream),
+          .err = std::move(err),
+          .carrier = remote::StreamCarrier(
+              [place = place_, ticket](double grace) { place->listener->end(*place, ticket, grace); })};
+}
+
+remote::FailureClass CallHomeDialer::classify(const std::string& said) const {
+  {
+    const std::lock_guard lock(place_->listener->mutex);
+    if (place_->refused) return place_->refused->failure;
+  }
+  // What the loader and the shell say of a program that cannot run there.
+  for (const char* lasting : {"error while loading shared libraries", "cannot run '", "Exec format error"})
+    if (said.find(lasting) != std::string::npos) return FailureClass::permanent;
+  for (const char* passing : {"the connection was lost", "no sign of life", "takes its place", "the driver "})
+    if (said.find(passing) != std::string::npos) return FailureClass::transient;
+  return FailureClass::unknown;
+}
+
+void CallHomeDialer::explain(std::string why) const {
+  const std::lock_guard lock(place_->listener->mutex);
+  place_->why = std::move(why);
+  place_->refused.reset();
+}
+
+void CallHomeDialer::refuse(remote::FailureClass failure, std::string why) const {
+  const std::lock_guard lock(place_->listener->mutex);
+  place_->refused = {failure, why};
+  if (place_->waiting) place_->listener->refuse(std::exchange(place_->waiting, nullptr), failure, why);
+}
+
+}  // namespace hypertune::inline v0::k8s

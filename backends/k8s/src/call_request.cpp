@@ -1,0 +1,48 @@
+// What a worker says before it is let in.
+#include "call_request.hpp"
+
+#include "call_line.hpp"
+
+#include <boost/beast/http/field.hpp>
+#include <boost/beast/websocket/rfc6455.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace hypertune::inline v0::k8s {
+namespace {
+
+namespace http = boost::beast::http;
+
+std::string_view view(beast::string_view text) { return {text.data(), text.size()}; }
+
+}  // namespace
+
+bool is_worker_name(std::string_view name) {
+  constexpr std::size_t longest = 253;
+  return !name.empty() && name.size() <= longest && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c == '.';
+  });
+}
+
+CallVerdict judge_call(const CallRequest& request, const Secret& token) {
+  constexpr std::string_view scheme = "Bearer ";
+  const auto shown = view(request[http::field::authorization]);
+  if (token.empty() || !shown.starts_with(scheme) || !token.matches(shown.substr(scheme.size())))
+    return {http::status::unauthorized, "a wrong token, or none", {}};
+  const auto target = view(request.target());
+  const auto name = target.substr(std::min(call_path.size(), target.size()));
+  if (!target.starts_with(call_path) || !is_worker_name(name))
+    return {http::status::not_found, fmt::format("there is only {}NAME here", call_path), {}};
+  const auto protocol = view(request[http::field::sec_websocket_protocol]);
+  if (protocol != call_protocol)
+    return {http::status::upgrade_required,
+            fmt::format("the driver speaks '{}': the pod's program is of another version", call_protocol),
+            {}};
+  if (!boost::beast::websocket::is_upgrade(request))
+    return {http::status::bad_request, "workers come by WebSocket", {}};
+  return {http::status::switching_protocols, {}, std::string(name)};
+}
+
+}  // namespace hypertune::inline v0::k8s

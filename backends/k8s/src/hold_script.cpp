@@ -1,0 +1,59 @@
+// The keeper of a pod whose image has no program of ours: a script.
+#include <hypertune/k8s/pod_keeper.hpp>
+
+namespace hypertune::inline v0::k8s {
+
+// POSIX sh; tested with dash and busybox. As the first process it reaps what is left to it whenever it waits. A mark's
+// name has the number and the start of its process (process/process_marks.hpp), so that no other one gets a signal.
+std::string_view hold_script() {
+  return R"sh(folder=$1 limit=$2 asked=0 told=0 idle=0
+umask 077
+mkdir -p "$folder" || exit 1
+trap 'asked=$((asked + 1))' TERM INT
+started() { # of process $1, in $start
+  start=
+  { read -r line <"/proc/$1/stat"; } 2>/dev/null || return 1
+  set -- ${line##*)}
+  case $1 in Z | X) return 1 ;; esac
+  shift 19
+  start=$1
+}
+look() {
+  alive=
+  for mark in "$folder"/*.*; do
+    name=${mark##*/}
+    number=${name%.*}
+    case $number in '' | 1 | *[!0-9]*) continue ;; esac
+    if started "$number" && [ "$start" = "${name##*.}" ]; then
+      alive="$alive $number"
+    else
+      rm -f "$mark"
+    fi
+  done
+}
+while :; do
+  look
+  if [ "$asked" -gt 0 ]; then
+    [ -n "$alive" ] || exit 0
+    if [ "$asked" -gt 1 ]; then
+      kill -KILL $alive
+    elif [ "$told" -eq 0 ]; then
+      told=1
+      kill -TERM $alive
+    fi
+  elif [ -n "$alive" ] || [ -e "$folder/alive" ]; then
+    rm -f "$folder/alive"
+    idle=0
+  elif [ "$idle" -ge "$limit" ]; then
+    echo "hypertune: no driver has been here for $limit s, so that this pod ends" >&2
+    exit 0
+  else
+    idle=$((idle + 1))
+  fi
+  sleep 1 &
+  wait "$!"
+done
+)sh";
+}
+
+}  // namespace hypertune::inline v0::k8s

@@ -1,0 +1,92 @@
+// A worker's connection, on the driver's side.
+#include "home_call.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <sys/socket.h>
+
+#include <array>
+#include <utility>
+
+namespace hypertune::inline v0::k8s {
+namespace {
+
+// Takes over a copy: the socket of Asio closes it.
+void assign(LocalSocket& socket, const hypertune::detail::Descriptor& descriptor) {
+  ErrorCode error;
+  socket.assign(asio::local::stream_protocol(), ::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, 0), error);
+}
+
+void explain(int err, std::string why) {
+  why += '\n';
+  ::send(err, why.data(), why.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+}  // namespace
+
+void give_up(StreamEnds ends, const std::string& why) { explain(ends.err.get(), why); }
+
+HomeCall::HomeCall(std::shared_ptr<CallLine> line, std::function<void(HomeCall&)> ended)
+    : line_(std::move(line)),
+      ended_(std::move(ended)),
+      stream_(line_->stream().get_executor()),
+      err_(line_->stream().get_executor()) {}
+
+void HomeCall::start(double ping, double silence) {
+  line_->begin(ping, silence);
+  // A driver that reads nothing any more must not hold up the end.
+  line_->on_over([this] {
+    ErrorCode ignored;
+    stream_.cancel(ignored);
+    err_.cancel(ignored);
+  });
+  asio::co_spawn(line_->stream().get_executor(), listen(shared_from_this()), asio::detached);
+}
+
+void HomeCall::carry(StreamEnds ends) {
+  if (line_->closing()) return give_up(std::move(ends), line_->why());
+  carries_ = true;
+  assign(stream_, ends.stream);
+  assign(err_, ends.err);
+  asio::co_spawn(line_->stream().get_executor(), speak(shared_from_this()), asio::detached);
+}
+
+asio::awaitable<void> HomeCall::listen(std::shared_ptr<HomeCall> self) {
+  CallLine::Received said(Part::begin, {});
+  for (;;) {
+    const bool more = co_await self->line_->receive(said);
+    if (!more) break;
+    co_await self->take(said);
+  }
+  self->finish();
+}
+
+asio::awaitable<void> HomeCall::take(CallLine::Received said) {
+  if (!carries_ || (said.part != Part::output && said.part != Part::errors)) {
+    line_->cut("the worker sends what is none of the protocol's messages");
+    co_return;
+  }
+  if (said.bytes.empty()) co_return;
+  const bool output = said.part == Part::output;
+  LocalSocket& to = output ? stream_ : err_;
+  const bool written = co_await write_all(to, said.bytes);
+  if (output && !written) line_->close("the driver is done with it");
+}
+
+asio::awaitable<void> HomeCall::speak(std::shared_ptr<HomeCall> self) {
+  std::array<char, 1> begin{};
+  const bool begun = co_await self->line_->send(Part::begin, begin.data(), begin.size());
+  bool moved = false;
+  if (begun) co_await pump(self->line_, self->stream_, Part::input, &moved);
+  self->line_->close("the driver is done with it");
+}
+
+void HomeCall::finish() {
+  if (carries_) explain(err_.native_handle(), line_->why());
+  ErrorCode ignored;
+  stream_.close(ignored);
+  err_.close(ignored);
+  ended_(*this);
+}
+
+}  // namespace hypertune::inline v0::k8s

@@ -1,0 +1,48 @@
+// HomeCall: a worker's connection, on the driver's side.
+#pragma once
+
+#include "call_line.hpp"
+
+#include <hypertune/detail/descriptor.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace hypertune::inline v0::k8s {
+
+/// The listener's ends of a stream to an agent, before and while a worker's connection carries it.
+struct StreamEnds {
+  hypertune::detail::Descriptor stream, err;
+};
+
+/// On the listener's one thread.
+class HomeCall : public std::enable_shared_from_this<HomeCall> {
+ public:
+  /// `ended` is called once, when the line has ended.
+  HomeCall(std::shared_ptr<CallLine> line, std::function<void(HomeCall&)> ended);
+
+  /// The worker is let in: reads what comes.
+  void start(double ping, double silence);
+  /// Starts an agent there, whose streams these are the ends of.
+  void carry(StreamEnds ends);
+  /// Ends the connection in order: the agent there ends.
+  void close(std::string why) { line_->close(std::move(why)); }
+  void cut(std::string why) { line_->cut(std::move(why)); }
+
+ private:
+  static asio::awaitable<void> listen(std::shared_ptr<HomeCall> self);
+  static asio::awaitable<void> speak(std::shared_ptr<HomeCall> self);
+  asio::awaitable<void> take(CallLine::Received said);
+  void finish();
+
+  std::shared_ptr<CallLine> line_;
+  std::function<void(HomeCall&)> ended_;
+  LocalSocket stream_, err_;
+  bool carries_ = false;
+};
+
+/// Ends of a stream that will not be carried: says why to whoever reads its `err`, and ends it.
+void give_up(StreamEnds ends, const std::string& why);
+
+}  // namespace hypertune::inline v0::k8s

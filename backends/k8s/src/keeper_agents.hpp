@@ -1,0 +1,54 @@
+// KeeperAgents: the agents of a pod, the keeper's own child and those that came by exec.
+#pragma once
+
+#include "call_line.hpp"
+
+#include <hypertune/process/process_marks.hpp>
+#include <hypertune/process/subprocess.hpp>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hypertune::inline v0::k8s {
+
+/// On the keeper's one thread.
+class KeeperAgents {
+ public:
+  /// `changed` is called when an agent has ended.
+  KeeperAgents(asio::io_context& io, std::filesystem::path folder, std::function<void()> changed);
+
+  /// Starts the child, whose standard input and output are one of these and whose standard error is the other. Throws
+  /// process::NotStarted.
+  struct Streams {
+    hypertune::detail::Descriptor stream, err;
+  };
+  Streams start(const std::vector<std::string>& command);
+  bool child_runs() const { return child_ && !child_->status(); }
+  /// Of wait(2), of the child that ran last.
+  std::optional<int> child_status() const { return child_ ? child_->status() : std::nullopt; }
+  void kill_child();
+
+  /// Whether any agent is there, after a look; waits for their ends from then on.
+  bool any();
+  void signal(int number);
+  /// What has ended and has no other parent, and the child.
+  void reap();
+
+ private:
+  void watch(const process::MarkedProcess& agent);
+
+  asio::io_context& io_;
+  std::filesystem::path folder_;
+  std::function<void()> changed_;
+  std::optional<process::Subprocess> child_;
+  std::vector<pid_t> watched_;
+};
+
+}  // namespace hypertune::inline v0::k8s

@@ -1,0 +1,232 @@
+// A connection of a pod to its driver.
+#include "keeper_call.hpp"
+
+#include <hypertune/checkpoint/transfer/impl/openssl.hpp>
+#include <hypertune/checkpoint/transfer/impl/wire.hpp>
+#include <hypertune/detail/say.hpp>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/http/field.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace hypertune::inline v0::k8s {
+namespace {
+
+namespace http = beast::http;
+namespace websocket = beast::websocket;
+
+beast::string_view seen(std::string_view text) { return {text.data(), text.size()}; }
+
+}  // namespace
+
+KeeperCall::KeeperCall(asio::io_context& io, const KeeperOptions& options, KeeperAgents& agents, DriverAddress driver)
+    : io_(io),
+      options_(options),
+      agents_(agents),
+      driver_(std::move(driver)),
+      tls_(hypertune::detail::client_tls().release()),
+      stream_(io),
+      err_(io),
+      log_(io),
+      changed_(io.get_executor()),
+      errors_over_(io.get_executor()) {}
+
+void KeeperCall::close(std::string why) {
+  if (!line_) return;
+  if (open_)
+    line_->close(std::move(why));
+  else
+    line_->cut(std::move(why));
+}
+
+asio::awaitable<bool> KeeperCall::run() {
+  line_ = std::make_shared<CallLine>(asio::ip::tcp::socket(io_), tls_);
+  open_ = co_await connect();
+  if (open_) {
+    line_->begin(options_.ping, options_.silence);
+    // An agent that reads nothing any more must not hold up the end.
+    line_->on_over([this] {
+      ErrorCode ignored;
+      stream_.cancel(ignored);
+    });
+    co_await serve();
+    co_await end_agent();
+    why_ = line_->why();
+  }
+  co_return open_;
+}
+
+// ---- To the driver ----
+
+asio::awaitable<bool> KeeperCall::connect() {
+  const CallLine::Deadline deadline(line_, options_.connect, "it does not answer");
+  const bool shaken = co_await shake_hands();
+  if (!shaken && line_->over() && why_.empty()) why_ = line_->why();
+  if (!shaken) line_->cut(why_);
+  co_return shaken && !line_->over();
+}
+
+asio::awaitable<bool> KeeperCall::shake_hands() {
+  ErrorCode error;
+  const auto ip = asio::ip::make_address(driver_.ip, error);
+  const asio::ip::tcp::endpoint endpoint(ip, driver_.port);
+  co_await line_->socket().async_connect(endpoint, asio::redirect_error(asio::use_awaitable, error));
+  if (error) {
+    if (!line_->over()) why_ = error.message();
+    co_return false;
+  }
+  line_->prepare(options_.silence);
+  auto& secured = line_->stream().next_layer();
+  secured.set_verify_mode(asio::ssl::verify_peer);
+  // There is no authority: the one certificate whose fingerprint is known is the driver's.
+  secured.set_verify_callback([this](bool, asio::ssl::verify_context& context) {
+    if (X509_STORE_CTX_get_error_depth(context.native_handle()) != 0) return false;
+    const auto* certificate = X509_STORE_CTX_get_current_cert(context.native_handle());
+    pinned_ = certificate != nullptr && hypertune::detail::certificate_fingerprint(certificate) == driver_.fingerprint;
+    return pinned_;
+  });
+  co_await secured.async_handshake(asio::ssl::stream_base::client, asio::redirect_error(asio::use_awaitable, error));
+  const bool other = error.category() == asio::error::get_ssl_category() && !pinned_;
+  if (error || !pinned_) {
+    if (!line_->over())
+      why_ = other ? "it has another certificate than the one that is pinned: it is another driver, or somebody stands "
+                     "in between"
+                   : error.message();
+    co_return false;
+  }
+  line_->stream().set_option(websocket::stream_base::decorator([this](websocket::request_type& request) {
+    request.set(http::field::authorization, "Bearer " + options_.token.reveal());
+    request.set(http::field::sec_websocket_protocol, seen(call_protocol));
+    request.erase(http::field::user_agent);
+  }));
+  websocket::response_type answer;
+  const std::string host = driver_.ip.find(':') == std::string::npos ? driver_.ip : "[" + driver_.ip + "]";
+  const std::string target = std::string(call_path) + options_.worker;
+  co_await line_->stream().async_handshake(answer, host, target, asio::redirect_error(asio::use_awaitable, error));
+  if (error == websocket::error::upgrade_declined) {
+    std::string said(answer.body().substr(0, 200));
+    std::replace_if(said.begin(), said.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7F; }, '?');
+    why_ = fmt::format("it answers {}: {}", answer.result_int(), said);
+  } else if (error) {
+    if (!line_->over()) why_ = error.message();
+  } else if (answer[http::field::sec_websocket_protocol] != seen(call_protocol)) {
+    why_ = "it speaks another protocol than this pod's program";
+    co_return false;
+  }
+  co_return !error;
+}
+
+// ---- An agent for it ----
+
+asio::awaitable<void> KeeperCall::serve() {
+  CallLine::Received said(Part::begin, {});
+  for (;;) {
+    const bool more = co_await line_->receive(said);
+    if (!more) break;
+    if (said.part == Part::begin && said.bytes.empty() && !begun_) {
+      start_agent();
+    } else if (said.part == Part::input && begun_) {
+      // An agent that reads no more has ended, or is about to: its own end of the stream tells.
+      static_cast<void>(co_await write_all(stream_, said.bytes));
+    } else {
+      line_->cut("the driver sends what is none of the protocol's messages");
+    }
+  }
+}
+
+void KeeperCall::start_agent() {
+  begun_ = true;
+  hypertune::detail::Descriptor stream, err;
+  std::string why;
+  try {
+    auto streams = agents_.start(options_.agent);
+    ErrorCode ignored;
+    stream_.assign(asio::local::stream_protocol(), ::fcntl(streams.stream.get(), F_DUPFD_CLOEXEC, 0), ignored);
+    err_.assign(asio::local::stream_protocol(), ::fcntl(streams.err.get(), F_DUPFD_CLOEXEC, 0), ignored);
+  } catch (const std::exception& e) {
+    hypertune::detail::say(std::string("hypertune: ") + e.what());
+    return line_->close(e.what());
+  }
+  talking_ = 2;
+  asio::co_spawn(io_, speak(shared_from_this()), asio::detached);
+  asio::co_spawn(io_, tell_errors(shared_from_this()), asio::detached);
+}
+
+asio::awaitable<void> KeeperCall::speak(std::shared_ptr<KeeperCall> self) {
+  co_await pump(self->line_, self->stream_, Part::output, &self->spoken_);
+  if (!self->line_->closing()) co_await self->say_end();
+  self->line_->close("its agent has ended");
+  --self->talking_;
+  self->changed_.raise();
+}
+
+// The agent has closed its stream: it has ended, or is about to.
+asio::awaitable<void> KeeperCall::say_end() {
+  constexpr double patience = 1;
+  if (!errors_ended_) co_await errors_over_.wait(patience);
+  if (agents_.child_runs()) co_await changed_.wait(patience);
+  const auto status = agents_.child_status();
+  if (spoken_ || !status) co_return;
+  std::string text =
+      WIFSIGNALED(*status)
+          ? fmt::format("\nthe agent was ended by signal {} before it said anything\n", WTERMSIG(*status))
+          : fmt::format("\nthe agent ended with exit code {} before it said anything\n", WEXITSTATUS(*status));
+  text.insert(0, 1, ' ');
+  static_cast<void>(co_await line_->send(Part::errors, text.data(), text.size()));
+}
+
+// To the pod's log; and to the driver, as long as nothing else says how the agent is.
+asio::awaitable<void> KeeperCall::tell_errors(std::shared_ptr<KeeperCall> self) {
+  constexpr std::size_t most_told = std::size_t{64} << 10U;
+  auto& log = self->log_;
+  ErrorCode error;
+  log.assign(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0), error);
+  std::array<char, 4096> piece{};  // a pipe that takes anything takes as much
+  std::size_t told = 0;
+  for (;;) {
+    const std::size_t n = co_await self->err_.async_read_some(asio::buffer(piece.data() + 1, piece.size() - 1),
+                                                              asio::redirect_error(asio::use_awaitable, error));
+    if (error) break;
+    // A reader of the log who is stuck must not stop this thread. What cannot be waited for (a file) takes all.
+    co_await log.async_wait(asio::posix::descriptor_base::wait_write, asio::redirect_error(asio::use_awaitable, error));
+    static_cast<void>(!::write(STDERR_FILENO, piece.data() + 1, n));
+    if (self->spoken_ || told > most_told || self->line_->closing()) continue;
+    told += n;
+    static_cast<void>(co_await self->line_->send(Part::errors, piece.data(), n + 1));
+  }
+  self->errors_ended_ = true;
+  self->errors_over_.raise();
+  --self->talking_;
+  self->changed_.raise();
+}
+
+// The connection is over: so is the agent's stream, on which it ends its trials and itself.
+asio::awaitable<void> KeeperCall::end_agent() {
+  if (!begun_) co_return;
+  ErrorCode ignored;
+  stream_.close(ignored);
+  const auto until = std::chrono::steady_clock::now() + as_duration(options_.leave);
+  for (bool killed = false; agents_.child_runs();) {
+    const std::chrono::duration<double> left = until - std::chrono::steady_clock::now();
+    if (left.count() <= 0 && !std::exchange(killed, true)) {
+      hypertune::detail::say("hypertune: the agent does not end after its connection has, and is killed");
+      agents_.kill_child();
+    }
+    co_await changed_.wait(killed ? 1 : left.count());
+  }
+  // Its processes may hold the other end for a moment; the log's reader may be stuck.
+  err_.shutdown(LocalSocket::shutdown_receive, ignored);
+  co_await changed_.wait(talking_ > 0 ? 1 : 0);
+  log_.close(ignored);
+  while (talking_ > 0) co_await changed_.wait();
+}
+
+}  // namespace hypertune::inline v0::k8s

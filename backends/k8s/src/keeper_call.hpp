@@ -1,0 +1,58 @@
+// KeeperCall: a connection of a pod to its driver, from the attempt to the end, and the agent that it carries.
+#pragma once
+
+#include "call_line.hpp"
+#include "keeper_agents.hpp"
+
+#include <hypertune/k8s/driver_address.hpp>
+#include <hypertune/k8s/pod_keeper.hpp>
+
+#include <boost/asio/io_context.hpp>
+
+#include <memory>
+#include <string>
+
+namespace hypertune::inline v0::k8s {
+
+/// On the keeper's one thread; used once.
+class KeeperCall : public std::enable_shared_from_this<KeeperCall> {
+ public:
+  KeeperCall(asio::io_context& io, const KeeperOptions& options, KeeperAgents& agents, DriverAddress driver);
+
+  /// Connects, serves the driver, and ends what it has started. Whether the driver had let it in.
+  asio::awaitable<bool> run();
+  /// Ends it in order.
+  void close(std::string why);
+  /// The driver has let it in, and the connection lives.
+  bool stands() const { return open_ && line_ && !line_->closing(); }
+  /// An agent's end is to be looked at.
+  void look() { changed_.raise(); }
+  const DriverAddress& driver() const { return driver_; }
+  /// Why it ended.
+  const std::string& why() const { return why_; }
+
+ private:
+  asio::awaitable<bool> connect();
+  asio::awaitable<bool> shake_hands();
+  asio::awaitable<void> serve();
+  void start_agent();
+  asio::awaitable<void> end_agent();
+  static asio::awaitable<void> speak(std::shared_ptr<KeeperCall> self);
+  static asio::awaitable<void> tell_errors(std::shared_ptr<KeeperCall> self);
+  asio::awaitable<void> say_end();
+
+  asio::io_context& io_;
+  const KeeperOptions& options_;
+  KeeperAgents& agents_;
+  DriverAddress driver_;
+  asio::ssl::context tls_;
+  std::shared_ptr<CallLine> line_;
+  LocalSocket stream_, err_;
+  asio::posix::stream_descriptor log_;
+  Wakeup changed_, errors_over_;
+  std::string why_;
+  bool open_ = false, begun_ = false, spoken_ = false, pinned_ = false, errors_ended_ = false;
+  int talking_ = 0;  // coroutines that use this
+};
+
+}  // namespace hypertune::inline v0::k8s

@@ -1,0 +1,52 @@
+// PodKeeper: what the first process of a worker's pod does.
+#pragma once
+
+#include "keeper_agents.hpp"
+#include "keeper_call.hpp"
+
+#include <hypertune/k8s/pod_keeper.hpp>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+
+namespace hypertune::inline v0::k8s {
+
+class PodKeeper {
+ public:
+  explicit PodKeeper(KeeperOptions options);
+  /// To the pod's end; the exit code.
+  int run();
+
+ private:
+  bool calls_home() const { return !options_.token.empty(); }
+  void wait_for_signal();
+  void end_soon(int number);
+  void look();
+  bool driver_is_there();
+  asio::awaitable<void> keep_looking();
+  asio::awaitable<void> keep_calling();
+  asio::awaitable<void> pause(double seconds, std::optional<DriverAddress> tried);
+  std::optional<DriverAddress> find_driver(std::string& why) const;
+  void say_trouble(const std::string& where, const std::string& why);
+  void finish();
+
+  KeeperOptions options_;
+  asio::io_context io_{1};
+  asio::signal_set signals_;
+  KeeperAgents agents_;
+  Wakeup looking_, pausing_;
+  std::shared_ptr<KeeperCall> call_;  // the present attempt or connection
+  bool calling_ = false;
+  int asked_ = 0;  // to end
+  double seen_;    // a driver was there last
+  std::string trouble_;
+  double trouble_told_ = -1e9;
+  std::minstd_rand random_;
+};
+
+}  // namespace hypertune::inline v0::k8s

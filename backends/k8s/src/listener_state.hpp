@@ -1,0 +1,106 @@
+// AgentListener, inside: who may come, who is there, who waits for whom.
+#pragma once
+
+#include "home_call.hpp"
+
+#include <hypertune/k8s/agent_listener.hpp>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+
+#include <condition_variable>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace hypertune::inline v0::k8s {
+
+/// A stream that was given out, or is about to be, and waits for its worker's connection.
+struct Ticket {
+  StreamEnds ends;
+  bool taken = false;  ///< a connection carries it
+  bool over = false;   ///< nothing carries it any more, or ever will
+  remote::FailureClass failure = remote::FailureClass::transient;
+  std::string why;  ///< over without having been taken
+};
+
+/// What is known of a worker, under the listener's mutex.
+struct CallHomeDialer::Place {
+  Place(std::shared_ptr<AgentListener::State> listener, std::string worker, double patience);
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+  ~Place();
+
+  const std::shared_ptr<AgentListener::State> listener;
+  const std::string worker;
+  const double patience;
+
+  std::string why;  // it is not there yet
+  struct Refusal {
+    remote::FailureClass failure;
+    std::string why;
+  };
+  std::optional<Refusal> refused;
+  std::shared_ptr<HomeCall> call;   // its connection
+  std::shared_ptr<Ticket> carried;  // what that carries
+  std::shared_ptr<Ticket> waiting;
+};
+
+/// Destroyed by who holds its last handle, never on its own thread: what runs there has a plain pointer to it.
+struct AgentListener::State {
+  using Place = CallHomeDialer::Place;
+
+  explicit State(ListenerOptions options);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State();
+
+  void close();
+
+  // ---- Any thread ----
+  /// With the mutex held: a new stream for this worker, by its present connection if that carries none.
+  std::shared_ptr<Ticket> request(Place& place, StreamEnds ends);
+  /// With the mutex held: nothing will carry it.
+  void refuse(const std::shared_ptr<Ticket>& ticket, remote::FailureClass failure, const std::string& why);
+  void drop(Place& place);
+  void end(Place& place, const std::shared_ptr<Ticket>& ticket, double grace);
+
+  // ---- The listener's own thread ----
+  asio::awaitable<void> accept_all();
+  asio::awaitable<void> make_room();
+  asio::awaitable<void> greet(std::shared_ptr<CallLine> line);
+  asio::awaitable<void> let_in(std::shared_ptr<CallLine> line);
+  void welcome(const std::shared_ptr<CallLine>& line, const std::string& worker);
+  void ended(HomeCall& call);
+  void refused_token(const std::string& from);
+
+  ListenerOptions options;
+  asio::io_context io;
+  asio::ssl::context tls;
+  asio::ip::tcp::acceptor acceptor;
+  Wakeup left;  // one handshake is over
+  std::string fingerprint;
+  std::uint16_t port = 0;
+  struct Guest {
+    std::shared_ptr<CallLine> line;
+    double since;
+  };
+  std::list<Guest> guests;  // whose handshakes are under way, the oldest first
+  double told = -1e9;       // of wrong tokens
+  int wrong_tokens = 0;     // since then
+
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  std::map<std::string, Place*> places;
+  bool closed = false;
+
+  std::thread thread;
+};
+
+}  // namespace hypertune::inline v0::k8s

@@ -1,0 +1,193 @@
+// The first process of a worker's pod.
+#include "call_request.hpp"
+#include "keeper_state.hpp"
+
+#include <hypertune/detail/run_clock.hpp>
+#include <hypertune/detail/say.hpp>
+#include <hypertune/error.hpp>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <utility>
+
+namespace hypertune::inline v0::k8s {
+namespace {
+
+double now() { return hypertune::detail::steady_seconds(); }
+
+void check(const KeeperOptions& options) {
+  if (!(options.orphan_timeout > 0)) fail(Errc::usage, "a pod's keeper needs a positive orphan_timeout");
+  if (options.token.empty()) return;
+  if (!is_worker_name(options.worker))
+    fail(Errc::usage, "{} is '{}', which is no name of a worker", name_variable, options.worker);
+  if (options.agent.empty()) fail(Errc::usage, "a pod's keeper that calls home needs the command of an agent");
+}
+
+}  // namespace
+
+PodKeeper::PodKeeper(KeeperOptions options)
+    : options_(std::move(options)),
+      signals_(io_, SIGTERM, SIGINT, SIGCHLD),
+      agents_(io_, options_.agents, [this] { look(); }),
+      looking_(io_.get_executor()),
+      pausing_(io_.get_executor()),
+      seen_(now()),
+      random_(std::random_device{}()) {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // where a pod's containers share their processes, it is not the first
+  std::error_code error;
+  std::filesystem::create_directories(options_.agents, error);
+  if (error && !calls_home())
+    fail(Errc::io, "cannot make '{}', in which agents leave their numbers: {}", options_.agents.string(),
+         error.message());
+}
+
+int PodKeeper::run() {
+  wait_for_signal();
+  asio::co_spawn(io_, keep_looking(), asio::detached);
+  if (calls_home()) {
+    calling_ = true;
+    asio::co_spawn(io_, keep_calling(), asio::detached);
+  }
+  io_.run();
+  return 0;
+}
+
+void PodKeeper::wait_for_signal() {
+  signals_.async_wait([this](ErrorCode error, int number) {
+    if (error) return;
+    if (number == SIGCHLD)
+      agents_.reap();
+    else
+      end_soon(number);
+    wait_for_signal();
+  });
+}
+
+// Agents give their trials time to save, and end; the kubelet ends what takes too long.
+void PodKeeper::end_soon(int number) {
+  agents_.signal(++asked_ == 1 ? SIGTERM : SIGKILL);
+  if (asked_ == 1) {
+    hypertune::detail::say(fmt::format("hypertune: the pod is to end (signal {}): its agents are told", number));
+    if (call_ && !agents_.child_runs()) call_->close("its pod is to end");
+    pausing_.raise();
+  }
+  look();
+}
+
+// Something may have changed.
+void PodKeeper::look() {
+  if (call_) call_->look();
+  looking_.raise();
+}
+
+bool PodKeeper::driver_is_there() {
+  std::error_code error;
+  const bool told = std::filesystem::remove(options_.agents / "alive", error);
+  const bool agents = agents_.any();
+  return told || agents || (call_ && call_->stands());
+}
+
+asio::awaitable<void> PodKeeper::keep_looking() {
+  const double interval = std::clamp(options_.orphan_timeout / 10, 0.05, 2.0);
+  for (;;) {
+    agents_.reap();
+    if (driver_is_there()) seen_ = now();
+    if (asked_ > 0 && !calling_ && !agents_.any()) break;
+    if (asked_ == 0 && now() - seen_ > options_.orphan_timeout) {
+      hypertune::detail::say(fmt::format("hypertune: no driver has been here for {:g} s, so that this pod ends{}{}",
+                                         options_.orphan_timeout,
+                                         trouble_.empty() ? "" : "; the last attempt to reach it: ", trouble_));
+      break;
+    }
+    if (call_ && call_->stands()) {  // a driver that was started anew is elsewhere
+      std::string ignored;
+      const auto driver = find_driver(ignored);
+      if (driver && *driver != call_->driver()) call_->close("the driver is elsewhere now");
+    }
+    co_await looking_.wait(interval);
+  }
+  finish();
+}
+
+void PodKeeper::finish() {
+  agents_.kill_child();
+  io_.stop();
+}
+
+// ---- To the driver, again and again ----
+
+std::optional<DriverAddress> PodKeeper::find_driver(std::string& why) const {
+  std::ifstream in(options_.driver);
+  std::string text(512, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  try {
+    return DriverAddress::parse(text);
+  } catch (const Error& e) {
+    why = text.empty() ? "'" + options_.driver.string() + "' does not say yet where it is" : e.what();
+  }
+  return std::nullopt;
+}
+
+void PodKeeper::say_trouble(const std::string& where, const std::string& why) {
+  constexpr double interval = 60;
+  const std::string text = where + why;
+  if (std::exchange(trouble_, text) == text && now() - trouble_told_ < interval) return;
+  trouble_told_ = now();
+  hypertune::detail::say("hypertune: no connection to the driver: " + text);
+}
+
+asio::awaitable<void> PodKeeper::keep_calling() {
+  double delay = options_.first_delay;
+  while (asked_ == 0) {
+    std::string why;
+    const auto driver = find_driver(why);
+    bool stood = false;
+    if (driver) {
+      call_ = std::make_shared<KeeperCall>(io_, options_, agents_, *driver);
+      stood = co_await call_->run();
+      const auto call = std::exchange(call_, nullptr);
+      why = call->why();
+    }
+    if (asked_ > 0) break;
+    if (stood) {
+      hypertune::detail::say("hypertune: the connection to the driver has ended: " + why);
+      delay = options_.first_delay;
+      trouble_.clear();
+    } else {
+      say_trouble(driver ? fmt::format("wss://{}:{}: ", driver->ip, driver->port) : std::string(), why);
+    }
+    const double jitter = std::uniform_real_distribution<double>(0.5, 1)(random_);
+    co_await pause(delay * jitter, driver);
+    constexpr double growth = 1.6;
+    delay = std::min(options_.max_delay, delay * growth);
+  }
+  calling_ = false;
+  look();
+}
+
+// So long, or until the driver is said to be elsewhere.
+asio::awaitable<void> PodKeeper::pause(double seconds, std::optional<DriverAddress> tried) {
+  constexpr double interval = 1;
+  const double until = now() + seconds;
+  while (asked_ == 0 && now() < until) {
+    co_await pausing_.wait(std::min(interval, std::max(0.0, until - now())));
+    std::string ignored;
+    const auto driver = find_driver(ignored);
+    if (driver && driver != tried) co_return;
+  }
+}
+
+int keep_pod(KeeperOptions options) {
+  check(options);
+  return PodKeeper(std::move(options)).run();
+}
+
+}  // namespace hypertune::inline v0::k8s

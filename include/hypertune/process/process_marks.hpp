@@ -1,0 +1,77 @@
+// Process marks: a folder in which processes leave their numbers for whoever is to pass signals on to them.
+#pragma once
+
+#include <hypertune/detail/descriptor.hpp>
+#include <hypertune/process/process_tree.hpp>
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0::process {
+
+/// The name of a process's mark: its number and when it started, so that no later process is taken for it.
+inline std::string mark_name(pid_t pid) { return std::to_string(pid) + "." + std::to_string(start_of(pid)); }
+
+/// This process's mark, while the object lives. A folder that is not there or takes no file is no error: see left().
+class ProcessMark {
+ public:
+  ProcessMark() = default;
+  explicit ProcessMark(const std::filesystem::path& folder) : owner_(::getpid()), file_(folder / mark_name(owner_)) {
+    left_ = static_cast<bool>(hypertune::detail::open_at(AT_FDCWD, file_.c_str(), O_WRONLY | O_CREAT, 0600));
+  }
+  ProcessMark(const ProcessMark&) = delete;
+  ProcessMark& operator=(const ProcessMark&) = delete;
+  ~ProcessMark() {
+    if (left_ && owner_ == ::getpid()) ::unlink(file_.c_str());
+  }
+  bool left() const { return left_; }
+
+ private:
+  pid_t owner_ = -1;
+  std::filesystem::path file_;
+  bool left_ = false;
+};
+
+/// A process that lives, held so that a signal cannot reach another one of its number.
+class MarkedProcess {
+ public:
+  MarkedProcess(pid_t pid, hypertune::detail::Descriptor handle) : pid_(pid), handle_(std::move(handle)) {}
+  pid_t pid() const { return pid_; }
+  int exit_event() const { return handle_.get(); }  ///< can be read from when it has ended
+  void signal(int number) const { ::syscall(SYS_pidfd_send_signal, handle_.get(), number, nullptr, 0U); }
+
+ private:
+  pid_t pid_;
+  hypertune::detail::Descriptor handle_;
+};
+
+/// Those that have left a mark in the folder and live. Marks of others are removed.
+inline std::vector<MarkedProcess> marked_processes(const std::filesystem::path& folder) {
+  std::vector<MarkedProcess> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), none; !error && entry != none;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const std::string_view number = std::string_view(name).substr(0, name.find('.'));
+    const pid_t pid = to_pid(number);
+    if (pid <= 1 || number.size() == name.size()) continue;
+    hypertune::detail::Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    // Looked at once the process is held.
+    if (handle && is_alive(pid) && mark_name(pid) == name)
+      found.emplace_back(pid, std::move(handle));
+    else if (handle || errno == ESRCH)
+      ::unlink(entry->path().c_str());
+  }
+  return found;
+}
+
+}  // namespace hypertune::inline v0::process
