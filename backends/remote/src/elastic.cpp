@@ -93,6 +93,9 @@ class ElasticRun final : public ElasticWorkers {
   }
   void explain(const std::string& worker, std::string why) override { pool_.explain(worker, std::move(why)); }
   void refuse(const std::string& worker, std::string why) override { pool_.refuse(worker, std::move(why)); }
+  void give_notice(const std::string& worker, std::string why, Seconds left) override {
+    pool_.give_notice(worker, std::move(why), left);
+  }
 
  private:
   void launch(const std::vector<int>& workers) {

@@ -93,7 +93,10 @@ void RemoteExecutor::State::look_at_pool() {
     step(link, [&](HostMachine& m) { return m.start(detail::steady_now()); });
   }
   const auto explanations = pool_.take_explanations(), refusals = pool_.take_refusals();
+  const auto notices = pool_.take_notices();
   for (const auto& link : links_) {
+    if (const auto found = notices.find(link->spec.name); found != notices.end())
+      drain(link, found->second.why, found->second.seconds, false);
     if (const auto found = explanations.find(link->spec.name); found != explanations.end()) {
       link->explained = true;
       step(link, [&](HostMachine& m) { return m.waits(found->second); });
@@ -366,47 +369,6 @@ void RemoteExecutor::State::fail_all(const LinkPointer& link, bool preempted) {
   for (auto& [attempt, members] : of_groups) groups_.lose(attempt.first, attempt.second, std::move(members), cause);
   groups_.work();
   link->save_by = std::numeric_limits<double>::infinity();
-}
-
-// ---- A host that goes away ----
-
-void RemoteExecutor::State::drain(const LinkPointer& link, const std::string& why, double seconds, bool for_good) {
-  if (link->machine.draining()) return;
-  step(link, [&](HostMachine& m) { return m.drain(why, for_good); });
-  if (!link->machine.draining()) return;
-  // A trial that leaves when it is asked to (a command) is asked at once. The others save between steps only: they get
-  // time for the present one, as far as there is some.
-  const bool at_once = started_ && start_.program->grace() > 0;
-  const double grace = seconds > 0 ? std::min(options_.notice_grace, seconds / 2) : options_.notice_grace;
-  link->save_by = detail::steady_now() + (at_once ? 0 : grace);
-  std::map<std::pair<TrialId, Attempt>, std::vector<int>> of_groups;
-  for (auto& [run, route] : link->routes) {
-    if (route.seated && !route.parked) of_groups[{run.first, route.attempt}].push_back(run.second);
-    if (!route.parked) continue;
-    link->connection->channel->send(Stop{run.first, route.attempt, false, run.second});
-    route.lost = why;
-  }
-  const Cause cause{
-      .source = FailureSource::preemption,
-      .text = hypertune::detail::format("{} goes away: {}", hypertune::detail::host_text(link->spec.name), why)};
-  for (auto& [attempt, members] : of_groups)
-    groups_.lose(attempt.first, attempt.second, std::move(members), cause, true);
-  groups_.work();
-  leave_if_empty(link);
-  arm(link);
-}
-
-void RemoteExecutor::State::ask_to_leave(const LinkPointer& link, RunKey run, Route& route) {
-  if (route.parked || route.stopping || route.leaving) return;
-  route.leaving = true;
-  route.waiting = false;
-  link->connection->channel->send(Stop{run.first, route.attempt, true, run.second});
-}
-
-void RemoteExecutor::State::leave_if_empty(const LinkPointer& link) {
-  if (!link->machine.draining()) return;
-  if (std::any_of(link->routes.begin(), link->routes.end(), [](const auto& r) { return !r.second.parked; })) return;
-  step(link, [](HostMachine& m) { return m.drained(detail::steady_now()); });
 }
 
 }  // namespace hypertune::inline v0::remote

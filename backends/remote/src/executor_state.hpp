@@ -68,6 +68,8 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   void announce(const LinkPointer& link);
   void say_why(const LinkPointer& link);
   void fail_all(const LinkPointer& link, bool preempted);
+
+  // ---- hosts that go away (executor_leaving.cpp) ----
   void drain(const LinkPointer& link, const std::string& why, double seconds, bool for_good);
   void ask_to_leave(const LinkPointer& link, RunKey run, Route& route);
   void leave_if_empty(const LinkPointer& link);

@@ -44,6 +44,9 @@ class ElasticWorkers {
   /// Why a worker that is waited for is not there, or that it never will be: see HostPool.
   virtual void explain(const std::string& worker, std::string why) = 0;
   virtual void refuse(const std::string& worker, std::string why) = 0;
+  /// The worker is about to be taken away by whoever runs it: its trials save and go on elsewhere, and it is dialled
+  /// again as long as it is needed.
+  virtual void give_notice(const std::string& worker, std::string why, Seconds left) = 0;
 };
 
 /// What a backend does for an experiment beside dialling; each may be empty.

@@ -21,6 +21,12 @@ struct RemoteHost {
   AnyDialer dialer;
 };
 
+/// A host is about to be taken away.
+struct HostNotice {
+  std::string why;
+  double seconds = 0;  ///< until then; 0: nobody says
+};
+
 /// A handle: copies are one pool. All members may be called from any thread.
 class HostPool {
  public:
@@ -55,6 +61,12 @@ class HostPool {
   void refuse(const std::string& name, std::string why) {
     change([&](auto&) { self_->refused[name] = std::move(why); });
   }
+  /// The host is about to be taken away, in so many seconds (0: nobody says): what runs there saves and goes elsewhere,
+  /// as it does when the agent itself has learnt of it. Then the host is connected to again. Nothing if it is not
+  /// there.
+  void give_notice(const std::string& name, std::string why, double seconds = 0) {
+    change([&](auto&) { self_->notices[name] = {std::move(why), seconds}; });
+  }
   std::vector<RemoteHost> hosts() const {
     const std::lock_guard guard(self_->mutex);
     return self_->hosts;
@@ -76,6 +88,11 @@ class HostPool {
     const std::lock_guard guard(self_->mutex);
     return std::exchange(self_->refused, {});
   }
+  /// Likewise of give_notice().
+  std::map<std::string, HostNotice> take_notices() const {
+    const std::lock_guard guard(self_->mutex);
+    return std::exchange(self_->notices, {});
+  }
 
   /// `changed` is called after each change until it is replaced (nullptr: by nothing), on the thread that makes it.
   void on_change(std::function<void()> changed) const {
@@ -89,6 +106,7 @@ class HostPool {
     std::vector<RemoteHost> hosts;
     std::map<std::string, std::string> removed;           // why, by name
     std::map<std::string, std::string> waiting, refused;  // why, by name; not taken yet
+    std::map<std::string, HostNotice> notices;            // likewise
     std::function<void()> changed;
   };
   template <class F>
