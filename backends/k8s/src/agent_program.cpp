@@ -31,9 +31,19 @@ std::vector<std::string> AgentProgram::container_command() const {
   const auto& options = setup_.options;
   if (options.program.empty())
     return {"sh", "-c", std::string(hold_script()), "hypertune-pod", std::string(agents_folder),
-            fmt::to_string(orphan_timeout)};
+            "600"};
   std::vector<std::string> command{options.program};
   command.insert(command.end(), setup_.arguments.begin(), setup_.arguments.end());
   command.insert(command.end(), {std::string(keeper_argument), limits()});
   return command;
 }
+
+std::vector<std::string> AgentProgram::prepare(const std::string&, const std::string&, const std::stop_token&) const {
+  const auto& options = setup_.options;
+  std::vector<std::string> command{options.program};
+  command.insert(command.end(), setup_.arguments.begin(), setup_.arguments.end());
+  command.insert(command.end(), {"--hypertune-agent", limits()});
+  return command;
+}
+
+}  // namespace hypertune::inline v0::k8s

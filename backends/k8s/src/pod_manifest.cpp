@@ -5,6 +5,7 @@
 
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/error.hpp>
+#include <hypertune/k8s/pod_keeper.hpp>
 
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
@@ -104,6 +105,7 @@ void add_environment(json::object& container, const PodPlan& plan) {
   add_named(environment, field_variable("HYPERTUNE_NODE", "spec.nodeName"));
   add_named(environment, variable("HYPERTUNE_POD_NAME", plan.worker));
   add_named(environment, variable("XDG_CACHE_HOME", fmt::format("{}/cache", pod_folder)));
+  add_named(environment, variable(agents_variable, agents_folder));
   if (plan.secret.empty()) return;
   add_named(environment, {{"name", "HYPERTUNE_POD_TOKEN"},
                           {"valueFrom", {{"secretKeyRef", {{"name", json::string(plan.secret)}, {"key", "token"}}}}}});
@@ -226,6 +228,10 @@ std::string kubernetes_name(std::string_view text, std::size_t most) {
   return name;
 }
 
+std::string work_folder(const KubernetesOptions& options) {
+  return options.workdir.empty() ? fmt::format("{}/work", pod_folder) : options.workdir;
+}
+
 std::string container_of(const KubernetesOptions& options) {
   auto pod = template_of(options);
   return std::string(worker_container(object_in(pod, "spec"))["name"].as_string());
@@ -270,6 +276,7 @@ json::object pod_manifest(const KubernetesOptions& options, const PodPlan& plan)
     container["command"] = json::array(plan.command.begin(), plan.command.end());
     container.erase("args");
   }
+  set_default(container, "workingDir", json::string(work_folder(options)));
   add_resources(container, options);
   add_environment(container, plan);
   add_volumes(spec, container, plan);

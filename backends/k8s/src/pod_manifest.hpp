@@ -19,6 +19,8 @@ inline constexpr std::string_view worker_label = "hypertune/worker";
 inline constexpr std::string_view driver_annotation = "hypertune/driver";
 /// The folder of a worker's own in its pod, on a volume that ends with the pod.
 inline constexpr std::string_view pod_folder = "/hypertune";
+/// Where agents leave their numbers for the pod's first process.
+inline constexpr std::string_view agents_folder = "/hypertune/agents";
 /// The name of the container in which trials run, where the template has none.
 inline constexpr std::string_view container_name = "worker";
 
@@ -46,6 +48,9 @@ boost::json::object pod_manifest(const KubernetesOptions& options, const PodPlan
 
 /// The name of the container in which the worker runs: the template's `worker`, or its first one, or container_name.
 std::string container_of(const KubernetesOptions& options);
+
+/// Where trials run; the container makes it.
+std::string work_folder(const KubernetesOptions& options);
 
 /// A name that Kubernetes takes for objects and labels, made of any text: "My sweep!" is "my-sweep". At most `most`
 /// characters; never empty.

@@ -1,0 +1,154 @@
+// Pods of a fleet on a real Kubernetes: made, watched, replaced, taken along by their owner.
+#include "k8s/support/test_kubernetes.hpp"
+
+#include "owner_job.hpp"
+#include "pod_fleet.hpp"
+#include "preflight.hpp"
+
+#include <algorithm>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+using namespace hypertune;
+using namespace hypertune::test;
+using k8s::PodFleet;
+using k8s::PodState;
+
+namespace {
+
+k8s::FleetPlan plan(const std::string& name) {
+  return {.name = name, .experiment = name, .command = {"/bin/test_worker", "--hypertune-pod", "host"}};
+}
+std::shared_ptr<remote::Notices> quiet() {
+  return std::make_shared<remote::Notices>([](const std::string&) {});
+}
+bool is_running(const TestKubernetes& kubernetes, const std::string& pod) {
+  const auto names = kubernetes.running();
+  return std::find(names.begin(), names.end(), pod) != names.end();
+}
+
+}  // namespace
+
+TEST_CASE("a worker's pod is made once, used again, and replaced when it is taken away") {
+  const auto kubernetes = test_kubernetes("fleet");
+  if (!kubernetes) return;
+  PodFleet fleet(kubernetes->client(), pods_of(*kubernetes), plan("fleet-a"), quiet());
+  const auto first = fleet.acquire("worker-1", {});
+  CHECK(first.phase == PodState::Phase::running);
+  CHECK_FALSE(first.node.empty());
+  CHECK(fleet.acquire("worker-1", {}).name == first.name);
+
+  // Another driver of the same experiment takes it up.
+  {
+    PodFleet other(kubernetes->client(), pods_of(*kubernetes), plan("fleet-a"), quiet());
+    CHECK(other.acquire("worker-1", {}).name == first.name);
+    auto changed = pods_of(*kubernetes);
+    changed.cpus = 0.2;
+    PodFleet unlike(kubernetes->client(), changed, plan("fleet-a"), quiet());
+    CHECK(unlike.acquire("worker-1", {}).name != first.name);
+  }
+  kubernetes->remove_pod(first.name);
+  REQUIRE(eventually([&] {
+    const auto state = fleet.acquire("worker-1", {});
+    return state.name != first.name;
+  }));
+  fleet.release("worker-1");
+  fleet.look({});
+  fleet.finish();
+  CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
+}
+
+TEST_CASE("what keeps a pod from running is said, and what will never be is told apart") {
+  const auto kubernetes = test_kubernetes("fleet-waits");
+  if (!kubernetes) return;
+  const auto wait_for = [&](KubernetesOptions options, const std::string& name) {
+    PodFleet fleet(kubernetes->client(), std::move(options), plan(name), quiet());
+    std::stop_source stop;
+    std::string failure, sentence;
+    std::thread waiting([&] {
+      try {
+        fleet.acquire("worker-1", stop.get_token());
+      } catch (const remote::DialError& error) { failure = error.what(); }
+    });
+    eventually([&] {
+      const auto all = fleet.waiting();
+      if (!all.empty()) sentence = all.front().sentence;
+      return sentence.find("waits for a node") != std::string::npos || sentence.find("quota") != std::string::npos ||
+             (all.empty() && !sentence.empty());
+    });
+    stop.request_stop();
+    waiting.join();
+    fleet.finish();
+    return sentence + " | " + failure;
+  };
+  auto large = pods_of(*kubernetes);
+  large.cpus = 1000;
+  CHECK_THAT(wait_for(large, "large"), ContainsSubstring("Insufficient cpu"));
+  auto image = pods_of(*kubernetes);
+  image.image = "hypertune.test/nothing:1";
+  CHECK_THAT(wait_for(image, "image"), ContainsSubstring("image"));
+  auto selector = pods_of(*kubernetes);
+  selector.node_selector = {{"zone", "nowhere"}};
+  CHECK_THAT(wait_for(selector, "selector"), ContainsSubstring("didn't match Pod's node affinity/selector"));
+  auto wrong = pods_of(*kubernetes);
+  wrong.pod = "spec: {containers: [{name: worker, imagePullPolicy: Sometimes}]}";
+  CHECK_THAT(wait_for(wrong, "wrong"), ContainsSubstring("imagePullPolicy"));
+  kubernetes->create({"api", "v1", "namespaces", kubernetes->name_space(), "resourcequotas"},
+                     boost::json::parse(R"({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"},
+                                            "spec": {"hard": {"pods": "0"}}})")
+                         .as_object());
+  REQUIRE(eventually([&] {
+    const auto quota = kubernetes->get({"api", "v1", "namespaces", kubernetes->name_space(), "resourcequotas", "none"});
+    return quota->at("status").as_object().contains("hard");
+  }));
+  CHECK_THAT(wait_for(pods_of(*kubernetes), "quota"), ContainsSubstring("waits for quota"));
+}
+
+TEST_CASE("an owner takes its pods along when its driver does not keep it alive") {
+  const auto kubernetes = test_kubernetes("owner");
+  if (!kubernetes) return;
+  {
+    PodFleet fleet(kubernetes->client(), pods_of(*kubernetes), plan("owned"), quiet());
+    fleet.acquire("worker-1", {});
+    k8s::OwnerJob owner(kubernetes->client(), "owned-owner", "owned", "none");
+    owner.make();  // it is there: taken up
+    REQUIRE(owner.owner());
+    const auto job = *kubernetes->get({"apis", "batch", "v1", "namespaces", "owner", "jobs", "owned-owner"});
+    CHECK(job.at("metadata").at("uid").as_string() == std::string_view(owner.owner()->uid));
+    const auto before = job.at("spec").at("activeDeadlineSeconds").as_int64();
+    CHECK(owner.keep(hypertune::detail::steady_seconds()));
+    const auto after = kubernetes->get({"apis", "batch", "v1", "namespaces", "owner", "jobs", "owned-owner"});
+    CHECK(after->at("spec").at("activeDeadlineSeconds").as_int64() >= before + 300);
+    // As when a driver was killed: nobody moves the deadline on, and here it comes at once.
+    auto client = kubernetes->client();
+    client.call({.method = k8s::Method::patch,
+                 .path = k8s::api_path({"apis", "batch", "v1", "namespaces", "owner", "jobs", "owned-owner"}),
+                 .body = R"({"spec": {"activeDeadlineSeconds": 1}})",
+                 .type = k8s::Body::merge_patch});
+    CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
+    CHECK_FALSE(owner.keep(hypertune::detail::steady_seconds() + 100));
+  }
+}
+
+TEST_CASE("what an account may not do is named, with the rule that allows it") {
+  const auto kubernetes = test_kubernetes("preflight");
+  if (!kubernetes) return;
+  const std::vector<k8s::Permission> needed{{"", "pods", "create", "to start workers"},
+                                            {"", "pods", "get", "to look at them"},
+                                            {"", "pods/exec", "create", "to reach their agents"}};
+  CHECK(k8s::missing_permissions(kubernetes->client(), needed).empty());
+  auto nobody = k8s::load_access({.kubeconfig = {TestKubernetes::kubeconfig()}, .name_space = "preflight"});
+  nobody.headers = {{"Impersonate-User", "system:serviceaccount:preflight:default"}};
+  const k8s::Client client(nobody);
+  CHECK(k8s::missing_permissions(client, needed) == needed);
+  try {
+    k8s::require_permissions(client, needed);
+    FAIL("nothing was refused");
+  } catch (const Error& error) {
+    CHECK(error.code() == Errc::usage);
+    CHECK_THAT(error.what(), ContainsSubstring("create pods (to start workers)"));
+    CHECK_THAT(error.what(), ContainsSubstring(R"(- {apiGroups: [""], resources: [pods], verbs: [create, get]})"));
+    CHECK_THAT(error.what(), ContainsSubstring(R"(resources: [pods/exec], verbs: [create]})"));
+  }
+}

@@ -1,0 +1,140 @@
+// A real Kubernetes of the tests' own, and experiments on it.
+#pragma once
+
+#include "remote/agents.hpp"
+#include "remote/experiments.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/test.hpp"
+
+#include <hypertune/k8s/access.hpp>
+#include <hypertune/k8s/client.hpp>
+#include <hypertune/k8s/executor.hpp>
+#include <hypertune/process/subprocess.hpp>
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0::test {
+
+/// The one that the test "k8s: a real Kubernetes" has brought up (see CMakeLists.txt), and a namespace of a test's own in
+/// it, which goes with this object.
+class TestKubernetes {
+ public:
+  static constexpr const char* image = "hypertune.test/agent:1";
+
+  explicit TestKubernetes(const std::string& name)
+      : client_(k8s::load_access({.kubeconfig = {kubeconfig()}, .name_space = name})), name_(name) {
+    const boost::json::object space{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name}}}};
+    if (!eventually([&] { return !exists({"api", "v1", "namespaces", name_}); }, 60))
+      throw std::runtime_error("the namespace of an earlier run does not end");
+    create({"api", "v1", "namespaces"}, space);
+    if (!eventually([&] { return exists({"api", "v1", "namespaces", name_, "serviceaccounts", "default"}); }))
+      throw std::runtime_error("the namespace gets no account");
+  }
+  TestKubernetes(const TestKubernetes&) = delete;
+  TestKubernetes& operator=(const TestKubernetes&) = delete;
+  ~TestKubernetes() {
+    try {
+      client_.call({.method = k8s::Method::remove, .path = k8s::api_path({"api", "v1", "namespaces", name_})});
+    } catch (const std::exception& error) { WARN(error.what()); }
+  }
+
+  static std::filesystem::path state() { return HYPERTUNE_TEST_K8S_STATE; }
+  static std::filesystem::path kubeconfig() { return state() / "admin.kubeconfig"; }
+  static bool is_there() { return std::filesystem::exists(kubeconfig()); }
+
+  k8s::Client client() const { return client_; }
+  const std::string& name_space() const { return name_; }
+
+  /// What is at this place; nullopt: nothing.
+  std::optional<boost::json::value> get(std::initializer_list<std::string_view> parts, k8s::Query query = {}) const {
+    auto client = client_;
+    try {
+      return client.call({.path = k8s::api_path(parts), .query = std::move(query)}).json();
+    } catch (const k8s::ApiError& error) {
+      if (error.not_found()) return std::nullopt;
+      throw;
+    }
+  }
+  bool exists(std::initializer_list<std::string_view> parts) const { return get(parts).has_value(); }
+  void create(std::initializer_list<std::string_view> parts, const boost::json::object& object) const {
+    auto client = client_;
+    client.call({.method = k8s::Method::post,
+                 .path = k8s::api_path(parts),
+                 .body = boost::json::serialize(object),
+                 .named = true});
+  }
+  void remove_pod(const std::string& pod, int grace = -1) const {
+    auto client = client_;
+    client.call({.method = k8s::Method::remove,
+                 .path = k8s::api_path({"api", "v1", "namespaces", name_, "pods", pod}),
+                 .body = grace < 0 ? "" : fmt::format(R"({{"gracePeriodSeconds": {}}})", grace)});
+  }
+  /// Pods of this namespace, as they are.
+  std::vector<boost::json::object> pods() const {
+    std::vector<boost::json::object> all;
+    const auto list = get({"api", "v1", "namespaces", name_, "pods"});
+    for (const auto& each : list->at("items").as_array()) all.push_back(each.as_object());
+    return all;
+  }
+  /// Names of pods that run, are not leaving, and of which a container is there.
+  std::vector<std::string> running() const {
+    std::vector<std::string> names;
+    for (const auto& pod : pods())
+      if (pod.at("status").at("phase").as_string() == "Running" &&
+          !pod.at("metadata").as_object().contains("deletionTimestamp"))
+        names.emplace_back(pod.at("metadata").at("name").as_string());
+    return names;
+  }
+  /// Nothing of ours is left but what the namespace has by itself.
+  bool is_empty() const {
+    return pods().empty() && get({"apis", "batch", "v1", "namespaces", name_, "jobs"})->at("items").as_array().empty();
+  }
+
+  /// testk8s with these words.
+  static void tell(std::vector<std::string> words) {
+    words.insert(words.begin(), {"python3", HYPERTUNE_TEST_K8S, state().string()});
+    const auto said = process::collect(words, {.deadline = 120, .linger = 0});
+    if (said.code() != 0) throw std::runtime_error(words[3] + ": " + said.err);
+  }
+  static void kill_node(int node) { tell({"kill-node", std::to_string(node)}); }
+  static void start_node(int node) { tell({"start-node", std::to_string(node)}); }
+
+ private:
+  k8s::Client client_;
+  std::string name_;
+};
+
+/// Null, and a warning why the test is skipped, where there is none.
+inline std::unique_ptr<TestKubernetes> test_kubernetes(const std::string& name) {
+  if (!TestKubernetes::is_there()) {
+    const auto why = process::collect({"python3", HYPERTUNE_TEST_K8S, "check"}, {.deadline = 60}).err;
+    WARN("skipped: " << (why.empty() ? "no Kubernetes was brought up: run this by ctest" : why));
+    return nullptr;
+  }
+  return std::make_unique<TestKubernetes>(name);
+}
+
+/// Options of workers that run the tests' programs.
+inline KubernetesOptions pods_of(const TestKubernetes& kubernetes) {
+  KubernetesOptions options;
+  options.kubeconfig = TestKubernetes::kubeconfig();
+  options.name_space = kubernetes.name_space();
+  options.image = TestKubernetes::image;
+  options.cpus = 0.1;
+  options.program = "/bin/test_worker";
+  options.notice = 20;
+  options.pod = "spec: {containers: [{name: worker, imagePullPolicy: Never}], dnsPolicy: Default}";
+  return options;
+}
+
+}  // namespace hypertune::inline v0::test
