@@ -1,0 +1,226 @@
+// Part of hypertune::k8s.
+#include "exec_task.hpp"
+
+#include "status.hpp"
+
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+namespace hypertune::inline v0::k8s::detail {
+
+namespace {
+
+/// A ping is sent so often, and a server that says nothing for so long while it is listened to is given up.
+constexpr double ping_interval = 10, longest_silence = 45;
+constexpr std::size_t most_status = std::size_t{64} << 10U;
+
+std::pair<Descriptor, Descriptor> socket_pair() {
+  std::array<int, 2> ends{-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    fail(Errc::io, "cannot make a socket: {}; are too many files open (ulimit -n)?",
+         std::generic_category().message(errno));
+  std::pair<Descriptor, Descriptor> pair{Descriptor(ends[0]), Descriptor(ends[1])};
+  const int size = 512 << 10;
+  for (const int end : ends) {
+    ::setsockopt(end, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    ::setsockopt(end, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+  }
+  return pair;
+}
+
+}  // namespace
+
+ExecTask::ExecTask(std::shared_ptr<Client::Impl> engine, PodCommand what, Wanted wanted)
+    : engine_(std::move(engine)),
+      what_(std::move(what)),
+      wanted_(wanted),
+      in_(engine_->io()),
+      out_(engine_->io()),
+      errors_(engine_->io()),
+      child_over_(engine_->io(), asio::steady_timer::time_point::max()) {
+  if (what_.command.empty()) fail(Errc::usage, "there is no command to run in the pod '{}'", what_.pod);
+  if (what_.name_space.empty()) what_.name_space = engine_->access().name_space;
+  const auto make = [](Descriptor& theirs, Socket& ours) {
+    auto [one, other] = socket_pair();
+    theirs = std::move(one);
+    ours.assign(asio::local::stream_protocol(), ::fcntl(other.get(), F_DUPFD_CLOEXEC, 0));
+  };
+  make(to, in_);
+  make(from, out_);
+  make(err, errors_);
+}
+
+ExecTask::~ExecTask() { end(0); }
+
+std::string ExecTask::doing() const { return fmt::format("exec in {}/{}", what_.name_space, what_.pod); }
+
+std::string ExecTask::target() const {
+  Query query;
+  for (const auto& word : what_.command) query.emplace_back("command", word);
+  if (!what_.container.empty()) query.emplace_back("container", what_.container);
+  if (wanted_.in) query.emplace_back("stdin", "true");
+  query.emplace_back("stdout", "true");
+  query.emplace_back("stderr", "true");
+  return target_of(api_path({"api", "v1", "namespaces", what_.name_space, "pods", what_.pod, "exec"}), query);
+}
+
+void ExecTask::open(double seconds, const std::stop_token& stop) { engine_->wait(try_open(seconds), stop); }
+
+asio::awaitable<bool> ExecTask::try_open(double seconds) {
+  const double until = Engine::now() + seconds;
+  const bool in_time = co_await engine_->turn(seconds);
+  if (!in_time) throw ApiError(0, "", fmt::format("too many calls come before this one ({})", doing()));
+  std::uint64_t refused = 0;
+  for (;;) {
+    const auto credential = co_await engine_->credential(refused);
+    Dialed dialed = co_await engine_->dial(credential, until - Engine::now());
+    if (!dialed.wire) throw ApiError(0, "", fmt::format("{} ({})", dialed.failure.trouble, doing()));
+    wire_ = std::move(dialed.wire);
+    wire_->expires_in(std::max(until - Engine::now(), 0.01));
+    socket_ = std::make_unique<ChannelSocket>(wire_);
+    const RequestText request = engine_->text_of("GET", target());
+    const std::string protocols = "v5.channel.k8s.io, v4.channel.k8s.io";
+    const auto opened = co_await socket_->open(request, credential->headers, protocols);
+    if (opened.status == 401 && refused == 0) {
+      refused = credential->generation;
+      continue;
+    }
+    if (opened.status == 0) throw ApiError(0, "", fmt::format("{} ({})", opened.trouble, doing()));
+    if (opened.status != 101) throw api_error(opened.status, opened.body, doing());
+    half_close_ = opened.protocol == "v5.channel.k8s.io";
+    if (!half_close_ && opened.protocol != "v4.channel.k8s.io")
+      fail(Errc::protocol, "the API server speaks '{}' for exec, not v5.channel.k8s.io or v4: is it older than 1.14?",
+           one_line(opened.protocol, 60));
+    if (!half_close_ && wanted_.must_end_input)
+      fail(Errc::protocol,
+           "the API server does not speak v5.channel.k8s.io, so that the end of a command's input cannot be told: use "
+           "Kubernetes 1.30 or later");
+    wire_->expires_never();
+    co_return true;
+  }
+}
+
+void ExecTask::start() {
+  started_ = true;
+  task_ = engine_->spawn(pump());
+}
+
+void ExecTask::end(double grace) noexcept {
+  if (!std::exchange(started_, false)) return;
+  if (grace <= 0 || !task_.over_within(grace)) task_.cancel(engine_->io());
+  task_.join();
+}
+
+void ExecTask::spawn_child(asio::awaitable<void> child, asio::cancellation_signal& signal) {
+  ++children_;
+  asio::co_spawn(engine_->io(), std::move(child),
+                 asio::bind_cancellation_slot(signal.slot(), [this](const std::exception_ptr&) {
+                   --children_;
+                   child_over_.cancel();
+                 }));
+}
+
+asio::awaitable<void> ExecTask::pump() {
+  if (wanted_.in) spawn_child(send(), stop_send_);
+  spawn_child(keep_alive(), stop_pings_);
+  try {
+    co_await receive();
+  } catch (const boost::system::system_error&) { trouble_ = "it was left"; }
+  co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
+  wire_->close();
+  error_code ignored;
+  in_.close(ignored);  // NOLINT(bugprone-unused-return-value)
+  stop_send_.emit(asio::cancellation_type::terminal);
+  stop_pings_.emit(asio::cancellation_type::terminal);
+  while (children_ > 0) co_await child_over_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  if (!status_.empty()) {
+    end_ = read_command_end(status_);
+  } else {
+    end_.message = trouble_.empty() ? "the connection was closed without a word" : trouble_;
+  }
+  if (wanted_.explain) explain();
+  out_.close(ignored);     // NOLINT(bugprone-unused-return-value)
+  errors_.close(ignored);  // NOLINT(bugprone-unused-return-value)
+}
+
+void ExecTask::explain() {
+  if (end_.exited && end_.code == 0) return;
+  const std::string line = end_.exited  ? fmt::format("the command ended with exit code {}\n", end_.code)
+                           : end_.known ? fmt::format("the command could not be run: {}\n", end_.message)
+                                        : fmt::format("the connection to the pod is lost: {}\n", end_.message);
+  // Nobody may read it, and then it is not waited for.
+  ::send(errors_.native_handle(), line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+asio::awaitable<void> ExecTask::receive() {
+  const auto memory = std::make_unique_for_overwrite<char[]>(piece);
+  bool errors_wanted = true;
+  for (;;) {
+    const auto into = asio::buffer(memory.get(), piece);
+    const auto read = co_await socket_->read(into);
+    if (read.over) {
+      if (trouble_.empty()) trouble_ = read.trouble;
+      co_return;
+    }
+    moved_.fetch_add(read.bytes.size(), std::memory_order_relaxed);
+    error_code error;
+    if (read.channel == channel::out || (read.channel == channel::err && errors_wanted)) {
+      delivering_ = true;
+      Socket& there = read.channel == channel::out ? out_ : errors_;
+      co_await asio::async_write(there, asio::buffer(read.bytes), asio::redirect_error(asio::use_awaitable, error));
+      delivering_ = false;
+      if (error && read.channel == channel::out) {
+        if (trouble_.empty()) trouble_ = "nobody reads what it says";
+        co_return;
+      }
+      if (error) errors_wanted = false;
+    } else if (read.channel == channel::status && status_.size() + read.bytes.size() <= most_status) {
+      status_ += read.bytes;
+    }
+  }
+}
+
+asio::awaitable<void> ExecTask::send() {
+  const auto memory = std::make_unique_for_overwrite<char[]>(piece + 1);
+  memory[0] = static_cast<char>(channel::in);
+  for (;;) {
+    error_code error;
+    const auto into = asio::buffer(memory.get() + 1, piece);
+    const std::size_t size = co_await in_.async_read_some(into, asio::redirect_error(asio::use_awaitable, error));
+    if (error) break;
+    const asio::const_buffer message(memory.get(), size + 1);
+    const std::string trouble = co_await socket_->write(message);
+    if (!trouble.empty()) co_return;  // who receives sees it, too
+    moved_.fetch_add(size, std::memory_order_relaxed);
+  }
+  if (!half_close_) {
+    if (trouble_.empty()) trouble_ = "its input was closed here";
+    wire_->close();
+    co_return;
+  }
+  const std::array<std::uint8_t, 2> over{channel::close, channel::in};
+  const asio::const_buffer message(over.data(), over.size());
+  co_await socket_->write(message);
+}
+
+asio::awaitable<void> ExecTask::keep_alive() {
+  for (;;) {
+    co_await sleep_for(engine_->io(), ping_interval);
+    if (!delivering_ && Engine::now() - socket_->heard_at() > longest_silence) {
+      trouble_ = fmt::format("nothing was heard for {:g} s", longest_silence);
+      wire_->close();
+      co_return;
+    }
+    if (!delivering_) co_await socket_->ping();
+  }
+}
+
+}  // namespace hypertune::inline v0::k8s::detail

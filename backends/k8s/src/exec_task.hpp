@@ -1,0 +1,85 @@
+// ExecTask: a command in a container, its streams pumped between a WebSocket and socket pairs.
+#pragma once
+
+#include "channel_socket.hpp"
+#include "engine.hpp"
+
+#include <hypertune/detail/descriptor.hpp>
+
+#include <boost/asio/local/stream_protocol.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+namespace hypertune::inline v0::k8s::detail {
+
+using hypertune::detail::Descriptor;
+
+/// Nothing is read on one side before the other one has taken what came before, so that there are no queues.
+class ExecTask {
+ public:
+  struct Wanted {
+    bool in = true;
+    bool must_end_input = false;  ///< the command waits for the end of its input: an older API server cannot say it
+    bool explain = false;         ///< the last line on err says how it ended
+  };
+
+  /// Makes the socket pairs. Error of kind `io`.
+  ExecTask(std::shared_ptr<Client::Impl> engine, PodCommand what, Wanted wanted);
+  /// Ends it.
+  ~ExecTask();
+  ExecTask(const ExecTask&) = delete;
+  ExecTask& operator=(const ExecTask&) = delete;
+
+  /// Asks the API server to start it. Throws ApiError.
+  void open(double seconds, const std::stop_token& stop);
+  /// Pumps from now on.
+  void start();
+  /// Leaves it. Any thread, after start().
+  void cancel() { task_.cancel(engine_->io()); }
+  /// Waits so long, then leaves it.
+  void end(double grace) noexcept;
+  /// After end(): how it ended, and what was wrong otherwise.
+  const CommandEnd& how() const { return end_; }
+  /// Bytes that have moved, either way. Any thread.
+  std::uint64_t moved() const { return moved_.load(std::memory_order_relaxed); }
+
+  // The caller's ends.
+  Descriptor to, from, err;
+
+ private:
+  using Socket = asio::local::stream_protocol::socket;
+  static constexpr std::size_t piece = std::size_t{128} << 10U;
+
+  asio::awaitable<bool> try_open(double seconds);
+  asio::awaitable<void> pump();
+  asio::awaitable<void> receive();
+  asio::awaitable<void> send();
+  asio::awaitable<void> keep_alive();
+  void spawn_child(asio::awaitable<void> child, asio::cancellation_signal& signal);
+  void explain();
+  std::string target() const;
+  std::string doing() const;
+
+  std::shared_ptr<Client::Impl> engine_;
+  PodCommand what_;
+  Wanted wanted_;
+  bool half_close_ = false;  // v5
+  std::shared_ptr<Wire> wire_;
+  std::unique_ptr<ChannelSocket> socket_;
+  Socket in_, out_, errors_;
+  std::string status_, trouble_;
+  CommandEnd end_;
+  bool delivering_ = false;  // waits for the caller, not for the server
+  int children_ = 0;
+  asio::cancellation_signal stop_send_, stop_pings_;
+  asio::steady_timer child_over_;  // never expires
+  std::atomic<std::uint64_t> moved_{0};
+  bool started_ = false;
+  Task task_;
+};
+
+}  // namespace hypertune::inline v0::k8s::detail
