@@ -1,7 +1,7 @@
 // Which pod is whose.
-#include "support/test.hpp"
-
 #include "pod_ledger.hpp"
+
+#include "support/test.hpp"
 
 #include <algorithm>
 #include <random>
@@ -89,16 +89,17 @@ TEST_CASE("how long a pod has been in doubt is counted from the first time, and 
 
 TEST_CASE("a pod that is taken away is told of once, and not where it was ours to discard") {
   PodLedger ledger;
+  ledger.want("a");
   auto gone = pod("p", "a", Phase::running);
   gone.disrupted = gone.leaving = true;
   ledger.see(gone, 0);
-  CHECK(ledger.newly_disrupted().size() == 1);
+  CHECK(ledger.newly_leaving().size() == 1);
   ledger.see(gone, 1);
-  CHECK(ledger.newly_disrupted().empty());
+  CHECK(ledger.newly_leaving().empty());
   gone.name = "q";
   ledger.discard("q");
   ledger.see(gone, 1);
-  CHECK(ledger.newly_disrupted().empty());
+  CHECK(ledger.newly_leaving().empty());
 }
 
 TEST_CASE("whatever happens, a wanted worker keeps one pod at most, and what is deleted is not the one in use") {
@@ -121,7 +122,8 @@ TEST_CASE("whatever happens, a wanted worker keeps one pod at most, and what is 
       }
       const auto extra = ledger.superfluous();
       for (const auto* each : {"w0", "w1"})
-        if (const auto* used = ledger.usable_of(each); used != nullptr && std::find(extra.begin(), extra.end(), used->name) != extra.end()) {
+        if (const auto* used = ledger.usable_of(each);
+            used != nullptr && std::find(extra.begin(), extra.end(), used->name) != extra.end()) {
           // only where nobody wants it
           ledger.want(each);
           const auto wanted = ledger.superfluous();

@@ -30,8 +30,7 @@ std::string AgentProgram::limits() const {
 std::vector<std::string> AgentProgram::container_command() const {
   const auto& options = setup_.options;
   if (options.program.empty())
-    return {"sh", "-c", std::string(hold_script()), "hypertune-pod", std::string(agents_folder),
-            "600"};
+    return {"sh", "-c", std::string(hold_script()), "hypertune-pod", std::string(agents_folder), "600"};
   std::vector<std::string> command{options.program};
   command.insert(command.end(), setup_.arguments.begin(), setup_.arguments.end());
   command.insert(command.end(), {std::string(keeper_argument), limits()});

@@ -66,10 +66,10 @@ class KubernetesWatch {
         program_(setup, client_) {
     require_permissions(client_, permissions_for(setup.options), stop_.get_token());
     const auto label = experiment_label_of(workload);
-    fleet_ = std::make_shared<PodFleet>(client_, setup_.options,
-                                        FleetPlan{.name = kubernetes_name(label), .experiment = label,
-                                                  .command = program_.container_command()},
-                                        notices_);
+    fleet_ = std::make_shared<PodFleet>(
+        client_, setup_.options,
+        FleetPlan{.name = kubernetes_name(label), .experiment = label, .command = program_.container_command()},
+        notices_);
     most_ = static_cast<int>(std::min<std::int64_t>(
         setup_.options.workers.max, std::min(at_once(workload.trials.value_or(0)), at_once(workload.concurrency))));
     // A group of workers may be spread over as many pods as it has members.
@@ -80,24 +80,31 @@ class KubernetesWatch {
 
   remote::ElasticPlan plan() const {
     const auto& options = setup_.options;
-    remote::ElasticPlan plan{.min = options.workers.min,
-                             .idle = options.idle,
-                             .remote = remote_options(),
-                             .options = {{"cpus", "executor.cpus"}, {"gpus", "executor.gpus"}, {"memory", "executor.memory"}}};
+    remote::ElasticPlan plan{
+        .min = options.workers.min,
+        .idle = options.idle,
+        .remote = remote_options(),
+        .options = {{"cpus", "executor.cpus"}, {"gpus", "executor.gpus"}, {"memory", "executor.memory"}}};
     for (int i = 1; i <= most_; ++i) {
       const auto name = fmt::format("worker-{}", i);
-      plan.workers.push_back({.name = name,
-                              .total = program_.resources(),
-                              .dialer = PodDialer(fleet_, name, [program = program_, fleet = fleet_](
-                                                                    const PodState& pod, const std::stop_token& stop) {
-                                return program.prepare(pod.name, fleet->container(), stop);
-                              })});
+      plan.workers.push_back(
+          {.name = name,
+           .total = program_.resources(),
+           .dialer = PodDialer(fleet_, name,
+                               [program = program_, fleet = fleet_](const PodState& pod, const std::stop_token& stop) {
+                                 return program.prepare(pod.name, fleet->container(), stop);
+                               })});
     }
     return plan;
   }
 
   Seconds look(remote::ElasticWorkers& workers) {
-    fleet_->look(stop_.get_token());
+    for (const auto& pod : fleet_->look(stop_.get_token())) {
+      // Its keeper tells the agent as well; whoever is first.
+      const auto what = fmt::format("pod {} on node {} {}", pod.name, pod.node.empty() ? "-" : pod.node, pod.sentence);
+      if (pod.phase == PodState::Phase::running) workers.give_notice(pod.worker, what, static_cast<Seconds>(pod.grace));
+      if (pod.disrupted) notices_->say(fmt::format("{}: {}", pod.worker, what));
+    }
     bool some_run = false;
     for (const auto& account : workers.accounts()) some_run = some_run || is_usable(account.state);
     std::vector<remote::WaitingWorker> waiting;
@@ -107,7 +114,8 @@ class KubernetesWatch {
       else
         workers.explain(worker.worker, worker.sentence);
       // Who is on its way needs no line.
-      if (worker.word != "ContainerCreating" && worker.word != "Pending") waiting.push_back({worker.word, worker.sentence});
+      if (worker.word != "ContainerCreating" && worker.word != "Pending")
+        waiting.push_back({worker.word, worker.sentence});
     }
     tell_trouble();
     if (waiting.empty()) lines_.clear();
@@ -133,8 +141,8 @@ class KubernetesWatch {
     if (!trouble_since_) trouble_since_ = steady_seconds();
     if (told_trouble_ || steady_seconds() - *trouble_since_ < after) return;
     told_trouble_ = true;
-    notices_->say(fmt::format("the API server of Kubernetes does not answer ({}): what runs goes on, and it is asked again",
-                              trouble));
+    notices_->say(fmt::format(
+        "the API server of Kubernetes does not answer ({}): what runs goes on, and it is asked again", trouble));
   }
 
   remote::RemoteOptions remote_options() const {

@@ -42,7 +42,10 @@ std::string text_at(const json::value& value, const char* pointer) {
 }  // namespace
 
 OwnerJob::OwnerJob(Client client, std::string name, std::string experiment, std::string image)
-    : client_(std::move(client)), name_(std::move(name)), experiment_(std::move(experiment)), image_(std::move(image)) {}
+    : client_(std::move(client)),
+      name_(std::move(name)),
+      experiment_(std::move(experiment)),
+      image_(std::move(image)) {}
 
 std::string OwnerJob::path() const {
   return api_path({"apis", "batch", "v1", "namespaces", client_.name_space(), "jobs", name_});
@@ -53,16 +56,15 @@ void OwnerJob::make(const std::stop_token& stop) {
   json::object container{{"name", "none"}, {"image", json::string(image_)}};
   json::object pod{{"restartPolicy", "Never"}, {"containers", json::array{std::move(container)}}};
   json::object labels{{experiment_label, json::string(experiment_)}, {role_label, "owner"}};
-  json::object job{
-      {"apiVersion", "batch/v1"},
-      {"kind", "Job"},
-      {"metadata", {{"name", json::string(name_)}, {"labels", labels}}},
-      {"spec",
-       {{"parallelism", 0},
-        {"backoffLimit", 0},
-        {"activeDeadlineSeconds", static_cast<std::int64_t>(lasts)},
-        {"ttlSecondsAfterFinished", 0},
-        {"template", {{"metadata", {{"labels", labels}}}, {"spec", std::move(pod)}}}}}};
+  json::object job{{"apiVersion", "batch/v1"},
+                   {"kind", "Job"},
+                   {"metadata", {{"name", json::string(name_)}, {"labels", labels}}},
+                   {"spec",
+                    {{"parallelism", 0},
+                     {"backoffLimit", 0},
+                     {"activeDeadlineSeconds", static_cast<std::int64_t>(lasts)},
+                     {"ttlSecondsAfterFinished", 0},
+                     {"template", {{"metadata", {{"labels", labels}}}, {"spec", std::move(pod)}}}}}};
   const auto stem = name_;
   constexpr int most = 20;
   for (int i = 1; i <= most; ++i) {

@@ -1,11 +1,15 @@
 // How an agent comes to be in a pod, and what is made of its end.
 #include "pod_dialer.hpp"
 
+#include <hypertune/remote/detail/printed.hpp>
+
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <initializer_list>
 #include <string_view>
 #include <utility>
 
@@ -18,8 +22,9 @@ struct PodDialer::State {
   std::shared_ptr<PodFleet> fleet;
   std::string worker;
   PrepareAgent prepare;
-  std::string pod = {};                   // the last one
-  std::atomic<bool> fell_silent = false;  // its stream was given up, and had not ended
+  std::string pod = {};  // the last one
+  // Nothing is to be tried in that pod again: its stream was given up, and had not ended; or its node does not answer.
+  std::atomic<bool> spent = false;
 };
 
 PodDialer::PodDialer(std::shared_ptr<PodFleet> fleet, std::string worker, PrepareAgent prepare)
@@ -33,7 +38,7 @@ remote::AgentStream PodDialer::dial(const std::stop_token& stop) const {
   auto& state = *state_;
   // A stream that ended may be the API server's doing, and its pod goes on. One that was given up without an end is of
   // a node that does not answer, which Kubernetes may learn much later.
-  if (state.fell_silent.exchange(false) && !state.pod.empty()) state.fleet->discard(state.pod, true);
+  if (state.spent.exchange(false) && !state.pod.empty()) state.fleet->discard(state.pod, true);
   const auto pod = state.fleet->acquire(state.worker, stop);
   state.pod = pod.name;
   try {
@@ -46,7 +51,7 @@ remote::AgentStream PodDialer::dial(const std::stop_token& stop) const {
     stream.carrier = remote::StreamCarrier([shared = state_, from, carrier](double grace) {
       pollfd end{.fd = from->get(), .events = POLLRDHUP, .revents = 0};
       const bool ended = ::poll(&end, 1, 0) > 0 && (end.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
-      shared->fell_silent = !ended;
+      if (!ended) shared->spent = true;
       carrier->end(grace);
     });
     return stream;
@@ -61,18 +66,36 @@ remote::AgentStream PodDialer::dial(const std::stop_token& stop) const {
   }
 }
 
-FailureClass PodDialer::classify(const std::string& said) const { return classify_exec(said); }
+FailureClass PodDialer::classify(const std::string& said) const {
+  if (is_node_trouble(said)) state_->spent = true;
+  return classify_exec(said);
+}
+
+std::string PodDialer::explain(const std::string& said) const {
+  if (is_node_trouble(said)) return "the node of its pod does not answer, or has ended the pod";
+  return remote::detail::last_line(said);
+}
+
+namespace {
+bool has_any(const std::string& said, std::initializer_list<std::string_view> texts) {
+  return std::any_of(texts.begin(), texts.end(), [&](auto text) { return said.find(text) != std::string::npos; });
+}
+}  // namespace
+
+bool is_node_trouble(const std::string& said) {
+  // What an API server says that has not reached the kubelet, and a kubelet whose container is gone.
+  return has_any(said, {"error sending request", "error dialing backend", "dial tcp", "container not found",
+                        "container is not created or running", "not running", "no such container"});
+}
 
 FailureClass classify_exec(const std::string& said) {
-  const auto has = [&](std::string_view text) { return said.find(text) != std::string::npos; };
-  for (const char* lasting : {"error while loading shared libraries", "exec format error", "Exec format error",
-                              "no such file or directory", "executable file not found", "permission denied",
-                              "exit code 126", "exit code 127", "unable to start container process"})
-    if (has(lasting)) return FailureClass::permanent;
-  // The container or its node has ended meanwhile, or the API server.
-  for (const char* passing : {"container not found", "connection", "not running", "EOF", "timed out", "timeout"})
-    if (has(passing)) return FailureClass::transient;
-  return FailureClass::unknown;
+  if (is_node_trouble(said)) return FailureClass::transient;
+  if (has_any(said, {"error while loading shared libraries", "exec format error", "Exec format error",
+                     "no such file or directory", "executable file not found", "permission denied", "exit code 126",
+                     "exit code 127", "unable to start container process"}))
+    return FailureClass::permanent;
+  // The API server has ended meanwhile, or the way to it.
+  return has_any(said, {"connection", "EOF", "timed out", "timeout"}) ? FailureClass::transient : FailureClass::unknown;
 }
 
 }  // namespace hypertune::inline v0::k8s

@@ -24,6 +24,7 @@ class PodDialer {
   /// Waits for the worker's pod for as long as it takes.
   remote::AgentStream dial(const std::stop_token& stop) const;
   remote::FailureClass classify(const std::string& said) const;
+  std::string explain(const std::string& said) const;
 
  private:
   struct State;
@@ -33,5 +34,8 @@ class PodDialer {
 /// What it means for further attempts that a command in a pod ended before the agent spoke, by what it said and what
 /// the node said of it.
 remote::FailureClass classify_exec(const std::string& said);
+
+/// Whether that was the doing of the pod's node, or of its end: the pod is of no use any more.
+bool is_node_trouble(const std::string& said);
 
 }  // namespace hypertune::inline v0::k8s

@@ -46,12 +46,14 @@ PodFleet::PodFleet(Client client, KubernetesOptions options, FleetPlan plan, std
       notices_(std::move(notices)),
       container_(container_of(options_)) {
   // Pods of an earlier run are used again where they are what would be made now.
-  const auto model = pod_manifest(options_, {.name = "x", .experiment = plan_.experiment, .worker = "x",
-                                             .command = plan_.command, .secret = plan_.secret});
+  const auto model = pod_manifest(
+      options_,
+      {.name = "x", .experiment = plan_.experiment, .worker = "x", .command = plan_.command, .secret = plan_.secret});
   template_ = hypertune::detail::ContentHash::of(boost::json::serialize(model)).substr(0, 16);
-  watch_ = client_.watch({.path = pods_path(),
-                          .label_selector = fmt::format("{}={},{}=worker", experiment_label, plan_.experiment, role_label)},
-                         [this](const WatchEvent& event) { happened(event); });
+  watch_ =
+      client_.watch({.path = pods_path(),
+                     .label_selector = fmt::format("{}={},{}=worker", experiment_label, plan_.experiment, role_label)},
+                    [this](const WatchEvent& event) { happened(event); });
 }
 
 std::string PodFleet::pods_path() const { return api_path({"api", "v1", "namespaces", client_.name_space(), "pods"}); }
@@ -66,7 +68,8 @@ void PodFleet::happened(const WatchEvent& event) {
       const auto name = state.name;
       if (!ledger_.see(std::move(state), steady_seconds())) return;
       const auto* labels = event.object->at("metadata").as_object().if_contains("labels");
-      const auto* made_of = labels != nullptr && labels->is_object() ? labels->get_object().if_contains(template_label) : nullptr;
+      const auto* made_of =
+          labels != nullptr && labels->is_object() ? labels->get_object().if_contains(template_label) : nullptr;
       if (made_of == nullptr || !made_of->is_string() || std::string_view(made_of->get_string()) != template_)
         ledger_.discard(name);
       break;
@@ -103,7 +106,10 @@ PodState PodFleet::acquire(const std::string& worker, const std::stop_token& sto
   for (;;) {
     if (stop.stop_requested()) throw DialError(FailureClass::transient, "it is not needed any more");
     if (!synced_) {
-      say("NoAnswer", trouble_.empty() ? "has been asked for" : "waits for the API server (" + trouble_ + ")");
+      if (trouble_.empty())
+        say("Pending", "has been asked for");
+      else
+        say("NoAnswer", "waits for the API server (" + trouble_ + ")");
       pause(lock, stop, 1);
       continue;
     }
@@ -151,9 +157,10 @@ std::optional<Owner> PodFleet::owner(const std::stop_token& stop) {
     if (!error.forbidden()) throw;
     without_owner_ = true;
     owner_job_.reset();
-    notices_->say(fmt::format("pods have no owner, so that their objects stay behind if this program is killed: {}; let "
-                              "it create, get, patch and delete jobs",
-                              error.what()));
+    notices_->say(
+        fmt::format("pods have no owner, so that their objects stay behind if this program is killed: {}; let "
+                    "it create, get, patch and delete jobs",
+                    error.what()));
     return std::nullopt;
   }
 }
@@ -175,8 +182,8 @@ std::string PodFleet::make_pod(const std::string& worker, const std::stop_token&
       }
       auto manifest = pod_manifest(options_, pod);
       manifest["metadata"].get_object()["labels"].get_object()[template_label] = boost::json::string(template_);
-      client_.call({.method = Method::post, .path = pods_path(), .body = boost::json::serialize(manifest), .named = true},
-                   stop);
+      client_.call(
+          {.method = Method::post, .path = pods_path(), .body = boost::json::serialize(manifest), .named = true}, stop);
       return pod.name;
     } catch (const ApiError& error) {
       if (stop.stop_requested()) throw DialError(FailureClass::transient, "it is not needed any more");
@@ -232,23 +239,21 @@ void PodFleet::remove_pod(const std::string& pod, const std::stop_token& stop) {
   }
 }
 
-void PodFleet::look(const std::stop_token& stop) {
+std::vector<PodState> PodFleet::look(const std::stop_token& stop) {
   std::vector<std::string> extra;
-  std::vector<PodState> disrupted;
+  std::vector<PodState> leaving;
   {
     const std::lock_guard lock(mutex_);
     if (synced_) extra = ledger_.superfluous();
-    disrupted = ledger_.newly_disrupted();
+    leaving = ledger_.newly_leaving();
   }
-  for (const auto& pod : disrupted)
-    notices_->say(fmt::format("{}: its pod {} on node {} {}", pod.worker, pod.name, pod.node.empty() ? "-" : pod.node,
-                              pod.sentence));
   try {
     for (const auto& pod : extra) remove_pod(pod, stop);
     const std::lock_guard lock(owner_mutex_);
     if (owner_job_ && owner_job_->owner() && !owner_job_->keep(steady_seconds(), stop)) owner_job_.reset();
   } catch (const ApiError&) {  // it is tried again; that the server does not answer is told by the watch
   }
+  return leaving;
 }
 
 void PodFleet::finish() {
@@ -276,8 +281,9 @@ void PodFleet::finish() {
     } catch (const ApiError& error) { trouble = error.what(); }
   }
   if (!trouble.empty())
-    hypertune::detail::say(fmt::format("hypertune: pods may be left ({}): delete them with kubectl delete pods,jobs -n {} -l {}={}",
-                                       trouble, client_.name_space(), experiment_label, plan_.experiment));
+    hypertune::detail::say(
+        fmt::format("hypertune: pods may be left ({}): delete them with kubectl delete pods,jobs -n {} -l {}={}",
+                    trouble, client_.name_space(), experiment_label, plan_.experiment));
 }
 
 }  // namespace hypertune::inline v0::k8s

@@ -56,8 +56,9 @@ class PodFleet {
   std::vector<Waiting> waiting() const;
   /// Whether the cluster does not answer, and why; empty: it does.
   std::string trouble() const;
-  /// Deletes what is of no use, keeps the owner alive, tells of pods that were taken away. May block.
-  void look(const std::stop_token& stop);
+  /// Deletes what is of no use, and keeps the owner alive. May block. Returns pods in use that are about to be taken
+  /// away, or have been: each once.
+  std::vector<PodState> look(const std::stop_token& stop);
   /// Deletes all. Bounded.
   void finish();
 

@@ -95,11 +95,12 @@ class PodLedger {
     for (const auto& each : pods_) names.push_back(each.first);
     return names;
   }
-  /// Pods that Kubernetes, or somebody, has begun to take away since the last call, ours excepted.
-  std::vector<PodState> newly_disrupted() {
+  /// Pods in use that have been taken away, or are about to be, since the last call; not those that we discarded.
+  std::vector<PodState> newly_leaving() {
     std::vector<PodState> news;
     for (auto& [name, pod] : pods_)
-      if (pod.state.disrupted && !pod.told && !discarded_.contains(name)) {
+      if ((pod.state.leaving || pod.state.disrupted) && !pod.told && !discarded_.contains(name) &&
+          wanted_.contains(pod.state.worker)) {
         pod.told = true;
         news.push_back(pod.state);
       }

@@ -194,6 +194,7 @@ PodState pod_state(const json::object& pod, const std::string& container_name) {
   }
   if (find(metadata, "deletionTimestamp") != nullptr) {
     state.leaving = true;
+    state.grace = std::clamp<std::int64_t>(number_at(metadata, "deletionGracePeriodSeconds"), 0, 1 << 30);
     if (state.phase != PodState::Phase::ended || state.sentence == "has ended") state.sentence = "is being deleted";
   }
   // Such a pod may end as Succeeded: only this condition tells.

@@ -1,9 +1,10 @@
 // Pods of a fleet on a real Kubernetes: made, watched, replaced, taken along by their owner.
 #include "k8s/support/test_kubernetes.hpp"
-
 #include "owner_job.hpp"
 #include "pod_fleet.hpp"
 #include "preflight.hpp"
+
+#include <hypertune/detail/run_clock.hpp>
 
 #include <algorithm>
 #include <stop_token>
@@ -22,10 +23,6 @@ k8s::FleetPlan plan(const std::string& name) {
 }
 std::shared_ptr<remote::Notices> quiet() {
   return std::make_shared<remote::Notices>([](const std::string&) {});
-}
-bool is_running(const TestKubernetes& kubernetes, const std::string& pod) {
-  const auto names = kubernetes.running();
-  return std::find(names.begin(), names.end(), pod) != names.end();
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // A real Kubernetes of the tests' own, and experiments on it.
 #pragma once
 
-#include "remote/agents.hpp"
 #include "remote/experiments.hpp"
+#include "support/eventually.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
@@ -25,8 +25,8 @@
 
 namespace hypertune::inline v0::test {
 
-/// The one that the test "k8s: a real Kubernetes" has brought up (see CMakeLists.txt), and a namespace of a test's own in
-/// it, which goes with this object.
+/// The one that the test "k8s: a real Kubernetes" has brought up (see CMakeLists.txt), and a namespace of a test's own
+/// in it, which goes with this object.
 class TestKubernetes {
  public:
   static constexpr const char* image = "hypertune.test/agent:1";
