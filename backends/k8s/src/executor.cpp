@@ -1,11 +1,15 @@
 // KubernetesExecutor: what is particular to workers that are pods.
 #include "agent_program.hpp"
+#include "home_dialer.hpp"
+#include "own_pod.hpp"
 #include "pod_dialer.hpp"
 #include "pod_fleet.hpp"
+#include "pod_token.hpp"
 #include "preflight.hpp"
 
 #include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/detail/run_clock.hpp>
+#include <hypertune/k8s/agent_listener.hpp>
 #include <hypertune/k8s/client.hpp>
 #include <hypertune/k8s/executor.hpp>
 #include <hypertune/remote/notices.hpp>
@@ -34,14 +38,20 @@ AccessOptions access_of(const KubernetesOptions& options) {
   return access;
 }
 
-std::vector<Permission> permissions_for(const KubernetesOptions&) {
-  return {{"", "pods", "create", "to start workers"},
-          {"", "pods", "get", "to look at them"},
-          {"", "pods", "list", "to see how they are"},
-          {"", "pods", "watch", "to see how they are"},
-          {"", "pods", "delete", "to end them"},
-          {"", "pods/exec", "create", "to reach their agents"},
-          {"", "pods/exec", "get", "to reach their agents"}};
+std::vector<Permission> permissions_for(bool direct) {
+  std::vector<Permission> needed{{"", "pods", "create", "to start workers"},
+                                 {"", "pods", "get", "to look at them"},
+                                 {"", "pods", "list", "to see how they are"},
+                                 {"", "pods", "watch", "to see how they are"},
+                                 {"", "pods", "delete", "to end them"}};
+  const std::vector<Permission> more =
+      direct ? std::vector<Permission>{{"", "pods", "patch", "to tell them where this driver is"},
+                                       {"", "secrets", "create", "to give them a token"},
+                                       {"", "secrets", "get", "to find that again"}}
+             : std::vector<Permission>{{"", "pods/exec", "create", "to reach their agents"},
+                                       {"", "pods/exec", "get", "to reach their agents"}};
+  needed.insert(needed.end(), more.begin(), more.end());
+  return needed;
 }
 
 // What tells an experiment from all others that use the same namespace, and is the same when it is resumed.
@@ -64,12 +74,27 @@ class KubernetesWatch {
         notices_(std::make_shared<remote::Notices>(remote::said_by(setup.say, workload.quiet, "hypertune: "))),
         client_(load_access(access_of(setup.options))),
         program_(setup, client_) {
-    require_permissions(client_, permissions_for(setup.options), stop_.get_token());
+    const auto own =
+        setup.options.connection == Connection::exec ? std::nullopt : find_own_pod(client_, stop_.get_token());
+    const bool direct = own && !setup.options.program.empty();
+    if (setup.options.connection == Connection::direct && !direct)
+      fail(Errc::usage, "executor.connection is direct, {}",
+           own ? "which needs the program in the image: name it by executor.program"
+               : "but this driver is no pod of the namespace, or its account may not look at pods: write exec");
+    require_permissions(client_, permissions_for(direct), stop_.get_token());
     const auto label = experiment_label_of(workload);
-    fleet_ = std::make_shared<PodFleet>(
-        client_, setup_.options,
-        FleetPlan{.name = kubernetes_name(label), .experiment = label, .command = program_.container_command()},
-        notices_);
+    FleetPlan plan{.name = kubernetes_name(label), .experiment = label, .command = program_.container_command()};
+    if (own) plan.owner = own->owner;
+    if (direct) {
+      plan.secret = plan.name + "-token";
+      auto token = pod_token(client_, plan.secret, label, own->owner, stop_.get_token());
+      listener_.emplace(ListenerOptions{.token = std::move(token),
+                                        .experiment = label,
+                                        .silence = setup.options.silence,
+                                        .say = [notices = notices_](const std::string& line) { notices->say(line); }});
+      plan.driver = listener_->address(own->ip).to_string();
+    }
+    fleet_ = std::make_shared<PodFleet>(client_, setup_.options, std::move(plan), notices_);
     most_ = static_cast<int>(std::min<std::int64_t>(
         setup_.options.workers.max, std::min(at_once(workload.trials.value_or(0)), at_once(workload.concurrency))));
     // A group of workers may be spread over as many pods as it has members.
@@ -87,13 +112,7 @@ class KubernetesWatch {
         .options = {{"cpus", "executor.cpus"}, {"gpus", "executor.gpus"}, {"memory", "executor.memory"}}};
     for (int i = 1; i <= most_; ++i) {
       const auto name = fmt::format("worker-{}", i);
-      plan.workers.push_back(
-          {.name = name,
-           .total = program_.resources(),
-           .dialer = PodDialer(fleet_, name,
-                               [program = program_, fleet = fleet_](const PodState& pod, const std::stop_token& stop) {
-                                 return program.prepare(pod.name, fleet->container(), stop);
-                               })});
+      plan.workers.push_back({.name = name, .total = program_.resources(), .dialer = dialer(name)});
     }
     return plan;
   }
@@ -128,6 +147,15 @@ class KubernetesWatch {
   void finish() { fleet_->finish(); }
 
  private:
+  using Connection = KubernetesOptions::Connection;
+
+  remote::AnyDialer dialer(const std::string& worker) const {
+    if (listener_) return HomeDialer(fleet_, *listener_, worker);
+    return PodDialer(fleet_, worker,
+                     [program = program_, fleet = fleet_](const PodState& pod, const std::stop_token& stop) {
+                       return program.prepare(pod.name, fleet->container(), stop);
+                     });
+  }
   static std::int64_t at_once(std::int64_t limit) { return limit > 0 ? limit : std::int64_t{1} << 30U; }
 
   void tell_trouble() {
@@ -160,6 +188,7 @@ class KubernetesWatch {
   std::stop_source stop_;
   Client client_;
   AgentProgram program_;
+  std::optional<AgentListener> listener_ = {};  // where workers connect to this driver
   std::shared_ptr<PodFleet> fleet_;
   int most_ = 1;
   // Of the thread that looks.

@@ -1,11 +1,11 @@
 // How an agent comes to be in a pod, and what is made of its end.
 #include "pod_dialer.hpp"
 
+#include "silent_end.hpp"
+
 #include <hypertune/remote/detail/printed.hpp>
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -46,15 +46,7 @@ remote::AgentStream PodDialer::dial(const std::stop_token& stop) const {
     constexpr Seconds deadline = 15;
     auto stream = state.fleet->client().open_stream(
         {.pod = pod.name, .command = command, .container = state.fleet->container()}, stop, deadline);
-    const auto from = std::make_shared<remote::Descriptor>(::dup(stream.from.get()));
-    auto carrier = std::make_shared<remote::StreamCarrier>(std::move(stream.carrier));
-    stream.carrier = remote::StreamCarrier([shared = state_, from, carrier](double grace) {
-      pollfd end{.fd = from->get(), .events = POLLRDHUP, .revents = 0};
-      const bool ended = ::poll(&end, 1, 0) > 0 && (end.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
-      if (!ended) shared->spent = true;
-      carrier->end(grace);
-    });
-    return stream;
+    return watch_for_silence(std::move(stream), [shared = state_] { shared->spent = true; });
   } catch (const ApiError& error) {
     if (stop.stop_requested()) throw DialError(FailureClass::transient, "it is not needed any more");
     // Who has no answer at all has not reached the API server. Else the pod is gone, or its node does not answer.

@@ -88,7 +88,8 @@ void PodFleet::pause(std::unique_lock<std::mutex>& lock, const std::stop_token& 
   changed_.wait_for(lock, stop, std::chrono::duration<double>(seconds), [] { return false; });
 }
 
-PodState PodFleet::acquire(const std::string& worker, const std::stop_token& stop) {
+PodState PodFleet::acquire(const std::string& worker, const std::stop_token& stop,
+                           const std::function<void(const std::string&)>& chosen) {
   struct Entry {  // in waiting_ for as long as this lasts
     PodFleet& fleet;
     const std::string& worker;
@@ -130,11 +131,12 @@ PodState PodFleet::acquire(const std::string& worker, const std::stop_token& sto
       say("Pending", "has been asked for");
       lock.unlock();
       made = make_pod(worker, stop);
+      if (chosen) chosen(made);
       lock.lock();
       continue;
     }
     if (state->phase == PodState::Phase::running) return *state;
-    made = state->name;
+    if (std::exchange(made, state->name) != state->name && chosen) chosen(made);
     constexpr Seconds doubted_for = 60;
     const auto since = ledger_.doubtful_since(made);
     say(state->reason, state->sentence, since && steady_seconds() - *since > doubted_for);
@@ -239,15 +241,33 @@ void PodFleet::remove_pod(const std::string& pod, const std::stop_token& stop) {
   }
 }
 
+// Its keeper has the annotation as a file, and looks at that again and again.
+void PodFleet::show_driver(const std::string& pod, const std::stop_token& stop) {
+  const boost::json::object annotations{{driver_annotation, boost::json::string(plan_.driver)}};
+  const boost::json::object change{{"metadata", {{"annotations", annotations}}}};
+  try {
+    client_.call({.method = Method::patch,
+                  .path = api_path({"api", "v1", "namespaces", client_.name_space(), "pods", pod}),
+                  .body = boost::json::serialize(change),
+                  .type = Body::merge_patch,
+                  .deadline = 10},
+                 stop);
+  } catch (const ApiError& error) {
+    if (!error.not_found()) throw;
+  }
+}
+
 std::vector<PodState> PodFleet::look(const std::stop_token& stop) {
-  std::vector<std::string> extra;
+  std::vector<std::string> extra, astray;
   std::vector<PodState> leaving;
   {
     const std::lock_guard lock(mutex_);
     if (synced_) extra = ledger_.superfluous();
+    if (!plan_.driver.empty()) astray = ledger_.astray(plan_.driver);
     leaving = ledger_.newly_leaving();
   }
   try {
+    for (const auto& pod : astray) show_driver(pod, stop);
     for (const auto& pod : extra) remove_pod(pod, stop);
     const std::lock_guard lock(owner_mutex_);
     if (owner_job_ && owner_job_->owner() && !owner_job_->keep(steady_seconds(), stop)) owner_job_.reset();

@@ -11,6 +11,7 @@
 #include <hypertune/remote/waiting_lines.hpp>
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -41,7 +42,9 @@ class PodFleet {
 
   /// A pod of the worker's that runs: the one that it has, or a new one. Waits for as long as it takes. Throws
   /// remote::DialError for what will not pass by itself, or is to be tried again.
-  PodState acquire(const std::string& worker, const std::stop_token& stop);
+  /// `chosen` is told which one it is before it is waited for.
+  PodState acquire(const std::string& worker, const std::stop_token& stop,
+                   const std::function<void(const std::string& pod)>& chosen = {});
   /// Nothing is to be run in the pod again. `node_in_doubt`: nor on its node, for a while.
   void discard(const std::string& pod, bool node_in_doubt);
   /// The worker is not needed any more: its pod goes.
@@ -65,6 +68,7 @@ class PodFleet {
  private:
   void happened(const WatchEvent& event);
   std::string make_pod(const std::string& worker, const std::stop_token& stop);
+  void show_driver(const std::string& pod, const std::stop_token& stop);
   void remove_pod(const std::string& pod, const std::stop_token& stop);
   std::string pods_path() const;
   std::optional<Owner> owner(const std::stop_token& stop);

@@ -25,7 +25,8 @@ class PodLedger {
   bool see(PodState state, Seconds now) {
     auto& pod = pods_[state.name];
     const bool news = pod.state.name.empty() || pod.state.phase != state.phase || pod.state.leaving != state.leaving ||
-                      pod.state.sentence != state.sentence || pod.state.node != state.node;
+                      pod.state.sentence != state.sentence || pod.state.node != state.node ||
+                      pod.state.driver != state.driver;
     if (state.hope != PodState::Hope::doubtful)
       pod.doubtful_since.reset();
     else if (!pod.doubtful_since)
@@ -87,6 +88,13 @@ class PodLedger {
       const auto* kept = wanted_.contains(pod.state.worker) ? usable_of(pod.state.worker) : nullptr;
       if (kept == nullptr || kept->name != name) names.push_back(name);
     }
+    return names;
+  }
+  /// Pods that can be used, and were told of another driver than this one.
+  std::vector<std::string> astray(const std::string& driver) const {
+    std::vector<std::string> names;
+    for (const auto& [name, pod] : pods_)
+      if (is_usable(pod.state) && pod.state.driver != driver) names.push_back(name);
     return names;
   }
   /// Names of all that are there.

@@ -18,8 +18,9 @@ struct PodState {
   };
 
   std::string name, uid, worker;
-  std::string node;  ///< empty: it has none yet
-  std::string ip;    ///< empty: likewise
+  std::string node;         ///< empty: it has none yet
+  std::string ip;           ///< empty: likewise
+  std::string driver = {};  ///< where it was told that its driver is
   Phase phase = Phase::waiting;
   Hope hope = Hope::likely;
   bool leaving = false;       ///< it is being deleted, evicted or preempted

@@ -1,0 +1,59 @@
+// Whether this program runs in a pod, and in which.
+#include "own_pod.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+
+namespace hypertune::inline v0::k8s {
+namespace {
+
+namespace json = boost::json;
+
+std::string text_at(const json::value& value, const char* pointer) {
+  boost::system::error_code error;
+  const auto* found = value.find_pointer(pointer, error);
+  return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
+}
+
+// A pod's host name is its own name, unless it shares its node's or was given another one.
+std::string own_name() {
+  if (const char* given = std::getenv("HYPERTUNE_POD_NAME"); given != nullptr && *given != '\0') return given;
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+}  // namespace
+
+std::optional<OwnPod> find_own_pod(Client client, const std::stop_token& stop) {
+  if (std::getenv("KUBERNETES_SERVICE_HOST") == nullptr) return std::nullopt;
+  const auto name = own_name();
+  if (name.empty()) return std::nullopt;
+  json::value pod;
+  try {
+    pod = client.call({.path = api_path({"api", "v1", "namespaces", client.name_space(), "pods", name})}, stop).json();
+  } catch (const ApiError& error) {
+    if (error.not_found() || error.forbidden()) return std::nullopt;
+    throw;
+  }
+  OwnPod own{.name = name,
+             .ip = text_at(pod, "/status/podIP"),
+             .owner = {.api_version = "v1", .kind = "Pod", .name = name, .uid = text_at(pod, "/metadata/uid")}};
+  if (own.ip.empty() || own.owner.uid.empty()) return std::nullopt;
+  boost::system::error_code error;
+  if (const auto* owners = pod.find_pointer("/metadata/ownerReferences", error);
+      owners != nullptr && owners->is_array())
+    for (const auto& each : owners->get_array())
+      if (text_at(each, "/kind") == "Job" && !text_at(each, "/uid").empty())
+        own.owner = {.api_version = text_at(each, "/apiVersion"),
+                     .kind = "Job",
+                     .name = text_at(each, "/name"),
+                     .uid = text_at(each, "/uid")};
+  return own;
+}
+
+}  // namespace hypertune::inline v0::k8s

@@ -1,0 +1,46 @@
+// The token of an experiment's workers.
+#include "pod_token.hpp"
+
+#include "base64.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+#include <fmt/format.h>
+
+namespace hypertune::inline v0::k8s {
+
+namespace json = boost::json;
+
+Secret pod_token(Client client, const std::string& name, const std::string& experiment, const Owner& owner,
+                 const std::stop_token& stop) {
+  auto token = Secret::generate();
+  const json::object secret{
+      {"apiVersion", "v1"},
+      {"kind", "Secret"},
+      {"metadata",
+       {{"name", json::string(name)},
+        {"labels", {{experiment_label, json::string(experiment)}, {role_label, "token"}}},
+        {"ownerReferences", json::array{json::object{{"apiVersion", json::string(owner.api_version)},
+                                                     {"kind", json::string(owner.kind)},
+                                                     {"name", json::string(owner.name)},
+                                                     {"uid", json::string(owner.uid)}}}}}},
+      {"stringData", {{"token", json::string(token.reveal())}}}};
+  const auto made = client.call({.method = Method::post,
+                                 .path = api_path({"api", "v1", "namespaces", client.name_space(), "secrets"}),
+                                 .body = json::serialize(secret),
+                                 .named = true},
+                                stop);
+  if (!made.existed) return token;
+  const auto found =
+      client.call({.path = api_path({"api", "v1", "namespaces", client.name_space(), "secrets", name})}, stop).json();
+  boost::system::error_code error;
+  const auto* text = found.find_pointer("/data/token", error);
+  if (text == nullptr || !text->is_string()) fail(Errc::protocol, "the secret '{}' has no 'token': delete it", name);
+  const auto decoded = detail::base64_decoded(text->get_string());
+  if (!decoded) fail(Errc::protocol, "the secret '{}' has no 'token': delete it", name);
+  return Secret(*decoded);
+}
+
+}  // namespace hypertune::inline v0::k8s

@@ -1,0 +1,19 @@
+// PodToken: what workers show to their driver, in a Secret of the cluster.
+#pragma once
+
+#include "pod_manifest.hpp"
+
+#include <hypertune/checkpoint/transfer/secret.hpp>
+#include <hypertune/k8s/client.hpp>
+
+#include <stop_token>
+#include <string>
+
+namespace hypertune::inline v0::k8s {
+
+/// The token in the Secret of this name, under the key "token"; makes both where they are not there. A driver that was
+/// started again so finds the one that its pods know.
+Secret pod_token(Client client, const std::string& name, const std::string& experiment, const Owner& owner,
+                 const std::stop_token& stop = {});
+
+}  // namespace hypertune::inline v0::k8s
