@@ -252,7 +252,7 @@ TEST_CASE("to dial waits for the worker, says why it is not there, and ends when
   k8s::AgentListener listener(on_loopback(Secret::generate()));
   const k8s::CallHomeDialer dialer(listener, "w", 0.1);
   CHECK(dial_error(dialer) == "it has not connected within 0.1 s");
-  dialer.explain("its pod waits for a node with a GPU");
+  dialer.waits("its pod waits for a node with a GPU");
   CHECK(dial_error(dialer) == "its pod waits for a node with a GPU");
   CHECK_THROWS_AS(k8s::CallHomeDialer(listener, "w"), Error);
   CHECK_THROWS_AS(k8s::CallHomeDialer(listener, "a/../b"), Error);
@@ -272,7 +272,7 @@ TEST_CASE("to dial waits for the worker, says why it is not there, and ends when
   CHECK(why == "no image of this name");
   CHECK(dial_error(patient) == "no image of this name");
   CHECK(patient.classify("") == FailureClass::permanent);
-  patient.explain({});
+  patient.waits({});
   {
     const std::jthread waits([&] { why = dial_error(patient); });
     listener.close();
@@ -293,7 +293,7 @@ TEST_CASE("a stream that is not waited for speaks when its worker does") {
   dialer.refuse(FailureClass::permanent, "no image of this name");
   CHECK(refused.errors() == "no image of this name\n");
   CHECK(refused.ended());
-  dialer.explain({});
+  dialer.waits({});
   Talk talk(dialer.dial({}));
   talk.say("early");
   auto pod = Pod::calling("w", token, echo);
@@ -327,11 +327,8 @@ TEST_CASE("an agent that reads nothing holds the driver's bytes back, not in mem
 }
 
 TEST_CASE("a pod whose driver does not come ends by itself and says why") {
-  auto pod = Pod::calling("w", Secret::generate(), echo);
-  k8s::DriverAddress nowhere{.ip = "127.0.0.1", .port = 1, .fingerprint = std::string(64, 'a')};
+  const k8s::DriverAddress nowhere{.ip = "127.0.0.1", .port = 1, .fingerprint = std::string(64, 'a')};
   const bool known = GENERATE(true, false);
-  auto variables = pod.variables();
-  variables["HYPERTUNE_POD_ORPHAN"] = "0.5";
   Pod orphan({HYPERTUNE_TEST_POD, "keep", "1", "1", "1", "cat"},
              {{"HYPERTUNE_POD_ORPHAN", "0.5"},
               {"HYPERTUNE_POD_NAME", "w"},

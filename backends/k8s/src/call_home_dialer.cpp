@@ -92,7 +92,7 @@ remote::FailureClass CallHomeDialer::classify(const std::string& said) const {
   return FailureClass::unknown;
 }
 
-void CallHomeDialer::explain(std::string why) const {
+void CallHomeDialer::waits(std::string why) const {
   const std::lock_guard lock(place_->listener->mutex);
   place_->why = std::move(why);
   place_->refused.reset();

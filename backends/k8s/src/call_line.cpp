@@ -8,8 +8,6 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -40,12 +38,9 @@ CallLine::CallLine(Socket socket, asio::ssl::context& tls)
       close_timer_(stream_.get_executor()),
       turn_(stream_.get_executor()) {}
 
-void CallLine::prepare(double silence) {
+void CallLine::prepare() {
   ErrorCode ignored;
   socket().set_option(asio::ip::tcp::no_delay(true), ignored);
-  // Bytes that nobody acknowledges end the connection, also while neither side reads.
-  const auto ms = static_cast<unsigned>(std::clamp(silence * 1000, 100.0, 1e9));
-  ::setsockopt(socket().native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
   stream_.read_message_max(call_message);
   stream_.auto_fragment(false);
   stream_.binary(true);
@@ -74,8 +69,10 @@ void CallLine::tick() {
     if (error || self->over_) return;
     if (self->reading_ && now() - self->heard_ > self->silence_)
       return self->cut(hypertune::detail::format("no sign of life for {:.1f} s", now() - self->heard_));
+    // Pongs, as pings are answered: a side whose own message the other one does not take yet could not, and would hear
+    // nothing further until then.
     if (!self->closing_ && !std::exchange(self->pinging_, true))
-      self->stream_.async_ping({}, [self](ErrorCode failure) {
+      self->stream_.async_pong({}, [self](ErrorCode failure) {
         self->pinging_ = false;
         if (failure) self->failed(failure);
       });
