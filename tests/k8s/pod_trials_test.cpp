@@ -71,6 +71,7 @@ TEST_CASE("a pod that is to end hands its trials back as preemptions, with no st
   const TemporaryDirectory output;
   Pods pods(1);
   auto options = experiment(output.path() / "run", RemoteExecutor(pods.pool(), quick(10)));
+  options.ordered = false;
   options.samples = 2;
   options.concurrency = 2;
   options.max_failures = 0;

@@ -51,7 +51,7 @@ void KeeperAgents::kill_child() {
 bool KeeperAgents::any() {
   const auto marked = process::marked_processes(folder_);
   for (const auto& agent : marked) watch(agent);
-  return child_runs() || !marked.empty();
+  return child_runs() || !watched_.empty();  // also one that has taken its mark away, and is about to end
 }
 
 // They are no children, so that nothing else tells of their end.
