@@ -1,8 +1,8 @@
 // What is done over a connection.
-#include "remote_error.hpp"
+#include "as_ssh_error.hpp"
 #include "session.hpp"
 
-#include <hypertune/detail/whole.hpp>
+#include <hypertune/remote/detail/printed.hpp>
 #include <hypertune/ssh/connection.hpp>
 #include <hypertune/ssh/output_mark.hpp>
 #include <hypertune/ssh/quote.hpp>
@@ -11,7 +11,6 @@
 
 #include <charconv>
 #include <chrono>
-#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,6 +20,8 @@
 
 namespace hypertune::inline v0::ssh {
 namespace detail {
+
+using remote::detail::last_line;
 
 // Whether the ssh client itself complains, and not the command at the other end.
 static bool is_of_client(std::string_view err) {
@@ -39,7 +40,7 @@ static process::Collected run_client(const Master& master, const std::vector<std
   }
 }
 
-RunResult exchange(Master& master, const std::vector<std::string>& local, process::RunOptions options) {
+remote::RunResult exchange(Master& master, const std::vector<std::string>& local, process::RunOptions options) {
   const double until = steady_seconds() + options.deadline;
   const Master::Session session(master, until);
   if (!master.alive()) throw master.lost() ? *master.lost() : closed_error(master.host());
@@ -69,74 +70,20 @@ RunResult exchange(Master& master, const std::vector<std::string>& local, proces
   return result;
 }
 
-std::vector<std::string> script_arguments(std::string_view text, const std::vector<std::string>& arguments) {
-  // What they make is for nobody else to read: programs, data and their folders. A script that starts a program of the
-  // user's calls as_login first, which takes both back.
-  constexpr std::string_view begin = R"sh(login_umask=$(umask) login_locale=${LC_ALL-}
-as_login() {
-  umask "$login_umask"
-  if [ -n "$login_locale" ]; then LC_ALL=$login_locale; else unset LC_ALL; fi
-}
-LC_ALL=C; export LC_ALL
-umask 077
-)sh";
-  std::vector<std::string> all{"sh", "-c", std::string(begin) + std::string(text), "hypertune"};
-  all.insert(all.end(), arguments.begin(), arguments.end());
+static std::vector<std::string> command_over(const Master& master, const std::vector<std::string>& arguments) {
+  auto all = master.session_arguments();
+  all.insert(all.end(), {"--", master.host(), remote_command_line(arguments)});
   return all;
 }
 
-static double number_of(std::string_view text) {
-  double value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return std::isfinite(value) ? value : 0;
-}
-
-bool read_facts(std::string_view text, double now, HostFacts& facts) {
-  // What the account's start-up files print comes first, and is passed over.
-  constexpr std::string_view begin = "hypertune-facts\n";
-  bool complete = false;
-  const auto mark = text.find(begin);
-  if (mark == std::string_view::npos) return false;
-  text.remove_prefix(mark + begin.size());
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    const auto line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const auto equals = std::min(line.find('='), line.size());
-    const auto key = line.substr(0, equals);
-    const auto value = std::string(line.substr(std::min(equals + 1, line.size())));
-    if (key == "system") facts.system = value;
-    if (key == "architecture") facts.architecture = value;
-    if (key == "name") facts.name = value;
-    if (key == "user") facts.user = value;
-    if (key == "home") facts.home = value;
-    if (key == "boot") facts.boot = value;
-    if (key == "cpus") facts.cpus = hypertune::detail::whole_within(number_of(value), 1, 1'000'000);
-    if (key == "time" && !value.empty()) facts.clock_ahead = number_of(value) + 0.5 - now;  // whole seconds
-    if (key == "end") complete = true;
-  }
-  return complete;
-}
-
 static HostFacts ask_facts(const SshConnection& connection, Seconds deadline) {
-  constexpr std::string_view text = R"sh(printf 'hypertune-facts\n'
-echo "system=$(uname -s)"
-echo "architecture=$(uname -m)"
-echo "name=$(uname -n)"
-echo "user=$(id -un 2>/dev/null || echo "$LOGNAME")"
-echo "home=$HOME"
-echo "boot=$(cat /proc/sys/kernel/random/boot_id 2>/dev/null)"
-echo "cpus=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null)"
-echo "time=$(date +%s)"
-echo "end=1"
-)sh";
   const auto wall = [] {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   };
   const double before = wall(), steady = steady_seconds();
   const auto result = [&] {
     try {
-      return connection.script(text, {}, {.deadline = deadline});
+      return connection.script(remote::detail::facts_script, {}, {.deadline = deadline});
     } catch (const SshError& error) {
       if (error.problem() != Problem::timeout) throw;
       throw SshError(Problem::timeout, connection.host(),
@@ -155,7 +102,6 @@ echo "end=1"
                                "shell, and its key no forced command?",
                                connection.host(), said.empty() ? "" : " (" + said + ")"));
   }
-  if (facts.home.empty() || facts.home.front() != '/') facts.home = "/";
   return facts;
 }
 
@@ -236,9 +182,7 @@ Seconds SshConnection::check(Seconds deadline) const {
 }
 
 std::vector<std::string> SshConnection::command(const std::vector<std::string>& arguments) const {
-  auto all = master_->session_arguments();
-  all.insert(all.end(), {"--", master_->host(), remote_command_line(arguments)});
-  return all;
+  return detail::command_over(*master_, arguments);
 }
 
 RunResult SshConnection::run(const std::vector<std::string>& arguments, const RunOptions& options) const {
@@ -252,41 +196,64 @@ RunResult SshConnection::run(const std::vector<std::string>& arguments, const Ru
 
 RunResult SshConnection::script(std::string_view text, const std::vector<std::string>& arguments,
                                 const RunOptions& options) const {
-  auto result = run(detail::script_arguments(OutputMark::before(text), arguments), options);
-  OutputMark mark;
-  const auto own = mark.own(result.out);
-  if (mark.passed()) result.out = std::string(own);  // else what was said instead
-  return result;
+  std::string_view input = options.input;
+  return shell().run(text, arguments,
+                     {.input = [&] { return std::exchange(input, {}); },
+                      .deadline = options.deadline,
+                      .max_output = options.max_output});
 }
 
 RunResult SshConnection::must(std::string_view doing, std::string_view text, const std::vector<std::string>& arguments,
                               const RunOptions& options) const {
-  auto result = script(text, arguments, options);
-  if (!result.ok()) throw detail::remote_error(host(), doing, result);
-  return result;
+  std::string_view input = options.input;
+  return detail::as_ssh_error(host(), [&] {
+    return shell().must(doing, text, arguments,
+                        {.input = [&] { return std::exchange(input, {}); },
+                         .deadline = options.deadline,
+                         .max_output = options.max_output});
+  });
 }
 
-RunResult SshConnection::stream(std::string_view doing, std::string_view text,
-                                const std::vector<std::string>& arguments,
-                                const std::function<std::string_view()>& next, const TransferOptions& options) const {
-  process::RunOptions run;
-  run.input = next;
-  run.deadline = options.deadline;
-  run.stall = options.stall;
-  auto result = detail::exchange(*master_, command(detail::script_arguments(text, arguments)), std::move(run));
-  if (!result.ok()) throw detail::remote_error(host(), doing, result);
-  return result;
+remote::HostShell SshConnection::shell() const {
+  const auto run = [master = master_](std::string_view script, const std::vector<std::string>& arguments,
+                                      const remote::ShellOptions& options) {
+    OutputMark mark;
+    process::RunOptions run;
+    run.input = options.input ? options.input : [] { return std::string_view(); };
+    run.deadline = options.deadline;
+    run.stall = options.stall;
+    run.max_output = options.max_output;
+    if (options.take_out)
+      run.take_out = [&](std::string_view piece) {
+        const auto own = mark.own(piece);
+        return own.empty() || options.take_out(own);
+      };
+    auto result = detail::exchange(
+        *master, detail::command_over(*master, remote::script_arguments(OutputMark::before(script), arguments)),
+        std::move(run));
+    if (options.take_out) return result;
+    const auto own = mark.own(result.out);
+    if (mark.passed()) result.out = std::string(own);  // else what was said instead
+    return result;
+  };
+  return {.title = fmt::format("host '{}'", host()), .facts = facts(), .run = run};
 }
 
 std::string SshConnection::absolute(const std::string& remote) const {
-  if (remote.starts_with('/')) return remote;
-  const std::string home = facts().home == "/" ? "" : facts().home;
-  if (remote.empty() || remote == "~") return home.empty() ? "/" : home;
-  if (remote.starts_with("~/")) return home + remote.substr(1);
-  if (remote.front() == '~')
-    fail(Errc::usage, "host '{}': '{}' is no path that is known: write the folder of another account in full", host(),
-         remote);
-  return home + "/" + remote;
+  return remote::detail::absolute_path(remote, facts().home, fmt::format("host '{}'", host()));
+}
+
+void SshConnection::upload(const std::filesystem::path& local, const std::string& remote,
+                           const TransferOptions& options) const {
+  detail::as_ssh_error(host(), [&] { remote::upload(shell(), local, remote, options); });
+}
+void SshConnection::upload_text(std::string_view bytes, const std::string& remote,
+                                const TransferOptions& options) const {
+  detail::as_ssh_error(host(), [&] { remote::upload_text(shell(), bytes, remote, options); });
+}
+void SshConnection::download(const std::string& remote, const std::filesystem::path& local,
+                             const TransferOptions& options) const {
+  detail::as_ssh_error(host(), [&] { remote::download(shell(), remote, local, options); });
 }
 
 void SshConnection::forward(const std::string& local, const std::string& remote, Seconds deadline) const {

@@ -6,8 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -147,29 +145,26 @@ remote::FailureClass classify_agent(const std::string& host, const std::string& 
   if (said.find("error while loading shared libraries") != std::string::npos) return FailureClass::permanent;
   const auto client = failure_of(classify_client(host, said, false).problem());
   if (client != FailureClass::unknown) return client;
-  const auto other = classify_remote(said);
-  return other ? failure_of(*other) : FailureClass::unknown;
+  const auto other = remote::classify_messages(said);
+  return other ? remote::failure_of(*other) : FailureClass::unknown;
 }
 
-std::optional<Problem> classify_remote(std::string_view messages) {
-  static constexpr std::array<std::pair<std::string_view, Problem>, 13> known{{
-      {"No space left on device", Problem::disk_full},
-      {"Disk quota exceeded", Problem::disk_full},
-      {"Read-only file system", Problem::permission},
-      {"Exec format error", Problem::architecture},
-      {"cannot execute binary file", Problem::architecture},
-      {"cannot execute: required file not found", Problem::missing_library},
-      {"Permission denied", Problem::permission},
-      {"Operation not permitted", Problem::permission},
-      {"No such file", Problem::missing_directory},  // dash says no more than that
-      {"nonexistent", Problem::missing_directory},
-      {"Not a directory", Problem::missing_directory},
-      {"command not found", Problem::missing_program},
-      {"not found", Problem::missing_program},
-  }};
-  for (const auto& [text, problem] : known)
-    if (messages.find(text) != std::string_view::npos) return problem;
-  return std::nullopt;
+SshError ssh_error(const std::string& host, const remote::HostError& error) {
+  static constexpr auto problem_of = [](remote::HostProblem problem) {
+    switch (problem) {
+      case remote::HostProblem::local_file: return Problem::local_file;
+      case remote::HostProblem::permission: return Problem::permission;
+      case remote::HostProblem::disk_full: return Problem::disk_full;
+      case remote::HostProblem::missing_directory: return Problem::missing_directory;
+      case remote::HostProblem::no_execute: return Problem::no_execute;
+      case remote::HostProblem::architecture: return Problem::architecture;
+      case remote::HostProblem::missing_library: return Problem::missing_library;
+      case remote::HostProblem::missing_program: return Problem::missing_program;
+      case remote::HostProblem::other: break;
+    }
+    return Problem::other;
+  };
+  return {problem_of(error.problem()), host, error.what()};
 }
 
 }  // namespace detail

@@ -1,9 +1,9 @@
 // From a list of hosts to a pool of agents.
-#include "remote_error.hpp"
+#include "as_ssh_error.hpp"
 
 #include <hypertune/detail/say.hpp>
+#include <hypertune/remote/agent_files.hpp>
 #include <hypertune/remote/notices.hpp>
-#include <hypertune/remote/runtime.hpp>
 #include <hypertune/ssh/connection.hpp>
 #include <hypertune/ssh/error.hpp>
 #include <hypertune/ssh/executor.hpp>
@@ -56,64 +56,36 @@ class SshDialer {
     // A connection that had an agent may still hold what is left of it: it ends with the connection.
     connection_.reset();
     connection_ = SshConnection::open(host_.name, setup_->ssh, setup_->ssh.connect_timeout * 2 + 10, stop);
-    const auto shipped = setup_->program.empty() ? ship_self(*connection_, setup_->ship)
-                                                 : ship_program(*connection_, setup_->program, setup_->ship);
-    const auto folder = connection_->absolute(setup_->directory);
-    for (auto mount : setup_->mounts) {
-      if (!mount.remote.starts_with('/') && !mount.remote.starts_with('~')) mount.remote = folder + "/" + mount.remote;
-      const auto mounted = mount_files(*connection_, mount, setup_->ship);
-      for (const auto& program : setup_->programs)
-        if (program == mount.local) check_program(*connection_, program, mounted.remote);
-    }
-    check_needs(folder);
+    const auto command = as_ssh_error(host_.name, [&] {
+      return remote::prepare_agent(connection_->shell(),
+                                   {.program = setup_->program,
+                                    .arguments = setup_->arguments,
+                                    .mounts = setup_->mounts,
+                                    .programs = setup_->programs,
+                                    .needs = setup_->needs,
+                                    .directory = setup_->directory,
+                                    .ship = setup_->ship,
+                                    .shared = setup_->remote.transfer.shared.has_value()},
+                                   host_);
+    });
     if (connection_->facts().clock_skewed() && !std::exchange(clock_told_, true))
       notices_->say(
           fmt::format("host '{}': its clock is {:.0f} s {}: times of files and logs from there mislead, "
                       "nothing else depends on it",
                       host_.name, std::abs(connection_->facts().clock_ahead),
                       connection_->facts().clock_ahead > 0 ? "ahead" : "behind"));
-    std::vector<std::string> words{
-        "sh",   "-c",        std::string(start_script), "hypertune", setup_->remote.transfer.shared ? "007" : "077",
-        folder, shipped.path};
-    words.insert(words.end(), setup_->arguments.begin(), setup_->arguments.end());
-    words.insert(words.end(), {"--hypertune-agent", remote::agent_limits_text(host_)});
+    std::vector<std::string> words{"sh", "-c", std::string(address_script), "hypertune"};
+    words.insert(words.end(), command.begin(), command.end());
     return connection_->command(words);
   }
 
-  // Nobody else enters the folder that is made here, unless the disk is shared with other accounts. What trials make is
-  // as the account wants it, but that on such a disk the driver's account must be able to move it.
-  static constexpr std::string_view start_script = R"sh(own=$(umask)
-umask "$1"
-mkdir -p -- "$2" && cd -- "$2" || exit 1
-umask "$own"
-if [ "$1" = 007 ]; then umask g=rwx; fi
-shift 2
+  // SSH_CONNECTION has the client, its port, the server and its port. Without the zone of a link-local address.
+  static constexpr std::string_view address_script = R"sh(if [ -n "${SSH_CONNECTION-}" ]; then
+  address=${SSH_CONNECTION#* * }
+  address=${address%% *}
+  export HYPERTUNE_HOST_ADDRESS="${address%%\%*}"
+fi
 exec "$@")sh";
-
-  // What is missing would fail in every trial alike.
-  void check_needs(const std::string& folder) const {
-    if (setup_->needs.empty()) return;
-    std::vector<std::string> words{folder};
-    words.insert(words.end(), setup_->needs.begin(), setup_->needs.end());
-    const auto seen = connection_->script(R"sh(
-mkdir -p -- "$1" && cd -- "$1" || exit 1
-shift
-for program do
-  command -v -- "$program" >/dev/null || { printf '\nhypertune-missing %s\n' "$program"; exit 0; }
-done
-)sh",
-                                          words);
-    if (!seen.ok()) throw remote_error(host_.name, fmt::format("use the folder '{}'", folder), seen);
-    const std::string mark = "\nhypertune-missing ";
-    const auto at = seen.out.find(mark);
-    if (at == std::string::npos) return;
-    const auto program = last_line(seen.out.substr(at + mark.size()));
-    const bool path = program.find('/') != std::string::npos;
-    throw SshError(Problem::missing_program, host_.name,
-                   fmt::format("host '{}': there is no program '{}' {}: {}", host_.name, program,
-                               path ? fmt::format("that may be run in '{}'", folder) : "in its PATH",
-                               path ? "bring it there with file_mounts" : "install it there, or name it by its path"));
-  }
 
   HostSpec host_;
   std::shared_ptr<const SshSetup> setup_;

@@ -5,8 +5,8 @@
 
 #include <hypertune/process/subprocess.hpp>
 #include <hypertune/remote/detail/printed.hpp>
+#include <hypertune/remote/host_facts.hpp>
 #include <hypertune/ssh/error.hpp>
-#include <hypertune/ssh/host_facts.hpp>
 #include <hypertune/ssh/options.hpp>
 #include <hypertune/trial/trial.hpp>
 
@@ -134,7 +134,7 @@ class Master {
   const SshOptions& options() const { return options_; }
   const std::string& socket() const { return socket_; }
 
-  HostFacts facts;
+  remote::HostFacts facts;
 
   /// `ssh`, its configuration, and the control socket; never a connection of its own.
   std::vector<std::string> session_arguments() const {

@@ -1,10 +1,10 @@
 // SshConnection: one host, reached through the user's own ssh client, with one multiplexed connection.
 #pragma once
 
+#include <hypertune/remote/host_files.hpp>
+#include <hypertune/remote/host_shell.hpp>
 #include <hypertune/ssh/error.hpp>
-#include <hypertune/ssh/host_facts.hpp>
 #include <hypertune/ssh/options.hpp>
-#include <hypertune/ssh/run_result.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <cstddef>
@@ -20,24 +20,19 @@
 
 namespace hypertune::inline v0::ssh {
 
+using remote::HostFacts;
+using remote::RunResult;
+using remote::TransferOptions;
+
 struct RunOptions {
   std::string_view input = {};  ///< its standard input
   Seconds deadline = 60;
   std::size_t max_output = std::size_t{64} << 20U;  ///< bytes of each stream; more is an Error
 };
 
-struct TransferOptions {
-  Seconds deadline = 3600;
-  /// Without any byte moving for so long the transfer is given up.
-  Seconds stall = 60;
-  int mode = -1;  ///< permission bits of the new file; negative: those of the source
-};
-
 namespace detail {
 class Master;
-
-/// Reads what a host says of itself, which may be anything; false: the end is missing. `now`: the time here.
-bool read_facts(std::string_view text, double now, HostFacts& facts);
+using remote::detail::read_facts;
 }  // namespace detail
 
 /// A connection to one host. Its ssh process is a child of this program, in a process group of its own; it ends with
@@ -91,10 +86,6 @@ class SshConnection {
   void upload(const std::filesystem::path& local, const std::string& remote, const TransferOptions& options = {}) const;
   /// The same for bytes in memory.
   void upload_text(std::string_view bytes, const std::string& remote, const TransferOptions& options = {}) const;
-  /// The same with the bytes drawn piece by piece from `next` (empty: no more) into the input of a script, whose exit
-  /// code must be 0. For streams of one's own.
-  RunResult stream(std::string_view doing, std::string_view text, const std::vector<std::string>& arguments,
-                   const std::function<std::string_view()>& next, const TransferOptions& options = {}) const;
   /// The other way round; `local` appears whole or not at all.
   void download(const std::string& remote, const std::filesystem::path& local,
                 const TransferOptions& options = {}) const;
@@ -108,6 +99,10 @@ class SshConnection {
   /// removed.
   void reverse_forward(const std::string& remote, const std::string& local, Seconds deadline = 10) const;
   void cancel_reverse_forward(const std::string& remote, const std::string& local) const;
+
+  /// The host as what is shared by all ways to reach one sees it: see remote/shipping.hpp. Its errors are SshError,
+  /// those of its user HostError. It holds the connection; close() ends that for it, too.
+  remote::HostShell shell() const;
 
   /// The absolute form of a remote path: "~/x" and "x" are below the home folder.
   std::string absolute(const std::string& remote) const;

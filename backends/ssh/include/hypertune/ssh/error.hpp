@@ -3,9 +3,9 @@
 
 #include <hypertune/error.hpp>
 #include <hypertune/remote/dialer.hpp>
+#include <hypertune/remote/host_error.hpp>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -81,9 +81,8 @@ remote::FailureClass failure_of(Problem problem);
 /// What it means for further attempts that an agent was not reached, by what ssh or the host said.
 remote::FailureClass classify_agent(const std::string& host, const std::string& said);
 
-/// What the messages of a remote command mean (in the C locale), if they tell of one of the known troubles. `path` is
-/// what the command was about.
-std::optional<Problem> classify_remote(std::string_view messages);
+/// The same as an error of ssh.
+SshError ssh_error(const std::string& host, const remote::HostError& error);
 
 }  // namespace detail
 }  // namespace hypertune::inline v0::ssh

@@ -1,59 +1,25 @@
-// Shipping: a program and its files on a host, by content, so that what is there already does not travel again.
+// Shipping over ssh: what remote/shipping.hpp says, on the host of a connection.
 #pragma once
 
-#include <hypertune/files/file_mount.hpp>
+#include <hypertune/remote/shipping.hpp>
 #include <hypertune/ssh/connection.hpp>
 
-#include <cstdint>
 #include <filesystem>
 #include <string>
-#include <vector>
 
 namespace hypertune::inline v0::ssh {
 
-struct ShipOptions {
-  std::string directory = ".cache/hypertune";  ///< on the host; relative to the home folder
-  bool check_libraries = true;                 ///< missing shared libraries are an Error that lists them
-  int keep = 8;                                ///< this many of the latest versions stay
-  Seconds keep_for = 14 * 86400.0;             ///< others go when they have not been used for so long (a day at least)
-  TransferOptions transfer = {};
-};
+using remote::missing_libraries;
+using remote::Mounted;
+using remote::program_architecture;
+using remote::ShipOptions;
+using remote::Shipped;
 
-struct Shipped {
-  std::string path;         ///< on the host, absolute
-  std::string hash;         ///< of the content
-  bool sent = false;        ///< false: it was there already
-  std::uint64_t bytes = 0;  ///< that travelled
-};
-
-/// Puts a program on the host, once per content: at <directory>/bin/<hash>/<name>. Atomic, and safe with several
-/// drivers at once. A program for another architecture, a shared library that is missing there, or a folder from which
-/// nothing may be executed is an SshError. Scripts are shipped as they are.
+/// As for any host, with SshError in place of HostError.
 Shipped ship_program(const SshConnection& connection, const std::filesystem::path& program,
                      const ShipOptions& options = {});
-/// The same for the running program.
 Shipped ship_self(const SshConnection& connection, const ShipOptions& options = {});
-
-struct Mounted {
-  std::string remote;       ///< absolute
-  std::string hash;         ///< of the whole content
-  std::uint64_t files = 0;  ///< in all
-  std::uint64_t sent = 0;   ///< files that travelled
-  std::uint64_t bytes = 0;  ///< that travelled
-};
-
-/// Brings files to the host: what an earlier version had there does not travel again. `remote` becomes a symbolic link
-/// to a folder by content, so that it switches from one whole state to the next in one step, and trials under way keep
-/// theirs. What is there and is no such link is never touched, unless it is an empty folder: SshError otherwise.
 Mounted mount_files(const SshConnection& connection, const FileMount& mount, const ShipOptions& options = {});
-
-/// What ship_program() checks, for a program that is on the host already: `local` is the same one here. Scripts pass.
 void check_program(const SshConnection& connection, const std::filesystem::path& local, const std::string& remote);
-
-/// What `ldd` says: the libraries, and the versions of libraries, that are missing; for messages and tests.
-std::vector<std::string> missing_libraries(std::string_view ldd_output);
-
-/// The architecture of an ELF program as `uname -m` calls it ("x86_64"); empty if it is no ELF file (a script).
-std::string program_architecture(const std::filesystem::path& program);
 
 }  // namespace hypertune::inline v0::ssh

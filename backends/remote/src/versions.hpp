@@ -1,18 +1,16 @@
 // What programs and file mounts have in common: versions by content on a host.
 #pragma once
 
-#include "remote_error.hpp"
-
-#include <hypertune/ssh/shipping.hpp>
+#include <hypertune/remote/shipping.hpp>
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
 
-namespace hypertune::inline v0::ssh::detail {
+namespace hypertune::inline v0::remote::detail {
 
-/// $1: a folder with one folder for each version, named by its hash; its time is that of its last use. $2: how many of
+// $1: a folder with one folder for each version, named by its hash; its time is that of its last use. $2: how many of
 // the latest stay, $3: minutes after which others go. What goes is out of sight before it is taken apart.
 inline constexpr std::string_view prune_script = R"sh(
 prune() (
@@ -32,9 +30,9 @@ struct HashedFile {
   std::string hash;
   std::uint64_t size = 0;
 };
-HashedFile hash_file(const std::string& host, const std::filesystem::path& path);
+HashedFile hash_file(const std::filesystem::path& path);
 
 std::string prune_minutes(const ShipOptions& options);
 std::string prune_keep(const ShipOptions& options);
 
-}  // namespace hypertune::inline v0::ssh::detail
+}  // namespace hypertune::inline v0::remote::detail

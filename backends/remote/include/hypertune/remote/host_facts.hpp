@@ -1,13 +1,14 @@
-// HostFacts: what a connection knows of its host.
+// HostFacts: what a host says of itself.
 #pragma once
 
 #include <hypertune/trial/trial.hpp>
 
 #include <string>
+#include <string_view>
 
-namespace hypertune::inline v0::ssh {
+namespace hypertune::inline v0::remote {
 
-/// What a host said of itself when the connection was opened.
+/// What a host said of itself when it was asked.
 struct HostFacts {
   std::string system;        ///< "Linux"
   std::string architecture;  ///< "x86_64", of `uname -m`
@@ -22,4 +23,13 @@ struct HostFacts {
   bool clock_skewed() const { return clock_ahead > 2 + round_trip || clock_ahead < -2 - round_trip; }
 };
 
-}  // namespace hypertune::inline v0::ssh
+namespace detail {
+
+/// A script of a POSIX shell that prints them.
+extern const std::string_view facts_script;
+
+/// Reads what it printed, which may be anything; false: the end is missing. `now`: the time here.
+bool read_facts(std::string_view text, double now, HostFacts& facts);
+
+}  // namespace detail
+}  // namespace hypertune::inline v0::remote

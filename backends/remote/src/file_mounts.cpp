@@ -1,10 +1,11 @@
 // file_mounts: folders on hosts, by content.
-#include "shipping.hpp"
+#include "host_failures.hpp"
 #include "tar_stream.hpp"
+#include "versions.hpp"
 
 #include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/files/folder_walk.hpp>
-#include <hypertune/ssh/shipping.hpp>
+#include <hypertune/remote/shipping.hpp>
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -22,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::inline v0::ssh {
+namespace hypertune::inline v0::remote {
 namespace detail {
 
 /// A file, link or empty folder below the mounted one. A mounted file is the only entry, with an empty name.
@@ -34,26 +35,26 @@ struct MountEntry {
   std::uint64_t size = 0;
 };
 
-std::vector<MountEntry> scan_mount(const std::string& host, const FileMount& mount) {
+std::vector<MountEntry> scan_mount(const FileMount& mount) {
   std::vector<MountEntry> entries;
   const auto add = [&](const std::string& name, const struct stat& info) -> MountEntry& {
     return entries.emplace_back(MountEntry{
         .name = name, .text = {}, .hash = {}, .mode = info.st_mode & 0777U, .time = info.st_mtime, .size = 0});
   };
   const auto add_file = [&](const std::string& name, const struct stat& info) {
-    auto content = hash_file(host, name.empty() ? mount.local : mount.local / name);
+    auto content = hash_file(name.empty() ? mount.local : mount.local / name);
     auto& entry = add(name, info);
     entry.hash = std::move(content.hash);
     entry.size = content.size;
   };
   struct stat info{};
-  if (::stat(mount.local.c_str(), &info) != 0) fail_local(host, "read", mount.local, errno);  // it may be a link
+  if (::stat(mount.local.c_str(), &info) != 0) fail_local("read", mount.local, errno);  // it may be a link
   if (S_ISREG(info.st_mode)) add_file("", info);
   if (!S_ISDIR(info.st_mode)) return entries;
   const auto found = [&] {
     try {
       return walk_folder(mount.local, {.exclude = mount.exclude});
-    } catch (const Error& error) { throw SshError(Problem::local_file, host, error.what()); }
+    } catch (const Error& error) { throw HostError(HostProblem::local_file, error.what()); }
   }();
   for (std::size_t i = 0; i < found.size(); ++i) {
     const auto& [name, status] = found[i];
@@ -68,7 +69,7 @@ std::vector<MountEntry> scan_mount(const std::string& host, const FileMount& mou
       entry.type = '2';
       entry.mode = 0777;
       entry.text = std::filesystem::read_symlink(mount.local / name, error).string();
-      if (error) fail_local(host, "read", mount.local / name, error.value());
+      if (error) fail_local("read", mount.local / name, error.value());
     } else {
       add_file(name, status);
     }
@@ -187,15 +188,14 @@ std::string source_name(const FileMount& mount) {
 
 }  // namespace detail
 
-Mounted mount_files(const SshConnection& connection, const FileMount& mount, const ShipOptions& options) {
-  const auto& host = connection.host();
-  const auto entries = detail::scan_mount(host, mount);
+Mounted mount_files(const HostShell& shell, const FileMount& mount, const ShipOptions& options) {
+  const auto entries = detail::scan_mount(mount);
   std::string manifest, files;
   Mounted mounted;
-  mounted.remote = connection.absolute(mount.remote);
+  mounted.remote = shell.absolute(mount.remote);
   while (mounted.remote.size() > 1 && mounted.remote.back() == '/') mounted.remote.pop_back();
-  if (mounted.remote == "/" || mounted.remote == connection.absolute("~"))
-    fail(Errc::usage, "host '{}': '{}' cannot be a file mount: mount to a folder of its own below it", host,
+  if (mounted.remote == "/" || mounted.remote == shell.absolute("~"))
+    fail(Errc::usage, "{}: '{}' cannot be a file mount: mount to a folder of its own below it", shell.title,
          mount.remote);
   for (const auto& entry : entries) {
     manifest += detail::manifest_line(entry);
@@ -206,13 +206,12 @@ Mounted mount_files(const SshConnection& connection, const FileMount& mount, con
   const bool single = entries.size() == 1 && entries.front().name.empty();
   if (single) files.clear();
   mounted.hash = hypertune::detail::ContentHash::of(manifest);
-  const auto versions = connection.absolute(options.directory) + "/mounts";
+  const auto versions = shell.absolute(options.directory) + "/mounts";
   const auto source = detail::source_name(mount);
   const auto functions = std::string(detail::mount_functions);
 
-  const auto seen =
-      connection.must(fmt::format("look at '{}'", versions), functions + std::string(detail::mount_look_script),
-                      {versions, mounted.hash, source});
+  const auto seen = shell.must(fmt::format("look at '{}'", versions),
+                               functions + std::string(detail::mount_look_script), {versions, mounted.hash, source});
   constexpr std::string_view mark = "\nhypertune-mount ";
   std::string base;
   std::map<std::string, std::string, std::less<>> old;
@@ -263,31 +262,32 @@ Mounted mount_files(const SshConnection& connection, const FileMount& mount, con
         if (head.starts_with('0') && !kept.contains(name)) gone += name + '\0';
     add_text("gone", gone);
     add_text("complete", "");
-    detail::TarStream archive(host, std::move(members));
+    detail::TarStream archive(std::move(members));
     std::uint64_t bytes = 0;
-    try {
-      connection.stream(
-          fmt::format("bring '{}' there", mount.local.string()), functions + std::string(detail::mount_build_script),
-          {versions, mounted.hash, from, std::to_string(mounted.files), detail::nonce()},
-          [&] {
-            const auto piece = archive.next();
-            bytes += piece.size();
-            return piece;
-          },
-          options.transfer);
-    } catch (const SshError& error) {
-      if (!from.empty() && error.problem() == Problem::other) return false;
-      throw;
+    const auto result = shell.run(functions + std::string(detail::mount_build_script),
+                                  {versions, mounted.hash, from, std::to_string(mounted.files), detail::nonce()},
+                                  {.input =
+                                       [&] {
+                                         const auto piece = archive.next();
+                                         bytes += piece.size();
+                                         return piece;
+                                       },
+                                   .deadline = options.transfer.deadline,
+                                   .stall = options.transfer.stall});
+    if (!result.ok()) {
+      const auto error = detail::host_error(shell.title, fmt::format("bring '{}' there", mount.local.string()), result);
+      if (!from.empty() && error.problem() == HostProblem::other) return false;
+      throw error;
     }
     mounted.bytes += bytes;
     return true;
   };
   if (!there && (base.empty() || !build(base))) build("");
-  connection.must(fmt::format("mount '{}' as '{}'", mount.local.string(), mounted.remote),
-                  std::string(detail::prune_script) + std::string(detail::mount_link_script),
-                  {versions, mounted.hash, mounted.remote, detail::nonce(), detail::prune_keep(options),
-                   detail::prune_minutes(options)});
+  shell.must(fmt::format("mount '{}' as '{}'", mount.local.string(), mounted.remote),
+             std::string(detail::prune_script) + std::string(detail::mount_link_script),
+             {versions, mounted.hash, mounted.remote, detail::nonce(), detail::prune_keep(options),
+              detail::prune_minutes(options)});
   return mounted;
 }
 
-}  // namespace hypertune::inline v0::ssh
+}  // namespace hypertune::inline v0::remote

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/posix_files.hpp>
-#include <hypertune/ssh/error.hpp>
+#include <hypertune/remote/host_error.hpp>
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace hypertune::inline v0::ssh::detail {
+namespace hypertune::inline v0::remote::detail {
 
 /// One thing in an archive: text, a file of this machine, a folder or a symbolic link.
 struct TarMember {
@@ -34,9 +34,9 @@ struct TarMember {
 /// The format is ustar with GNU's members for long names, which every tar reads.
 class TarStream {
  public:
-  TarStream(std::string host, std::vector<TarMember> members) : host_(std::move(host)), members_(std::move(members)) {}
+  explicit TarStream(std::vector<TarMember> members) : members_(std::move(members)) {}
 
-  /// The next piece; empty at the end. SshError if a file has become shorter or cannot be read.
+  /// The next piece; empty at the end. HostError if a file has become shorter or cannot be read.
   std::string_view next() {
     if (file_) {
       if (left_ > 0) return from_file();
@@ -69,9 +69,8 @@ class TarStream {
     file_ = hypertune::detail::open_at(AT_FDCWD, member.source.c_str(), O_RDONLY | O_NOFOLLOW);
     if (!file_) {
       const int error = errno;
-      throw SshError(
-          Problem::local_file, host_,
-          fmt::format("cannot read '{}': {}", member.source.string(), std::generic_category().message(error)));
+      throw HostError(HostProblem::local_file, fmt::format("cannot read '{}': {}", member.source.string(),
+                                                           std::generic_category().message(error)));
     }
     left_ = member.size;
     padding_ = (512 - member.size % 512) % 512;
@@ -81,8 +80,8 @@ class TarStream {
     const auto want = std::min<std::uint64_t>(left_, hypertune::detail::ReadBuffer::size - 512);
     const ssize_t n = hypertune::detail::read_some(file_.get(), buffer_.data(), want);
     if (n <= 0)
-      throw SshError(Problem::local_file, host_,
-                     fmt::format("'{}' changed while it was sent: try again", members_[at_ - 1].source.string()));
+      throw HostError(HostProblem::local_file,
+                      fmt::format("'{}' changed while it was sent: try again", members_[at_ - 1].source.string()));
     left_ -= static_cast<std::uint64_t>(n);
     auto size = static_cast<std::size_t>(n);
     if (left_ == 0) {
@@ -127,7 +126,6 @@ class TarStream {
     text_.append(block.data(), block.size());
   }
 
-  std::string host_;
   std::vector<TarMember> members_;
   std::size_t at_ = 0;
   bool ended_ = false;
@@ -138,4 +136,4 @@ class TarStream {
   hypertune::detail::ReadBuffer buffer_;
 };
 
-}  // namespace hypertune::inline v0::ssh::detail
+}  // namespace hypertune::inline v0::remote::detail

@@ -1,9 +1,8 @@
 // Files up and down, whole or not at all.
-#include "remote_error.hpp"
-#include "session.hpp"
+#include "host_failures.hpp"
 
-#include <hypertune/ssh/connection.hpp>
-#include <hypertune/ssh/output_mark.hpp>
+#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/remote/host_files.hpp>
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -18,7 +17,7 @@
 #include <string_view>
 #include <utility>
 
-namespace hypertune::inline v0::ssh {
+namespace hypertune::inline v0::remote {
 namespace detail {
 
 // $1 the file, $2 its size, $3 its mode, $4 what makes the name of the unfinished one. What arrived is judged by its
@@ -49,28 +48,31 @@ printf '%s %s\n' "$((size))" "$mode"
 exec cat -- "$1"
 )sh";
 
-}  // namespace detail
-
-void SshConnection::upload_text(std::string_view bytes, const std::string& remote,
-                                const TransferOptions& options) const {
-  const auto path = absolute(remote);
-  std::string_view rest = bytes;
-  stream(
-      fmt::format("write '{}'", path), detail::receive_script,
-      {path, std::to_string(bytes.size()), fmt::format("{:o}", options.mode < 0 ? 0644 : options.mode),
-       detail::nonce()},
-      [&] { return std::exchange(rest, {}); }, options);
+// Exit code 0 or an error.
+static void send(const HostShell& shell, const std::string& path, std::uint64_t size, unsigned mode,
+                 std::function<std::string_view()> next, const TransferOptions& options) {
+  shell.must(fmt::format("write '{}'", path), receive_script,
+             {path, std::to_string(size), fmt::format("{:o}", mode), nonce()},
+             {.input = std::move(next), .deadline = options.deadline, .stall = options.stall});
 }
 
-void SshConnection::upload(const std::filesystem::path& local, const std::string& remote,
-                           const TransferOptions& options) const {
-  const auto path = absolute(remote);
+}  // namespace detail
+
+void upload_text(const HostShell& shell, std::string_view bytes, const std::string& remote,
+                 const TransferOptions& options) {
+  detail::send(
+      shell, shell.absolute(remote), bytes.size(), options.mode < 0 ? 0644 : static_cast<unsigned>(options.mode),
+      [&] { return std::exchange(bytes, {}); }, options);
+}
+
+void upload(const HostShell& shell, const std::filesystem::path& local, const std::string& remote,
+            const TransferOptions& options) {
+  const auto path = shell.absolute(remote);
   const auto file = hypertune::detail::open_at(AT_FDCWD, local.c_str(), O_RDONLY);
   struct stat info{};
-  if (!file || ::fstat(file.get(), &info) != 0) detail::fail_local(host(), "read", local, errno);
+  if (!file || ::fstat(file.get(), &info) != 0) detail::fail_local("read", local, errno);
   if (!S_ISREG(info.st_mode))
-    throw SshError(Problem::local_file, host(),
-                   fmt::format("cannot send '{}': it is no ordinary file", local.string()));
+    throw HostError(HostProblem::local_file, fmt::format("cannot send '{}': it is no ordinary file", local.string()));
   const auto size = static_cast<std::uint64_t>(info.st_size);
   std::uint64_t sent = 0;
   hypertune::detail::ReadBuffer buffer;
@@ -78,33 +80,31 @@ void SshConnection::upload(const std::filesystem::path& local, const std::string
     const auto want = std::min<std::uint64_t>(hypertune::detail::ReadBuffer::size, size - sent);
     if (want == 0) return {};
     const ssize_t n = hypertune::detail::read_some(file.get(), buffer.data(), want);
-    if (n < 0) detail::fail_local(host(), "read", local, errno);
+    if (n < 0) detail::fail_local("read", local, errno);
     if (n == 0)
-      throw SshError(Problem::local_file, host(),
-                     fmt::format("cannot send '{}': it became shorter meanwhile", local.string()));
+      throw HostError(HostProblem::local_file,
+                      fmt::format("cannot send '{}': it became shorter meanwhile", local.string()));
     sent += static_cast<std::uint64_t>(n);
     return {buffer.data(), static_cast<std::size_t>(n)};
   };
   const auto mode =
       static_cast<unsigned>(options.mode < 0 ? info.st_mode & 0777U : static_cast<unsigned>(options.mode));
-  stream(fmt::format("write '{}'", path), detail::receive_script,
-         {path, std::to_string(size), fmt::format("{:o}", mode), detail::nonce()}, next, options);
+  detail::send(shell, path, size, mode, next, options);
 }
 
-void SshConnection::download(const std::string& remote, const std::filesystem::path& local,
-                             const TransferOptions& options) const {
-  const auto path = absolute(remote);
+void download(const HostShell& shell, const std::string& remote, const std::filesystem::path& local,
+              const TransferOptions& options) {
+  const auto path = shell.absolute(remote);
   const auto folder = local.has_parent_path() ? local.parent_path() : std::filesystem::path(".");
   std::error_code made;
   std::filesystem::create_directories(folder, made);
   const auto part = folder / (".hypertune-part-" + detail::nonce());
   auto file = hypertune::detail::open_at(AT_FDCWD, part.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600);
-  if (!file) detail::fail_local(host(), "write", part, errno);
+  if (!file) detail::fail_local("write", part, errno);
   struct Remove {
     ~Remove() { ::unlink(path.c_str()); }
     std::filesystem::path path;
   } remove{part};
-  OutputMark mark;
   std::string head;  // its first line: size and mode
   bool begun = false;
   std::uint64_t size = 0, arrived = 0;
@@ -121,13 +121,10 @@ void SshConnection::download(const std::string& remote, const std::filesystem::p
     }
     return error == 0;
   };
-  process::RunOptions run;
-  run.deadline = options.deadline;
-  run.stall = options.stall;
-  run.max_output = SIZE_MAX;
+  ShellOptions run{.deadline = options.deadline, .stall = options.stall, .max_output = SIZE_MAX};
   run.take_out = [&](std::string_view bytes) {
     if (begun) return write(bytes);
-    head += mark.own(bytes);
+    head += bytes;
     const auto end = head.find('\n');
     if (end == std::string::npos) return head.size() < 4096;
     const char* stop = head.data() + end;
@@ -139,20 +136,18 @@ void SshConnection::download(const std::string& remote, const std::filesystem::p
   };
   RunResult result;
   try {
-    result = detail::exchange(
-        *master_, command(detail::script_arguments(OutputMark::before(detail::send_script), {path})), std::move(run));
-  } catch (const SshError&) {
+    result = shell.run(detail::send_script, {path}, run);
+  } catch (const std::exception&) {
     if (error == 0) throw;
   }
-  if (error != 0) detail::fail_local(host(), "write", local, error);
-  if (!result.ok()) throw detail::remote_error(host(), fmt::format("read '{}'", path), result);
+  if (error != 0) detail::fail_local("write", local, error);
+  if (!result.ok()) throw detail::host_error(shell.title, fmt::format("read '{}'", path), result);
   if (!begun || arrived != size)
-    throw SshError(
-        Problem::other, host(),
-        fmt::format("host '{}': '{}' changed while it was read ({} of {} bytes)", host(), path, arrived, size));
+    throw HostError(HostProblem::other, fmt::format("{}: '{}' changed while it was read ({} of {} bytes)", shell.title,
+                                                    path, arrived, size));
   if (::fchmod(file.get(), options.mode < 0 ? mode & 0777U : static_cast<unsigned>(options.mode)) != 0 ||
       ::fsync(file.get()) != 0 || ::rename(part.c_str(), local.c_str()) != 0)
-    detail::fail_local(host(), "write", local, errno);
+    detail::fail_local("write", local, errno);
 }
 
-}  // namespace hypertune::inline v0::ssh
+}  // namespace hypertune::inline v0::remote

@@ -1,0 +1,15 @@
+// RunResult: how a command on a host ended.
+#pragma once
+
+#include <string>
+
+namespace hypertune::inline v0::remote {
+
+/// How a command on a host ended.
+struct RunResult {
+  int exit = 0;  ///< exit code; more than 128, or 255, if a signal ended it
+  std::string out, err;
+  bool ok() const { return exit == 0; }
+};
+
+}  // namespace hypertune::inline v0::remote
