@@ -105,6 +105,9 @@ TEST_CASE("a pod that ended says how") {
                  R"("phase": ")" + phase + "\"" + container(R"("terminated": {)" + how + "}"));
   };
   CHECK(ended(R"("exitCode": 137, "reason": "OOMKilled")").sentence == "ran out of memory (executor.memory)");
+  const auto never = ended(R"("exitCode": 128, "reason": "StartError", "message": "exec: \"/x\": no such file")");
+  CHECK(never.sentence == "cannot start (exec: \"/x\": no such file)");
+  CHECK(never.hope == PodState::Hope::none);
   CHECK(ended(R"("exitCode": 3, "reason": "Error")").sentence == "ended with exit code 3");
   CHECK(ended(R"("exitCode": 137, "signal": 9, "reason": "Error")").sentence == "ended by signal 9");
   CHECK(ended(R"("exitCode": 0, "reason": "Completed")", "Succeeded").sentence == "has ended");

@@ -4,9 +4,10 @@
 #include "pod_manifest.hpp"
 
 #include <hypertune/error.hpp>
-#include <hypertune/hosts/host_spec.hpp>
 #include <hypertune/k8s/pod_keeper.hpp>
+#include <hypertune/remote/agent_files.hpp>
 #include <hypertune/remote/runtime.hpp>
+#include <hypertune/remote/shipping.hpp>
 
 #include <fmt/format.h>
 
@@ -21,28 +22,63 @@ Resources AgentProgram::resources() const {
   return {.cpus = options.cpus, .gpus = static_cast<double>(options.gpus), .memory = options.memory};
 }
 
-std::string AgentProgram::limits() const {
-  const auto& options = setup_.options;
-  return remote::agent_limits_text(
-      {.name = {}, .cpus = options.cpus, .gpus = static_cast<double>(options.gpus), .memory = options.memory});
+remote::HostSpec AgentProgram::limits() const {
+  const auto has = resources();
+  return {.name = {}, .cpus = has.cpus, .gpus = has.gpus, .memory = has.memory};
+}
+
+std::vector<std::string> AgentProgram::in_image_as(std::string_view role) const {
+  std::vector<std::string> command{setup_.options.program};
+  command.insert(command.end(), setup_.arguments.begin(), setup_.arguments.end());
+  command.insert(command.end(), {std::string(role), remote::agent_limits_text(limits())});
+  return command;
 }
 
 std::vector<std::string> AgentProgram::container_command() const {
-  const auto& options = setup_.options;
-  if (options.program.empty())
-    return {"sh", "-c", std::string(hold_script()), "hypertune-pod", std::string(agents_folder), "600"};
-  std::vector<std::string> command{options.program};
-  command.insert(command.end(), setup_.arguments.begin(), setup_.arguments.end());
-  command.insert(command.end(), {std::string(keeper_argument), limits()});
-  return command;
+  if (!setup_.options.program.empty()) return in_image_as(keeper_argument);
+  constexpr const char* orphan_timeout = "600";
+  return {"sh", "-c", std::string(hold_script()), "hypertune-pod", std::string(agents_folder), orphan_timeout};
 }
 
-std::vector<std::string> AgentProgram::prepare(const std::string&, const std::string&, const std::stop_token&) const {
+std::vector<std::string> AgentProgram::prepare(const std::string& pod, const std::string& container,
+                                               const std::stop_token& stop) const {
   const auto& options = setup_.options;
-  std::vector<std::string> command{options.program};
-  command.insert(command.end(), setup_.arguments.begin(), setup_.arguments.end());
-  command.insert(command.end(), {"--hypertune-agent", limits()});
-  return command;
+  const auto folder = work_folder(options);
+  remote::AgentFiles files{.program = setup_.program,
+                           .arguments = setup_.arguments,
+                           .mounts = options.file_mounts,
+                           .programs = setup_.programs,
+                           .needs = setup_.needs,
+                           .directory = folder,
+                           .ship = {.directory = fmt::format("{}/cache", pod_folder)}};
+  const bool in_image = !options.program.empty();
+  if (in_image && files.mounts.empty()) return in_image_as("--hypertune-agent");  // an image without a shell will do
+  auto shell = shell_of(pod, container, stop);
+  shell.facts = remote::ask_facts(shell);
+  if (!in_image) return remote::prepare_agent(shell, files, limits());
+  for (auto& mount : files.mounts) {
+    if (!mount.remote.starts_with('/') && !mount.remote.starts_with('~')) mount.remote = folder + "/" + mount.remote;
+    remote::mount_files(shell, mount, files.ship);
+  }
+  return in_image_as("--hypertune-agent");
+}
+
+remote::HostShell AgentProgram::shell_of(const std::string& pod, const std::string& container,
+                                         const std::stop_token& stop) const {
+  return {.title = fmt::format("pod '{}'", pod),
+          .run = [client = client_, pod, container, stop](std::string_view script,
+                                                          const std::vector<std::string>& arguments,
+                                                          const remote::ShellOptions& options) mutable {
+            auto done =
+                client.run({.pod = pod, .command = remote::script_arguments(script, arguments), .container = container},
+                           {.input = options.input,
+                            .take_out = options.take_out,
+                            .max_output = options.max_output,
+                            .deadline = options.deadline,
+                            .stall = options.stall},
+                           stop);
+            return remote::RunResult{.exit = done.exit, .out = std::move(done.out), .err = std::move(done.err)};
+          }};
 }
 
 }  // namespace hypertune::inline v0::k8s

@@ -1,12 +1,15 @@
 // AgentProgram: what runs in a worker's pod, and how it comes to be there.
 #pragma once
 
+#include <hypertune/hosts/host_spec.hpp>
 #include <hypertune/k8s/client.hpp>
 #include <hypertune/k8s/executor.hpp>
+#include <hypertune/remote/host_shell.hpp>
 #include <hypertune/trial/resources.hpp>
 
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hypertune::inline v0::k8s {
@@ -26,7 +29,9 @@ class AgentProgram {
                                    const std::stop_token& stop) const;
 
  private:
-  std::string limits() const;
+  remote::HostSpec limits() const;
+  std::vector<std::string> in_image_as(std::string_view role) const;
+  remote::HostShell shell_of(const std::string& pod, const std::string& container, const std::stop_token& stop) const;
 
   KubernetesSetup setup_;
   Client client_;

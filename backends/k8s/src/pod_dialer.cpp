@@ -4,6 +4,7 @@
 #include "silent_end.hpp"
 
 #include <hypertune/remote/detail/printed.hpp>
+#include <hypertune/remote/host_error.hpp>
 
 #include <fmt/format.h>
 
@@ -47,6 +48,8 @@ remote::AgentStream PodDialer::dial(const std::stop_token& stop) const {
     auto stream = state.fleet->client().open_stream(
         {.pod = pod.name, .command = command, .container = state.fleet->container()}, stop, deadline);
     return watch_for_silence(std::move(stream), [shared = state_] { shared->spent = true; });
+  } catch (const remote::HostError& error) {
+    throw DialError(failure_of(error.problem()), error.what(), error.code());
   } catch (const ApiError& error) {
     if (stop.stop_requested()) throw DialError(FailureClass::transient, "it is not needed any more");
     // Who has no answer at all has not reached the API server. Else the pod is gone, or its node does not answer.

@@ -102,6 +102,7 @@ json::object field_variable(std::string_view name, std::string_view path) {
 void add_environment(json::object& container, const PodPlan& plan) {
   auto& environment = array_in(container, "env");
   add_named(environment, field_variable("HYPERTUNE_NODE", "spec.nodeName"));
+  add_named(environment, field_variable("HYPERTUNE_HOST_ADDRESS", "status.podIP"));
   add_named(environment, field_variable(name_variable, "metadata.name"));
   add_named(environment, variable("XDG_CACHE_HOME", fmt::format("{}/cache", pod_folder)));
   add_named(environment, variable(agents_variable, agents_folder));

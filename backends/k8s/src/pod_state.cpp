@@ -64,7 +64,7 @@ std::string with_reason(std::string_view what, const std::string& why) {
 }
 
 struct Container {
-  std::string waiting, message;  // why it waits
+  std::string waiting, message;  // why it waits, or ended
   bool running = false;
   std::optional<std::int64_t> exit_code;
   std::int64_t signal = 0;
@@ -88,6 +88,7 @@ Container container_state(const json::object& status, const std::string& name) {
       container.exit_code = number_at(*ended, "exitCode");
       container.signal = number_at(*ended, "signal");
       container.ended = text_at(*ended, "reason");
+      container.message = text_at(*ended, "message");
     }
   });
   return container;
@@ -155,7 +156,10 @@ void say_ended(PodState& state, const json::object& status, const Container& con
   state.reason = text_at(status, "reason");
   if (state.reason.empty()) state.reason = container.ended.empty() ? phase : container.ended;
   const auto message = one_line(text_at(status, "message"));
-  if (container.ended == "OOMKilled")
+  if (container.ended == "StartError" || container.ended == "ContainerCannotRun") {
+    state.hope = PodState::Hope::none;
+    state.sentence = with_reason("cannot start", one_line(container.message));
+  } else if (container.ended == "OOMKilled")
     state.sentence = "ran out of memory (executor.memory)";
   else if (!text_at(status, "reason").empty())
     state.sentence = with_reason("ended: " + one_line(text_at(status, "reason"), 60), message);

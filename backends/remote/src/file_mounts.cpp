@@ -83,7 +83,7 @@ std::vector<MountEntry> scan_mount(const FileMount& mount) {
 constexpr std::string_view mount_functions = R"sh(
 stamp() (
   cd -- "$1" || exit 1
-  if [ -d tree ]; then cd tree && xargs -0 stat -c '%s %Y %n' -- < ../files; else stat -c '%s %Y' tree; fi 2>&1 | cksum
+  if [ -d tree ]; then cd tree && xargs -0 stat -c '%s %Y %n' -- < ../files; else stat -c '%s %Y' tree; fi 2>&1 | { cksum 2>/dev/null || md5sum; }
 )
 sound() { [ -e "$1/tree" ] && [ -f "$1/stamp" ] && [ "$(stamp "$1")" = "$(cat "$1/stamp")" ]; }
 )sh";

@@ -2,6 +2,7 @@
 #include "k8s/support/test_kubernetes.hpp"
 
 #include <atomic>
+#include <fstream>
 #include <functional>
 #include <random>
 #include <string>
@@ -56,6 +57,46 @@ TEST_CASE("an experiment on pods: they come with the queue of trials, and none i
   const auto results = run(small(folder.path() / "run", KubernetesExecutor(workers_of(*kubernetes)), 6, 5));
   check_whole(results, 6, 5);
   CHECK(results.failures(FailureSource::infrastructure) == 0);
+  CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
+}
+
+TEST_CASE("a program and its files are sent into pods of any image that has a shell, and only once") {
+  const auto kubernetes = test_kubernetes("sent");
+  if (!kubernetes) return;
+  const TemporaryDirectory folder;
+  std::ofstream(folder.path() / "said.sh") << "cat brought/data\n";
+  std::ofstream(folder.path() / "data") << "{\"loss\": 1.5}\n";
+  auto setup = workers_of(*kubernetes, 1);
+  setup.options.program = {};
+  setup.program = HYPERTUNE_TEST_WORKER;
+  setup.options.file_mounts = {{.remote = "said.sh", .local = folder.path() / "said.sh"},
+                               {.remote = "brought/data", .local = folder.path() / "data"}};
+  setup.remote.program = "command said.sh x";
+  auto options = small(folder.path() / "run", KubernetesExecutor(setup), 2, 5);
+  options.metric = "loss";
+  options.mode = Mode::minimize;
+  options.stop = {};
+  const auto results = tune(Learner::search_space(), program_named(setup.remote.program), options);
+  INFO(story(results));
+  for (const auto& trial : results.trials()) {
+    CHECK(trial.state == TrialState::completed);
+    CHECK(trial.metrics == Metrics{{"loss", 1.5}});
+  }
+  CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
+}
+
+TEST_CASE("a program that cannot run in the image ends the experiment with the reason") {
+  const auto kubernetes = test_kubernetes("missing");
+  if (!kubernetes) return;
+  const TemporaryDirectory folder;
+  auto setup = workers_of(*kubernetes, 1);
+  setup.options.program = "/bin/nothing";
+  setup.options.pod = "spec: {containers: [{name: worker, imagePullPolicy: Never}]}";
+  std::string complaint;
+  try {
+    run(small(folder.path() / "run", KubernetesExecutor(setup), 1, 5));
+  } catch (const Error& error) { complaint = error.what(); }
+  CHECK_THAT(complaint, ContainsSubstring("/bin/nothing"));
   CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
 }
 

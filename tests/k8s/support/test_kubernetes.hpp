@@ -34,6 +34,7 @@ class TestKubernetes {
   explicit TestKubernetes(const std::string& name)
       : client_(k8s::load_access({.kubeconfig = {kubeconfig()}, .name_space = name})), name_(name) {
     const boost::json::object space{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name}}}};
+    if (exists({"api", "v1", "namespaces", name_})) remove_space();  // of a run that was killed
     if (!eventually([&] { return !exists({"api", "v1", "namespaces", name_}); }, 60))
       throw std::runtime_error("the namespace of an earlier run does not end");
     create({"api", "v1", "namespaces"}, space);
@@ -44,7 +45,7 @@ class TestKubernetes {
   TestKubernetes& operator=(const TestKubernetes&) = delete;
   ~TestKubernetes() {
     try {
-      client_.call({.method = k8s::Method::remove, .path = k8s::api_path({"api", "v1", "namespaces", name_})});
+      remove_space();
     } catch (const std::exception& error) { WARN(error.what()); }
   }
 
@@ -110,6 +111,10 @@ class TestKubernetes {
   static void start_node(int node) { tell({"start-node", std::to_string(node)}); }
 
  private:
+  void remove_space() {
+    client_.call({.method = k8s::Method::remove, .path = k8s::api_path({"api", "v1", "namespaces", name_})});
+  }
+
   k8s::Client client_;
   std::string name_;
 };
