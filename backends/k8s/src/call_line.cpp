@@ -20,8 +20,6 @@ namespace {
 
 namespace websocket = beast::websocket;
 
-double now() { return hypertune::detail::steady_seconds(); }
-
 // What a peer says, as part of a message: one line, nothing that a terminal would obey, not much.
 std::string shown(std::string_view text) {
   std::string line(text.substr(0, std::min<std::size_t>(text.find('\n'), 200)));
@@ -58,8 +56,9 @@ CallLine::Deadline::Deadline(const std::shared_ptr<CallLine>& line, double secon
 void CallLine::begin(double ping, double silence) {
   ping_ = ping;
   silence_ = silence;
-  heard_ = now();
-  stream_.control_callback([this](websocket::frame_type, beast::string_view) { heard_ = now(); });
+  heard_ = hypertune::detail::steady_seconds();
+  stream_.control_callback(
+      [this](websocket::frame_type, beast::string_view) { heard_ = hypertune::detail::steady_seconds(); });
   tick();
 }
 
@@ -67,8 +66,9 @@ void CallLine::tick() {
   timer_.expires_after(as_duration(ping_));
   timer_.async_wait([self = shared_from_this()](ErrorCode error) {
     if (error || self->over_) return;
-    if (self->reading_ && now() - self->heard_ > self->silence_)
-      return self->cut(hypertune::detail::format("no sign of life for {:.1f} s", now() - self->heard_));
+    if (self->reading_ && hypertune::detail::steady_seconds() - self->heard_ > self->silence_)
+      return self->cut(hypertune::detail::format("no sign of life for {:.1f} s",
+                                                 hypertune::detail::steady_seconds() - self->heard_));
     // Pongs, as pings are answered: a side whose own message the other one does not take yet could not, and would hear
     // nothing further until then.
     if (!self->closing_ && !std::exchange(self->pinging_, true))
@@ -100,7 +100,7 @@ asio::awaitable<bool> CallLine::receive(Received& into) {
   while (!over_) {
     ErrorCode error;
     reading_ = true;
-    heard_ = now();
+    heard_ = hypertune::detail::steady_seconds();
     const std::size_t n =
         co_await stream_.async_read_some(asio::buffer(in_), asio::redirect_error(asio::use_awaitable, error));
     reading_ = false;
