@@ -45,6 +45,10 @@ TEST_CASE("a worker goes on in the pod that it has, unless that is of no use any
   CHECK(ledger.usable_of("a") == nullptr);
   CHECK(ledger.superfluous() == std::vector<std::string>{"p2"});  // the other one goes already
   ledger.forget("p2");
+  CHECK(ledger.find("p2") == nullptr);
+  REQUIRE(ledger.find_or_last("p2") != nullptr);
+  CHECK(ledger.find_or_last("p2")->phase == Phase::running);
+  CHECK(ledger.find_or_last("p9") == nullptr);
   CHECK(ledger.superfluous().empty());
   // An object that stays behind after its end is removed, whatever ended it.
   leaving.phase = Phase::ended;

@@ -81,11 +81,13 @@ void PodFleet::happened(const WatchEvent& event) {
       break;
     case Kind::trouble: trouble_ = event.text; break;
   }
+  ++changes_;
   changed_.notify_all();
 }
 
 void PodFleet::pause(std::unique_lock<std::mutex>& lock, const std::stop_token& stop, Seconds seconds) const {
-  changed_.wait_for(lock, stop, std::chrono::duration<double>(seconds), [] { return false; });
+  changed_.wait_for(lock, stop, std::chrono::duration<double>(seconds),
+                    [this, seen = changes_] { return changes_ != seen; });
 }
 
 PodState PodFleet::acquire(const std::string& worker, const std::stop_token& stop,
@@ -115,13 +117,14 @@ PodState PodFleet::acquire(const std::string& worker, const std::stop_token& sto
       continue;
     }
     const auto* state = ledger_.usable_of(worker);
-    if (state == nullptr && !made.empty() && ledger_.find(made) == nullptr) {
+    const auto* end_of_it = state == nullptr && !made.empty() ? ledger_.find_or_last(made) : nullptr;
+    if (state == nullptr && !made.empty() && end_of_it == nullptr) {
       pause(lock, stop, 1);
       continue;
     }
-    if (state == nullptr && !made.empty()) {
+    if (end_of_it != nullptr) {
       // The one that was made has ended, or is being taken away, before anything ran in it.
-      const auto end = *ledger_.find(made);
+      const auto end = *end_of_it;
       const auto failure = end.hope == PodState::Hope::none ? FailureClass::permanent
                            : end.disrupted || end.leaving   ? FailureClass::transient
                                                             : FailureClass::unknown;
@@ -208,6 +211,7 @@ void PodFleet::discard(const std::string& pod, bool node_in_doubt) {
   if (const auto* state = ledger_.find(pod); state != nullptr && node_in_doubt)
     ledger_.avoid(state->node, steady_seconds());
   ledger_.discard(pod);
+  ++changes_;
   changed_.notify_all();
 }
 

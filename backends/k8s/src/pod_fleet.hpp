@@ -11,6 +11,7 @@
 #include <hypertune/remote/waiting_lines.hpp>
 
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -85,6 +86,7 @@ class PodFleet {
 
   mutable std::mutex mutex_;
   mutable std::condition_variable_any changed_;
+  std::uint64_t changes_ = 0;
   PodLedger ledger_;
   bool synced_ = false;
   std::string trouble_;

@@ -36,7 +36,12 @@ class PodLedger {
   }
   /// It is not there any more.
   void forget(const std::string& pod) {
-    pods_.erase(pod);
+    if (const auto found = pods_.find(pod); found != pods_.end()) {
+      constexpr std::size_t most = 1000;
+      if (ends_.size() >= most) ends_.erase(ends_.begin());
+      ends_.insert_or_assign(pod, std::move(found->second.state));
+      pods_.erase(found);
+    }
     discarded_.erase(pod);
   }
   /// Nothing is to be run in it again.
@@ -55,6 +60,12 @@ class PodLedger {
   const PodState* find(const std::string& pod) const {
     const auto found = pods_.find(pod);
     return found == pods_.end() ? nullptr : &found->second.state;
+  }
+  /// Also of one that is not there any more, as it was at last.
+  const PodState* find_or_last(const std::string& pod) const {
+    if (const auto* there = find(pod)) return there;
+    const auto found = ends_.find(pod);
+    return found == ends_.end() ? nullptr : &found->second;
   }
   /// The pod in which the worker can go on, running or on its way to.
   const PodState* usable_of(const std::string& worker) const {
@@ -122,6 +133,7 @@ class PodLedger {
     bool told = false;
   };
   std::map<std::string, Pod> pods_;
+  std::map<std::string, PodState> ends_;  // of pods that are not there any more
   std::set<std::string> discarded_, wanted_;
   std::map<std::string, Seconds> avoided_;  // by node, until when
 };
