@@ -1,6 +1,7 @@
 // CallHomeDialer: a stream to the agent of a worker that connects by itself.
 #include "call_request.hpp"
 #include "listener_state.hpp"
+#include "socket_pair.hpp"
 
 #include <hypertune/error.hpp>
 
@@ -19,15 +20,6 @@ namespace {
 using hypertune::detail::Descriptor;
 using remote::DialError;
 using remote::FailureClass;
-
-std::pair<Descriptor, Descriptor> socket_pair() {
-  std::array<int, 2> ends{-1, -1};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
-    throw DialError(FailureClass::transient,
-                    fmt::format("cannot make a socket: {}; are too many files open (ulimit -n)?",
-                                std::generic_category().message(errno)));
-  return {Descriptor(ends[0]), Descriptor(ends[1])};
-}
 
 }  // namespace
 
@@ -49,8 +41,8 @@ CallHomeDialer::CallHomeDialer(AgentListener listener, std::string worker, doubl
 const std::string& CallHomeDialer::worker() const { return place_->worker; }
 
 remote::AgentStream CallHomeDialer::dial(std::stop_token stop) const {
-  auto [stream, our_stream] = socket_pair();
-  auto [err, our_err] = socket_pair();
+  auto [stream, our_stream] = make_socket_pair();
+  auto [err, our_err] = make_socket_pair();
   Descriptor second(::fcntl(stream.get(), F_DUPFD_CLOEXEC, 0));
   if (!second)
     throw DialError(FailureClass::transient, "cannot open a stream: " + std::generic_category().message(errno));
@@ -92,7 +84,7 @@ remote::FailureClass CallHomeDialer::classify(const std::string& said) const {
   return FailureClass::unknown;
 }
 
-void CallHomeDialer::explain(std::string why) const {
+void CallHomeDialer::waits(std::string why) const {
   const std::lock_guard lock(place_->listener->mutex);
   place_->why = std::move(why);
   place_->refused.reset();

@@ -8,8 +8,6 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -21,8 +19,6 @@ namespace hypertune::inline v0::k8s {
 namespace {
 
 namespace websocket = beast::websocket;
-
-double now() { return hypertune::detail::steady_seconds(); }
 
 // What a peer says, as part of a message: one line, nothing that a terminal would obey, not much.
 std::string shown(std::string_view text) {
@@ -40,12 +36,9 @@ CallLine::CallLine(Socket socket, asio::ssl::context& tls)
       close_timer_(stream_.get_executor()),
       turn_(stream_.get_executor()) {}
 
-void CallLine::prepare(double silence) {
+void CallLine::prepare() {
   ErrorCode ignored;
   socket().set_option(asio::ip::tcp::no_delay(true), ignored);
-  // Bytes that nobody acknowledges end the connection, also while neither side reads.
-  const auto ms = static_cast<unsigned>(std::clamp(silence * 1000, 100.0, 1e9));
-  ::setsockopt(socket().native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
   stream_.read_message_max(call_message);
   stream_.auto_fragment(false);
   stream_.binary(true);
@@ -63,8 +56,9 @@ CallLine::Deadline::Deadline(const std::shared_ptr<CallLine>& line, double secon
 void CallLine::begin(double ping, double silence) {
   ping_ = ping;
   silence_ = silence;
-  heard_ = now();
-  stream_.control_callback([this](websocket::frame_type, beast::string_view) { heard_ = now(); });
+  heard_ = hypertune::detail::steady_seconds();
+  stream_.control_callback(
+      [this](websocket::frame_type, beast::string_view) { heard_ = hypertune::detail::steady_seconds(); });
   tick();
 }
 
@@ -72,10 +66,13 @@ void CallLine::tick() {
   timer_.expires_after(as_duration(ping_));
   timer_.async_wait([self = shared_from_this()](ErrorCode error) {
     if (error || self->over_) return;
-    if (self->reading_ && now() - self->heard_ > self->silence_)
-      return self->cut(hypertune::detail::format("no sign of life for {:.1f} s", now() - self->heard_));
+    if (self->reading_ && hypertune::detail::steady_seconds() - self->heard_ > self->silence_)
+      return self->cut(hypertune::detail::format("no sign of life for {:.1f} s",
+                                                 hypertune::detail::steady_seconds() - self->heard_));
+    // Pongs, as pings are answered: a side whose own message the other one does not take yet could not, and would hear
+    // nothing further until then.
     if (!self->closing_ && !std::exchange(self->pinging_, true))
-      self->stream_.async_ping({}, [self](ErrorCode failure) {
+      self->stream_.async_pong({}, [self](ErrorCode failure) {
         self->pinging_ = false;
         if (failure) self->failed(failure);
       });
@@ -103,7 +100,7 @@ asio::awaitable<bool> CallLine::receive(Received& into) {
   while (!over_) {
     ErrorCode error;
     reading_ = true;
-    heard_ = now();
+    heard_ = hypertune::detail::steady_seconds();
     const std::size_t n =
         co_await stream_.async_read_some(asio::buffer(in_), asio::redirect_error(asio::use_awaitable, error));
     reading_ = false;

@@ -54,10 +54,11 @@ class CallLine : public std::enable_shared_from_this<CallLine> {
 
   CallLine(Socket socket, asio::ssl::context& tls);
 
-  /// For the handshakes, which are the two sides' own. The socket's options that both need are set by it.
+  /// For the handshakes, which are the two sides' own.
   Stream& stream() { return stream_; }
   Socket& socket() { return beast::get_lowest_layer(stream_); }
-  void prepare(double silence);
+  /// Once it is connected, before them.
+  void prepare();
   /// While it lives, the line is cut when so many seconds have passed.
   class Deadline {
    public:

@@ -18,30 +18,34 @@ started() { # of process $1, in $start
   shift 19
   start=$1
 }
-look() {
-  alive=
-  for mark in "$folder"/*.*; do
+look() { # at those that have left marks, and those that had when they were last seen; in $alive and $numbers
+  before=$alive
+  alive=' ' numbers=
+  for mark in "$folder"/*.* $before; do
     name=${mark##*/}
     number=${name%.*}
     case $number in '' | 1 | *[!0-9]*) continue ;; esac
+    case $alive in *" $name "*) continue ;; esac
     if started "$number" && [ "$start" = "${name##*.}" ]; then
-      alive="$alive $number"
+      alive="$alive$name "
+      numbers="$numbers $number"
     else
-      rm -f "$mark"
+      rm -f "$folder/$name"
     fi
   done
 }
+alive=
 while :; do
   look
   if [ "$asked" -gt 0 ]; then
-    [ -n "$alive" ] || exit 0
+    [ -n "$numbers" ] || exit 0
     if [ "$asked" -gt 1 ]; then
-      kill -KILL $alive
+      kill -KILL $numbers
     elif [ "$told" -eq 0 ]; then
       told=1
-      kill -TERM $alive
+      kill -TERM $numbers
     fi
-  elif [ -n "$alive" ] || [ -e "$folder/alive" ]; then
+  elif [ -n "$numbers" ] || [ -e "$folder/alive" ]; then
     rm -f "$folder/alive"
     idle=0
   elif [ "$idle" -ge "$limit" ]; then

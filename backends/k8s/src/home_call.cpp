@@ -82,11 +82,11 @@ asio::awaitable<void> HomeCall::speak(std::shared_ptr<HomeCall> self) {
 }
 
 void HomeCall::finish() {
+  ended_(*this);  // before the driver sees the end of the stream: it may ask for another one then
   if (carries_) explain(err_.native_handle(), line_->why());
   ErrorCode ignored;
   stream_.close(ignored);
   err_.close(ignored);
-  ended_(*this);
 }
 
 }  // namespace hypertune::inline v0::k8s

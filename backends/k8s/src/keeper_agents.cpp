@@ -1,6 +1,8 @@
 // The agents of a pod.
 #include "keeper_agents.hpp"
 
+#include "socket_pair.hpp"
+
 #include <hypertune/error.hpp>
 #include <hypertune/k8s/pod_keeper.hpp>
 
@@ -16,25 +18,12 @@
 #include <utility>
 
 namespace hypertune::inline v0::k8s {
-namespace {
-
-using hypertune::detail::Descriptor;
-
-std::pair<Descriptor, Descriptor> socket_pair() {
-  std::array<int, 2> ends{-1, -1};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
-    fail(Errc::io, "cannot make a socket for an agent: {}", std::generic_category().message(errno));
-  return {Descriptor(ends[0]), Descriptor(ends[1])};
-}
-
-}  // namespace
-
 KeeperAgents::KeeperAgents(asio::io_context& io, std::filesystem::path folder, std::function<void()> changed)
     : io_(io), folder_(std::move(folder)), changed_(std::move(changed)) {}
 
 KeeperAgents::Streams KeeperAgents::start(const std::vector<std::string>& command) {
-  auto [stream, theirs] = socket_pair();
-  auto [err, their_err] = socket_pair();
+  auto [stream, theirs] = make_socket_pair();
+  auto [err, their_err] = make_socket_pair();
   process::SpawnOptions options{
       .in = theirs.get(), .out = theirs.get(), .err = their_err.get(), .death_signal = SIGKILL};
   // Trials need no way to the driver of their own; and this agent is known here without a mark.
@@ -51,7 +40,7 @@ void KeeperAgents::kill_child() {
 bool KeeperAgents::any() {
   const auto marked = process::marked_processes(folder_);
   for (const auto& agent : marked) watch(agent);
-  return child_runs() || !marked.empty();
+  return child_runs() || !watched_.empty();  // also one that has taken its mark away, and is about to end
 }
 
 // They are no children, so that nothing else tells of their end.

@@ -12,6 +12,10 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/http/field.hpp>
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
@@ -83,7 +87,11 @@ asio::awaitable<bool> KeeperCall::shake_hands() {
     if (!line_->over()) why_ = error.message();
     co_return false;
   }
-  line_->prepare(options_.silence);
+  line_->prepare();
+  // Its silence is not heard while an agent takes nothing; but signs of life that nobody acknowledges tell of it. (The
+  // driver has no such limit: what it sends may wait for an agent that takes nothing.)
+  const auto ms = static_cast<unsigned>(std::clamp(options_.silence * 1000, 100.0, 1e9));
+  ::setsockopt(line_->socket().native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
   auto& secured = line_->stream().next_layer();
   secured.set_verify_mode(asio::ssl::verify_peer);
   // There is no authority: the one certificate whose fingerprint is known is the driver's.
@@ -172,13 +180,14 @@ asio::awaitable<void> KeeperCall::speak(std::shared_ptr<KeeperCall> self) {
 asio::awaitable<void> KeeperCall::say_end() {
   constexpr double patience = 1;
   if (!errors_ended_) co_await errors_over_.wait(patience);
-  if (agents_.child_runs()) co_await changed_.wait(patience);
+  const auto until = std::chrono::steady_clock::now() + as_duration(patience);
+  while (agents_.child_runs() && std::chrono::steady_clock::now() < until) co_await changed_.wait(patience / 10);
   const auto status = agents_.child_status();
   if (spoken_ || !status) co_return;
   std::string text =
       WIFSIGNALED(*status)
-          ? fmt::format("\nthe agent was ended by signal {} before it said anything\n", WTERMSIG(*status))
-          : fmt::format("\nthe agent ended with exit code {} before it said anything\n", WEXITSTATUS(*status));
+          ? fmt::format("the agent was ended by signal {} before it said anything\n", WTERMSIG(*status))
+          : fmt::format("the agent ended with exit code {} before it said anything\n", WEXITSTATUS(*status));
   text.insert(0, 1, ' ');
   static_cast<void>(co_await line_->send(Part::errors, text.data(), text.size()));
 }

@@ -63,7 +63,7 @@ asio::awaitable<void> AgentListener::State::greet(std::shared_ptr<CallLine> line
 
 asio::awaitable<void> AgentListener::State::let_in(std::shared_ptr<CallLine> line) {
   const CallLine::Deadline deadline(line, options.handshake, "it has not shown its token in time");
-  line->prepare(options.silence);
+  line->prepare();
   ErrorCode error;
   auto& secured = line->stream().next_layer();
   co_await secured.async_handshake(asio::ssl::stream_base::server, asio::redirect_error(asio::use_awaitable, error));

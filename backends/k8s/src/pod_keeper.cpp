@@ -19,8 +19,6 @@
 namespace hypertune::inline v0::k8s {
 namespace {
 
-double now() { return hypertune::detail::steady_seconds(); }
-
 void check(const KeeperOptions& options) {
   if (!(options.orphan_timeout > 0)) fail(Errc::usage, "a pod's keeper needs a positive orphan_timeout");
   if (options.token.empty()) return;
@@ -37,7 +35,7 @@ PodKeeper::PodKeeper(KeeperOptions options)
       agents_(io_, options_.agents, [this] { look(); }),
       looking_(io_.get_executor()),
       pausing_(io_.get_executor()),
-      seen_(now()),
+      seen_(hypertune::detail::steady_seconds()),
       random_(std::random_device{}()) {
   ::signal(SIGPIPE, SIG_IGN);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // where a pod's containers share their processes, it is not the first
@@ -98,9 +96,9 @@ asio::awaitable<void> PodKeeper::keep_looking() {
   const double interval = std::clamp(options_.orphan_timeout / 10, 0.05, 2.0);
   for (;;) {
     agents_.reap();
-    if (driver_is_there()) seen_ = now();
+    if (driver_is_there()) seen_ = hypertune::detail::steady_seconds();
     if (asked_ > 0 && !calling_ && !agents_.any()) break;
-    if (asked_ == 0 && now() - seen_ > options_.orphan_timeout) {
+    if (asked_ == 0 && hypertune::detail::steady_seconds() - seen_ > options_.orphan_timeout) {
       hypertune::detail::say(fmt::format("hypertune: no driver has been here for {:g} s, so that this pod ends{}{}",
                                          options_.orphan_timeout,
                                          trouble_.empty() ? "" : "; the last attempt to reach it: ", trouble_));
@@ -139,8 +137,8 @@ std::optional<DriverAddress> PodKeeper::find_driver(std::string& why) const {
 void PodKeeper::say_trouble(const std::string& where, const std::string& why) {
   constexpr double interval = 60;
   const std::string text = where + why;
-  if (std::exchange(trouble_, text) == text && now() - trouble_told_ < interval) return;
-  trouble_told_ = now();
+  if (std::exchange(trouble_, text) == text && hypertune::detail::steady_seconds() - trouble_told_ < interval) return;
+  trouble_told_ = hypertune::detail::steady_seconds();
   hypertune::detail::say("hypertune: no connection to the driver: " + text);
 }
 
@@ -176,9 +174,9 @@ asio::awaitable<void> PodKeeper::keep_calling() {
 // So long, or until the driver is said to be elsewhere.
 asio::awaitable<void> PodKeeper::pause(double seconds, std::optional<DriverAddress> tried) {
   constexpr double interval = 1;
-  const double until = now() + seconds;
-  while (asked_ == 0 && now() < until) {
-    co_await pausing_.wait(std::min(interval, std::max(0.0, until - now())));
+  const double until = hypertune::detail::steady_seconds() + seconds;
+  while (asked_ == 0 && hypertune::detail::steady_seconds() < until) {
+    co_await pausing_.wait(std::min(interval, std::max(0.0, until - hypertune::detail::steady_seconds())));
     std::string ignored;
     const auto driver = find_driver(ignored);
     if (driver && driver != tried) co_return;

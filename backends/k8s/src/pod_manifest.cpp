@@ -103,11 +103,11 @@ void add_environment(json::object& container, const PodPlan& plan) {
   auto& environment = array_in(container, "env");
   add_named(environment, field_variable("HYPERTUNE_POD", "metadata.name"));
   add_named(environment, field_variable("HYPERTUNE_NODE", "spec.nodeName"));
-  add_named(environment, variable("HYPERTUNE_POD_NAME", plan.worker));
+  add_named(environment, variable(name_variable, plan.worker));
   add_named(environment, variable("XDG_CACHE_HOME", fmt::format("{}/cache", pod_folder)));
   add_named(environment, variable(agents_variable, agents_folder));
   if (plan.secret.empty()) return;
-  add_named(environment, {{"name", "HYPERTUNE_POD_TOKEN"},
+  add_named(environment, {{"name", json::string(token_variable)},
                           {"valueFrom", {{"secretKeyRef", {{"name", json::string(plan.secret)}, {"key", "token"}}}}}});
 }
 

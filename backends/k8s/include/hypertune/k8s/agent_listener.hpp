@@ -63,15 +63,15 @@ class CallHomeDialer {
   /// refuse() what it waits for. Two dialers of one name are an Error of kind `usage`.
   CallHomeDialer(AgentListener listener, std::string worker, double patience = 60);
 
-  /// Waits until the worker is connected, then starts an agent there. Throws DialError: transient, with what explain()
+  /// Waits until the worker is connected, then starts an agent there. Throws DialError: transient, with what waits()
   /// has said, when it is not there in time; what refuse() has said; transient when it is stopped.
   remote::AgentStream dial(std::stop_token stop) const;
   remote::FailureClass classify(const std::string& said) const;
 
   /// Why the worker is not there yet, told by whoever keeps its pod ("its pod waits for a node with …"): part of the
   /// error of a dial() whose patience ends. Empty: nothing is known. Any thread.
-  void explain(std::string why) const;
-  /// The worker will not come: a dial() that waits fails with this, and so do later ones until explain() is called. A
+  void waits(std::string why) const;
+  /// The worker will not come: a dial() that waits fails with this, and so do later ones until waits() is called. A
   /// stream that waits without a worker ends, and says it on its `err`. Any thread.
   void refuse(remote::FailureClass failure, std::string why) const;
 

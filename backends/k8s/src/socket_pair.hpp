@@ -1,0 +1,25 @@
+// Two sockets that are connected to each other.
+#pragma once
+
+#include <hypertune/detail/descriptor.hpp>
+#include <hypertune/error.hpp>
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace hypertune::inline v0::k8s {
+
+/// Close-on-exec. Error of kind `io` where there can be no more.
+inline std::pair<hypertune::detail::Descriptor, hypertune::detail::Descriptor> make_socket_pair() {
+  std::array<int, 2> ends{-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    fail(Errc::io, "cannot make a socket: {}; are too many files open (ulimit -n)?",
+         std::generic_category().message(errno));
+  return {hypertune::detail::Descriptor(ends[0]), hypertune::detail::Descriptor(ends[1])};
+}
+
+}  // namespace hypertune::inline v0::k8s
