@@ -160,9 +160,9 @@ TEST_CASE("who holds a pod reaps what is left to it") {
     Held held(holder, 100, true);
     // Its parent ends first: the orphan is the first process's.
     auto parent = process::Subprocess({"nsenter", "--target", std::to_string(held.pid()), "--pid", "--mount", "sh",
-                                       "-c", "(read x; exit 0) <&0 & echo $!"},
+                                       "-c", "exec 3<&0; (read x <&3; exit 0) & echo $!"},
                                       {.in = process::Stream::pipe, .out = process::Stream::pipe});
-    parent.wait();
+    CHECK(process::exit_code(parent.wait()) == 0);
     REQUIRE(eventually([&] { return process::children_of(held.pid()).size() >= 1; }));
     const auto orphans = process::children_of(held.pid());
     parent.in = {};
