@@ -176,8 +176,9 @@ class KubernetesWatch {
   remote::RemoteOptions remote_options() const {
     auto options = setup_.remote;
     options.timeouts.liveness = setup_.options.silence;
-    options.timeouts.connect = 9e8;      // a pod may wait for a node for as long as it takes
-    options.timeouts.first_delay = 0.1;  // another pod takes its place
+    options.timeouts.connect = 9e8;              // a pod may wait for a node for as long as it takes
+    options.timeouts.first_delay = 0.1;          // another pod takes its place
+    options.dials = std::clamp(most_, 1, 4096);  // none waits for another one's pod
     options.timeouts.max_delay = std::min(options.timeouts.max_delay, 30.0);
     options.notice_grace = std::max(options.notice_grace, setup_.options.notice - 5);
     return options;

@@ -34,7 +34,7 @@ void RemoteExecutor::State::begin() {
     usable_ = tried_ = 0;
   }
   work_.emplace(io_.get_executor());
-  dials_.emplace(32);
+  dials_.emplace(static_cast<std::size_t>(options_.dials));
   ends_.emplace(16);
   checkpoints_.begin(*ends_);
   {

@@ -33,6 +33,7 @@ struct RemoteOptions {
   /// Seconds after a notice for which a trial may go on to the end of its step, to save there.
   double notice_grace = 10;
   CheckpointTransfer transfer = {};  ///< how checkpoints travel
+  int dials = 32;                    ///< hosts that are dialled at once: a thread each
   /// Hosts are workers, each like any other, which whoever keeps the pool asks for and ends: what keeps several of them
   /// from coming is said once, and nothing of those that are not needed any more.
   bool alike = false;
@@ -47,6 +48,7 @@ struct RemoteOptions {
     amount(gather, "gather");
     amount(all_refused, "all_refused");
     amount(notice_grace, "notice_grace");
+    if (dials < 1 || dials > 4096) fail(Errc::usage, "'dials' is {}, but must be from 1 to 4096", dials);
     if (!(notice_interval > 0 && notice_interval < 1e9))
       fail(Errc::usage, "'notice_interval' is {} seconds, but must be more than 0", notice_interval);
   }
