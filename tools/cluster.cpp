@@ -2,6 +2,7 @@
 
 #include "cluster_support.hpp"
 #include "commands.hpp"
+#include "kubernetes_driver.hpp"
 
 #include <hypertune/cluster/job.hpp>
 #include <hypertune/cluster/reach.hpp>
@@ -43,6 +44,7 @@ int up(const ClusterArguments& arguments) {
 }
 
 int down(const ClusterArguments& arguments) {
+  if (arguments.kubernetes) return down_on_kubernetes(arguments.file, arguments.with_volume);
   auto config = read_cluster(arguments);
   if (!confirmed(fmt::format("End {} machines of the cluster '{}'?", arguments.workers_only ? "the worker" : "all",
                              config.name),
@@ -109,6 +111,7 @@ int execute(const ClusterArguments& arguments) {
 }
 
 int attach(const ClusterArguments& arguments) {
+  if (arguments.kubernetes) return attach_to_kubernetes(arguments.file);
   auto reached = reach(arguments);
   const auto machine = arguments.worker >= 0 ? pick(reached.config, arguments.worker) : reached.head;
   const auto extra = forward_options(arguments.ports);
@@ -303,6 +306,11 @@ void add_cluster_commands(CLI::App& app, std::function<int()>& chosen) {
   command = add("down", "end a cluster's machines", down);
   command->add_flag("-y,--yes", arguments->yes, "do not ask");
   command->add_flag("--workers-only", arguments->workers_only, "leave the head");
+  auto* sweeps =
+      command->add_flag("--kubernetes", arguments->kubernetes,
+                        "CLUSTER is the YAML file of a sweep that was submitted: its Job ends, and its pods");
+  command->add_flag("--volume", arguments->with_volume, "with --kubernetes: the volume with its record, too")
+      ->needs(sweeps);
   command->add_flag("--keep-min-workers", arguments->keep_min_workers, "leave the head and min_workers workers");
 
   command = add("exec", "run a shell command on the head", execute);
@@ -313,6 +321,8 @@ void add_cluster_commands(CLI::App& app, std::function<int()>& chosen) {
   command = add("attach", "a shell on the head", attach);
   start_stop(command);
   command->add_option("--worker", arguments->worker, "on this worker, from 0")->check(CLI::NonNegativeNumber);
+  command->add_flag("--kubernetes", arguments->kubernetes,
+                    "CLUSTER is the YAML file of a sweep that was submitted: what its driver prints");
 
   command = add("submit", "run a program on the head: bring up, copy, run, fetch the results, end", submit);
   start_stop(command);
@@ -326,9 +336,24 @@ void add_cluster_commands(CLI::App& app, std::function<int()>& chosen) {
       "--slurm", arguments->slurm,
       "CLUSTER is a sweep's YAML file: its driver becomes a batch job of Slurm, which is queued again when "
       "it was preempted or its time is over; after --: options of sbatch");
-  command->add_option("--set", arguments->set, "with --slurm, key=value: a value in place of the sweep's")
+  auto* kubernetes =
+      command->add_flag("--kubernetes", arguments->kubernetes,
+                        "CLUSTER is a sweep's YAML file: its driver becomes a Job of Kubernetes, which goes "
+                        "on where it was when its pod or node is lost");
+  command
+      ->add_option("--set", arguments->set, "with --slurm or --kubernetes, key=value: a value in place of the sweep's")
       ->allow_extra_args(false);
-  command->add_option("--samples", arguments->samples, "with --slurm: trials in all");
+  command->add_option("--samples", arguments->samples, "with --slurm or --kubernetes: trials in all");
+  const auto of_kubernetes = [&](const char* name, std::string& value, const char* what) {
+    command->add_option(name, value, what)->needs(kubernetes);
+  };
+  of_kubernetes("--service-account", arguments->service_account, "with --kubernetes: of the driver");
+  of_kubernetes("--volume", arguments->volume, "with --kubernetes: a volume claim for its record; else one is made");
+  of_kubernetes("--storage", arguments->storage, "with --kubernetes: the size of the volume that is made");
+  of_kubernetes("--storage-class", arguments->storage_class,
+                "with --kubernetes: its class; else the cluster's default");
+  of_kubernetes("--ttl", arguments->ttl, "with --kubernetes: the Job is deleted so long after its end");
+  of_kubernetes("--deadline", arguments->deadline, "with --kubernetes: the Job is ended after so long");
   command->add_option("PROGRAM", arguments->program, "a program, a script, or a sweep's YAML file");
   command->add_option("ARGS", arguments->rest, "after --: its arguments");
 

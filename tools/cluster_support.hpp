@@ -16,7 +16,10 @@ struct ClusterArguments {
   bool yes = false, no_restart = false, restart_only = false;
   bool workers_only = false, keep_min_workers = false;
   bool start = false, stop = false, detach = false, all_nodes = false;
-  bool slurm = false;  // `file` is a sweep, and `rest` options of sbatch
+  bool slurm = false;       // `file` is a sweep, and `rest` options of sbatch
+  bool kubernetes = false;  // `file` is a sweep
+  std::string service_account = "hypertune-driver", volume, storage_class, storage = "10GiB", ttl, deadline;
+  bool with_volume = false;
   std::vector<std::string> ports;
   std::string source, target, program, output, legacy_args, samples;
   std::vector<std::string> rest, sync, set;

@@ -51,6 +51,8 @@ struct ResultsArguments {
   std::size_t rows = 0;
 };
 int results(const ResultsArguments& arguments);
+/// The same as words of a command line, for the folder "experiment".
+std::vector<std::string> words_of(const ResultsArguments& arguments);
 
 int best(const std::string& directory, const std::string& format);
 

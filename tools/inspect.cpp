@@ -242,6 +242,16 @@ int status(const std::string& directory, const std::string& format) {
   return exit_done;
 }
 
+std::vector<std::string> words_of(const ResultsArguments& arguments) {
+  std::vector<std::string> words{"results", "experiment", "--format", arguments.format};
+  for (const auto& [given, word] :
+       {std::pair(arguments.history, "--history"), std::pair(arguments.cost, "--cost"),
+        std::pair(arguments.pareto, "--pareto"), std::pair(arguments.importance, "--importance")})
+    if (given) words.emplace_back(word);
+  if (arguments.rows > 0) words.insert(words.end(), {"--rows", fmt::to_string(arguments.rows)});
+  return words;
+}
+
 int results(const ResultsArguments& arguments) {
   const Results results = Results::read(arguments.directory);
   if (arguments.history && arguments.format != "json")

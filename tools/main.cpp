@@ -1,6 +1,7 @@
 // The command line of `hypertune`.
 #include "cluster.hpp"
 #include "commands.hpp"
+#include "kubernetes_driver.hpp"
 #include "remote_trials.hpp"
 
 #include <hypertune/detail/nearest.hpp>
@@ -120,13 +121,21 @@ int main(int argc, char** argv) {
   run_command->callback([&] { chosen = [&] { return command::run(run); }; });
 
   std::string directory, format = "table";
+  bool in_cluster = false;
+  const auto add_in_cluster = [&](CLI::App* inspecting) {
+    inspecting->add_flag(
+        "--kubernetes", in_cluster,
+        "DIR is the YAML file of a sweep that was submitted to Kubernetes: what its driver has recorded");
+  };
   auto* status_command = app.add_subcommand("status", "how an experiment stands, or a cluster");
   status_command->add_option("DIR", directory, "the experiment's folder, or the cluster's YAML file")->required();
   status_command->add_option("--format", format)->check(CLI::IsMember({"table", "json"}));
   std::string cluster_name;
   status_command->add_option("-n,--cluster-name", cluster_name, "in place of the cluster file's");
+  add_in_cluster(status_command);
   status_command->callback([&] {
     chosen = [&] {
+      if (in_cluster) return command::beside_on_kubernetes(directory, {"status", "experiment", "--format", format});
       command::refuse_sweep(directory);
       return std::filesystem::is_regular_file(directory) ? command::cluster_status(directory, format, cluster_name)
                                                          : command::status(directory, format);
@@ -148,12 +157,24 @@ int main(int argc, char** argv) {
                             "how much of the variation each parameter explains, in place of the trials");
   results_command->add_option("--rows", results.rows, "at most so many rows of the table")
       ->check(CLI::NonNegativeNumber);
-  results_command->callback([&] { chosen = [&] { return command::results(results); }; });
+  add_in_cluster(results_command);
+  results_command->callback([&] {
+    chosen = [&] {
+      return in_cluster ? command::beside_on_kubernetes(results.directory, command::words_of(results))
+                        : command::results(results);
+    };
+  });
 
   auto* best_command = app.add_subcommand("best", "the best trial");
   best_command->add_option("DIR", directory, "the experiment's folder")->required();
   best_command->add_option("--format", format)->check(CLI::IsMember({"table", "json"}));
-  best_command->callback([&] { chosen = [&] { return command::best(directory, format); }; });
+  add_in_cluster(best_command);
+  best_command->callback([&] {
+    chosen = [&] {
+      return in_cluster ? command::beside_on_kubernetes(directory, {"best", "experiment", "--format", format})
+                        : command::best(directory, format);
+    };
+  });
 
   std::string folder = "runs", list_format = "table";
   auto* list_command = app.add_subcommand("list", "the experiments in a folder and below it");
@@ -244,9 +265,16 @@ int main(int argc, char** argv) {
     return command::exit_usage;
   }
   try {
-    return written(chosen());
+    const int code = written(chosen());
+    if (code == command::exit_failed || code == command::exit_usage) command::end_as_driver();
+    return code;
   } catch (const ht::Error& e) {
     complain(e.what());
+    // What somebody else holds is free later, and what does not answer does so later.
+    if (const int code = exit_code(e.code()); e.code() == ht::Errc::usage || e.code() == ht::Errc::input) {
+      command::end_as_driver();
+      return code;
+    }
     return exit_code(e.code());
   } catch (const std::system_error& e) {
     if (nobody_reads()) return command::exit_done;  // a write to the standard output failed

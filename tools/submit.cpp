@@ -1,5 +1,6 @@
 #include "cluster_support.hpp"
 #include "commands.hpp"
+#include "kubernetes_driver.hpp"
 #include "shell_words.hpp"
 #include "slurm_trials.hpp"
 
@@ -107,9 +108,24 @@ int submit(const ClusterArguments& arguments) {
     if (!arguments.samples.empty()) set.push_back("samples=" + arguments.samples);
     return submit_to_slurm({arguments.file, arguments.output, std::move(set), std::move(sbatch)});
   }
+  if (arguments.kubernetes) {
+    if (!arguments.program.empty())
+      fail(Errc::usage, "'{}': with --kubernetes nothing follows the sweep", arguments.program);
+    return submit_to_kubernetes({.file = arguments.file,
+                                 .set = arguments.set,
+                                 .samples = arguments.samples,
+                                 .service_account = arguments.service_account,
+                                 .volume = arguments.volume,
+                                 .storage_class = arguments.storage_class,
+                                 .storage = arguments.storage,
+                                 .ttl = arguments.ttl,
+                                 .deadline = arguments.deadline,
+                                 .detach = arguments.detach});
+  }
   if (!arguments.samples.empty())
-    fail(Errc::usage, "--samples goes with --slurm; of a program on a cluster write -- --samples …");
-  if (!arguments.set.empty()) fail(Errc::usage, "--set goes with --slurm; of a program on a cluster write -- --set …");
+    fail(Errc::usage, "--samples goes with --slurm or --kubernetes; of a program on a cluster write -- --samples …");
+  if (!arguments.set.empty())
+    fail(Errc::usage, "--set goes with --slurm or --kubernetes; of a program on a cluster write -- --set …");
   if (arguments.program.empty()) fail(Errc::usage, "which program? write hypertune submit {} PROGRAM", arguments.file);
   const auto config = read_cluster(arguments);
   if (arguments.detach && arguments.stop)

@@ -2,6 +2,7 @@
 #include "agent_program.hpp"
 
 #include "pod_manifest.hpp"
+#include "pod_shell.hpp"
 
 #include <hypertune/error.hpp>
 #include <hypertune/k8s/pod_keeper.hpp>
@@ -53,7 +54,7 @@ std::vector<std::string> AgentProgram::prepare(const std::string& pod, const std
                            .ship = {.directory = fmt::format("{}/cache", pod_folder)}};
   const bool in_image = !options.program.empty();
   if (in_image && files.mounts.empty()) return in_image_as("--hypertune-agent");  // an image without a shell will do
-  auto shell = shell_of(pod, container, stop);
+  auto shell = shell_of(client_, pod, container, stop);
   shell.facts = remote::ask_facts(shell);
   if (!in_image) return remote::prepare_agent(shell, files, limits());
   for (auto& mount : files.mounts) {
@@ -61,24 +62,6 @@ std::vector<std::string> AgentProgram::prepare(const std::string& pod, const std
     remote::mount_files(shell, mount, files.ship);
   }
   return in_image_as("--hypertune-agent");
-}
-
-remote::HostShell AgentProgram::shell_of(const std::string& pod, const std::string& container,
-                                         const std::stop_token& stop) const {
-  return {.title = fmt::format("pod '{}'", pod),
-          .run = [client = client_, pod, container, stop](std::string_view script,
-                                                          const std::vector<std::string>& arguments,
-                                                          const remote::ShellOptions& options) mutable {
-            auto done =
-                client.run({.pod = pod, .command = remote::script_arguments(script, arguments), .container = container},
-                           {.input = options.input,
-                            .take_out = options.take_out,
-                            .max_output = options.max_output,
-                            .deadline = options.deadline,
-                            .stall = options.stall},
-                           stop);
-            return remote::RunResult{.exit = done.exit, .out = std::move(done.out), .err = std::move(done.err)};
-          }};
 }
 
 }  // namespace hypertune::inline v0::k8s

@@ -4,7 +4,6 @@
 #include <hypertune/hosts/host_spec.hpp>
 #include <hypertune/k8s/client.hpp>
 #include <hypertune/k8s/executor.hpp>
-#include <hypertune/remote/host_shell.hpp>
 #include <hypertune/trial/resources.hpp>
 
 #include <stop_token>
@@ -31,7 +30,6 @@ class AgentProgram {
  private:
   remote::HostSpec limits() const;
   std::vector<std::string> in_image_as(std::string_view role) const;
-  remote::HostShell shell_of(const std::string& pod, const std::string& container, const std::stop_token& stop) const;
 
   KubernetesSetup setup_;
   Client client_;

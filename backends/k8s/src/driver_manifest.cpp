@@ -1,0 +1,152 @@
+// The objects of a driver in the cluster.
+#include "driver_manifest.hpp"
+
+#include "pod_manifest.hpp"
+#include "yaml_json.hpp"
+
+#include <hypertune/config/yaml.hpp>
+
+#include <boost/json/array.hpp>
+#include <boost/json/value.hpp>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+namespace hypertune::inline v0::k8s {
+namespace {
+
+namespace json = boost::json;
+
+// Of the workers' template the driver has what says where images come from and what it may do; not what trials need.
+void take_over(json::object& spec, const KubernetesOptions& workers) {
+  if (workers.pod.empty()) return;
+  const auto text = load_yaml_text(workers.pod, "executor.pod");
+  const auto given = text.find("spec");
+  if (!given || !given->is_map()) return;
+  for (const char* key : {"imagePullSecrets", "securityContext", "nodeSelector", "tolerations", "dnsPolicy",
+                          "dnsConfig", "runtimeClassName", "schedulerName", "hostAliases"})
+    if (const auto value = given->find(key)) spec[key] = json_of(*value);
+  const auto containers = given->find("containers");
+  if (!containers || !containers->is_list()) return;
+  for (const auto& each : containers->items()) {
+    if (!each.is_map()) continue;
+    const auto name = each.find("name");
+    if (containers->size() > 1 && (!name || name->as<std::string>() != container_of(workers))) continue;
+    for (const char* key : {"imagePullPolicy", "securityContext"})
+      if (const auto value = each.find(key)) spec["containers"].at(0).get_object()[key] = json_of(*value);
+    if (const auto image = each.find("image"); image && workers.image.empty())
+      spec["containers"].at(0).get_object()["image"] = json_of(*image);
+  }
+}
+
+json::object pod_spec(const DriverJobOptions& options, const std::string& name, const std::string& claim,
+                      json::array command) {
+  const auto millis = std::max<std::int64_t>(1, std::llround(options.cpus * 1000));
+  json::object requests{{"cpu", json::string(fmt::format("{}m", millis))},
+                        {"memory", json::string(fmt::to_string(options.memory))}};
+  json::object container{
+      {"name", "driver"},
+      {"command", std::move(command)},
+      {"workingDir", json::string(fmt::format("{}/{}", volume_folder, name))},
+      {"resources", {{"requests", std::move(requests)}}},
+      {"env", json::array{json::object{{"name", "HYPERTUNE_POD_NAME"},
+                                       {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.name"}}}}}},
+                          json::object{{"name", "HYPERTUNE_EXPERIMENT_LABEL"}, {"value", json::string(name)}},
+                          json::object{{"name", "HYPERTUNE_PROGRAM"}, {"value", json::string(options.workers.program)}},
+                          json::object{{"name", json::string(job_variable)}, {"value", json::string(name)}},
+                          json::object{{"name", "HOME"}, {"value", json::string(volume_folder)}}}},
+      {"volumeMounts", json::array{json::object{{"name", "hypertune"}, {"mountPath", json::string(volume_folder)}}}}};
+  if (!options.workers.image.empty()) container["image"] = json::string(options.workers.image);
+  json::object spec{
+      {"restartPolicy", "Never"},
+      {"terminationGracePeriodSeconds", 60},
+      {"enableServiceLinks", false},
+      {"serviceAccountName", json::string(options.service_account)},
+      {"containers", json::array{std::move(container)}},
+      {"volumes", json::array{json::object{{"name", "hypertune"},
+                                           {"persistentVolumeClaim", {{"claimName", json::string(claim)}}}}}}};
+  json::array secrets;
+  for (const auto& secret : options.workers.image_pull_secrets)
+    secrets.emplace_back(json::object{{"name", json::string(secret)}});
+  if (!secrets.empty()) spec["imagePullSecrets"] = std::move(secrets);
+  take_over(spec, options.workers);
+  // A node that does not answer is given up after half a minute: the driver goes on elsewhere.
+  constexpr int patience = 30;
+  if (!spec.contains("tolerations")) spec["tolerations"] = json::array();
+  for (const char* taint : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+    spec["tolerations"].get_array().emplace_back(
+        json::object{{"key", taint}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", patience}});
+  return spec;
+}
+
+json::object labels_of(const std::string& name, std::string_view role) {
+  return {{experiment_label, json::string(name)}, {role_label, json::string(role)}, {job_label, json::string(name)}};
+}
+
+}  // namespace
+
+std::string driver_script() {
+  // The experiment is saved by SIGTERM, which Kubernetes sends to the first process alone.
+  return R"sh(set -u
+mkdir -p . || exit 1
+leave() { if [ -n "${driver-}" ]; then kill -TERM "$driver"; else exit 130; fi; }
+trap leave TERM
+while [ ! -e ready ]; do sleep 1 & wait "$!"; done
+while IFS= read -r word; do set -- "$@" "$word"; done <arguments
+set -- "$@" --output experiment
+[ ! -e experiment/experiment.db ] || set -- "$@" --resume
+if [ -x ./hypertune ]; then set -- ./hypertune "$@"; else set -- "$HYPERTUNE_PROGRAM" "$@"; fi
+"$@" &
+driver=$!
+while :; do
+  wait "$driver"
+  code=$?
+  kill -0 "$driver" 2>/dev/null || exit "$code"
+done
+)sh";
+}
+
+json::object driver_job_manifest(const DriverJobOptions& options, const std::string& name, const std::string& claim) {
+  auto spec = pod_spec(options, name, claim,
+                       {"sh", "-c", json::string(driver_script()), "hypertune-driver", "run", "sweep.yaml", "--plain"});
+  // However often its pod ends from outside, another one goes on. An end of its own is the Job's: see end_own_job(). No
+  // podFailurePolicy could say that: with one, a pod of a node that is gone would have to end before it is replaced.
+  constexpr int most = 1'000'000;
+  json::object job{{"backoffLimit", most},
+                   {"template", {{"metadata", {{"labels", labels_of(name, "driver")}}}, {"spec", std::move(spec)}}}};
+  if (options.ttl >= 0) job["ttlSecondsAfterFinished"] = static_cast<std::int64_t>(options.ttl);
+  if (options.deadline > 0) job["activeDeadlineSeconds"] = static_cast<std::int64_t>(std::ceil(options.deadline));
+  if (options.suspend) job["suspend"] = true;
+  return {{"apiVersion", "batch/v1"},
+          {"kind", "Job"},
+          {"metadata", {{"name", json::string(name)}, {"labels", labels_of(name, "driver")}}},
+          {"spec", std::move(job)}};
+}
+
+json::object claim_manifest(const DriverJobOptions& options, const std::string& name) {
+  json::object spec{{"accessModes", json::array{"ReadWriteOnce"}},
+                    {"resources", {{"requests", {{"storage", json::string(fmt::to_string(options.storage))}}}}}};
+  if (!options.storage_class.empty()) spec["storageClassName"] = json::string(options.storage_class);
+  return {{"apiVersion", "v1"},
+          {"kind", "PersistentVolumeClaim"},
+          {"metadata", {{"name", json::string(name)}, {"labels", labels_of(name, "volume")}}},
+          {"spec", std::move(spec)}};
+}
+
+json::object reader_pod_manifest(const DriverJobOptions& options, const std::string& name, const std::string& pod,
+                                 const std::string& claim, int seconds) {
+  auto spec = pod_spec(options, name, claim,
+                       {"sh", "-c", json::string(fmt::format("trap 'exit 0' TERM; sleep {} & wait", seconds))});
+  spec["automountServiceAccountToken"] = false;
+  spec.erase("serviceAccountName");
+  spec["terminationGracePeriodSeconds"] = 1;
+  spec["activeDeadlineSeconds"] = seconds + 60;
+  return {{"apiVersion", "v1"},
+          {"kind", "Pod"},
+          {"metadata", {{"name", json::string(pod)}, {"labels", labels_of(name, "reader")}}},
+          {"spec", std::move(spec)}};
+}
+
+}  // namespace hypertune::inline v0::k8s

@@ -1,0 +1,27 @@
+// The objects of a driver in the cluster. No I/O.
+#pragma once
+
+#include <hypertune/k8s/driver_job.hpp>
+
+#include <boost/json/object.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace hypertune::inline v0::k8s {
+
+/// Where the volume is in the driver's pod, and there the Job's folder.
+inline constexpr std::string_view volume_folder = "/var/lib/hypertune";
+inline constexpr std::string_view job_label = "hypertune/job";
+
+/// What the driver's container runs: it waits for its files (`ready`), then runs the sweep, or goes on with it.
+std::string driver_script();
+
+boost::json::object driver_job_manifest(const DriverJobOptions& options, const std::string& name,
+                                        const std::string& claim);
+boost::json::object claim_manifest(const DriverJobOptions& options, const std::string& name);
+/// A pod that has the volume, and ends by itself after so many seconds.
+boost::json::object reader_pod_manifest(const DriverJobOptions& options, const std::string& name,
+                                        const std::string& pod, const std::string& claim, int seconds);
+
+}  // namespace hypertune::inline v0::k8s

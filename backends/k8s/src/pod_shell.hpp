@@ -1,0 +1,35 @@
+// Scripts in a container, by exec.
+#pragma once
+
+#include <hypertune/k8s/client.hpp>
+#include <hypertune/remote/host_shell.hpp>
+
+#include <fmt/format.h>
+
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0::k8s {
+
+/// The container needs a POSIX shell. Its facts are not asked for yet.
+inline remote::HostShell shell_of(Client client, const std::string& pod, const std::string& container,
+                                  const std::stop_token& stop) {
+  return {.title = fmt::format("pod '{}'", pod),
+          .run = [client = std::move(client), pod, container, stop](std::string_view script,
+                                                                    const std::vector<std::string>& arguments,
+                                                                    const remote::ShellOptions& options) mutable {
+            auto done =
+                client.run({.pod = pod, .command = remote::script_arguments(script, arguments), .container = container},
+                           {.input = options.input,
+                            .take_out = options.take_out,
+                            .max_output = options.max_output,
+                            .deadline = options.deadline,
+                            .stall = options.stall},
+                           stop);
+            return remote::RunResult{.exit = done.exit, .out = std::move(done.out), .err = std::move(done.err)};
+          }};
+}
+
+}  // namespace hypertune::inline v0::k8s

@@ -1,0 +1,181 @@
+#include "kubernetes_driver.hpp"
+
+#include "cluster_support.hpp"
+#include "commands.hpp"
+#include "remote_trials.hpp"
+#include "sweep_file.hpp"
+
+#include <hypertune/detail/say.hpp>
+#include <hypertune/detail/shell_quote.hpp>
+#include <hypertune/detail/units.hpp>
+
+#ifdef HYPERTUNE_HAS_K8S
+#include <hypertune/k8s/driver_job.hpp>
+#endif
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+namespace hypertune::inline v0::command {
+
+#ifdef HYPERTUNE_HAS_K8S
+
+namespace {
+
+namespace fs = std::filesystem;
+
+Sweep kubernetes_sweep(const std::string& file, const std::vector<std::string>& set = {}) {
+  auto sweep = load_sweep(file, set, false);
+  if (!sweep.executor.kubernetes)
+    fail(Errc::usage,
+         "{}: --kubernetes needs 'executor: {{type: kubernetes, …}}', which says the image and the cluster", file);
+  auto& kubeconfig = sweep.executor.kubernetes->kubeconfig;
+  kubeconfig = found_from(sweep, kubeconfig);
+  return sweep;
+}
+
+k8s::DriverJobOptions job_options(const Sweep& sweep) {
+  return {.workers = *sweep.executor.kubernetes, .name = *sweep.options.name};
+}
+
+Seconds duration_of(const std::string& text, const char* option, Seconds otherwise) {
+  if (text.empty()) return otherwise;
+  const auto seconds = parse_duration(text);
+  if (!seconds) fail(Errc::usage, "{} takes a duration like 90s, 10m or 2h, not '{}'", option, text);
+  return *seconds;
+}
+
+// What the sweep names by its place here goes to the same place beside the sweep there.
+std::vector<FileMount> files_of(const Sweep& sweep, const std::string& file) {
+  std::vector<FileMount> files{{.remote = "sweep.yaml", .local = file}};
+  std::vector<fs::path> programs;
+  const auto folder = fs::absolute(sweep.file).parent_path().lexically_normal();
+  for (const auto& mount : mounts_of(sweep, sweep.executor.kubernetes->file_mounts, programs)) {
+    const auto place = fs::absolute(mount.local).lexically_normal().lexically_relative(folder);
+    if (place.empty() || place.string().starts_with(".."))
+      fail(Errc::usage,
+           "{}: '{}' is brought to pods by a driver in the cluster, which has what is beside the sweep and below it: "
+           "put "
+           "it there",
+           sweep.file.string(), mount.local.string());
+    files.push_back({.remote = place.string(), .local = mount.local, .exclude = mount.exclude});
+  }
+  return files;
+}
+
+void say(const std::string& text) { detail::say("hypertune: " + text); }
+
+int follow(k8s::DriverJob& job, const std::string& file) {
+  interruptions();  // Ctrl-C ends the following, not the job
+  const auto state = job.follow(
+      [](std::string_view line) {
+        std::fwrite(line.data(), 1, line.size(), stdout);
+        std::fputc('\n', stdout);
+        std::fflush(stdout);
+      },
+      [&](const std::string& sentence) { say(fmt::format("the driver's pod {}", sentence)); }, interrupted_after(0));
+  using Phase = k8s::DriverJobState::Phase;
+  switch (state.phase) {
+    case Phase::done: return exit_done;
+    case Phase::failed: say(fmt::format("the job '{}' has failed: {}", job.name(), state.sentence)); return exit_failed;
+    case Phase::none: fail(Errc::usage, "there is no job '{}' in namespace '{}'", job.name(), job.name_space());
+    default: break;
+  }
+  say(fmt::format(
+      "the job '{}' goes on in the cluster; hypertune attach --kubernetes {} follows it again, hypertune down "
+      "--kubernetes {} ends it",
+      job.name(), detail::shell_quote(file), detail::shell_quote(file)));
+  return exit_interrupted;
+}
+
+}  // namespace
+
+int submit_to_kubernetes(const KubernetesSubmission& submission) {
+  auto set = submission.set;
+  if (!submission.samples.empty()) set.push_back("samples=" + submission.samples);
+  const auto sweep = kubernetes_sweep(submission.file, set);
+  auto options = job_options(sweep);
+  options.service_account = submission.service_account;
+  options.volume = submission.volume;
+  options.storage_class = submission.storage_class;
+  const auto storage = parse_size(submission.storage);
+  if (!storage || *storage == 0) fail(Errc::usage, "--storage takes a size like 10GiB, not '{}'", submission.storage);
+  options.storage = *storage;
+  options.ttl = duration_of(submission.ttl, "--ttl", -1);
+  options.deadline = duration_of(submission.deadline, "--deadline", 0);
+  k8s::DriverFiles files{.files = files_of(sweep, submission.file)};
+  for (const auto& assignment : set) files.arguments.insert(files.arguments.end(), {"--set", assignment});
+  // In the cluster its service account says who it is.
+  for (const char* ours : {"executor.kubeconfig=''", "executor.context=''"})
+    files.arguments.insert(files.arguments.end(), {"--set", ours});
+  k8s::DriverJob job(std::move(options));
+  interruptions();
+  job.submit(
+      files, [](const std::string& sentence) { say(fmt::format("the driver's pod {}", sentence)); },
+      interrupted_after(0));
+  if (interrupted()) {
+    job.remove(false);
+    return exit_interrupted;
+  }
+  const auto quoted = detail::shell_quote(submission.file);
+  say(
+      fmt::format("job '{}' runs in namespace '{}'; hypertune results --kubernetes {} reads it, hypertune down "
+                  "--kubernetes {} ends it",
+                  job.name(), job.name_space(), quoted, quoted));
+  return submission.detach ? exit_done : follow(job, submission.file);
+}
+
+int attach_to_kubernetes(const std::string& file) {
+  k8s::DriverJob job(job_options(kubernetes_sweep(file)));
+  return follow(job, file);
+}
+
+int down_on_kubernetes(const std::string& file, bool volume) {
+  k8s::DriverJob job(job_options(kubernetes_sweep(file)));
+  interruptions();
+  if (!job.remove(volume, interrupted_after(0)))
+    say(fmt::format("there is no job '{}' in namespace '{}'", job.name(), job.name_space()));
+  else if (!volume)
+    say(fmt::format(
+        "job '{}' is gone; its volume, with the record, stays: down --kubernetes --volume {} deletes that, too",
+        job.name(), detail::shell_quote(file)));
+  return exit_done;
+}
+
+int beside_on_kubernetes(const std::string& file, std::vector<std::string> words) {
+  k8s::DriverJob job(job_options(kubernetes_sweep(file)));
+  interruptions();
+  return job.run_beside(
+      words,
+      [](std::string_view piece) {
+        std::fwrite(piece.data(), 1, piece.size(), stdout);
+        return true;
+      },
+      interrupted_after(0));
+}
+
+void end_as_driver() { k8s::end_own_job(); }
+
+#else
+
+void end_as_driver() {}
+
+namespace {
+[[noreturn]] void refuse() {
+  fail(Errc::usage,
+       "--kubernetes needs OpenSSL and zstd, without which this command was built (libssl-dev, libzstd-dev)");
+}
+}  // namespace
+
+int submit_to_kubernetes(const KubernetesSubmission&) { refuse(); }
+int attach_to_kubernetes(const std::string&) { refuse(); }
+int down_on_kubernetes(const std::string&, bool) { refuse(); }
+int beside_on_kubernetes(const std::string&, std::vector<std::string>) { refuse(); }
+
+#endif
+
+}  // namespace hypertune::inline v0::command

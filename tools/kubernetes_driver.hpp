@@ -1,0 +1,31 @@
+// A sweep's driver in a cluster of Kubernetes: submit, attach, down, and what is read beside it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace hypertune::inline v0::command {
+
+struct KubernetesSubmission {
+  std::string file;                   ///< the sweep's
+  std::vector<std::string> set = {};  ///< key=value, in place of the file's
+  std::string samples = {};           ///< as of `hypertune run`
+  std::string service_account = "hypertune-driver";
+  std::string volume = {}, storage_class = {}, storage = "10GiB";
+  std::string ttl = {}, deadline = {};  ///< durations; empty: none
+  bool detach = false;
+};
+
+/// `hypertune submit --kubernetes`.
+int submit_to_kubernetes(const KubernetesSubmission& submission);
+/// `hypertune attach --kubernetes`.
+int attach_to_kubernetes(const std::string& file);
+/// `hypertune down --kubernetes`. `volume`: the record of the experiment as well.
+int down_on_kubernetes(const std::string& file, bool volume);
+/// `hypertune WORDS…` where the experiment of a sweep that was submitted lies, in the folder "experiment".
+int beside_on_kubernetes(const std::string& file, std::vector<std::string> words);
+
+/// Of a driver that ends by its own doing and is not to be started again: see k8s::end_own_job(). Nothing elsewhere.
+void end_as_driver();
+
+}  // namespace hypertune::inline v0::command
