@@ -10,7 +10,6 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/network.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -20,7 +19,6 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,15 +35,13 @@ struct FetchOutcome {
 
 inline constexpr bool can_exchange = true;
 
-/// This machine's address in a network like "10.1.0.0/16"; without one, that by which ssh reached it. Error of kind
+/// This machine's address in a network like "10.1.0.0/16"; without one, that which it is known by. Error of kind
 /// `usage` if there is none.
-inline std::string own_address(const std::string& network) {
+inline std::string own_address(const std::string& network, const std::string& known) {
   if (network.empty()) {
-    const char* ssh = std::getenv("SSH_CONNECTION");  // of the client, its port, of the server, its port
-    if (ssh == nullptr) return "127.0.0.1";           // not by ssh: this very machine
-    std::string_view rest(ssh);
-    for (int i = 0; i < 2; ++i) rest.remove_prefix(std::min(rest.find(' ') + 1, rest.size()));
-    return std::string(rest.substr(0, std::min(rest.find(' '), rest.find('%'))));
+    if (!known.empty()) return known;
+    const char* given = std::getenv("HYPERTUNE_HOST_ADDRESS");
+    return given != nullptr && *given != '\0' ? given : "127.0.0.1";
   }
   const auto range = hypertune::detail::parse_network(network);
   if (!range) fail(Errc::usage, "'{}' is no network: write it as 10.1.0.0/16", network);
@@ -68,10 +64,10 @@ class CheckpointExchange {
                  .stop_grace = std::chrono::milliseconds(0)}) {}
 
   /// Lets other hosts in as well. Returns the endpoint for them. Error if the address is not to be had.
-  std::string listen(const std::string& network, std::uint16_t port) {
+  std::string listen(const std::string& network, std::uint16_t port, const std::string& known) {
     direct_ = std::make_unique<CheckpointServer>(
         CheckpointServerOptions{.stores = {store_},
-                                .listen = Tcp{.address = own_address(network), .port = port},
+                                .listen = Tcp{.address = own_address(network, known), .port = port},
                                 .token = token_,
                                 .tls = TlsIdentity::generate("hypertune"),
                                 .shared_rate = rate_,
@@ -135,7 +131,7 @@ inline constexpr bool can_exchange = false;
 class CheckpointExchange {
  public:
   CheckpointExchange(const LocalCheckpointStore&, const std::string&, const std::shared_ptr<TokenBucket>&) { absent(); }
-  std::string listen(const std::string&, std::uint16_t) { absent(); }
+  std::string listen(const std::string&, std::uint16_t, const std::string&) { absent(); }
   void serve(int) {}
   FetchReport fetch(const std::shared_ptr<Tunnel>&, const std::string&, const CheckpointInfo&, std::stop_token) {
     absent();

@@ -74,8 +74,18 @@ class SshDialer {
                       "nothing else depends on it",
                       host_.name, std::abs(connection_->facts().clock_ahead),
                       connection_->facts().clock_ahead > 0 ? "ahead" : "behind"));
-    return connection_->command(command);
+    std::vector<std::string> words{"sh", "-c", std::string(address_script), "hypertune"};
+    words.insert(words.end(), command.begin(), command.end());
+    return connection_->command(words);
   }
+
+  // SSH_CONNECTION has the client, its port, the server and its port. Without the zone of a link-local address.
+  static constexpr std::string_view address_script = R"sh(if [ -n "${SSH_CONNECTION-}" ]; then
+  address=${SSH_CONNECTION#* * }
+  address=${address%% *}
+  export HYPERTUNE_HOST_ADDRESS="${address%%\%*}"
+fi
+exec "$@")sh";
 
   HostSpec host_;
   std::shared_ptr<const SshSetup> setup_;

@@ -93,7 +93,7 @@ class RemoteExecutor {
   void wait(Seconds deadline);
   void notify();
   void shutdown();
-  std::string name() const { return "ssh"; }
+  std::string name() const { return "remote"; }
   static constexpr bool runs_gangs = true;
 
   /// Any thread.

@@ -7,14 +7,15 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-namespace hypertune::inline v0::ssh {
-struct SshSetup;
-class SshExecutor;
-}  // namespace hypertune::inline v0::ssh
-
 namespace hypertune::inline v0::remote {
+
+/// What Runtime::remote() makes: `Setup` and `Executor` of the backend for lists of hosts. Its header, runtime.hpp,
+/// specialises it: a program that calls remote() includes that.
+template <class Backend = void>
+struct Listed;
 
 /// What is common to the Runtimes of all backends whose agents are this very program, called there with
 /// `--hypertune-agent`: see hypertune::Runtime.
@@ -31,10 +32,11 @@ class AgentRuntime {
   /// The arguments of this program, without its name: agents are called with the same.
   const std::vector<std::string>& arguments() const { return arguments_; }
 
-  /// A setup of any backend whose agents are this program, called there as it was called here.
-  template <class Setup>
+  /// A setup of any backend whose agents are this program, called there as it was called here. In braces, or without
+  /// one, it is that of Listed.
+  template <class Backend = void, class Setup = typename Listed<Backend>::Setup>
     requires requires(Setup& setup, const std::vector<std::string>& all) { setup.arguments = all; }
-  Setup setup(Setup setup) const {
+  Setup setup(Setup setup = {}) const {
     if (setup.arguments.empty()) setup.arguments = arguments_;
     return setup;
   }
@@ -71,15 +73,13 @@ namespace hypertune::inline v0 {
 class Runtime : public remote::AgentRuntime {
  public:
   using AgentRuntime::AgentRuntime;
-  using AgentRuntime::setup;
 
-  // Of hypertune/ssh/runtime.hpp, for programs that include it:
-  ssh::SshSetup setup() const;
-  ssh::SshSetup setup(ssh::SshSetup setup) const;
   /// Trials as processes on these hosts, each by this program, called there as it was called here. Without hosts: those
   /// of the environment.
-  ssh::SshExecutor remote() const;
-  ssh::SshExecutor remote(ssh::SshSetup setup) const;
+  template <class Backend = void>
+  typename remote::Listed<Backend>::Executor remote(typename remote::Listed<Backend>::Setup setup = {}) const {
+    return typename remote::Listed<Backend>::Executor(this->setup(std::move(setup)));
+  }
 };
 
 }  // namespace hypertune::inline v0

@@ -1,20 +1,15 @@
-// What Runtime does for programs whose trials go to machines by ssh.
+// Runtime for programs whose trials go to machines by ssh: what runtime.remote() is.
 #pragma once
 
 #include <hypertune/remote/runtime.hpp>
 #include <hypertune/ssh/executor.hpp>
 
-#include <utility>
+namespace hypertune::inline v0::remote {
 
-namespace hypertune::inline v0 {
+template <>
+struct Listed<void> {
+  using Setup = ssh::SshSetup;
+  using Executor = ssh::SshExecutor;
+};
 
-inline ssh::SshSetup Runtime::setup(ssh::SshSetup setup) const {
-  return AgentRuntime::setup<ssh::SshSetup>(std::move(setup));
-}
-inline ssh::SshSetup Runtime::setup() const { return setup(ssh::SshSetup{}); }
-inline ssh::SshExecutor Runtime::remote(ssh::SshSetup setup) const {
-  return ssh::SshExecutor(this->setup(std::move(setup)));
-}
-inline ssh::SshExecutor Runtime::remote() const { return remote(ssh::SshSetup{}); }
-
-}  // namespace hypertune::inline v0
+}  // namespace hypertune::inline v0::remote
