@@ -172,8 +172,8 @@ void Agent::begin_locally() {
   begun_ = true;
   if (exchange_) tunnel_->accept([this](int socket) { exchange_->serve(socket); });
   if (exchange_ && begin_->direct) try {
-      channel_->send(
-          wire::Serving{exchange_->listen(begin_->direct_network, static_cast<std::uint16_t>(begin_->direct_port), options_.address)});
+      channel_->send(wire::Serving{exchange_->listen(
+          begin_->direct_network, static_cast<std::uint16_t>(begin_->direct_port), options_.address)});
     } catch (const std::exception& e) {
       channel_->send(Notice{hypertune::detail::format(
           "host '{}' gives no checkpoints to other hosts, they go through the driver: {}", host_name_, e.what())});

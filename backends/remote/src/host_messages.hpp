@@ -86,7 +86,7 @@ struct Begin {
   std::string token = {};           ///< what proves that a peer belongs to the experiment: a secret
   std::uint64_t rate_limit = 0;     ///< bytes per second that it may send; 0: none
   bool direct = false;              ///< other hosts may fetch from it
-  std::string direct_network = {};  ///< the network of the address for that, as "10.1.0.0/16"; empty: that of ssh
+  std::string direct_network = {};  ///< the network of the address for that, as "10.1.0.0/16"; empty: the one it is known by
   std::uint64_t direct_port = 0;    ///< 0: any
   std::string shared = {};          ///< the folder there that is said to be the driver's, too; empty: none
   std::string shared_proof = {};    ///< a file in it, which the agent shows that it has read

@@ -1,10 +1,10 @@
 // A trial as Results keeps it: a few hundred bytes, whatever it reports.
 #pragma once
 
+#include <hypertune/record/failure_counts.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/record/trial_result.hpp>
 
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -74,7 +74,7 @@ struct BestLine {
   int step;
 };
 
-struct TrialData {
+struct TrialData : FailureCounts {
   TrialId id = -1;
   std::int64_t first_record = 0, last_record = 0;
   Seconds created = 0;
@@ -82,8 +82,6 @@ struct TrialData {
   // Of the experiment's own time, which stands still between drivers: when it started first, and from there to its end.
   Seconds started_after = 0, duration = std::numeric_limits<Seconds>::quiet_NaN();
   std::int32_t steps = 0, attempts = 0;
-  std::array<std::int32_t, 3> failures{};
-  std::int32_t lost = 0;  // of failures: with their host
   TrialState state = TrialState::pending;
   bool known = false;
   std::string configuration;  // Encoder::put(Point, Params): a third of their size
@@ -94,11 +92,6 @@ struct TrialData {
   std::vector<MetricData> metrics;
   std::vector<double> excesses;  // of the constraints, as last known; empty without any
 
-  /// As TrialResult has it.
-  int failure_count() const {
-    return failures[static_cast<std::size_t>(FailureSource::user)] +
-           failures[static_cast<std::size_t>(FailureSource::infrastructure)] - lost;
-  }
   const MetricData* metric(std::uint32_t name) const {
     for (const auto& metric : metrics)
       if (metric.name == name) return &metric;

@@ -3,11 +3,11 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/linkage.hpp>
+#include <hypertune/record/failure_counts.hpp>
 #include <hypertune/record/record.hpp>
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,7 +33,7 @@ struct ScheduleEntry {
 };
 
 /// What is known of one trial.
-struct TrialResult {
+struct TrialResult : FailureCounts {
   TrialId trial = -1;
   TrialState state = TrialState::pending;
   Params params;
@@ -42,8 +42,6 @@ struct TrialResult {
   Metrics metrics;                 ///< of the last report
   std::optional<BestReport> best;  ///< of the first objective (or the metric asked for); never NaN or infinite
   std::optional<bool> feasible;    ///< whether `best` meets the constraints on metrics; empty: none, or not known
-  std::array<int, 3> failures{};   ///< attempts that failed, by FailureSource
-  int lost = 0;                    ///< of these, those whose host was lost
   std::optional<Cause> cause;      ///< why it was stopped or failed, or why its last attempt failed
   int attempts = 0;                ///< starts
   bool known = false;              ///< its result was given by the user, nothing was run
@@ -53,13 +51,6 @@ struct TrialResult {
   std::vector<CheckpointInfo> checkpoints;         ///< those kept, in the order of saving
   Attributes attributes;                           ///< noted by its reports, or by a person
   std::int64_t first_record = 0, last_record = 0;  ///< numbers of its first and last record in the Journal
-
-  /// Attempts whose failure counts against the trial (max_failures): by the user's code, or by the infrastructure while
-  /// its host was there. A preemption, a lost host or a killed driver is no failure of a trial.
-  int failure_count() const {
-    return failures_by(FailureSource::user) + failures_by(FailureSource::infrastructure) - lost;
-  }
-  int failures_by(FailureSource source) const { return failures[static_cast<std::size_t>(source)]; }
 
   /// The configuration as the user's struct: `result.config(space)` with the space of the experiment.
   template <class Space>

@@ -328,8 +328,7 @@ HYPERTUNE_INLINE TrialResult Results::result(const TrialData& data, const Object
   if (const auto name = name_of(objective.metric); name && result.best && !info_.constraints.empty())
     if (const double violation = data.metric(*name)->violation; std::isfinite(violation))
       result.feasible = violation == 0;
-  std::copy(data.failures.begin(), data.failures.end(), result.failures.begin());
-  result.lost = data.lost;
+  static_cast<FailureCounts&>(result) = data;
   if (data.cause) result.cause = *data.cause;
   result.attempts = data.attempts;
   result.known = data.known;

@@ -17,10 +17,10 @@ struct AgentOptions {
   std::filesystem::path directory = {};
   local::ProcessOptions processes = {};            ///< what of the host trials may use; by default all of it
   std::uint64_t cache = std::uint64_t{20} << 30U;  ///< bytes of checkpoints to keep that the driver has, too
-  /// This machine's address as other hosts reach it, where nothing else says which; empty: HYPERTUNE_HOST_ADDRESS, which
-  /// whatever starts agents may set, else loopback.
+  /// This machine's address as other hosts reach it, where nothing else says which; empty: HYPERTUNE_HOST_ADDRESS,
+  /// which whatever starts agents may set, else loopback.
   std::string address = {};
-  int in = 0, out = 1;                             ///< descriptors of the stream to the driver
+  int in = 0, out = 1;  ///< descriptors of the stream to the driver
 };
 
 /// Makes the Program from what the driver says about it (the text of a sweep.yaml; empty for a program of its own).
