@@ -8,8 +8,9 @@ import subprocess
 import tarfile
 
 
-def write_image(out, name, files, entrypoint):
-    """`files`: pairs of a file here and its place there. A program brings the shared libraries along that it needs."""
+def write_image(out, name, files, entrypoint, links=()):
+    """`files`: pairs of a file here and its place there. A program brings the shared libraries along that it needs.
+    `links`: pairs of a place there and a symbolic link to it."""
     content = io.BytesIO()
     added = set()
     with tarfile.open(fileobj=content, mode="w") as layer:
@@ -26,6 +27,10 @@ def write_image(out, name, files, entrypoint):
             libraries = subprocess.run(["ldd", source], capture_output=True, text=True).stdout
             for library in re.findall(r"(/\S+)", libraries):
                 add(library, library)
+        for target, link in links:
+            entry = tarfile.TarInfo(link.lstrip("/"))
+            entry.type, entry.linkname = tarfile.SYMTYPE, target
+            layer.addfile(entry)
         for folder in ("tmp", "root"):
             entry = tarfile.TarInfo(folder)
             entry.type, entry.mode = tarfile.DIRTYPE, 0o1777

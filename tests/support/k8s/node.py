@@ -10,16 +10,38 @@ import sys
 import time
 
 import binaries
-from common import call, is_alive, kill, wait_until
+from common import CannotBeHad, call, is_alive, kill, wait_until
 
 PAUSE_IMAGE = "hypertune.test/pause:1"
+MOST = 5  # nodes: the addresses of pods are shared among them
 
 
 def address(cluster, number):
     return f"{cluster.facts['ip'].rsplit('.', 1)[0]}.{10 + number}"
 
 
+def numbers(cluster):
+    """Of all nodes that were ever started."""
+    return sorted(int(each.name[4:]) for each in cluster.state.glob("node*") if each.is_dir() and each.name[4:].isdigit())
+
+
+def first(cluster, number):
+    """The process that is the first of the node's namespaces; none: it is dead."""
+    outer = cluster.pid(f"node{number}")
+    return next(iter(children(outer)), None) if outer else None
+
+
+def execute(cluster, number, command):
+    """In place of this process."""
+    pid = first(cluster, number)
+    if not pid:
+        raise CannotBeHad(f"node {number} does not run")
+    os.execvp("nsenter", ["nsenter", "-t", str(pid), "--mount", "--pid", "--uts", "--", *command])
+
+
 def boot(cluster, number):
+    if not 1 <= number <= MOST:
+        raise CannotBeHad(f"nodes are numbered 1 to {MOST}")
     name, state, net = address(cluster, number), cluster.state, cluster.facts["net"]
     folder = state / f"node{number}"
     for part in ("cni", "containerd", "kubelet", "log", "varcni"):
@@ -162,11 +184,10 @@ def start(cluster, number):
 
 
 def _kubelet(cluster, number):
-    for init in children(cluster.pid(f"node{number}")):
-        for each in children(init):
-            if pathlib.Path(f"/proc/{each}/comm").read_text().strip() == "kubelet":
-                return [each]
-    return []
+    for each in children(first(cluster, number) or 0):
+        if pathlib.Path(f"/proc/{each}/comm").read_text().strip() == "kubelet":
+            return [each]
+    raise CannotBeHad(f"node {number} has no kubelet that runs")
 
 
 def freeze(cluster, number):
