@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import api
 import binaries
 from common import CannotBeHad, call, is_alive, kill, wait_until
 
@@ -114,23 +115,13 @@ def run(cluster, number):
 
 def wait_ready(cluster, number):
     """A node that was killed a moment ago is still called Ready: its kubelet itself is asked, too."""
-    name, pki = address(cluster, number), cluster.state / "pki"
+    name = address(cluster, number)
 
     def ready():
         # Through the API server a frozen or new kubelet would be reported late.
-        import http.client
-        import ssl
-        context = ssl.create_default_context(cafile=pki / "ca.crt")
-        context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
-        connection = http.client.HTTPSConnection(name, 10250, context=context, timeout=5)
-        try:
-            connection.request("GET", "/healthz")
-            if connection.getresponse().status != 200:
-                return False
-        except OSError:
+        health = api.ask(cluster.config("admin"), "/healthz", at=(name, 10250))
+        if not health or health[0] != 200:
             return False
-        finally:
-            connection.close()
         answer = cluster.ask(f"/api/v1/nodes/{name}")
         if not answer or answer[0] != 200:
             return False
