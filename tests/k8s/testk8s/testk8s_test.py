@@ -199,7 +199,7 @@ class Manifests(unittest.TestCase):
 
     PODS = {"create", "get", "list", "watch", "delete", "patch"}
     DRIVER = {("", "pods"): PODS, ("", "pods/exec"): {"get", "create"}, ("", "secrets"): {"create", "get"},
-              ("batch", "jobs"): {"get"}}
+              ("batch", "jobs"): {"create", "get", "patch", "delete"}}
     USER = {("", "pods"): PODS, ("", "pods/exec"): {"get", "create"}, ("", "pods/log"): {"get"},
             ("", "secrets"): {"create", "get", "patch", "delete"},
             ("batch", "jobs"): {"create", "get", "list", "watch", "patch", "delete"},
