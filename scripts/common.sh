@@ -89,6 +89,35 @@ build() {
   fi
 }
 
+# skipped_of BUILD_DIR LOG: of the tests that LOG calls skipped, a line for all of a folder that have the same reason: what
+# follows "skipped: " in their output up to an empty line, or its last line.
+skipped_of() {
+  awk '
+    FILENAME == log_file {
+      if (/\*\*\*Skipped/ && sub(/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: /, "")) { sub(/ *\.*\*\*\*Skipped.*/, ""); skipped[$0] = 1 }
+      next
+    }
+    /^[0-9]+\/[0-9]+ Test: / { name = $0; sub(/^[0-9]+\/[0-9]+ Test: /, "", name); why = last = ""; inside = joined = 0 }
+    /^Output:$/ { inside = 1; next }
+    inside && /^<end of output>/ {
+      inside = 0
+      if (!(name in skipped)) next
+      if (why == "") why = last == "" ? "see its output" : last
+      folder = name; if (!sub(/: .*/, "", folder)) folder = ""
+      key = folder "\t" why
+      if (++count[key] == 1) { order[++kinds] = key; first[key] = name }
+    }
+    inside && joined { if (/[^ ]/) { sub(/^ +/, " "); why = why $0; next } else joined = 0 }
+    inside && why == "" && /skipped: / { why = $0; sub(/.*skipped: /, "", why); joined = 1 }
+    inside && /[^ -]/ { last = $0; sub(/^ +/, "", last) }
+    END {
+      for (i = 1; i <= kinds; i++) {
+        split(order[i], part, "\t")
+        print (count[order[i]] == 1 ? first[order[i]] : count[order[i]] " tests of " part[1]) " (skipped: " part[2] ")"
+      }
+    }' log_file="$2" "$2" "$1/Testing/Temporary/LastTest.log"
+}
+
 # run_ctest NAME BUILD_DIR ARGS...: runs ctest and adds its tests to the counts.
 run_ctest() {
   local name=$1 dir=$2 log good bad all begin=$SECONDS
@@ -110,8 +139,7 @@ run_ctest() {
     inside { lines[n++] = "  " $0 }
     END { if (inside) show() }' "$log" >>"$HYPERTUNE_FAILED_OUTPUT"
   for line in "${bad[@]}"; do miss "$name: $line"; done
-  while read -r line; do leave_out "$name: $line (skipped: see its output)"; done \
-    < <(sed -nE 's,^ *[0-9]+/[0-9]+ Test +#[0-9]+: (.*[^ .]) \.*\*\*\*Skipped.*,\1,p' "$log")
+  while read -r line; do leave_out "$name: $line"; done < <(skipped_of "$dir" "$log")
   if [[ -z $all ]]; then
     if out_of_time; then leave_out "$name (no time)"; else miss "$name: ctest ran no test"; fi
   elif ! grep -q 'tests passed, .* failed out of' "$log"; then

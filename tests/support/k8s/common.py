@@ -5,6 +5,8 @@ import signal
 import subprocess
 import time
 
+PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/local/sbin"
+
 
 class CannotBeHad(Exception):
     """There can be no Kubernetes here, and why."""
@@ -23,7 +25,7 @@ def wait_until(condition, what, seconds=60):
 
 def call(*words, check=True, seconds=120, **more):
     done = subprocess.run([str(word) for word in words], text=True, stdin=subprocess.DEVNULL, capture_output=True,
-                          timeout=seconds, **more)
+                          timeout=seconds, env={**os.environ, "PATH": PATH}, **more)
     if check and done.returncode != 0:
         raise CannotBeHad(f"{' '.join(map(str, words[:4]))}: {done.stderr.strip()[-500:] or done.returncode}")
     return done

@@ -9,17 +9,40 @@ import subprocess
 import sys
 import time
 
+import api
 import binaries
-from common import call, is_alive, kill, wait_until
+from common import CannotBeHad, call, is_alive, kill, wait_until
 
 PAUSE_IMAGE = "hypertune.test/pause:1"
+MOST = 5  # nodes: the addresses of pods are shared among them
 
 
 def address(cluster, number):
     return f"{cluster.facts['ip'].rsplit('.', 1)[0]}.{10 + number}"
 
 
+def numbers(cluster):
+    """Of all nodes that were ever started."""
+    return sorted(int(each.name[4:]) for each in cluster.state.glob("node*") if each.is_dir() and each.name[4:].isdigit())
+
+
+def first(cluster, number):
+    """The process that is the first of the node's namespaces; none: it is dead."""
+    outer = cluster.pid(f"node{number}")
+    return next(iter(children(outer)), None) if outer else None
+
+
+def execute(cluster, number, command):
+    """In place of this process."""
+    pid = first(cluster, number)
+    if not pid:
+        raise CannotBeHad(f"node {number} does not run")
+    os.execvp("nsenter", ["nsenter", "-t", str(pid), "--mount", "--pid", "--uts", "--", *command])
+
+
 def boot(cluster, number):
+    if not 1 <= number <= MOST:
+        raise CannotBeHad(f"nodes are numbered 1 to {MOST}")
     name, state, net = address(cluster, number), cluster.state, cluster.facts["net"]
     folder = state / f"node{number}"
     for part in ("cni", "containerd", "kubelet", "log", "varcni"):
@@ -92,23 +115,13 @@ def run(cluster, number):
 
 def wait_ready(cluster, number):
     """A node that was killed a moment ago is still called Ready: its kubelet itself is asked, too."""
-    name, pki = address(cluster, number), cluster.state / "pki"
+    name = address(cluster, number)
 
     def ready():
         # Through the API server a frozen or new kubelet would be reported late.
-        import http.client
-        import ssl
-        context = ssl.create_default_context(cafile=pki / "ca.crt")
-        context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
-        connection = http.client.HTTPSConnection(name, 10250, context=context, timeout=5)
-        try:
-            connection.request("GET", "/healthz")
-            if connection.getresponse().status != 200:
-                return False
-        except OSError:
+        health = api.ask(cluster.config("admin"), "/healthz", at=(name, 10250))
+        if not health or health[0] != 200:
             return False
-        finally:
-            connection.close()
         answer = cluster.ask(f"/api/v1/nodes/{name}")
         if not answer or answer[0] != 200:
             return False
@@ -162,11 +175,10 @@ def start(cluster, number):
 
 
 def _kubelet(cluster, number):
-    for init in children(cluster.pid(f"node{number}")):
-        for each in children(init):
-            if pathlib.Path(f"/proc/{each}/comm").read_text().strip() == "kubelet":
-                return [each]
-    return []
+    for each in children(first(cluster, number) or 0):
+        if pathlib.Path(f"/proc/{each}/comm").read_text().strip() == "kubelet":
+            return [each]
+    raise CannotBeHad(f"node {number} has no kubelet that runs")
 
 
 def freeze(cluster, number):
