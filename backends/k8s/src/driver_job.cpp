@@ -1,5 +1,7 @@
 // A driver in the cluster, from outside.
 #include "driver_manifest.hpp"
+#include "json_at.hpp"
+#include "options_access.hpp"
 #include "pod_manifest.hpp"
 #include "pod_shell.hpp"
 #include "pod_state.hpp"
@@ -31,26 +33,6 @@ namespace {
 namespace json = boost::json;
 using Phase = DriverJobState::Phase;
 using hypertune::detail::steady_seconds;
-
-std::string text_at(const json::value& value, const char* pointer) {
-  boost::system::error_code error;
-  const auto* found = value.find_pointer(pointer, error);
-  return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
-}
-bool has_condition(const json::value& job, std::string_view type) {
-  boost::system::error_code error;
-  const auto* all = job.find_pointer("/status/conditions", error);
-  if (all == nullptr || !all->is_array()) return false;
-  return std::any_of(all->get_array().begin(), all->get_array().end(), [&](const auto& each) {
-    return text_at(each, "/type") == type && text_at(each, "/status") == "True";
-  });
-}
-
-AccessOptions access_of(const KubernetesOptions& options) {
-  AccessOptions access{.context = options.context, .name_space = options.name_space};
-  if (!options.kubeconfig.empty()) access.kubeconfig = {options.kubeconfig};
-  return access;
-}
 
 // A pause that a stop ends.
 void wait_a_while(const std::stop_token& stop, Seconds seconds) {

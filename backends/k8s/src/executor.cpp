@@ -1,6 +1,7 @@
 // KubernetesExecutor: what is particular to workers that are pods.
 #include "agent_program.hpp"
 #include "home_dialer.hpp"
+#include "options_access.hpp"
 #include "own_pod.hpp"
 #include "pod_dialer.hpp"
 #include "pod_fleet.hpp"
@@ -31,12 +32,6 @@ namespace detail {
 
 using hypertune::detail::steady_seconds;
 using remote::HostState;
-
-AccessOptions access_of(const KubernetesOptions& options) {
-  AccessOptions access{.context = options.context, .name_space = options.name_space};
-  if (!options.kubeconfig.empty()) access.kubeconfig = {options.kubeconfig};
-  return access;
-}
 
 std::vector<Permission> permissions_for(bool direct) {
   std::vector<Permission> needed{{"", "pods", "create", "to start workers"},

@@ -1,6 +1,8 @@
 // Whether this program runs in a pod, and in which.
 #include "own_pod.hpp"
 
+#include "json_at.hpp"
+
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
@@ -13,12 +15,6 @@ namespace hypertune::inline v0::k8s {
 namespace {
 
 namespace json = boost::json;
-
-std::string text_at(const json::value& value, const char* pointer) {
-  boost::system::error_code error;
-  const auto* found = value.find_pointer(pointer, error);
-  return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
-}
 
 // A pod's host name is its own name, unless it shares its node's or was given another one.
 std::string own_name() {

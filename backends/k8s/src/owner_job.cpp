@@ -1,6 +1,8 @@
 // What owns the pods of a driver outside of the cluster.
 #include "owner_job.hpp"
 
+#include "json_at.hpp"
+
 #include <hypertune/detail/run_clock.hpp>
 
 #include <boost/json/object.hpp>
@@ -19,24 +21,8 @@ namespace json = boost::json;
 
 bool is_over(const json::value& job) {
   boost::system::error_code error;
-  if (job.find_pointer("/metadata/deletionTimestamp", error) != nullptr) return true;
-  const auto* conditions = job.find_pointer("/status/conditions", error);
-  if (conditions == nullptr || !conditions->is_array()) return false;
-  for (const auto& each : conditions->get_array()) {
-    const auto* type = each.find_pointer("/type", error);
-    const auto* status = each.find_pointer("/status", error);
-    if (type == nullptr || status == nullptr || !type->is_string() || !status->is_string()) continue;
-    if ((type->get_string() == "Failed" || type->get_string() == "Complete" || type->get_string() == "FailureTarget") &&
-        status->get_string() == "True")
-      return true;
-  }
-  return false;
-}
-
-std::string text_at(const json::value& value, const char* pointer) {
-  boost::system::error_code error;
-  const auto* found = value.find_pointer(pointer, error);
-  return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
+  return job.find_pointer("/metadata/deletionTimestamp", error) != nullptr || has_condition(job, "Failed") ||
+         has_condition(job, "Complete") || has_condition(job, "FailureTarget");
 }
 
 }  // namespace
