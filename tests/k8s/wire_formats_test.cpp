@@ -6,6 +6,8 @@
 #include "status.hpp"
 #include "support/test.hpp"
 
+#include <hypertune/k8s/request.hpp>
+
 #include <boost/json.hpp>
 
 #include <algorithm>
