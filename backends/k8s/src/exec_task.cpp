@@ -4,7 +4,6 @@
 #include "status.hpp"
 
 #include <boost/asio/redirect_error.hpp>
-#include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <fmt/format.h>
@@ -45,7 +44,7 @@ ExecTask::ExecTask(std::shared_ptr<Client::Impl> engine, PodCommand what, Wanted
       in_(engine_->io()),
       out_(engine_->io()),
       errors_(engine_->io()),
-      child_over_(engine_->io(), asio::steady_timer::time_point::max()) {
+      children_(engine_->io()) {
   if (what_.command.empty()) fail(Errc::usage, "there is no command to run in the pod '{}'", what_.pod);
   if (what_.name_space.empty()) what_.name_space = engine_->access().name_space;
   const auto make = [](Descriptor& theirs, Socket& ours) {
@@ -119,28 +118,16 @@ void ExecTask::end(double grace) noexcept {
   task_.join();
 }
 
-void ExecTask::spawn_child(asio::awaitable<void> child, asio::cancellation_signal& signal) {
-  ++children_;
-  asio::co_spawn(engine_->io(), std::move(child),
-                 asio::bind_cancellation_slot(signal.slot(), [this](const std::exception_ptr&) {
-                   --children_;
-                   child_over_.cancel();
-                 }));
-}
-
 asio::awaitable<void> ExecTask::pump() {
-  if (wanted_.in) spawn_child(send(), stop_send_);
-  spawn_child(keep_alive(), stop_pings_);
+  if (wanted_.in) children_.spawn(send());
+  children_.spawn(keep_alive());
   try {
     co_await receive();
   } catch (const boost::system::system_error&) { trouble_ = "it was left"; }
-  co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
   wire_->close();
   error_code ignored;
   in_.close(ignored);  // NOLINT(bugprone-unused-return-value)
-  stop_send_.emit(asio::cancellation_type::terminal);
-  stop_pings_.emit(asio::cancellation_type::terminal);
-  while (children_ > 0) co_await child_over_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  co_await children_.join();
   if (!status_.empty()) {
     end_ = read_command_end(status_);
   } else {

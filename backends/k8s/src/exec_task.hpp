@@ -2,6 +2,7 @@
 #pragma once
 
 #include "channel_socket.hpp"
+#include "children.hpp"
 #include "engine.hpp"
 
 #include <hypertune/detail/descriptor.hpp>
@@ -59,7 +60,6 @@ class ExecTask {
   asio::awaitable<void> receive();
   asio::awaitable<void> send();
   asio::awaitable<void> keep_alive();
-  void spawn_child(asio::awaitable<void> child, asio::cancellation_signal& signal);
   void explain();
   std::string target() const;
   std::string doing() const;
@@ -74,9 +74,7 @@ class ExecTask {
   std::string status_, trouble_;
   CommandEnd end_;
   bool delivering_ = false;  // waits for the caller, not for the server
-  int children_ = 0;
-  asio::cancellation_signal stop_send_, stop_pings_;
-  asio::steady_timer child_over_;  // never expires
+  Children children_;
   std::atomic<std::uint64_t> moved_{0};
   bool started_ = false;
   Task task_;
