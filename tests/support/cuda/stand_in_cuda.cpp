@@ -345,6 +345,10 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return not_ready_unless(event->state->reached >= event->state->recorded);
 }
 
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  of(stream).push([=] { function(data); });
+  return cudaSuccess;
+}
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
   const std::lock_guard guard(runtime().mutex);
   *status = runtime().capturing.contains(stream) ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
