@@ -15,6 +15,7 @@
 #include <memory>
 #include <random>
 #include <span>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -88,7 +89,7 @@ class Network final : public Trainer {
     squares_ = Buffer<Backend, float>(backend_, norm_parts);
     row_sums_ = Buffer<Backend, float>(backend_, most_filters_ * row_parts);
 
-    State state{std::vector<float>(parameter_count_), std::vector<float>(parameter_count_), 0, {}};
+    State state{std::vector<float>(parameter_count_), std::vector<float>(parameter_count_), 0, scale_.state()};
     std::mt19937_64 random(options.seed);
     for (const Layer& layer : layers_) {  // He et al. 2015: keeps the variance of ReLU layers
       std::normal_distribution<float> normal(0, std::sqrt(2.0F / static_cast<float>(layer.window.rows())));
@@ -100,14 +101,15 @@ class Network final : public Trainer {
 
   double train(const float* images, const std::int32_t* labels) override {
     if (workers_.begin) workers_.begin();
-    forward(images, labels, options_.half ? scale_.scale : 1.0F);
+    const float scale = options_.half ? static_cast<float>(scale_.scale()) : 1.0F;
+    forward(images, labels, scale);
     backward();
     if (workers_.reduce) workers_.reduce();
     const double loss = mean_loss();  // waits for the device: not between the backward pass and reduce()
     if (options_.half) {
       const std::int32_t zero = 0;
       infinite_.upload(&zero, 1);
-      backend_.for_each(parameter_count_, kernels::Unscale{gradient_.data(), 1 / scale_.scale, infinite_.data()});
+      backend_.for_each(parameter_count_, kernels::Unscale{gradient_.data(), 1 / scale, infinite_.data()});
       if (!scale_.update(infinite_.download(1)[0] == 0)) return loss;  // this step is left out
     }
     if (options_.clip > 0) {
@@ -145,13 +147,13 @@ class Network final : public Trainer {
   }
 
   State state() const override {
-    return {parameters_.download(parameter_count_), velocity_.download(parameter_count_), updates_, scale_};
+    return {parameters_.download(parameter_count_), velocity_.download(parameter_count_), updates_, scale_.state()};
   }
   void restore(const State& state) override {
     parameters_.upload(state.parameters.data(), parameter_count_);
     velocity_.upload(state.velocity.data(), parameter_count_);
     updates_ = state.updates;
-    scale_ = state.scale;
+    if (!scale_.restore(state.scale)) throw std::runtime_error("a network's loss scale is out of its bounds");
     refresh_weights();
   }
   std::size_t parameter_count() const override { return parameter_count_; }
@@ -272,7 +274,8 @@ class Network final : public Trainer {
   Buffer<Backend, std::uint8_t> chosen_;
   Buffer<Backend, std::int32_t> labels_, predicted_, infinite_;
   std::int64_t updates_ = 0;
-  LossScale scale_;
+  // These trainings are short; and what overflows brings the scale down, so that it needs no bound above.
+  hypertune::LossScale scale_{{.interval = 500, .max = 0x1p100}};
   Workers workers_;
 };
 

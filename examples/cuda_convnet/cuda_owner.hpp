@@ -52,6 +52,8 @@ inline Blas make_blas(cudaStream_t stream) {
   check(cublasCreate(&made), "starting");
   Blas blas(made);
   check(cublasSetStream(made, stream), "choosing the stream");
+  // Of 16-bit matrices, too, partial sums are added up in float.
+  check(cublasSetMathMode(made, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION), "choosing the arithmetic");
   return blas;
 }
 

@@ -82,7 +82,10 @@ class GpuBackend {
 std::string no_gpu_because() {
   int devices = 0;
   const cudaError_t result = cudaGetDeviceCount(&devices);
-  if (result != cudaSuccess) return cudaGetErrorString(result);
+  if (result != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());  // or it would be taken for the next launch's
+    return cudaGetErrorString(result);
+  }
   return devices > 0 ? "" : "no device is visible";
 }
 bool built_with_cuda() { return true; }

@@ -20,7 +20,7 @@ struct StateHeader {
   char magic[4];
   std::uint32_t parameters;
   std::int64_t updates;
-  float scale;
+  float scale;  // a power of two
   std::int32_t good;
 };
 
@@ -28,8 +28,8 @@ inline std::string encoded(const State& state) {
   const StateHeader header{{'C', 'N', 'N', '1'},
                            static_cast<std::uint32_t>(state.parameters.size()),
                            state.updates,
-                           state.scale.scale,
-                           state.scale.good};
+                           static_cast<float>(state.scale.scale),
+                           static_cast<std::int32_t>(state.scale.good)};
   std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
   for (const std::vector<float>* values : {&state.parameters, &state.velocity})
     bytes.append(reinterpret_cast<const char*>(values->data()), values->size() * sizeof(float));
@@ -43,8 +43,10 @@ inline State decoded(std::string_view bytes, std::size_t parameters, const std::
     throw std::runtime_error(where + " does not hold a network of these layers");
   const std::size_t size = parameters * sizeof(float);
   if (bytes.size() != sizeof header + 2 * size) throw std::runtime_error(where + " is cut short, or too long");
-  State state{
-      std::vector<float>(parameters), std::vector<float>(parameters), header.updates, {header.scale, header.good}};
+  State state{std::vector<float>(parameters),
+              std::vector<float>(parameters),
+              header.updates,
+              {header.scale, static_cast<std::uint32_t>(header.good)}};
   std::memcpy(state.parameters.data(), bytes.data() + sizeof header, size);
   std::memcpy(state.velocity.data(), bytes.data() + sizeof header + size, size);
   return state;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/train/gradient_memory.hpp>
+#include <hypertune/train/loss_scale.hpp>
 
 #include <array>
 #include <cstddef>
@@ -26,29 +27,11 @@ struct Options {
   std::uint64_t seed = 0;  ///< of the first weights
 };
 
-/// A dynamic loss scale: small gradients are lost in 16 bits, so the loss is multiplied until they overflow now and
-/// then.
-struct LossScale {
-  float scale = 65536;
-  std::int32_t good = 0;  ///< steps since it changed
-  /// Whether the step counts: `finite` says if its gradient does.
-  bool update(bool finite) {
-    if (!finite) {
-      scale = scale > 2 ? scale / 2 : 1;
-      good = 0;
-    } else if (++good == 500) {
-      scale *= 2;
-      good = 0;
-    }
-    return finite;
-  }
-};
-
 /// All that training needs to go on.
 struct State {
   std::vector<float> parameters, velocity;
   std::int64_t updates = 0;
-  LossScale scale;
+  hypertune::LossScale::State scale;  ///< of the loss, where `half`
 };
 
 struct Score {

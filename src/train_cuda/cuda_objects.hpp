@@ -19,25 +19,6 @@ inline void check_cuda(cudaError_t result, const char* what) {
   throw GroupError(GroupError::Kind::failed, fmt::format("CUDA: {}: {}", what, cudaGetErrorString(result)));
 }
 
-/// Makes the device current for this thread while it lives.
-class DeviceGuard {
- public:
-  explicit DeviceGuard(int device) {
-    check_cuda(cudaGetDevice(&before_), "asking for the current device");
-    changed_ = before_ != device;
-    if (changed_) check_cuda(cudaSetDevice(device), "choosing the device");
-  }
-  DeviceGuard(const DeviceGuard&) = delete;
-  DeviceGuard& operator=(const DeviceGuard&) = delete;
-  ~DeviceGuard() {
-    if (changed_) static_cast<void>(cudaSetDevice(before_));
-  }
-
- private:
-  int before_ = 0;
-  bool changed_ = false;
-};
-
 /// Of one thing that CUDA makes and takes back.
 template <class T, cudaError_t (*destroy)(T)>
 class CudaOwner {
@@ -72,6 +53,14 @@ inline Event make_event() {
   cudaEvent_t made = nullptr;
   check_cuda(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "making an event");
   return Event(made);
+}
+/// Whether what came before it in its stream is done. Not yet is no error, and is not left to the thread as its last
+/// one.
+inline bool has_come(const Event& event, const char* what) {
+  const cudaError_t result = cudaEventQuery(event.get());
+  if (result == cudaErrorNotReady) static_cast<void>(cudaGetLastError());
+  if (result != cudaErrorNotReady) check_cuda(result, what);
+  return result == cudaSuccess;
 }
 inline DeviceMemory allocate_on_device(std::size_t bytes) {
   void* made = nullptr;

@@ -28,17 +28,21 @@ std::string ranks_text(const std::vector<int>& ranks) {
 // are announced.
 void NcclGroup::announce(std::uint64_t number) {
   const std::uint64_t most = number < 64 ? 1 : number - 63;
-  for (std::uint64_t i = std::max(announced_ + 1, most); i <= number; ++i)
-    rendezvous_.set(key(fmt::format("at/{}/{}", i, rank())), "1");
+  for (std::uint64_t i = std::max(announced_ + 1, most); i <= number; ++i) announce_one(i);
   announced_ = std::max(announced_, number);
+}
+
+void NcclGroup::announce_one(std::uint64_t number) {
+  rendezvous_.set(key(fmt::format("at/{}/{}", number, rank())), "1");
 }
 
 // The ranks that have not come to this operation. Takes at most half of the timeout: one that came just now will say so
 // when a quarter has passed. A rank that gives up says so for what would have come next, too: an error may reach the
-// others one operation later, and this one is not the missing one.
+// others one operation later, and this one is not the missing one. Unless its stream is held up.
 std::vector<int> NcclGroup::absent(std::uint64_t number) {
   if (number == 0) return not_there();  // not yet connected
-  announce(operations_ + 4);
+  const std::uint64_t here = arrived();
+  announce(here == operations_ ? operations_ + 4 : here);
   return without(fmt::format("at/{}/", number), steady_after(options_.timeout * 0.4));
 }
 
@@ -65,9 +69,18 @@ void NcclGroup::give_up_late(std::uint64_t number) {
            std::move(ranks)});
 }
 
+// The others find that this rank has not said that it is there.
+void NcclGroup::give_up_behind(std::uint64_t number) {
+  give_up({GroupError::Kind::late,
+           fmt::format("NCCL: rank {} (this one) did not come to collective {}: what was put into its stream before is "
+                       "not done after {} s",
+                       rank(), number, options_.timeout),
+           {rank()}});
+}
+
 void NcclGroup::give_up_failed(ncclResult_t error, const char* what, std::uint64_t number) {
   std::string text = fmt::format("NCCL: {} failed: {}", what, ncclGetErrorString(error));
-  if (const std::string last = handle_.last_error(); !last.empty()) text += fmt::format(" ({})", last);
+  if (const std::string last = device_->handle.last_error(); !last.empty()) text += fmt::format(" ({})", last);
   std::replace(text.begin(), text.end(), '\n', ' ');
   if (error != ncclRemoteError && error != ncclSystemError) give_up({GroupError::Kind::failed, text});
   std::vector<int> ranks = absent(number);  // a network's error is mostly a rank's end

@@ -1,9 +1,10 @@
 // What an NcclCommunicator holds: one rank of one generation.
 #pragma once
 
+#include "aside.hpp"
 #include "cuda_objects.hpp"
-#include "nccl_handle.hpp"
-#include "staging.hpp"
+#include "device_guard.hpp"
+#include "nccl_device.hpp"
 
 #include <hypertune/train/nccl_communicator.hpp>
 #include <hypertune/train/polling.hpp>
@@ -11,6 +12,9 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -21,8 +25,12 @@ namespace hypertune::inline v0::detail {
 /// An operation that has begun.
 struct NcclFlight {
   std::uint64_t number = 0;
-  Event done;                       ///< none: it is done
-  std::optional<SteadyTime> begun;  ///< when it was asked for first: those before it are done
+  std::shared_ptr<Event> marked;    ///< what is before it in the user's stream; none: nothing
+  bool arrived = false;             ///< that has come
+  Event done;                       ///< none: it is not yet in the stream as a whole
+  std::optional<SteadyTime> begun;  ///< since when it waits: those before it are done, or it has just arrived
+  bool one_way = false;             ///< its end says nothing about where the other ranks are
+  bool over = false;
 };
 
 class NcclGroup {
@@ -41,14 +49,15 @@ class NcclGroup {
 
   void perform(const collective::Operation& operation);
   /// Any thread: where the stream is now that comes before the operation.
-  Event mark(const collective::Operation& operation);
+  std::shared_ptr<Event> mark(const collective::Operation& operation);
   /// Puts it into NCCL's queue, after `marked`. One in host memory is performed.
-  NcclFlight begin(const collective::Operation& operation, const Event& marked);
-  /// Without waiting. Of several that have begun, the first is asked for first.
+  std::shared_ptr<NcclFlight> begin(const collective::Operation& operation, std::shared_ptr<Event> marked);
+  /// Without waiting.
   bool is_done(NcclFlight& flight);
   void start(const collective::Operation& operation);
   void finish();
   void order(cudaStream_t stream);
+  /// Waits for nothing.
   void abort(const GroupError& why) { end(why); }
 
   /// `former`: this rank's of the generation before, if any; it is of no use then.
@@ -57,11 +66,8 @@ class NcclGroup {
  private:
   // nccl_group.cpp
   std::uint64_t next_number(const collective::Operation& operation);
-  Event enqueue(const collective::Operation& operation, std::uint64_t number, SteadyTime deadline);
-  void wait(NcclFlight& flight);
-  void perform_staged(const collective::Operation& operation, std::size_t most, std::uint64_t number,
-                      SteadyTime deadline);
-  bool in_device_memory(const collective::Operation& operation) const;
+  Event enqueue(const collective::Operation& operation, NcclFlight& flight);
+  void perform_staged(const collective::Operation& operation, std::size_t most, NcclFlight& flight);
   /// After an error of CUDA, too, the other ranks must not wait for what this one will not do.
   template <class Work>
   void or_give_up(Work work) {
@@ -78,26 +84,44 @@ class NcclGroup {
       if (!why_) pauses.pause(lock, changed_);
     }
   }
+  /// Asks for those under way, from the first on.
+  void advance();
+  void end_first();
+  bool is_first(const NcclFlight& flight) const { return under_way_.front().get() == &flight; }
   template <class Done>
-  bool is_over(Done done, std::uint64_t number, SteadyTime begun, SteadyTime deadline);
+  bool is_over(NcclFlight& flight, Done done);
   template <class Done>
-  void wait_for(Done done, std::uint64_t number, SteadyTime deadline);
-  bool has_come(const Event& event);
-  void check_alive();
+  void wait_for(NcclFlight& flight, Done done);
+  /// The last operation that this rank's stream has come to.
+  std::uint64_t arrived();
   void check_nccl(ncclResult_t result, const char* what, std::uint64_t number);
+
+  // nccl_end.cpp
+  void check_alive();
   /// Ends everything for this reason, if nothing else has, and throws the first reason.
   [[noreturn]] void give_up(const GroupError& why);
   [[noreturn]] void throw_why();
   void end(const GroupError& why);
   void retire(bool in_order);
-  void drain();
+  using Leave = std::function<void(NcclDevice&)>;
+  /// Under the mutex: does that aside, and waits for the stream there. After what was to be done so before.
+  void leave(std::shared_ptr<NcclDevice> device, Leave how);
+  /// For one whose next generation has failed.
+  void give_back(Leave how);
+  /// Whether NCCL and the device have left what they had of the caller's. Waits for it, once and in bounded time.
+  bool has_left();
+  double leave_seconds() const;
+  /// Nothing runs aside for it.
+  bool is_at_rest();
 
   // nccl_absence.cpp
   void announce(std::uint64_t number);
+  void announce_one(std::uint64_t number);
   std::vector<int> absent(std::uint64_t number);
   /// The other ranks that have not set what begins so.
   std::vector<int> without(const std::string& prefix, SteadyTime limit);
   [[noreturn]] void give_up_late(std::uint64_t number);
+  [[noreturn]] void give_up_behind(std::uint64_t number);
   [[noreturn]] void give_up_failed(ncclResult_t error, const char* what, std::uint64_t number);
   std::string key(const std::string& rest) const { return nccl_.name + "/" + rest; }
 
@@ -110,7 +134,9 @@ class NcclGroup {
   void create(const Plan& plan, SteadyTime deadline);
   void shrink(const Plan& plan, NcclGroup& former, SteadyTime deadline);
   void grow(const Plan& plan, NcclGroup* former, SteadyTime deadline);
+  ncclResult_t call_aside(NcclGroup& of, std::function<ncclResult_t(ncclComm_t)> call, SteadyTime deadline);
   void wait_for_peers(SteadyTime deadline, NcclHandle* parent);
+  [[noreturn]] void give_up_connecting();
   void check_generation();
   std::vector<int> not_there();
 
@@ -121,21 +147,20 @@ class NcclGroup {
   std::string origin_ = "fresh";
   std::string token_;  ///< the same on all ranks of this communicator, and no other's
 
-  Staging staging_;
-  DeviceMemory barrier_;  ///< the element that barriers reduce
-  Event staged_;
-  Stream stream_;  ///< after what is used in it, so that it goes first
-  NcclHandle handle_;
+  std::shared_ptr<NcclDevice> device_;
 
   // Of the thread that performs.
   std::uint64_t operations_ = 0;
-  NcclFlight started_;           ///< by start()
-  std::uint64_t announced_ = 0;  ///< up to there
+  std::deque<std::shared_ptr<NcclFlight>> under_way_;
+  std::shared_ptr<NcclFlight> started_;  ///< by start(), the last one
+  std::uint64_t announced_ = 0;          ///< up to there
+  std::uint64_t arrived_ = 0;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<GroupError> why_;
-  bool ended_ = false;  ///< why_ is set, and NCCL has been told
+  std::shared_ptr<Aside> leaving_;  ///< since why_ is set
+  bool abandoned_ = false;          ///< it has been waited for in vain
 };
 
 }  // namespace hypertune::inline v0::detail

@@ -15,12 +15,12 @@ constexpr bool nccl_can_revoke = NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 7);
 constexpr bool nccl_can_grow = NCCL_VERSION_CODE >= NCCL_VERSION(2, 29, 2);
 
 /// A non-blocking communicator of NCCL. What NCCL asks for, and what is kept here:
-/// - No two calls with one communicator at once: each is made under the mutex. All of them return at once, but for
-///   ncclCommAbort() and ncclCommDestroy(), for which the communicator is taken out first: nobody can call with it
-///   then.
+/// - No two calls with one communicator at once: each is made under the mutex. Who calls what may take its time does so
+///   on a thread of its own (Aside): ncclCommGetUniqueId() and ncclCommGrow() of former ranks, which talk to their
+///   peers; and ncclCommAbort() and ncclCommDestroy(), for which the communicator is taken out first, so that nobody
+///   else can have it. All others return at once.
 /// - After ncclInProgress only ncclCommGetAsyncError() and ncclCommAbort() may be called, until that says something
-/// else.
-///   So whoever starts something goes on when state() has said ncclSuccess, and not before.
+///   else. So whoever starts something goes on when state() has said ncclSuccess, and not before.
 /// - It is given back once: aborted, or destroyed.
 /// - The device is current in the calling thread (DeviceGuard).
 class NcclHandle {
@@ -52,7 +52,8 @@ class NcclHandle {
   std::string last_error();
   bool exists();  ///< neither aborted nor destroyed
 
-  /// Ends what is under way, here and on the device. Returns when that has been done.
+  /// Ends what is under way, here and on the device. Returns when that has been done: behind a kernel that never ends,
+  /// never.
   void abort();
   /// Likewise, and the communicator is left for inherit(). False: that was not possible, and it is aborted.
   bool revoke(double seconds);

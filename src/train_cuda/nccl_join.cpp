@@ -13,6 +13,8 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -106,10 +108,11 @@ void NcclGroup::connect(NcclGroup* former) {
 }
 
 std::string NcclGroup::offer(NcclGroup* former) const {
-  if (!former || !nccl_can_shrink || !former->handle_.exists()) return "none";
-  const bool well = former->handle_.call([](ncclComm_t) { return ncclSuccess; }) == ncclSuccess &&
-                    former->handle_.state() == ncclSuccess;
-  if (!well && (!nccl_can_revoke || former->handle_.state() != ncclSuccess)) return "none";
+  if (!former || !nccl_can_shrink || !former->is_at_rest()) return "none";
+  NcclHandle& handle = former->device_->handle;
+  if (!handle.exists()) return "none";
+  const bool well = handle.call([](ncclComm_t) { return ncclSuccess; }) == ncclSuccess && handle.state() == ncclSuccess;
+  if (!well && (!nccl_can_revoke || handle.state() != ncclSuccess)) return "none";
   return fmt::format("{} {} {} {}", former->token_, former->rank(), former->size(), well ? "well" : "revoked");
 }
 
@@ -126,10 +129,11 @@ NcclGroup::Plan NcclGroup::agree(NcclGroup* former, SteadyTime deadline) {
       plan.id = to_hex(id);
     } else if (plan.way == "grow") {
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 29, 2)
-      ncclUniqueId id{};
-      const auto result = former->handle_.call([&](ncclComm_t comm) { return ncclCommGetUniqueId(comm, &id); });
+      const auto id = std::make_shared<ncclUniqueId>();
+      const ncclResult_t result =
+          call_aside(*former, [id](ncclComm_t comm) { return ncclCommGetUniqueId(comm, id.get()); }, deadline);
       if (result != ncclSuccess && result != ncclInProgress) give_up_failed(result, "a unique id to grow", 0);
-      plan.id = to_hex(id);
+      plan.id = to_hex(*id);
 #endif
     }
     plan.text = fmt::format("{} {} {}", plan.way, plan.id.empty() ? "-" : plan.id, fmt::join(plan.left, " "));
@@ -185,9 +189,8 @@ std::vector<int> NcclGroup::not_there() { return without("has/", steady_after(st
 
 void NcclGroup::create(const Plan& plan, SteadyTime deadline) {
   ncclConfig_t config = non_blocking();
-  ncclComm_t made = nullptr;
-  const ncclResult_t result = ncclCommInitRankConfig(&made, size(), from_hex(plan.id), rank(), &config);
-  handle_.adopt(made);
+  const ncclResult_t result = ncclCommInitRankConfig(&device_->made, size(), from_hex(plan.id), rank(), &config);
+  device_->handle.adopt(device_->made);
   if (result != ncclSuccess && result != ncclInProgress) give_up_failed(result, "connecting", 0);
   wait_for_peers(deadline, nullptr);
 }
@@ -196,44 +199,63 @@ void NcclGroup::shrink([[maybe_unused]] const Plan& plan, [[maybe_unused]] NcclG
                        [[maybe_unused]] SteadyTime deadline) {
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 3)
   std::vector<int> left = plan.left;
-  ncclComm_t made = nullptr;  // NCCL writes it when it is done, or has been aborted
-  const ncclResult_t result = former.handle_.inherit([&](ncclComm_t comm) {
-    return ncclCommShrink(comm, left.data(), static_cast<int>(left.size()), &made, nullptr, NCCL_SHRINK_DEFAULT);
+  // NCCL writes `made` when it is done, or has been aborted.
+  const ncclResult_t result = former.device_->handle.inherit([&](ncclComm_t comm) {
+    return ncclCommShrink(comm, left.data(), static_cast<int>(left.size()), &device_->made, nullptr,
+                          NCCL_SHRINK_DEFAULT);
   });
   if (result != ncclSuccess && result != ncclInProgress) give_up_failed(result, "shrinking", 0);
   try {
-    wait_for_peers(deadline, &former.handle_);
+    wait_for_peers(deadline, &former.device_->handle);
   } catch (...) {
-    former.handle_.abort();  // after which nothing is written to `made`
-    const NcclHandle rest(made);
+    former.give_back([mine = device_](NcclDevice& theirs) {
+      theirs.handle.abort();  // after which nothing is written to `made`
+      const NcclHandle rest(mine->made);
+    });
     throw;
   }
-  handle_.adopt(made);
+  device_->handle.adopt(device_->made);
   wait_for_peers(deadline, nullptr);
   origin_ = "shrunk";
 #endif
 }
 
+// A former rank's call talks to its peers before it returns: it is made aside.
 void NcclGroup::grow([[maybe_unused]] const Plan& plan, [[maybe_unused]] NcclGroup* former,
                      [[maybe_unused]] SteadyTime deadline) {
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 29, 2)
   const ncclUniqueId id = from_hex(plan.id);
-  ncclConfig_t config = non_blocking();
-  ncclComm_t made = nullptr;
-  try {
-    const ncclResult_t result = former ? former->handle_.call([&](ncclComm_t comm) {
-      return ncclCommGrow(comm, size(), rank() == 0 ? &id : nullptr, -1, &made, nullptr);
-    })
-                                       : ncclCommGrow(nullptr, size(), &id, rank(), &made, &config);
-    handle_.adopt(made);
+  if (!former) {
+    ncclConfig_t config = non_blocking();
+    const ncclResult_t result = ncclCommGrow(nullptr, size(), &id, rank(), &device_->made, &config);
+    device_->handle.adopt(device_->made);
     if (result != ncclSuccess && result != ncclInProgress) give_up_failed(result, "growing", 0);
-    wait_for_peers(deadline, former ? &former->handle_ : nullptr);
-    if (former) wait_for_peers(deadline, nullptr);
-  } catch (...) {
-    // NCCL writes `made` at the end of its work, whatever that is: after the abort nothing is written.
-    if (former) former->handle_.abort();
-    handle_.abort();
-    throw;
+    wait_for_peers(deadline, nullptr);
+  } else {
+    const auto adopted = std::make_shared<bool>(false);
+    try {
+      const auto call = [mine = device_, id, ranks = size(), leads = rank() == 0](ncclComm_t comm) {
+        return ncclCommGrow(comm, ranks, leads ? &id : nullptr, -1, &mine->made, nullptr);
+      };
+      const ncclResult_t result = call_aside(*former, call, deadline);
+      device_->handle.adopt(device_->made);
+      *adopted = true;
+      if (result != ncclSuccess && result != ncclInProgress) give_up_failed(result, "growing", 0);
+      wait_for_peers(deadline, &former->device_->handle);
+      wait_for_peers(deadline, nullptr);
+    } catch (const Error& error) {
+      end({GroupError::Kind::failed, error.what()});  // where it was not given up
+      // Behind the call, if that has not returned. The new one goes before that out of which it is made.
+      former->give_back([mine = device_, adopted](NcclDevice& theirs) {
+        static_cast<void>(theirs.handle.call([](ncclComm_t) { return ncclSuccess; }));
+        if (*adopted)
+          mine->handle.abort();
+        else
+          const NcclHandle rest(mine->made);
+        theirs.handle.abort();
+      });
+      throw;
+    }
   }
   origin_ = "grown";
 #else
@@ -241,9 +263,26 @@ void NcclGroup::grow([[maybe_unused]] const Plan& plan, [[maybe_unused]] NcclGro
 #endif
 }
 
+// A call that may wait for peers, with this limit. One that has not returned by then goes on, and so its communicator
+// must be given back aside.
+ncclResult_t NcclGroup::call_aside(NcclGroup& of, std::function<ncclResult_t(ncclComm_t)> call, SteadyTime deadline) {
+  const auto result = std::make_shared<ncclResult_t>(ncclUnhandledCudaError);
+  const auto aside = Aside::run([device = of.device_, call = std::move(call), result] {
+    try {
+      const DeviceGuard guard(device->number);
+      *result = device->handle.call(call);
+    } catch (const Error&) {}  // the device is lost
+  });
+  while (!aside->wait(std::min(deadline, steady_after(look_seconds)))) {
+    check_generation();
+    if (std::chrono::steady_clock::now() >= deadline) give_up_connecting();
+  }
+  return *result;
+}
+
 // Until the new communicator, or what makes it, is no more in progress.
 void NcclGroup::wait_for_peers(SteadyTime deadline, NcclHandle* parent) {
-  NcclHandle& handle = parent ? *parent : handle_;
+  NcclHandle& handle = parent ? *parent : device_->handle;
   auto look = steady_after(look_seconds);
   Pauses pauses;
   for (;;) {
@@ -257,15 +296,16 @@ void NcclGroup::wait_for_peers(SteadyTime deadline, NcclHandle* parent) {
       check_generation();
       look = steady_after(look_seconds);
     }
-    if (now >= deadline) {
-      std::vector<int> ranks = not_there();
-      const std::string who = ranks.empty()
-                                  ? "all ranks are there, and are"
-                                  : fmt::format("ranks {} are missing, and the others", fmt::join(ranks, ", "));
-      give_up({GroupError::Kind::late, fmt::format("NCCL: {} not connected after {} s", who, options_.timeout), ranks});
-    }
+    if (now >= deadline) give_up_connecting();
     pauses.pause();
   }
+}
+
+void NcclGroup::give_up_connecting() {
+  std::vector<int> ranks = not_there();
+  const std::string who = ranks.empty() ? "all ranks are there, and are"
+                                        : fmt::format("ranks {} are missing, and the others", fmt::join(ranks, ", "));
+  give_up({GroupError::Kind::late, fmt::format("NCCL: {} not connected after {} s", who, options_.timeout), ranks});
 }
 
 // The Rendezvous throws as soon as the generation is over.

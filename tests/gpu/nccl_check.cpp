@@ -20,6 +20,7 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <future>
 #include <span>
 #include <string>
 #include <thread>
@@ -186,6 +187,40 @@ void missing(Rank& self, bool revoke) {
   }
 }
 
+// The last rank's stream never comes to a collective, as something in it does not end; all name that rank, in time.
+void stuck(Rank& self) {
+  hypertune_test::FileRendezvous rendezvous(self.folder / "stuck");
+  const int last = self.ranks - 1;
+  DeviceVector<float> data(1 << 20U);
+  std::promise<void> gate;
+  std::shared_future<void> opened = gate.get_future().share();
+  cudaStream_t stream = nullptr;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  if (self.rank == last)
+    cudaLaunchHostFunc(stream, [](void* future) { static_cast<std::shared_future<void>*>(future)->wait(); }, &opened);
+  std::string how = "no error";
+  bool named = false;
+  auto begin = std::chrono::steady_clock::now();
+  {
+    auto communicator = ht::connect_nccl(self.place(self.ranks), rendezvous, {.timeout = self.brief ? 0.5 : 4},
+                                         {.device = self.device});
+    communicator.barrier();
+    begin = std::chrono::steady_clock::now();
+    try {
+      communicator.perform(ht::collective::AllReduce{data.span().data(), data.span().size(), ht::ElementType::float32,
+                                                     ht::Reduction::sum, stream});
+    } catch (const ht::GroupError& error) {
+      how = error.what();
+      named = error.kind() == Kind::late && error.ranks() == std::vector<int>{last};
+    }
+  }
+  const double seconds = seconds_since(begin);
+  gate.set_value();
+  cudaStreamSynchronize(stream);
+  cudaStreamDestroy(stream);
+  self.check(named, fmt::format("a rank whose stream is stuck, after {:.1f} s: {}", seconds, how));
+}
+
 // The last rank is killed; the others end in time and name it.
 void killed(Rank& self) {
   hypertune_test::FileRendezvous rendezvous(self.folder / "killed");
@@ -220,6 +255,7 @@ int run(Rank self) {
   if (self.ranks > 1) {
     missing(self, false);
     missing(self, true);
+    stuck(self);
     if (self.process) killed(self);
   }
   return self.failed > 0 ? 1 : 0;

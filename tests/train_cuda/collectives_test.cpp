@@ -143,6 +143,7 @@ TEST_CASE("NCCL: an operation comes after the user's stream, and a stream can be
 TEST_CASE("NCCL: what a caller asks for wrongly leaves the communicator as it was") {
   const Watch watch;
   MemoryRendezvous rendezvous;
+  cudaSetDevice(0);  // this thread has a device, and gets it back
   auto nccl = ht::NcclCommunicator::connect(place(0, 1), rendezvous, {.timeout = 20}, {.device = 1, .staging = 4});
   auto communicator = nccl.communicator();
   DeviceVector<float> elsewhere({1, 2});  // on device 0
@@ -150,7 +151,12 @@ TEST_CASE("NCCL: what a caller asks for wrongly leaves the communicator as it wa
                     ContainsSubstring("device 0; this communicator's device is 1"));
   double wide = 1;
   CHECK_THROWS_WITH(communicator.all_reduce(std::span(&wide, 1)), ContainsSubstring("NcclOptions::staging is 4 bytes"));
+  cudaSetDevice(1);
+  DeviceVector<float> here({1});
   float one = 1;
+  CHECK_THROWS_WITH(
+      communicator.all_gather(std::span<const float>(here.span()), std::span(&one, 1)),
+      ContainsSubstring("one buffer of a collective is in the memory of device 1, and the other in host"));
   CHECK_THROWS_WITH(communicator.broadcast(std::span(&one, 1), 3), ContainsSubstring("rank 3 is the root"));
   CHECK_THROWS_WITH(nccl.start(ht::collective::AllReduce{&one, 1}), ContainsSubstring("memory of the device"));
   CHECK(communicator.all_reduce(2.5F) == 2.5F);

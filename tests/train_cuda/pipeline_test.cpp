@@ -18,41 +18,6 @@ using Kind = ht::GroupError::Kind;
 
 namespace {
 
-/// A stream of the user's, with a kernel in it that ends when it is told to.
-class Gated {
- public:
-  Gated() { cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking); }
-  Gated(const Gated&) = delete;
-  Gated& operator=(const Gated&) = delete;
-  ~Gated() {
-    open();
-    cudaStreamSynchronize(stream_);
-    cudaStreamDestroy(stream_);
-  }
-  cudaStream_t stream() const { return stream_; }
-  void close() {
-    stand_in::run_in_stream(stream_, [this] {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return open_; });
-    });
-  }
-  void open() {
-    const std::lock_guard guard(mutex_);
-    open_ = true;
-    changed_.notify_all();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool open_ = false;
-  cudaStream_t stream_ = nullptr;
-};
-
-ht::collective::AllReduce sum_of(DeviceVector<float>& values, void* after) {
-  return {values.data(), values.span().size(), ht::ElementType::float32, ht::Reduction::sum, after};
-}
-
 /// What a handler is told.
 class Told {
  public:

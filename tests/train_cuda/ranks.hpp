@@ -11,10 +11,12 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <mutex>
 #include <source_location>
 #include <span>
 #include <stdexcept>
@@ -93,6 +95,41 @@ class DeviceVector {
   T* data_ = nullptr;
   std::size_t size_;
 };
+
+/// A stream of the user's, with a kernel in it that ends when it is told to.
+class Gated {
+ public:
+  Gated() { cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking); }
+  Gated(const Gated&) = delete;
+  Gated& operator=(const Gated&) = delete;
+  ~Gated() {
+    open();
+    cudaStreamSynchronize(stream_);
+    cudaStreamDestroy(stream_);
+  }
+  cudaStream_t stream() const { return stream_; }
+  void close() {
+    stand_in::run_in_stream(stream_, [this] {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return open_; });
+    });
+  }
+  void open() {
+    const std::lock_guard guard(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+  cudaStream_t stream_ = nullptr;
+};
+
+inline ht::collective::AllReduce sum_of(DeviceVector<float>& values, void* after) {
+  return {values.data(), values.span().size(), ht::ElementType::float32, ht::Reduction::sum, after};
+}
 
 /// Begins and ends with nothing held and no rule broken.
 class Watch {

@@ -164,7 +164,7 @@ __global__ void gradient_kernel(std::size_t count, Kernel kernel) {
   for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) kernel(i);
 }
 template <class Kernel>
-__global__ void gradient_kernels(KernelBatch<Kernel> batch) {
+__global__ void gradient_kernels(const __grid_constant__ KernelBatch<Kernel> batch) {  // no thread copies it
   const std::size_t step = std::size_t{gridDim.x} * blockDim.x;
   for (std::size_t k = 0; k < batch.size; ++k)
     for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < batch.counts[k]; i += step)

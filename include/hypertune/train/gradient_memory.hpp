@@ -43,7 +43,7 @@ struct GradientPiece {
 
 /// The memory that gradients are in. A class with virtual functions, as a program chooses its device when it runs.
 /// Called by one thread at a time. Of floating-point types only. What is computed in each call is rounded once to the
-/// type and does not depend on the alignment, so that all ranks come to the same bits.
+/// type (to 16 bits by way of float) and does not depend on the alignment, so that all ranks come to the same bits.
 class GradientMemory {
  public:
   virtual ~GradientMemory() = default;

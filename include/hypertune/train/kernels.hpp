@@ -219,8 +219,8 @@ struct SquareSums {
     sums[part] = sum;
   }
 };
-/// What a gradient's element is while it is computed with, and back: rounded once. `T`: float, double, or a 16-bit
-/// type.
+/// What a gradient's element is while it is computed with, and back: rounded once, to a 16-bit type by way of float.
+/// `T`: float, double, or a 16-bit type.
 template <class T>
 struct Wide {
   HYPERTUNE_HD static double of(T value) { return static_cast<double>(static_cast<float>(value)); }

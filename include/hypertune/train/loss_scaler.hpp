@@ -2,20 +2,11 @@
 #pragma once
 
 #include <hypertune/error.hpp>
+#include <hypertune/train/loss_scale.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
 
 namespace hypertune::inline v0 {
-
-struct LossScalerOptions {
-  double initial = 65536;          ///< 2^16
-  double growth = 2;               ///< > 1: the factor after `interval` good steps
-  double backoff = 0.5;            ///< in (0, 1): the factor after a step that overflowed
-  std::uint32_t interval = 2000;   ///< >= 1: good steps in a row until the scale grows
-  double min = 1, max = 16777216;  ///< bounds of the scale, 0 < min <= initial <= max; 2^24
-};
 
 /// Dynamic loss scaling (Micikevicius et al., "Mixed Precision Training", ICLR 2018): the loss is multiplied by
 /// scale(), and so are the gradients; where one overflows, the step is left out and the scale becomes smaller; after
@@ -29,15 +20,10 @@ struct LossScalerOptions {
 /// committed with the model. Not thread-safe.
 class LossScaler {
  public:
-  /// Trivially copyable, the same on all ranks.
-  struct State {
-    double scale = 0;
-    std::uint32_t good = 0;  ///< steps since the scale changed, or since one overflowed
-    friend bool operator==(const State&, const State&) = default;
-  };
+  using State = LossScale::State;
 
   /// Error of kind `usage` for options out of their ranges.
-  explicit LossScaler(const LossScalerOptions& options = {}) : options_(options), state_{options.initial, 0} {
+  explicit LossScaler(const LossScalerOptions& options = {}) : scale_(options) {
     if (!(options.growth > 1) || !std::isfinite(options.growth) || !(options.backoff > 0) || !(options.backoff < 1) ||
         options.interval < 1)
       fail(Errc::usage, "loss scaling needs growth > 1, 0 < backoff < 1, interval >= 1: not {}, {}, {}", options.growth,
@@ -48,29 +34,22 @@ class LossScaler {
            options.max);
   }
 
-  double scale() const { return state_.scale; }
+  double scale() const { return scale_.scale(); }
 
   /// After a step's gradients were reduced: whether they were finite. Returns that, which is whether the step is to be
   /// taken; scale() is of the next step then.
-  bool update(bool finite) {
-    if (!finite)
-      state_ = {std::max(state_.scale * options_.backoff, options_.min), 0};
-    else if (++state_.good >= options_.interval)
-      state_ = {std::min(state_.scale * options_.growth, options_.max), 0};
-    return finite;
-  }
+  bool update(bool finite) { return scale_.update(finite); }
 
-  const State& state() const { return state_; }
+  const State& state() const { return scale_.state(); }
   /// Error of kind `usage`, with nothing changed, for a scale that is not within the bounds.
   void restore(const State& state) {
-    if (!(state.scale >= options_.min && state.scale <= options_.max))
-      fail(Errc::usage, "a loss scale of {} is not within {} and {}", state.scale, options_.min, options_.max);
-    state_ = state;
+    if (!scale_.restore(state))
+      fail(Errc::usage, "a loss scale of {} is not within {} and {}", state.scale, scale_.options().min,
+           scale_.options().max);
   }
 
  private:
-  LossScalerOptions options_;
-  State state_;
+  LossScale scale_;
 };
 
 }  // namespace hypertune::inline v0

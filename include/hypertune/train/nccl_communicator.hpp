@@ -14,7 +14,9 @@
 namespace hypertune::inline v0 {
 
 struct NcclOptions {
-  int device = 0;          ///< as cudaSetDevice() counts: within CUDA_VISIBLE_DEVICES
+  /// As cudaSetDevice() counts: within CUDA_VISIBLE_DEVICES. A thread that has another current device gets it back after
+  /// each call, unless the process has not used that one: then the thread keeps this one.
+  int device = 0;
   void* stream = nullptr;  ///< what comes first where an operation has no `after`; null: the default stream
   /// Bytes of pinned memory, and as many of the device, through which buffers in host memory go, piece by piece. They
   /// are allocated once: an allocation may wait for the whole device, where another rank's collective waits for this
@@ -36,6 +38,16 @@ class NcclGroup;
 /// its own code can wait forever).
 ///
 /// Buffers are in the memory of `device`, or all of a collective's are in host memory on all ranks: those are copied.
+///
+/// A collective's time begins when those before it are done and this rank's stream has come to it. A stream that does
+/// not come to it for `timeout` seconds, as a kernel in it does not end, is an error, too: this rank is late then, and
+/// the others name it. Nothing can end such a kernel. So where the device is not done within another `timeout` (1 s at
+/// least, 30 s at most), the error says that the device is still busy: until it is not, collectives may write to those
+/// of their buffers that are in its memory, and only then what the communicator has there is given back, by a thread of
+/// the process. Buffers in host memory are always the caller's again.
+///
+/// A collective is no part of a graph: one after a stream that is being captured is an Error of kind `usage`, and
+/// leaves the communicator as it was. Graphs may be captured while collectives are under way.
 class NcclCommunicator {
  public:
   /// Returns when all ranks of the generation are there, or throws a GroupError within about 1.5 times the timeout.
@@ -58,6 +70,7 @@ class NcclCommunicator {
   std::string origin() const;
 
   void perform(const collective::Operation& operation);
+  /// Waits for nothing: the end of what is under way is the performing thread's to wait for.
   void abort(const GroupError& why);
 
   /// See PipelinedBackend. Operations on host memory are done when they are in the queue.

@@ -31,6 +31,7 @@ struct Faults {
   int call_fails = 0;             ///< the call of this operation returns `error`
   int async_error = 0;            ///< `error` is there some time after this operation was launched
   ncclResult_t error = ncclInternalError;
+  bool grow_blocks = false;  ///< ncclCommGrow() does not return until open_grow()
 };
 void set_faults(int rank, const Faults& faults);
 /// Operations of this rank that are in a stream, and not done.
@@ -41,6 +42,15 @@ void set_progress_questions(int count);
 void set_remote_errors(bool on);
 /// Every launch of the device fails from now on.
 void set_device_lost(bool on);
+/// The root of a broadcast is done as soon as it has sent, whoever has come.
+void set_buffered_broadcasts(bool on);
+/// What ncclCommGrow() of ranks with `grow_blocks` waits for.
+void open_grow();
+/// Devices on which there is a context, and what cudaSetDevice() and the first use of a device make.
+std::vector<int> contexts();
+/// cudaStreamBeginCapture() of the global mode by this thread, and its end: meanwhile many calls are forbidden to other
+/// threads, too.
+void set_capturing(cudaStream_t stream, bool on);
 
 // Among the parts of the stand-in.
 void reset_nccl();

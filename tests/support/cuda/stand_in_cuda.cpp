@@ -1,6 +1,7 @@
 // CUDA's runtime as a stand-in: each stream is a thread that does one thing after another.
 #include "support/cuda/stand_in.hpp"
 
+#include <cuda.h>
 #include <cuda_runtime.h>
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -86,6 +88,8 @@ struct Runtime {
   int devices = 2;
   std::map<const std::byte*, Block> blocks;
   std::vector<std::string> misuse;
+  std::set<int> contexts;
+  std::set<cudaStream_t> capturing;
   std::atomic<int> streams{0}, events{0};
   std::atomic<bool> lost{false};
 };
@@ -100,6 +104,23 @@ CUstream_st& default_stream() {
 CUstream_st& of(cudaStream_t stream) { return stream ? *stream : default_stream(); }
 
 thread_local int current_device = 0;
+thread_local cudaError_t last_error = cudaSuccess;
+thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
+
+// Of what may not be called while a stream is captured.
+void unsafe_in_capture(const char* name) {
+  const std::lock_guard guard(runtime().mutex);
+  if (!runtime().capturing.empty() && capture_mode != cudaStreamCaptureModeRelaxed)
+    runtime().misuse.push_back(std::string(name) + " while a stream is captured");
+}
+void use_device() {
+  const std::lock_guard guard(runtime().mutex);
+  runtime().contexts.insert(current_device);
+}
+cudaError_t not_ready_unless(bool ready) {
+  if (!ready) last_error = cudaErrorNotReady;
+  return ready ? cudaSuccess : cudaErrorNotReady;
+}
 
 const std::pair<const std::byte* const, Block>* find(const void* memory) {  // under the mutex
   const auto* at = static_cast<const std::byte*>(memory);
@@ -116,6 +137,8 @@ cudaMemoryType type_of(const void* memory) {
 }
 
 cudaError_t allocate(void** pointer, std::size_t size, cudaMemoryType type) {
+  unsafe_in_capture("allocating");
+  use_device();
   auto* memory = new std::byte[size];
   std::memset(memory, 0x5a, size);  // not what anybody expects
   const std::lock_guard guard(runtime().mutex);
@@ -125,6 +148,7 @@ cudaError_t allocate(void** pointer, std::size_t size, cudaMemoryType type) {
 }
 cudaError_t release(void* pointer, cudaMemoryType type) {
   if (!pointer) return cudaSuccess;
+  unsafe_in_capture("freeing");
   {
     const std::lock_guard guard(runtime().mutex);
     const auto found = runtime().blocks.find(static_cast<std::byte*>(pointer));
@@ -147,7 +171,20 @@ void reset(int devices) {
   const std::lock_guard guard(runtime().mutex);
   runtime().devices = devices;
   runtime().misuse.clear();
+  runtime().contexts.clear();
+  runtime().capturing.clear();
   runtime().lost = false;
+}
+std::vector<int> contexts() {
+  const std::lock_guard guard(runtime().mutex);
+  return {runtime().contexts.begin(), runtime().contexts.end()};
+}
+void set_capturing(cudaStream_t stream, bool on) {
+  const std::lock_guard guard(runtime().mutex);
+  if (on)
+    runtime().capturing.insert(stream);
+  else
+    runtime().capturing.erase(stream);
 }
 Held held() {
   Held held{runtime().streams, runtime().events, 0, 0, held_communicators(), held_blas()};
@@ -186,7 +223,7 @@ const char* cudaGetErrorString(cudaError_t error) {
     default: return "an error";
   }
 }
-cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
 cudaError_t cudaGetDeviceCount(int* count) {
   const std::lock_guard guard(runtime().mutex);
   *count = runtime().devices;
@@ -200,6 +237,7 @@ cudaError_t cudaSetDevice(int device) {
   const std::lock_guard guard(runtime().mutex);
   if (device < 0 || device >= runtime().devices) return cudaErrorInvalidDevice;
   current_device = device;
+  runtime().contexts.insert(device);  // as since CUDA 12
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
@@ -244,6 +282,7 @@ cudaError_t cudaMemsetAsync(void* pointer, int value, size_t count, cudaStream_t
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int) {
+  use_device();
   *stream = new CUstream_st;
   ++runtime().streams;
   return cudaSuccess;
@@ -253,7 +292,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   --runtime().streams;
   return cudaSuccess;
 }
-cudaError_t cudaStreamQuery(cudaStream_t stream) { return of(stream).idle() ? cudaSuccess : cudaErrorNotReady; }
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  unsafe_in_capture("cudaStreamQuery");
+  return not_ready_unless(of(stream).idle());
+}
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   of(stream).wait();
   return cudaSuccess;
@@ -282,6 +324,10 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (runtime().lost) return cudaErrorIllegalAddress;
+  {
+    const std::lock_guard guard(runtime().mutex);
+    if (runtime().capturing.contains(stream)) runtime().misuse.emplace_back("an event becomes part of a capture");
+  }
   const auto state = event->state;
   std::unique_lock lock(state->mutex);
   const unsigned number = ++state->recorded;
@@ -294,8 +340,43 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  unsafe_in_capture("cudaEventQuery");
   const std::lock_guard guard(event->state->mutex);
-  return event->state->reached >= event->state->recorded ? cudaSuccess : cudaErrorNotReady;
+  return not_ready_unless(event->state->reached >= event->state->recorded);
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  of(stream).push([=] { function(data); });
+  return cudaSuccess;
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  const std::lock_guard guard(runtime().mutex);
+  *status = runtime().capturing.contains(stream) ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  std::swap(*mode, capture_mode);
+  return cudaSuccess;
+}
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  *device = ordinal;
+  return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int* flags, int* active) {
+  const std::lock_guard guard(runtime().mutex);
+  *flags = 0;
+  *active = runtime().contexts.contains(device) ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned int, unsigned long long,
+                                             cudaDriverEntryPointQueryResult* status) {
+  const std::string name = symbol;
+  *function = name == "cuDeviceGet"                  ? reinterpret_cast<void*>(&cuDeviceGet)
+              : name == "cuDevicePrimaryCtxGetState" ? reinterpret_cast<void*>(&cuDevicePrimaryCtxGetState)
+                                                     : nullptr;
+  *status = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  return cudaSuccess;
 }
 
 }  // extern "C"

@@ -21,19 +21,12 @@
 #include <vector>
 
 using stand_in::Bytes;
+using stand_in::Call;
+using stand_in::Kind;
+using stand_in::result_of;
 
 namespace {
 
-enum class Kind { all_reduce, broadcast, all_gather, reduce_scatter };
-struct Call {
-  Kind kind = {};
-  const void* from = nullptr;
-  void* to = nullptr;
-  std::size_t count = 0;
-  ncclDataType_t type = {};
-  ncclRedOp_t operation = {};
-  int root = 0;
-};
 struct Meeting {
   std::vector<Bytes> inputs;
   int arrived = 0, left = 0;
@@ -73,7 +66,7 @@ struct Library {
   std::map<std::string, std::shared_ptr<World>> worlds;
   std::map<int, stand_in::Faults> faults;
   int ids = 0, questions = 1;
-  bool remote_errors = false;
+  bool remote_errors = false, buffered_broadcasts = false, grow_open = false;
 };
 Library& library() {
   static Library it;
@@ -123,23 +116,6 @@ ncclComm* join(const std::string& name, int size, int rank) {
   return place;
 }
 
-Bytes result_of(const Call& call, const std::vector<Bytes>& inputs, int rank) {
-  const std::size_t bytes = call.count * stand_in::size_of(call.type);
-  if (call.kind == Kind::broadcast) return inputs[static_cast<std::size_t>(call.root)];
-  if (call.kind == Kind::all_reduce) return stand_in::reduce(inputs, call.count, call.type, call.operation);
-  Bytes all;
-  if (call.kind == Kind::all_gather) {
-    for (const Bytes& input : inputs) all.insert(all.end(), input.begin(), input.end());
-    return all;
-  }
-  std::vector<Bytes> shares;
-  for (const Bytes& input : inputs) {
-    const auto begin = input.begin() + static_cast<std::ptrdiff_t>(bytes * static_cast<std::size_t>(rank));
-    shares.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(bytes));
-  }
-  return stand_in::reduce(shares, call.count, call.type, call.operation);
-}
-
 // In the stream, as a kernel: it spins until all ranks are there or it is aborted, and an aborted one has written
 // anything.
 void kernel(ncclComm* comm, int number, const Call& call) {
@@ -170,6 +146,12 @@ void kernel(ncclComm* comm, int number, const Call& call) {
   meeting.inputs[static_cast<std::size_t>(comm->rank)].assign(
       from, from + bytes * (call.kind == Kind::reduce_scatter ? ranks : 1));
   lib.changed.notify_all();
+  // The root of a small broadcast needs nobody: what it has sent waits in buffers.
+  const bool sent = lib.buffered_broadcasts && call.kind == Kind::broadcast && call.root == comm->rank;
+  if (sent && meeting.arrived < comm->world->size) {
+    ++meeting.left;
+    return leave();
+  }
   lib.changed.wait(lock, [&] { return comm->aborted || meeting.arrived == comm->world->size; });
   if (meeting.arrived == comm->world->size) {
     const Bytes result = result_of(call, meeting.inputs, comm->rank);
@@ -224,7 +206,7 @@ void reset_nccl() {
   lib.comms.clear();
   lib.faults.clear();
   lib.questions = 1;
-  lib.remote_errors = false;
+  lib.remote_errors = lib.buffered_broadcasts = lib.grow_open = false;
 }
 int held_communicators() {
   const std::lock_guard guard(library().mutex);
@@ -246,6 +228,15 @@ void set_faults(int rank, const Faults& faults) {
 void set_progress_questions(int count) {
   const std::lock_guard guard(library().mutex);
   library().questions = count;
+}
+void set_buffered_broadcasts(bool on) {
+  const std::lock_guard guard(library().mutex);
+  library().buffered_broadcasts = on;
+}
+void open_grow() {
+  const std::lock_guard guard(library().mutex);
+  library().grow_open = true;
+  library().changed.notify_all();
 }
 void set_remote_errors(bool on) {
   const std::lock_guard guard(library().mutex);
@@ -352,7 +343,8 @@ ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* id) {
 }
 ncclResult_t ncclCommGrow(ncclComm_t comm, int ranks, const ncclUniqueId* id, int rank, ncclComm_t* made,
                           ncclConfig_t*) {
-  const Inside inside(comm, "ncclCommGrow");
+  Inside inside(comm, "ncclCommGrow");
+  if (comm && comm->faults.grow_blocks) library().changed.wait(inside.lock(), [] { return library().grow_open; });
   if (comm && (!inside.usable() || in_progress(*comm) || comm->revoked || rank != -1 || ranks <= comm->world->size))
     return ncclInvalidArgument;
   if (!comm && !id) return ncclInvalidArgument;

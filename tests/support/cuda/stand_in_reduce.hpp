@@ -16,6 +16,17 @@ namespace stand_in {
 
 using Bytes = std::vector<std::byte>;
 
+enum class Kind { all_reduce, broadcast, all_gather, reduce_scatter };
+struct Call {
+  Kind kind = {};
+  const void* from = nullptr;
+  void* to = nullptr;
+  std::size_t count = 0;
+  ncclDataType_t type = {};
+  ncclRedOp_t operation = {};
+  int root = 0;
+};
+
 inline std::size_t size_of(ncclDataType_t type) {
   switch (type) {
     case ncclInt8:
@@ -65,6 +76,24 @@ inline Bytes reduce(const std::vector<Bytes>& inputs, std::size_t count, ncclDat
     case ncclInt64: return reduce_as<std::int64_t, std::int64_t>(inputs, count, operation);
     default: return reduce_as<std::uint8_t, std::uint32_t>(inputs, count, operation);
   }
+}
+
+/// What this rank gets.
+inline Bytes result_of(const Call& call, const std::vector<Bytes>& inputs, int rank) {
+  const std::size_t bytes = call.count * size_of(call.type);
+  if (call.kind == Kind::broadcast) return inputs[static_cast<std::size_t>(call.root)];
+  if (call.kind == Kind::all_reduce) return reduce(inputs, call.count, call.type, call.operation);
+  Bytes all;
+  if (call.kind == Kind::all_gather) {
+    for (const Bytes& input : inputs) all.insert(all.end(), input.begin(), input.end());
+    return all;
+  }
+  std::vector<Bytes> shares;
+  for (const Bytes& input : inputs) {
+    const auto begin = input.begin() + static_cast<std::ptrdiff_t>(bytes * static_cast<std::size_t>(rank));
+    shares.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(bytes));
+  }
+  return reduce(shares, call.count, call.type, call.operation);
 }
 
 }  // namespace stand_in

@@ -4,6 +4,7 @@
 #define HYPERTUNE_STAND_IN_CUDA_RUNTIME_H
 #include <stddef.h>
 #define HYPERTUNE_CUDA_STAND_IN 1
+#define CUDART_VERSION 13000
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,7 +19,8 @@ enum cudaError {
   cudaErrorInvalidDevice = 101,
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotReady = 600,
-  cudaErrorIllegalAddress = 700
+  cudaErrorIllegalAddress = 700,
+  cudaErrorStreamCaptureImplicit = 906
 };
 typedef enum cudaError cudaError_t;
 
@@ -38,6 +40,21 @@ enum cudaMemoryType {
   cudaMemoryTypeDevice = 2,
   cudaMemoryTypeManaged = 3
 };
+enum cudaStreamCaptureStatus {
+  cudaStreamCaptureStatusNone = 0,
+  cudaStreamCaptureStatusActive = 1,
+  cudaStreamCaptureStatusInvalidated = 2
+};
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal = 0,
+  cudaStreamCaptureModeThreadLocal = 1,
+  cudaStreamCaptureModeRelaxed = 2
+};
+enum cudaDriverEntryPointQueryResult {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1,
+  cudaDriverEntryPointVersionNotSufficent = 2
+};
 struct cudaPointerAttributes {
   enum cudaMemoryType type;
   int device;
@@ -48,6 +65,7 @@ struct cudaPointerAttributes {
 #define cudaStreamNonBlocking 0x01
 #define cudaEventDisableTiming 0x02
 #define cudaHostAllocDefault 0x00
+#define cudaEnableDefault 0x0
 
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError(void);
@@ -72,6 +90,12 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventQuery(cudaEvent_t event);
+typedef void (*cudaHostFn_t)(void* data);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus* status);
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode* mode);
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned int version,
+                                             unsigned long long flags, enum cudaDriverEntryPointQueryResult* status);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,89 @@
+// Part of hypertune::train_cuda.
+#include "aside.hpp"
+
+#include <hypertune/detail/signal_block.hpp>
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0::detail {
+
+namespace {
+
+// The threads that have not been joined. Never destroyed: at exit some may be held up for good.
+struct Threads {
+  struct Running {
+    std::thread thread;
+    std::shared_ptr<Aside> work;
+  };
+  std::mutex mutex;
+  std::vector<Running> all;
+
+  static Threads& of_process() {
+    static Threads& it = *[] {
+      static_cast<void>(std::atexit([] { of_process().join_done(); }));
+      return new Threads;
+    }();
+    return it;
+  }
+  void join_done() {
+    const std::lock_guard guard(mutex);
+    std::erase_if(all, [](Running& one) {
+      if (!one.work->wait(std::chrono::steady_clock::now())) return false;
+      one.thread.join();  // it has nothing left to do
+      return true;
+    });
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<Aside> Aside::run(std::function<void()> work) {
+  Threads& threads = Threads::of_process();
+  threads.join_done();
+  auto aside = std::make_shared<Aside>();
+  const auto shared = std::make_shared<std::function<void()>>(std::move(work));
+  const auto perform = [aside, shared] {
+    (*shared)();
+    *shared = nullptr;
+    aside->finish();
+  };
+  try {
+    const std::lock_guard guard(threads.mutex);
+    threads.all.reserve(threads.all.size() + 1);
+    const SignalBlock for_the_thread;
+    threads.all.push_back({std::thread([perform] {
+                             // What it frees may not spoil a capture of another thread.
+                             cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+                             static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode));
+                             perform();
+                           }),
+                           aside});
+  } catch (const std::system_error&) { perform(); }
+  return aside;
+}
+
+bool Aside::wait(SteadyTime until) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, until, [&] { return done_; });
+}
+
+void Aside::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return done_; });
+}
+
+void Aside::finish() {
+  const std::lock_guard guard(mutex_);
+  done_ = true;
+  changed_.notify_all();
+}
+
+}  // namespace hypertune::inline v0::detail

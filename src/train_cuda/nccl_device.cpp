@@ -1,0 +1,26 @@
+// Part of hypertune::train_cuda.
+#include "nccl_device.hpp"
+
+#include <hypertune/train/polling.hpp>
+
+namespace hypertune::inline v0::detail {
+
+// All that is allocated is allocated now: later, another rank's collective may be on this device, waiting for this
+// rank.
+NcclDevice::NcclDevice(int device, std::size_t staging_bytes)
+    : number(device),
+      staging(staging_bytes),
+      barrier(allocate_on_device(1)),
+      staged(make_event()),
+      stream(make_stream()) {}
+
+void NcclDevice::drain() const {
+  Pauses pauses;
+  while (cudaStreamQuery(stream.get()) == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());
+    pauses.pause();
+  }
+  static_cast<void>(cudaGetLastError());
+}
+
+}  // namespace hypertune::inline v0::detail
