@@ -169,9 +169,9 @@ TEST_CASE("an error of the API server is its own message in one line") {
 }
 
 TEST_CASE("an answer that is no JSON is an error of the protocol") {
-  CHECK(Answer{.body = "{\"a\": 1}"}.json().at("a") == 1);
-  CHECK_THAT(problem([] { static_cast<void>(Answer{.body = "<html>"}.json()); }),
+  CHECK(k8s::Answer{.body = "{\"a\": 1}"}.json().at("a") == 1);
+  CHECK_THAT(problem([] { static_cast<void>(k8s::Answer{.body = "<html>"}.json()); }),
              ContainsSubstring("no JSON: '<html>'"));
-  CHECK_THAT(problem([] { static_cast<void>(Answer{.body = std::string(100, '[') + std::string(100, ']')}.json()); }),
+  CHECK_THAT(problem([] { static_cast<void>(k8s::Answer{.body = std::string(100, '[') + std::string(100, ']')}.json()); }),
              ContainsSubstring("no JSON"));
 }

@@ -57,7 +57,7 @@ TEST_CASE("a worker that is about to be taken away gives its trials back, and is
                           workers.give_notice("worker-1", "its node is drained", 20);
                         return 0.1;
                       },
-                  .finish = [&] { ++finished; }},
+                  .finish = [&](bool) { ++finished; }},
         .notices = nullptr};
   });
   auto options = unordered(folder.path() / "run", executor, 1, 200);
@@ -90,7 +90,7 @@ TEST_CASE("a backend learns which workers end, and when all is over") {
                                                      const std::lock_guard hold(mutex);
                                                      ended.insert(worker);
                                                    },
-                                               .finish = [&] { left_at_finish = hosts.agents("worker-1"); }},
+                                               .finish = [&](bool) { left_at_finish = hosts.agents("worker-1"); }},
                                      .notices = nullptr};
   });
   // Two run at first; the second worker is ended while the first one goes on alone.

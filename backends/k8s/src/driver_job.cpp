@@ -255,6 +255,9 @@ DriverJobState DriverJob::follow(const std::function<void(std::string_view)>& pr
 int DriverJob::run_beside(const std::vector<std::string>& arguments, const std::function<bool(std::string_view)>& print,
                           const std::stop_token& stop) {
   auto& self = *impl_;
+  if (self.options.volume.empty())
+    if (const auto job = self.get(self.job_path(), stop))
+      self.options.volume = text_at(*job, "/spec/template/spec/volumes/0/persistentVolumeClaim/claimName");
   auto state = self.state(stop);
   std::string pod = state.phase == Phase::running ? state.pod : "";
   struct Reader {  // goes with this call
@@ -273,7 +276,7 @@ int DriverJob::run_beside(const std::vector<std::string>& arguments, const std::
     constexpr int seconds = 300;
     self.create(self.pods_path(), reader_pod_manifest(self.options, self.name, pod, self.claim(), seconds), stop);
     reader.pod = pod;
-    const Seconds until = steady_seconds() + seconds;
+    const Seconds until = steady_seconds() + 60;
     for (;;) {
       const auto found = self.get(self.pods_path(pod), stop);
       const auto seen = found ? pod_state(found->as_object(), "driver") : PodState();

@@ -1,6 +1,7 @@
 // KubernetesExecutor: what is particular to workers that are pods.
 #include "agent_program.hpp"
 #include "home_dialer.hpp"
+#include "json_at.hpp"
 #include "options_access.hpp"
 #include "own_pod.hpp"
 #include "pod_dialer.hpp"
@@ -33,19 +34,20 @@ namespace detail {
 using hypertune::detail::steady_seconds;
 using remote::HostState;
 
-std::vector<Permission> permissions_for(bool direct) {
+// `bring`: files are sent into pods.
+std::vector<Permission> permissions_for(bool direct, bool bring) {
   std::vector<Permission> needed{{"", "pods", "create", "to start workers"},
                                  {"", "pods", "get", "to look at them"},
                                  {"", "pods", "list", "to see how they are"},
                                  {"", "pods", "watch", "to see how they are"},
                                  {"", "pods", "delete", "to end them"}};
-  const std::vector<Permission> more =
-      direct ? std::vector<Permission>{{"", "pods", "patch", "to tell them where this driver is"},
-                                       {"", "secrets", "create", "to give them a token"},
-                                       {"", "secrets", "get", "to find that again"}}
-             : std::vector<Permission>{{"", "pods/exec", "create", "to reach their agents"},
-                                       {"", "pods/exec", "get", "to reach their agents"}};
-  needed.insert(needed.end(), more.begin(), more.end());
+  const std::vector<Permission> home{{"", "pods", "patch", "to tell them where this driver is"},
+                                     {"", "secrets", "create", "to give them a token"},
+                                     {"", "secrets", "get", "to find that again"}};
+  const std::vector<Permission> exec{{"", "pods/exec", "create", "to reach into them"},
+                                     {"", "pods/exec", "get", "to reach into them"}};
+  if (direct) needed.insert(needed.end(), home.begin(), home.end());
+  if (!direct || bring) needed.insert(needed.end(), exec.begin(), exec.end());
   return needed;
 }
 
@@ -69,25 +71,24 @@ class KubernetesWatch {
         notices_(std::make_shared<remote::Notices>(remote::said_by(setup.say, workload.quiet, "hypertune: "))),
         client_(load_access(access_of(setup.options))),
         program_(setup, client_) {
-    const auto own =
-        setup.options.connection == Connection::exec ? std::nullopt : find_own_pod(client_, stop_.get_token());
-    const bool direct = own && !setup.options.program.empty();
+    own_ = find_own_pod(client_, stop_.get_token());
+    const bool direct = own_ && !setup.options.program.empty() && setup.options.connection != Connection::exec;
     if (setup.options.connection == Connection::direct && !direct)
       fail(Errc::usage, "executor.connection is direct, {}",
-           own ? "which needs the program in the image: name it by executor.program"
-               : "but this driver is no pod of the namespace, or its account may not look at pods: write exec");
-    require_permissions(client_, permissions_for(direct), stop_.get_token());
+           own_ ? "which needs the program in the image: name it by executor.program"
+                : "but this driver is no pod of the namespace, or its account may not look at pods: write exec");
+    require_permissions(client_, permissions_for(direct, !setup.options.file_mounts.empty()), stop_.get_token());
     const auto label = experiment_label_of(workload);
     FleetPlan plan{.name = kubernetes_name(label), .experiment = label, .command = program_.container_command()};
-    if (own) plan.owner = own->owner;
+    if (own_) plan.owner = own_->owner;
     if (direct) {
       plan.secret = plan.name + "-token";
-      auto token = pod_token(client_, plan.secret, label, own->owner, stop_.get_token());
+      auto token = pod_token(client_, plan.secret, label, own_->owner, stop_.get_token());
       listener_.emplace(ListenerOptions{.token = std::move(token),
                                         .experiment = label,
                                         .silence = setup.options.silence,
                                         .say = [notices = notices_](const std::string& line) { notices->say(line); }});
-      plan.driver = listener_->address(own->ip).to_string();
+      plan.driver = listener_->address(own_->ip).to_string();
     }
     fleet_ = std::make_shared<PodFleet>(client_, setup_.options, std::move(plan), notices_);
     most_ = static_cast<int>(std::min<std::int64_t>(
@@ -139,17 +140,39 @@ class KubernetesWatch {
   }
   void ended(const std::string& worker) { fleet_->release(worker); }
   void stop() { stop_.request_stop(); }
-  void finish() { fleet_->finish(); }
+  // A driver that is a Job is started again where it was not told to end, and its workers wait for that.
+  void finish(bool unfinished) {
+    if (unfinished && goes_on_as_job()) return;
+    fleet_->finish();
+  }
 
  private:
+  bool goes_on_as_job() {
+    if (!own_ || own_->owner.kind != "Job") return false;
+    try {
+      const auto job = client_
+                           .call({.path = api_path({"apis", "batch", "v1", "namespaces", client_.name_space(), "jobs",
+                                                    own_->owner.name}),
+                                  .deadline = 10})
+                           .json();
+      boost::system::error_code error;
+      const auto* suspended = job.find_pointer("/spec/suspend", error);
+      return text_at(job, "/metadata/deletionTimestamp").empty() && !has_condition(job, "Failed") &&
+             !has_condition(job, "FailureTarget") &&
+             (suspended == nullptr || !suspended->is_bool() || !suspended->get_bool());
+    } catch (const ApiError& error) {
+      return !error.not_found();  // nobody says that it ends
+    }
+  }
+
   using Connection = KubernetesOptions::Connection;
 
   remote::AnyDialer dialer(const std::string& worker) const {
-    if (listener_) return HomeDialer(fleet_, *listener_, worker);
-    return PodDialer(fleet_, worker,
-                     [program = program_, fleet = fleet_](const PodState& pod, const std::stop_token& stop) {
-                       return program.prepare(pod.name, fleet->container(), stop);
-                     });
+    const auto prepare = [program = program_, fleet = fleet_](const PodState& pod, const std::stop_token& stop) {
+      return program.prepare(pod.name, fleet->container(), stop);
+    };
+    if (listener_) return HomeDialer(fleet_, *listener_, worker, prepare);
+    return PodDialer(fleet_, worker, prepare);
   }
   static std::int64_t at_once(std::int64_t limit) { return limit > 0 ? limit : std::int64_t{1} << 30U; }
 
@@ -184,6 +207,7 @@ class KubernetesWatch {
   std::stop_source stop_;
   Client client_;
   AgentProgram program_;
+  std::optional<OwnPod> own_ = {};              // where this driver is a pod
   std::optional<AgentListener> listener_ = {};  // where workers connect to this driver
   std::shared_ptr<PodFleet> fleet_;
   int most_ = 1;
@@ -203,7 +227,7 @@ KubernetesExecutor::KubernetesExecutor(KubernetesSetup setup)
             .hooks = {.look = [watch](remote::ElasticWorkers& workers) { return watch->look(workers); },
                       .stop = [watch] { watch->stop(); },
                       .ended = [watch](const std::string& worker) { watch->ended(worker); },
-                      .finish = [watch] { watch->finish(); }},
+                      .finish = [watch](bool unfinished) { watch->finish(unfinished); }},
             .notices = watch->notices()};
       }) {
   check_options(setup.options);

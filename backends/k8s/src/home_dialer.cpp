@@ -3,6 +3,8 @@
 
 #include "silent_end.hpp"
 
+#include <hypertune/remote/host_error.hpp>
+
 #include <atomic>
 #include <optional>
 #include <utility>
@@ -10,19 +12,21 @@
 namespace hypertune::inline v0::k8s {
 
 struct HomeDialer::State {
-  State(std::shared_ptr<PodFleet> pods, AgentListener door, std::string name)
-      : fleet(std::move(pods)), listener(std::move(door)), worker(std::move(name)) {}
+  State(std::shared_ptr<PodFleet> pods, AgentListener door, std::string name, PrepareAgent files)
+      : fleet(std::move(pods)), listener(std::move(door)), worker(std::move(name)), prepare(std::move(files)) {}
 
   std::shared_ptr<PodFleet> fleet;
   AgentListener listener;
   std::string worker;
+  PrepareAgent prepare;
   std::string pod = {};                     // whose connection is waited for
   std::optional<CallHomeDialer> home = {};  // of that pod: no other one's connection is taken for it
   std::atomic<bool> spent = false;          // nothing is to be expected of that pod
 };
 
-HomeDialer::HomeDialer(std::shared_ptr<PodFleet> fleet, AgentListener listener, std::string worker)
-    : state_(std::make_shared<State>(std::move(fleet), std::move(listener), std::move(worker))) {}
+HomeDialer::HomeDialer(std::shared_ptr<PodFleet> fleet, AgentListener listener, std::string worker,
+                       PrepareAgent prepare)
+    : state_(std::make_shared<State>(std::move(fleet), std::move(listener), std::move(worker), std::move(prepare))) {}
 
 remote::AgentStream HomeDialer::dial(const std::stop_token& stop) const {
   auto& state = *state_;
@@ -37,7 +41,12 @@ remote::AgentStream HomeDialer::dial(const std::stop_token& stop) const {
   const auto pod = state.fleet->acquire(state.worker, stop, expect);
   expect(pod.name);
   try {
+    state.prepare(pod, stop);
     return watch_for_silence(state.home->dial(stop), [shared = state_] { shared->spent = true; });
+  } catch (const remote::HostError& error) {
+    throw remote::DialError(failure_of(error.problem()), error.what(), error.code());
+  } catch (const ApiError& error) {
+    throw dial_error(error, pod.name, *state.fleet, stop);
   } catch (const remote::DialError&) {
     if (!stop.stop_requested()) state.spent = true;
     throw;

@@ -1,6 +1,7 @@
 // HomeDialer: an agent in a worker's pod, which connects to the driver by itself.
 #pragma once
 
+#include "pod_dialer.hpp"
 #include "pod_fleet.hpp"
 
 #include <hypertune/k8s/agent_listener.hpp>
@@ -15,7 +16,8 @@ namespace hypertune::inline v0::k8s {
 /// For drivers that are pods themselves: see CallHomeDialer. Copies are one dialer.
 class HomeDialer {
  public:
-  HomeDialer(std::shared_ptr<PodFleet> fleet, AgentListener listener, std::string worker);
+  /// `prepare` brings what an agent needs, before it is started; the command that it returns is the pod's own business.
+  HomeDialer(std::shared_ptr<PodFleet> fleet, AgentListener listener, std::string worker, PrepareAgent prepare);
 
   /// Waits for the worker's pod for as long as it takes, and then for its connection, a while.
   remote::AgentStream dial(const std::stop_token& stop) const;

@@ -19,6 +19,15 @@ namespace hypertune::inline v0::k8s {
 using remote::DialError;
 using remote::FailureClass;
 
+DialError dial_error(const ApiError& error, const std::string& pod, PodFleet& fleet, const std::stop_token& stop) {
+  if (stop.stop_requested()) return DialError(FailureClass::transient, "it is not needed any more");
+  // Who has no answer at all has not reached the API server. Else the pod is gone, or its node does not answer.
+  const bool denied = error.status() == 401 || error.status() == 403;
+  if (error.status() != 0 && error.status() != 429 && !denied) fleet.discard(pod, error.code() == Errc::io);
+  return DialError(denied ? FailureClass::permanent : FailureClass::transient,
+                   fmt::format("pod {}: {}", pod, error.what()), error.code());
+}
+
 struct PodDialer::State {
   std::shared_ptr<PodFleet> fleet;
   std::string worker;
@@ -50,15 +59,7 @@ remote::AgentStream PodDialer::dial(const std::stop_token& stop) const {
     return watch_for_silence(std::move(stream), [shared = state_] { shared->spent = true; });
   } catch (const remote::HostError& error) {
     throw DialError(failure_of(error.problem()), error.what(), error.code());
-  } catch (const ApiError& error) {
-    if (stop.stop_requested()) throw DialError(FailureClass::transient, "it is not needed any more");
-    // Who has no answer at all has not reached the API server. Else the pod is gone, or its node does not answer.
-    const bool denied = error.status() == 401 || error.status() == 403;
-    if (error.status() != 0 && error.status() != 429 && !denied)
-      state.fleet->discard(pod.name, error.code() == Errc::io);
-    throw DialError(denied ? FailureClass::permanent : FailureClass::transient,
-                    fmt::format("pod {}: {}", pod.name, error.what()), error.code());
-  }
+  } catch (const ApiError& error) { throw dial_error(error, pod.name, *state.fleet, stop); }
 }
 
 FailureClass PodDialer::classify(const std::string& said) const {

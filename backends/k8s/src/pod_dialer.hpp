@@ -31,6 +31,10 @@ class PodDialer {
   std::shared_ptr<State> state_;
 };
 
+/// What it means for the worker that a call about its pod has failed; a pod that is of no use any more is discarded.
+remote::DialError dial_error(const ApiError& error, const std::string& pod, PodFleet& fleet,
+                             const std::stop_token& stop);
+
 /// What it means for further attempts that a command in a pod ended before the agent spoke, by what it said and what
 /// the node said of it.
 remote::FailureClass classify_exec(const std::string& said);

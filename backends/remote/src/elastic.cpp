@@ -85,6 +85,8 @@ class ElasticRun final : public ElasticWorkers {
   }
   void shutdown() {
     stop_following();
+    const auto demand = tracker_->demand();
+    unfinished_ = !demand.pending.empty() || !demand.running.empty();
     executor_->shutdown();
   }
 
@@ -157,7 +159,7 @@ class ElasticRun final : public ElasticWorkers {
       stop_following();
       executor_.reset();
       if (tracker_) tracker_->ended();
-      if (hooks_.finish) hooks_.finish();
+      if (hooks_.finish) hooks_.finish(unfinished_);
     } catch (const std::exception& error) {
       hypertune::detail::say(fmt::format("hypertune: workers may be left: {}", error.what()));
     }
@@ -172,7 +174,7 @@ class ElasticRun final : public ElasticWorkers {
   std::optional<TrackedExecutor<RemoteExecutor>> executor_;
   std::mutex mutex_;
   std::condition_variable stop_;
-  bool stopping_ = false;
+  bool stopping_ = false, unfinished_ = false;
   std::thread thread_;
 };
 

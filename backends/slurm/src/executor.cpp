@@ -185,7 +185,7 @@ SlurmExecutor::SlurmExecutor(SlurmSetup setup)
             .plan = watch->plan(),
             .hooks = {.look = [watch](remote::ElasticWorkers& workers) { return watch->look(workers); },
                       .stop = [watch] { watch->stop(); },
-                      .finish = [watch] { watch->finish(); }},
+                      .finish = [watch](bool) { watch->finish(); }},
             .notices = watch->notices()};
       }) {
   check_options(setup.options);

@@ -58,8 +58,9 @@ struct ElasticHooks {
   std::function<void()> stop = {};
   /// The worker has been told to leave, as nothing needs it. Not to block.
   std::function<void(const std::string& worker)> ended = {};
-  /// All streams have ended. Blocks for a bounded time.
-  std::function<void()> finish = {};
+  /// All streams have ended. `unfinished`: trials waited or ran when it was told to end, so that the experiment may be
+  /// resumed. Blocks for a bounded time.
+  std::function<void(bool unfinished)> finish = {};
 };
 
 struct ElasticExperiment {
