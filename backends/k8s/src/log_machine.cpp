@@ -98,7 +98,7 @@ void LogMachine::over(bool complete) {
   if (complete && (!partial_.empty() || in_line_)) part(std::exchange(partial_, {}), true);
   if (in_line_ && !skipped_ && time_) {
     cut_ = time_;
-    cut_given_ = given_;
+    cut_given_ = given_ + drop_;  // it may have been cut before, further on
   }
   partial_.clear();
   in_line_ = false;
