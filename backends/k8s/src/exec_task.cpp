@@ -127,6 +127,7 @@ asio::awaitable<void> ExecTask::pump() {
   wire_->close();
   error_code ignored;
   in_.close(ignored);  // NOLINT(bugprone-unused-return-value)
+  co_await uncancellable();
   co_await children_.join();
   if (!status_.empty()) {
     end_ = read_command_end(status_);
