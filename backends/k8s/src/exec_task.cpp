@@ -165,6 +165,7 @@ asio::awaitable<void> ExecTask::receive() {
       Socket& there = read.channel == channel::out ? out_ : errors_;
       co_await asio::async_write(there, asio::buffer(read.bytes), asio::redirect_error(asio::use_awaitable, error));
       delivering_ = false;
+      if (error == asio::error::operation_aborted) throw_cancelled();
       if (error && read.channel == channel::out) {
         if (trouble_.empty()) trouble_ = "nobody reads what it says";
         co_return;

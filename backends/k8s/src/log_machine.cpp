@@ -55,7 +55,7 @@ void LogMachine::feed(std::string_view bytes) {
     if (!bytes.empty() && bytes.front() == '\n') {
       bytes.remove_prefix(1);
       part(std::exchange(partial_, {}), true);
-    } else if (partial_.size() >= most) {
+    } else if (!bytes.empty()) {  // too long; else the line break may be what comes next
       part(std::exchange(partial_, {}), false);
     }
   }
