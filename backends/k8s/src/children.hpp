@@ -19,6 +19,11 @@
 
 namespace hypertune::inline v0::k8s::detail {
 
+/// For a coroutine that has to clean up: it was cancelled, and will not be again.
+inline auto uncancellable() {
+  return boost::asio::this_coro::reset_cancellation_state(boost::asio::disable_cancellation());
+}
+
 /// Used on the io_context's one thread. It outlives them: join() before its end.
 class Children {
  public:
@@ -39,9 +44,9 @@ class Children {
                             ++pending_;
                           }));
   }
-  /// All of them are cancelled and waited for. From then on the coroutine that waits cannot be cancelled.
+  /// All of them are cancelled and waited for. Whoever waits has said `co_await uncancellable()` before: one that is
+  /// cancelled cannot wait for anything, not even for this.
   boost::asio::awaitable<void> join() {
-    co_await boost::asio::this_coro::reset_cancellation_state(boost::asio::disable_cancellation());
     for (auto at = signals_.begin(); at != signals_.end();) {
       auto& signal = *at++;  // whose coroutine may end within the call
       signal.emit(boost::asio::cancellation_type::terminal);

@@ -127,6 +127,7 @@ asio::awaitable<void> ExecTask::pump() {
   wire_->close();
   error_code ignored;
   in_.close(ignored);  // NOLINT(bugprone-unused-return-value)
+  co_await uncancellable();
   co_await children_.join();
   if (!status_.empty()) {
     end_ = read_command_end(status_);
@@ -164,6 +165,7 @@ asio::awaitable<void> ExecTask::receive() {
       Socket& there = read.channel == channel::out ? out_ : errors_;
       co_await asio::async_write(there, asio::buffer(read.bytes), asio::redirect_error(asio::use_awaitable, error));
       delivering_ = false;
+      if (error == asio::error::operation_aborted) throw_cancelled();
       if (error && read.channel == channel::out) {
         if (trouble_.empty()) trouble_ = "nobody reads what it says";
         co_return;

@@ -85,6 +85,7 @@ asio::awaitable<void> ForwardTask::run() {
   } catch (const boost::system::system_error&) {}  // it is ended
   error_code ignored;
   acceptor.close(ignored);  // NOLINT(bugprone-unused-return-value)
+  co_await uncancellable();
   co_await connections.join();
 }
 
@@ -157,6 +158,7 @@ asio::awaitable<std::string> ForwardTask::pump(tcp::socket& local) {
   wire->close();
   error_code ignored;
   local.shutdown(tcp::socket::shutdown_send, ignored);  // NOLINT(bugprone-unused-return-value)
+  co_await uncancellable();
   co_await children.join();
   if (ended) std::rethrow_exception(ended);
   co_return said.empty() ? said : fmt::format("{} ({})", one_line(said), doing);
