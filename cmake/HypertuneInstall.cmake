@@ -26,8 +26,12 @@ install(TARGETS ${libraries} EXPORT hypertune
 install(EXPORT hypertune NAMESPACE hypertune:: FILE hypertuneTargets.cmake DESTINATION ${package_dir}
   COMPONENT development)
 if(TARGET hypertune_yaml)   # in a file of its own: a consumer without yaml-cpp still gets the rest
-  set_target_properties(hypertune_yaml_compiled hypertune_machines hypertune_cluster PROPERTIES EXCLUDE_FROM_ALL OFF)
-  install(TARGETS hypertune_yaml hypertune_yaml_compiled hypertune_machines hypertune_cluster EXPORT hypertune_yaml
+  set(yaml_libraries hypertune_yaml_compiled hypertune_machines hypertune_cluster)
+  if(TARGET hypertune_k8s)   # it needs OpenSSL as well
+    list(APPEND yaml_libraries hypertune_k8s)
+  endif()
+  set_target_properties(${yaml_libraries} PROPERTIES EXCLUDE_FROM_ALL OFF)
+  install(TARGETS hypertune_yaml ${yaml_libraries} EXPORT hypertune_yaml
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
   install(EXPORT hypertune_yaml NAMESPACE hypertune:: FILE hypertuneYamlTargets.cmake DESTINATION ${package_dir}
     COMPONENT development)
