@@ -6,6 +6,7 @@
 #include "pod_shell.hpp"
 #include "pod_state.hpp"
 #include "preflight.hpp"
+#include "wait_a_while.hpp"
 
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/say.hpp>
@@ -33,14 +34,6 @@ namespace {
 namespace json = boost::json;
 using Phase = DriverJobState::Phase;
 using hypertune::detail::steady_seconds;
-
-// A pause that a stop ends.
-void wait_a_while(const std::stop_token& stop, Seconds seconds) {
-  std::mutex mutex;
-  std::condition_variable_any never;
-  std::unique_lock lock(mutex);
-  never.wait_for(lock, stop, std::chrono::duration<double>(seconds), [] { return false; });
-}
 
 }  // namespace
 
@@ -301,7 +294,12 @@ if [ -x ./hypertune ]; then exec ./hypertune "$@"; else exec "$HYPERTUNE_PROGRAM
 
 bool DriverJob::remove(bool volume, const std::stop_token& stop) {
   auto& self = *impl_;
-  const bool was = self.remove(self.job_path(), stop);
+  bool was = self.remove(self.job_path(), stop);
+  // Also what a driver outside of the cluster has made for the same experiment.
+  const Query ours{{"labelSelector", fmt::format("{}={}", experiment_label, self.name)}};
+  if (const auto jobs = self.get(self.place({"apis", "batch", "v1"}, "jobs"), stop, ours))
+    for (const auto& job : jobs->at("items").as_array())
+      was = self.remove(self.place({"apis", "batch", "v1"}, "jobs", text_at(job, "/metadata/name")), stop) || was;
   const auto left = [&] {
     const auto pods =
         self.get(self.pods_path(), stop, {{"labelSelector", fmt::format("{}={}", experiment_label, self.name)}});

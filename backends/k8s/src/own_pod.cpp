@@ -2,6 +2,7 @@
 #include "own_pod.hpp"
 
 #include "json_at.hpp"
+#include "wait_a_while.hpp"
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -29,15 +30,25 @@ std::optional<OwnPod> find_own_pod(Client client, const std::stop_token& stop) {
   if (std::getenv("KUBERNETES_SERVICE_HOST") == nullptr) return std::nullopt;
   const auto name = own_name();
   if (name.empty()) return std::nullopt;
+  const char* given = std::getenv("HYPERTUNE_POD_IP");
+  std::string ip = given != nullptr ? given : "";
   json::value pod;
-  try {
-    pod = client.call({.path = api_path({"api", "v1", "namespaces", client.name_space(), "pods", name})}, stop).json();
-  } catch (const ApiError& error) {
-    if (error.not_found() || error.forbidden()) return std::nullopt;
-    throw;
+  // A pod that has just begun may have no address yet in what is told of it.
+  constexpr int attempts = 20;
+  for (int i = 0; i < attempts && !stop.stop_requested(); ++i) {
+    try {
+      pod =
+          client.call({.path = api_path({"api", "v1", "namespaces", client.name_space(), "pods", name})}, stop).json();
+    } catch (const ApiError& error) {
+      if (error.not_found() || error.forbidden()) return std::nullopt;
+      throw;
+    }
+    if (ip.empty()) ip = text_at(pod, "/status/podIP");
+    if (!ip.empty()) break;
+    wait_a_while(stop, 0.25);
   }
   OwnPod own{.name = name,
-             .ip = text_at(pod, "/status/podIP"),
+             .ip = ip,
              .owner = {.api_version = "v1", .kind = "Pod", .name = name, .uid = text_at(pod, "/metadata/uid")}};
   if (own.ip.empty() || own.owner.uid.empty()) return std::nullopt;
   boost::system::error_code error;
