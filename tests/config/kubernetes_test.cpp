@@ -28,15 +28,16 @@ std::string complaint(const std::string& more) {
 }  // namespace
 
 TEST_CASE("the kubernetes executor: every key") {
-  const auto pods = *read(
-                         "executor: {type: kubernetes, workers: 2..32, image: 'lab/train:7', namespace: lab, "
-                         "kubeconfig: ~/k, context: test, cpus: 0.5, memory: 8GiB, gpus: 2, gpu_resource: amd.com/gpu, "
-                         "node_selector: {zone: a, big: true}, spot: prefer, priority_class: low, service_account: me, "
-                         "image_pull_secrets: [mine], queue: team, reuse: never, connection: exec, program: /app/train, workdir: /data, "
-                         "notice: 2m, idle: 5m, silence: 20s, file_mounts: {a.py: a.py}, "
-                         "pod: {metadata: {labels: {team: x}}, spec: {hostNetwork: true, containers: "
-                         "[{name: worker, env: [{name: A, value: '1'}]}]}}}\n")
-                         .executor.kubernetes;
+  const auto pods =
+      *read(
+           "executor: {type: kubernetes, workers: 2..32, image: 'lab/train:7', namespace: lab, "
+           "kubeconfig: ~/k, context: test, cpus: 0.5, memory: 8GiB, gpus: 2, gpu_resource: amd.com/gpu, "
+           "node_selector: {zone: a, big: true}, spot: prefer, priority_class: low, service_account: me, "
+           "image_pull_secrets: [mine], queue: team, connection: exec, program: /app/train, workdir: /data, "
+           "notice: 2m, idle: 5m, silence: 20s, file_mounts: {a.py: a.py}, "
+           "pod: {metadata: {labels: {team: x}}, spec: {hostNetwork: true, containers: "
+           "[{name: worker, env: [{name: A, value: '1'}]}]}}}\n")
+           .executor.kubernetes;
   CHECK(pods.workers == WorkerCount{2, 32});
   CHECK(pods.image == "lab/train:7");
   CHECK(pods.name_space == "lab");
@@ -52,7 +53,6 @@ TEST_CASE("the kubernetes executor: every key") {
   CHECK(pods.service_account == "me");
   CHECK(pods.image_pull_secrets == std::vector<std::string>{"mine"});
   CHECK(pods.queue == "team");
-  CHECK(pods.reuse == KubernetesOptions::Reuse::never);
   CHECK(pods.connection == KubernetesOptions::Connection::exec);
   CHECK(pods.program == "/app/train");
   CHECK(pods.workdir == "/data");

@@ -75,6 +75,8 @@ TEST_CASE("a node where a pod was lost is avoided for a while") {
   ledger.avoid("n2", 50);
   CHECK(ledger.avoided(100) == std::vector<std::string>{"n1", "n2"});
   CHECK(ledger.avoided(PodLedger::avoid_for + 1) == std::vector<std::string>{"n2"});
+  ledger.forgive();
+  CHECK(ledger.avoided(PodLedger::avoid_for + 1).empty());
 }
 
 TEST_CASE("how long a pod has been in doubt is counted from the first time, and not across better news") {

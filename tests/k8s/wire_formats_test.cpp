@@ -172,6 +172,7 @@ TEST_CASE("an answer that is no JSON is an error of the protocol") {
   CHECK(k8s::Answer{.body = "{\"a\": 1}"}.json().at("a") == 1);
   CHECK_THAT(problem([] { static_cast<void>(k8s::Answer{.body = "<html>"}.json()); }),
              ContainsSubstring("no JSON: '<html>'"));
-  CHECK_THAT(problem([] { static_cast<void>(k8s::Answer{.body = std::string(100, '[') + std::string(100, ']')}.json()); }),
-             ContainsSubstring("no JSON"));
+  CHECK_THAT(
+      problem([] { static_cast<void>(k8s::Answer{.body = std::string(100, '[') + std::string(100, ']')}.json()); }),
+      ContainsSubstring("no JSON"));
 }

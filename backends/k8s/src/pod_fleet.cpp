@@ -106,6 +106,7 @@ PodState PodFleet::acquire(const std::string& worker, const std::stop_token& sto
     waiting_[worker] = {worker, std::move(word), std::move(sentence), hopeless};
   };
   std::string made;  // by us, and not told of by the watch yet
+  Seconds since_made = steady_seconds();
   for (;;) {
     if (stop.stop_requested()) throw DialError(FailureClass::transient, "it is not needed any more");
     if (!synced_) {
@@ -134,12 +135,21 @@ PodState PodFleet::acquire(const std::string& worker, const std::stop_token& sto
       say("Pending", "has been asked for");
       lock.unlock();
       made = make_pod(worker, stop);
+      since_made = steady_seconds();
       if (chosen) chosen(made);
       lock.lock();
       continue;
     }
     if (state->phase == PodState::Phase::running) return *state;
     if (std::exchange(made, state->name) != state->name && chosen) chosen(made);
+    // Better a node that may be dead than none: where it is, that is soon known.
+    constexpr Seconds picky_for = 5;
+    if (state->reason == "Unschedulable" && !ledger_.avoided(steady_seconds()).empty() &&
+        steady_seconds() - since_made > picky_for) {
+      ledger_.forgive();
+      ledger_.discard(std::exchange(made, {}));
+      continue;
+    }
     constexpr Seconds doubted_for = 60;
     const auto since = ledger_.doubtful_since(made);
     say(state->reason, state->sentence, since && steady_seconds() - *since > doubted_for);

@@ -50,6 +50,8 @@ class PodLedger {
   void avoid(const std::string& node, Seconds now) {
     if (!node.empty()) avoided_[node] = now + avoid_for;
   }
+  /// All nodes may be used again: there is no room on the others.
+  void forgive() { avoided_.clear(); }
   std::vector<std::string> avoided(Seconds now) {
     std::erase_if(avoided_, [&](const auto& each) { return each.second <= now; });
     std::vector<std::string> nodes;

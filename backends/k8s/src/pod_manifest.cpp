@@ -193,8 +193,10 @@ void add_placement(json::object& spec, const KubernetesOptions& options, const P
   auto& node_affinity = object_in(object_in(spec, "affinity"), "nodeAffinity");
   add_spot(node_affinity, tolerations, options.spot);
   if (!plan.avoid_nodes.empty()) {
-    json::array names(plan.avoid_nodes.begin(), plan.avoid_nodes.end());
-    require_of_nodes(node_affinity, {expression("metadata.name", "NotIn", std::move(names))}, "matchFields");
+    json::array each;  // an expression about a node's name takes one of them
+    for (const auto& node : plan.avoid_nodes)
+      each.emplace_back(expression("metadata.name", "NotIn", {json::string(node)}));
+    require_of_nodes(node_affinity, each, "matchFields");
   }
   if (node_affinity.empty()) spec["affinity"].get_object().erase("nodeAffinity");
   if (spec["affinity"].get_object().empty()) spec.erase("affinity");

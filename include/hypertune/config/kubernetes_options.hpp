@@ -36,11 +36,6 @@ struct KubernetesOptions {
     exec,       ///< the driver starts agents through the API server, as `kubectl exec` does: nothing else need be open
     direct,     ///< workers connect to the driver's pod, by WebSocket over TLS
   };
-  /// Which containers a trial finds.
-  enum class Reuse : std::uint8_t {
-    pod,    ///< a pod is kept for the next trial
-    never,  ///< each trial has a pod of its own, which ends with it
-  };
 
   WorkerCount workers = {};  ///< "1..8" in files
   std::string image = {};
@@ -57,7 +52,6 @@ struct KubernetesOptions {
   std::string service_account = {};
   std::vector<std::string> image_pull_secrets = {};
   std::string queue = {};
-  Reuse reuse = Reuse::pod;
   Connection connection = Connection::automatic;
   std::string program = {};
   std::string workdir = {};
@@ -85,8 +79,6 @@ struct KubernetesOptions {
     option("service_account", self.service_account, "`serviceAccountName` of workers, which need no rights");
     option("image_pull_secrets", self.image_pull_secrets, "`imagePullSecrets`, by name");
     option("queue", self.queue, "a queue of Kueue's: pods have its label, and wait until it admits them");
-    option("reuse", self.reuse, {"pod", "never"},
-           "`pod`: a pod is kept for the next trial; `never`: each trial has a pod of its own");
     option("connection", self.connection, {"auto", "exec", "direct"},
            "`exec`: through the API server; `direct`: workers connect to the driver, which must be a pod; `auto`: "
            "`direct` where it is one");

@@ -178,3 +178,64 @@ TEST_CASE("an API server that is started again costs no trial") {
   check_whole(results, 2, 150);
   CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
 }
+
+TEST_CASE("forty trials with pods deleted, nodes killed and the API server started again end like undisturbed ones",
+          "[long]") {
+  const auto kubernetes = test_kubernetes("chaos");
+  if (!kubernetes) return;
+  const TemporaryDirectory folder;
+  const auto with = [&](const std::string& name, AnyExecutor executor) {
+    auto options = asha(folder.path() / name, std::move(executor));
+    options.resources.cpus = 0.1;
+    return options;
+  };
+  const auto undisturbed = run(with("undisturbed", threads(4)));
+  std::atomic<bool> over = false;
+  int deleted = 0, killed = 0, restarts = 0;
+  std::thread disturber([&] {
+    std::mt19937 random(11);
+    int last = 0;
+    while (!over && killed + deleted + restarts < 12) {
+      // After a number of further steps, so that what is disturbed is work.
+      const int next = last + 40 + static_cast<int>(random() % 60);
+      eventually([&] { return over || reports(folder.path() / "disturbed") >= next; }, 120);
+      last = next;
+      if (over) return;
+      const auto pods = kubernetes->running();
+      const auto kind = random() % 6;
+      if (kind == 0 && restarts < 2) {
+        ++restarts;
+        TestKubernetes::tell({"kill-apiserver"});
+        TestKubernetes::tell({"start-apiserver"});
+      } else if (kind == 1) {
+        ++killed;
+        const int node = 1 + static_cast<int>(random() % 3);
+        TestKubernetes::kill_node(node);
+        TestKubernetes::start_node(node);
+      } else if (!pods.empty()) {
+        ++deleted;
+        kubernetes->remove_pod(pods[random() % pods.size()], random() % 2 == 0 ? 0 : 20);
+      }
+    }
+  });
+  struct Joined {  // also where the run throws
+    std::atomic<bool>& over;
+    std::thread& thread;
+    ~Joined() {
+      over = true;
+      if (thread.joinable()) thread.join();
+    }
+  } joined{over, disturber};
+  auto setup = workers_of(*kubernetes, 2);
+  setup.options.cpus = 0.2;
+  const auto results = run(with("disturbed", KubernetesExecutor(setup)));
+  over = true;
+  disturber.join();
+  INFO(deleted << " pods deleted, " << killed << " nodes killed, " << restarts << " restarts of the API server\n"
+               << story(results));
+  CHECK(deleted + killed + restarts >= 5);
+  CHECK(fingerprint(results) == fingerprint(undisturbed));
+  CHECK(results.failures(FailureSource::user) == 0);
+  check_reports(results);
+  CHECK(eventually([&] { return kubernetes->is_empty(); }, 120));
+}
