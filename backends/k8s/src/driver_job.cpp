@@ -10,6 +10,7 @@
 
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/say.hpp>
+#include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/k8s/client.hpp>
 #include <hypertune/k8s/driver_job.hpp>
 #include <hypertune/remote/host_files.hpp>
@@ -85,10 +86,10 @@ struct DriverJob::Impl {
     if (list)
       for (const auto& each : list->at("items").as_array())
         all.emplace_back(text_at(each, "/metadata/creationTimestamp"), pod_state(each.as_object(), "driver"));
-    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-    // One that was made in the same second as its forerunner, which is leaving or has ended.
-    std::stable_partition(all.begin(), all.end(), [](const auto& each) {
-      return !each.second.leaving && each.second.phase != PodState::Phase::ended;
+    // Of those made in the same second the one that is to stay comes first.
+    const auto goes = [](const PodState& pod) { return pod.leaving || pod.phase == PodState::Phase::ended; };
+    hypertune::detail::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+      return std::pair(goes(a.second), b.first) < std::pair(goes(b.second), a.first);
     });
     std::vector<PodState> states;
     for (auto& each : all) states.push_back(std::move(each.second));

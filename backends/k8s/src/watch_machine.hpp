@@ -75,7 +75,7 @@ class WatchMachine {
   std::uint64_t list_number_ = 1;
   unsigned expired_lists_ = 0;  // in a row, while their pages were fetched
   std::string partial_;         // the beginning of a line
-  bool stream_wanted_ = true, heard_ = false, troubled_ = false, first_synced_ = false;
+  bool stream_wanted_ = true, heard_ = false, troubled_ = false;
   bool pause_due_ = false;
   std::optional<double> retry_after_;
   BackOff back_off_;
