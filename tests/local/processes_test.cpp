@@ -48,7 +48,10 @@ Training obey(Context& context) {
       std::abort();
     }
     if (step == 1 && mode == "exit") std::exit(7);
-    if (step == 1 && mode == "kill") std::raise(SIGKILL);
+    if (step == 1 && mode == "kill") {
+      std::fprintf(stderr, "busy with the next step\n");
+      std::raise(SIGKILL);
+    }
     if (step == 1 && mode == "throw") throw std::runtime_error("no such data");
     if (step == 1 && mode == "hang")
       for (;;) ::pause();
@@ -149,7 +152,9 @@ TEST_CASE("what ends a trial's process is told, and whose doing it was") {
     const auto cause = failure_of(bench, "kill");
     CHECK(cause.source == FailureSource::infrastructure);
     CHECK_THAT(cause.text, ContainsSubstring("signal 9"));
-    CHECK_THAT(cause.text, ContainsSubstring("perhaps out of memory"));
+    CHECK_THAT(cause.text, ContainsSubstring("from outside; perhaps out of memory"));
+    CHECK_THAT(cause.text, ContainsSubstring("; its log ends with: busy with the next step"));  // which is no reason
+    CHECK_THAT(cause.text, !ContainsSubstring("the last line of its log"));
   }
   SECTION("an exception") {
     const auto cause = failure_of(bench, "throw");

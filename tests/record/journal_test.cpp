@@ -318,6 +318,29 @@ TEST_CASE("attributes make a journal of version 3, with a view of their last val
   CHECK(std::get<ht::record::AttributesSet>(records[3].what).trial == -1);
 }
 
+TEST_CASE("other numbers of workers that are asked for make a journal of version 5") {
+  const TemporaryFolder folder;
+  const auto path = (std::filesystem::path(folder) / "experiment.db").string();
+  const auto number = [&](const char* sql) {
+    ht::detail::Database db(path, path, SQLITE_OPEN_READONLY);
+    return ht::detail::query_integer(db, sql);
+  };
+  const ht::record::WorkersAsked by_user{3, 4, true}, by_trial{3, 0, false};
+  {
+    auto journal = ht::Journal::open(folder);
+    journal.append(1, by_user);
+    journal.append(2, by_trial);
+  }
+  CHECK(number("PRAGMA user_version") == 5);
+  CHECK(number("SELECT count(*) FROM events WHERE event = 'workers asked' AND trial = 3 AND text = '4, by the user'") ==
+        1);
+  CHECK(number("SELECT count(*) FROM events WHERE text = 'any number, by the trial'") == 1);
+  const auto records = read_all(folder);
+  REQUIRE(records.size() == 2);
+  CHECK(support::same(records[0].what, by_user));
+  CHECK(support::same(records[1].what, by_trial));
+}
+
 TEST_CASE("trials of several workers make a journal of version 4; those of one are written as before there were any") {
   const TemporaryFolder folder;
   const auto path = (std::filesystem::path(folder) / "experiment.db").string();

@@ -118,6 +118,24 @@ TEST_CASE("without a result the error says what there is") {
              ContainsSubstring("Results::read"));
 }
 
+TEST_CASE("without a result the error says how to go on where the experiment was interrupted") {
+  const TemporaryFolder folder;
+  const auto best_after = [&](bool interrupted) {
+    {
+      auto journal = ht::Journal::open(folder);
+      ht::record::ExperimentStarted started;
+      started.objectives = {ht::maximize("accuracy")};
+      journal.append(1, started);
+      journal.append(2, ht::record::ExperimentEnded{interrupted, interrupted ? "Ctrl-C" : ""});
+    }
+    return error_of(ht::Errc::experiment, [&] { ht::Results::read(folder).best(); });
+  };
+  CHECK_THAT(best_after(true), ContainsSubstring("was interrupted: go on with .resume = true and .output = \"" +
+                                                 std::filesystem::path(folder).string() + "\"") &&
+                                   ContainsSubstring("--resume --output "));
+  CHECK_THAT(best_after(false), !ContainsSubstring("go on"));
+}
+
 TEST_CASE("trials, states and causes") {
   auto events = story();
   auto results = results_of(events);

@@ -233,7 +233,7 @@ TEST_CASE("a trial grows where nobody else waits for the room, and to the size t
   CHECK(launched[0].allocation.workers() == 6);
   CHECK(launched[1].allocation.workers() == 2);
   CHECK(bench.report(1).commands<ht::Resize>().empty());  // there is no room
-  bench.controller.resize_trial(0, 3);
+  bench.controller.resize_trial(0, 3, bench.now, bench.out);
   bench.report(0);
   REQUIRE(bench.out.commands.size() == 2);  // the workers first, then the answer
   const auto smaller = std::get<ht::Resize>(bench.out.commands[0]);
@@ -247,13 +247,50 @@ TEST_CASE("a trial grows where nobody else waits for the room, and to the size t
   CHECK(bench.used() == 8);
   CHECK(larger.allocation.workers() == 5);
   CHECK(larger.from == std::vector{0, 1, -1, -1, -1});
-  CHECK_THROWS_WITH(bench.controller.resize_trial(0, 7), ContainsSubstring("2 to 6 workers, not 7"));
+  CHECK_THROWS_WITH(bench.controller.resize_trial(0, 7, bench.now, bench.out),
+                    ContainsSubstring("2 to 6 workers, not 7"));
   bench.send(ht::Finished{1, 0});  // all its slots, also those of a generation that never ran
   CHECK(bench.used() == 3);
   CHECK(bench.report(0).commands<ht::Resize>().empty());  // what a person wants lasts
-  CHECK(bench.controller.resize_trial(0, 0).find("as many workers as there is room for") != std::string::npos);
+  CHECK(bench.controller.resize_trial(0, 0, bench.now, bench.out).find("as many workers as there is room for") !=
+        std::string::npos);
   const auto widest = bench.report(0).commands<ht::Resize>().at(0);
   CHECK(widest.allocation.workers() == 6);
+}
+
+TEST_CASE("the numbers of workers that a person and a trial ask for hold in a later driver") {
+  const ht::Workers workers{.min = 1, .max = 4};
+  Bench bench(workers, 2, {host("a", 4), host("b", 4)});
+  bench.begin();
+  const auto report = [](Bench& with, ht::TrialId trial, ht::Attempt attempt, int wanted) -> Bench& {
+    ht::Reported said{trial, attempt, ht::Report({{"loss", 1.0}}), {}};
+    said.workers = wanted;
+    return with.send(std::move(said));
+  };
+  REQUIRE(bench.commands<ht::Launch>().at(0).allocation.workers() == 4);
+  bench.controller.resize_trial(0, 3, bench.now, bench.out);
+  bench.keep();
+  CHECK(report(bench, 0, 0, 1).commands<ht::Resize>().at(0).allocation.workers() == 3);  // a person comes first
+  bench.send(ht::Resized{0, 0, 1});
+  CHECK(report(bench, 1, 0, 2).commands<ht::Resize>().at(0).allocation.workers() == 2);
+  bench.send(ht::Resized{1, 0, 1});
+  CHECK(report(bench, 1, 0, 2).records<record::WorkersAsked>().empty());  // only what is new
+
+  Bench later(workers, 2, {host("a", 4), host("b", 4)});
+  for (const auto& record : bench.history) later.controller.replay(record);
+  later.now = bench.now + 1;
+  later.begin();  // what ran has ended with its driver
+  const auto launched = later.commands<ht::Launch>();
+  REQUIRE(launched.size() == 2);
+  CHECK(launched[0].allocation.workers() == 3);
+  CHECK(launched[1].allocation.workers() == 2);
+  // A new attempt that has not said anything yet takes nothing back; one that has, does.
+  CHECK(report(later, 1, launched[1].attempt, -1).commands<ht::Resize>().empty());
+  CHECK(report(later, 1, launched[1].attempt, 0).commands<ht::Resize>().at(0).allocation.workers() == 4);
+  CHECK(later.controller.state().asked_workers(0).by_trial == 1);
+  later.send(ht::Resized{1, launched[1].attempt, 1});
+  later.controller.resize_trial(0, 0, later.now, later.out);
+  CHECK(report(later, 0, launched[0].attempt, -1).commands<ht::Resize>().at(0).allocation.workers() == 1);
 }
 
 TEST_CASE("a trial that wants more workers than there may be is told so, once") {
@@ -314,7 +351,7 @@ TEST_CASE("a plan says how many workers a trial has from its start on") {
   bench.send(ht::Resized{0, 0, 1}).report(0);
   CHECK(bench.report(0).commands<ht::Resize>().at(0).allocation.workers() == 8);  // 0: all that there is room for
   bench.send(ht::Resized{0, 0, 2});
-  bench.controller.resize_trial(0, 3);
+  bench.controller.resize_trial(0, 3, bench.now, bench.out);
   CHECK(bench.report(0).commands<ht::Resize>().at(0).allocation.workers() == 3);  // a person comes first
   CHECK(bench.send(ht::Resized{0, 0, 3}).out.commands.empty());
 }
@@ -347,7 +384,7 @@ TEST_CASE("workers that cannot change while they run begin again where that lose
   CHECK(bench.controller.state().trials()[0].failures == 0);
   CHECK(report(2).commands<ht::Continue>().size() == 1);
   // A person wants fewer.
-  bench.controller.resize_trial(0, 2);
+  bench.controller.resize_trial(0, 2, bench.now, bench.out);
   bench.send(ht::Checkpointed{0, 2, checkpoint(0, 4)});
   CHECK(report(2).commands<ht::Stop>().size() == 1);
   bench.send(ht::Checkpointed{0, 2, checkpoint(0, 5)}).send(ht::Stopped{0, 2});
@@ -358,7 +395,8 @@ TEST_CASE("workers that cannot change while they run begin again where that lose
 TEST_CASE("the trials of an experiment without a range of workers are not resized") {
   Bench bench({2}, 1, {host("a", 4)});
   bench.begin();
-  CHECK_THROWS_WITH(bench.controller.resize_trial(0, 3), ContainsSubstring("always have 2 workers"));
+  CHECK_THROWS_WITH(bench.controller.resize_trial(0, 3, bench.now, bench.out),
+                    ContainsSubstring("always have 2 workers"));
 }
 
 TEST_CASE("a replay of trials of several workers ends in the state of the live run") {

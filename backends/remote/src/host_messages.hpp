@@ -75,7 +75,7 @@ struct Welcome {
 struct Begin {
   std::string experiment = {};                  ///< names the folder of the experiment on the host
   std::uint64_t incarnation = 0;                ///< rises with every connection of the experiment
-  double hang_limit = 0;                        ///< of ExecutorStart
+  Seconds hang_limit = 0;                       ///< of ExecutorStart
   std::uint64_t log_limit = default_log_limit;  ///< likewise
   std::string program = {};                     ///< what the agent makes its Program of
   std::string notice_command = {};              ///< polled for a termination notice: exit code 0 is one

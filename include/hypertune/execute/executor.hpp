@@ -117,7 +117,7 @@ struct Reported {
   std::optional<CheckpointInfo> checkpoint;
   int member = 0;
   bool fixed = false;  ///< the number of its workers cannot change while it runs
-  int workers = 0;     ///< how many it wants from now on; 0: any
+  int workers = -1;    ///< how many it wants from now on; 0: any; -1: it has not said, so what it said before holds
 };
 /// A checkpoint is sealed. May come after the command that follows it was acted upon.
 struct Checkpointed {
@@ -214,7 +214,7 @@ struct ExecutorStart {
   std::shared_ptr<const Program> program;
   std::filesystem::path directory;  ///< the experiment's folder; trials/<id> below it are the trials' own
   EventSink sink;
-  double hang_limit = 0;  ///< seconds without report or alive() after which an attempt is taken for hung; 0: none
+  Seconds hang_limit = 0;  ///< seconds without report or alive() after which an attempt is taken for hung; 0: none
   std::uint64_t log_limit = default_log_limit;  ///< bytes of each trial's log that are kept; 0: all
   /// By which the hosts of a group reach each other, as "10.1.0.0/16"; empty: groups are on one host each.
   std::string network = {};

@@ -25,11 +25,11 @@ struct LinkActions {
 };
 
 struct LinkOptions {
-  double hang_limit = 0;  ///< seconds without a report or alive() until an attempt is taken for hung; 0: none
-  double grace = 5;       ///< seconds between a Stop within a step and the end by force
+  Seconds hang_limit = 0;  ///< seconds without a report or alive() until an attempt is taken for hung; 0: none
+  Seconds grace = 5;       ///< seconds between a Stop within a step and the end by force
   /// Of a worker of several: seconds without any word of its process, which says so while it computes, until it is
   /// taken for stopped. The others name one that is late, if any of them runs; 0: none.
-  double silence_limit = 60;
+  Seconds silence_limit = 60;
   bool prints = false;    ///< an external command: it is alive as long as it prints
   bool reusable = false;  ///< whether the process serves another attempt
   wire::Welcome welcome = {};

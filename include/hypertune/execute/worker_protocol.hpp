@@ -44,7 +44,7 @@ struct Hello {
 struct Welcome {
   std::uint32_t version = wire::version;
   std::string directory = {};                   ///< the experiment's folder
-  double heartbeat = 0;                         ///< seconds between Alive messages while a step runs; 0: none
+  Seconds heartbeat = 0;                        ///< seconds between Alive messages while a step runs; 0: none
   std::string checkpoints = {};                 ///< of ExecutorStart
   std::vector<std::string> origins = {};        ///< likewise
   std::uint64_t log_limit = default_log_limit;  ///< likewise
@@ -324,7 +324,7 @@ class WireReader : public PayloadReader {
     if (flag()) m.checkpoint = checkpoint();
     m.fixed = flag();
     m.workers = small_number();
-    if (m.workers < 0) bad("a number of workers is negative");
+    if (m.workers < -1) bad("a number of workers is negative");
   }
   void get(Checkpointed& m) {
     identity(m);

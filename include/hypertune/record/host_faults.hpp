@@ -41,6 +41,7 @@ inline std::string_view without_rank(std::string_view text) {
 inline std::string fault_key(const Cause& cause) {
   constexpr std::size_t max_size = 300;
   std::string_view head = detail::without_rank(cause.text), tail;
+  head = head.substr(0, head.find(log_ends_with));  // npos: all of it
   if (const auto colon = head.find(": "); colon != std::string_view::npos) {
     tail = head.substr(colon + 2);
     head = head.substr(0, colon);

@@ -34,6 +34,7 @@ enum class Kind : std::uint8_t {
   trial_exploited = 15,  // since version 2
   attributes_set = 16,   // since version 3
   trial_resized = 17,    // since version 4
+  workers_asked = 18,    // since version 5
 };
 
 class Encoder : public ByteWriter {

@@ -238,7 +238,7 @@ class JournalReader {
     const int step = small(row.integer(5));
     if (kind == static_cast<std::int64_t>(Kind::trial_reported))
       return record::TrialReported{trial, attempt, step, metrics(row)};
-    if (kind < 1 || kind > static_cast<std::int64_t>(Kind::trial_resized))
+    if (kind < 1 || kind > static_cast<std::int64_t>(Kind::workers_asked))
       fail(Errc::corrupt, "its kind, {}, is unknown", kind);
     detail::Decoder in(row.bytes(8));
     record::Any event = decode_payload(static_cast<Kind>(kind), in, trial, attempt, step);
@@ -268,6 +268,11 @@ class JournalReader {
         record::TrialResized event{trial, attempt, in.generation(), in.places(), {}};
         event.why = in.text();
         if (!in.at_end()) event.lost = in.texts();
+        return event;
+      }
+      case Kind::workers_asked: {
+        record::WorkersAsked event{trial, small(in.signed_number()), false};
+        event.by_user = in.flag();
         return event;
       }
       case Kind::checkpointed: return record::TrialCheckpointed{trial, in.checkpoint()};

@@ -37,9 +37,10 @@ inline void require_journal_file(const std::filesystem::path& directory) {
 
 inline constexpr std::int64_t journal_application = 0x48547465;  // "HTte", in the file's header
 // A file is of the oldest version that can tell what is in it, so that older programs read what they understand:
-// 4 where a trial has several workers or they have changed (kind 17), 3 where attributes are noted (kind 16) or a host
-// was lost for good, 2 where a trial has taken over another one's state (kind 15), else 1.
-inline constexpr std::int64_t journal_version = 4, first_version = 1;
+// 5 where other numbers of workers are asked for (kind 18), 4 where a trial has several workers or they have changed
+// (kind 17), 3 where attributes are noted (kind 16) or a host was lost for good, 2 where a trial has taken over another
+// one's state (kind 15), else 1.
+inline constexpr std::int64_t journal_version = 5, first_version = 1;
 
 // One table that only grows, by rising key: SQLite's fastest insert. `payload` is the truth of all but reports (see
 // journal_codec.hpp), `text` the part of it that a person reads. A report is its columns: the first metric in `metric`
@@ -69,7 +70,7 @@ CREATE VIEW events AS
       WHEN 8 THEN 'attempt failed' WHEN 9 THEN 'trial completed' WHEN 10 THEN 'trial stopped'
       WHEN 11 THEN 'trial failed' WHEN 12 THEN 'host gained' WHEN 13 THEN 'host lost'
       WHEN 14 THEN 'experiment ended' WHEN 15 THEN 'trial mutated' WHEN 16 THEN 'attributes'
-      WHEN 17 THEN 'trial resized' ELSE kind END AS event,
+      WHEN 17 THEN 'trial resized' WHEN 18 THEN 'workers asked' ELSE kind END AS event,
     trial, attempt, step, text
   FROM records;
 

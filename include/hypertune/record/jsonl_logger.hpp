@@ -92,6 +92,12 @@ class JsonEvent {
     hosts("hosts", e.workers);
     text("why", e.why);
   }
+  void operator()(const record::WorkersAsked& e) const {
+    event("workers_asked");
+    number("trial", e.trial);
+    number("workers", e.workers);
+    flag("by_user", e.by_user);
+  }
   void operator()(const record::TrialReported& e) const {
     event("trial_reported");
     number("trial", e.trial);

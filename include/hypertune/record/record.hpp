@@ -88,6 +88,13 @@ struct TrialReported {
   int step;  ///< from 0
   Metrics metrics;
 };
+/// A trial is to have so many workers from its next report on, as far as there is room. What a person asks for
+/// comes before what the trial itself does; each of the two lasts until it is said anew.
+struct WorkersAsked {
+  TrialId trial;
+  int workers = 0;       ///< 0: any number, as if nothing had been said
+  bool by_user = false;  ///< else: by the trial (Context::want_workers)
+};
 /// Attributes of a trial, or of the experiment, as far as they are new or have changed.
 struct AttributesSet {
   TrialId trial = -1;  ///< -1: of the experiment
@@ -161,7 +168,7 @@ struct ExperimentEnded {
 
 using Any = std::variant<ExperimentStarted, TrialCreated, TrialStarted, TrialReported, TrialCheckpointed,
                          CheckpointDropped, TrialPaused, TrialExploited, AttemptFailed, TrialEnded, HostGained,
-                         HostLost, ExperimentEnded, AttributesSet, TrialResized>;
+                         HostLost, ExperimentEnded, AttributesSet, TrialResized, WorkersAsked>;
 
 }  // namespace record
 

@@ -143,6 +143,7 @@ class Results {
   std::vector<std::string> attribute_names() const;
   std::string counts_text() const;
   std::string last_cause() const;
+  std::string how_to_go_on() const;
   TrialResult result(const TrialData& data, const Objective& objective) const;
   std::vector<ScheduleEntry> schedule(const TrialData& data, const detail::LineNode* line) const;
   std::optional<BestReport> best_of(const TrialData& data, const Objective& objective) const;

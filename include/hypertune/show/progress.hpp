@@ -34,7 +34,7 @@ struct Capacity {
   std::optional<double> cpus_used = {}, gpus_used = {};
   Resources per_trial;                      ///< what each trial takes, or each of its workers
   int least_workers = 1, most_workers = 1;  ///< of each trial
-  double time_limit = 0;                    ///< seconds from the start, after which the experiment ends; 0: none
+  Seconds time_limit = 0;                   ///< seconds from the start, after which the experiment ends; 0: none
 };
 
 /// The state behind the display. A plain value, quick to copy: it holds what runs, not what waits or has ended.

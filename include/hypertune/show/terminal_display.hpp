@@ -26,10 +26,10 @@ namespace hypertune::inline v0 {
 
 struct TerminalOptions {
   std::FILE* stream = stderr;
-  bool plain = false;         ///< plain lines even on a terminal
-  bool quiet = false;         ///< nothing at all
-  double refresh = 0.25;      ///< seconds between two pictures on a terminal
-  double summary_every = 30;  ///< seconds between two summaries among plain lines
+  bool plain = false;          ///< plain lines even on a terminal
+  bool quiet = false;          ///< nothing at all
+  double refresh = 0.25;       ///< seconds between two pictures on a terminal
+  Seconds summary_every = 30;  ///< seconds between two summaries among plain lines
   Capacity capacity = {};
 };
 

@@ -4,6 +4,7 @@
 #include <hypertune/train/element.hpp>
 #include <hypertune/train/operation_order.hpp>
 #include <hypertune/trial/group.hpp>
+#include <hypertune/trial/trial.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -82,7 +83,8 @@ concept PipelinedBackend = CommunicatorBackend<B> && requires(B& backend, const 
 };
 
 struct CommunicatorOptions {
-  double timeout = 60;  ///< seconds that a collective waits for the other ranks, until a GroupError names the late ones
+  Seconds timeout =
+      60;  ///< seconds that a collective waits for the other ranks, until a GroupError names the late ones
 };
 
 /// Collectives among the ranks of one generation of a group. The results are the same on all ranks, to the bit. Copies

@@ -91,9 +91,9 @@ class Context {
 
   /// Of a trial whose number of workers may change: from its next report on it is to have so many, as far as there is
   /// room that no other trial waits for, within the bounds of `Options::workers`. What rank 0 says counts. 0: as many
-  /// as there is room for, as without this.
+  /// as there is room for, as without this. It holds until something else is said, also in later attempts of the trial.
   void want_workers(int workers) { wanted_workers_ = workers; }
-  int wanted_workers() const { return wanted_workers_; }
+  int wanted_workers() const { return wanted_workers_; }  ///< -1: this attempt has not said anything
 
   /// Steps that are done. A worker that joins others goes on where they are.
   int steps() const { return steps_; }
@@ -121,7 +121,7 @@ class Context {
   Save save_;
   std::optional<Left> left_;
   int steps_ = 0;
-  int wanted_workers_ = 0;
+  int wanted_workers_ = -1;
   std::atomic<std::uint64_t> beats_{0};
   std::atomic<bool> stop_{false};
 };

@@ -59,4 +59,8 @@ struct Cause {
   friend bool operator==(const Cause&, const Cause&) = default;
 };
 
+/// In the text of a cause: what stood last in the log of a worker that something from outside has ended, which is not
+/// why it ended.
+inline constexpr const char* log_ends_with = "; its log ends with: ";
+
 }  // namespace hypertune::inline v0

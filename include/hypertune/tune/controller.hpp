@@ -146,9 +146,9 @@ class Controller {
   std::string add(const Params& params, Seconds now, Outcome& out);
   /// Notes attributes of a trial, whatever its state, or (-1) of the experiment.
   std::string note(TrialId trial, const Attributes& attributes, Seconds now, Outcome& out);
-  /// Has a trial go on with so many workers (0: any number) after its next report, as far as there is room. The record
-  /// of it ends with this driver.
-  std::string resize_trial(TrialId trial, int workers);
+  /// Has a trial go on with so many workers (0: any number) after its next report, as far as there is room. It is
+  /// in the record, so that it holds in a later driver, too.
+  std::string resize_trial(TrialId trial, int workers, Seconds now, Outcome& out);
   /// Nothing runs, as a person wants it so.
   bool rests() const {
     const auto& queue = dispatcher_.queue();

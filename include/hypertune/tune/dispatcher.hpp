@@ -91,8 +91,8 @@ class Dispatcher {
   };
   /// `run`: nullptr where it is about to start.
   Wanted wanted_workers(TrialId trial, const LiveTrial* run) const;
-  /// A person wants so many from now on; 0: any number.
-  void want_workers(TrialId trial, int workers);
+  /// A person has asked for another number: what was tried for the one before says nothing about it.
+  void try_anew(TrialId trial) { restarted_.erase(trial); }
   /// Whether a run whose workers cannot change would have more of them if it began again. Asked once for each number
   /// that it has, so that no run begins again and again for nothing.
   bool worth_restart(TrialId trial, const LiveTrial& run, int most);
@@ -173,7 +173,6 @@ class Dispatcher {
     bool told = false;
   };
   std::map<std::string, Away> away_;  // ordered: hosts that are lost and waited for
-  std::map<TrialId, int> asked_;      // workers that a person wants
   std::map<TrialId, int> restarted_;  // workers that a run had when it began again to have more
   std::map<TrialId, Launch> held_;    // … and what begins there when they are back
   std::set<TrialId> stopped_;         // of held_, to be taken off

@@ -76,6 +76,7 @@ class ExperimentState {
       just_reported_ = report->trial;
     else if (!std::holds_alternative<record::TrialCheckpointed>(what) &&
              !std::holds_alternative<record::AttributesSet>(what) &&
+             !std::holds_alternative<record::WorkersAsked>(what) &&
              !std::holds_alternative<record::ExperimentStarted>(what))
       just_reported_ = -1;
     detail::visit([this](const auto& r) { this->on(r); }, what);
@@ -205,6 +206,15 @@ class ExperimentState {
   const Whereabouts* where(TrialId trial) const {
     const auto found = where_.find(trial);
     return found == where_.end() ? nullptr : &found->second;
+  }
+
+  /// How many workers it is to have, as a person and the trial itself have said last; 0: any number.
+  struct AskedWorkers {
+    int by_user = 0, by_trial = 0;
+  };
+  AskedWorkers asked_workers(TrialId trial) const {
+    const auto found = asked_workers_.find(trial);
+    return found == asked_workers_.end() ? AskedWorkers{} : found->second;
   }
 
   /// What was noted of the trial, or (-1) of the experiment.
@@ -344,6 +354,10 @@ class ExperimentState {
   void on(const record::AttributesSet& r) {
     auto& all = attributes_[r.trial];
     for (const auto& [name, value] : r.attributes) all.set(name, value);
+  }
+  void on(const record::WorkersAsked& r) {
+    auto& asked = asked_workers_[r.trial];
+    (r.by_user ? asked.by_user : asked.by_trial) = r.workers;
   }
   void on(const record::TrialCheckpointed& r) {
     auto& list = checkpoints_[r.trial];
@@ -515,6 +529,7 @@ class ExperimentState {
   std::unordered_map<TrialId, Attributes> attributes_;                              // -1: of the experiment
   std::set<TrialId> known_trials_;
   TrialId just_reported_ = -1;
+  std::unordered_map<TrialId, AskedWorkers> asked_workers_;
   std::unordered_map<TrialId, Whereabouts> where_;  // of trials that have not ended
   std::set<TrialId> displaced_;                     // whose host was lost since they were started there
   std::optional<TrialId> best_;

@@ -114,6 +114,8 @@ class Judge {
 
   void make_room(Outcome& out);
   void add_known(std::span<const KnownResult> known, Outcome& out);
+  /// Writes down how many workers a trial is to have, where that is new.
+  void ask_workers(TrialId trial, int workers, bool by_user, Outcome& out);
   /// Notes attributes of a trial, whatever its state, or (-1) of the experiment.
   std::string note(TrialId trial, const Attributes& attributes, Outcome& out);
 

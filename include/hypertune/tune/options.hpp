@@ -65,7 +65,7 @@ struct Options {
   int max_failures = 0;       ///< how often a trial is tried again, from its last checkpoint
   int max_failed_trials = 0;  ///< the experiment fails when more trials than this failed; 0: no limit
   /// seconds without a report or Context::alive() (of a Study: without a word of it) until a trial counts as hung
-  double hang_limit = 0;
+  Seconds hang_limit = 0;
 
   std::uint64_t log_limit = default_log_limit;  ///< bytes of each trial's log that are kept (start and end); 0: all
 
@@ -78,7 +78,7 @@ struct Options {
   Setting<std::uint64_t> seed = Setting<std::uint64_t>::unset(0);
   bool ordered = false;  ///< take reports in the order of step and trial: reproducible, a little slower
   /// … and where a lost host leaves its trials no room elsewhere, wait for it, at most so many seconds
-  double ordered_patience = 600;
+  Seconds ordered_patience = 600;
 
   std::filesystem::path output = {};  ///< the experiment's folder; empty: runs/<name>, or runs/<name>-2, …
   bool resume = false;                ///< go on with the experiment in `output`; begin it where there is none
@@ -98,7 +98,7 @@ struct Options {
   /// Of a program that is nothing but this experiment: where a trial never returns, so that tune() cannot either, it
   /// ends with 130 five seconds after the second Ctrl-C, or at the third. What was recorded is saved.
   bool exit_if_stuck = false;
-  double interrupt_grace = 10;  ///< seconds that a trial has to report after the first Ctrl-C
+  Seconds interrupt_grace = 10;  ///< seconds that a trial has to report after the first Ctrl-C
 };
 
 /// The objectives that `options` names.

@@ -51,7 +51,6 @@ struct LiveTrial {
   bool elastic = false;            ///< … and they can: neither is known before a first report or loss
   int growths = 0;                 ///< since its last report
   std::optional<Cause> warned;     ///< it cannot go on after its next report, as some of its workers will be lost
-  int target = 0;                  ///< workers that the trial itself wants; 0: as many as there is room for
   Metrics metrics = {};            ///< of its last report, where Options::resize asks for them
   Phase phase = Phase::running;
   int next_step = 0;                      ///< the step that a report without a number is of

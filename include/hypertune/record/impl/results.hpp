@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/host_ledger.hpp>
@@ -69,8 +70,8 @@ HYPERTUNE_INLINE TrialResult Results::trial(TrialId id) const {
 HYPERTUNE_INLINE TrialResult Results::best() const {
   const Objective objective = first_objective();
   if (auto found = find_best(objective)) return std::move(*found);
-  fail(Errc::experiment, "no trial has a result: none reported a finite '{}' ({}){}", objective.metric, counts_text(),
-       last_cause());
+  fail(Errc::experiment, "no trial has a result: none reported a finite '{}' ({}){}{}", objective.metric, counts_text(),
+       last_cause(), how_to_go_on());
 }
 
 HYPERTUNE_INLINE TrialResult Results::best(std::string_view metric, std::optional<Mode> mode) const {
@@ -411,6 +412,14 @@ HYPERTUNE_INLINE std::string Results::counts_text() const {
     if (const auto state = static_cast<TrialState>(i); count(state) > 0)
       text += detail::format("{}{} {}", text.empty() ? "" : ", ", count(state), to_string(state));
   return text.empty() ? "no trials" : text;
+}
+// Where the experiment is not over, there may be one later.
+HYPERTUNE_INLINE std::string Results::how_to_go_on() const {
+  if (info_.starts == 0 || (info_.ended && !info_.interrupted)) return "";
+  if (directory_.empty() || driver_of(directory_)) return "; it has not come to its end yet";
+  return detail::format("; it {}: go on with .resume = true and .output = \"{}\" (hypertune run: --resume --output {})",
+                        info_.interrupted ? "was interrupted" : "has not come to its end", directory_.string(),
+                        detail::shell_quote(directory_.string()));
 }
 HYPERTUNE_INLINE std::string Results::last_cause() const {
   const TrialData* last = nullptr;

@@ -24,10 +24,11 @@ HYPERTUNE_INLINE void Controller::on(Reported& e, Outcome& out) {
   run->elastic = !e.fixed;
   run->growths = 0;
   const Workers& allowed = rules().workers;
-  if (e.workers > 0 && e.workers != run->target && (e.workers < allowed.min || e.workers > allowed.max))
+  if (e.workers > 0 && e.workers != state().asked_workers(e.trial).by_trial &&
+      (e.workers < allowed.min || e.workers > allowed.max))
     out.notices.push_back(detail::format("trial {} wants {} workers, but the trials of this experiment have {} to {}",
                                          e.trial, e.workers, allowed.min, allowed.max));
-  run->target = e.workers;
+  if (e.workers >= 0) judge_.ask_workers(e.trial, e.workers, false, out);  // before the report, whose answer it decides
   if (rules().resize) run->metrics = e.report.metrics;
   // What the caller of a study says counts, though the trial was to end: it did not know of that yet.
   judge_.take(e, *run, step, run->phase != Phase::stopping || rules().manual, out);

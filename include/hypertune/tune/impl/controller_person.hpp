@@ -54,7 +54,8 @@ HYPERTUNE_INLINE ControlAnswer Controller::carry_out(const ControlRequest& reque
     for (TrialId trial = 0; request.trials.empty() && trial < trials().size(); ++trial)
       if (!is_final(trials()[trial].state)) those.push_back(trial);
     if (those.empty()) those.push_back(0);  // which says what is wrong
-    for (const TrialId trial : those) attempt([&] { return resize_trial(trial, request.params.get<int>("workers")); });
+    for (const TrialId trial : those)
+      attempt([&] { return resize_trial(trial, request.params.get<int>("workers"), now, out); });
   } else if (request.trials.empty()) {
     attempt([&] {
       if (request.kind == Kind::note) return note(-1, request.params, now, out);
@@ -165,7 +166,8 @@ HYPERTUNE_INLINE std::string Controller::note(TrialId trial, const Attributes& a
   return judge_.note(trial, attributes, out);
 }
 
-HYPERTUNE_INLINE std::string Controller::resize_trial(TrialId trial, int wanted) {
+HYPERTUNE_INLINE std::string Controller::resize_trial(TrialId trial, int wanted, Seconds now, Outcome& out) {
+  judge_.set_now(now);
   require_open(trial);
   const Workers& workers = rules().workers;
   if (!workers.elastic())
@@ -173,7 +175,8 @@ HYPERTUNE_INLINE std::string Controller::resize_trial(TrialId trial, int wanted)
          workers.min, workers.min == 1 ? "" : "s");
   if (wanted != 0 && (wanted < workers.min || wanted > workers.max))
     fail(Errc::usage, "a trial has {} to {} workers, not {}", workers.min, workers.max, wanted);
-  dispatcher_.want_workers(trial, wanted);
+  judge_.ask_workers(trial, wanted, true, out);
+  dispatcher_.try_anew(trial);
   const std::string number = wanted == 0 ? "as many workers as there is room for"
                                          : detail::format("{} worker{}", wanted, wanted == 1 ? "" : "s");
   const LiveTrial* const run = dispatcher_.find(trial);

@@ -248,8 +248,8 @@ HYPERTUNE_INLINE std::vector<Slot> Dispatcher::place_beside(TrialId trial, const
 
 HYPERTUNE_INLINE Dispatcher::Wanted Dispatcher::wanted_workers(TrialId trial, const LiveTrial* run) const {
   const auto within = [this](int wanted) { return std::clamp(wanted, workers().min, workers().max); };
-  if (const auto asked = asked_.find(trial); asked != asked_.end())
-    return {within(asked->second), "it was asked for", true};
+  const auto asked = judge_.state().asked_workers(trial);
+  if (asked.by_user > 0) return {within(asked.by_user), "it was asked for", true};
   const auto& rules = judge_.rules();
   if (rules.resize) {
     const auto& state = judge_.state();
@@ -262,16 +262,8 @@ HYPERTUNE_INLINE Dispatcher::Wanted Dispatcher::wanted_workers(TrialId trial, co
                                      .others_wait = !queue_.pending.empty() || judge_.more_trials()});
     if (wanted > 0) return {within(wanted), "its plan says so"};
   }
-  if (run != nullptr && run->target > 0) return {within(run->target), "the trial wants so many"};
+  if (asked.by_trial > 0) return {within(asked.by_trial), "the trial wants so many"};
   return {workers().max, "there is room that no other trial waits for"};
-}
-
-HYPERTUNE_INLINE void Dispatcher::want_workers(TrialId trial, int workers) {
-  restarted_.erase(trial);
-  if (workers > 0)
-    asked_.insert_or_assign(trial, workers);
-  else
-    asked_.erase(trial);
 }
 
 HYPERTUNE_INLINE bool Dispatcher::worth_restart(TrialId trial, const LiveTrial& run, int most) {

@@ -178,6 +178,12 @@ HYPERTUNE_INLINE void Judge::add_known(std::span<const KnownResult> known, Outco
   recorded_known_.clear();
 }
 
+HYPERTUNE_INLINE void Judge::ask_workers(TrialId trial, int workers, bool by_user, Outcome& out) {
+  const auto before = state_.asked_workers(trial);
+  if (workers != (by_user ? before.by_user : before.by_trial))
+    commit(record::WorkersAsked{trial, workers, by_user}, out);
+}
+
 // Before the report, so that who sees that knows them. Only what is new is written down.
 HYPERTUNE_INLINE void Judge::note_reported(TrialId trial, const Attributes& attributes, Outcome& out) {
   if (attributes.empty()) return;

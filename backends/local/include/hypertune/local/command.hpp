@@ -52,7 +52,7 @@ struct CommandOptions {
       {};  ///< by name, a regular expression with one group, for lines without JSON
   std::map<std::string, std::string> environment = {};  ///< added to this program's
   std::vector<LogRule> log_rules = {};
-  double grace = 5;  ///< seconds between SIGTERM and SIGKILL
+  Seconds grace = 5;  ///< seconds between SIGTERM and SIGKILL
   /// The metrics that are tuned. A line of JSON that has none of them, no step and no checkpoint is no report (a
   /// program may print its settings so). Empty: every line of JSON with a number in it is one.
   std::vector<std::string> objectives = {};
@@ -566,7 +566,7 @@ class CommandRun final : public TrialRun {
     std::string words;
     for (const auto& line : tail_) words += (words.empty() ? "" : " | ") + line;
     if (words.empty() && of_several()) words = last_line_;
-    if (!words.empty()) cause.text += ": " + words;
+    add_last_words(cause, words, ": ");
     if (of_several() && cause.source == FailureSource::user && others_are_why(words)) return std::nullopt;
     cause.exclude_host = exclude_host_;
     cause.retry = !no_retry_;

@@ -529,10 +529,9 @@ class ProcessDriver {
                 .text = fmt::format("memory limit of {:.0f} MiB exceeded: the kernel ended the trial's processes",
                                     static_cast<double>(launch->allocation.lead.resources.memory) / (1024.0 * 1024.0))};
     cgroups_.drop(worker->pid);
-    if (const Launch* launch = worker->link.launch()) {
-      const std::string line = last_line(log_of(*launch), worker->log_begin, start_.log_limit);
-      if (!line.empty()) cause.text += "; the last line of its log: " + line;
-    }
+    if (const Launch* launch = worker->link.launch())
+      add_last_words(cause, last_line(log_of(*launch), worker->log_begin, start_.log_limit),
+                     "; the last line of its log: ");
     apply(worker, worker->link.exited(std::move(cause)));
     worker->socket = Descriptor();
   }

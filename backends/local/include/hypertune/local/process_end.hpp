@@ -44,10 +44,16 @@ inline Cause cause_of_status(int status, const std::string& who = "the trial's p
   }
   const char* name = ::sigdescr_np(signal);
   cause.text = fmt::format("{} was killed by signal {} ({})", who, signal,
-                           signal == SIGKILL ? "Killed; perhaps out of memory"
+                           signal == SIGKILL ? "Killed, from outside; perhaps out of memory"
                            : name != nullptr ? name
                                              : "unknown");
   return cause;
+}
+
+/// The cause with what was said last. That is why a program ended that has failed by itself; one that a signal from
+/// outside has ended was saying something else.
+inline void add_last_words(Cause& cause, const std::string& words, const char* before) {
+  if (!words.empty()) cause.text += (cause.source == FailureSource::user ? before : log_ends_with) + words;
 }
 
 /// Whether what a program said as it failed tells of a peer that is gone, which may be the reason of its failure: in

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/error.hpp>
+#include <hypertune/trial/trial.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -18,14 +19,14 @@ struct ProcessOptions {
   std::uint64_t memory = 0;                   ///< bytes that trials may ask for in all; 0: what this machine has
   std::map<std::string, double> custom = {};  ///< further resources by name
   bool pin = true;                            ///< bind each trial to the cores of its slot
-  double grace = 5;             ///< seconds that a trial has to heed a Stop (or SIGTERM) before it is ended by force
+  Seconds grace = 5;            ///< seconds that a trial has to heed a Stop (or SIGTERM) before it is ended by force
   std::size_t max_parked = 64;  ///< paused trials that stay in memory; further ones that can save are ended instead
   /// Memory limits are kept by the kernel where this program may make cgroups (v2) of its own; else the trials that
   /// have one are looked at.
-  double memory_interval = 0.1;  ///< polling interval, in seconds
+  Seconds memory_interval = 0.1;  ///< polling interval, in seconds
   /// Seconds that a trial waits at most, after another one has left its GPU, for the memory there to be free again; 0:
   /// not.
-  double gpu_wait = 30;
+  Seconds gpu_wait = 30;
 
   void validate() const {
     if (workers < 0) fail(Errc::usage, "process option 'workers' is {}, but must be 0 or more", workers);

@@ -29,9 +29,9 @@ struct RemoteOptions {
   /// How a host learns that it will be taken away, beside SIGTERM to its agent: a shell command that succeeds then, or
   /// an http:// address that answers 200 then (as clouds have on 169.254.169.254).
   std::string notice_command = {}, notice_url = {};
-  double notice_interval = 5;  ///< polling interval, in seconds
+  Seconds notice_interval = 5;  ///< polling interval, in seconds
   /// Seconds after a notice for which a trial may go on to the end of its step, to save there.
-  double notice_grace = 10;
+  Seconds notice_grace = 10;
   CheckpointTransfer transfer = {};  ///< how checkpoints travel
   int dials = 32;                    ///< hosts that are dialled at once: a thread each
   /// Hosts are workers, each like any other, which whoever keeps the pool asks for and ends: what keeps several of them
