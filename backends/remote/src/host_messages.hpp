@@ -81,16 +81,17 @@ struct Begin {
   std::string notice_command = {};              ///< polled for a termination notice: exit code 0 is one
   std::string notice_url = {};                  ///< polled by HTTP: status 200 is one
   double notice_interval = 5;
-  bool by_content = false;          ///< checkpoints go by content, where they are longer than
-  std::uint64_t inline_limit = 0;   ///< so many bytes
-  std::string token = {};           ///< what proves that a peer belongs to the experiment: a secret
-  std::uint64_t rate_limit = 0;     ///< bytes per second that it may send; 0: none
-  bool direct = false;              ///< other hosts may fetch from it
-  std::string direct_network = {};  ///< the network of the address for that, as "10.1.0.0/16"; empty: the one it is known by
-  std::uint64_t direct_port = 0;    ///< 0: any
-  std::string shared = {};          ///< the folder there that is said to be the driver's, too; empty: none
-  std::string shared_proof = {};    ///< a file in it, which the agent shows that it has read
-  std::string shared_area = {};     ///< the folder in it that it may write to
+  bool by_content = false;         ///< checkpoints go by content, where they are longer than
+  std::uint64_t inline_limit = 0;  ///< so many bytes
+  std::string token = {};          ///< what proves that a peer belongs to the experiment: a secret
+  std::uint64_t rate_limit = 0;    ///< bytes per second that it may send; 0: none
+  bool direct = false;             ///< other hosts may fetch from it
+  std::string direct_network =
+      {};  ///< the network of the address for that, as "10.1.0.0/16"; empty: the one it is known by
+  std::uint64_t direct_port = 0;  ///< 0: any
+  std::string shared = {};        ///< the folder there that is said to be the driver's, too; empty: none
+  std::string shared_proof = {};  ///< a file in it, which the agent shows that it has read
+  std::string shared_area = {};   ///< the folder in it that it may write to
 };
 struct Heartbeat {
   std::uint64_t number = 0;

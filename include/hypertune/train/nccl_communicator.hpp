@@ -14,8 +14,8 @@
 namespace hypertune::inline v0 {
 
 struct NcclOptions {
-  /// As cudaSetDevice() counts: within CUDA_VISIBLE_DEVICES. A thread that has another current device gets it back after
-  /// each call, unless the process has not used that one: then the thread keeps this one.
+  /// As cudaSetDevice() counts: within CUDA_VISIBLE_DEVICES. A thread that has another current device gets it back
+  /// after each call, unless the process has not used that one: then the thread keeps this one.
   int device = 0;
   void* stream = nullptr;  ///< what comes first where an operation has no `after`; null: the default stream
   /// Bytes of pinned memory, and as many of the device, through which buffers in host memory go, piece by piece. They
