@@ -21,7 +21,7 @@ std::optional<std::string> base64_decoded(std::string_view text) {
                        static_cast<int>(text.size())) < 0 ||
       EVP_DecodeFinal(context.get(), to + size, &rest) != 1)
     return std::nullopt;
-  decoded.resize(static_cast<std::size_t>(size + rest));
+  decoded.resize(static_cast<std::size_t>(size) + static_cast<std::size_t>(rest));
   return decoded;
 }
 
