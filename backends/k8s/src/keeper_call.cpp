@@ -153,7 +153,6 @@ asio::awaitable<void> KeeperCall::serve() {
 void KeeperCall::start_agent() {
   begun_ = true;
   hypertune::detail::Descriptor stream, err;
-  std::string why;
   try {
     auto streams = agents_.start(options_.agent);
     ErrorCode ignored;

@@ -68,7 +68,7 @@ asio::awaitable<void> AgentListener::State::let_in(std::shared_ptr<CallLine> lin
   auto& secured = line->stream().next_layer();
   co_await secured.async_handshake(asio::ssl::stream_base::server, asio::redirect_error(asio::use_awaitable, error));
   if (error) co_return line->cut(error.message());
-  beast::flat_buffer buffer(2 * longest_header);
+  beast::flat_buffer buffer(std::size_t{2} * longest_header);
   http::request_parser<http::empty_body> parser;
   parser.header_limit(longest_header);
   co_await http::async_read(secured, buffer, parser, asio::redirect_error(asio::use_awaitable, error));
