@@ -75,6 +75,17 @@ inline std::string story(const Results& results) {
   return text;
 }
 
+/// Steps that are recorded; 0 also where nothing is yet.
+inline int reports(const std::filesystem::path& directory) {
+  int count = 0;
+  try {
+    read_journal(directory, [&](const Record& record) {
+      count += std::holds_alternative<record::TrialReported>(record.what) ? 1 : 0;
+    });
+  } catch (const Error&) {}
+  return count;
+}
+
 /// No step was recorded twice; one that took over another one's state goes on from there.
 inline void check_reports(const Results& results) {
   std::map<TrialId, int> expected;

@@ -34,16 +34,6 @@ std::set<std::string> hosts_used(const std::filesystem::path& directory) {
   });
   return hosts;
 }
-/// Steps that are recorded; 0 also where nothing is yet.
-int reports(const std::filesystem::path& directory) {
-  int count = 0;
-  try {
-    read_journal(directory, [&](const Record& record) {
-      count += std::holds_alternative<record::TrialReported>(record.what) ? 1 : 0;
-    });
-  } catch (const Error&) {}
-  return count;
-}
 
 /// All was done, each step once, and nothing was laid against a trial.
 void check_whole(const Results& results, int trials, int steps) {

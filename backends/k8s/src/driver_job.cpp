@@ -139,6 +139,7 @@ DriverJobState DriverJob::state(const std::stop_token& stop) const { return impl
 void DriverJob::submit(const DriverFiles& files, const std::function<void(const std::string&)>& waits,
                        const std::stop_token& stop) {
   auto& self = *impl_;
+  if (self.options.suspend) fail(Errc::usage, "a suspended job gets no files: submit it, and suspend it then");
   require_permissions(self.client,
                       {{"batch", "jobs", "create", "to submit it"},
                        {"batch", "jobs", "get", "to follow it"},
@@ -161,7 +162,6 @@ void DriverJob::submit(const DriverFiles& files, const std::function<void(const 
     fail(Errc::usage, "there is no volume claim '{}' in namespace '{}'", self.options.volume, name_space());
   self.create(self.place({"apis", "batch", "v1"}, "jobs"), driver_job_manifest(self.options, self.name, self.claim()),
               stop);
-  if (self.options.suspend) fail(Errc::usage, "a suspended job gets no files: submit it, and suspend it then");
 
   std::string told;
   DriverJobState state;
