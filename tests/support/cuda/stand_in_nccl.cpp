@@ -117,7 +117,7 @@ ncclComm* join(const std::string& name, int size, int rank) {
 }
 
 // In the stream, as a kernel: it spins until all ranks are there or it is aborted, and an aborted one has written
-// anything.
+// anything. One that is aborted before it begins touches no memory: that may be given back by then.
 void kernel(ncclComm* comm, int number, const Call& call) {
   Library& lib = library();
   std::unique_lock lock(lib.mutex);
@@ -127,6 +127,7 @@ void kernel(ncclComm* comm, int number, const Call& call) {
     --comm->running;
     lib.changed.notify_all();
   };
+  if (comm->aborted) return leave();
   if (comm->faults.async_error == number) {
     comm->error = comm->faults.error;
     lib.changed.notify_all();
