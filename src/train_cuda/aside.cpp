@@ -17,6 +17,9 @@ namespace hypertune::inline v0::detail {
 
 namespace {
 
+// At exit: for threads that are about to be done. Those that the device holds up cost so much once.
+constexpr double exit_seconds = 1;
+
 // The threads that have not been joined. Never destroyed: at exit some may be held up for good.
 struct Threads {
   struct Running {
@@ -28,15 +31,15 @@ struct Threads {
 
   static Threads& of_process() {
     static Threads& it = *[] {
-      static_cast<void>(std::atexit([] { of_process().join_done(); }));
+      static_cast<void>(std::atexit([] { of_process().join_done(steady_after(exit_seconds)); }));
       return new Threads;
     }();
     return it;
   }
-  void join_done() {
+  void join_done(SteadyTime until = std::chrono::steady_clock::now()) {
     const std::lock_guard guard(mutex);
-    std::erase_if(all, [](Running& one) {
-      if (!one.work->wait(std::chrono::steady_clock::now())) return false;
+    std::erase_if(all, [until](Running& one) {
+      if (!one.work->wait(until)) return false;
       one.thread.join();  // it has nothing left to do
       return true;
     });
