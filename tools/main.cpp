@@ -69,6 +69,8 @@ std::optional<std::string> wrong_command(const CLI::App& app, int argc, char** a
   const std::string_view word = argv[1];
   const auto called = app.get_subcommands([&](const CLI::App* c) { return c->get_name() == word; });
   if (word.starts_with('-') || !called.empty()) return std::nullopt;
+  if (word == "resume")
+    return "there is no command 'resume': hypertune run SWEEP.yaml --resume goes on with its experiment";
   const auto meant = ht::detail::nearest(word, names);
   return fmt::format("there is no command '{}'{}", word,
                      meant.empty() ? fmt::format("; there are {}", fmt::join(names, ", "))

@@ -84,11 +84,19 @@ TEST_CASE("an attempt whose checkpoint vanishes before it has reported is not to
         for (int step = 2; step < 4; ++step) co_yield report("value", 1.0);
       },
       "value");
-  AttemptRun attempt(store, directory, launch, lose);
+  const int rank = GENERATE(0, 1);
+  if (rank == 1) launch.seat = Seat{.member = 1, .place = {.rank = 1, .hosts = {"here", "here"}}};
+  const auto group = launch.seat ? std::make_shared<Group>(launch.seat->place, [](const GroupMessage&) {}) : nullptr;
+  AttemptRun attempt(store, directory, launch, lose, default_log_limit, group);
   attempt.begin(*program);
   const Cause own{.source = FailureSource::user, .text = "there is no such file"};
   CHECK(attempt.blame(own, lose).source == FailureSource::user);
   store.drop(saved);
+  if (rank == 1) {  // it need not report, so that nobody knows here whether it has read it
+    CHECK(attempt.blame(own, lose).source == FailureSource::user);
+    CHECK(lost.empty());
+    return;
+  }
   SECTION("it may not have read it") {
     const Cause cause = attempt.blame(own, lose);
     CHECK(cause.source == FailureSource::preemption);

@@ -401,6 +401,8 @@ class Mistakes(Case):
         self.assertNotIn("mesos", self.run_command("run", "--help")[0])
         _, err = self.run_command("stauts", "runs/digits", code=2)
         self.assertIn("there is no command 'stauts': did you mean 'status'?", err)
+        _, err = self.run_command("resume", "runs/digits", code=2)
+        self.assertIn("hypertune run SWEEP.yaml --resume", err)
         _, err = self.run_command("frobnicate", code=2)
         self.assertIn("'frobnicate'; there are run, status", err)
         self.assertNotIn("rsync_up", err)  # the old spelling of another one

@@ -125,10 +125,11 @@ class AttemptRun {
 
   /// What the attempt failed of, where the run threw `cause`. That the checkpoint which it was to go on from vanished
   /// before it had reported anything, and so perhaps before it had read that, is not its own doing: `lost` is told.
+  /// Of a group rank 0 alone can say so: others need not report, and once rank 0 has, the checkpoint may be dropped.
   Cause blame(Cause cause, const Lost& lost) const {
     const auto& from = context_->restore();
     std::error_code error;  // one that cannot be looked at is there
-    if (!from || reported_ || std::filesystem::exists(from->directory(), error) || error) return cause;
+    if (!from || reported_ || !leads() || std::filesystem::exists(from->directory(), error) || error) return cause;
     lost(from->info(), "it vanished before it was read");
     return Cause{
         .source = FailureSource::preemption,
