@@ -177,3 +177,64 @@ TEST_CASE("a worker that is preempted by a pod of a higher priority: its trial s
   check_none_again(results);
   CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
 }
+
+TEST_CASE("an owner that its user suspends: workers go, trials wait and say so, and go on when it is resumed") {
+  const auto kubernetes = test_kubernetes("suspended");
+  if (!kubernetes) return;
+  const TemporaryDirectory folder;
+  const KubernetesExecutor executor(workers_of(*kubernetes, 2));
+  std::string owner;
+  bool gone = false, told = false;
+  int then = 0, later = 0;
+  const auto suspend = [&](const char* value) {
+    kubernetes->change({"apis", "batch", "v1", "namespaces", kubernetes->name_space(), "jobs", owner},
+                       fmt::format(R"({{"spec": {{"suspend": {}}}}})", value));
+  };
+  const auto results = run_disturbed(saves_when_told(folder.path() / "run", executor, 2, 250), [&](const Until& until) {
+    if (!until([&] { return reports(folder.path() / "run") >= 20; })) return;
+    const auto jobs = kubernetes->get({"apis", "batch", "v1", "namespaces", kubernetes->name_space(), "jobs"});
+    owner = jobs->at("items").at(0).at("metadata").at("name").as_string();
+    suspend("true");
+    gone = until([&] { return kubernetes->pods().empty(); });
+    then = reports(folder.path() / "run");
+    told = until([&] {
+      const auto all = executor.accounts();
+      return std::all_of(all.begin(), all.end(), [](const auto& worker) {
+        return worker.reason.find("owner' is resumed, which is suspended") != std::string::npos;
+      });
+    });
+    later = reports(folder.path() / "run");
+    suspend("false");
+  });
+  REQUIRE(gone);
+  CHECK(told);
+  CHECK(later == then);
+  check_whole(results, 2, 250);
+  check_none_again(results);
+  CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
+}
+
+TEST_CASE("a program that is not ours, or that never speaks, ends the experiment with what its pod said") {
+  const auto kubernetes = test_kubernetes("mute");
+  if (!kubernetes) return;
+  const TemporaryDirectory folder;
+  const auto complaint_of = [&](const KubernetesSetup& setup, const std::string& name) {
+    try {
+      run(small(folder.path() / name, KubernetesExecutor(setup), 1, 5));
+    } catch (const Error& error) { return std::string(error.what()); }
+    return std::string("none");
+  };
+  auto wrong = workers_of(*kubernetes, 1);
+  wrong.options.program = "/bin/cat";
+  wrong.remote.timeouts.refusals = 1;
+  CHECK_THAT(complaint_of(wrong, "wrong"),
+             ContainsSubstring("ended with exit code") && ContainsSubstring("unrecognized option"));
+  auto mute = workers_of(*kubernetes, 1);
+  mute.arguments = {"mute"};
+  mute.options.notice = 1;
+  mute.remote.timeouts.connect = 2;
+  mute.remote.timeouts.refusals = 1;
+  CHECK_THAT(complaint_of(mute, "mute"),
+             ContainsSubstring("has not spoken") && ContainsSubstring("waits for a licence"));
+  CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
+}
