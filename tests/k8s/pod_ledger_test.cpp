@@ -93,6 +93,40 @@ TEST_CASE("how long a pod has been in doubt is counted from the first time, and 
   CHECK_FALSE(ledger.doubtful_since("q"));
 }
 
+TEST_CASE("a pod that did not answer casts doubt on its node, unless it alone was taken away") {
+  PodLedger ledger;
+  const auto avoided_after = [&](const std::string& name, bool leaving, const std::string& reason) {
+    auto state = pod(name, "a", Phase::running, "node-of-" + name);
+    state.leaving = leaving;
+    state.reason = reason;
+    ledger.see(state, 0);
+    ledger.doubt(name, 0);
+    CHECK(ledger.usable_of("a") == nullptr);
+    const auto all = ledger.avoided(0);
+    return std::find(all.begin(), all.end(), "node-of-" + name) != all.end();
+  };
+  CHECK(avoided_after("p1", false, ""));
+  CHECK_FALSE(avoided_after("p2", true, ""));
+  CHECK_FALSE(avoided_after("p3", true, "PreemptionByScheduler"));
+  CHECK(avoided_after("p4", true, "DeletionByTaintManager"));
+  ledger.doubt("nobody", 0);
+}
+
+TEST_CASE("all that is not on its way out, and what ended by itself, is known") {
+  PodLedger ledger;
+  auto leaving = pod("p2", "b", Phase::running), taken = pod("p4", "d", Phase::ended);
+  leaving.leaving = true;
+  taken.leaving = taken.disrupted = true;
+  for (const auto& each : {pod("p1", "a", Phase::running), leaving, pod("p3", "c", Phase::ended), taken})
+    ledger.see(each, 0);
+  CHECK(ledger.staying() == std::vector<std::string>{"p1", "p3", "p4"});
+  CHECK(ledger.own_end_of("p1") == nullptr);
+  CHECK(ledger.own_end_of("p4") == nullptr);
+  REQUIRE(ledger.own_end_of("p3") != nullptr);
+  ledger.forget("p3");
+  CHECK(ledger.own_end_of("p3") != nullptr);
+}
+
 TEST_CASE("a pod that is taken away is told of once, and not where it was ours to discard") {
   PodLedger ledger;
   ledger.want("a");

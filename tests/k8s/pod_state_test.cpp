@@ -36,6 +36,12 @@ TEST_CASE("a pod that waits says what for") {
   CHECK(unschedulable.reason == "Unschedulable");
   CHECK(unschedulable.sentence == "waits for a node (0/2 nodes are available: 2 Insufficient cpu)");
 
+  CHECK(
+      state("", "",
+            R"("phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+         "message": "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."}])")
+          .sentence == "waits for a node (0/1 nodes are available: 1 Insufficient cpu)");
+
   CHECK(state("", "", "").sentence == "waits for the scheduler");
   CHECK(state("", R"("nodeName": "n1")", R"("phase": "Pending")").sentence == "is being started on node n1");
   CHECK(state("", R"("nodeName": "n1")",

@@ -56,9 +56,9 @@ inline std::string fingerprint(const Results& results) {
 }
 
 /// What happened to the trials beside their steps, for who looks for the reason of a difference.
-inline std::string story(const Results& results) {
+inline std::string story_of(const std::filesystem::path& directory) {
   std::string text;
-  read_journal(results.directory(), [&](const Record& record) {
+  read_journal(directory, [&](const Record& record) {
     if (const auto* e = std::get_if<record::TrialExploited>(&record.what))
       text += fmt::format("{} takes over {} after {} steps\n", e->trial, e->checkpoint.trial, e->checkpoint.steps);
     if (const auto* e = std::get_if<record::TrialStarted>(&record.what))
@@ -74,6 +74,8 @@ inline std::string story(const Results& results) {
   });
   return text;
 }
+
+inline std::string story(const Results& results) { return story_of(results.directory()); }
 
 /// Steps that are recorded; 0 also where nothing is yet.
 inline int reports(const std::filesystem::path& directory) {

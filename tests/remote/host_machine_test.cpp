@@ -39,6 +39,24 @@ TEST_CASE("a silent host is doubted, then lost, and tried again after growing de
   CHECK_THAT(host.reason(), ContainsSubstring("after 6 failures in a row"));
 }
 
+TEST_CASE("an agent that has a stream and never speaks is given up, with what it said instead") {
+  HostMachine host({.connect = 1000, .hello = 5, .first_delay = 1, .refusals = 1});
+  host.start(0);
+  CHECK(host.deadline() == 1000);  // there may be no stream for long
+  host.opened(100);
+  CHECK(host.deadline() == 105);
+  CHECK_FALSE(host.tick(104).close);
+  const auto mute = host.tick(105, "it waits for a licence");
+  CHECK(mute.close);
+  CHECK_FALSE(mute.lost);
+  CHECK(host.trouble() == "its agent has not spoken within 5 s; it said: it waits for a licence");
+  CHECK(host.refused());
+  host.tick(host.deadline());
+  CHECK(host.deadline() > 1100);  // a new attempt has no stream yet
+  host.opened(500);
+  CHECK(host.greeted(501).gained);
+}
+
 TEST_CASE("a host whose trouble does not pass by itself is refused, until it is seen to work") {
   HostMachine host({.liveness = 3, .first_delay = 1, .max_delay = 300, .stable = 60, .refusals = 3});
   double now = 0;

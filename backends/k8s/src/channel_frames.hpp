@@ -48,6 +48,9 @@ struct CommandEnd {
   std::string message = {};  ///< one line
 };
 
+/// What a stream's errors begin with where its command could not be started.
+inline constexpr std::string_view not_run = "the command could not be run: ";
+
 /// What the status channel says, whole. Anything that is no Status is a message of a command that could not be run.
 CommandEnd read_command_end(std::string_view text);
 

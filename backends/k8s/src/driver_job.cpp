@@ -114,10 +114,7 @@ struct DriverJob::Impl {
           why = fmt::format("{}: {}", text_at(each, "/reason"), text_at(each, "/message"));
       return {.phase = Phase::failed, .pod = state.pod, .sentence = why};
     }
-    boost::system::error_code error;
-    const auto* suspended = job->find_pointer("/spec/suspend", error);
-    if (suspended != nullptr && suspended->is_bool() && suspended->get_bool())
-      return {.phase = Phase::suspended, .pod = state.pod, .sentence = "is suspended"};
+    if (is_suspended(*job)) return {.phase = Phase::suspended, .pod = state.pod, .sentence = "is suspended"};
     return state;
   }
   bool is_over(Phase phase) const { return phase == Phase::done || phase == Phase::failed || phase == Phase::none; }

@@ -142,7 +142,7 @@ asio::awaitable<void> ExecTask::pump() {
 void ExecTask::explain() {
   if (end_.exited && end_.code == 0) return;
   const std::string line = end_.exited  ? fmt::format("the command ended with exit code {}\n", end_.code)
-                           : end_.known ? fmt::format("the command could not be run: {}\n", end_.message)
+                           : end_.known ? fmt::format("{}{}\n", not_run, end_.message)
                                         : fmt::format("the connection to the pod is lost: {}\n", end_.message);
   // Nobody may read it, and then it is not waited for.
   ::send(errors_.native_handle(), line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);

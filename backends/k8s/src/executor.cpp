@@ -155,11 +155,8 @@ class KubernetesWatch {
                                                     own_->owner.name}),
                                   .deadline = 10})
                            .json();
-      boost::system::error_code error;
-      const auto* suspended = job.find_pointer("/spec/suspend", error);
       return text_at(job, "/metadata/deletionTimestamp").empty() && !has_condition(job, "Failed") &&
-             !has_condition(job, "FailureTarget") &&
-             (suspended == nullptr || !suspended->is_bool() || !suspended->get_bool());
+             !has_condition(job, "FailureTarget") && !is_suspended(job);
     } catch (const ApiError& error) {
       return !error.not_found();  // nobody says that it ends
     }
@@ -194,6 +191,7 @@ class KubernetesWatch {
   remote::RemoteOptions remote_options() const {
     auto options = setup_.remote;
     options.timeouts.liveness = setup_.options.silence;
+    options.timeouts.hello = options.timeouts.connect;
     options.timeouts.connect = 9e8;              // a pod may wait for a node for as long as it takes
     options.timeouts.first_delay = 0.1;          // another pod takes its place
     options.dials = std::clamp(most_, 1, 4096);  // none waits for another one's pod

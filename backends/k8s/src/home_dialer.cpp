@@ -47,9 +47,10 @@ remote::AgentStream HomeDialer::dial(const std::stop_token& stop) const {
     throw remote::DialError(failure_of(error.problem()), error.what(), error.code());
   } catch (const ApiError& error) {
     throw dial_error(error, pod.name, *state.fleet, stop);
-  } catch (const remote::DialError&) {
-    if (!stop.stop_requested()) state.spent = true;
-    throw;
+  } catch (const remote::DialError& error) {
+    if (stop.stop_requested()) throw;
+    state.spent = true;
+    throw remote::DialError(error.failure(), error.what() + state.fleet->last_words(pod.name, stop), error.code());
   }
 }
 

@@ -25,4 +25,11 @@ inline bool has_condition(const boost::json::value& job, std::string_view type) 
   return false;
 }
 
+/// Whether somebody has suspended this Job.
+inline bool is_suspended(const boost::json::value& job) {
+  boost::system::error_code error;
+  const auto* suspended = job.find_pointer("/spec/suspend", error);
+  return suspended != nullptr && suspended->is_bool() && suspended->get_bool();
+}
+
 }  // namespace hypertune::inline v0::k8s

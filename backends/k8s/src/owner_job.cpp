@@ -65,9 +65,14 @@ void OwnerJob::make(const std::stop_token& stop) {
       boost::system::error_code error;
       const auto* deadline = found.find_pointer("/spec/activeDeadlineSeconds", error);
       made_at_ = hypertune::detail::steady_seconds();
-      // Its deadline counts from its own beginning, which was not after now.
-      base_ = deadline != nullptr && deadline->is_int64() ? static_cast<Seconds>(deadline->get_int64()) : lasts;
+      // Its deadline counts from its own beginning, which was a moment ago, or nobody knows when.
+      base_ = answer.existed && deadline != nullptr && deadline->is_int64()
+                  ? static_cast<Seconds>(deadline->get_int64())
+                  : looks_every;
       due_ = answer.existed ? made_at_ : made_at_ + lasts / 4;
+      // Suspended at its birth it is by an admission controller of the cluster, which means pods that it has not.
+      heeds_ = answer.existed || !is_suspended(found);
+      take(found, made_at_);
       owner_ = Owner{.api_version = "batch/v1", .kind = "Job", .name = name_, .uid = text_at(found, "/metadata/uid")};
       return;
     }
@@ -76,22 +81,37 @@ void OwnerJob::make(const std::stop_token& stop) {
   throw ApiError(409, "AlreadyExists", fmt::format("jobs '{}' of earlier runs do not go away: delete them", stem));
 }
 
+// False: it is over.
+bool OwnerJob::take(const json::value& job, Seconds now) {
+  if (is_over(job)) return false;
+  look_at_ = now + looks_every;
+  const bool was = std::exchange(suspended_, heeds_ && is_suspended(job));
+  if (!was || suspended_) return true;
+  // With its resumption, which we see that much later at most, its time has begun anew.
+  made_at_ = due_ = now;
+  base_ = looks_every;
+  return true;
+}
+
 bool OwnerJob::keep(Seconds now, const std::stop_token& stop) {
   if (!owner_) return false;
-  if (now < due_) return true;
-  const auto deadline = std::ceil(base_ + (now - made_at_) + lasts);
-  const Request move{.method = Method::patch,
-                     .path = path(),
-                     .body = fmt::format(R"({{"spec": {{"activeDeadlineSeconds": {:.0f}}}}})", deadline),
-                     .type = Body::merge_patch,
-                     .deadline = 10};
   try {
-    if (is_over(client_.call(move, stop).json())) return false;
+    if (now >= look_at_ && !take(client_.call({.path = path(), .deadline = 10}, stop).json(), now)) return false;
+    // While it is suspended no time passes for it.
+    if (now < due_ || suspended_) return true;
+    const auto deadline = std::ceil(base_ + (now - made_at_) + lasts);
+    const Request move{.method = Method::patch,
+                       .path = path(),
+                       .body = fmt::format(R"({{"spec": {{"activeDeadlineSeconds": {:.0f}}}}})", deadline),
+                       .type = Body::merge_patch,
+                       .deadline = 10};
+    if (!take(client_.call(move, stop).json(), now)) return false;
     due_ = now + lasts / 4;
   } catch (const ApiError& error) {
     if (error.not_found()) return false;
     if (error.code() == Errc::usage && !error.conflict()) throw;
-    due_ = now + lasts / 20;  // there is time for several more attempts
+    look_at_ = now + looks_every;
+    if (now >= due_) due_ = now + lasts / 20;  // there is time for several more attempts
   }
   return true;
 }

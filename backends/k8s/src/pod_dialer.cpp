@@ -1,14 +1,18 @@
 // How an agent comes to be in a pod, and what is made of its end.
 #include "pod_dialer.hpp"
 
+#include "channel_frames.hpp"
+#include "pod_log.hpp"
 #include "silent_end.hpp"
 
-#include <hypertune/remote/detail/printed.hpp>
 #include <hypertune/remote/host_error.hpp>
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <initializer_list>
 #include <string_view>
@@ -22,11 +26,29 @@ using remote::FailureClass;
 DialError dial_error(const ApiError& error, const std::string& pod, PodFleet& fleet, const std::stop_token& stop) {
   if (stop.stop_requested()) return DialError(FailureClass::transient, "it is not needed any more");
   // Who has no answer at all has not reached the API server. Else the pod is gone, or its node does not answer.
+  if (error.status() != 0)
+    if (auto end = fleet.own_end(pod, stop)) return *std::move(end);
   const bool denied = error.status() == 401 || error.status() == 403;
   if (error.status() != 0 && error.status() != 429 && !denied) fleet.discard(pod, error.code() == Errc::io);
   return DialError(denied ? FailureClass::permanent : FailureClass::transient,
                    fmt::format("pod {}: {}", pod, error.what()), error.code());
 }
+
+namespace {
+
+// exec is accepted before the node tries to start the command: what it then says of that comes within a moment. It
+// stays there to be read. Empty: the agent speaks, or nothing is said yet.
+std::string said_at_start(const remote::AgentStream& stream) {
+  std::array<pollfd, 2> ends{{{.fd = stream.from.get(), .events = POLLIN, .revents = 0},
+                              {.fd = stream.err.get(), .events = POLLIN, .revents = 0}}};
+  constexpr int a_moment = 1000;
+  if (::poll(ends.data(), ends.size(), a_moment) <= 0 || (ends[1].revents & POLLIN) == 0) return {};
+  std::array<char, 4096> bytes;
+  const auto size = ::recv(stream.err.get(), bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
+  return {bytes.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
+}
+
+}  // namespace
 
 struct PodDialer::State {
   std::shared_ptr<PodFleet> fleet;
@@ -56,6 +78,8 @@ remote::AgentStream PodDialer::dial(const std::stop_token& stop) const {
     constexpr Seconds deadline = 15;
     auto stream = state.fleet->client().open_stream(
         {.pod = pod.name, .command = command, .container = state.fleet->container()}, stop, deadline);
+    if (const auto said = said_at_start(stream); said.starts_with(detail::not_run))
+      if (auto end = state.fleet->own_end(pod.name, stop)) throw *std::move(end);
     return watch_for_silence(std::move(stream), [shared = state_] { shared->spent = true; });
   } catch (const remote::HostError& error) {
     throw DialError(failure_of(error.problem()), error.what(), error.code());
@@ -69,7 +93,7 @@ FailureClass PodDialer::classify(const std::string& said) const {
 
 std::string PodDialer::explain(const std::string& said) const {
   if (is_node_trouble(said)) return "the node of its pod does not answer, or has ended the pod";
-  return remote::detail::last_line(said);
+  return end_of_text(said);
 }
 
 namespace {
@@ -81,7 +105,7 @@ bool has_any(const std::string& said, std::initializer_list<std::string_view> te
 bool is_node_trouble(const std::string& said) {
   // What an API server says that has not reached the kubelet, and a kubelet whose container is gone.
   return has_any(said, {"error sending request", "error dialing backend", "dial tcp", "container not found",
-                        "container is not created or running", "not running", "no such container"});
+                        "container is not created or running", "not running", "no running task", "no such container"});
 }
 
 FailureClass classify_exec(const std::string& said) {

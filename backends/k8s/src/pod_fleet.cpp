@@ -1,6 +1,8 @@
 // The pods of one experiment.
 #include "pod_fleet.hpp"
 
+#include "pod_log.hpp"
+
 #include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/say.hpp>
@@ -11,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <random>
 #include <utility>
 
@@ -117,6 +120,12 @@ PodState PodFleet::acquire(const std::string& worker, const std::stop_token& sto
       pause(lock, stop, 1);
       continue;
     }
+    if (!suspended_.empty()) {
+      say("Suspended", fmt::format("waits until the job '{}' is resumed, which is suspended", suspended_));
+      made.clear();
+      pause(lock, stop, 5);
+      continue;
+    }
     const auto* state = ledger_.usable_of(worker);
     const auto* end_of_it = state == nullptr && !made.empty() ? ledger_.find_or_last(made) : nullptr;
     if (state == nullptr && !made.empty() && end_of_it == nullptr) {
@@ -126,10 +135,8 @@ PodState PodFleet::acquire(const std::string& worker, const std::stop_token& sto
     if (end_of_it != nullptr) {
       // The one that was made has ended, or is being taken away, before anything ran in it.
       const auto end = *end_of_it;
-      const auto failure = end.hope == PodState::Hope::none ? FailureClass::permanent
-                           : end.disrupted || end.leaving   ? FailureClass::transient
-                                                            : FailureClass::unknown;
-      throw DialError(failure, fmt::format("its pod {} {}", made, end.sentence));
+      lock.unlock();
+      throw end_error(end, stop);
     }
     if (state == nullptr) {
       say("Pending", "has been asked for");
@@ -157,6 +164,36 @@ PodState PodFleet::acquire(const std::string& worker, const std::stop_token& sto
   }
 }
 
+DialError PodFleet::end_error(const PodState& end, const std::stop_token& stop) {
+  const bool taken = end.disrupted || end.leaving;
+  const auto failure = end.hope == PodState::Hope::none ? FailureClass::permanent
+                       : taken                          ? FailureClass::transient
+                                                        : FailureClass::unknown;
+  const auto words = taken ? std::string() : last_words(end.name, stop);
+  return DialError(failure, fmt::format("its pod {} {}{}", end.name, end.sentence, words));
+}
+
+std::optional<DialError> PodFleet::own_end(const std::string& pod, const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  constexpr std::chrono::seconds a_moment{1};
+  changed_.wait_for(lock, stop, a_moment, [&] { return ledger_.own_end_of(pod) != nullptr; });
+  const auto* end = ledger_.own_end_of(pod);
+  if (end == nullptr) return std::nullopt;
+  const auto state = *end;
+  lock.unlock();
+  return end_error(state, stop);
+}
+
+// Read once: a pod that has ended is deleted soon, and its log with it.
+std::string PodFleet::last_words(const std::string& pod, const std::stop_token& stop) {
+  const std::lock_guard lock(words_mutex_);
+  if (const auto known = words_.find(pod); known != words_.end()) return known->second;
+  const auto said = end_of_log(client_, pod, container_, stop);
+  constexpr std::size_t most = 1000;
+  if (words_.size() >= most) words_.clear();
+  return words_[pod] = said.empty() ? "" : "; the end of its log: " + said;
+}
+
 std::optional<Owner> PodFleet::owner(const std::stop_token& stop) {
   if (plan_.owner) return plan_.owner;
   const std::lock_guard lock(owner_mutex_);
@@ -167,6 +204,7 @@ std::optional<Owner> PodFleet::owner(const std::stop_token& stop) {
                          options_.image.empty() ? "none" : options_.image);
     // Whoever asks again gets the one that is there.
     if (!owner_job_->owner()) owner_job_->make(stop);
+    heed_owner();
     return owner_job_->owner();
   } catch (const ApiError& error) {
     if (!error.forbidden()) throw;
@@ -193,6 +231,7 @@ std::string PodFleet::make_pod(const std::string& worker, const std::stop_token&
       pod.owner = owner(stop);
       {
         const std::lock_guard lock(mutex_);
+        if (!suspended_.empty()) throw DialError(FailureClass::transient, "its owner is suspended");
         pod.avoid_nodes = ledger_.avoided(steady_seconds());
       }
       auto manifest = pod_manifest(options_, pod);
@@ -218,9 +257,10 @@ std::string PodFleet::make_pod(const std::string& worker, const std::stop_token&
 
 void PodFleet::discard(const std::string& pod, bool node_in_doubt) {
   const std::lock_guard lock(mutex_);
-  if (const auto* state = ledger_.find(pod); state != nullptr && node_in_doubt)
-    ledger_.avoid(state->node, steady_seconds());
-  ledger_.discard(pod);
+  if (node_in_doubt)
+    ledger_.doubt(pod, steady_seconds());
+  else
+    ledger_.discard(pod);
   ++changes_;
   changed_.notify_all();
 }
@@ -271,20 +311,45 @@ void PodFleet::show_driver(const std::string& pod, const std::stop_token& stop) 
   }
 }
 
+void PodFleet::keep_owner(const std::stop_token& stop) {
+  const std::lock_guard lock(owner_mutex_);
+  if (owner_job_ && owner_job_->owner() && !owner_job_->keep(steady_seconds(), stop)) owner_job_.reset();
+  heed_owner();
+}
+
+// Whoever suspends the owner wants the workers' room for a while. With owner_mutex_ held.
+void PodFleet::heed_owner() {
+  const std::string now = owner_job_ && owner_job_->suspended() ? owner_job_->name() : "";
+  std::string before;
+  {
+    const std::lock_guard lock(mutex_);
+    before = std::exchange(suspended_, now);
+    if (before == now) return;
+    ++changes_;
+    changed_.notify_all();
+  }
+  notices_->say(now.empty() ? fmt::format("the job '{}' is not suspended any more: workers are asked for again", before)
+                            : fmt::format("the job '{}' is suspended: workers end, and trials wait until it is resumed "
+                                          "(kubectl patch job {} -n {} -p '{{\"spec\": {{\"suspend\": false}}}}')",
+                                          now, now, client_.name_space()));
+}
+
 std::vector<PodState> PodFleet::look(const std::stop_token& stop) {
-  std::vector<std::string> extra, astray;
+  std::vector<std::string> extra, astray, ended;
   std::vector<PodState> leaving;
   {
     const std::lock_guard lock(mutex_);
-    if (synced_) extra = ledger_.superfluous();
+    if (synced_) extra = suspended_.empty() ? ledger_.superfluous() : ledger_.staying();
     if (!plan_.driver.empty()) astray = ledger_.astray(plan_.driver);
     leaving = ledger_.newly_leaving();
+    std::copy_if(extra.begin(), extra.end(), std::back_inserter(ended),
+                 [&](const auto& pod) { return ledger_.own_end_of(pod) != nullptr; });
   }
   try {
     for (const auto& pod : astray) show_driver(pod, stop);
+    for (const auto& pod : ended) last_words(pod, stop);
     for (const auto& pod : extra) remove_pod(pod, stop);
-    const std::lock_guard lock(owner_mutex_);
-    if (owner_job_ && owner_job_->owner() && !owner_job_->keep(steady_seconds(), stop)) owner_job_.reset();
+    keep_owner(stop);
   } catch (const ApiError&) {  // it is tried again; that the server does not answer is told by the watch
   }
   return leaving;

@@ -7,6 +7,7 @@
 
 #include <hypertune/config/kubernetes_options.hpp>
 #include <hypertune/k8s/client.hpp>
+#include <hypertune/remote/dialer.hpp>
 #include <hypertune/remote/notices.hpp>
 #include <hypertune/remote/waiting_lines.hpp>
 
@@ -46,6 +47,10 @@ class PodFleet {
   /// `chosen` is told which one it is before it is waited for.
   PodState acquire(const std::string& worker, const std::stop_token& stop,
                    const std::function<void(const std::string& pod)>& chosen = {});
+  /// Whether a pod of which a call failed has ended by itself, as is known within a moment, and why.
+  std::optional<remote::DialError> own_end(const std::string& pod, const std::stop_token& stop);
+  /// What it said last, for messages: "" or "; the end of its log: …".
+  std::string last_words(const std::string& pod, const std::stop_token& stop);
   /// Nothing is to be run in the pod again. `node_in_doubt`: nor on its node, for a while.
   void discard(const std::string& pod, bool node_in_doubt);
   /// The worker is not needed any more: its pod goes.
@@ -60,8 +65,8 @@ class PodFleet {
   std::vector<Waiting> waiting() const;
   /// Whether the cluster does not answer, and why; empty: it does.
   std::string trouble() const;
-  /// Deletes what is of no use, and keeps the owner alive. May block. Returns pods in use that are about to be taken
-  /// away, or have been: each once.
+  /// Deletes what is of no use, and all while the owner is suspended, and keeps the owner alive. May block. Returns
+  /// pods in use that are about to be taken away, or have been: each once.
   std::vector<PodState> look(const std::stop_token& stop);
   /// Deletes all. Bounded.
   void finish();
@@ -73,6 +78,9 @@ class PodFleet {
   void remove_pod(const std::string& pod, const std::stop_token& stop);
   std::string pods_path() const;
   std::optional<Owner> owner(const std::stop_token& stop);
+  remote::DialError end_error(const PodState& end, const std::stop_token& stop);
+  void keep_owner(const std::stop_token& stop);
+  void heed_owner();
   void pause(std::unique_lock<std::mutex>& lock, const std::stop_token& stop, Seconds seconds) const;
 
   Client client_;
@@ -83,6 +91,8 @@ class PodFleet {
   std::mutex owner_mutex_;  // held while the owner is asked for
   std::optional<OwnerJob> owner_job_;
   bool without_owner_ = false;
+  std::mutex words_mutex_;  // held while they are asked for
+  std::map<std::string, std::string> words_;
 
   mutable std::mutex mutex_;
   mutable std::condition_variable_any changed_;
@@ -90,6 +100,7 @@ class PodFleet {
   PodLedger ledger_;
   bool synced_ = false;
   std::string trouble_;
+  std::string suspended_;                   // the owner's name, where it is; no pods are to be there then
   std::map<std::string, Waiting> waiting_;  // of those in acquire(), by worker
   Watch watch_;                             // last: it ends first
 };

@@ -46,6 +46,15 @@ class PodLedger {
   }
   /// Nothing is to be run in it again.
   void discard(const std::string& pod) { discarded_.insert(pod); }
+  /// Nothing is to be run in it again, as it did not answer; nor is a new pod to be placed on its node for a while,
+  /// unless it is known that the pod has ended by itself, or that it alone was taken away (deleted, evicted,
+  /// preempted).
+  void doubt(const std::string& pod, Seconds now) {
+    const auto* state = find(pod);
+    const bool own = state != nullptr && (state->leaving || state->phase == PodState::Phase::ended);
+    if (state != nullptr && (!own || is_doing_of_node(*state))) avoid(state->node, now);
+    discard(pod);
+  }
   /// No new pod is to be placed there for a while.
   void avoid(const std::string& node, Seconds now) {
     if (!node.empty()) avoided_[node] = now + avoid_for;
@@ -68,6 +77,12 @@ class PodLedger {
     if (const auto* there = find(pod)) return there;
     const auto found = ends_.find(pod);
     return found == ends_.end() ? nullptr : &found->second;
+  }
+  /// A pod that has ended without being taken away; nullptr: it has not.
+  const PodState* own_end_of(const std::string& pod) const {
+    const auto* state = find_or_last(pod);
+    const bool own = state != nullptr && state->phase == PodState::Phase::ended && !state->leaving && !state->disrupted;
+    return own ? state : nullptr;
   }
   /// The pod in which the worker can go on, running or on its way to.
   const PodState* usable_of(const std::string& worker) const {
@@ -110,6 +125,13 @@ class PodLedger {
       if (is_usable(pod.state) && pod.state.driver != driver) names.push_back(name);
     return names;
   }
+  /// Pods that are not on their way out.
+  std::vector<std::string> staying() const {
+    std::vector<std::string> names;
+    for (const auto& [name, pod] : pods_)
+      if (!pod.state.leaving || pod.state.phase == PodState::Phase::ended) names.push_back(name);
+    return names;
+  }
   /// Names of all that are there.
   std::vector<std::string> all() const {
     std::vector<std::string> names;
@@ -129,6 +151,11 @@ class PodLedger {
   }
 
  private:
+  static bool is_doing_of_node(const PodState& state) {
+    return state.reason == "DeletionByTaintManager" || state.reason == "DeletionByPodGC" ||
+           state.reason == "TerminationByKubelet";
+  }
+
   struct Pod {
     PodState state = {};
     std::optional<Seconds> doubtful_since = {};

@@ -145,9 +145,9 @@ void say_waiting(PodState& state, const json::object& spec, const json::object& 
     if (text_at(condition, "type") != "PodScheduled" || text_at(condition, "status") != "False") return;
     state.reason = text_at(condition, "reason");
     auto message = text_at(condition, "message");
-    // What the scheduler tried by preempting says nothing new.
-    if (const auto preemption = message.find(". preemption: "); preemption != std::string::npos)
-      message.resize(preemption);
+    // What the scheduler tried beside says nothing new.
+    for (const char* attempt : {". preemption: ", ". no new claims to deallocate"})
+      if (const auto at = message.find(attempt); at != std::string::npos) message.resize(at);
     state.sentence = with_reason("waits for a node", one_line(message.empty() ? state.reason : message));
   });
 }

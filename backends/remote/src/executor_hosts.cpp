@@ -155,7 +155,10 @@ void RemoteExecutor::State::tick(const LinkPointer& link) {
     if (link->machine.draining())
       for (auto& [run, route] : link->routes) ask_to_leave(link, run, route);
   }
-  step(link, [](HostMachine& m) { return m.tick(detail::steady_now()); });
+  std::string said;
+  if (const auto& connection = link->connection; connection && !connection->greeted)
+    said = detail::last_line(connection->errors.empty() ? connection->channel->preamble() : connection->errors);
+  step(link, [&](HostMachine& m) { return m.tick(detail::steady_now(), said); });
 }
 
 // To dial may block, so that it has a thread of its own.
@@ -229,6 +232,10 @@ void RemoteExecutor::State::open(const LinkPointer& link, AgentStream stream) {
                                    detail::asio::co_spawn(io_, retire(link, here, why), detail::asio::detached);
                                  }});
   detail::asio::co_spawn(io_, read_errors(connection), detail::asio::detached);
+  step(link, [](HostMachine& m) {
+    m.opened(detail::steady_now());
+    return HostActions{};
+  });
 }
 
 detail::asio::awaitable<void> RemoteExecutor::State::read_errors(ConnectionPointer connection) {

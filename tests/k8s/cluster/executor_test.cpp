@@ -1,5 +1,5 @@
 // Experiments on pods of a real Kubernetes: the same results, whatever happens to the pods.
-#include "k8s/support/test_kubernetes.hpp"
+#include "k8s/support/pod_experiments.hpp"
 
 #include <atomic>
 #include <fstream>
@@ -10,35 +10,6 @@
 
 using namespace hypertune;
 using namespace hypertune::test;
-
-namespace {
-
-KubernetesSetup workers_of(const TestKubernetes& kubernetes, int most = 2) {
-  KubernetesSetup setup;
-  setup.options = pods_of(kubernetes);
-  setup.options.workers = {1, most};
-  setup.options.silence = 4;
-  setup.remote.program = "learner";
-  return setup;
-}
-Options small(const std::filesystem::path& output, AnyExecutor executor, int samples, int steps) {
-  auto options = experiment(output, std::move(executor));
-  options.resources.cpus = 0.1;
-  options.ordered = false;
-  options.samples = samples;
-  options.stop = hypertune::steps(steps);
-  return options;
-}
-/// All was done, each step once, and nothing was laid against a trial.
-void check_whole(const Results& results, int trials, int steps) {
-  INFO(story(results));
-  CHECK(results.size() == static_cast<std::size_t>(trials));
-  for (const auto& trial : results.trials()) CHECK(trial.steps == steps);
-  CHECK(results.failures(FailureSource::user) == 0);
-  check_reports(results);
-}
-
-}  // namespace
 
 TEST_CASE("an experiment on pods: they come with the queue of trials, and none is left") {
   const auto kubernetes = test_kubernetes("experiment");
@@ -96,26 +67,19 @@ TEST_CASE("a pod that is deleted is a notice: its trials save, and go on in anot
   const TemporaryDirectory folder;
   auto options = small(folder.path() / "run", KubernetesExecutor(workers_of(*kubernetes, 1)), 1, 100);
   options.checkpoint = {.every = 1000, .keep = 2};  // it saves when it must
-  std::atomic<bool> over = false;
   std::string deleted;
-  std::thread disturber([&] {
-    eventually(
-        [&] {
-          if (over) return true;
-          const auto pods = kubernetes->running();
-          if (pods.empty() || reports(folder.path() / "run") < 10) return false;
-          deleted = pods.front();
-          kubernetes->remove_pod(deleted);
-          return true;
-        },
-        60);
+  const auto results = run_disturbed(options, [&](const Until& until) {
+    until([&] {
+      const auto pods = kubernetes->running();
+      if (pods.empty() || reports(folder.path() / "run") < 10) return false;
+      deleted = pods.front();
+      kubernetes->remove_pod(deleted);
+      return true;
+    });
   });
-  const auto results = run(options);
-  over = true;
-  disturber.join();
   check_whole(results, 1, 100);
   CHECK_FALSE(deleted.empty());
-  CHECK(results.failures(FailureSource::infrastructure) == 0);
+  check_none_again(results);
   CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
 }
 
@@ -124,26 +88,19 @@ TEST_CASE("a node that dies takes its trials back to their last checkpoints, and
   if (!kubernetes) return;
   const TemporaryDirectory folder;
   auto options = small(folder.path() / "run", KubernetesExecutor(workers_of(*kubernetes, 1)), 1, 150);
-  std::atomic<bool> over = false;
   int killed = 0;
-  std::thread disturber([&] {
-    eventually(
-        [&] {
-          if (over) return true;
-          if (reports(folder.path() / "run") < 10) return false;
-          for (const auto& pod : kubernetes->pods())
-            if (const auto* node = pod.at("spec").as_object().if_contains("nodeName")) {
-              killed = std::atoi(node->as_string().c_str() + node->as_string().rfind('.') + 1) - 10;
-              TestKubernetes::kill_node(killed);
-              return true;
-            }
-          return false;
-        },
-        60);
+  const auto results = run_disturbed(options, [&](const Until& until) {
+    until([&] {
+      if (reports(folder.path() / "run") < 10) return false;
+      for (const auto& pod : kubernetes->pods())
+        if (const auto* node = pod.at("spec").as_object().if_contains("nodeName")) {
+          killed = std::atoi(node->as_string().c_str() + node->as_string().rfind('.') + 1) - 10;
+          TestKubernetes::kill_node(killed);
+          return true;
+        }
+      return false;
+    });
   });
-  const auto results = run(options);
-  over = true;
-  disturber.join();
   REQUIRE(killed > 0);
   TestKubernetes::start_node(killed);
   check_whole(results, 1, 150);
@@ -156,15 +113,11 @@ TEST_CASE("an API server that is started again costs no trial") {
   if (!kubernetes) return;
   const TemporaryDirectory folder;
   auto options = small(folder.path() / "run", KubernetesExecutor(workers_of(*kubernetes, 2)), 2, 150);
-  std::atomic<bool> over = false;
-  std::thread disturber([&] {
-    eventually([&] { return over || reports(folder.path() / "run") > 20; }, 60);
+  const auto results = run_disturbed(options, [&](const Until& until) {
+    until([&] { return reports(folder.path() / "run") > 20; });
     TestKubernetes::tell({"kill-apiserver"});
     TestKubernetes::tell({"start-apiserver"});
   });
-  const auto results = run(options);
-  over = true;
-  disturber.join();
   check_whole(results, 2, 150);
   CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
 }

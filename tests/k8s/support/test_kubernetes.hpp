@@ -74,11 +74,24 @@ class TestKubernetes {
                  .body = boost::json::serialize(object),
                  .named = true});
   }
-  void remove_pod(const std::string& pod, int grace = -1) const {
+  /// `change`: a merge patch.
+  void change(std::initializer_list<std::string_view> parts, const std::string& change) const {
     auto client = client_;
-    client.call({.method = k8s::Method::remove,
-                 .path = k8s::api_path({"api", "v1", "namespaces", name_, "pods", pod}),
-                 .body = grace < 0 ? "" : fmt::format(R"({{"gracePeriodSeconds": {}}})", grace)});
+    client.call(
+        {.method = k8s::Method::patch, .path = k8s::api_path(parts), .body = change, .type = k8s::Body::merge_patch});
+  }
+  void remove(std::initializer_list<std::string_view> parts, const std::string& options = {}) const {
+    auto client = client_;
+    client.call({.method = k8s::Method::remove, .path = k8s::api_path(parts), .body = options});
+  }
+  void remove_pod(const std::string& pod, int grace = -1) const {
+    remove({"api", "v1", "namespaces", name_, "pods", pod},
+           grace < 0 ? "" : fmt::format(R"({{"gracePeriodSeconds": {}}})", grace));
+  }
+  /// By the Eviction API, as `kubectl drain` does it.
+  void evict(const std::string& pod) const {
+    create({"api", "v1", "namespaces", name_, "pods", pod, "eviction"},
+           {{"apiVersion", "policy/v1"}, {"kind", "Eviction"}, {"metadata", {{"name", pod}, {"namespace", name_}}}});
   }
   /// Pods of this namespace, as they are.
   std::vector<boost::json::object> pods() const {

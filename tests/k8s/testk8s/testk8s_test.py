@@ -198,13 +198,12 @@ class Accounts(unittest.TestCase):
 class Manifests(unittest.TestCase):
     """deploy/kubernetes: what the accounts may do is exactly this."""
 
-    PODS = {"create", "get", "list", "watch", "delete", "patch"}
-    DRIVER = {("", "pods"): PODS, ("", "pods/exec"): {"get", "create"}, ("", "secrets"): {"create", "get"},
-              ("batch", "jobs"): {"create", "get", "patch", "delete"}}
+    PODS = {"create", "get", "list", "watch", "delete"}
+    DRIVER = {("", "pods"): PODS | {"patch"}, ("", "pods/exec"): {"get", "create"}, ("", "pods/log"): {"get"},
+              ("", "secrets"): {"create", "get"}, ("batch", "jobs"): {"get", "patch"}}
     USER = {("", "pods"): PODS, ("", "pods/exec"): {"get", "create"}, ("", "pods/log"): {"get"},
-            ("", "secrets"): {"create", "get", "patch", "delete"},
-            ("batch", "jobs"): {"create", "get", "list", "watch", "patch", "delete"},
-            ("", "persistentvolumeclaims"): {"create", "get"}, ("", "events"): {"list"}}
+            ("batch", "jobs"): {"create", "get", "list", "patch", "delete"},
+            ("", "persistentvolumeclaims"): {"create", "get", "delete"}}
 
     def allowed(self, config, namespace):
         """What the API server says that the account may do, but for what everybody may."""

@@ -21,6 +21,7 @@ namespace hypertune::inline v0::remote {
 struct HostTimeouts {
   double liveness = 2.5;   ///< without any sign of life until the host is lost
   double connect = 60;     ///< for a connection until the agent says hello
+  double hello = 9e8;      ///< of that, once there is a stream
   double first_delay = 1;  ///< before the second attempt to connect; each further one waits twice as long
   double max_delay = 300;  ///< at most
   double stable = 60;      ///< after so long without a failure the host is as good as new
@@ -32,6 +33,7 @@ struct HostTimeouts {
     };
     positive(liveness, "liveness");
     positive(connect, "connect");
+    positive(hello, "hello");
     positive(first_delay, "first_delay");
     positive(max_delay, "max_delay");
     positive(stable, "stable");
@@ -100,11 +102,12 @@ class HostMachine {
   bool leaving() const { return leaving_; }
 
   HostActions start(Seconds now) {
-    state_ = HostState::connecting;
-    since_ = now;
     say("is being connected to");
-    return {.connect = true};
+    return connect(now);
   }
+
+  /// There is a stream, by which the agent is to say hello.
+  void opened(Seconds now) { hello_by_ = now + timeouts_.hello; }
 
   /// The agent said hello.
   HostActions greeted(Seconds now) {
@@ -183,7 +186,7 @@ class HostMachine {
   /// When tick() is to be called at the latest.
   Seconds deadline() const {
     switch (state_) {
-      case HostState::connecting: return since_ + timeouts_.connect;
+      case HostState::connecting: return std::min(since_ + timeouts_.connect, hello_by_);
       case HostState::ready: return heard_ + timeouts_.liveness / 2;
       case HostState::suspect:
       case HostState::draining: return heard_ + timeouts_.liveness;
@@ -192,11 +195,16 @@ class HostMachine {
     }
     return std::numeric_limits<Seconds>::infinity();
   }
-  HostActions tick(Seconds now) {
+  /// `said`: what is known of why the agent has not said hello, if anything.
+  HostActions tick(Seconds now, std::string_view said = {}) {
     if (now < deadline()) return {};
     switch (state_) {
       case HostState::connecting: {
-        auto out = give_up(hypertune::detail::format("no answer within {:g} s", timeouts_.connect), now);
+        const bool mute = now >= hello_by_;
+        auto why = mute ? hypertune::detail::format("its agent has not spoken within {:g} s", timeouts_.hello)
+                        : hypertune::detail::format("no answer within {:g} s", timeouts_.connect);
+        if (!said.empty()) why += hypertune::detail::format("; it said: {}", said);
+        auto out = give_up(why, now, mute ? FailureClass::permanent : FailureClass::transient);
         out.close = true;
         return out;
       }
@@ -212,17 +220,19 @@ class HostMachine {
         out.close = true;
         return out;
       }
-      case HostState::backing_off: {
-        state_ = HostState::connecting;
-        since_ = now;
-        return {.connect = true};
-      }
+      case HostState::backing_off: return connect(now);
       case HostState::gone: break;
     }
     return {};
   }
 
  private:
+  HostActions connect(Seconds now) {
+    state_ = HostState::connecting;
+    since_ = now;
+    hello_by_ = std::numeric_limits<Seconds>::infinity();
+    return {.connect = true};
+  }
   void say(const std::string& why) { reason_ = trouble_ = why; }
   HostActions give_up(const std::string& why, Seconds now, FailureClass trouble = FailureClass::transient) {
     HostActions out{.lost = up()};
@@ -257,6 +267,7 @@ class HostMachine {
   HostTimeouts timeouts_;
   HostState state_ = HostState::gone;
   Seconds since_ = 0, heard_ = 0, retry_at_ = 0;
+  Seconds hello_by_ = std::numeric_limits<Seconds>::infinity();
   static constexpr int weight = 3;  // of a lasting trouble, against an unknown one
   int failures_ = 0, refusals_ = 0;
   bool leaving_ = false;
