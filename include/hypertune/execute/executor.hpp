@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/execute/allocation.hpp>
+#include <hypertune/execute/growths.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/trial/group.hpp>
@@ -29,9 +30,10 @@ namespace hypertune::inline v0 {
 
 /// Where an attempt stands that began under an earlier driver.
 struct UnderWay {
-  Seconds since = 0;      ///< when it began, reported or was resized last
+  Seconds since = 0;      ///< when it began, reported, or went on after a loss of workers last
   bool reported = false;  ///< it has reported since it began, and the answer to its last report follows
-  bool forming = false;   ///< it was resized then, and its workers are still to form their new generation
+  bool forming = false;   ///< workers were lost then, and those it has since are still to form a generation
+  Growths growths = {};   ///< workers that were to join it since it began or lost some; perhaps they have
 };
 /// What one worker of a group is launched as, by the executor that forms the group. Its numbers are of the group.
 struct Seat {
