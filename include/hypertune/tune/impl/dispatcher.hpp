@@ -65,7 +65,8 @@ HYPERTUNE_INLINE void Dispatcher::take_over(TrialId trial, Outcome& out) {
   const Resources need = judge_.needs(trial);
   std::optional<Allocation> allocation;
   if (where != nullptr) allocation = place_at(*where, need);
-  if (!allocation) allocation = place(need, {});
+  const bool there = allocation.has_value();
+  if (!there) allocation = place(need, {});
   if (!allocation) fail(Errc::resources, "there is no room for trial {}, which was running", trial);
   if (where != nullptr) allocation->generation = where->generation;
   Launch go;
@@ -79,12 +80,13 @@ HYPERTUNE_INLINE void Dispatcher::take_over(TrialId trial, Outcome& out) {
   go.restore = state.restorable(trial);
   go.next_step = entry.reported ? entry.steps : entry.started_at;
   std::erase_if(go.restore, [&](const CheckpointInfo& c) { return c.steps > go.next_step; });
-  const auto resized = where == nullptr ? std::nullopt : where->resized;
-  go.under_way = UnderWay{resized.value_or(entry.since), entry.reported, resized.has_value()};
+  const auto broken = where == nullptr ? std::nullopt : where->broken;
+  go.under_way = UnderWay{broken.value_or(entry.since), entry.reported, broken.has_value()};
+  if (there) go.under_way->growths = where->joined;
   LiveTrial run;
   run.allocation = std::move(*allocation);
-  run.forming = resized.has_value();
-  run.elastic = entry.reported || resized.has_value();  // as far as its workers have shown it before
+  run.forming = broken || !go.under_way->growths.empty();  // where they train already, the executor says so once more
+  run.elastic = entry.reported || broken;                  // as far as its workers have shown it before
   if (where != nullptr) run.growths = where->growths;
   freed_ = true;
   run.next_step = go.next_step;
