@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
@@ -61,6 +62,14 @@ class Bench {
     from.resize(static_cast<std::size_t>(now_.workers()), -1);
     executor_.perform(Resize{0, 0, now_, std::move(from)});
   }
+  /// With those that are left.
+  void go_on_without(const std::vector<int>& lost) {
+    std::vector<int> left;
+    for (int rank = 0; rank < now_.workers(); ++rank)
+      if (std::find(lost.begin(), lost.end(), rank) == lost.end()) left.push_back(rank);
+    resize(left, {});
+  }
+  int workers() const { return now_.workers(); }
   void stop() { answer(Stop{0, 0, false}); }
   void pause() { answer(Pause{0, 0, false}); }
   void relaunch() {
@@ -182,12 +191,7 @@ TEST_CASE("a loss while workers begin halts a simulated group, and the step is d
   const auto lose = [](int worker) {
     Bench bench(2, {.outages = {{.worker = worker, .at = 20}}}, 4);
     bench.after[1] = [](Bench& b) { b.resize(2, {2, 3}); };
-    bench.when_lost = [](Bench& b, const MemberLost& lost) {
-      std::vector<int> left;
-      for (int rank = 0; rank < 4; ++rank)
-        if (rank != lost.ranks.front()) left.push_back(rank);
-      b.resize(left, {});
-    };
+    bench.when_lost = [](Bench& b, const MemberLost& lost) { b.go_on_without(lost.ranks); };
     return bench.run();
   };
   const std::string rest = "30 generation 2; 34 step 2; 38 step 3; 42 step 4; 42 finished; ";
@@ -271,9 +275,10 @@ TEST_CASE("a simulated trial that is resized again and again repeats itself to t
     std::vector<Outage> outages;
     for (int i = 0; i < 6; ++i) outages.push_back({.worker = 7 - i, .at = 31.0 + 131 * i});
     Bench bench(2, {.speed_spread = 0.4, .straggle_probability = 0.2, .outages = outages, .seed = 3}, 30);
-    for (int step = 1; step < 20; step += 3) bench.after[step] = [](Bench& b) { b.resize(2, {4, 6, 7}); };
-    bench.after[5] = [](Bench& b) { b.resize(3, {}); };
-    bench.when_lost = [](Bench& b, const MemberLost&) { b.resize(2, {}); };
+    for (int step = 1; step < 20; step += 3)
+      bench.after[step] = [](Bench& b) { b.resize(std::min(2, b.workers()), {4, 6, 7}); };
+    bench.after[5] = [](Bench& b) { b.resize(std::min(3, b.workers()), {}); };
+    bench.when_lost = [](Bench& b, const MemberLost& lost) { b.go_on_without(lost.ranks); };
     return bench.run();
   };
   const std::string first = story();

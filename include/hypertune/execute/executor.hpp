@@ -336,6 +336,8 @@ class AnyExecutor {
   }
   /// Where a virtual clock goes on after a restart; executors that live in real time have no such member.
   void restore_clock(Seconds now) { self_->restore_clock(now); }
+  /// How long workers take to begin, where that is known beforehand, as in virtual time; else 0.
+  Seconds startup() const { return self_->startup(); }
   /// Whether its time is virtual (then nothing is shown live, and the clock starts at 0).
   bool simulated() const { return self_->simulated(); }
   /// Whether decisions must have been made when an event's call returns: nothing may be decided on other threads
@@ -362,6 +364,7 @@ class AnyExecutor {
     virtual void notify() = 0;
     virtual void shutdown() = 0;
     virtual void restore_clock(Seconds) = 0;
+    virtual Seconds startup() const = 0;
     virtual bool simulated() const = 0;
     virtual bool synchronous() const = 0;
     virtual bool gangs() const = 0;
@@ -384,6 +387,12 @@ class AnyExecutor {
     void shutdown() override { executor.shutdown(); }
     void restore_clock([[maybe_unused]] Seconds now) override {
       if constexpr (requires { executor.restore_clock(now); }) executor.restore_clock(now);
+    }
+    Seconds startup() const override {
+      if constexpr (requires { executor.startup(); })
+        return executor.startup();
+      else
+        return 0;
     }
     bool simulated() const override {
       if constexpr (requires { E::is_simulated; })

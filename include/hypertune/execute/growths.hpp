@@ -38,6 +38,10 @@ class Growths {
     if (!stages_.empty()) stages_.push_back({.generation = next.generation, .workers = next.workers, .asked = asked});
   }
 
+  /// Whether the newest generation does, where the attempt was between two steps last at `last`.
+  bool complete(Seconds last, Seconds startup) const {
+    return stages_.empty() || stages_.back().asked + startup <= last;
+  }
   /// Of those before the newest one the one that has trained last, where workers take so long to begin.
   const Stage& training(Seconds startup) const {
     std::size_t stage = stages_.size() - 2;

@@ -34,6 +34,7 @@ class SimulatedExecutor {
   /// After start(): what the record says has happened by `now` is not done again, but what stands at that very moment
   /// and the outages that still last are told once more, as the record may end in the middle of them.
   void restore_clock(Seconds now);
+  Seconds startup() const;
   std::string name() const { return "simulated"; }
 
   void start(ExecutorStart start);

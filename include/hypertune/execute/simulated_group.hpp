@@ -3,12 +3,14 @@
 
 #include <hypertune/execute/allocation.hpp>
 #include <hypertune/execute/group_machine.hpp>
+#include <hypertune/execute/growths.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -24,6 +26,19 @@ class SimulatedGroup {
   SimulatedGroup() = default;
   /// Of workers that train.
   explicit SimulatedGroup(const Allocation& training) : machine_(training.generation, training.workers()) {}
+
+  /// Of workers of which some were asked for as the others trained: who has trained last does, until the next step.
+  static SimulatedGroup joined(const Growths& growths, const Allocation& newest, Seconds startup) {
+    const auto& training = growths.training(startup);
+    Allocation before = newest;
+    before.generation = training.generation;
+    before.others.resize(static_cast<std::size_t>(training.workers) - 1);
+    std::vector<int> from(static_cast<std::size_t>(newest.workers()), -1);
+    std::iota(from.begin(), from.begin() + training.workers, 0);
+    SimulatedGroup group(before);
+    group.form({newest.generation, std::move(from)}, before, growths.ready(startup));
+    return group;
+  }
 
   std::uint32_t generation() const { return machine_.generation(); }
   int present() const { return machine_.present(); }

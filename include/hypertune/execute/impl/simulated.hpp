@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <numeric>
 #include <optional>
 #include <queue>
 #include <tuple>
@@ -27,6 +26,7 @@ class SimulatedExecutor::State {
 
   std::vector<Host> hosts() const { return machines_.hosts(); }
   Seconds now() const { return now_; }
+  Seconds startup() const { return machines_.options().startup_seconds; }
   void restore_clock(Seconds now) {
     now_ = std::max(now_, now);
     events_ = {};
@@ -92,7 +92,6 @@ class SimulatedExecutor::State {
     int failing = -1;                          // rank whose failure the step is to end in
   };
 
-  Seconds startup() const { return machines_.options().startup_seconds; }
   void schedule_outages() {
     for (const auto& outage : machines_.options().outages) {
       const bool for_good = outage.until <= outage.at;
@@ -117,33 +116,27 @@ class SimulatedExecutor::State {
     const auto under_way = std::exchange(run.launch.under_way, std::nullopt);
     run.at = under_way ? under_way->since : now_;
     if (under_way && !under_way->growths.empty()) return take_up(run, *under_way);
-    const bool answered = !under_way || !under_way->reported;
+    const bool answered = !under_way || !under_way->reported, forming = under_way && under_way->forming;
     const int workers = run.launch.allocation.workers();
-    if (workers == 1 && !run.group) {
-      if (answered || under_way->forming) run.at += startup();
+    if (workers == 1 && !run.group && !forming) {
+      if (!answered) return;
+      run.at += startup();
+      return schedule(run);
+    }
+    if (forming ? run.at + startup() < now_ : !answered) {  // they have stood ready before
+      if (forming) run.at += startup();
+      run.group.emplace(run.launch.allocation);
       if (answered) schedule(run);
       return;
     }
     run.answered = answered;
-    if (under_way && !answered && !under_way->forming) {
-      run.group.emplace(run.launch.allocation);
-      return;
-    }
+    run.resizing = forming;
     run.group.emplace();
-    run.resizing = under_way && under_way->forming;
     form(run, {}, std::vector<int>(static_cast<std::size_t>(workers), -1));
   }
   // What an earlier driver had join it may be on its way still.
   void take_up(Run& run, const UnderWay& under_way) {
-    const auto& training = under_way.growths.training(startup());
-    const Allocation& newest = run.launch.allocation;
-    Allocation before = newest;
-    before.generation = training.generation;
-    before.others.resize(static_cast<std::size_t>(training.workers) - 1);
-    std::vector<int> from(static_cast<std::size_t>(newest.workers()), -1);
-    std::iota(from.begin(), from.begin() + training.workers, 0);
-    run.group.emplace(before);
-    run.group->form({newest.generation, std::move(from)}, before, under_way.growths.ready(startup()));
+    run.group = SimulatedGroup::joined(under_way.growths, run.launch.allocation, startup());
     run.resizing = true;
     if (under_way.forming) run.at += startup();
     if (!under_way.reported) go_on(run);
@@ -389,6 +382,7 @@ HYPERTUNE_INLINE SimulatedExecutor& SimulatedExecutor::operator=(SimulatedExecut
 HYPERTUNE_INLINE SimulatedExecutor::~SimulatedExecutor() = default;
 HYPERTUNE_INLINE std::vector<Host> SimulatedExecutor::hosts() const { return self_->hosts(); }
 HYPERTUNE_INLINE Seconds SimulatedExecutor::now() const { return self_->now(); }
+HYPERTUNE_INLINE Seconds SimulatedExecutor::startup() const { return self_->startup(); }
 HYPERTUNE_INLINE void SimulatedExecutor::restore_clock(Seconds now) { self_->restore_clock(now); }
 HYPERTUNE_INLINE void SimulatedExecutor::start(ExecutorStart start) { self_->start(std::move(start)); }
 HYPERTUNE_INLINE void SimulatedExecutor::perform(Command command) { self_->perform(std::move(command)); }

@@ -58,6 +58,12 @@ HYPERTUNE_INLINE void Dispatcher::launch(TrialId trial, Allocation allocation, O
     out.commands.push_back(std::move(go));
 }
 
+// As an earlier driver had heard from the executor, which says so once more, but only after the first decisions.
+HYPERTUNE_INLINE bool Dispatcher::forming(const UnderWay& run) const {
+  const Seconds startup = judge_.rules().startup;
+  if (run.growths.empty()) return run.forming && run.since + startup >= judge_.now();
+  return !run.growths.complete(run.since + (run.forming ? startup : 0), startup);
+}
 HYPERTUNE_INLINE void Dispatcher::take_over(TrialId trial, Outcome& out) {
   const auto& state = judge_.state();
   const auto& entry = state.trials()[trial];
@@ -85,8 +91,8 @@ HYPERTUNE_INLINE void Dispatcher::take_over(TrialId trial, Outcome& out) {
   if (there) go.under_way->growths = where->joined;
   LiveTrial run;
   run.allocation = std::move(*allocation);
-  run.forming = broken || !go.under_way->growths.empty();  // where they train already, the executor says so once more
-  run.elastic = entry.reported || broken;                  // as far as its workers have shown it before
+  run.forming = forming(*go.under_way);
+  run.elastic = entry.reported || broken;  // as far as its workers have shown it before
   if (where != nullptr) run.growths = where->growths;
   freed_ = true;
   run.next_step = go.next_step;
