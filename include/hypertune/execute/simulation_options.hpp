@@ -26,7 +26,9 @@ struct SimulationOptions {
   std::function<Seconds(const Params&, int step)> step_seconds = {};  ///< empty: 1 s
   /// How many times as fast as one worker so many are together; empty: as many times. They wait for the slowest.
   std::function<double(int workers)> speedup = {};
-  Seconds startup_seconds = 0;      ///< before the first step of each attempt, and after a pause or a change of workers
+  /// Before the first step of each attempt, and after a pause or a loss of workers. Those that join an attempt take as
+  /// long, while the others train.
+  Seconds startup_seconds = 0;
   double speed_spread = 0;          ///< standard deviation of the logarithm of a worker's speed
   double straggle_probability = 0;  ///< of each step, to take …
   double straggle_factor = 10;      ///< … so many times as long
