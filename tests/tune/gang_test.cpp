@@ -332,6 +332,25 @@ TEST_CASE("new room is used within a step, but not for workers that are lost as 
   CHECK(silent.send(ht::HostGained{1}).out.commands.empty());
 }
 
+TEST_CASE("a report of a trial that others are about to join changes its workers once more, or leaves them") {
+  Bench bench({.min = 2, .max = 8}, 1, {host("a", 4), host("b", 4)});
+  bench.begin().send(ht::HostLost{1, "cut off"}).send(ht::MemberLost{0, 0, 0, {4, 5, 6, 7}, lost()});
+  bench.send(ht::Resized{0, 0, 1}).report(0).send(ht::HostGained{1});
+  const auto grown = bench.commands<ht::Resize>().at(0);
+  CHECK(grown.allocation.workers() == 8);
+  CHECK(bench.report(0).commands<ht::Resize>().empty());  // they are on their way, and there is no more room
+  CHECK(bench.commands<ht::Continue>().size() == 1);
+  bench.controller.resize_trial(0, 5, ++bench.now, bench.out);
+  const auto fewer = bench.report(0).commands<ht::Resize>().at(0);
+  CHECK(fewer.allocation.generation == 3);
+  CHECK(fewer.from == std::vector{0, 1, 2, 3, 4});  // one of those that were to join still is
+  CHECK(bench.used() == 8);
+  bench.send(ht::Resized{0, 0, 2});  // of a generation that is over
+  CHECK(bench.used() == 8);
+  bench.send(ht::Resized{0, 0, 3});
+  CHECK(bench.used() == 5);
+}
+
 TEST_CASE("a plan says how many workers a trial has from its start on") {
   std::vector<ht::RunningGroup> asked;
   Bench bench({.min = 1, .max = 8}, 1, {host("a", 4), host("b", 4)}, [&](const ht::RunningGroup& group) {

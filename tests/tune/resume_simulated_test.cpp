@@ -5,9 +5,13 @@
 
 #include <hypertune/hypertune.hpp>
 
+#include <array>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -69,6 +73,7 @@ struct Case {
   int checkpoint_every = 0;
   ht::StopCondition stop = {};
   ht::Workers workers = {};
+  std::function<int(const ht::RunningGroup&)> resize = {};
 };
 
 ht::Options options(const Case& c, const std::filesystem::path& output) {
@@ -81,6 +86,7 @@ ht::Options options(const Case& c, const std::filesystem::path& output) {
   o.max_failures = 2;
   o.stop = c.stop;
   o.workers = c.workers;
+  o.resize = c.resize;
   o.checkpoint = {.every = c.checkpoint_every, .keep = 0};
   o.output = output;
   o.display = ht::Display::quiet;
@@ -104,6 +110,22 @@ ht::SimulationOptions rough_weather_for_gangs() {
                      {.worker = 5, .at = 4, .until = 8},
                      {.worker = 2, .at = 5.5, .until = 12}};
   return options;
+}
+
+/// Workers that need many steps to begin, so that a growth lasts, is changed once more, or meets a loss.
+ht::SimulationOptions slow_start(ht::Seconds startup) {
+  auto options = rough_weather_for_gangs();
+  options.startup_seconds = startup;
+  options.outages = {{.worker = 3, .at = 2, .until = 6},
+                     {.worker = 0, .at = 5, .until = 0},
+                     {.worker = 6, .at = 9.5, .until = 14},
+                     {.worker = 2, .at = 16, .until = 19}};
+  return options;
+}
+/// Up and down, at reports and where others leave room.
+int zigzag(const ht::RunningGroup& group) {
+  constexpr std::array plan{1, 2, 4, 3, 6, 6, 2, 5, 4};
+  return plan[static_cast<std::size_t>(group.steps) % plan.size()];
 }
 
 std::vector<Case> cases() {
@@ -175,6 +197,30 @@ std::vector<Case> cases() {
        .machines = rough_weather_for_gangs(),
        .checkpoint_every = 2,
        .workers = {.min = 1, .max = 4}},
+      {.name = "a plan of workers that begin slowly, rough, saved",
+       .machines = slow_start(2.5),
+       .samples = 4,
+       .checkpoint_every = 1,
+       .workers = {.min = 1, .max = 6},
+       .resize = zigzag},
+      {.name = "a plan of workers that begin at once, rough, saved",
+       .machines = slow_start(0),
+       .samples = 4,
+       .checkpoint_every = 1,
+       .workers = {.min = 1, .max = 6},
+       .resize = zigzag},
+      {.name = "elastic gangs of workers that begin slowly, rough, saved",
+       .machines = slow_start(1.3),
+       .samples = 5,
+       .checkpoint_every = 1,
+       .workers = {.min = 1, .max = 8}},
+      {.name = "a plan, promotion, slow, rough, saved",
+       .schedule = ht::Asha{.max_steps = 9, .promotion = true},
+       .machines = slow_start(1.7),
+       .samples = 6,
+       .checkpoint_every = 1,
+       .workers = {.min = 1, .max = 6},
+       .resize = zigzag},
       {.name = "a time limit", .machines = rough_weather(), .samples = 30, .stop = ht::within(20)},
   };
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/execute/allocation.hpp>
+#include <hypertune/execute/growths.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/trial/group.hpp>
@@ -29,9 +30,10 @@ namespace hypertune::inline v0 {
 
 /// Where an attempt stands that began under an earlier driver.
 struct UnderWay {
-  Seconds since = 0;      ///< when it began, reported or was resized last
+  Seconds since = 0;      ///< when it began, reported, or went on after a loss of workers last
   bool reported = false;  ///< it has reported since it began, and the answer to its last report follows
-  bool forming = false;   ///< it was resized then, and its workers are still to form their new generation
+  bool forming = false;   ///< workers were lost then, and those it has since are still to form a generation
+  Growths growths = {};   ///< workers that were to join it since it began or lost some; perhaps they have
 };
 /// What one worker of a group is launched as, by the executor that forms the group. Its numbers are of the group.
 struct Seat {
@@ -334,6 +336,8 @@ class AnyExecutor {
   }
   /// Where a virtual clock goes on after a restart; executors that live in real time have no such member.
   void restore_clock(Seconds now) { self_->restore_clock(now); }
+  /// How long workers take to begin, where that is known beforehand, as in virtual time; else 0.
+  Seconds startup() const { return self_->startup(); }
   /// Whether its time is virtual (then nothing is shown live, and the clock starts at 0).
   bool simulated() const { return self_->simulated(); }
   /// Whether decisions must have been made when an event's call returns: nothing may be decided on other threads
@@ -360,6 +364,7 @@ class AnyExecutor {
     virtual void notify() = 0;
     virtual void shutdown() = 0;
     virtual void restore_clock(Seconds) = 0;
+    virtual Seconds startup() const = 0;
     virtual bool simulated() const = 0;
     virtual bool synchronous() const = 0;
     virtual bool gangs() const = 0;
@@ -382,6 +387,12 @@ class AnyExecutor {
     void shutdown() override { executor.shutdown(); }
     void restore_clock([[maybe_unused]] Seconds now) override {
       if constexpr (requires { executor.restore_clock(now); }) executor.restore_clock(now);
+    }
+    Seconds startup() const override {
+      if constexpr (requires { executor.startup(); })
+        return executor.startup();
+      else
+        return 0;
     }
     bool simulated() const override {
       if constexpr (requires { E::is_simulated; })

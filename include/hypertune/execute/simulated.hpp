@@ -3,39 +3,14 @@
 
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/simulation_options.hpp>
 
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace hypertune::inline v0 {
-
-/// A worker that is lost and, perhaps, comes back.
-struct Outage {
-  int worker = 0;
-  Seconds at = 0;
-  Seconds until = 0;  ///< 0: for good
-};
-
-/// How the simulated machines behave. Every draw is a function of the seed and of what it is for.
-struct SimulationOptions {
-  int workers = 4;
-  Resources worker = {};  ///< what each worker has
-  /// How long step number `step` (from 0) of a trial takes on a worker of speed 1, in virtual seconds.
-  std::function<Seconds(const Params&, int step)> step_seconds = {};  ///< empty: 1 s
-  /// How many times as fast as one worker so many are together; empty: as many times. They wait for the slowest.
-  std::function<double(int workers)> speedup = {};
-  Seconds startup_seconds = 0;      ///< before the first step of each attempt, and after a pause or a change of workers
-  double speed_spread = 0;          ///< standard deviation of the logarithm of a worker's speed
-  double straggle_probability = 0;  ///< of each step, to take …
-  double straggle_factor = 10;      ///< … so many times as long
-  double failure_probability = 0;   ///< of each step, to end in the worker's failure instead
-  std::vector<Outage> outages = {};
-  std::uint64_t seed = 0;
-};
 
 /// Runs the program's steps in the caller's thread, one event after the other, each at its virtual time. Events at the
 /// same time come in the order of outages, then trials.
@@ -59,6 +34,7 @@ class SimulatedExecutor {
   /// After start(): what the record says has happened by `now` is not done again, but what stands at that very moment
   /// and the outages that still last are told once more, as the record may end in the middle of them.
   void restore_clock(Seconds now);
+  Seconds startup() const;
   std::string name() const { return "simulated"; }
 
   void start(ExecutorStart start);

@@ -39,6 +39,7 @@ struct ControlRules {
   std::function<int(const RunningGroup&)> resize = {};     ///< Options::resize
   FailurePolicy failures = {};
   CheckpointPolicy checkpoint = {};
+  Seconds startup = 0;                 ///< of workers, where it is known beforehand: AnyExecutor::startup()
   std::vector<Point> start_with = {};  ///< points to try first
   bool manual = false;                 ///< trials start by ask() alone (ask/tell), never by themselves
   /// Decide as if no host were ever lost: what one had keeps its place, and trials without room elsewhere wait for it.

@@ -152,6 +152,7 @@ class Dispatcher {
 
  private:
   std::optional<Allocation> place(const Resources& need, const Placement::Excluded& barred);
+  bool forming(const UnderWay& run) const;
   std::optional<Allocation> place_at(const ExperimentState::Whereabouts& where, const Resources& need);
   std::optional<Allocation> find_present(const Resources& need, Placement::Excluded elsewhere);
   static Allocation pick(const Allocation& all, const std::vector<int>& ranks);

@@ -37,6 +37,7 @@ struct ExecutorFacts {
   std::vector<Host> hosts;
   std::string name = "local";
   bool survivors = false;  ///< its workers outlive the driver: after a restart trials go on where they were
+  Seconds startup = 0;     ///< AnyExecutor::startup()
   bool gangs = false;      ///< its trials may have several workers
   bool manual = false;     ///< ask/tell: the caller runs the trials
   bool timed = false;      ///< what is decided may depend on how long trials take
@@ -241,6 +242,7 @@ class Experiment {
     rules.manual = facts_.manual;
     rules.ordered = options.ordered && !facts_.survivors;
     rules.host_patience = options.ordered_patience;
+    rules.startup = facts_.startup;
     for (const auto& params : options.start_with) rules.start_with.push_back(space_.point(params));
     auto hosts = facts_.hosts;
     if (rules.ordered)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <hypertune/detail/visit.hpp>
+#include <hypertune/execute/growths.hpp>
 #include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/schedule/scheduler.hpp>
@@ -194,8 +195,9 @@ class ExperimentState {
     std::string host;                 // of rank 0
     std::vector<std::string> others;  // of ranks 1, 2, …
     std::uint32_t generation = 0;
-    std::optional<Seconds> resized = {};  // since its last start or report
-    int growths = 0;                      // to more workers, since then
+    std::optional<Seconds> broken = {};  // since its last start or report: when workers were lost
+    Growths joined = {};                 // since its start or a loss
+    int growths = 0;                     // to more workers, since its last start or report
 
     int workers() const { return static_cast<int>(others.size()) + 1; }
     const std::string& operator[](int rank) const {
@@ -276,9 +278,19 @@ class ExperimentState {
   void on(const record::TrialResized& r) {
     if (r.workers.empty()) return;
     auto& where = where_[r.trial];
-    const int growths = where.growths + (static_cast<int>(r.workers.size()) > where.workers() ? 1 : 0);
-    where = {
-        .host = r.workers.front().host, .others = {}, .generation = r.generation, .resized = now_, .growths = growths};
+    const int workers = static_cast<int>(r.workers.size());
+    const Seconds last = where.broken.value_or(trials_[r.trial].since);
+    where.growths += workers > where.workers() ? 1 : 0;
+    if (!r.lost.empty()) {
+      where.broken = now_;
+      where.joined.clear();
+    } else {
+      where.joined.resize({.generation = where.generation, .workers = where.workers(), .last = last},
+                          {.generation = r.generation, .workers = workers, .asked = now_});
+    }
+    where.host = r.workers.front().host;
+    where.others.clear();
+    where.generation = r.generation;
     for (std::size_t rank = 1; rank < r.workers.size(); ++rank) where.others.push_back(r.workers[rank].host);
     displaced_.erase(r.trial);
   }
@@ -286,7 +298,7 @@ class ExperimentState {
   void on(const record::TrialReported& r) {
     auto& entry = trials_[r.trial];
     if (const auto where = where_.find(r.trial); where != where_.end()) {
-      where->second.resized.reset();
+      where->second.broken.reset();
       where->second.growths = 0;
     }
     const int done = r.step + 1;

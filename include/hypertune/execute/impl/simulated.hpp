@@ -2,19 +2,16 @@
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
-#include <hypertune/detail/format.hpp>
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/execute/attempt_run.hpp>
-#include <hypertune/execute/group_machine.hpp>
 #include <hypertune/execute/kept_runs.hpp>
 #include <hypertune/execute/simulated.hpp>
-#include <hypertune/random.hpp>
+#include <hypertune/execute/simulated_group.hpp>
+#include <hypertune/execute/simulated_machines.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <iterator>
-#include <limits>
 #include <optional>
 #include <queue>
 #include <tuple>
@@ -25,23 +22,11 @@ namespace hypertune::inline v0 {
 
 class SimulatedExecutor::State {
  public:
-  explicit State(SimulationOptions options) : options_(std::move(options)) {
-    require_sound();
-    speeds_.assign(static_cast<std::size_t>(options_.workers), 1.0);
-    if (options_.speed_spread > 0)
-      for (int w = 0; w < options_.workers; ++w)
-        speeds_[static_cast<std::size_t>(w)] =
-            std::exp(options_.speed_spread * normal(derived_rng(options_.seed, {1, static_cast<std::uint64_t>(w)})));
-  }
+  explicit State(SimulationOptions options) : machines_(std::move(options)) {}
 
-  std::vector<Host> hosts() const {
-    std::vector<Host> hosts;
-    hosts.reserve(static_cast<std::size_t>(options_.workers));
-    for (int w = 0; w < options_.workers; ++w)
-      hosts.push_back({.name = detail::format("worker-{}", w), .total = options_.worker});
-    return hosts;
-  }
+  std::vector<Host> hosts() const { return machines_.hosts(); }
   Seconds now() const { return now_; }
+  Seconds startup() const { return machines_.options().startup_seconds; }
   void restore_clock(Seconds now) {
     now_ = std::max(now_, now);
     events_ = {};
@@ -100,41 +85,15 @@ class SimulatedExecutor::State {
     Seconds at = 0;           // where it stands in time; behind the clock while it catches up after a restart
     std::uint64_t fence = 0;  // of the one event that it waits for; 0: it waits for an answer
     bool started = false, parked = false;
-    std::optional<GroupMachine> group = {};  // of several workers
-    std::uint64_t forming = 0;               // fence of the moment at which they stand ready
-    bool answered = false;                   // it is to train as soon as they do
-    bool resizing = false;                   // … which is to be told
-    int failing = 0;                         // rank whose failure the step is to end in
+    std::optional<SimulatedGroup> group = {};  // of several workers
+    std::uint64_t forming = 0;                 // fence of the moment at which they stand ready
+    bool answered = false;                     // it is to train as soon as they do
+    bool resizing = false;                     // … which is to be told
+    int failing = -1;                          // rank whose failure the step is to end in
   };
 
-  void require_sound() const {
-    const SimulationOptions& o = options_;
-    if (o.workers < 1) fail(Errc::usage, "a simulation needs at least one worker, not {}", o.workers);
-    const auto within = [](const char* option, double value, double most, const char* bounds) {
-      if (!(value >= 0 && value <= most))  // NaN is not, either
-        fail(Errc::usage, "simulation option '{}' is {}, but must be {}", option, value, bounds);
-    };
-    constexpr double finite = std::numeric_limits<double>::max();
-    within("startup_seconds", o.startup_seconds, finite, "a finite number of 0 or more");
-    within("speed_spread", o.speed_spread, finite, "a finite number of 0 or more");
-    within("straggle_factor", o.straggle_factor, finite, "a finite number of 0 or more");
-    within("straggle_probability", o.straggle_probability, 1, "from 0 to 1");
-    within("failure_probability", o.failure_probability, 1, "from 0 to 1");
-    for (const auto& outage : o.outages) {
-      if (outage.worker < 0 || outage.worker >= o.workers)
-        fail(Errc::usage, "an outage is of worker {}, but they count from 0 to {}", outage.worker, o.workers - 1);
-      within("outage.at", outage.at, finite, "a finite number of 0 or more");
-      within("outage.until", outage.until, finite, "a finite number of 0 or more (0: never)");
-    }
-  }
-
-  static double normal(Rng rng) {  // Box and Muller: one draw is all that is needed
-    const double u = uniform01(rng), v = uniform01(rng);
-    return std::sqrt(-2 * std::log1p(-u)) * std::cos(6.283185307179586 * v);
-  }
-
   void schedule_outages() {
-    for (const auto& outage : options_.outages) {
+    for (const auto& outage : machines_.options().outages) {
       const bool for_good = outage.until <= outage.at;
       if (for_good || outage.until > now_) events_.push({outage.at, Kind::lost, outage.worker, for_good ? 1U : 0U});
       if (!for_good && outage.until >= now_) events_.push({outage.until, Kind::back, outage.worker, 0});
@@ -156,72 +115,93 @@ class SimulatedExecutor::State {
     run.parked = false;
     const auto under_way = std::exchange(run.launch.under_way, std::nullopt);
     run.at = under_way ? under_way->since : now_;
-    const bool answered = !under_way || !under_way->reported;
+    if (under_way && !under_way->growths.empty()) return take_up(run, *under_way);
+    const bool answered = !under_way || !under_way->reported, forming = under_way && under_way->forming;
     const int workers = run.launch.allocation.workers();
-    if (workers == 1 && !run.group) {
-      if (answered || under_way->forming) run.at += options_.startup_seconds;
+    if (workers == 1 && !run.group && !forming) {
+      if (!answered) return;
+      run.at += startup();
+      return schedule(run);
+    }
+    if (forming ? run.at + startup() < now_ : !answered) {  // they have stood ready before
+      if (forming) run.at += startup();
+      run.group.emplace(run.launch.allocation);
       if (answered) schedule(run);
       return;
     }
     run.answered = answered;
-    if (under_way && !answered && !under_way->forming) {
-      run.group.emplace(run.launch.allocation.generation, workers);
-      return;
-    }
+    run.resizing = forming;
     run.group.emplace();
-    run.resizing = under_way && under_way->forming;
-    form(run, std::vector<int>(static_cast<std::size_t>(workers), -1));
+    form(run, {}, std::vector<int>(static_cast<std::size_t>(workers), -1));
+  }
+  // What an earlier driver had join it may be on its way still.
+  void take_up(Run& run, const UnderWay& under_way) {
+    run.group = SimulatedGroup::joined(under_way.growths, run.launch.allocation, startup());
+    run.resizing = true;
+    if (under_way.forming) run.at += startup();
+    if (!under_way.reported) go_on(run);
   }
   void on(Resize& c) {
     Run* run = find(c.trial, c.attempt);
     if (run == nullptr || run->parked) return;
-    if (!run->group) run->group.emplace(run->launch.allocation.generation, run->launch.allocation.workers());
-    run->answered |= std::exchange(run->fence, 0) != 0;  // the step that was under way is done again
-    run->launch.allocation = std::move(c.allocation);
-    run->at = now_;
+    SimulatedGroup& group = group_of(*run);
+    if (c.allocation.generation <= group.generation()) return;
+    if (group.changes() && group.stands_ready(run->at)) group.take_over();  // it would have, with the answer
+    if (!group.trains()) run->at = now_;
+    const Allocation was = std::exchange(run->launch.allocation, std::move(c.allocation));
     run->resizing = true;
-    form(*run, std::move(c.from));
+    form(*run, was, std::move(c.from));
   }
   void on(const GroupMessage&) {}  // its workers are of one mind
-  // What is dismissed is gone at once; what is to join, or begins, stands ready after a while.
-  void form(Run& run, std::vector<int> from) {
-    group::Gone gone;
-    std::vector<int> missing;
-    for (const auto& action : run.group->resume(group::Form{run.launch.allocation.generation, std::move(from)})) {
-      if (const auto* dismissed = std::get_if<group::Dismiss>(&action)) gone.members.push_back(dismissed->member);
-      if (const auto* broken = std::get_if<group::Broken>(&action)) missing = broken->ranks;
-    }
-    run.group->resume(gone);
+  // What begins stands ready after a while. Who is dismissed is gone at once, or after the step that it takes part in.
+  void form(Run& run, const Allocation& was, std::vector<int> from) {
+    const std::vector<Seconds> ready(from.size(), now_ + startup());
+    auto missing = run.group->form({run.launch.allocation.generation, std::move(from)}, was, ready);
     run.forming = 0;
-    if (!missing.empty()) return tell_lost(run, std::move(missing), lost_worker());  // they were lost meanwhile
+    if (!missing.empty()) return tell_lost(run, std::move(missing), lost_worker());  // meanwhile
+    if (!run.group->changes()) return wait_for_workers(run);
+    // A step that begins at this very moment can as well be done by the others.
+    if (run.fence == 0 || run.at < now_ || !run.group->stands_ready(run.at)) return;
+    run.fence = 0;
+    go_on(run);
+  }
+  void wait_for_workers(Run& run) {
     run.forming = ++fences_;
-    events_.push({run.at + options_.startup_seconds, Kind::formed, run.launch.trial, run.forming});
+    events_.push({run.at + startup(), Kind::formed, run.launch.trial, run.forming});
   }
   void formed(Run& run) {
     run.forming = 0;
-    GroupMachine& group = *run.group;
-    for (int rank = 0; rank < group.size() && !group.running(); ++rank)
-      group.resume(group::Joined{group.member(rank), group.generation()});
-    const TrialId trial = run.launch.trial;
-    const Attempt attempt = run.launch.attempt;
-    const std::uint32_t generation = group.generation();
+    run.group->take_over();
+    const Resized resized{run.launch.trial, run.launch.attempt, run.group->generation()};
     if (run.attempt) run.attempt->context().move_to(run.launch.allocation.lead);
     if (std::exchange(run.answered, false)) schedule(run);
-    if (std::exchange(run.resizing, false)) start_.sink(Resized{trial, attempt, generation});
+    if (std::exchange(run.resizing, false)) start_.sink(resized);
+  }
+  // With the next step, in the newest generation where all of it stand ready.
+  void go_on(Run& run) {
+    const bool takes_over = run.group && run.group->changes() && run.group->stands_ready(run.at);
+    run.answered = takes_over || (run.group && !run.group->trains());
+    if (takes_over)
+      formed(run);
+    else if (!run.answered)
+      schedule(run);
+  }
+  SimulatedGroup& group_of(Run& run) {
+    if (!run.group) run.group.emplace(run.launch.allocation);
+    return *run.group;
   }
   // The attempt goes on where there is somebody left.
-  void lose(TrialId trial, Attempt attempt, const std::vector<int>& ranks, Cause cause) {
+  void lose(TrialId trial, Attempt attempt, const std::vector<int>& members, Cause cause) {
     Run* run = find(trial, attempt);
     if (run == nullptr) return;
-    if (!run->group) run->group.emplace(run->launch.allocation.generation, run->launch.allocation.workers());
-    group::Gone gone;
-    for (const int rank : ranks) gone.members.push_back(run->group->member(rank));
-    for (const auto& action : run->group->resume(gone))
-      if (const auto* broken = std::get_if<group::Broken>(&action)) {
-        run->answered |= std::exchange(run->fence, 0) != 0;
-        run->forming = 0;
-        return tell_lost(*run, broken->ranks, std::move(cause));
-      }
+    auto loss = group_of(*run).lose(members);
+    if (!loss.halts) return;
+    run->answered |= std::exchange(run->fence, 0) != 0;  // the step that was under way is done again
+    run->forming = 0;
+    if (loss.for_good) return fail_run(trial, attempt, std::move(cause));
+    if (!loss.ranks.empty()) return tell_lost(*run, std::move(loss.ranks), std::move(cause));
+    run->at = now_;  // they were to leave, and those that stay are known
+    wait_for_workers(*run);
   }
   void tell_lost(const Run& run, std::vector<int> ranks, Cause cause) {
     const auto& [trial, attempt] = std::pair(run.launch.trial, run.launch.attempt);
@@ -232,10 +212,7 @@ class SimulatedExecutor::State {
   void on(const Continue& c) {
     if (auto* run = waiting(c.trial, c.attempt)) {
       if (c.save && !save(*run)) return;
-      if (run->group && !run->group->running())
-        run->answered = true;
-      else
-        schedule(*run);
+      go_on(*run);
     }
   }
   void on(const Pause& c) {
@@ -268,80 +245,40 @@ class SimulatedExecutor::State {
 
   // When the step under way will end, and how.
   void schedule(Run& run) {
-    const Launch& l = run.launch;
-    Seconds duration = options_.step_seconds ? options_.step_seconds(l.params, run.steps) : 1.0;
-    if (!(duration >= 0 && std::isfinite(duration)))
-      fail(Errc::usage, "step_seconds gave {} for step {} of trial {}: it must be a finite number of 0 or more",
-           duration, run.steps, l.trial);
-    const int workers = l.allocation.workers();
-    if (workers > 1) {
-      const double speedup = options_.speedup ? options_.speedup(workers) : static_cast<double>(workers);
-      if (!(speedup > 0 && std::isfinite(speedup)))
-        fail(Errc::usage, "speedup gave {} for {} workers: it must be a finite number above 0", speedup, workers);
-      duration /= speedup;
-    }
-    Seconds slowest = 0, first_failure = std::numeric_limits<double>::infinity();
-    for (int rank = 0; rank < workers; ++rank) {
-      Seconds own = duration * speeds_[static_cast<std::size_t>(l.allocation[rank].host)];
-      if (options_.straggle_probability > 0 || options_.failure_probability > 0) {
-        Rng rng = random_of(run, rank);
-        if (uniform01(rng) < options_.straggle_probability) own *= options_.straggle_factor;
-        if (uniform01(rng) < options_.failure_probability)
-          if (const Seconds at = own * uniform01(rng); at < first_failure) {
-            first_failure = at;
-            run.failing = rank;
-          }
-      }
-      slowest = std::max(slowest, own);
-    }
+    const Allocation& newest = run.launch.allocation;
+    const auto outcome = machines_.outcome(run.launch, run.group ? run.group->training(newest) : newest, run.steps);
+    run.failing = outcome.failed;
     run.fence = ++fences_;
-    if (first_failure < slowest || first_failure == 0)
-      events_.push({run.at + first_failure, Kind::failure, l.trial, run.fence});
-    else
-      events_.push({run.at + slowest, Kind::step, l.trial, run.fence});
+    events_.push(
+        {run.at + outcome.after, outcome.failed < 0 ? Kind::step : Kind::failure, run.launch.trial, run.fence});
   }
-  // Of one worker the same as ever. The workers of a new generation do not meet the fate of those before.
-  Rng random_of(const Run& run, int rank) const {
-    const Launch& l = run.launch;
-    const auto trial = static_cast<std::uint64_t>(l.trial), step = static_cast<std::uint64_t>(run.steps);
-    if (rank == 0 && l.allocation.generation == 0) return derived_rng(options_.seed, {2, trial, l.attempt, step});
-    return derived_rng(options_.seed,
-                       {3, trial, l.attempt, step, l.allocation.generation, static_cast<std::uint64_t>(rank)});
+
+  void lose_worker(int worker, bool for_good) {
+    struct Victim {
+      TrialId trial;
+      Attempt attempt;
+      std::vector<int> members;
+    };
+    std::vector<Victim> victims;
+    for (auto it = runs_.begin(); it != runs_.end();) {
+      const Run& run = it->second;
+      auto members = members_on(run, worker);
+      const bool here = !members.empty(), parked = run.parked;
+      if (here && !parked) victims.push_back({it->first, run.launch.attempt, std::move(members)});
+      it = here && parked ? runs_.erase(it) : std::next(it);  // nobody waits to hear of these
+    }
+    std::sort(victims.begin(), victims.end(), [](const auto& a, const auto& b) { return a.trial < b.trial; });
+    start_.sink(HostLost{worker, "scripted outage", for_good});
+    for (const auto& [trial, attempt, members] : victims) lose(trial, attempt, members, lost_worker());
+  }
+  static std::vector<int> members_on(const Run& run, int worker) {
+    if (run.group) return run.group->members_on(worker, run.launch.allocation);
+    return run.launch.allocation.lead.host == worker ? std::vector{0} : std::vector<int>{};
   }
 
   void deliver(const Due& due) {
-    if (due.kind == Kind::lost || due.kind == Kind::back) {
-      const int worker = static_cast<int>(due.trial);
-      if (due.kind == Kind::back) return start_.sink(HostGained{worker});
-      struct Victim {
-        TrialId trial;
-        Attempt attempt;
-        std::uint32_t generation;
-        std::vector<int> ranks;
-      };
-      std::vector<Victim> victims;
-      for (auto it = runs_.begin(); it != runs_.end();) {
-        const Launch& launch = it->second.launch;
-        std::vector<int> ranks;
-        for (int rank = 0; rank < launch.allocation.workers(); ++rank)
-          if (launch.allocation[rank].host == worker) ranks.push_back(rank);
-        const bool here = !ranks.empty(), parked = it->second.parked;
-        if (here && !parked)
-          victims.push_back({it->first, launch.attempt, launch.allocation.generation, std::move(ranks)});
-        it = here && parked ? runs_.erase(it) : std::next(it);  // nobody waits to hear of these
-      }
-      std::sort(victims.begin(), victims.end(), [](const auto& a, const auto& b) { return a.trial < b.trial; });
-      start_.sink(HostLost{worker, "scripted outage", due.fence != 0});
-      for (const auto& [trial, attempt, generation, ranks] : victims) {
-        const Run* run = find(trial, attempt);
-        if (run == nullptr || run->launch.allocation.generation != generation) continue;  // it was told otherwise since
-        if (run->launch.allocation.workers() == 1)
-          fail_run(trial, attempt, lost_worker());
-        else
-          lose(trial, attempt, ranks, lost_worker());
-      }
-      return;
-    }
+    if (due.kind == Kind::lost) return lose_worker(static_cast<int>(due.trial), due.fence != 0);
+    if (due.kind == Kind::back) return start_.sink(HostGained{static_cast<int>(due.trial)});
     const auto found = runs_.find(due.trial);
     const auto fence = [&] { return due.kind == Kind::formed ? found->second.forming : found->second.fence; };
     if (found == runs_.end() || fence() != due.fence) return;  // it was stopped meanwhile
@@ -349,11 +286,9 @@ class SimulatedExecutor::State {
     const Attempt attempt = run.launch.attempt;
     run.at = due.time;
     if (due.kind == Kind::formed) return formed(run);
-    if (due.kind == Kind::failure) {
-      Cause cause{.source = FailureSource::infrastructure, .text = "simulated failure"};
-      return run.launch.allocation.workers() == 1 ? fail_run(due.trial, attempt, std::move(cause))
-                                                  : lose(due.trial, attempt, {run.failing}, std::move(cause));
-    }
+    if (due.kind == Kind::failure)
+      return lose(due.trial, attempt, {group_of(run).trainer(run.failing)},
+                  {.source = FailureSource::infrastructure, .text = "simulated failure"});
     AttemptRun::Step done;
     try {
       if (!run.attempt) begin(run);
@@ -428,8 +363,7 @@ class SimulatedExecutor::State {
     start_.sink(Failed{trial, attempt, std::move(cause)});
   }
 
-  SimulationOptions options_;
-  std::vector<double> speeds_;
+  SimulatedMachines machines_;
   ExecutorStart start_;
   std::optional<LocalCheckpointStore> store_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> events_;
@@ -448,6 +382,7 @@ HYPERTUNE_INLINE SimulatedExecutor& SimulatedExecutor::operator=(SimulatedExecut
 HYPERTUNE_INLINE SimulatedExecutor::~SimulatedExecutor() = default;
 HYPERTUNE_INLINE std::vector<Host> SimulatedExecutor::hosts() const { return self_->hosts(); }
 HYPERTUNE_INLINE Seconds SimulatedExecutor::now() const { return self_->now(); }
+HYPERTUNE_INLINE Seconds SimulatedExecutor::startup() const { return self_->startup(); }
 HYPERTUNE_INLINE void SimulatedExecutor::restore_clock(Seconds now) { self_->restore_clock(now); }
 HYPERTUNE_INLINE void SimulatedExecutor::start(ExecutorStart start) { self_->start(std::move(start)); }
 HYPERTUNE_INLINE void SimulatedExecutor::perform(Command command) { self_->perform(std::move(command)); }

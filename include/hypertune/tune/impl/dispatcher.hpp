@@ -58,6 +58,12 @@ HYPERTUNE_INLINE void Dispatcher::launch(TrialId trial, Allocation allocation, O
     out.commands.push_back(std::move(go));
 }
 
+// As an earlier driver had heard from the executor, which says so once more, but only after the first decisions.
+HYPERTUNE_INLINE bool Dispatcher::forming(const UnderWay& run) const {
+  const Seconds startup = judge_.rules().startup;
+  if (run.growths.empty()) return run.forming && run.since + startup >= judge_.now();
+  return !run.growths.complete(run.since + (run.forming ? startup : 0), startup);
+}
 HYPERTUNE_INLINE void Dispatcher::take_over(TrialId trial, Outcome& out) {
   const auto& state = judge_.state();
   const auto& entry = state.trials()[trial];
@@ -65,7 +71,8 @@ HYPERTUNE_INLINE void Dispatcher::take_over(TrialId trial, Outcome& out) {
   const Resources need = judge_.needs(trial);
   std::optional<Allocation> allocation;
   if (where != nullptr) allocation = place_at(*where, need);
-  if (!allocation) allocation = place(need, {});
+  const bool there = allocation.has_value();
+  if (!there) allocation = place(need, {});
   if (!allocation) fail(Errc::resources, "there is no room for trial {}, which was running", trial);
   if (where != nullptr) allocation->generation = where->generation;
   Launch go;
@@ -79,12 +86,13 @@ HYPERTUNE_INLINE void Dispatcher::take_over(TrialId trial, Outcome& out) {
   go.restore = state.restorable(trial);
   go.next_step = entry.reported ? entry.steps : entry.started_at;
   std::erase_if(go.restore, [&](const CheckpointInfo& c) { return c.steps > go.next_step; });
-  const auto resized = where == nullptr ? std::nullopt : where->resized;
-  go.under_way = UnderWay{resized.value_or(entry.since), entry.reported, resized.has_value()};
+  const auto broken = where == nullptr ? std::nullopt : where->broken;
+  go.under_way = UnderWay{broken.value_or(entry.since), entry.reported, broken.has_value()};
+  if (there) go.under_way->growths = where->joined;
   LiveTrial run;
   run.allocation = std::move(*allocation);
-  run.forming = resized.has_value();
-  run.elastic = entry.reported || resized.has_value();  // as far as its workers have shown it before
+  run.forming = forming(*go.under_way);
+  run.elastic = entry.reported || broken;  // as far as its workers have shown it before
   if (where != nullptr) run.growths = where->growths;
   freed_ = true;
   run.next_step = go.next_step;

@@ -407,6 +407,7 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   facts.hosts = executor.hosts();
   facts.name = executor.name();
   facts.survivors = executor.simulated();
+  facts.startup = executor.startup();
   facts.gangs = executor.gangs();
   // Where a run is to be the same each time only virtual time is; that of trials in the caller's thread is not.
   facts.timed = executor.simulated() || !(options_.ordered || executor.synchronous());

@@ -1,0 +1,150 @@
+// SimulatedGroup: the workers of a simulated attempt, of which some train while others begin.
+#pragma once
+
+#include <hypertune/execute/allocation.hpp>
+#include <hypertune/execute/group_machine.hpp>
+#include <hypertune/execute/growths.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hypertune::inline v0 {
+
+/// As with real workers, a generation that trains goes on until all of the next one stand ready. That one takes over
+/// between two steps. With a loss, of whomever, all of them halt and begin together.
+class SimulatedGroup {
+ public:
+  /// Of workers that all have to begin.
+  SimulatedGroup() = default;
+  /// Of workers that train.
+  explicit SimulatedGroup(const Allocation& training) : machine_(training.generation, training.workers()) {}
+
+  /// Of workers of which some were asked for as the others trained: who has trained last does, until the next step.
+  static SimulatedGroup joined(const Growths& growths, const Allocation& newest, Seconds startup) {
+    const auto& training = growths.training(startup);
+    Allocation before = newest;
+    before.generation = training.generation;
+    before.others.resize(static_cast<std::size_t>(training.workers) - 1);
+    std::vector<int> from(static_cast<std::size_t>(newest.workers()), -1);
+    std::iota(from.begin(), from.begin() + training.workers, 0);
+    SimulatedGroup group(before);
+    group.form({newest.generation, std::move(from)}, before, growths.ready(startup));
+    return group;
+  }
+
+  std::uint32_t generation() const { return machine_.generation(); }
+  int present() const { return machine_.present(); }
+  bool trains() const { return machine_.running() || before_; }
+  /// The generation before trains on, while the newest one is not complete or waits for the end of a step.
+  bool changes() const { return before_.has_value(); }
+  bool stands_ready(Seconds at) const {
+    return std::all_of(ready_.begin(), ready_.end(), [at](Seconds ready) { return ready <= at; });
+  }
+  /// The workers that do the steps, and their members.
+  const Allocation& training(const Allocation& newest) const { return before_ ? before_->allocation : newest; }
+  int trainer(int rank) const {
+    return before_ ? before_->members.at(static_cast<std::size_t>(rank)) : machine_.member(rank);
+  }
+  std::vector<int> members_on(int host, const Allocation& newest) const {
+    std::vector<int> members;
+    for (int rank = 0; rank < newest.workers(); ++rank)
+      if (newest[rank].host == host) members.push_back(machine_.member(rank));
+    if (before_)
+      for (int rank = 0; rank < before_->allocation.workers(); ++rank)
+        if (before_->allocation[rank].host == host) members.push_back(trainer(rank));
+    return members;
+  }
+
+  /// Ranks of the new generation that were lost before it was asked for: it will not come about. `was`: the allocation
+  /// of the generation before; `ready`: when each rank that begins now stands ready.
+  std::vector<int> form(group::Form next, const Allocation& was, const std::vector<Seconds>& ready) {
+    if (machine_.running()) before_ = Before{was, members()};
+    set_ready(next.from, ready);
+    group::Gone gone;
+    std::vector<int> missing;
+    for (const auto& action : machine_.resume(std::move(next))) {
+      if (const auto* dismissed = std::get_if<group::Dismiss>(&action); dismissed && !trains(dismissed->member))
+        gone.members.push_back(dismissed->member);
+      if (const auto* broken = std::get_if<group::Broken>(&action)) missing = broken->ranks;
+    }
+    machine_.resume(gone);
+    return missing;
+  }
+
+  /// All of the newest generation stand ready, and who has no place in it leaves.
+  void take_over() {
+    group::Gone gone;
+    if (before_)
+      for (const int member : before_->members)
+        if (machine_.rank(member) < 0) gone.members.push_back(member);
+    halt();
+    machine_.resume(gone);
+    for (int rank = 0; rank < machine_.size() && !machine_.running(); ++rank)
+      machine_.resume(group::Joined{machine_.member(rank), machine_.generation()});
+  }
+
+  struct Loss {
+    bool halts = false;           ///< nobody trains any more
+    bool for_good = false;        ///< nobody is left who knows what was trained
+    std::vector<int> ranks = {};  ///< of the newest generation, which will not come about; none: it still does
+  };
+  /// These members are gone; some may have been before.
+  Loss lose(const std::vector<int>& members) {
+    Loss loss;
+    if (before_) {
+      const auto lost = std::count_if(before_->members.begin(), before_->members.end(), [&](int trainer) {
+        return std::find(members.begin(), members.end(), trainer) != members.end();
+      });
+      loss.halts = lost > 0;
+      loss.for_good = lost == std::ssize(before_->members);
+    }
+    for (const auto& action : machine_.resume(group::Gone{members}))
+      if (const auto* broken = std::get_if<group::Broken>(&action)) loss.ranks = broken->ranks;
+    loss.halts = loss.halts || !loss.ranks.empty();
+    if (!loss.halts) return loss;
+    loss.for_good = loss.for_good || machine_.present() == 0;
+    halt();
+    return loss;
+  }
+
+ private:
+  struct Before {
+    Allocation allocation;
+    std::vector<int> members;  // by rank
+  };
+
+  bool trains(int member) const {
+    return before_ && std::find(before_->members.begin(), before_->members.end(), member) != before_->members.end();
+  }
+  std::vector<int> members() const {
+    std::vector<int> members;
+    for (int rank = 0; rank < machine_.size(); ++rank) members.push_back(machine_.member(rank));
+    return members;
+  }
+  void set_ready(const std::vector<int>& from, const std::vector<Seconds>& ready) {
+    const auto earlier = std::exchange(ready_, {});
+    for (std::size_t rank = 0; rank < from.size() && before_; ++rank) {
+      const int was = from[rank];
+      const bool waited_for = was >= 0 && static_cast<std::size_t>(was) < earlier.size();
+      ready_.push_back(was < 0 ? ready.at(rank) : waited_for ? earlier[static_cast<std::size_t>(was)] : 0);
+    }
+  }
+  void halt() {
+    before_.reset();
+    ready_.clear();
+  }
+
+  GroupMachine machine_;
+  std::optional<Before> before_;  // what trains until the newest generation does
+  std::vector<Seconds> ready_;    // with that: when each rank of the newest one stands ready
+};
+
+}  // namespace hypertune::inline v0
