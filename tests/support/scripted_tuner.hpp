@@ -176,8 +176,8 @@ class ScriptedTuner {
       if (stray_stops > 0 && uniform01(rng_) < stray_stops) stop_any();
       launch_pending();
       // Never past what waits to be performed: a Stop would come before the Launch that it is for.
-      const bool here = answers_ == Answers::within ||
-                        (answers_ == Answers::mixed && uniform01(rng_) < 0.5 && deferred_.empty());
+      const bool here =
+          answers_ == Answers::within || (answers_ == Answers::mixed && uniform01(rng_) < 0.5 && deferred_.empty());
       if (here) {
         perform_all(commands_);
       } else {
