@@ -55,8 +55,8 @@ TEST_CASE("whatever goes into the journal comes out") {
 
 TEST_CASE("flush makes durable, drain also announces, in order and once") {
   const TemporaryFolder folder;
+  std::vector<std::int64_t> seen;  // it announces until it ends
   auto journal = ht::Journal::open(folder);
-  std::vector<std::int64_t> seen;
   journal.on_committed([&](std::span<const ht::Record> batch) {
     for (const auto& record : batch) seen.push_back(record.sequence);
   });
