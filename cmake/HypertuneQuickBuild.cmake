@@ -12,7 +12,9 @@ if(HYPERTUNE_QUICK_BUILD)
   find_program(HYPERTUNE_MOLD mold)
   mark_as_advanced(HYPERTUNE_MOLD)
   if(HYPERTUNE_MOLD)
-    add_link_options(-fuse-ld=mold)
+    # Without the second one mold 1.10 (Debian 12) may put a thread's variables a few bytes before the page with which what
+    # is read-only after relocation begins. Such a program does not start: "cannot apply additional memory protection".
+    add_link_options(-fuse-ld=mold LINKER:-z,separate-code)
   endif()
 endif()
 
