@@ -122,11 +122,17 @@ void Engine::wait_for(asio::awaitable<void> work, const std::stop_token& stop) {
   const std::stop_callback on_stop(stop, [&] { task.cancel(io_); });
   const std::exception_ptr error = task.state_->over.get();
   if (!error) return;
+  const auto throw_if_stopped = [&] {
+    if (stop.stop_requested()) throw ApiError(0, "Stopped", "stopped before the API server answered");
+  };
   try {
     std::rethrow_exception(error);
   } catch (const boost::system::system_error& e) {
-    if (stop.stop_requested()) throw ApiError(0, "Stopped", "stopped before the API server answered");
+    throw_if_stopped();
     throw ApiError(0, "", fmt::format("no answer of the API server: {}", e.code().message()));
+  } catch (const ApiError& e) {  // a connection that was cancelled while it was made looks like one that failed
+    if (e.status() == 0) throw_if_stopped();
+    throw;
   }
 }
 
