@@ -340,8 +340,8 @@ TEST_CASE("a folder that is moved while its driver lives: said at once, still lo
 TEST_CASE("a commit after the folder has gone is not taken for durable") {
   const TemporaryFolder root;
   const std::filesystem::path folder = root.path() / "run";
-  auto journal = ht::Journal::open(folder, {.look = std::chrono::hours(1)});
   int announced = 0;
+  auto journal = ht::Journal::open(folder, {.look = std::chrono::hours(1)});
   journal.on_committed([&](auto batch) { announced += static_cast<int>(batch.size()); });
   journal.append(0, event_of(1));
   journal.drain();
