@@ -1,12 +1,10 @@
 // Experiments on pods of a real Kubernetes: the same results, whatever happens to the pods.
 #include "k8s/support/pod_experiments.hpp"
 
-#include <atomic>
 #include <fstream>
 #include <functional>
 #include <random>
 #include <string>
-#include <thread>
 
 using namespace hypertune;
 using namespace hypertune::test;
@@ -65,8 +63,7 @@ TEST_CASE("a pod that is deleted is a notice: its trials save, and go on in anot
   const auto kubernetes = test_kubernetes("deleted");
   if (!kubernetes) return;
   const TemporaryDirectory folder;
-  auto options = small(folder.path() / "run", KubernetesExecutor(workers_of(*kubernetes, 1)), 1, 100);
-  options.checkpoint = {.every = 1000, .keep = 2};  // it saves when it must
+  const auto options = saves_when_told(folder.path() / "run", KubernetesExecutor(workers_of(*kubernetes, 1)), 1, 100);
   std::string deleted;
   const auto results = run_disturbed(options, [&](const Until& until) {
     until([&] {
@@ -133,17 +130,14 @@ TEST_CASE("forty trials with pods deleted, nodes killed and the API server start
     return options;
   };
   const auto undisturbed = run(with("undisturbed", threads(4)));
-  std::atomic<bool> over = false;
   int deleted = 0, killed = 0, restarts = 0;
-  std::thread disturber([&] {
+  const auto disturb = [&](const Until& until) {
     std::mt19937 random(11);
     int last = 0;
-    while (!over && killed + deleted + restarts < 12) {
+    while (killed + deleted + restarts < 12) {
       // After a number of further steps, so that what is disturbed is work.
-      const int next = last + 40 + static_cast<int>(random() % 60);
-      eventually([&] { return over || reports(folder.path() / "disturbed") >= next; }, 120);
-      last = next;
-      if (over) return;
+      last += 40 + static_cast<int>(random() % 60);
+      if (!until([&] { return reports(folder.path() / "disturbed") >= last; })) return;
       const auto pods = kubernetes->running();
       const auto kind = random() % 6;
       if (kind == 0 && restarts < 2) {
@@ -160,20 +154,10 @@ TEST_CASE("forty trials with pods deleted, nodes killed and the API server start
         kubernetes->remove_pod(pods[random() % pods.size()], random() % 2 == 0 ? 0 : 20);
       }
     }
-  });
-  struct Joined {  // also where the run throws
-    std::atomic<bool>& over;
-    std::thread& thread;
-    ~Joined() {
-      over = true;
-      if (thread.joinable()) thread.join();
-    }
-  } joined{over, disturber};
+  };
   auto setup = workers_of(*kubernetes, 2);
   setup.options.cpus = 0.2;
-  const auto results = run(with("disturbed", KubernetesExecutor(setup)));
-  over = true;
-  disturber.join();
+  const auto results = run_disturbed(with("disturbed", KubernetesExecutor(setup)), disturb, 120);
   INFO(deleted << " pods deleted, " << killed << " nodes killed, " << restarts << " restarts of the API server\n"
                << story(results));
   CHECK(deleted + killed + restarts >= 5);

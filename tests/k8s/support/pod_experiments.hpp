@@ -4,6 +4,7 @@
 #include "k8s/support/test_kubernetes.hpp"
 
 #include <atomic>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -31,6 +32,13 @@ inline Options small(const std::filesystem::path& output, AnyExecutor executor, 
   return options;
 }
 
+/// A trial that saves only when it must, so that a step done twice or left out would show.
+inline Options saves_when_told(const std::filesystem::path& output, AnyExecutor executor, int samples, int steps) {
+  auto options = small(output, std::move(executor), samples, steps);
+  options.checkpoint = {.every = 1000, .keep = 2};
+  return options;
+}
+
 /// All was done, each step once, and nothing was laid against a trial.
 inline void check_whole(const Results& results, int trials, int steps) {
   INFO(story(results));
@@ -51,17 +59,17 @@ inline void check_none_again(const Results& results) {
   });
 }
 
-/// Waits for a condition; false: it did not come true within 60 s, or the run has ended.
+/// Waits for a condition; false: it did not come true in time, or the run has ended.
 using Until = std::function<bool(const std::function<bool()>&)>;
 
-/// Runs an experiment while `disturb`, on a thread of its own, does what it does.
-inline Results run_disturbed(Options options, const std::function<void(const Until&)>& disturb) {
+/// Runs an experiment while `disturb`, on a thread of its own, does what it does. `patience`: seconds of each Until.
+inline Results run_disturbed(Options options, const std::function<void(const Until&)>& disturb, double patience = 60) {
   std::atomic<bool> over = false;
   const std::jthread disturber([&] {
     try {
       disturb([&](const std::function<bool()>& holds) {
         bool held = false;
-        eventually([&] { return over || (held = holds()); }, 60);
+        eventually([&] { return over || (held = holds()); }, patience);
         return held;
       });
     } catch (const std::exception& error) { WARN("the disturber: " << error.what()); }
