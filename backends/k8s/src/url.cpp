@@ -1,12 +1,11 @@
 // Part of hypertune::k8s.
 #include "url.hpp"
 
-#include <hypertune/detail/network.hpp>
+#include <hypertune/detail/network_text.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstddef>
 #include <utility>
@@ -54,17 +53,9 @@ std::optional<std::string> percent_decoded(std::string_view text) {
   return decoded;
 }
 
-std::optional<std::array<unsigned char, 16>> address_bytes(const std::string& host, int family) {
-  std::array<unsigned char, 16> bytes{};
-  if (::inet_pton(family, host.c_str(), bytes.data()) != 1) return std::nullopt;
-  return bytes;
-}
-
 bool in_network(const std::string& host, const std::string& text) {
   const auto network = hypertune::detail::parse_network(text);
-  if (!network) return false;
-  const auto bytes = address_bytes(host, network->family);
-  return bytes && network->holds(*bytes);
+  return network && network->holds(host);
 }
 
 }  // namespace
@@ -100,7 +91,8 @@ std::optional<Url> parse_url(std::string_view text) {
     if (end == std::string_view::npos) return std::nullopt;
     url.host = authority.substr(1, end - 1);
     port = authority.substr(end + 1);
-    if (!address_bytes(url.host, AF_INET6)) return std::nullopt;
+    const auto address = hypertune::detail::parse_address(url.host);
+    if (!address || !address->six) return std::nullopt;
   } else {
     const auto colon = std::min(authority.find(':'), authority.size());
     url.host = in_lower_case(authority.substr(0, colon));
@@ -140,7 +132,7 @@ std::string target_of(const std::string& path, const Query& query) {
   return target;
 }
 
-bool is_address(const std::string& host) { return address_bytes(host, AF_INET) || address_bytes(host, AF_INET6); }
+bool is_address(const std::string& host) { return hypertune::detail::parse_address(host).has_value(); }
 
 bool is_loopback(const std::string& host) {
   return host == "localhost" || host == "::1" || in_network(host, "127.0.0.0/8");

@@ -2,6 +2,7 @@
 #include "agent_state.hpp"
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/network.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/process/process_marks.hpp>
@@ -10,10 +11,25 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace hypertune::inline v0::remote {
 namespace detail {
+namespace {
+
+// All or none: of some of them the driver would conclude that there are no others.
+std::vector<std::string> addresses_to_tell() {
+  try {
+    auto all = hypertune::detail::own_addresses();
+    if (all.size() <= wire::max_addresses) return all;
+  } catch (const Error&) {  // it serves trials all the same
+  }
+  return {};
+}
+
+}  // namespace
 
 int Agent::run() {
   Descriptor in(::fcntl(options_.in, F_DUPFD_CLOEXEC, 3)), out(::fcntl(options_.out, F_DUPFD_CLOEXEC, 3));
@@ -61,6 +77,7 @@ void Agent::greet() {
   if (::uname(&system) == 0) hello.machine = system.machine;
   hello.host = executor_.hosts().front();
   hello.host.name = system.nodename;
+  hello.host.addresses = addresses_to_tell();
   hello.clock = run_clock();
   hello.by_content = can_exchange;
   channel_->send(hello);

@@ -209,6 +209,7 @@ void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&
   connection->greeted = true;
   connection->by_content = m.by_content;
   link->host.total = m.host.total;
+  link->host.addresses = std::move(m.host.addresses);
   wire::Welcome welcome;
   welcome.host_name = link->spec.name;
   welcome.heartbeat = options_.timeouts.heartbeat();

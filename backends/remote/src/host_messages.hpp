@@ -49,20 +49,21 @@ namespace hypertune::inline v0::remote {
 /// way: reports never wait behind more than that. Doubles travel bit by bit.
 namespace wire {
 
-inline constexpr std::uint32_t version = 7;
+inline constexpr std::uint32_t version = 8;
 
 /// Stands before the agent's first frame, so that what a login shell prints before is told apart.
 inline constexpr std::string_view banner = "\nhypertune-agent\n";
 inline constexpr std::size_t max_preamble = std::size_t{64} << 10U;
 inline constexpr std::size_t window = std::size_t{1} << 20U;       ///< bytes of pieces sent and not yet credited
 inline constexpr std::size_t piece_size = std::size_t{64} << 10U;  ///< the longest piece
+inline constexpr std::size_t max_addresses = 128;                  ///< of a host
 inline constexpr std::size_t max_streams = 256;                    ///< at once, of those that one side has opened
 
 struct Hello {
   std::uint32_t version = wire::version;
   std::int64_t pid = 0;
   std::string machine = {};  ///< architecture, as uname says
-  Host host = {};            ///< its name for itself, and what it has
+  Host host = {};            ///< its name for itself, what it has, and its addresses; none: too many, or not known
   double clock = 0;          ///< its time, for a hint where clocks are apart; nothing is decided by it
   bool by_content = false;   ///< it can give and fetch checkpoints by content
 };

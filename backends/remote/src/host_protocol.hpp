@@ -3,6 +3,7 @@
 
 #include "host_messages.hpp"
 
+#include <hypertune/detail/network_text.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/execute/frame_codec.hpp>
 #include <hypertune/execute/worker_protocol.hpp>
@@ -23,6 +24,7 @@ class HostWriter : public hypertune::detail::WireWriter {
   void put(const Host& m) {
     put(std::string_view(m.name));
     put(m.total);
+    put(m.addresses);
   }
   void put(const wire::Hello& m) {
     put(std::uint64_t{m.version});
@@ -163,6 +165,13 @@ class HostReader : public hypertune::detail::WireReader {
     amount(m.total.cpus);
     amount(m.total.gpus);
     for (const auto& [name, value] : m.total.custom) amount(value);
+    const std::size_t addresses = count(1);
+    if (addresses > wire::max_addresses) bad("a host has too many addresses");
+    m.addresses.resize(addresses);
+    for (auto& each : m.addresses) {
+      each = text();
+      if (!hypertune::detail::parse_address(each)) bad("an address of a host makes no sense");
+    }
   }
   void get(wire::Hello& m) {
     m.version = version();

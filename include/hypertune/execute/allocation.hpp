@@ -51,9 +51,9 @@ struct Workers {
 struct GroupOptions {
   /// By which hosts reach each other, as "10.1.0.0/16": a worker of a trial on several hosts takes its address in it.
   std::string network = {};
-  /// Error of kind `usage`. Whether a host has such an address is found out there.
+  /// Error of kind `usage`. Whether hosts have such addresses is found out where workers are placed.
   void require_sound() const {
-    if (!network.empty() && !detail::looks_like_network(network))
+    if (!network.empty() && !detail::parse_network(network))
       fail(Errc::usage, ".group.network '{}' is no network: write one as 10.1.0.0/16", network);
   }
 };

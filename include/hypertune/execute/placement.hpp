@@ -4,6 +4,7 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/execute/allocation.hpp>
+#include <hypertune/execute/group_network.hpp>
 #include <hypertune/execute/host_text.hpp>
 #include <hypertune/trial/resources.hpp>
 
@@ -30,7 +31,8 @@ class Placement {
  public:
   using Excluded = std::set<std::string>;
 
-  explicit Placement(const std::vector<Host>& hosts) {
+  /// `network`: by which workers of one trial on several hosts reach each other; empty: none is named.
+  explicit Placement(const std::vector<Host>& hosts, std::string network = {}) : network_(std::move(network)) {
     for (const auto& host : hosts) add_host(host);
   }
 
@@ -45,6 +47,7 @@ class Placement {
     for (int core = cores - 1; core >= 0; --core) state.cores.push_back(core);
     state.devices.assign(static_cast<std::size_t>(std::min(host.total.gpus, 4096.0)), unit);
     hosts_.push_back(std::move(state));
+    network_.describe(host.name, host.addresses);
     const int index = static_cast<int>(hosts_.size()) - 1;
     count(index, 1);
     open(index);
@@ -100,6 +103,9 @@ class Placement {
     }
     last_.reset();
   }
+  /// What addresses a host has is known only now, or has changed. What is held there stays.
+  void locate_host(int host, const std::vector<std::string>& addresses) { network_.describe(at(host).name, addresses); }
+  const GroupNetwork& network() const { return network_; }
   std::size_t size() const { return hosts_.size(); }
   bool awaited(int host) const { return hosts_.at(static_cast<std::size_t>(host)).awaited; }
   bool gone(int host) const { return hosts_.at(static_cast<std::size_t>(host)).gone; }
@@ -127,61 +133,24 @@ class Placement {
   }
   /// Slots for `workers.min` to `workers.max` workers that need `each`, as many as there is room for: all of them or
   /// none, so that a trial holds nothing while it waits. `beside`: hosts of workers that these join, which are
-  /// preferred or avoided as the strategy says.
+  /// preferred or avoided as the strategy says. On several hosts only where these reach each other.
   std::vector<Slot> place_all(const Resources& each, const Workers& workers, const Excluded& excluded = {},
                               const std::vector<int>& beside = {}) {
+    if (network_.outside().empty()) return place_on_any(each, workers, excluded, beside);
+    Workers alone = workers;
+    alone.strategy = Strategy::strict_pack;
+    if (workers.strategy == Strategy::strict_spread) alone.max = 1;
+    if (!beside.empty() && network_.is_outside(at(beside.front()).name))  // these are there all, and stay so
+      return workers.strategy == Strategy::strict_spread ? std::vector<Slot>()
+                                                         : place_on_any(each, alone, excluded, beside);
+    Excluded others = excluded;
+    others.insert(network_.outside().begin(), network_.outside().end());
+    if (!beside.empty()) return place_on_any(each, workers, others, beside);
     rank_hosts(each);
-    std::vector<Slot> slots;
-    const int count = std::min(workers.max, room_now(workers.strategy, excluded, beside));
-    if (count < workers.min || !sound(each)) return slots;
-    slots.reserve(static_cast<std::size_t>(count));
-    const auto wanted = [&] { return count - static_cast<int>(slots.size()); };
-    const auto add = [&](int host) {
-      auto slot = take(host, each, *ranked_);
-      if (slot) slots.push_back(std::move(*slot));
-      return slot.has_value();
-    };
-    const auto fill = [&](int host) {
-      const auto before = wanted();
-      while (wanted() > 0 && add(host)) {}
-      return wanted() < before;
-    };
-    if (packs(workers.strategy)) {
-      for (const int host : beside)
-        if (usable(host, excluded)) fill(host);
-      // The host where least would be left behind them all; where none has so much room, the largest ones first.
-      const auto first_with = [&](int room) -> std::optional<int> {
-        for (auto at = rooms_.lower_bound({room, -1}); at != rooms_.end(); ++at)
-          if (usable(at->second, excluded)) return at->second;
-        return std::nullopt;
-      };
-      while (wanted() > 0) {
-        auto best = first_with(wanted());
-        for (auto at = rooms_.rbegin(); at != rooms_.rend() && !best; ++at)
-          if (usable(at->second, excluded)) best = first_with(at->first);
-        if (!best || !fill(*best)) break;
-      }
-    } else {
-      std::vector<int> served;  // one worker a host and round, the least loaded host first
-      for (const int host : beside)
-        if (close(host)) served.push_back(host);
-      for (bool first = true, progress = false; (first || progress) && wanted() > 0; first = false) {
-        progress = false;
-        for (auto at = open_.begin(); at != open_.end() && wanted() > 0;) {
-          const int host = at++->second;
-          if (!usable(host, excluded)) continue;
-          close(host);
-          if (add(host)) served.push_back(host);  // else it is too full until something is released there
-          progress = true;
-        }
-        for (const int host : std::exchange(served, {})) open(host);
-        if (workers.strategy == Strategy::strict_spread) break;
-      }
-      for (const int host : served) open(host);
-    }
-    if (wanted() > 0)
-      for (const Slot& slot : std::exchange(slots, {})) release(slot);
-    return slots;
+    const int together = std::min(workers.max, room_now(workers.strategy, others, {}));
+    const int on_one = std::min(alone.max, room_now(alone.strategy, excluded, {}));
+    const bool one = on_one > together || (on_one == together && packs(workers.strategy));
+    return one ? place_on_any(each, alone, excluded, {}) : place_on_any(each, workers, others, {});
   }
   /// A slot on the host called `name`, for a trial that is there already (the host itself may be lost by now).
   std::optional<Slot> place_on(std::string_view name, const Resources& request) {
@@ -285,12 +254,22 @@ class Placement {
                                             workers.strategy == Strategy::strict_pack     ? " on one host"
                                             : workers.strategy == Strategy::strict_spread ? " on a host of its own each"
                                                                                           : "");
-    if (!possible(each, workers, excluded))
+    const Workers apart{.strategy = workers.strategy};  // which need not reach each other
+    if (!possible(each, workers, excluded)) {
+      const auto counts = [&](const auto& host) { return !host.for_good && !excluded.contains(host.name); };
+      const int most = room(each, workers, counts);
+      if (room(each, apart, counts) < workers.min)
+        return detail::format("needs {}, but the hosts have room for {}", what, most);
       return detail::format(
-          "needs {}, but the hosts have room for {}", what,
-          room(each, workers, [&](const auto& host) { return !host.for_good && !excluded.contains(host.name); }));
+          "needs {}, but hosts that reach each other have room for {}: {}; name a network that all of them are in, as "
+          "in `group: {{network: 10.1.0.0/16}}`",
+          what, most, network_.why());
+    }
     const int free = room(each, workers, here, max_room, true);
     if (free >= workers.min) return "";
+    if (room(each, apart, here, max_room, true) >= workers.min)
+      return detail::format("waits for {}: {} {} free on hosts that reach each other, as {}", what, free,
+                            free == 1 ? "is" : "are", network_.why());
     return detail::format(
         "waits for {}: {} {} free{}", what, free, free == 1 ? "is" : "are",
         room(each, workers, here) >= workers.min ? "" : "; a host that is lost now must come back" + losses(": "));
@@ -376,6 +355,63 @@ class Placement {
   }
   static bool packs(Strategy strategy) { return strategy == Strategy::pack || strategy == Strategy::strict_pack; }
 
+  // As if all hosts reached each other.
+  std::vector<Slot> place_on_any(const Resources& each, const Workers& workers, const Excluded& excluded,
+                                 const std::vector<int>& beside) {
+    rank_hosts(each);
+    std::vector<Slot> slots;
+    const int count = std::min(workers.max, room_now(workers.strategy, excluded, beside));
+    if (count < workers.min || !sound(each)) return slots;
+    slots.reserve(static_cast<std::size_t>(count));
+    const auto wanted = [&] { return count - static_cast<int>(slots.size()); };
+    const auto add = [&](int host) {
+      auto slot = take(host, each, *ranked_);
+      if (slot) slots.push_back(std::move(*slot));
+      return slot.has_value();
+    };
+    const auto fill = [&](int host) {
+      const auto before = wanted();
+      while (wanted() > 0 && add(host)) {}
+      return wanted() < before;
+    };
+    if (packs(workers.strategy)) {
+      for (const int host : beside)
+        if (usable(host, excluded)) fill(host);
+      // The host where least would be left behind them all; where none has so much room, the largest ones first.
+      const auto first_with = [&](int room) -> std::optional<int> {
+        for (auto at = rooms_.lower_bound({room, -1}); at != rooms_.end(); ++at)
+          if (usable(at->second, excluded)) return at->second;
+        return std::nullopt;
+      };
+      while (wanted() > 0) {
+        auto best = first_with(wanted());
+        for (auto at = rooms_.rbegin(); at != rooms_.rend() && !best; ++at)
+          if (usable(at->second, excluded)) best = first_with(at->first);
+        if (!best || !fill(*best)) break;
+      }
+    } else {
+      std::vector<int> served;  // one worker a host and round, the least loaded host first
+      for (const int host : beside)
+        if (close(host)) served.push_back(host);
+      for (bool first = true, progress = false; (first || progress) && wanted() > 0; first = false) {
+        progress = first && !served.empty();  // those that these join have a round yet to come
+        for (auto at = open_.begin(); at != open_.end() && wanted() > 0;) {
+          const int host = at++->second;
+          if (!usable(host, excluded)) continue;
+          close(host);
+          if (add(host)) served.push_back(host);  // else it is too full until something is released there
+          progress = true;
+        }
+        for (const int host : std::exchange(served, {})) open(host);
+        if (workers.strategy == Strategy::strict_spread) break;
+      }
+      for (const int host : served) open(host);
+    }
+    if (wanted() > 0)
+      for (const Slot& slot : std::exchange(slots, {})) release(slot);
+    return slots;
+  }
+
   // How many workers would be placed, by the hosts as they are ranked.
   int room_now(Strategy strategy, const Excluded& excluded, const std::vector<int>& beside) const {
     const auto joined = [&](int host) { return std::find(beside.begin(), beside.end(), host) != beside.end(); };
@@ -393,21 +429,23 @@ class Placement {
   static constexpr int max_room = 1'000'000;
   static int bounded(std::int64_t room) { return static_cast<int>(std::min<std::int64_t>(room, max_room)); }
   // How many workers the hosts that `counts` could hold as the strategy asks, `enough` of them, if they were empty, or
-  // now.
+  // now. Of a trial of several workers also: and which reach each other.
   template <class Counts>
   int room(const Resources& each, const Workers& workers, const Counts& counts, int limit = max_room,
            bool now = false) const {
     const Amounts need = amounts(each);
-    std::int64_t sum = 0;
+    std::int64_t sum = 0, alone = 0;
     for (const auto& host : hosts_) {
       if (sum >= limit) break;
       if (!counts(host)) continue;
-      const std::int64_t own = host.unknown ? max_room : capacity(host, need, now);
-      sum = workers.strategy == Strategy::strict_pack     ? std::max(sum, own)
-            : workers.strategy == Strategy::strict_spread ? sum + std::min<std::int64_t>(own, 1)
-                                                          : sum + own;
+      std::int64_t own = host.unknown ? max_room : capacity(host, need, now);
+      if (workers.strategy == Strategy::strict_spread) own = std::min<std::int64_t>(own, 1);
+      if (workers.several() && network_.is_outside(host.name))
+        alone = std::max(alone, own);
+      else
+        sum = workers.strategy == Strategy::strict_pack ? std::max(sum, own) : sum + own;
     }
-    return bounded(sum);
+    return bounded(std::max(sum, alone));
   }
   // How many workers one host holds, with what is free there or with all it has.
   static int capacity(const HostState& host, const Amounts& need, bool now) {
@@ -595,6 +633,7 @@ class Placement {
   HostState& at(int host) { return hosts_.at(static_cast<std::size_t>(host)); }
 
   std::vector<HostState> hosts_;
+  GroupNetwork network_;
   std::set<std::pair<Load, int>> open_;  // hosts that may have room for a request like the last one
   std::optional<Amounts> ranked_;        // where workers are placed together: what each needs
   std::set<std::pair<int, int>> rooms_;  // … the hosts by the number of them that they have room for, if any

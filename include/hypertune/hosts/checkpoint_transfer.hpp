@@ -54,7 +54,7 @@ struct CheckpointTransfer {
     if (!direct && !(network.empty() && port == 0))
       throw OptionError(type, "direct", "is false, but there is a network or a port, which only 'direct: true' uses");
     if (direct && !by_content) throw OptionError(type, "direct", "needs 'by_content'");
-    if (!network.empty() && !detail::looks_like_network(network))
+    if (!network.empty() && !detail::parse_network(network))
       throw OptionError(type, "network",
                         detail::format("is '{}', which is no network: write it as 10.1.0.0/16", network));
   }

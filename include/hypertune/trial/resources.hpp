@@ -46,6 +46,7 @@ struct Host {
   std::string name = "localhost";
   Resources total = {};
   Presence presence = Presence::there;
+  std::vector<std::string> addresses = {};  ///< all that it has, "10.1.0.5"; empty: nobody has said
 };
 
 /// The part of a host that a placement gave to a trial.

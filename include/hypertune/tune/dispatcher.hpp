@@ -163,6 +163,7 @@ class Dispatcher {
   const std::string* away_host(const Allocation& allocation) const;
   void hold(TrialId trial, Launch go, Outcome& out);
   std::vector<TrialId> held_on(const std::string& host) const;
+  void part_held(const std::string& host, Outcome& out);
   void let_go(const std::string& host, const std::string& why, Outcome& out);
 
   Judge& judge_;
@@ -182,7 +183,8 @@ class Dispatcher {
   std::set<std::string> barred_;      // these, and those that a rule excludes
   std::int64_t judged_ = 0;           // what of the faults is in them
   bool hosts_changed_ = true;
-  bool freed_ = false;  // slots, or a host is there that was not
+  bool outside_told_ = false;  // that hosts are outside the group's network
+  bool freed_ = false;         // slots, or a host is there that was not
 };
 
 }  // namespace hypertune::inline v0

@@ -361,12 +361,16 @@ HYPERTUNE_INLINE void Dispatcher::host_gained(const HostGained& e, Outcome& out)
   const std::string name = placement_.host_name(e.host);
   const bool back = away_.erase(name) > 0;
   const bool news = joins || back || placement_.gone(e.host) || (e.what && !gained_.contains(e.host));
-  if (e.what && !joins) placement_.describe_host(e.host, e.what->total);
+  if (e.what && !joins) {
+    placement_.describe_host(e.host, e.what->total);
+    placement_.locate_host(e.host, e.what->addresses);
+  }
   if (placement_.gone(e.host)) placement_.restore_host(e.host);
   if (e.what) gained_.insert(e.host);
   hosts_changed_ = true;
   freed_ = true;
   if (news) judge_.commit(record::HostGained{name}, out);
+  part_held(name, out);
   for (const TrialId trial : held_on(name))
     if (!stopped_.contains(trial) && away_host(held_.at(trial).allocation) == nullptr)
       out.commands.push_back(std::move(held_.extract(trial).mapped()));
@@ -429,6 +433,8 @@ HYPERTUNE_INLINE bool Dispatcher::in_doubt(TrialId trial, const std::string& hos
 HYPERTUNE_INLINE void Dispatcher::judge_hosts(Outcome& out) {
   if (!hosts_changed_ && judged_ == judge_.faults().version()) return;
   hosts_changed_ = false;
+  if (workers().several() && !placement_.network().outside().empty() && !std::exchange(outside_told_, true))
+    out.notices.push_back(placement_.network().why() + ": no trial has workers there and on other hosts");
   judged_ = judge_.faults().version();
   const Resources need = judge_.rules().uniform_resources ? judge_.rules().resources({}) : Resources{.cpus = 0};
   const auto suspects = judge_.faults().aside([&](Placement::Excluded hosts) {
@@ -495,6 +501,14 @@ HYPERTUNE_INLINE std::vector<TrialId> Dispatcher::held_on(const std::string& hos
   for (const auto& [trial, go] : held_)
     if (go.allocation.uses_host(host)) trials.push_back(trial);
   return trials;
+}
+
+// Now that the host has said where it is: who was to have workers there and on others that it does not reach.
+HYPERTUNE_INLINE void Dispatcher::part_held(const std::string& host, Outcome& out) {
+  const auto trials = held_on(host);
+  for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial)
+    if (!stopped_.contains(*trial) && !placement_.network().joins(held_.at(*trial).allocation))
+      requeue(*trial, placement_.network().why(), out);
 }
 
 HYPERTUNE_INLINE void Dispatcher::let_go(const std::string& host, const std::string& why, Outcome& out) {
