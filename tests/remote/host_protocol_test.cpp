@@ -40,7 +40,9 @@ std::vector<wire::Message> examples() {
   return {
       wire::Hello{.pid = 12,
                   .machine = "x86_64",
-                  .host = {"node", {.cpus = 4, .gpus = 2, .memory = 1}},
+                  .host = {.name = "node",
+                           .total = {.cpus = 4, .gpus = 2, .memory = 1},
+                           .addresses = {"127.0.0.1", "10.1.0.5", "fd00::5"}},
                   .clock = 5,
                   .by_content = true},
       wire::Welcome{.host_name = "a"},
@@ -128,6 +130,23 @@ TEST_CASE("a message that is cut short or damaged anywhere is one, or an Error o
   FrameDecoder decoder(wire::message_types);
   decoder.feed(hostile);
   CHECK_THAT(protocol_error([&] { static_cast<void>(wire::decode(*decoder.next())); }), ContainsSubstring("too long"));
+}
+
+TEST_CASE("a host tells addresses, so many at most, and nothing else in their place") {
+  const auto told = [](std::vector<std::string> addresses) {
+    std::string bytes;
+    wire::append(bytes, wire::Hello{.host = {.addresses = std::move(addresses)}});
+    FrameDecoder decoder(wire::message_types);
+    decoder.feed(bytes);
+    return std::get<wire::Hello>(wire::decode(*decoder.next())).host.addresses;
+  };
+  const std::vector<std::string> most(wire::max_addresses, "fd00::ffff:255.255.255.255");
+  CHECK(told(most) == most);
+  CHECK(told({}).empty());
+  CHECK_THAT(protocol_error([&] { told(std::vector<std::string>(wire::max_addresses + 1, "10.1.0.5")); }),
+             ContainsSubstring("too many addresses"));
+  for (const char* bad : {"", "localhost", "10.1.0.5/16", "fe80::1%eth0", "10.1.0.5\n"})
+    CHECK_THAT(protocol_error([&] { told({"10.1.0.5", bad}); }), ContainsSubstring("makes no sense"));
 }
 
 TEST_CASE("what a login shell prints before the agent's banner is told apart from frames, however it is cut") {

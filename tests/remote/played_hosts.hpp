@@ -51,6 +51,7 @@ struct Play {
   int steps = 1;     ///< of each trial, which reports "value", its parameter x times the steps done
   double cpus = 2;   ///< of each host
   double usage = 5;  ///< seconds between two words of a host about what of it is in use
+  std::vector<std::vector<std::string>> addresses = {};  ///< of host 0, 1, …; none of those that follow
 };
 
 /// The agents' side: a loop over all streams. It is told what to do by a socket, so that it may be in another process.
@@ -98,7 +99,7 @@ class PlayedAgents {
     std::string out;
     bool blocked = false;
     double interval = 1;
-    std::map<TrialId, Trial> trials;
+    std::map<RunKey, Trial> trials;
   };
   struct Due {
     double at;
@@ -155,6 +156,8 @@ class PlayedAgents {
     hello.machine = "played";
     hello.host.name = "played";
     hello.host.total.cpus = play_.cpus;
+    if (const auto at = static_cast<std::size_t>(host); at < play_.addresses.size())
+      hello.host.addresses = play_.addresses[at];
     hello.by_content = true;
     say(*peer, hello);
     flush(*peer);
@@ -162,8 +165,8 @@ class PlayedAgents {
   void allow(int steps) {
     allowed_ = steps;
     for (const auto& [host, peer] : std::map(peers_)) {
-      for (auto& [id, trial] : peer->trials)
-        if (std::exchange(trial.held, false)) advance(*peer, id, trial);
+      for (auto& [run, trial] : peer->trials)
+        if (std::exchange(trial.held, false)) advance(*peer, run, trial);
       std::erase_if(peer->trials, [](const auto& t) { return t.second.steps < 0; });
       flush(*peer);
     }
@@ -205,48 +208,50 @@ class PlayedAgents {
   void on(Peer& peer, const remote::wire::Shutdown&) { drop(peer); }
   void on(Peer& peer, const Launch& m) {
     ++counts_.launches;
-    auto& trial = peer.trials[m.trial];
+    const RunKey run = key_of(m);
+    auto& trial = peer.trials[run];
     if (!m.parked) trial = Trial{.x = m.params.get<double>("x")};
     trial.attempt = m.attempt;
-    say(peer, Started{m.trial, m.attempt, trial.steps});
-    proceed(peer, m.trial);
+    say(peer, Started{m.trial, m.attempt, trial.steps, run.second});
+    proceed(peer, run);
   }
   void on(Peer& peer, const Continue& m) {
-    if (is(peer, m)) proceed(peer, m.trial);
+    if (is(peer, m)) proceed(peer, {m.trial, m.member});
   }
   void on(Peer& peer, const Pause& m) {
-    if (is(peer, m)) say(peer, Paused{m.trial, m.attempt, true});
+    if (is(peer, m)) say(peer, Paused{m.trial, m.attempt, true, m.member});
   }
   void on(Peer& peer, const Stop& m) {
     if (!is(peer, m)) return;
-    peer.trials.erase(m.trial);
+    peer.trials.erase({m.trial, m.member});
     ++counts_.ends;
-    say(peer, Stopped{m.trial, m.attempt});
+    say(peer, Stopped{m.trial, m.attempt, m.member});
   }
   template <class M>
   void on(Peer&, const M&) {}
 
   template <class M>
   static bool is(const Peer& peer, const M& m) {
-    const auto found = peer.trials.find(m.trial);
+    const auto found = peer.trials.find({m.trial, m.member});
     return found != peer.trials.end() && found->second.attempt == m.attempt;
   }
-  void proceed(Peer& peer, TrialId id) {
-    auto& trial = peer.trials.at(id);
-    advance(peer, id, trial);
-    if (trial.steps < 0) peer.trials.erase(id);
+  void proceed(Peer& peer, RunKey run) {
+    auto& trial = peer.trials.at(run);
+    advance(peer, run, trial);
+    if (trial.steps < 0) peer.trials.erase(run);
   }
-  void advance(Peer& peer, TrialId id, Trial& trial) {
+  void advance(Peer& peer, RunKey run, Trial& trial) {
+    const auto [id, member] = run;
     if (trial.steps >= play_.steps) {
       trial.steps = -1;
       ++counts_.ends;
-      say(peer, Finished{id, trial.attempt});
+      say(peer, Finished{id, trial.attempt, member});
     } else if (trial.steps >= allowed_) {
       trial.held = true;
     } else {
       ++trial.steps;
       ++counts_.reports;
-      say(peer, Reported{id, trial.attempt, report("value", trial.x * trial.steps), std::nullopt});
+      say(peer, Reported{id, trial.attempt, report("value", trial.x * trial.steps), std::nullopt, member});
     }
   }
 
