@@ -61,6 +61,9 @@ TEST_CASE("what failures have in common is how they ended and what was said last
   CHECK(key("OSError: [Errno 28] x") != key("OSError: [Errno 13] x"));
   CHECK(key("rank 3: killed by signal 9 (Killed)") == key("killed by signal 9 (Killed)"));
   CHECK(key("1 of 4 workers was lost: rank 2: killed by signal 9 (Killed)") == key("killed by signal 9 (Killed)"));
+  CHECK(key("3 of 4 workers were lost: ranks 0, 2, 11: killed by signal 9 (Killed)") ==
+        key("killed by signal 9 (Killed)"));
+  CHECK(key("ranks x: killed") != key("killed"));
   CHECK(key("2 of 8 workers were lost: killed by signal 9") != key("1 of 4 workers was lost: killed by signal 11"));
   CHECK(key("killed by signal 9 (Killed); its log ends with: step: 7 of x") == key("killed by signal 9 (Killed)"));
   CHECK(key("rank x: killed") != key("killed"));

@@ -23,8 +23,8 @@ namespace {
 
 ht::Host host(const std::string& name, double cpus) { return {.name = name, .total = {.cpus = cpus}}; }
 
-ht::ControlRules rules_of(ht::Workers workers, std::int64_t samples,
-                          std::function<int(const ht::RunningGroup&)> resize) {
+ht::ControlRules rules_of(ht::Workers workers, std::int64_t samples, std::function<int(const ht::RunningGroup&)> resize,
+                          ht::Seconds loss_patience) {
   ht::ControlRules rules;
   rules.samples = samples;
   rules.workers = workers;
@@ -32,6 +32,7 @@ ht::ControlRules rules_of(ht::Workers workers, std::int64_t samples,
   rules.checkpoint = {.every = 1};
   rules.failures.max = 3;
   rules.resize = std::move(resize);
+  rules.loss_patience = loss_patience;
   return rules;
 }
 
@@ -43,10 +44,10 @@ struct Bench {
   std::vector<ht::Record> history = {};
 
   Bench(ht::Workers workers, std::int64_t samples, const std::vector<ht::Host>& hosts,
-        std::function<int(const ht::RunningGroup&)> resize = {})
+        std::function<int(const ht::RunningGroup&)> resize = {}, ht::Seconds loss_patience = 0)
       : controller(ht::ExperimentState(ht::space(ht::dim("x", ht::uniform(0.0, 1.0))), ht::Random{}, ht::Fifo{},
                                        {ht::minimize("loss")}, ht::StopCondition{}, ht::SearchContext{}),
-                   rules_of(workers, samples, std::move(resize)), ht::Placement(hosts)) {}
+                   rules_of(workers, samples, std::move(resize), loss_patience), ht::Placement(hosts, "10.1.0.0/16")) {}
   Bench& begin() {
     controller.open_session({}, now, out);
     controller.finish_replay(now, false, out);
@@ -62,6 +63,12 @@ struct Bench {
   Bench& send(ht::Event event) {
     out.clear();
     controller.handle(std::move(event), ++now, out);
+    keep();
+    return *this;
+  }
+  Bench& tick(ht::Seconds at) {
+    out.clear();
+    controller.tick(now = at, out);
     keep();
     return *this;
   }
@@ -211,6 +218,74 @@ TEST_CASE("lost workers are replaced where there is room; the others keep their 
   CHECK(again.attempt == 1);
   CHECK(names(again.allocation) == "bb");
   CHECK(again.allocation.generation == 0);
+}
+
+TEST_CASE("workers that are lost within a moment make one change of workers, which names them all") {
+  const auto killed = [](int rank, int signal = 9) {
+    return ht::Cause{.source = ht::FailureSource::infrastructure,
+                     .text = "rank " + std::to_string(rank) + ": killed by signal " + std::to_string(signal),
+                     .rank = rank};
+  };
+  constexpr ht::Seconds patience = 10;  // Bench lets a second pass with each event
+  Bench bench({.min = 1, .max = 5}, 1, {host("a", 5)}, {}, patience);
+  bench.begin();
+  CHECK_FALSE(bench.controller.next_give_up());
+  bench.send(ht::MemberLost{0, 0, 0, {3}, killed(3)});
+  const ht::Seconds until = bench.now + patience;
+  CHECK(bench.out.sooner);
+  CHECK(bench.out.commands.empty());
+  bench.send(ht::MemberLost{0, 0, 0, {2}, killed(2, 11)}).send(ht::MemberLost{0, 0, 0, {1}, killed(1)});
+  CHECK(bench.out.commands.empty());
+  CHECK(bench.used() == 5);
+  REQUIRE(bench.controller.next_give_up() == until);
+  CHECK(bench.tick(until - 0.1).out.commands.empty());
+  bench.tick(until);
+  CHECK_FALSE(bench.controller.next_give_up());
+  auto resized = bench.records<record::TrialResized>();
+  REQUIRE(resized.size() == 1);
+  CHECK(resized[0].why == "3 of 5 workers were lost: ranks 1, 3: killed by signal 9; rank 2: killed by signal 11");
+  CHECK(resized[0].lost == std::vector<std::string>(3, "a"));
+  CHECK(bench.commands<ht::Resize>().at(0).from == std::vector{0, 4});
+
+  // A report, which may change the workers as well, waits for nobody.
+  bench.send(ht::Resized{0, 0, 1});
+  bench.send(ht::MemberLost{0, 0, bench.controller.state().where(0)->generation, {1}, killed(1)});
+  CHECK(bench.out.records.empty());
+  bench.report(0);
+  resized = bench.records<record::TrialResized>();
+  REQUIRE_FALSE(resized.empty());
+  CHECK_THAT(resized[0].why, ContainsSubstring("workers was lost: rank 1: killed by signal 9"));
+
+  // Nor does the end of the attempt, after which there is nothing left to change.
+  bench.send(ht::MemberLost{0, 0, bench.controller.state().where(0)->generation, {0}, killed(0)});
+  bench.send(ht::Failed{0, 0, killed(1)});
+  CHECK(bench.records<record::TrialResized>().empty());
+  CHECK(bench.tick(bench.now + patience).records<record::TrialResized>().empty());
+  CHECK(bench.used() == 5);  // of the next attempt
+}
+
+TEST_CASE("a trial on hosts that do not reach each other goes elsewhere, once they have said where they are") {
+  const auto at = [](const std::string& name, const std::string& address) {
+    return ht::Host{.name = name, .total = {.cpus = 1}, .addresses = {address}};
+  };
+  Bench bench({2}, 1, {at("a", "10.1.0.1"), at("b", "10.2.0.1"), at("c", "10.1.0.2")});
+  bench.controller.open_session({}, bench.now, bench.out);
+  bench.controller.finish_replay(bench.now, false, bench.out);
+  bench.controller.fill(bench.now, bench.out);
+  CHECK(names(bench.commands<ht::Launch>().at(0).allocation) == "ac");
+  REQUIRE(bench.out.notices.size() == 1);
+  CHECK(bench.out.notices[0] ==
+        "host 'b' has no address in group.network '10.1.0.0/16' (host 'b': 10.2.0.1): no trial has workers there and "
+        "on other hosts");
+  // Another machine of the same name.
+  bench.send(ht::HostLost{2, "cut off"}).send(ht::Failed{0, 0, lost()});
+  CHECK(bench.commands<ht::Launch>().empty());
+  CHECK_THAT(bench.controller.why_pending(0), ContainsSubstring("waits for 2 workers"));
+  bench.send(ht::HostGained{2, at("c", "10.2.0.2")});
+  CHECK(bench.commands<ht::Launch>().empty());
+  const auto ended = bench.records<record::TrialEnded>().at(0);
+  CHECK(ended.state == ht::TrialState::failed);
+  CHECK_THAT(ended.cause->text, ContainsSubstring("hosts that reach each other have room for 1: host 'b', host 'c'"));
 }
 
 TEST_CASE("a trial that is told to pause or stop is not resized, and gives all its slots back once") {

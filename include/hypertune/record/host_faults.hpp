@@ -25,11 +25,14 @@ namespace detail {
 
 /// What has happened to a worker of several, without which one it was and how many there were.
 inline std::string_view without_rank(std::string_view text) {
-  constexpr std::string_view lost = " lost: ", rank = "rank ";
+  constexpr std::string_view lost = " lost: ", rank = "rank ", ranks = "ranks ";
   if (const auto at = text.find(lost); at != std::string_view::npos && at < text.find(": "))
     text.remove_prefix(at + lost.size());
+  const bool several = text.starts_with(ranks);
+  const auto numbers = several ? text.find_first_not_of("0123456789, ", ranks.size())
+                               : text.find_first_not_of("0123456789", rank.size());
   if (const auto at = text.find(": ");
-      text.starts_with(rank) && at != std::string_view::npos && text.find_first_not_of("0123456789", rank.size()) == at)
+      (several || text.starts_with(rank)) && at != std::string_view::npos && numbers == at)
     text.remove_prefix(at + 2);
   return text;
 }

@@ -20,7 +20,9 @@ struct Outcome {
   std::vector<Command> commands;
   std::vector<std::string> notices;  ///< lines for the user
   std::vector<TrialId> held;         ///< launched on hosts that are away: the commands follow when these are back
+  bool sooner = false;               ///< tick() is to be called before what next_give_up() has said
   void clear() {
+    sooner = false;
     records.clear();
     commands.clear();
     held.clear();
@@ -45,6 +47,7 @@ struct ControlRules {
   /// Decide as if no host were ever lost: what one had keeps its place, and trials without room elsewhere wait for it.
   bool ordered = false;
   Seconds host_patience = 600;  ///< … for so long at most
+  Seconds loss_patience = 0;    ///< for which a lost worker of a trial waits for others that are lost with it
   bool metric_given = true;     ///< the objective was named, not left at its default
 };
 

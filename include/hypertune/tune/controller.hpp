@@ -10,6 +10,7 @@
 #include <hypertune/tune/control_rules.hpp>
 #include <hypertune/tune/dispatcher.hpp>
 #include <hypertune/tune/experiment_state.hpp>
+#include <hypertune/tune/gathered_losses.hpp>
 #include <hypertune/tune/judge.hpp>
 #include <hypertune/tune/trial_queue.hpp>
 
@@ -93,10 +94,11 @@ class Controller {
     fill(now, out);
   }
 
-  /// Time has passed: stop conditions on time, and hosts that are waited for.
+  /// Time has passed: stop conditions on time, hosts that are waited for, and workers that are lost together.
   void tick(Seconds now, Outcome& out) {
     judge_.set_now(now);
     dispatcher_.give_up_hosts(out);
+    for (const TrialId trial : losses_.due(now)) settle_losses(trial, out);
     if (!ending_ && !interrupted_)
       if (auto why = judge_.state().check_time(now)) end_experiment(*why, out);
     fill(now, out);
@@ -110,8 +112,11 @@ class Controller {
   /// The end of all patience: what still runs counts as interrupted, whatever becomes of it. No event may come after.
   void abandon(Seconds now, Outcome& out);
 
-  /// When tick() is to be called though nothing happens: a host has been waited for long enough then.
-  std::optional<Seconds> next_give_up() const { return dispatcher_.next_give_up(); }
+  /// When tick() is to be called though nothing happens: something has been waited for long enough then.
+  std::optional<Seconds> next_give_up() const {
+    const auto host = dispatcher_.next_give_up(), loss = losses_.next();
+    return host && loss ? std::min(*host, *loss) : host ? host : loss;
+  }
   /// Whether it holds a slot.
   bool holds_slot(TrialId trial) const { return dispatcher_.holds_slot(trial); }
 
@@ -189,6 +194,8 @@ class Controller {
   void on(const HostLost& e, Outcome& out) { dispatcher_.host_lost(e, out); }
 
   void answer(TrialId trial, LiveTrial& run, int step, Outcome& out, bool again = false);
+  void settle_losses(TrialId trial, Outcome& out);
+  void lose_workers(const MemberLost& e, Outcome& out);
   void use_new_room(Outcome& out);
   bool change_workers(TrialId trial, LiveTrial& run, int step, Outcome& out);
   void stop_run(TrialId trial, LiveTrial& run, Phase phase, TrialState end, std::string reason, bool save,
@@ -210,6 +217,7 @@ class Controller {
 
   Judge judge_;
   Dispatcher dispatcher_;
+  GatheredLosses losses_;
   ReplayedQueue replayed_;
   std::size_t elsewhere_ = 0;     // pending trials that wait for another host than the rest
   TrialId newest_possible_ = -1;  // the last one created that some host can hold

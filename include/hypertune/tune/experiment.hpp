@@ -191,6 +191,10 @@ class Experiment {
   }
 
  private:
+  // Of processes that one signal or one host's end has taken, all are heard of within some milliseconds; who is left
+  // has to find each other anew, which takes longer.
+  static constexpr Seconds loss_patience = 0.05;
+
   static std::vector<AnyCallback> followers(const Options& options, const ExecutorFacts& facts) {
     auto all = options.callbacks;
     if (options.progress_csv && !facts.manual && !facts.survivors) all.emplace_back(CsvLogger{});
@@ -243,6 +247,7 @@ class Experiment {
     rules.ordered = options.ordered && !facts_.survivors;
     rules.host_patience = options.ordered_patience;
     rules.startup = facts_.startup;
+    rules.loss_patience = facts_.survivors ? 0 : loss_patience;
     for (const auto& params : options.start_with) rules.start_with.push_back(space_.point(params));
     auto hosts = facts_.hosts;
     if (rules.ordered)

@@ -16,6 +16,7 @@ HYPERTUNE_INLINE void Controller::on(const Started& e, Outcome&) {
 }
 
 HYPERTUNE_INLINE void Controller::on(Reported& e, Outcome& out) {
+  settle_losses(e.trial, out);  // its answer may change the workers, too
   auto* run = dispatcher_.find(e.trial, e.attempt);
   if (run == nullptr) return;
   const int step = e.report.step.value_or(run->next_step);
@@ -110,7 +111,8 @@ HYPERTUNE_INLINE void Controller::use_new_room(Outcome& out) {
     return;
   for (const TrialId trial : dispatcher_.running_trials()) {
     LiveTrial& run = *dispatcher_.find(trial);
-    if (!run.elastic || run.phase != Phase::running || run.forming || run.warned || run.growths >= most_growths)
+    if (!run.elastic || run.phase != Phase::running || run.forming || losses_.waits(trial) || run.warned ||
+        run.growths >= most_growths)
       continue;
     const auto wanted = dispatcher_.wanted_workers(trial, &run);
     if (run.allocation.workers() >= wanted.most) continue;
@@ -122,6 +124,22 @@ HYPERTUNE_INLINE void Controller::on(const MemberLost& e, Outcome& out) {
   auto* run = dispatcher_.find(e.trial, e.attempt);
   if (run == nullptr || run->phase != Phase::running || run->allocation.generation != e.generation) return;
   run->elastic = true;
+  const bool gathers = rules().loss_patience > 0 && !e.leaving && !e.ranks.empty();
+  if (gathers && losses_.add(e, judge_.now() + rules().loss_patience)) {
+    out.sooner = true;
+    return;
+  }
+  settle_losses(e.trial, out);
+  lose_workers(e, out);
+}
+
+HYPERTUNE_INLINE void Controller::settle_losses(TrialId trial, Outcome& out) {
+  if (const auto loss = losses_.take(trial)) lose_workers(*loss, out);
+}
+
+HYPERTUNE_INLINE void Controller::lose_workers(const MemberLost& e, Outcome& out) {
+  auto* run = dispatcher_.find(e.trial, e.attempt);
+  if (run == nullptr || run->phase != Phase::running || run->allocation.generation != e.generation) return;
   const int have = run->allocation.workers();
   std::vector<int> lost = e.ranks;
   std::sort(lost.begin(), lost.end());

@@ -204,6 +204,7 @@ HYPERTUNE_INLINE void Tuner::State::carry_out(Outcome& out, Seconds now) {
     }
     options_.executor.perform(std::move(command));
   }
+  if (std::exchange(out.sooner, false)) wake();
   if (!out.commands.empty() && at_rest_) stir();
   out.commands.clear();
   if (gate_) {
