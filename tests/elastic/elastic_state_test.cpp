@@ -21,6 +21,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -34,6 +35,12 @@ namespace {
 
 using Train = ht::Training (*)(const ht::Params&, ht::Context&, Fate);
 
+/// Why the workers of trials have changed.
+struct Changes {
+  std::shared_ptr<std::vector<std::string>> all = std::make_shared<std::vector<std::string>>();
+  void on_trial_resize(const ht::record::TrialResized& e) const { all->push_back(e.why); }
+};
+
 Ended run(ht::AnyExecutor executor, ht::Workers workers, const Fate& fate, int every = 0, Train training = train) {
   const TemporaryDirectory directory;
   ht::Options options{
@@ -42,11 +49,15 @@ Ended run(ht::AnyExecutor executor, ht::Workers workers, const Fate& fate, int e
   options.display = ht::Display::quiet;
   options.checkpoint.every = every;
   options.max_failures = 3;
+  const Changes changes;
+  options.callbacks = {changes};
   const auto results = ht::tune(
       ht::space(ht::dim("x", ht::uniform(0.0, 1.0))),
       [fate, training](const ht::Params& params, ht::Context& context) { return training(params, context, fate); },
       options);
-  return ended_of(results);
+  auto ended = ended_of(results);
+  ended.changes = *changes.all;
+  return ended;
 }
 
 /// True for the first who asks, in whatever process.
@@ -89,6 +100,32 @@ TEST_CASE("a worker that is killed costs the others a commit, and no process but
   check_like(killed, undisturbed);
   CHECK(killed.failures == 0);
   CHECK(killed.reports.back().at("workers") == 4);
+}
+
+TEST_CASE("workers that are killed at once make one change of workers, which names both") {
+  const Ended undisturbed = run(ht::threads(1), {1}, nothing);
+  const TemporaryDirectory notes;
+  const auto note = notes.path() / "pid";
+  const Fate both = [note](const ht::ElasticState& group, auto&, int epoch, int batch) {
+    if (epoch != 1 || group.generations() > 1) return;
+    if (batch == 2 && group.rank() == 2) std::ofstream(note) << ::getpid();  // the others wait for it in this batch
+    if (batch != 3 || group.rank() != 1) return;
+    pid_t second = 0;
+    std::ifstream(note) >> second;
+    if (second > 0) ::kill(second, SIGKILL);
+    ::raise(SIGKILL);
+  };
+  // A driver that gets no processor hears of the second one too late, but not each time.
+  std::vector<std::string> changes(2);
+  for (int i = 0; i < 5 && changes.size() > 1; ++i) {
+    const auto killed = run(ht::processes({.workers = 4}), {4}, both);
+    check_like(killed, undisturbed);
+    CHECK(killed.failures == 0);
+    changes = killed.changes;
+  }
+  REQUIRE(changes.size() == 1);
+  CHECK_THAT(changes[0],
+             ContainsSubstring("2 of 4 workers were lost: ranks 1, 2: the trial's process was killed by signal 9"));
 }
 
 TEST_CASE("workers join at a commit where there is room, and leave when they are lost") {

@@ -17,6 +17,7 @@ struct Ended {
   TrialState state = {};
   int failures = 0;
   std::vector<std::map<std::string, double>> reports;
+  std::vector<std::string> changes = {};  ///< why its workers changed
 };
 
 inline Ended ended_of(const Results& results) {

@@ -59,6 +59,12 @@ struct Starts {
   }
 };
 
+/// Why the experiment has ended.
+struct Ends {
+  std::shared_ptr<std::string> why = std::make_shared<std::string>();
+  void on_experiment_end(const record::ExperimentEnded& e) const { *why = e.why; }
+};
+
 /// Workers of a cluster, as backends offer them: nobody knows where one is before it is there.
 remote::ElasticExecutor cluster_of(const PlayedHosts& played, int count) {
   return {"cluster", [&played, count](const Workload&) {
@@ -130,9 +136,14 @@ TEST_CASE("workers of a cluster are known to be outside of the network when they
 TEST_CASE("an experiment ends with one error where no workers of a cluster reach each other") {
   const PlayedHosts played({.steps = 1, .cpus = 1, .addresses = {far, near}});
   const TemporaryDirectory folder;
-  const auto results = run(sweep(folder, cluster_of(played, 2), {2}));
+  auto options = sweep(folder, cluster_of(played, 2), {2});
+  const Ends ends;
+  options.callbacks = {ends};
+  const auto results = run(std::move(options));
   CHECK(played.counts().launches == 0);
   CHECK(results.count(TrialState::completed) == 0);
+  CHECK_THAT(*ends.why, ContainsSubstring("no trial can run any more: needs 2 workers with 1 cpu each, but hosts that "
+                                          "reach each other have room for 1: host '0' has no address in"));
 }
 
 TEST_CASE("agents tell the addresses of their host") {

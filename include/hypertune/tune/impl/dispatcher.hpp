@@ -433,7 +433,8 @@ HYPERTUNE_INLINE bool Dispatcher::in_doubt(TrialId trial, const std::string& hos
 HYPERTUNE_INLINE void Dispatcher::judge_hosts(Outcome& out) {
   if (!hosts_changed_ && judged_ == judge_.faults().version()) return;
   hosts_changed_ = false;
-  if (workers().several() && !placement_.network().outside().empty() && !std::exchange(outside_told_, true))
+  if (workers().several() && workers().strategy != Strategy::strict_pack && !placement_.network().outside().empty() &&
+      !std::exchange(outside_told_, true))
     out.notices.push_back(placement_.network().why() + ": no trial has workers there and on other hosts");
   judged_ = judge_.faults().version();
   const Resources need = judge_.rules().uniform_resources ? judge_.rules().resources({}) : Resources{.cpus = 0};
