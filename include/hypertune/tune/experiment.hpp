@@ -193,7 +193,7 @@ class Experiment {
  private:
   // Of processes that one signal or one host's end has taken, all are heard of within some milliseconds; who is left
   // has to find each other anew, which takes longer.
-  static constexpr Seconds loss_patience = 0.05;
+  static constexpr Seconds loss_patience = 0.02;
 
   static std::vector<AnyCallback> followers(const Options& options, const ExecutorFacts& facts) {
     auto all = options.callbacks;
