@@ -240,6 +240,41 @@ TEST_CASE("the schedule of the best is the line that led to its best report, not
   CHECK(results.schedule(results.best()) == std::vector<ht::ScheduleEntry>{{0, second, 1}, {4, third, 0}});
 }
 
+TEST_CASE(
+    "whose checkpoint is taken over after it has taken one over itself gave the line that led to the checkpoint") {
+  TemporaryDirectory directory(TemporaryDirectory::memory());
+  ht::Results results(directory.path());
+  std::int64_t number = 0;
+  const auto add = [&](ht::record::Any what) {
+    results.add({.sequence = ++number, .time = 1.0 * number, .what = std::move(what)});
+  };
+  ht::record::ExperimentStarted started;
+  started.objectives = {ht::maximize("q")};
+  add(started);
+  const ht::Params first{{"h0", 0.1}, {"h1", 0.2}}, second{{"h0", 0.3}, {"h1", 0.4}}, third{{"h0", 0.5}, {"h1", 0.6}};
+  add(ht::record::TrialCreated{0, {0.1, 0.2}, first, false});
+  add(ht::record::TrialCreated{1, {0.3, 0.4}, second, false});
+  add(ht::record::TrialCreated{2, {0.5, 0.6}, third, false});
+  const auto saved = [](ht::TrialId trial, int steps) {
+    return ht::CheckpointInfo{
+        .trial = trial, .steps = steps, .name = "step-" + std::to_string(steps), .bytes = 1, .digest = "d"};
+  };
+  for (const ht::TrialId trial : {0, 1, 2}) {
+    add(ht::record::TrialReported{trial, 0, 3, {{"q", 1.0 + static_cast<double>(trial)}}});
+    add(ht::record::TrialCheckpointed{trial, saved(trial, 4)});
+  }
+  const ht::Params fourth{{"h0", 0.7}, {"h1", 0.8}}, fifth{{"h0", 0.8}, {"h1", 0.9}};
+  add(ht::record::TrialExploited{1, 2, saved(2, 4), {0.7, 0.8}, fourth});
+  add(ht::record::TrialExploited{0, 1, saved(1, 4), {0.8, 0.9}, fifth});  // what it had saved before
+  CHECK(results.schedule(0) == std::vector<ht::ScheduleEntry>{{0, second, 1}, {4, fifth, 0}});
+  CHECK(results.schedule(1) == std::vector<ht::ScheduleEntry>{{0, third, 2}, {4, fourth, 1}});
+  // What it saves from then on is of its new line, and what is dropped is of none.
+  add(ht::record::CheckpointDropped{1, saved(1, 4), "retention"});
+  add(ht::record::TrialCheckpointed{1, saved(1, 8)});
+  add(ht::record::TrialExploited{2, 1, saved(1, 8), {0.1, 0.2}, first});
+  CHECK(results.schedule(2) == std::vector<ht::ScheduleEntry>{{0, third, 2}, {4, fourth, 1}, {8, first, 2}});
+}
+
 TEST_CASE("a donor's checkpoint never vanishes before it is not needed any more, however little is kept") {
   TemporaryDirectory directory(TemporaryDirectory::memory());
   int run = 0;

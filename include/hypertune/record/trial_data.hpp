@@ -74,6 +74,12 @@ struct BestLine {
   int step;
 };
 
+/// The line by which a trial came to a checkpoint, where it has taken over another's state since.
+struct FormerLine {
+  std::string checkpoint;
+  std::shared_ptr<const LineNode> line;
+};
+
 struct TrialData : FailureCounts {
   TrialId id = -1;
   std::int64_t first_record = 0, last_record = 0;
@@ -89,6 +95,7 @@ struct TrialData : FailureCounts {
   std::shared_ptr<const Cause> cause;
   std::shared_ptr<const LineNode> line;  // none until it takes over another's state, or another its
   std::shared_ptr<const BestLine> best_line;
+  std::vector<FormerLine> former_lines;  // of checkpoints that are there still: others may take these over, too
   std::vector<MetricData> metrics;
   std::vector<double> excesses;  // of the constraints, as last known; empty without any
 

@@ -238,6 +238,7 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialCheckpo
 HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::CheckpointDropped& event, Seconds) {
   auto kept = trial.kept();
   std::erase_if(kept, [&](const CheckpointInfo& info) { return info.name == event.checkpoint.name; });
+  std::erase_if(trial.former_lines, [&](const auto& former) { return former.checkpoint == event.checkpoint.name; });
   trial.keep(kept);
 }
 HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialPaused&, Seconds) {
@@ -248,15 +249,23 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialExploit
     return data.line ? data.line : std::make_shared<const detail::LineNode>(0, data.id, data.configuration, nullptr);
   };
   TrialData* donor = find(event.donor);
-  if (donor == nullptr) return;                     // not this program's
-  if (!donor->line) donor->line = line_of(*donor);  // shared by all who take over from it
+  if (donor == nullptr) return;  // not this program's
+  const auto former_line = [](const TrialData& data, const std::string& checkpoint) {
+    const auto at = std::find_if(data.former_lines.begin(), data.former_lines.end(),
+                                 [&](const auto& former) { return former.checkpoint == checkpoint; });
+    return at == data.former_lines.end() ? nullptr : at->line;
+  };
+  auto line = former_line(*donor, event.checkpoint.name);
+  if (!line) line = donor->line = line_of(*donor);  // shared by all who take over from it
   if (const auto best = info_.objectives.empty() ? std::nullopt : best_of(trial, info_.objectives.front());
       best && !(trial.best_line && trial.best_line->value == best->value && trial.best_line->step == best->step))
     trial.best_line = std::make_shared<const detail::BestLine>(line_of(trial), best->value, best->step);
+  for (const auto& own : trial.kept())
+    if (!former_line(trial, own.name)) trial.former_lines.push_back({own.name, trial.line = line_of(trial)});
   detail::Encoder(trial.configuration).put(event.point, event.params);
   trial.configuration.shrink_to_fit();
   trial.line =
-      std::make_shared<const detail::LineNode>(event.checkpoint.steps, trial.id, trial.configuration, donor->line);
+      std::make_shared<const detail::LineNode>(event.checkpoint.steps, trial.id, trial.configuration, std::move(line));
 }
 HYPERTUNE_INLINE std::vector<ScheduleEntry> Results::schedule(TrialId id) const {
   const auto* data = find(id);
