@@ -153,10 +153,11 @@ void DriverJob::submit(const DriverFiles& files, const std::function<void(const 
       if (stop.stop_requested()) return;
       wait_a_while(stop, 0.2);
     }
+  for (const auto& claim : {self.options.volume, self.options.workers.volume})
+    if (!claim.empty() && !self.get(self.place({"api", "v1"}, "persistentvolumeclaims", claim), stop))
+      fail(Errc::usage, "there is no volume claim '{}' in namespace '{}'", claim, name_space());
   if (self.options.volume.empty())
     self.create(self.place({"api", "v1"}, "persistentvolumeclaims"), claim_manifest(self.options, self.name), stop);
-  else if (!self.get(self.place({"api", "v1"}, "persistentvolumeclaims", self.options.volume), stop))
-    fail(Errc::usage, "there is no volume claim '{}' in namespace '{}'", self.options.volume, name_space());
   self.create(self.place({"apis", "batch", "v1"}, "jobs"), driver_job_manifest(self.options, self.name, self.claim()),
               stop);
 

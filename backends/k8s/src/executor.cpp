@@ -1,5 +1,6 @@
 // KubernetesExecutor: what is particular to workers that are pods.
 #include "agent_program.hpp"
+#include "checkpoint_volume.hpp"
 #include "home_dialer.hpp"
 #include "json_at.hpp"
 #include "options_access.hpp"
@@ -68,6 +69,7 @@ class KubernetesWatch {
  public:
   KubernetesWatch(const KubernetesSetup& setup, const Workload& workload)
       : setup_(setup),
+        transfer_(transfer_of(setup.options)),
         notices_(std::make_shared<remote::Notices>(remote::said_by(setup.say, workload.quiet, "hypertune: "))),
         client_(load_access(access_of(setup.options))),
         program_(setup, client_) {
@@ -191,6 +193,7 @@ class KubernetesWatch {
   remote::RemoteOptions remote_options() const {
     auto options = setup_.remote;
     options.timeouts.liveness = setup_.options.silence;
+    options.transfer = transfer_;
     options.timeouts.hello = options.timeouts.connect;
     options.timeouts.connect = 9e8;              // a pod may wait for a node for as long as it takes
     options.timeouts.first_delay = 0.1;          // another pod takes its place
@@ -201,6 +204,7 @@ class KubernetesWatch {
   }
 
   KubernetesSetup setup_;
+  CheckpointTransfer transfer_;
   std::shared_ptr<remote::Notices> notices_;
   std::stop_source stop_;
   Client client_;
