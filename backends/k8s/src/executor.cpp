@@ -170,7 +170,7 @@ class KubernetesWatch {
     const auto prepare = [program = program_, fleet = fleet_](const PodState& pod, const std::stop_token& stop) {
       return program.prepare(pod.name, fleet->container(), stop);
     };
-    if (listener_) return HomeDialer(fleet_, *listener_, worker, prepare);
+    if (listener_) return HomeDialer(fleet_, *listener_, worker, prepare, setup_.remote.timeouts.connect);
     return PodDialer(fleet_, worker, prepare);
   }
   static std::int64_t at_once(std::int64_t limit) { return limit > 0 ? limit : std::int64_t{1} << 30U; }
