@@ -114,7 +114,10 @@ struct DriverJob::Impl {
           why = fmt::format("{}: {}", text_at(each, "/reason"), text_at(each, "/message"));
       return {.phase = Phase::failed, .pod = state.pod, .sentence = why};
     }
-    if (is_suspended(*job)) return {.phase = Phase::suspended, .pod = state.pod, .sentence = "is suspended"};
+    if (is_suspended(*job))
+      return {.phase = Phase::suspended,
+              .pod = state.pod,
+              .sentence = "waits until its job is resumed, which is suspended"};
     return state;
   }
   bool is_over(Phase phase) const { return phase == Phase::done || phase == Phase::failed || phase == Phase::none; }

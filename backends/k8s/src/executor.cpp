@@ -117,10 +117,16 @@ class KubernetesWatch {
 
   Seconds look(remote::ElasticWorkers& workers) {
     for (const auto& pod : fleet_->look(stop_.get_token())) {
+      const auto accounts = workers.accounts();
+      const bool serves = std::any_of(accounts.begin(), accounts.end(), [&](const auto& account) {
+        return account.name == pod.worker && is_usable(account.state);
+      });
       // Its keeper tells the agent as well; whoever is first.
       const auto what = fmt::format("pod {} on node {} {}", pod.name, pod.node.empty() ? "-" : pod.node, pod.sentence);
       if (pod.phase == PodState::Phase::running) workers.give_notice(pod.worker, what, static_cast<Seconds>(pod.grace));
-      if (pod.disrupted) notices_->say(fmt::format("{}: {}", pod.worker, what));
+      // A notice to one that serves trials is told to the user, too.
+      if (pod.disrupted && !(serves && pod.phase == PodState::Phase::running))
+        notices_->say(fmt::format("{}: {}", pod.worker, what));
     }
     bool some_run = false;
     for (const auto& account : workers.accounts()) some_run = some_run || is_usable(account.state);
