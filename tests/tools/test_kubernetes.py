@@ -248,7 +248,7 @@ class Kubernetes(Case):
                 return [pod for pod in self.pods_of("driver") if pod["metadata"]["name"] != first
                         and pod["spec"].get("nodeName") not in (None, node) and pod["status"].get("phase") == "Running"]
             wait_until(another, "a driver on another node", 180)
-            out, error = driver.communicate(timeout=200)
+            out, error = driver.communicate(timeout=150)
         finally:
             self.assertEqual(self.kubernetes("start-node", number).returncode, 0)
         self.assertEqual(driver.returncode, 0, error)
