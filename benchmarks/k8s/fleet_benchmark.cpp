@@ -3,6 +3,7 @@
 // [SECONDS] holds them for so many seconds (20) once all run. For benchmarks/k8s/scale.py.
 #include "pod_fleet.hpp"
 
+#include <hypertune/detail/say.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/k8s/access.hpp>
 #include <hypertune/k8s/client.hpp>
@@ -88,7 +89,7 @@ int main(int argc, char** argv) {
   try {
     return measure(pods != nullptr ? std::max(1, std::atoi(pods)) : 1000, argc > 1 ? std::atof(argv[1]) : 20);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    hypertune::detail::say(error.what());
     return 2;
   }
 }
