@@ -17,6 +17,7 @@ AnyExecutor kubernetes_executor_of(const Sweep& sweep, const std::string& file, 
   setup.options = *sweep.executor.kubernetes;
   auto& options = setup.options;
   options.kubeconfig = found_from(sweep, options.kubeconfig);
+  if (auto& shared = options.transfer.shared) shared->folder = found_from(sweep, shared->folder);
   options.file_mounts = mounts_of(sweep, std::move(options.file_mounts), setup.programs);
   if (const auto& program = sweep.trial->command.front();
       program.find('{') == std::string::npos && !sweep.trial->environment.contains("PATH"))

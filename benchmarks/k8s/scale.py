@@ -7,8 +7,9 @@ many calls of the API server that takes for each pod (from its audit log), by wh
 
     bare pods        a client makes the pods
     a Job each       a client makes a Job for each pod, as a design does that gives each trial a Job
-    COMMAND          with KUBECONFIG, and PODS in its environment: also its peak memory. Its pods have to select nodes by
-                     the label hypertune.test/simulated and to tolerate the taint of that name.
+    COMMAND          with KUBECONFIG, and PODS in its environment: also its memory every five seconds, and all calls to
+                     its end. Its pods have to select nodes by the label hypertune.test/simulated and to tolerate the
+                     taint of that name. benchmark_fleet does, which makes pods as hypertune's executor makes them.
 
 With COMMAND only that is measured unless --all is given. Prints a table, and writes a line of JSON per row to FILE.
 Needs what testk8s needs, and kwok: `testk8s build --kwok`.
@@ -109,22 +110,32 @@ def made_by_client(cluster, name, pods, path, body):
     return result
 
 
+def resident_mib(pid):
+    pages = int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1)
+
+
 def made_by_command(cluster, pods, command):
     before, begin = cluster.calls(), time.monotonic()
     child = subprocess.Popen(command, env={**os.environ, "KUBECONFIG": cluster.config, "PODS": str(pods)})
-    most, reached, ended = 0, 0.0, None
+    most, reached, ended, until_run, memory = 0, 0.0, None, None, []
     while ended is None:
         running = cluster.pods("Running")
         if running > most:
             most, reached = running, time.monotonic() - begin
+        if until_run is None and running >= pods:
+            until_run = row(cluster, "", pods, before)
         pid, status, used = os.wait4(child.pid, os.WNOHANG)
         if pid:
             ended = os.waitstatus_to_exitcode(status)
             break
+        if time.monotonic() - begin >= 5 * len(memory):
+            memory.append(resident_mib(child.pid))
         time.sleep(0.2)
     child.returncode = ended
-    result = row(cluster, " ".join(command)[:60], pods, before, all_run_s=round(reached, 1), most_at_once=most,
-                 exit_code=ended, whole_s=round(time.monotonic() - begin, 1), peak_memory_mib=round(used.ru_maxrss / 1024, 1),
+    result = row(cluster, pathlib.Path(command[0]).name, pods, before, all_run_s=round(reached, 1), most_at_once=most,
+                 until_run=until_run and {key: until_run[key] for key in ("calls_per_pod", "by")},
+                 memory_mib_each_5_s=memory, exit_code=ended, whole_s=round(time.monotonic() - begin, 1), peak_memory_mib=round(used.ru_maxrss / 1024, 1),
                  left_behind=cluster.pods())
     cluster.clear()
     return result

@@ -34,7 +34,8 @@ TEST_CASE("the kubernetes executor: every key") {
            "kubeconfig: ~/k, context: test, cpus: 0.5, memory: 8GiB, gpus: 2, gpu_resource: amd.com/gpu, "
            "node_selector: {zone: a, big: true}, spot: prefer, priority_class: low, service_account: me, "
            "image_pull_secrets: [mine], queue: team, connection: exec, program: /app/train, workdir: /data, "
-           "notice: 2m, idle: 5m, silence: 20s, file_mounts: {a.py: a.py}, "
+           "notice: 2m, idle: 5m, silence: 20s, file_mounts: {a.py: a.py}, volume: weights, "
+           "transfer: {rate_limit: 5MB, shared: {folder: /nfs/weights}}, "
            "pod: {metadata: {labels: {team: x}}, spec: {hostNetwork: true, containers: "
            "[{name: worker, env: [{name: A, value: '1'}]}]}}}\n")
            .executor.kubernetes;
@@ -61,6 +62,10 @@ TEST_CASE("the kubernetes executor: every key") {
   CHECK(pods.silence == 20);
   REQUIRE(pods.file_mounts.size() == 1);
   CHECK(pods.file_mounts.front().local == "a.py");
+  CHECK(pods.volume == "weights");
+  CHECK(pods.transfer.rate_limit == 5'000'000);
+  REQUIRE(pods.transfer.shared);
+  CHECK(pods.transfer.shared->folder == "/nfs/weights");
   CHECK(pods.pod == R"({"metadata": {"labels": {"team": "x"}}, "spec": {"hostNetwork": true, "containers": )"
                     R"([{"name": "worker", "env": [{"name": "A", "value": "1"}]}]}})");
 }
@@ -86,5 +91,11 @@ TEST_CASE("what is wrong with the kubernetes executor is said with its line") {
   CHECK_THAT(complaint(begin + "program: train\n"), ContainsSubstring("absolute path"));
   CHECK_THAT(complaint(begin + "pod: {speck: {}}\n"), ContainsSubstring("'spec'"));
   CHECK_THAT(complaint(begin + "pod: 3\n"), ContainsSubstring("must be a pod"));
+  CHECK_THAT(complaint(begin + "volume: Weights\n"), ContainsSubstring("no name in Kubernetes"));
+  CHECK_THAT(complaint(begin + "volume: w\n  transfer: {shared: {folder: weights}}\n"),
+             ContainsSubstring("needs an absolute 'transfer.shared.folder', not 'weights'"));
+  CHECK_THAT(complaint(begin + "volume: w\n  transfer: {shared: ~/weights}\n"),
+             ContainsSubstring("needs an absolute 'transfer.shared.on_hosts', not '~/weights'"));
+  CHECK_THAT(complaint(begin + "transfer: {port: 7070}\n"), ContainsSubstring("only 'direct: true' uses"));
   CHECK_THAT(complaint(begin + "image_pull_secrets: ['a b']\n"), ContainsSubstring("no name of a secret"));
 }

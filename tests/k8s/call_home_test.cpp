@@ -257,6 +257,10 @@ TEST_CASE("to dial waits for the worker, says why it is not there, and ends when
   CHECK_THROWS_AS(k8s::CallHomeDialer(listener, "w"), Error);
   CHECK_THROWS_AS(k8s::CallHomeDialer(listener, "a/../b"), Error);
 
+  const k8s::CallHomeDialer watched(listener, "u", 1000);
+  const auto look = [] { return std::optional(remote::DialError(FailureClass::permanent, "its pod has ended")); };
+  CHECK_THROWS_WITH(watched.dial({}, look), "its pod has ended");
+
   const k8s::CallHomeDialer patient(listener, "v", 1000);
   std::stop_source stop;
   std::string why;

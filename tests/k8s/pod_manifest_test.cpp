@@ -1,6 +1,7 @@
 // Manifests of workers' pods.
 #include "pod_manifest.hpp"
 
+#include "driver_manifest.hpp"
 #include "support/test.hpp"
 
 #include <boost/json.hpp>
@@ -179,4 +180,25 @@ TEST_CASE("any text makes a name for Kubernetes") {
   CHECK(k8s::kubernetes_name("Größe") == "gr-e");
   CHECK(k8s::kubernetes_name(std::string(100, 'x')).size() == 40);
   CHECK(k8s::kubernetes_name("abc-def", 4) == "abc");
+}
+
+TEST_CASE("the volume for checkpoints is where the options say, in workers and in a driver's pod") {
+  KubernetesOptions options{.image = "a", .volume = "weights"};
+  const auto worker = [&] { return json::value(k8s::pod_manifest(options, plan())); };
+  const auto driver = [&](const std::string& record) {
+    const k8s::DriverJobOptions job{.workers = options};
+    return json::value(k8s::driver_job_manifest(job, "job", record)).at_pointer("/spec/template");
+  };
+  CHECK(at(worker(), "/spec/volumes/1/persistentVolumeClaim/claimName").as_string() == "weights");
+  CHECK(at(worker(), "/spec/containers/0/volumeMounts/1/mountPath").as_string() == "/hypertune-checkpoints");
+  CHECK(at(driver("record"), "/spec/volumes/1/persistentVolumeClaim/claimName").as_string() == "weights");
+  CHECK(at(driver("record"), "/spec/containers/0/volumeMounts/1/mountPath").as_string() == "/hypertune-checkpoints");
+  // One that has the record as well is a volume of the pod once.
+  CHECK(at(driver("weights"), "/spec/volumes").as_array().size() == 1);
+  CHECK(at(driver("weights"), "/spec/containers/0/volumeMounts").as_array().size() == 2);
+  CHECK(at(driver("weights"), "/spec/containers/0/volumeMounts/1/name") ==
+        at(driver("weights"), "/spec/volumes/0/name"));
+  options.transfer.shared = {.folder = "/nfs/weights", .on_hosts = "/mnt/weights"};
+  CHECK(at(worker(), "/spec/containers/0/volumeMounts/1/mountPath").as_string() == "/mnt/weights");
+  CHECK(at(driver("record"), "/spec/containers/0/volumeMounts/1/mountPath").as_string() == "/nfs/weights");
 }

@@ -1,6 +1,9 @@
 """Sweeps on Kubernetes: pods as workers from outside, and the driver as a Job that outlives its pod."""
+import base64
+import http.server
 import ssl
 import tempfile
+import threading
 import urllib.request
 
 from support import *
@@ -21,7 +24,7 @@ done
 '''
 
 SWEEP = """\
-name: away
+name: {name}
 trial:
   command: [./train.sh, "{{rate}}"]
   environment: {{STEPS: "{steps}", PAUSE: "{pause}"}}
@@ -40,8 +43,67 @@ executor:
   notice: 20s
   {more}
   pod: {{spec: {{dnsPolicy: Default, containers: [{{name: worker, imagePullPolicy: Never}}]}}}}
-output: runs/away
+output: runs/{name}
 """
+
+class SuspendAtBirth:
+    """An admission controller that suspends each Job that is made, as Kueue does it with manageJobsWithoutQueueName."""
+    PLACE = "apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    NAME = "suspend-at-birth"
+
+    def __init__(self, tests):
+        self.tests = tests
+        pki, key = tests.state / "pki", pathlib.Path(tests.place.name) / "webhook"
+        if not key.exists():
+            subject = ["-subj", "/CN=webhook", "-addext", "subjectAltName=IP:127.0.0.1", "-nodes", "-days", "2"]
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-CA", pki / "ca.crt", "-CAkey", pki / "ca.key",
+                            "-keyout", key, "-out", f"{key}.crt", *subject], check=True, capture_output=True)
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):  # noqa: N802
+                review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                patch = json.dumps([{"op": "add", "path": "/spec/suspend", "value": True}]).encode()
+                review["response"] = {"uid": review.pop("request")["uid"], "allowed": True, "patchType": "JSONPatch",
+                                      "patch": base64.b64encode(patch).decode()}
+                body = json.dumps(review).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(f"{key}.crt", key)
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.authority = base64.b64encode((pki / "ca.crt").read_bytes()).decode()
+
+    def __enter__(self):
+        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread.start()
+        url = f"https://127.0.0.1:{self.server.server_address[1]}/"
+        rule = {"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["jobs"]}
+        self.tests.ask(self.PLACE, "POST", {
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": self.NAME},
+            "webhooks": [{"name": "suspend.hypertune.test", "clientConfig": {"url": url, "caBundle": self.authority},
+                          "rules": [rule], "sideEffects": "None", "admissionReviewVersions": ["v1"]}]})
+        # The API server learns of it in a moment: what it does with a Job is asked without making one.
+        job = {"metadata": {"name": "asked"}, "spec": {"parallelism": 0, "template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "none", "image": "none"}]}}}}
+        asked = "apis/batch/v1/namespaces/default/jobs?dryRun=All"
+        wait_until(lambda: self.tests.ask(asked, "POST", job)["spec"].get("suspend"), "the admission controller")
+        return self
+
+    def __exit__(self, *_):
+        self.tests.ask(f"{self.PLACE}/{self.NAME}", "DELETE")
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
 
 class Kubernetes(Case):
     @classmethod
@@ -91,13 +153,13 @@ class Kubernetes(Case):
         train.chmod(0o755)
 
     @classmethod
-    def ask(cls, path, method="GET", body=None):
+    def ask(cls, path, method="GET", body=None, kind="application/json"):
         facts, pki = json.loads((cls.state / "facts.json").read_text()), cls.state / "pki"
         context = ssl.create_default_context(cafile=pki / "ca.crt")
         context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
         request = urllib.request.Request(f"https://{facts['ip']}:6443/{path}", method=method,
                                          data=json.dumps(body).encode() if body else None,
-                                         headers={"Content-Type": "application/json"})
+                                         headers={"Content-Type": kind})
         with urllib.request.urlopen(request, context=context, timeout=30) as answer:
             return json.load(answer)
 
@@ -107,13 +169,33 @@ class Kubernetes(Case):
     def delete(self, pod, grace):
         self.ask(f"api/v1/namespaces/default/pods/{pod}?gracePeriodSeconds={grace}", "DELETE")
 
+    def pods_of(self, role):
+        return [pod for pod in self.objects("pods") if pod["metadata"]["labels"].get("hypertune/role") == role]
+
+    def suspend(self, job, value):
+        self.ask(f"apis/batch/v1/namespaces/default/jobs/{job}", "PATCH", {"spec": {"suspend": value}},
+                 "application/merge-patch+json")
+
+    def steps(self, sweep):
+        """That the experiment has recorded; 0 also where nothing can be read."""
+        done = self.start("status", "--kubernetes", sweep, "--format", "json")
+        out, _ = done.communicate(timeout=120)
+        return json.loads(out)["reports"] if done.returncode == 0 else 0
+
+    def check_done(self, sweep, trials, steps):
+        out, _ = self.run_command("results", "--kubernetes", sweep, "--format", "json")
+        self.assertEqual([(t["state"], t["steps"], t["failures"]) for t in json.loads(out)],
+                         [("completed", steps, 0)] * trials)
+        self.run_command("down", "--kubernetes", sweep)
+        self.check_gone()
+
     def running(self, role):
         return [pod["metadata"]["name"] for pod in self.objects("pods")
                 if pod["metadata"]["labels"].get("hypertune/role") == role and pod["status"].get("phase") == "Running"
                 and "deletionTimestamp" not in pod["metadata"]]
 
-    def sweep(self, samples=4, steps=4, pause=0, more=""):
-        return self.write(SWEEP.format(kubeconfig=self.state / "admin.kubeconfig", image=IMAGE, samples=samples,
+    def sweep(self, samples=4, steps=4, pause=0, more="", name="away"):
+        return self.write(SWEEP.format(name=name, kubeconfig=self.state / "admin.kubeconfig", image=IMAGE, samples=samples,
                                        steps=steps, pause=pause, more=more))
 
     def check_gone(self):
@@ -133,29 +215,105 @@ class Kubernetes(Case):
         workers = sorted(self.running("worker"))
         _, error = self.run_command("submit", "--kubernetes", sweep, "--volume", "record", code=2)
         self.assertIn("under way", error)
-
-        def steps():
-            done = self.start("status", "--kubernetes", sweep, "--format", "json")
-            out, _ = done.communicate(timeout=120)
-            return json.loads(out)["reports"] if done.returncode == 0 else 0
-
-        wait_until(lambda: steps() > 4, "some steps", 60)
+        wait_until(lambda: self.steps(sweep) > 4, "some steps", 60)
         for grace in (0, 30):  # killed, and told to leave
             [pod] = self.running("driver")
             self.delete(pod, grace)
             wait_until(lambda: self.running("driver") not in ([], [pod]), "another driver", 120)
-            before = steps()
-            wait_until(lambda: steps() > before, "further steps", 60)
+            before = self.steps(sweep)
+            wait_until(lambda: self.steps(sweep) > before, "further steps", 60)
         self.assertEqual(sorted(self.running("worker")), workers)  # they waited
         out, error = driver.communicate(timeout=200)
         self.assertEqual(driver.returncode, 0, error)
         self.assertIn("4/4 trials", out)
-        out, _ = self.run_command("results", "--kubernetes", sweep, "--format", "json")
-        self.assertEqual([(t["state"], t["steps"], t["failures"]) for t in json.loads(out)],
-                         [("completed", 30, 0)] * 4)
-        self.run_command("down", "--kubernetes", sweep)
-        self.check_gone()
+        self.check_done(sweep, 4, 30)
         self.assertEqual([s["metadata"]["name"] for s in self.objects("secrets")], [])
+
+    def submitted(self, name, more="", samples=4, steps=30, pause=0.4):
+        """A sweep whose driver is in the cluster, once its workers work: its file, and the command that follows it."""
+        sweep = self.sweep(samples, steps, pause, "program: /usr/bin/hypertune\n  " + more, name)
+        driver = self.start("submit", "--kubernetes", sweep, "--volume", "record")
+        self.addCleanup(lambda: (driver.kill(), driver.communicate()))
+        wait_until(lambda: len(self.running("worker")) == 2 and self.steps(sweep) > 4, "some steps of two workers", 90)
+        return sweep, driver
+
+    def test_the_node_of_the_driver_dies(self):
+        sweep, driver = self.submitted("node")
+        [pod] = [pod for pod in self.pods_of("driver") if pod["metadata"]["name"] in self.running("driver")]
+        first, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
+        number = int(node.rsplit(".", 1)[1]) - 10
+        self.assertEqual(self.kubernetes("kill-node", number).returncode, 0)
+        try:
+            def another():
+                return [pod for pod in self.pods_of("driver") if pod["metadata"]["name"] != first
+                        and pod["spec"].get("nodeName") not in (None, node) and pod["status"].get("phase") == "Running"]
+            wait_until(another, "a driver on another node", 180)
+            out, error = driver.communicate(timeout=150)
+        finally:
+            self.assertEqual(self.kubernetes("start-node", number).returncode, 0)
+        self.assertEqual(driver.returncode, 0, error)
+        self.assertIn("4/4 trials", out)
+        self.check_done(sweep, 4, 30)
+
+    def test_the_driver_is_suspended_and_resumed(self):
+        sweep, driver = self.submitted("rest")
+        self.suspend("rest", True)
+        wait_until(lambda: not self.objects("pods"), "the end of all pods", 90)
+        saved = self.steps(sweep)  # by a pod that only reads
+        self.assertGreater(saved, 4)
+        self.assertIsNone(driver.poll())
+        self.suspend("rest", False)
+        out, error = driver.communicate(timeout=200)
+        self.assertEqual(driver.returncode, 0, error)
+        self.assertIn("is suspended", error)
+        self.assertIn("4/4 trials", out)
+        self.check_done(sweep, 4, 30)
+
+    def test_jobs_that_are_suspended_at_their_birth(self):
+        with SuspendAtBirth(self):
+            sweep = self.sweep(name="born", more="program: /usr/bin/hypertune")
+            driver = self.start("submit", "--kubernetes", sweep, "--volume", "record")
+            self.addCleanup(lambda: (driver.kill(), driver.communicate()))
+            jobs = wait_until(lambda: self.objects("jobs", "apis/batch/v1"), "the job")
+            self.assertTrue(jobs[0]["spec"]["suspend"])
+            said = driver.stderr.readline()
+            self.assertIn("the driver's pod waits until its job is resumed, which is suspended", said)
+            self.suspend("born", False)  # as its queue does when there is room
+            out, error = driver.communicate(timeout=200)
+            self.assertEqual(driver.returncode, 0, error)
+            self.assertIn("4/4 trials", out)
+            self.check_done(sweep, 4, 4)
+            # A driver outside has a Job without pods, for which no queue's controller has anything to admit.
+            self.run_command("run", self.sweep(name="outside"))
+            self.assertEqual([(t["state"], t["steps"]) for t in self.results("runs/outside")], [("completed", 4)] * 4)
+            self.check_gone()
+
+    def test_checkpoints_on_a_claim_are_not_copied(self):
+        sweep = self.sweep(2, more="program: /usr/bin/hypertune\n  volume: record", name="claimed")
+        out, error = self.run_command("submit", "--kubernetes", sweep, "--volume", "record", timeout=200)
+        self.assertNotIn("does not share", out + error)
+        volume = pathlib.Path(self.place.name) / "record"
+        [shared] = volume.glob("experiment-*")
+        for trial in range(2):
+            part = pathlib.Path("trials") / str(trial) / "checkpoints"
+            self.assertEqual(os.readlink(volume / "claimed/experiment" / part), f"/hypertune-checkpoints/{shared.name}/{part}")
+            self.assertTrue(list((shared / part).iterdir()))
+        self.check_done(sweep, 2, 4)
+
+    def test_a_worker_that_is_evicted_is_announced_once(self):
+        sweep = self.sweep(2, 20, 0.3, name="evicted")
+        run = self.start("run", sweep)
+        self.addCleanup(lambda: (run.kill(), run.communicate()))
+        wait_until(lambda: len(self.running("worker")) == 2, "two workers", 60)
+        pod = self.running("worker")[0]
+        self.ask(f"api/v1/namespaces/default/pods/{pod}/eviction", "POST",
+                 {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}})
+        out, error = run.communicate(timeout=200)
+        self.assertEqual(run.returncode, 0, error)
+        about = [line for line in (out + error).splitlines() if "was evicted" in line]
+        self.assertEqual(len(about), 1, out + error)
+        self.assertEqual([(t["state"], t["steps"]) for t in self.results("runs/evicted")], [("completed", 20)] * 2)
+        self.check_gone()
 
     def test_a_sweep_that_cannot_run_makes_no_job(self):
         sweep = self.sweep(more="program: /usr/bin/hypertune")

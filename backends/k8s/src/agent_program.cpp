@@ -51,7 +51,8 @@ std::vector<std::string> AgentProgram::prepare(const std::string& pod, const std
                            .programs = setup_.programs,
                            .needs = setup_.needs,
                            .directory = folder,
-                           .ship = {.directory = fmt::format("{}/cache", pod_folder)}};
+                           .ship = {.directory = fmt::format("{}/cache", pod_folder)},
+                           .shared = options.transfer.shared || !options.volume.empty()};
   const bool in_image = !options.program.empty();
   if (in_image && files.mounts.empty()) return in_image_as("--hypertune-agent");  // an image without a shell will do
   auto shell = shell_of(client_, pod, container, stop);

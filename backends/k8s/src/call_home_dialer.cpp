@@ -9,8 +9,11 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -40,7 +43,7 @@ CallHomeDialer::CallHomeDialer(AgentListener listener, std::string worker, doubl
 
 const std::string& CallHomeDialer::worker() const { return place_->worker; }
 
-remote::AgentStream CallHomeDialer::dial(std::stop_token stop) const {
+remote::AgentStream CallHomeDialer::dial(std::stop_token stop, const Look& look) const {
   auto [stream, our_stream] = make_socket_pair();
   auto [err, our_err] = make_socket_pair();
   Descriptor second(::fcntl(stream.get(), F_DUPFD_CLOEXEC, 0));
@@ -54,9 +57,22 @@ remote::AgentStream CallHomeDialer::dial(std::stop_token stop) const {
   const auto ticket = state.request(place, {std::move(our_stream), std::move(our_err)});
   if (place.patience > 0) {
     const auto settled = [&] { return ticket->taken || ticket->over; };
-    state.changed.wait_for(lock, stop, as_duration(place.patience), settled);
+    const auto until = std::chrono::steady_clock::now() + as_duration(place.patience);
+    std::optional<DialError> hopeless;
+    while (!hopeless && !settled() && !stop.stop_requested() && std::chrono::steady_clock::now() < until) {
+      constexpr std::chrono::seconds looks_every{1};
+      if (!look) {
+        state.changed.wait_until(lock, stop, until, settled);
+      } else if (!state.changed.wait_until(lock, stop, std::min(until, std::chrono::steady_clock::now() + looks_every),
+                                           settled)) {
+        lock.unlock();
+        hopeless = look();
+        lock.lock();
+      }
+    }
     if (!ticket->taken) {
       if (place.waiting == ticket) place.waiting = nullptr;
+      if (hopeless) throw *std::move(hopeless);
       if (ticket->over) throw DialError(ticket->failure, ticket->why);
       if (stop.stop_requested()) throw DialError(FailureClass::transient, "it was not waited for any longer");
       throw DialError(FailureClass::transient, place.why.empty()

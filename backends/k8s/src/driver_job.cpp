@@ -105,17 +105,32 @@ struct DriverJob::Impl {
       state.sentence = all.front().sentence;
       if (all.front().phase == PodState::Phase::running && !all.front().leaving) state.phase = Phase::running;
     }
-    if (has_condition(*job, "Complete")) return {.phase = Phase::done, .pod = state.pod, .sentence = "has ended"};
-    if (has_condition(*job, "Failed")) {
+    // It is complete, or has failed, only when its last pod is gone: one on a node that is gone may stay for long.
+    if (has_condition(*job, "Complete") || has_condition(*job, "SuccessCriteriaMet"))
+      return {.phase = Phase::done, .pod = state.pod, .sentence = "has ended"};
+    if (has_condition(*job, "Failed") || has_condition(*job, "FailureTarget")) {
       boost::system::error_code error;
       std::string why;
       for (const auto& each : job->find_pointer("/status/conditions", error)->as_array())
-        if (text_at(each, "/type") == "Failed")
+        if (text_at(each, "/type") == "Failed" || (text_at(each, "/type") == "FailureTarget" && why.empty()))
           why = fmt::format("{}: {}", text_at(each, "/reason"), text_at(each, "/message"));
       return {.phase = Phase::failed, .pod = state.pod, .sentence = why};
     }
-    if (is_suspended(*job)) return {.phase = Phase::suspended, .pod = state.pod, .sentence = "is suspended"};
+    if (is_suspended(*job))
+      return {.phase = Phase::suspended,
+              .pod = state.pod,
+              .sentence = "waits until its job is resumed, which is suspended"};
     return state;
+  }
+  // Whether another pod is the driver's, or none will be any more. False also where nobody says.
+  bool is_past(const std::string& pod, const std::stop_token& stop) {
+    try {
+      const auto now = state(stop);
+      return is_over(now.phase) || (now.phase == Phase::running && now.pod != pod);
+    } catch (const ApiError& error) {
+      if (error.code() != Errc::io) throw;
+      return false;
+    }
   }
   bool is_over(Phase phase) const { return phase == Phase::done || phase == Phase::failed || phase == Phase::none; }
 
@@ -153,10 +168,11 @@ void DriverJob::submit(const DriverFiles& files, const std::function<void(const 
       if (stop.stop_requested()) return;
       wait_a_while(stop, 0.2);
     }
+  for (const auto& claim : {self.options.volume, self.options.workers.volume})
+    if (!claim.empty() && !self.get(self.place({"api", "v1"}, "persistentvolumeclaims", claim), stop))
+      fail(Errc::usage, "there is no volume claim '{}' in namespace '{}'", claim, name_space());
   if (self.options.volume.empty())
     self.create(self.place({"api", "v1"}, "persistentvolumeclaims"), claim_manifest(self.options, self.name), stop);
-  else if (!self.get(self.place({"api", "v1"}, "persistentvolumeclaims", self.options.volume), stop))
-    fail(Errc::usage, "there is no volume claim '{}' in namespace '{}'", self.options.volume, name_space());
   self.create(self.place({"apis", "batch", "v1"}, "jobs"), driver_job_manifest(self.options, self.name, self.claim()),
               stop);
 
@@ -198,6 +214,7 @@ void DriverJob::submit(const DriverFiles& files, const std::function<void(const 
 DriverJobState DriverJob::follow(const std::function<void(std::string_view)>& print,
                                  const std::function<void(const std::string&)>& says, const std::stop_token& stop) {
   auto& self = *impl_;
+  constexpr std::chrono::seconds looks_every{10};
   std::string shown, told;
   for (;;) {
     if (stop.stop_requested()) return self.state({});
@@ -226,11 +243,14 @@ DriverJobState DriverJob::follow(const std::function<void(std::string_view)>& pr
           });
       std::unique_lock lock(said.mutex);
       for (;;) {
-        said.more.wait(lock, stop, [&] { return said.over || !said.lines.empty(); });
+        const bool silent =
+            !said.more.wait_for(lock, stop, looks_every, [&] { return said.over || !said.lines.empty(); });
         const auto lines = std::exchange(said.lines, {});
-        const bool over = said.over || stop.stop_requested();
+        bool over = said.over || stop.stop_requested();
         lock.unlock();
         for (const auto& line : lines) print(line);
+        // The log of a pod on a node that is gone never ends.
+        if (silent && !over) over = self.is_past(state.pod, stop);
         lock.lock();
         if (over && said.lines.empty()) break;
       }

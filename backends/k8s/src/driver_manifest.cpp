@@ -1,6 +1,7 @@
 // The objects of a driver in the cluster.
 #include "driver_manifest.hpp"
 
+#include "checkpoint_volume.hpp"
 #include "pod_manifest.hpp"
 #include "yaml_json.hpp"
 
@@ -41,6 +42,21 @@ void take_over(json::object& spec, const KubernetesOptions& workers) {
   }
 }
 
+// The workers' volume for checkpoints, which may be the one with the record.
+void add_checkpoints(json::object& spec, const KubernetesOptions& workers, const std::string& claim) {
+  if (workers.volume.empty()) return;
+  const bool same = workers.volume == claim;
+  if (!same)
+    spec["volumes"].get_array().emplace_back(
+        json::object{{"name", volume_name}, {"persistentVolumeClaim", {{"claimName", json::string(workers.volume)}}}});
+  spec["containers"]
+      .at(0)
+      .at("volumeMounts")
+      .get_array()
+      .emplace_back(json::object{{"name", same ? "hypertune" : volume_name},
+                                 {"mountPath", json::string(volume_in_driver(workers).string())}});
+}
+
 json::object pod_spec(const DriverJobOptions& options, const std::string& name, const std::string& claim,
                       json::array command) {
   const auto millis = std::max<std::int64_t>(1, std::llround(options.cpus * 1000));
@@ -74,6 +90,7 @@ json::object pod_spec(const DriverJobOptions& options, const std::string& name, 
     secrets.emplace_back(json::object{{"name", json::string(secret)}});
   if (!secrets.empty()) spec["imagePullSecrets"] = std::move(secrets);
   take_over(spec, options.workers);
+  add_checkpoints(spec, options.workers, claim);
   // A node that does not answer is given up after half a minute: the driver goes on elsewhere.
   constexpr int patience = 30;
   if (!spec.contains("tolerations")) spec["tolerations"] = json::array();

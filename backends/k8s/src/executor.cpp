@@ -1,5 +1,6 @@
 // KubernetesExecutor: what is particular to workers that are pods.
 #include "agent_program.hpp"
+#include "checkpoint_volume.hpp"
 #include "home_dialer.hpp"
 #include "json_at.hpp"
 #include "options_access.hpp"
@@ -68,6 +69,7 @@ class KubernetesWatch {
  public:
   KubernetesWatch(const KubernetesSetup& setup, const Workload& workload)
       : setup_(setup),
+        transfer_(transfer_of(setup.options)),
         notices_(std::make_shared<remote::Notices>(remote::said_by(setup.say, workload.quiet, "hypertune: "))),
         client_(load_access(access_of(setup.options))),
         program_(setup, client_) {
@@ -115,10 +117,16 @@ class KubernetesWatch {
 
   Seconds look(remote::ElasticWorkers& workers) {
     for (const auto& pod : fleet_->look(stop_.get_token())) {
+      const auto accounts = workers.accounts();
+      const bool serves = std::any_of(accounts.begin(), accounts.end(), [&](const auto& account) {
+        return account.name == pod.worker && is_usable(account.state);
+      });
       // Its keeper tells the agent as well; whoever is first.
       const auto what = fmt::format("pod {} on node {} {}", pod.name, pod.node.empty() ? "-" : pod.node, pod.sentence);
       if (pod.phase == PodState::Phase::running) workers.give_notice(pod.worker, what, static_cast<Seconds>(pod.grace));
-      if (pod.disrupted) notices_->say(fmt::format("{}: {}", pod.worker, what));
+      // A notice to one that serves trials is told to the user, too.
+      if (pod.disrupted && !(serves && pod.phase == PodState::Phase::running))
+        notices_->say(fmt::format("{}: {}", pod.worker, what));
     }
     bool some_run = false;
     for (const auto& account : workers.accounts()) some_run = some_run || is_usable(account.state);
@@ -168,7 +176,7 @@ class KubernetesWatch {
     const auto prepare = [program = program_, fleet = fleet_](const PodState& pod, const std::stop_token& stop) {
       return program.prepare(pod.name, fleet->container(), stop);
     };
-    if (listener_) return HomeDialer(fleet_, *listener_, worker, prepare);
+    if (listener_) return HomeDialer(fleet_, *listener_, worker, prepare, setup_.remote.timeouts.connect);
     return PodDialer(fleet_, worker, prepare);
   }
   static std::int64_t at_once(std::int64_t limit) { return limit > 0 ? limit : std::int64_t{1} << 30U; }
@@ -191,6 +199,7 @@ class KubernetesWatch {
   remote::RemoteOptions remote_options() const {
     auto options = setup_.remote;
     options.timeouts.liveness = setup_.options.silence;
+    options.transfer = transfer_;
     options.timeouts.hello = options.timeouts.connect;
     options.timeouts.connect = 9e8;              // a pod may wait for a node for as long as it takes
     options.timeouts.first_delay = 0.1;          // another pod takes its place
@@ -201,6 +210,7 @@ class KubernetesWatch {
   }
 
   KubernetesSetup setup_;
+  CheckpointTransfer transfer_;
   std::shared_ptr<remote::Notices> notices_;
   std::stop_source stop_;
   Client client_;

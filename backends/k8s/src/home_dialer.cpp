@@ -3,7 +3,10 @@
 
 #include "silent_end.hpp"
 
+#include <hypertune/detail/run_clock.hpp>
 #include <hypertune/remote/host_error.hpp>
+
+#include <fmt/format.h>
 
 #include <atomic>
 #include <optional>
@@ -12,45 +15,61 @@
 namespace hypertune::inline v0::k8s {
 
 struct HomeDialer::State {
-  State(std::shared_ptr<PodFleet> pods, AgentListener door, std::string name, PrepareAgent files)
-      : fleet(std::move(pods)), listener(std::move(door)), worker(std::move(name)), prepare(std::move(files)) {}
+  State(std::shared_ptr<PodFleet> pods, AgentListener door, std::string name, PrepareAgent files, Seconds seconds)
+      : fleet(std::move(pods)),
+        listener(std::move(door)),
+        worker(std::move(name)),
+        prepare(std::move(files)),
+        patience(seconds) {}
 
   std::shared_ptr<PodFleet> fleet;
   AgentListener listener;
   std::string worker;
   PrepareAgent prepare;
+  Seconds patience;
   std::string pod = {};                     // whose connection is waited for
   std::optional<CallHomeDialer> home = {};  // of that pod: no other one's connection is taken for it
   std::atomic<bool> spent = false;          // nothing is to be expected of that pod
 };
 
 HomeDialer::HomeDialer(std::shared_ptr<PodFleet> fleet, AgentListener listener, std::string worker,
-                       PrepareAgent prepare)
-    : state_(std::make_shared<State>(std::move(fleet), std::move(listener), std::move(worker), std::move(prepare))) {}
+                       PrepareAgent prepare, Seconds patience)
+    : state_(std::make_shared<State>(std::move(fleet), std::move(listener), std::move(worker), std::move(prepare),
+                                     patience)) {}
 
 remote::AgentStream HomeDialer::dial(const std::stop_token& stop) const {
   auto& state = *state_;
   if (state.spent.exchange(false) && !state.pod.empty()) state.fleet->discard(state.pod, true);
-  constexpr double patience = 20;
   const auto expect = [&](const std::string& pod) {
     if (pod == state.pod && state.home) return;
     state.home.reset();
     state.pod = pod;
-    state.home.emplace(state.listener, pod, patience);
+    constexpr Seconds more = 10;  // it is told below that its time is over
+    state.home.emplace(state.listener, pod, state.patience + more);
   };
   const auto pod = state.fleet->acquire(state.worker, stop, expect);
   expect(pod.name);
   try {
     state.prepare(pod, stop);
-    return watch_for_silence(state.home->dial(stop), [shared = state_] { shared->spent = true; });
+    const Seconds until = hypertune::detail::steady_seconds() + state.patience;
+    const auto look = [&]() -> std::optional<remote::DialError> {
+      if (auto end = state.fleet->own_end(pod.name, stop, 0)) return end;
+      if (hypertune::detail::steady_seconds() < until) return std::nullopt;
+      return remote::DialError(
+          remote::FailureClass::permanent,
+          fmt::format(
+              "its pod {} runs, but has not connected to port {} of this driver within {:g} s: a network policy "
+              "may be in the way, or its program is not one that serves trials{}",
+              pod.name, state.listener.port(), state.patience, state.fleet->last_words(pod.name, stop)));
+    };
+    return watch_for_silence(state.home->dial(stop, look), [shared = state_] { shared->spent = true; });
   } catch (const remote::HostError& error) {
     throw remote::DialError(failure_of(error.problem()), error.what(), error.code());
   } catch (const ApiError& error) {
     throw dial_error(error, pod.name, *state.fleet, stop);
-  } catch (const remote::DialError& error) {
-    if (stop.stop_requested()) throw;
-    state.spent = true;
-    throw remote::DialError(error.failure(), error.what() + state.fleet->last_words(pod.name, stop), error.code());
+  } catch (const remote::DialError&) {
+    if (!stop.stop_requested()) state.spent = true;
+    throw;
   }
 }
 

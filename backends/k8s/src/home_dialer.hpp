@@ -17,9 +17,12 @@ namespace hypertune::inline v0::k8s {
 class HomeDialer {
  public:
   /// `prepare` brings what an agent needs, before it is started; the command that it returns is the pod's own business.
-  HomeDialer(std::shared_ptr<PodFleet> fleet, AgentListener listener, std::string worker, PrepareAgent prepare);
+  /// `patience`: seconds for which a pod may run without connecting; then the error says so, as one that lasts.
+  HomeDialer(std::shared_ptr<PodFleet> fleet, AgentListener listener, std::string worker, PrepareAgent prepare,
+             Seconds patience);
 
-  /// Waits for the worker's pod for as long as it takes, and then for its connection, a while.
+  /// Waits for the worker's pod for as long as it takes, and then for its connection, unless the pod
+  /// ends.
   remote::AgentStream dial(const std::stop_token& stop) const;
   remote::FailureClass classify(const std::string& said) const;
 

@@ -173,10 +173,10 @@ DialError PodFleet::end_error(const PodState& end, const std::stop_token& stop) 
   return DialError(failure, fmt::format("its pod {} {}{}", end.name, end.sentence, words));
 }
 
-std::optional<DialError> PodFleet::own_end(const std::string& pod, const std::stop_token& stop) {
+std::optional<DialError> PodFleet::own_end(const std::string& pod, const std::stop_token& stop, Seconds moment) {
   std::unique_lock lock(mutex_);
-  constexpr std::chrono::seconds a_moment{1};
-  changed_.wait_for(lock, stop, a_moment, [&] { return ledger_.own_end_of(pod) != nullptr; });
+  changed_.wait_for(lock, stop, std::chrono::duration<Seconds>(moment),
+                    [&] { return ledger_.own_end_of(pod) != nullptr; });
   const auto* end = ledger_.own_end_of(pod);
   if (end == nullptr) return std::nullopt;
   const auto state = *end;
@@ -191,7 +191,7 @@ std::string PodFleet::last_words(const std::string& pod, const std::stop_token& 
   const auto said = end_of_log(client_, pod, container_, stop);
   constexpr std::size_t most = 1000;
   if (words_.size() >= most) words_.clear();
-  return words_[pod] = said.empty() ? "" : "; the end of its log: " + said;
+  return words_[pod] = said.empty() ? "" : log_ends_with + said;
 }
 
 std::optional<Owner> PodFleet::owner(const std::stop_token& stop) {

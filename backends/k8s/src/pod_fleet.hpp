@@ -47,9 +47,9 @@ class PodFleet {
   /// `chosen` is told which one it is before it is waited for.
   PodState acquire(const std::string& worker, const std::stop_token& stop,
                    const std::function<void(const std::string& pod)>& chosen = {});
-  /// Whether a pod of which a call failed has ended by itself, as is known within a moment, and why.
-  std::optional<remote::DialError> own_end(const std::string& pod, const std::stop_token& stop);
-  /// What it said last, for messages: "" or "; the end of its log: …".
+  /// Whether a pod has ended by itself, as is known within a moment of a call that failed, and why.
+  std::optional<remote::DialError> own_end(const std::string& pod, const std::stop_token& stop, Seconds moment = 1);
+  /// What it said last, for messages: empty, or with log_ends_with before it.
   std::string last_words(const std::string& pod, const std::stop_token& stop);
   /// Nothing is to be run in the pod again. `node_in_doubt`: nor on its node, for a while.
   void discard(const std::string& pod, bool node_in_doubt);

@@ -1,6 +1,7 @@
 // What a worker's pod looks like.
 #include "pod_manifest.hpp"
 
+#include "checkpoint_volume.hpp"
 #include "yaml_json.hpp"
 
 #include <hypertune/config/yaml.hpp>
@@ -111,9 +112,15 @@ void add_environment(json::object& container, const PodPlan& plan) {
                           {"valueFrom", {{"secretKeyRef", {{"name", json::string(plan.secret)}, {"key", "token"}}}}}});
 }
 
-void add_volumes(json::object& spec, json::object& container, const PodPlan& plan) {
+void add_volumes(json::object& spec, json::object& container, const KubernetesOptions& options, const PodPlan& plan) {
   add_named(array_in(spec, "volumes"), {{"name", "hypertune"}, {"emptyDir", json::object()}});
   add_named(array_in(container, "volumeMounts"), {{"name", "hypertune"}, {"mountPath", json::string(pod_folder)}});
+  if (!options.volume.empty()) {
+    add_named(array_in(spec, "volumes"),
+              {{"name", volume_name}, {"persistentVolumeClaim", {{"claimName", json::string(options.volume)}}}});
+    add_named(array_in(container, "volumeMounts"),
+              {{"name", volume_name}, {"mountPath", json::string(volume_in_workers(options))}});
+  }
   if (plan.driver.empty()) return;
   // A file that follows the annotation, so that a driver that was started anew elsewhere is found.
   const auto field = fmt::format("metadata.annotations['{}']", driver_annotation);
@@ -281,7 +288,7 @@ json::object pod_manifest(const KubernetesOptions& options, const PodPlan& plan)
   set_default(container, "workingDir", json::string(work_folder(options)));
   add_resources(container, options);
   add_environment(container, plan);
-  add_volumes(spec, container, plan);
+  add_volumes(spec, container, options, plan);
   add_placement(spec, options, plan);
   return pod;
 }

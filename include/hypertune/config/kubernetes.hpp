@@ -41,12 +41,13 @@ inline void append_json_of(std::string& out, const Node& node) {
 inline KubernetesOptions kubernetes_from_yaml(const Node& node) {
   KubernetesOptions kubernetes;
   if (!node.is_map()) return kubernetes;
-  know_options(node, {"type", "workers", "node_selector", "file_mounts", "pod"}, kubernetes);
+  know_options(node, {"type", "workers", "node_selector", "file_mounts", "transfer", "pod"}, kubernetes);
   take_options(node, kubernetes);
   if (const auto workers = node.find("workers")) kubernetes.workers = worker_count_from_yaml(*workers);
   if (const auto selector = node.find("node_selector"))
     for (const auto& [label, value] : selector->entries()) kubernetes.node_selector[label] = to_string(value.scalar());
   if (const auto mounts = node.find("file_mounts")) kubernetes.file_mounts = file_mounts_from_yaml(*mounts);
+  if (const auto transfer = node.find("transfer")) kubernetes.transfer = transfer_from_yaml(*transfer);
   if (const auto pod = node.find("pod")) {
     if (!pod->is_map()) pod->fail("'{}' must be a pod (a map with 'spec'), not {}", pod->path(), pod->kind_text());
     pod->only({"apiVersion", "kind", "metadata", "spec"});

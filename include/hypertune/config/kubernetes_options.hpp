@@ -3,6 +3,7 @@
 
 #include <hypertune/config/worker_count.hpp>
 #include <hypertune/files/file_mount.hpp>
+#include <hypertune/hosts/checkpoint_transfer.hpp>
 #include <hypertune/option.hpp>
 #include <hypertune/trial/trial.hpp>
 
@@ -56,6 +57,10 @@ struct KubernetesOptions {
   std::string program = {};
   std::string workdir = {};
   std::vector<FileMount> file_mounts = {};
+  /// A claim on whose volume checkpoints are kept, in place of copies (see SharedCheckpoints): workers have it at
+  /// `transfer.shared->on_hosts`, the driver at `transfer.shared->folder`, each by default at /hypertune-checkpoints.
+  std::string volume = {};
+  CheckpointTransfer transfer = {};
   Seconds notice = 60;
   Seconds idle = 60;
   Seconds silence = 10;
@@ -85,6 +90,8 @@ struct KubernetesOptions {
     option("program", self.program,
            "the program in the image that serves trials; empty: this program is sent into each pod");
     option("workdir", self.workdir, "the folder in which trials run; empty: one of the pod's own");
+    option("volume", self.volume,
+           "a volume claim for checkpoints, which all workers and the driver write to: none is copied");
     option("notice", self.notice, between(1, 86400).in(Unit::seconds),
            "`terminationGracePeriodSeconds`: how long a pod that is taken away may save");
     option("idle", self.idle, at_least(0).in(Unit::seconds), "a worker without a trial is ended after so long");
@@ -104,7 +111,8 @@ struct KubernetesOptions {
     };
     for (const auto& [name, text, dots] :
          {std::tuple("namespace", &name_space, false), std::tuple("priority_class", &priority_class, true),
-          std::tuple("service_account", &service_account, true), std::tuple("queue", &queue, true)})
+          std::tuple("service_account", &service_account, true), std::tuple("queue", &queue, true),
+          std::tuple("volume", &volume, true)})
       if (!text->empty() && !is_label(*text, dots))
         refuse(name, detail::format("is '{}', which is no name in Kubernetes (a-z, 0-9 and '-')", *text));
     for (const auto& secret : image_pull_secrets)
@@ -118,6 +126,13 @@ struct KubernetesOptions {
       refuse("program", detail::format("is '{}', but must be an absolute path in the image", program));
     if (!workdir.empty() && !workdir.starts_with('/'))
       refuse("workdir", detail::format("is '{}', but must be an absolute path in the pod", workdir));
+    check_options(transfer);
+    if (volume.empty() || !transfer.shared) return;
+    const auto& [folder, in_pods] = *transfer.shared;
+    if (!folder.empty() && !folder.is_absolute())
+      refuse("volume", detail::format("needs an absolute 'transfer.shared.folder', not '{}'", folder.string()));
+    if (!in_pods.empty() && !in_pods.starts_with('/'))
+      refuse("volume", detail::format("needs an absolute 'transfer.shared.on_hosts', not '{}'", in_pods));
   }
 };
 

@@ -129,7 +129,7 @@ inline void ssh_cluster_from_yaml(const Node& node, SshSpec& ssh) {
 }
 
 /// shared: true | /as/the/hosts/see/it | {folder: /nfs/checkpoints, on_hosts: /mnt/checkpoints}
-inline std::optional<SharedCheckpoints> ssh_shared_from_yaml(const Node& node) {
+inline std::optional<SharedCheckpoints> shared_from_yaml(const Node& node) {
   SharedCheckpoints shared;
   const auto on_hosts = [&](const Node& place) {
     shared.on_hosts = place.as<std::string>();
@@ -159,11 +159,11 @@ inline int port_from_yaml(const Node& node) {
 }
 
 /// transfer: {direct: true, network: 10.1.0.0/16, port: 7070, rate_limit: 50MB, shared: true}
-inline CheckpointTransfer ssh_transfer_from_yaml(const Node& node) {
+inline CheckpointTransfer transfer_from_yaml(const Node& node) {
   CheckpointTransfer transfer;
   read_options(node, {"port", "shared"}, transfer);
   if (const auto port = node.find("port")) transfer.port = static_cast<std::uint16_t>(port_from_yaml(*port));
-  if (const auto shared = node.find("shared")) transfer.shared = ssh_shared_from_yaml(*shared);
+  if (const auto shared = node.find("shared")) transfer.shared = shared_from_yaml(*shared);
   return checked(node, [&] { return check_options(transfer), transfer; });
 }
 
@@ -206,7 +206,7 @@ inline SshSpec ssh_from_yaml(const Node& node) {
   if (const auto cache = node.find("cache")) ssh.cache = cache->as<std::string>();
   if (const auto command = node.find("notice_command")) ssh.notice_command = command->as<std::string>();
   if (const auto url = node.find("notice_url")) ssh.notice_url = url->as<std::string>();
-  if (const auto transfer = node.find("transfer")) ssh.transfer = ssh_transfer_from_yaml(*transfer);
+  if (const auto transfer = node.find("transfer")) ssh.transfer = transfer_from_yaml(*transfer);
   return ssh;
 }
 

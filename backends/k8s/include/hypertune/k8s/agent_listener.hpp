@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -63,9 +64,13 @@ class CallHomeDialer {
   /// refuse() what it waits for. Two dialers of one name are an Error of kind `usage`.
   CallHomeDialer(AgentListener listener, std::string worker, double patience = 60);
 
+  /// Why a worker that is waited for will not connect any more.
+  using Look = std::function<std::optional<remote::DialError>()>;
+
   /// Waits until the worker is connected, then starts an agent there. Throws DialError: transient, with what waits()
-  /// has said, when it is not there in time; what refuse() has said; transient when it is stopped.
-  remote::AgentStream dial(std::stop_token stop) const;
+  /// has said, when it is not there in time; what refuse() has said; transient when it is stopped. While it waits,
+  /// `look` is called once a second, on the caller's thread: what it returns is thrown.
+  remote::AgentStream dial(std::stop_token stop, const Look& look = {}) const;
   remote::FailureClass classify(const std::string& said) const;
 
   /// Why the worker is not there yet, told by whoever keeps its pod ("its pod waits for a node with …"): part of the

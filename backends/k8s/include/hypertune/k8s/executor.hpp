@@ -25,7 +25,8 @@ struct KubernetesSetup {
   std::vector<std::string> arguments = {};
   std::vector<std::filesystem::path> programs = {};  ///< among the file mounts: whether they can run there is checked
   std::vector<std::string> needs = {};               ///< programs that must be found there, in the folder of trials
-  remote::RemoteOptions remote = {};  ///< its time to connect counts from when the pod runs; its liveness is `silence`
+  /// Its time to connect counts from when the pod runs; its liveness is the options' `silence`, its transfer theirs.
+  remote::RemoteOptions remote = {};
   /// Lines for the user while no experiment takes them; by default they go to standard error. Any thread.
   std::function<void(const std::string&)> say = {};
 };
