@@ -190,6 +190,7 @@ class KubernetesWatch {
 
   remote::RemoteOptions remote_options() const {
     auto options = setup_.remote;
+    options.reuse = setup_.options.reuse;
     options.timeouts.liveness = setup_.options.silence;
     options.timeouts.hello = options.timeouts.connect;
     options.timeouts.connect = 9e8;              // a pod may wait for a node for as long as it takes

@@ -53,6 +53,8 @@ PodFleet::PodFleet(Client client, KubernetesOptions options, FleetPlan plan, std
       options_,
       {.name = "x", .experiment = plan_.experiment, .worker = "x", .command = plan_.command, .secret = plan_.secret});
   template_ = hypertune::detail::ContentHash::of(boost::json::serialize(model)).substr(0, 16);
+  // … and may have run a trial, which nobody knows.
+  if (!options_.reuse) template_ += ending();
   watch_ =
       client_.watch({.path = pods_path(),
                      .label_selector = fmt::format("{}={},{}=worker", experiment_label, plan_.experiment, role_label)},
@@ -268,6 +270,7 @@ void PodFleet::discard(const std::string& pod, bool node_in_doubt) {
 void PodFleet::release(const std::string& worker) {
   const std::lock_guard lock(mutex_);
   ledger_.release(worker);
+  if (!options_.reuse) ledger_.discard_all_of(worker);
 }
 
 std::vector<PodFleet::Waiting> PodFleet::waiting() const {

@@ -46,6 +46,10 @@ class PodLedger {
   }
   /// Nothing is to be run in it again.
   void discard(const std::string& pod) { discarded_.insert(pod); }
+  void discard_all_of(const std::string& worker) {
+    for (const auto& [name, pod] : pods_)
+      if (pod.state.worker == worker) discard(name);
+  }
   /// Nothing is to be run in it again, as it did not answer; nor is a new pod to be placed on its node for a while,
   /// unless it is known that the pod has ended by itself, or that it alone was taken away (deleted, evicted,
   /// preempted).

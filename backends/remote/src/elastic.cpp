@@ -55,9 +55,9 @@ class ElasticRun final : public ElasticWorkers {
     tracker_ = std::make_shared<DemandTracker>(workload);
     const int count = static_cast<int>(plan_.workers.size());
     // Where all is decided in order there are as many places from the start on.
-    scaler_.emplace(WorkerCount{std::min(plan_.min, count), count},
-                    slots_of(plan_.workers.front().total, workload.each), plan_.idle,
-                    plan_.keep_all || workload.ordered);
+    all_ = plan_.keep_all || workload.ordered;
+    const int slots = plan_.remote.reuse ? slots_of(plan_.workers.front().total, workload.each) : 1;
+    scaler_.emplace(WorkerCount{std::min(plan_.min, count), count}, slots, plan_.idle, all_);
     launch(scaler_->step(steady_seconds(), sight()).launch);
     plan_.remote.alike = true;
     executor_.emplace(RemoteExecutor(pool_, plan_.remote), tracker_, notices_);
@@ -75,10 +75,19 @@ class ElasticRun final : public ElasticWorkers {
     std::vector<Host> hosts;
     for (std::size_t i = 0; i < plan_.workers.size(); ++i)
       if (idle() || scaler_->launched(static_cast<int>(i)))
-        hosts.push_back({plan_.workers[i].name, plan_.workers[i].total, Presence::coming});
+        hosts.push_back({plan_.workers[i].name, plan_.workers[i].total, Presence::coming, plan_.remote.reuse ? 0 : 1});
     return hosts;
   }
   void start(ExecutorStart start) {
+    // Another one is asked for at once in place of one that has done its work: trials keep their turn for it.
+    if (all_ && !plan_.remote.reuse)
+      start.sink = [sink = std::move(start.sink)](Event event) {
+        if (auto* lost = std::get_if<HostLost>(&event)) {
+          lost->removed = false;
+          lost->coming = true;
+        }
+        sink(std::move(event));
+      };
     executor_->start(std::move(start));
     const hypertune::detail::SignalBlock block;
     thread_ = std::thread([this] { follow(); });
@@ -115,6 +124,16 @@ class ElasticRun final : public ElasticWorkers {
     }
   }
 
+  // Those that have done all that they were to do. Before others are asked for in their place, under the same names.
+  void release_retired() {
+    for (const auto& name : pool_.take_retired()) {
+      const auto worker = std::find_if(plan_.workers.begin(), plan_.workers.end(),
+                                       [&](const ElasticWorker& each) { return each.name == name; });
+      scaler_->ended(static_cast<int>(worker - plan_.workers.begin()));
+      if (hooks_.ended) hooks_.ended(name);
+    }
+  }
+
   WorkersSeen sight() const {
     WorkersSeen seen;
     const auto demand = tracker_->demand();
@@ -136,6 +155,7 @@ class ElasticRun final : public ElasticWorkers {
     std::unique_lock hold(mutex_);
     while (!stop_.wait_for(hold, std::chrono::duration<double>(tick), [&] { return stopping_; })) {
       hold.unlock();
+      release_retired();
       const auto orders = scaler_->step(steady_seconds(), sight());
       launch(orders.launch);
       end_workers(orders.end_workers);
@@ -175,6 +195,7 @@ class ElasticRun final : public ElasticWorkers {
   std::mutex mutex_;
   std::condition_variable stop_;
   bool stopping_ = false, unfinished_ = false;
+  bool all_ = false;  // there are always as many as are allowed
   std::thread thread_;
 };
 

@@ -56,7 +56,8 @@ struct ElasticHooks {
   std::function<Seconds(ElasticWorkers&)> look = {};
   /// look() is to return soon. Any thread.
   std::function<void()> stop = {};
-  /// The worker has been told to leave, as nothing needs it. Not to block.
+  /// The worker has been told to leave, as nothing needs it, or as it has done all that it was to do
+  /// (RemoteOptions::reuse). Not to block.
   std::function<void(const std::string& worker)> ended = {};
   /// All streams have ended. `unfinished`: trials waited or ran when it was told to end, so that the experiment may be
   /// resumed. Blocks for a bounded time.
