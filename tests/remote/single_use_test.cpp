@@ -201,6 +201,23 @@ TEST_CASE("a worker for each attempt: where one is killed or taken away, the tri
   check_reports(results);
 }
 
+TEST_CASE("a worker for each rank of a trial of several workers") {
+  TemporaryDirectory folder;
+  NewWorkers workers;
+  auto options = experiment(folder.path() / "run", workers.executor(6));
+  options.ordered = false;
+  options.samples = 3;
+  options.workers = {.min = 3};
+  options.stop = steps(4);
+  const auto results = run(std::move(options));
+  INFO(story(results));
+  CHECK(results.size() == 3);
+  for (const auto& trial : results.trials()) CHECK(trial.steps == 4);
+  CHECK(workers.dials == 9);
+  CHECK(results.failures(FailureSource::infrastructure) == 0);
+  check_reports(results);
+}
+
 TEST_CASE("a host that is used once and put on the list again keeps the laws of executors") {
   NewHosts hosts(4);
   const auto make = [&](Form form) { return Refilled(hosts.pool(4), once(program_of(form))); };

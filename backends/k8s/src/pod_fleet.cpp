@@ -113,7 +113,8 @@ PodState PodFleet::acquire(const std::string& worker, const std::stop_token& sto
   std::string made;  // by us, and not told of by the watch yet
   Seconds since_made = steady_seconds();
   for (;;) {
-    if (stop.stop_requested()) throw DialError(FailureClass::transient, "it is not needed any more");
+    if (stop.stop_requested() || !ledger_.wants(worker))
+      throw DialError(FailureClass::transient, "it is not needed any more");
     if (!synced_) {
       if (trouble_.empty())
         say("Pending", "has been asked for");
@@ -233,6 +234,7 @@ std::string PodFleet::make_pod(const std::string& worker, const std::stop_token&
       pod.owner = owner(stop);
       {
         const std::lock_guard lock(mutex_);
+        if (!ledger_.wants(worker)) throw DialError(FailureClass::transient, "it is not needed any more");
         if (!suspended_.empty()) throw DialError(FailureClass::transient, "its owner is suspended");
         pod.avoid_nodes = ledger_.avoided(steady_seconds());
       }
@@ -271,6 +273,8 @@ void PodFleet::release(const std::string& worker) {
   const std::lock_guard lock(mutex_);
   ledger_.release(worker);
   if (!options_.reuse) ledger_.discard_all_of(worker);
+  ++changes_;
+  changed_.notify_all();  // who still waits for a pod of it waits no longer
 }
 
 std::vector<PodFleet::Waiting> PodFleet::waiting() const {

@@ -110,6 +110,7 @@ class PodLedger {
   /// Workers that may have pods, from now on; those of others are of no use.
   void want(const std::string& worker) { wanted_.insert(worker); }
   void release(const std::string& worker) { wanted_.erase(worker); }
+  bool wants(const std::string& worker) const { return wanted_.contains(worker); }
 
   /// Pods to be deleted: discarded ones, those that have ended, those that nobody wants, and of a worker's several all
   /// but one. Not those that are leaving already.

@@ -59,6 +59,7 @@ struct KubernetesOptions {
   Seconds notice = 60;
   bool reuse = true;
   Seconds idle = 60;
+  Seconds group_patience = 300;
   Seconds silence = 10;
   /// A pod in Kubernetes' own words, as YAML or JSON; a map in files. What the options above say is put into it.
   std::string pod = {};
@@ -92,6 +93,9 @@ struct KubernetesOptions {
            "whether a pod serves one trial after another; `false`: one attempt of one trial, and one at once whatever "
            "room it has");
     option("idle", self.idle, at_least(0).in(Unit::seconds), "a worker without a trial is ended after so long");
+    option("group_patience", self.group_patience, between(1, 86400).in(Unit::seconds),
+           "of a trial with several workers: so long some of its pods are held while the others find no room; then all "
+           "are given back for a while");
     option("silence", self.silence, between(1, 3600).in(Unit::seconds),
            "a worker that gives no sign of life for so long is lost");
   }
