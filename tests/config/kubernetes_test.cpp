@@ -34,8 +34,8 @@ TEST_CASE("the kubernetes executor: every key") {
            "kubeconfig: ~/k, context: test, cpus: 0.5, memory: 8GiB, gpus: 2, gpu_resource: amd.com/gpu, "
            "node_selector: {zone: a, big: true}, spot: prefer, priority_class: low, service_account: me, "
            "image_pull_secrets: [mine], queue: team, connection: exec, program: /app/train, workdir: /data, "
-           "notice: 2m, idle: 5m, silence: 20s, file_mounts: {a.py: a.py}, volume: weights, "
-           "transfer: {rate_limit: 5MB, shared: {folder: /nfs/weights}}, "
+           "notice: 2m, reuse: false, idle: 5m, group_patience: 3m, silence: 20s, file_mounts: {a.py: a.py}, "
+           "volume: weights, transfer: {rate_limit: 5MB, shared: {folder: /nfs/weights}}, "
            "pod: {metadata: {labels: {team: x}}, spec: {hostNetwork: true, containers: "
            "[{name: worker, env: [{name: A, value: '1'}]}]}}}\n")
            .executor.kubernetes;
@@ -58,6 +58,8 @@ TEST_CASE("the kubernetes executor: every key") {
   CHECK(pods.program == "/app/train");
   CHECK(pods.workdir == "/data");
   CHECK(pods.notice == 120);
+  CHECK_FALSE(pods.reuse);
+  CHECK(pods.group_patience == 180);
   CHECK(pods.idle == 300);
   CHECK(pods.silence == 20);
   REQUIRE(pods.file_mounts.size() == 1);

@@ -145,6 +145,30 @@ TEST_CASE("a host that is lost is waited for, one that is lost for good is not")
   CHECK_THAT(placement.why_not({.cpus = 1}), ContainsSubstring("lost or excluded"));
 }
 
+TEST_CASE("a host with so many slots holds no more trials, whatever room it has, and says so") {
+  for (const ht::Resources& need : {ht::Resources{.cpus = 1}, ht::Resources{.cpus = 0}, ht::Resources{.gpus = 0.5}}) {
+    ht::Placement placement({{.name = "a", .total = {.cpus = 8, .gpus = 2}, .slots = 2}});
+    CHECK(placement.about(need) == 2);
+    const auto first = placement.place(need);
+    const auto second = placement.place(need);
+    REQUIRE(first);
+    REQUIRE(second);
+    CHECK_FALSE(placement.place(need));
+    CHECK(placement.why_not(need) == "waits for a place: host 'a' has 2 trials of 2 at once");
+    CHECK(placement.possible(need));
+    placement.release(*first);
+    CHECK(placement.why_not(need).empty());
+    CHECK(placement.place_all(need, {.min = 2}).empty());
+    CHECK_FALSE(placement.possible(need, {.min = 3}));
+    CHECK(placement.place_all(need, {.min = 1, .max = 3}).size() == 1);
+  }
+  ht::Placement placement({{.name = "a", .total = {.cpus = 2}, .presence = ht::Presence::coming, .slots = 1}});
+  placement.describe_host(0, {.cpus = 8});
+  placement.restore_host(0);
+  REQUIRE(placement.place({}));
+  CHECK_FALSE(placement.place({}));
+}
+
 TEST_CASE("trials are spread over the hosts by what share of each is taken, the first one of equal ones") {
   const auto names = [](ht::Placement placement, const ht::Resources& each, int count) {
     std::string text;

@@ -106,6 +106,7 @@ class KubernetesWatch {
     remote::ElasticPlan plan{
         .min = options.workers.min,
         .idle = options.idle,
+        .group_patience = options.group_patience,
         .remote = remote_options(),
         .options = {{"cpus", "executor.cpus"}, {"gpus", "executor.gpus"}, {"memory", "executor.memory"}}};
     for (int i = 1; i <= most_; ++i) {
@@ -131,15 +132,19 @@ class KubernetesWatch {
     bool some_run = false;
     for (const auto& account : workers.accounts()) some_run = some_run || is_usable(account.state);
     std::vector<remote::WaitingWorker> waiting;
+    std::vector<std::string> without_room;
     for (const auto& worker : fleet_->waiting()) {
       if (worker.hopeless)
         workers.refuse(worker.worker, worker.sentence);
       else
         workers.explain(worker.worker, worker.sentence);
+      if (worker.word == "Unschedulable" || worker.word == "Quota" || worker.word == "SchedulingGated")
+        without_room.push_back(worker.worker);
       // Who is on its way needs no line.
       if (worker.word != "ContainerCreating" && worker.word != "Pending")
         waiting.push_back({worker.word, worker.sentence});
     }
+    workers.lack_room(without_room);
     tell_trouble();
     if (waiting.empty()) lines_.clear();
     if (const auto line = lines_.look(waiting, "for Kubernetes", some_run, steady_seconds()); !line.empty())
@@ -198,6 +203,7 @@ class KubernetesWatch {
 
   remote::RemoteOptions remote_options() const {
     auto options = setup_.remote;
+    options.reuse = setup_.options.reuse;
     options.timeouts.liveness = setup_.options.silence;
     options.transfer = transfer_;
     options.timeouts.hello = options.timeouts.connect;

@@ -53,6 +53,8 @@ PodFleet::PodFleet(Client client, KubernetesOptions options, FleetPlan plan, std
       options_,
       {.name = "x", .experiment = plan_.experiment, .worker = "x", .command = plan_.command, .secret = plan_.secret});
   template_ = hypertune::detail::ContentHash::of(boost::json::serialize(model)).substr(0, 16);
+  // … and may have run a trial, which nobody knows.
+  if (!options_.reuse) template_ += ending();
   watch_ =
       client_.watch({.path = pods_path(),
                      .label_selector = fmt::format("{}={},{}=worker", experiment_label, plan_.experiment, role_label)},
@@ -111,7 +113,8 @@ PodState PodFleet::acquire(const std::string& worker, const std::stop_token& sto
   std::string made;  // by us, and not told of by the watch yet
   Seconds since_made = steady_seconds();
   for (;;) {
-    if (stop.stop_requested()) throw DialError(FailureClass::transient, "it is not needed any more");
+    if (stop.stop_requested() || !ledger_.wants(worker))
+      throw DialError(FailureClass::transient, "it is not needed any more");
     if (!synced_) {
       if (trouble_.empty())
         say("Pending", "has been asked for");
@@ -231,6 +234,7 @@ std::string PodFleet::make_pod(const std::string& worker, const std::stop_token&
       pod.owner = owner(stop);
       {
         const std::lock_guard lock(mutex_);
+        if (!ledger_.wants(worker)) throw DialError(FailureClass::transient, "it is not needed any more");
         if (!suspended_.empty()) throw DialError(FailureClass::transient, "its owner is suspended");
         pod.avoid_nodes = ledger_.avoided(steady_seconds());
       }
@@ -268,6 +272,9 @@ void PodFleet::discard(const std::string& pod, bool node_in_doubt) {
 void PodFleet::release(const std::string& worker) {
   const std::lock_guard lock(mutex_);
   ledger_.release(worker);
+  if (!options_.reuse) ledger_.discard_all_of(worker);
+  ++changes_;
+  changed_.notify_all();  // who still waits for a pod of it waits no longer
 }
 
 std::vector<PodFleet::Waiting> PodFleet::waiting() const {

@@ -46,6 +46,10 @@ class PodLedger {
   }
   /// Nothing is to be run in it again.
   void discard(const std::string& pod) { discarded_.insert(pod); }
+  void discard_all_of(const std::string& worker) {
+    for (const auto& [name, pod] : pods_)
+      if (pod.state.worker == worker) discard(name);
+  }
   /// Nothing is to be run in it again, as it did not answer; nor is a new pod to be placed on its node for a while,
   /// unless it is known that the pod has ended by itself, or that it alone was taken away (deleted, evicted,
   /// preempted).
@@ -106,6 +110,7 @@ class PodLedger {
   /// Workers that may have pods, from now on; those of others are of no use.
   void want(const std::string& worker) { wanted_.insert(worker); }
   void release(const std::string& worker) { wanted_.erase(worker); }
+  bool wants(const std::string& worker) const { return wanted_.contains(worker); }
 
   /// Pods to be deleted: discarded ones, those that have ended, those that nobody wants, and of a worker's several all
   /// but one. Not those that are leaving already.

@@ -4,6 +4,7 @@
 #include <hypertune/detail/signal_block.hpp>
 #include <hypertune/remote/demand.hpp>
 #include <hypertune/remote/elastic.hpp>
+#include <hypertune/remote/group_hold.hpp>
 #include <hypertune/remote/host_pool.hpp>
 #include <hypertune/remote/worker_scaler.hpp>
 
@@ -15,6 +16,8 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <random>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -55,9 +58,12 @@ class ElasticRun final : public ElasticWorkers {
     tracker_ = std::make_shared<DemandTracker>(workload);
     const int count = static_cast<int>(plan_.workers.size());
     // Where all is decided in order there are as many places from the start on.
-    scaler_.emplace(WorkerCount{std::min(plan_.min, count), count},
-                    slots_of(plan_.workers.front().total, workload.each), plan_.idle,
-                    plan_.keep_all || workload.ordered);
+    all_ = plan_.keep_all || workload.ordered;
+    const int slots = plan_.remote.reuse ? slots_of(plan_.workers.front().total, workload.each) : 1;
+    scaler_.emplace(WorkerCount{std::min(plan_.min, count), count}, slots, plan_.idle, all_);
+    group_ = workload.workers;
+    std::random_device device;
+    hold_.emplace(group_, slots, plan_.group_patience, (std::uint64_t{device()} << 32U) + device());
     launch(scaler_->step(steady_seconds(), sight()).launch);
     plan_.remote.alike = true;
     executor_.emplace(RemoteExecutor(pool_, plan_.remote), tracker_, notices_);
@@ -75,10 +81,20 @@ class ElasticRun final : public ElasticWorkers {
     std::vector<Host> hosts;
     for (std::size_t i = 0; i < plan_.workers.size(); ++i)
       if (idle() || scaler_->launched(static_cast<int>(i)))
-        hosts.push_back({plan_.workers[i].name, plan_.workers[i].total, Presence::coming});
+        hosts.push_back({plan_.workers[i].name, plan_.workers[i].total, Presence::coming, plan_.remote.reuse ? 0 : 1});
     return hosts;
   }
   void start(ExecutorStart start) {
+    // Where there are always as many, another one is asked for in place of one that ends: trials keep their turn for
+    // it.
+    if (all_)
+      start.sink = [sink = std::move(start.sink)](Event event) {
+        if (auto* lost = std::get_if<HostLost>(&event); lost != nullptr && lost->removed) {
+          lost->removed = false;
+          lost->coming = true;
+        }
+        sink(std::move(event));
+      };
     executor_->start(std::move(start));
     const hypertune::detail::SignalBlock block;
     thread_ = std::thread([this] { follow(); });
@@ -95,6 +111,7 @@ class ElasticRun final : public ElasticWorkers {
   }
   void explain(const std::string& worker, std::string why) override { pool_.explain(worker, std::move(why)); }
   void refuse(const std::string& worker, std::string why) override { pool_.refuse(worker, std::move(why)); }
+  void lack_room(const std::vector<std::string>& workers) override { without_room_ = {workers.begin(), workers.end()}; }
   void give_notice(const std::string& worker, std::string why, Seconds left) override {
     pool_.give_notice(worker, std::move(why), left);
   }
@@ -107,12 +124,41 @@ class ElasticRun final : public ElasticWorkers {
       pool_.explain(one.name, plan_.asked);
     }
   }
-  void end_workers(const std::vector<int>& workers) {
+  void end_workers(const std::vector<int>& workers, const std::string& why) {
     for (const int worker : workers) {
       const auto& name = plan_.workers[static_cast<std::size_t>(worker)].name;
-      pool_.remove(name, "no trial needs it now");
+      pool_.remove(name, why);
       if (hooks_.ended) hooks_.ended(name);
     }
+  }
+
+  // Those that have done all that they were to do. Before others are asked for in their place, under the same names.
+  void release_retired() {
+    for (const auto& name : pool_.take_retired()) {
+      const auto worker = std::find_if(plan_.workers.begin(), plan_.workers.end(),
+                                       [&](const ElasticWorker& each) { return each.name == name; });
+      scaler_->ended(static_cast<int>(worker - plan_.workers.begin()));
+      if (hooks_.ended) hooks_.ended(name);
+    }
+  }
+
+  // Of a trial's workers some are there, and there is no room for the others: another experiment may need these.
+  void give_back(double now, const WorkersSeen& seen) {
+    std::vector<bool> launched;
+    std::set<int> without_room;
+    for (std::size_t i = 0; i < plan_.workers.size(); ++i) {
+      launched.push_back(scaler_->launched(static_cast<int>(i)));
+      if (without_room_.contains(plan_.workers[i].name)) without_room.insert(static_cast<int>(i));
+    }
+    const auto given = hold_->step(now, seen, launched, without_room);
+    if (given.empty()) return;
+    for (const int worker : given) scaler_->ended(worker);
+    end_workers(given, "the others of its group found no room");
+    notices_->say(
+        fmt::format("a trial needs {} workers at once, and there is room for a part of them only: that is given back, "
+                    "and asked for "
+                    "again in a while",
+                    group_));
   }
 
   WorkersSeen sight() const {
@@ -136,9 +182,15 @@ class ElasticRun final : public ElasticWorkers {
     std::unique_lock hold(mutex_);
     while (!stop_.wait_for(hold, std::chrono::duration<double>(tick), [&] { return stopping_; })) {
       hold.unlock();
-      const auto orders = scaler_->step(steady_seconds(), sight());
-      launch(orders.launch);
-      end_workers(orders.end_workers);
+      release_retired();
+      const double now = steady_seconds();
+      const auto seen = sight();
+      give_back(now, seen);
+      if (!hold_->pauses(now)) {
+        const auto orders = scaler_->step(now, seen);
+        launch(orders.launch);
+        end_workers(orders.end_workers, "no trial needs it now");
+      }
       if (hooks_.look && steady_seconds() >= next_look) next_look = steady_seconds() + hooks_.look(*this);
       hold.lock();
     }
@@ -170,11 +222,15 @@ class ElasticRun final : public ElasticWorkers {
   std::shared_ptr<Notices> notices_;
   std::shared_ptr<DemandTracker> tracker_;
   std::optional<WorkerScaler> scaler_;
+  std::optional<GroupHold> hold_;
+  int group_ = 1;                       // workers of a trial
+  std::set<std::string> without_room_;  // as the backend saw them last
   HostPool pool_;
   std::optional<TrackedExecutor<RemoteExecutor>> executor_;
   std::mutex mutex_;
   std::condition_variable stop_;
   bool stopping_ = false, unfinished_ = false;
+  bool all_ = false;  // there are always as many as are allowed
   std::thread thread_;
 };
 

@@ -84,6 +84,7 @@ void RemoteExecutor::State::look_at_pool() {
     if (!by_name.contains(host.name)) continue;
     const auto link = std::make_shared<Link>(io_, std::move(host), options_.timeouts);
     link->account.name = link->host.name = link->spec.name;
+    link->host.slots = options_.reuse ? 0 : 1;
     link->position = links_.size();
     links_.push_back(link);
     if (first || !started_) {
@@ -121,6 +122,7 @@ void RemoteExecutor::State::step(const LinkPointer& link, const std::function<Ho
     for (auto& [trial, route] : link->routes)
       if (route.parked && route.lost.empty()) route.lost = link->machine.trouble();
   }
+  if (actions.lost && !options_.reuse && !link->routes.empty()) retire_host(link);
   if (actions.gained) link->up_since = detail::steady_now();
   if (actions.lost) ++link->account.losses;
   if (actions.gained || actions.unusable || link->machine.state() != before) publish(*link);

@@ -4,8 +4,9 @@
 namespace hypertune::inline v0::remote {
 
 void RemoteExecutor::State::drain(const LinkPointer& link, const std::string& why, double seconds, bool for_good) {
-  if (link->machine.draining()) return;
+  const bool known = link->machine.draining();
   step(link, [&](HostMachine& m) { return m.drain(why, for_good); });
+  if (known) return;  // but it may be for good only now
   if (!link->machine.draining()) return;
   // A trial that leaves when it is asked to (a command) is asked at once. The others save between steps only: they get
   // time for the present one, as far as there is some.
@@ -34,6 +35,17 @@ void RemoteExecutor::State::ask_to_leave(const LinkPointer& link, RunKey run, Ro
   route.leaving = true;
   route.waiting = false;
   link->connection->channel->send(Stop{run.first, route.attempt, true, run.second});
+}
+
+// What it was there for has ended: nothing else is to be placed there, which is known before that end is.
+void RemoteExecutor::State::retire_host(const LinkPointer& link) {
+  const bool up = link->machine.up();
+  const std::string why = up ? "it has run its trial" : link->machine.trouble();
+  pool_.retire(link->spec.name, why);
+  if (up)
+    drain(link, why, 0, true);
+  else
+    link->machine.drain(why, true);  // lost, as is about to be told
 }
 
 void RemoteExecutor::State::leave_if_empty(const LinkPointer& link) {

@@ -179,7 +179,7 @@ void RemoteExecutor::State::carry_out(const Pause& m) {
   if (route == nullptr || route->parked || route->leaving) return;
   route->waiting = false;
   Pause pause = m;
-  pause.save |= link->machine.draining();  // it will not be there to go on
+  pause.save |= link->machine.draining() || !options_.reuse;  // it will not be there to go on
   link->connection->channel->send(pause);
 }
 
@@ -236,7 +236,7 @@ void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer& connection, Paused& m) {
   Route* route = link->route(m);
   if (route == nullptr) return;
-  if (m.parked && link->machine.draining()) {
+  if (m.parked && (link->machine.draining() || !options_.reuse)) {
     connection->channel->send(Stop{m.trial, m.attempt, false, m.member});
     m.parked = false;
   }
@@ -302,6 +302,7 @@ void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&
 template <class E>
 void RemoteExecutor::State::end(const LinkPointer& link, E& event) {
   erase(link, RunKey(event.trial, event.member));
+  if (!options_.reuse) retire_host(link);
   emit(std::move(event));
   leave_if_empty(link);
 }

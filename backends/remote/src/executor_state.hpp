@@ -73,6 +73,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   void drain(const LinkPointer& link, const std::string& why, double seconds, bool for_good);
   void ask_to_leave(const LinkPointer& link, RunKey run, Route& route);
   void leave_if_empty(const LinkPointer& link);
+  void retire_host(const LinkPointer& link);
 
   // ---- what other threads may know (executor_run.cpp) ----
   void publish(Link& link);

@@ -21,7 +21,7 @@
 namespace hypertune::inline v0 {
 
 /// Meant for designated initialisers: `{.image = "registry/lab/train:7", .cpus = 4, .gpus = 1}`. A worker is a pod that
-/// serves trials until nothing waits for it any more.
+/// serves trials until nothing waits for it any more, or one trial (`reuse`).
 struct KubernetesOptions {
   static constexpr const char* type = "kubernetes";
   /// Whether nodes that the cloud may take back at any time are used.
@@ -62,7 +62,9 @@ struct KubernetesOptions {
   std::string volume = {};
   CheckpointTransfer transfer = {};
   Seconds notice = 60;
+  bool reuse = true;
   Seconds idle = 60;
+  Seconds group_patience = 300;
   Seconds silence = 10;
   /// A pod in Kubernetes' own words, as YAML or JSON; a map in files. What the options above say is put into it.
   std::string pod = {};
@@ -94,7 +96,13 @@ struct KubernetesOptions {
            "a volume claim for checkpoints, which all workers and the driver write to: none is copied");
     option("notice", self.notice, between(1, 86400).in(Unit::seconds),
            "`terminationGracePeriodSeconds`: how long a pod that is taken away may save");
+    option("reuse", self.reuse,
+           "whether a pod serves one trial after another; `false`: one attempt of one trial, and one at once whatever "
+           "room it has");
     option("idle", self.idle, at_least(0).in(Unit::seconds), "a worker without a trial is ended after so long");
+    option("group_patience", self.group_patience, between(1, 86400).in(Unit::seconds),
+           "of a trial with several workers: so long some of its pods are held while the others find no room; then all "
+           "are given back for a while");
     option("silence", self.silence, between(1, 3600).in(Unit::seconds),
            "a worker that gives no sign of life for so long is lost");
   }

@@ -200,7 +200,9 @@ struct HostLost {
   std::string why;
   bool for_good = false;  ///< it will not come back: trials that no other host could hold need not wait for it
   bool removed = false;   ///< somebody has taken it from the list: it may come back, and who has a choice need not wait
-  bool coming = false;    ///< it has not been there yet, and is on its way: no loss, but `why` says what it waits for
+  /// It, or another one in its place, is on its way: nobody need be told that it is waited for. Where it has not been
+  /// there yet that is no loss, and `why` says what it waits for.
+  bool coming = false;
 };
 
 /// The last one is said by an executor that runs workers of a group to the one that forms it.

@@ -41,6 +41,7 @@ class Placement {
     HostState state;
     state.name = host.name;
     state.total = state.free = amounts(host.total);
+    state.slots = host.slots;
     if (!(host.total.cpus >= 0 && host.total.gpus >= 0))
       fail(Errc::usage, "host '{}': cpus and gpus must be 0 or more", host.name);
     const auto cores = static_cast<int>(std::min(host.total.cpus, 4096.0));
@@ -89,7 +90,7 @@ class Placement {
     if (state.free != state.total) return;
     if (!state.gone) count(host, -1);
     close(host);
-    Placement fresh({Host{state.name, total}});
+    Placement fresh({Host{.name = state.name, .total = total, .slots = state.slots}});
     HostState& now = fresh.at(0);
     now.trials = state.trials;
     now.gone = state.gone;
@@ -221,7 +222,7 @@ class Placement {
     const HostState* freest = nullptr;
     for (const auto& host : hosts_) {
       if (host.gone || excluded.contains(host.name)) continue;
-      if (missing(need, host.total).empty() && missing_now(need, host).empty()) return "";
+      if (missing(need, host.total).empty() && missing_now(need, host).empty() && !full(host)) return "";
       if (widest == nullptr || missing(need, host.total).size() < missing(need, widest->total).size()) widest = &host;
       if (fits(need, host.total) && (freest == nullptr || host.free.cpus > freest->free.cpus)) freest = &host;
     }
@@ -230,6 +231,9 @@ class Placement {
     if (freest == nullptr)
       return detail::format("needs {}, which no host has (host '{}' {})", list(need, missing(need, widest->total)),
                             widest->name, has(*widest, missing(need, widest->total)));
+    if (full(*freest))
+      return detail::format("waits for a place: host '{}' has {} trial{} of {} at once", freest->name, freest->trials,
+                            freest->trials == 1 ? "" : "s", freest->slots);
     const auto lacking = missing_now(need, *freest);
     return detail::format("waits for {}: on host '{}' {} in use", list(need, lacking), freest->name,
                           used(*freest, lacking));
@@ -293,6 +297,7 @@ class Placement {
     std::vector<int> cores;             // free ones, the lowest last
     std::vector<std::int64_t> devices;  // what is free of each GPU
     std::int64_t trials = 0;            // that hold something of it
+    int slots = 0;                      // for so many of them at most; 0: any number
     bool gone = false, for_good = false;
     bool unknown = false;  // what it has; until it is there
     int missed = 0;        // how often it has been said to be gone since it was there
@@ -450,7 +455,7 @@ class Placement {
   // How many workers one host holds, with what is free there or with all it has.
   static int capacity(const HostState& host, const Amounts& need, bool now) {
     const Amounts& have = now ? host.free : host.total;
-    std::int64_t most = max_room;
+    std::int64_t most = host.slots > 0 ? host.slots - (now ? host.trials : 0) : max_room;
     if (need.cpus > 0) most = std::min(most, have.cpus / need.cpus);
     if (need.memory > 0 && host.total.memory > 0) most = std::min(most, have.memory / need.memory);
     for (const auto& [name, amount] : need.custom) {
@@ -527,6 +532,7 @@ class Placement {
     if (lacking.empty() && need.gpus > 0 && !devices_for(host, need.gpus)) lacking.emplace_back("gpus");
     return lacking;
   }
+  static bool full(const HostState& host) { return host.slots > 0 && host.trials >= host.slots; }
   static bool fits(const Amounts& need, const Amounts& have) {
     if (need.cpus > have.cpus || need.gpus > have.gpus || (have.memory != 0 && need.memory > have.memory)) return false;
     for (const auto& [name, amount] : need.custom) {
@@ -588,6 +594,7 @@ class Placement {
 
   std::optional<Slot> take(int index, const Resources& request, const Amounts& need) {
     auto& host = at(index);
+    if (full(host)) return std::nullopt;
     if (host.total.memory == 0 && need.memory > 0) {  // memory is not accounted for on this host
       Amounts rest = need;
       rest.memory = 0;

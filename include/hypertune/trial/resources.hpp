@@ -46,6 +46,7 @@ struct Host {
   std::string name = "localhost";
   Resources total = {};
   Presence presence = Presence::there;
+  int slots = 0;  ///< trials, or workers of trials, that it runs at once at most; 0: what there is room for
   std::vector<std::string> addresses = {};  ///< all that it has, "10.1.0.5"; empty: nobody has said
 };
 

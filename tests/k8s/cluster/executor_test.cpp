@@ -119,6 +119,41 @@ TEST_CASE("an API server that is started again costs no trial") {
   CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
 }
 
+TEST_CASE("a pod for each trial: each is used for one attempt, also where one is killed, and none is left") {
+  const auto kubernetes = test_kubernetes("one-each");
+  if (!kubernetes) return;
+  const TemporaryDirectory folder;
+  auto setup = workers_of(*kubernetes, 2);
+  setup.options.reuse = false;
+  setup.options.cpus = 0.4;  // room for four trials
+  std::string killed;
+  const auto results =
+      run_disturbed(small(folder.path() / "run", KubernetesExecutor(setup), 5, 40), [&](const Until& until) {
+        until([&] {
+          const auto pods = kubernetes->running();
+          if (pods.empty() || reports(folder.path() / "run") < 30) return false;
+          killed = pods.front();
+          kubernetes->remove_pod(killed, 0);
+          return true;
+        });
+      });
+  REQUIRE_FALSE(killed.empty());
+  check_whole(results, 5, 40);
+  int all = 0;
+  read_journal(results.directory(), [&](const Record& record) {
+    if (std::holds_alternative<record::TrialStarted>(record.what)) ++all;
+  });
+  CHECK(all == 6);
+  const auto pods = kubernetes->execs();
+  CHECK(pods.size() == 6);
+  CHECK(pods.contains(killed));
+  for (const auto& [pod, agents] : pods) {
+    INFO(pod);
+    CHECK(agents == 1);
+  }
+  CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
+}
+
 TEST_CASE("forty trials with pods deleted, nodes killed and the API server started again end like undisturbed ones",
           "[long]") {
   const auto kubernetes = test_kubernetes("chaos");

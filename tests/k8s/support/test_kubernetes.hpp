@@ -15,9 +15,12 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -112,6 +115,26 @@ class TestKubernetes {
   /// Nothing of ours is left but what the namespace has by itself.
   bool is_empty() const {
     return pods().empty() && get({"apis", "batch", "v1", "namespaces", name_, "jobs"})->at("items").as_array().empty();
+  }
+
+  /// How often something was started by exec in each pod that there has been in this namespace, by the audit log.
+  std::map<std::string, int> execs() const {
+    std::map<std::string, int> counts;
+    std::set<std::string> seen;  // each call is there more than once
+    std::ifstream in(state() / "audit.log");
+    for (std::string line; std::getline(in, line);) {
+      boost::system::error_code error;  // the last line may be incomplete
+      const auto call = boost::json::parse(line, error);
+      const auto* about = error ? nullptr : call.as_object().if_contains("objectRef");
+      const auto part = [&](std::string_view name) -> std::string {
+        const auto* found = about->as_object().if_contains(name);
+        return found == nullptr ? "" : std::string(found->as_string());
+      };
+      if (about != nullptr && part("subresource") == "exec" && part("namespace") == name_ &&
+          seen.emplace(call.at("auditID").as_string()).second)
+        ++counts[part("name")];
+    }
+    return counts;
   }
 
   /// testk8s with these words.

@@ -75,7 +75,8 @@ HYPERTUNE_INLINE bool Controller::start_chosen(Outcome& out) {
     room = dispatcher_.find_room(need, barred);
     if (!room && running() == 0 && !dispatcher_.possible(need, barred))  // no event will ever change that
       end_experiment("no trial can run any more: " + dispatcher_.why_not(need, barred), out);
-    if (!room) return false;
+    // Where there is nothing to choose from, no room is needed to see that all is over: hosts may be gone by then.
+    if (!room) return !judge_.more_trials() && trials().counts()[TrialState::paused] == 0 && drain(out);
   }
   const auto give_back = [&] {
     if (room) dispatcher_.give_back(*room);

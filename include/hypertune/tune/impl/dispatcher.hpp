@@ -384,7 +384,7 @@ HYPERTUNE_INLINE void Dispatcher::host_lost(const HostLost& e, Outcome& out) {
   const bool known = (placement_.gone(e.host) && !first) || waited_for;
   hosts_changed_ = true;
   if (judge_.rules().ordered && !e.for_good && !e.removed && !first && (waited_for || !known)) {
-    away_.try_emplace(name, Away{.since = judge_.now()});
+    away_.try_emplace(name, Away{.since = judge_.now(), .told = e.coming});
   } else {
     away_.erase(name);
     placement_.remove_host(e.host, e.for_good, e.why, e.removed);

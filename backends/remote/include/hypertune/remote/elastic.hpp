@@ -27,7 +27,9 @@ struct ElasticPlan {
   std::vector<ElasticWorker> workers = {};  ///< at least one
   int min = 1;                              ///< so many are there even where no trial needs them
   Seconds idle = 60;                        ///< one without a trial is ended after so long
-  bool keep_all = false;                    ///< they are there anyway: all are used, and none is ended
+  /// For so long those of a trial's workers that are there are held while the others find no room: see GroupHold.
+  Seconds group_patience = 300;
+  bool keep_all = false;  ///< they are there anyway: all are used, and none is ended
   RemoteOptions remote = {};
   std::string asked = "has been asked for";  ///< why a worker is not there yet, until more is known
   std::string kind = "worker";               ///< what they are, where a trial needs more than any of them has
@@ -44,6 +46,8 @@ class ElasticWorkers {
   /// Why a worker that is waited for is not there, or that it never will be: see HostPool.
   virtual void explain(const std::string& worker, std::string why) = 0;
   virtual void refuse(const std::string& worker, std::string why) = 0;
+  /// Those that wait for what others have, all of them: what is there of a trial's workers meanwhile is held in vain.
+  virtual void lack_room(const std::vector<std::string>& workers) = 0;
   /// The worker is about to be taken away by whoever runs it: its trials save and go on elsewhere, and it is dialled
   /// again as long as it is needed.
   virtual void give_notice(const std::string& worker, std::string why, Seconds left) = 0;
@@ -56,7 +60,8 @@ struct ElasticHooks {
   std::function<Seconds(ElasticWorkers&)> look = {};
   /// look() is to return soon. Any thread.
   std::function<void()> stop = {};
-  /// The worker has been told to leave, as nothing needs it. Not to block.
+  /// The worker has been told to leave, as nothing needs it, or as it has done all that it was to do
+  /// (RemoteOptions::reuse). Not to block.
   std::function<void(const std::string& worker)> ended = {};
   /// All streams have ended. `unfinished`: trials waited or ran when it was told to end, so that the experiment may be
   /// resumed. Blocks for a bounded time.

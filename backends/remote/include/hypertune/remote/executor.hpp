@@ -37,6 +37,10 @@ struct RemoteOptions {
   /// Hosts are workers, each like any other, which whoever keeps the pool asks for and ends: what keeps several of them
   /// from coming is said once, and nothing of those that are not needed any more.
   bool alike = false;
+  /// false: a host runs one attempt, or one worker of it, and no more than one at once whatever it has room for. It is
+  /// taken out of the pool for good (HostPool::take_retired()) before the end of that attempt is told. A trial that
+  /// pauses does not stay in memory there: it is saved, and goes on elsewhere.
+  bool reuse = true;
 
   /// Error of kind `usage` for what makes no sense.
   void validate() const {

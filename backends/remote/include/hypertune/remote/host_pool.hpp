@@ -52,6 +52,14 @@ class HostPool {
       self_->waiting.erase(name);
     });
   }
+  /// Likewise, by whoever uses the pool: the host has done all that it was to do. Who keeps the pool learns of it.
+  void retire(const std::string& name, std::string why) {
+    {
+      const std::lock_guard guard(self_->mutex);
+      self_->retired.push_back(name);
+    }
+    remove(name, std::move(why));
+  }
   /// Why a host that is being connected to is not there yet, where whoever keeps the pool knows more than its dialer:
   /// trials that wait for a place say so. It holds until the host is there, or is given up.
   void explain(const std::string& name, std::string why) {
@@ -77,6 +85,11 @@ class HostPool {
     const std::lock_guard guard(self_->mutex);
     const auto found = self_->removed.find(name);
     return found == self_->removed.end() ? std::string() : found->second;
+  }
+  /// Hosts that were retired since the last call, in that order.
+  std::vector<std::string> take_retired() const {
+    const std::lock_guard guard(self_->mutex);
+    return std::exchange(self_->retired, {});
   }
   /// What explain() has said since the last call, by the hosts' names.
   std::map<std::string, std::string> take_explanations() const {
@@ -104,6 +117,7 @@ class HostPool {
   struct Shared {
     mutable std::mutex mutex;
     std::vector<RemoteHost> hosts;
+    std::vector<std::string> retired;                     // not taken yet
     std::map<std::string, std::string> removed;           // why, by name
     std::map<std::string, std::string> waiting, refused;  // why, by name; not taken yet
     std::map<std::string, HostNotice> notices;            // likewise

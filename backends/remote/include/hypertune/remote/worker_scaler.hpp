@@ -52,6 +52,9 @@ class WorkerScaler {
 
   bool launched(int worker) const { return workers_[static_cast<std::size_t>(worker)].launched; }
 
+  /// The worker has ended by itself; another one may be asked for in its place.
+  void ended(int worker) { workers_[static_cast<std::size_t>(worker)] = {}; }
+
   Orders step(double now, const WorkersSeen& sight) {
     Orders orders;
     const int wanted = wanted_for(sight);
