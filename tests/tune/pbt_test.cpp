@@ -268,6 +268,9 @@ TEST_CASE(
   add(ht::record::TrialExploited{0, 1, saved(1, 4), {0.8, 0.9}, fifth});  // what it had saved before
   CHECK(results.schedule(0) == std::vector<ht::ScheduleEntry>{{0, second, 1}, {4, fifth, 0}});
   CHECK(results.schedule(1) == std::vector<ht::ScheduleEntry>{{0, third, 2}, {4, fourth, 1}});
+  // A trial that has saved nothing since gives what it took over, though it has one of its own of that name.
+  add(ht::record::TrialExploited{0, 1, saved(2, 4), {0.1, 0.2}, first});
+  CHECK(results.schedule(0) == std::vector<ht::ScheduleEntry>{{0, third, 2}, {4, first, 0}});
   // What it saves from then on is of its new line, and what is dropped is of none.
   add(ht::record::CheckpointDropped{1, saved(1, 4), "retention"});
   add(ht::record::TrialCheckpointed{1, saved(1, 8)});

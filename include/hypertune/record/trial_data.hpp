@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,18 +67,25 @@ struct LineNode {
   std::shared_ptr<const LineNode> parent;
 };
 
-/// The line by which a trial came to its best report, where it has taken over another's state since.
-struct BestLine {
-  BestLine(std::shared_ptr<const LineNode> by, double best, int at) : line(std::move(by)), value(best), step(at) {}
-  std::shared_ptr<const LineNode> line;
-  double value;
-  int step;
-};
+/// The lines by which a trial came to what it has still, where it has taken over another's state since.
+struct FormerLines {
+  struct Best {
+    std::shared_ptr<const LineNode> line;
+    double value;
+    int step;
+  };
+  struct Saved {
+    std::string checkpoint;
+    std::shared_ptr<const LineNode> line;
+  };
+  std::optional<Best> best;  // report
+  std::vector<Saved> saved;  // what others may take over
 
-/// The line by which a trial came to a checkpoint, where it has taken over another's state since.
-struct FormerLine {
-  std::string checkpoint;
-  std::shared_ptr<const LineNode> line;
+  std::shared_ptr<const LineNode> of(const std::string& checkpoint) const {
+    for (const auto& each : saved)
+      if (each.checkpoint == checkpoint) return each.line;
+    return nullptr;
+  }
 };
 
 struct TrialData : FailureCounts {
@@ -94,8 +102,7 @@ struct TrialData : FailureCounts {
   std::string checkpoints;    // Encoder::put(CheckpointInfo), one after the other
   std::shared_ptr<const Cause> cause;
   std::shared_ptr<const LineNode> line;  // none until it takes over another's state, or another its
-  std::shared_ptr<const BestLine> best_line;
-  std::vector<FormerLine> former_lines;  // of checkpoints that are there still: others may take these over, too
+  std::shared_ptr<const FormerLines> former;
   std::vector<MetricData> metrics;
   std::vector<double> excesses;  // of the constraints, as last known; empty without any
 

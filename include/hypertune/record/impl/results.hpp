@@ -238,7 +238,11 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialCheckpo
 HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::CheckpointDropped& event, Seconds) {
   auto kept = trial.kept();
   std::erase_if(kept, [&](const CheckpointInfo& info) { return info.name == event.checkpoint.name; });
-  std::erase_if(trial.former_lines, [&](const auto& former) { return former.checkpoint == event.checkpoint.name; });
+  if (trial.former && trial.former->of(event.checkpoint.name)) {
+    auto former = *trial.former;
+    std::erase_if(former.saved, [&](const auto& each) { return each.checkpoint == event.checkpoint.name; });
+    trial.former = std::make_shared<const detail::FormerLines>(std::move(former));
+  }
   trial.keep(kept);
 }
 HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialPaused&, Seconds) {
@@ -248,20 +252,20 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialExploit
   const auto line_of = [](const TrialData& data) {
     return data.line ? data.line : std::make_shared<const detail::LineNode>(0, data.id, data.configuration, nullptr);
   };
-  TrialData* donor = find(event.donor);
-  if (donor == nullptr) return;  // not this program's
-  const auto former_line = [](const TrialData& data, const std::string& checkpoint) {
-    const auto at = std::find_if(data.former_lines.begin(), data.former_lines.end(),
-                                 [&](const auto& former) { return former.checkpoint == checkpoint; });
-    return at == data.former_lines.end() ? nullptr : at->line;
-  };
-  auto line = former_line(*donor, event.checkpoint.name);
-  if (!line) line = donor->line = line_of(*donor);  // shared by all who take over from it
-  if (const auto best = info_.objectives.empty() ? std::nullopt : best_of(trial, info_.objectives.front());
-      best && !(trial.best_line && trial.best_line->value == best->value && trial.best_line->step == best->step))
-    trial.best_line = std::make_shared<const detail::BestLine>(line_of(trial), best->value, best->step);
+  if (find(event.donor) == nullptr) return;  // not this program's
+  // The checkpoint need not be the donor's own: that may have taken it over, and not have saved since.
+  TrialData* owner = find(event.checkpoint.trial);
+  if (owner == nullptr) owner = find(event.donor);
+  auto line = owner->former ? owner->former->of(event.checkpoint.name) : nullptr;
+  if (!line) line = owner->line = line_of(*owner);  // shared by all who take over from it
+
+  auto former = trial.former ? *trial.former : detail::FormerLines{};
+  const auto best = info_.objectives.empty() ? std::nullopt : best_of(trial, info_.objectives.front());
+  if (best && !(former.best && former.best->value == best->value && former.best->step == best->step))
+    former.best = {line_of(trial), best->value, best->step};
   for (const auto& own : trial.kept())
-    if (!former_line(trial, own.name)) trial.former_lines.push_back({own.name, trial.line = line_of(trial)});
+    if (!former.of(own.name)) former.saved.push_back({own.name, trial.line = line_of(trial)});
+  trial.former = std::make_shared<const detail::FormerLines>(std::move(former));
   detail::Encoder(trial.configuration).put(event.point, event.params);
   trial.configuration.shrink_to_fit();
   trial.line =
@@ -276,8 +280,8 @@ HYPERTUNE_INLINE std::vector<ScheduleEntry> Results::schedule(const TrialResult&
   if (!trial.best) return schedule(trial.trial);
   const auto* data = find(trial.trial);
   if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", trial.trial, trials_.size());
-  const auto& before = data->best_line;
-  const bool since = before && before->value == trial.best->value && before->step == trial.best->step;
+  const auto* before = data->former && data->former->best ? &*data->former->best : nullptr;
+  const bool since = before != nullptr && before->value == trial.best->value && before->step == trial.best->step;
   auto entries = schedule(*data, since ? before->line.get() : data->line.get());
   std::erase_if(entries, [&](const ScheduleEntry& entry) { return entry.from_step > trial.best->step; });
   return entries;
