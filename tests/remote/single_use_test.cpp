@@ -50,12 +50,13 @@ struct NewWorkers {
   }
 };
 
-/// From when a host is there until it is lost, one attempt starts on it at most. Returns how many attempts there were.
+/// Until a host is lost one attempt starts on it at most. Returns how many attempts there were. In an ordered run a
+/// start is decided, and recorded, before the host is there: what counts is its loss.
 int check_used_once(const std::filesystem::path& directory) {
   std::map<std::string, int> attempts;
   int all = 0;
   read_journal(directory, [&](const Record& record) {
-    if (const auto* e = std::get_if<record::HostGained>(&record.what)) attempts[e->host] = 0;
+    if (const auto* e = std::get_if<record::HostLost>(&record.what)) attempts[e->host] = 0;
     if (const auto* e = std::get_if<record::TrialStarted>(&record.what)) {
       CHECK(++attempts[e->host] == 1);
       ++all;
