@@ -206,17 +206,31 @@ TEST_CASE("a trial's schedule is the line of configurations that led to its stat
   }
 }
 
+namespace {
+
+/// Results that are told one record after the other, of an experiment that maximizes q.
+struct Told {
+  TemporaryDirectory directory{TemporaryDirectory::memory()};
+  ht::Results results{directory.path()};
+  std::int64_t number = 0;
+
+  Told() {
+    ht::record::ExperimentStarted started;
+    started.objectives = {ht::maximize("q")};
+    add(started);
+  }
+  void add(ht::record::Any what) {
+    results.add({.sequence = ++number, .time = static_cast<double>(number), .what = std::move(what)});
+  }
+};
+
+}  // namespace
+
 TEST_CASE("the schedule of the best is the line that led to its best report, not to what became of it") {
   // The best report of trial 0 is its first: it takes over a state of trial 1, which is worse by then in any case.
-  TemporaryDirectory directory(TemporaryDirectory::memory());
-  ht::Results results(directory.path());
-  std::int64_t number = 0;
-  const auto add = [&](ht::record::Any what) {
-    results.add({.sequence = ++number, .time = 1.0 * number, .what = std::move(what)});
-  };
-  ht::record::ExperimentStarted started;
-  started.objectives = {ht::maximize("q")};
-  add(started);
+  Told told;
+  auto& results = told.results;
+  const auto add = [&](ht::record::Any what) { told.add(std::move(what)); };
   const ht::Params first{{"h0", 0.1}, {"h1", 0.2}}, second{{"h0", 0.3}, {"h1", 0.4}}, third{{"h0", 0.5}, {"h1", 0.6}};
   add(ht::record::TrialCreated{0, {0.1, 0.2}, first, false});
   add(ht::record::TrialCreated{1, {0.3, 0.4}, second, false});
@@ -242,15 +256,9 @@ TEST_CASE("the schedule of the best is the line that led to its best report, not
 
 TEST_CASE(
     "whose checkpoint is taken over after it has taken one over itself gave the line that led to the checkpoint") {
-  TemporaryDirectory directory(TemporaryDirectory::memory());
-  ht::Results results(directory.path());
-  std::int64_t number = 0;
-  const auto add = [&](ht::record::Any what) {
-    results.add({.sequence = ++number, .time = 1.0 * number, .what = std::move(what)});
-  };
-  ht::record::ExperimentStarted started;
-  started.objectives = {ht::maximize("q")};
-  add(started);
+  Told told;
+  auto& results = told.results;
+  const auto add = [&](ht::record::Any what) { told.add(std::move(what)); };
   const ht::Params first{{"h0", 0.1}, {"h1", 0.2}}, second{{"h0", 0.3}, {"h1", 0.4}}, third{{"h0", 0.5}, {"h1", 0.6}};
   add(ht::record::TrialCreated{0, {0.1, 0.2}, first, false});
   add(ht::record::TrialCreated{1, {0.3, 0.4}, second, false});

@@ -156,8 +156,7 @@ class ElasticRun final : public ElasticWorkers {
     end_workers(given, "the others of its group found no room");
     notices_->say(
         fmt::format("a trial needs {} workers at once, and there is room for a part of them only: that is given back, "
-                    "and asked for "
-                    "again in a while",
+                    "and asked for again in a while",
                     group_));
   }
 
