@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 AnyExecutor slurm_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set) {
   SlurmSetup setup;
   setup.options = *sweep.executor.slurm;
+  if (auto& shared = setup.options.transfer.shared) shared->folder = found_from(sweep, shared->folder);
   setup.remote.program = sweep_description(file, set);
   return SlurmExecutor(std::move(setup));
 }

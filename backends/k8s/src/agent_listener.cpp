@@ -133,6 +133,7 @@ void AgentListener::State::end(Place& place, const std::shared_ptr<Ticket>& tick
 void AgentListener::State::welcome(const std::shared_ptr<CallLine>& line, const std::string& worker) {
   std::shared_ptr<HomeCall> call, older;
   std::shared_ptr<Ticket> ticket;
+  std::function<void()> connected;
   {
     const std::lock_guard lock(mutex);
     const auto found = places.find(worker);
@@ -144,8 +145,10 @@ void AgentListener::State::welcome(const std::shared_ptr<CallLine>& line, const 
     place.carried = std::exchange(place.waiting, nullptr);
     ticket = place.carried;
     if (ticket) ticket->taken = true;
+    connected = place.connected;
     changed.notify_all();
   }
+  if (connected) connected();
   if (older) older->cut("a newer connection of the same worker takes its place");
   call->start(options.ping, options.silence);
   if (ticket) call->carry(std::move(ticket->ends));

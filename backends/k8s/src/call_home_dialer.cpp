@@ -26,8 +26,9 @@ using remote::FailureClass;
 
 }  // namespace
 
-CallHomeDialer::Place::Place(std::shared_ptr<AgentListener::State> state, std::string name, double seconds)
-    : listener(std::move(state)), worker(std::move(name)), patience(seconds) {
+CallHomeDialer::Place::Place(std::shared_ptr<AgentListener::State> state, std::string name, double seconds,
+                             std::function<void()> on_connection)
+    : listener(std::move(state)), worker(std::move(name)), patience(seconds), connected(std::move(on_connection)) {
   const std::lock_guard lock(listener->mutex);
   if (!listener->places.emplace(worker, this).second)
     fail(Errc::usage, "there is a dialer for the worker '{}' already", worker);
@@ -35,10 +36,11 @@ CallHomeDialer::Place::Place(std::shared_ptr<AgentListener::State> state, std::s
 
 CallHomeDialer::Place::~Place() { listener->drop(*this); }
 
-CallHomeDialer::CallHomeDialer(AgentListener listener, std::string worker, double patience) {
+CallHomeDialer::CallHomeDialer(AgentListener listener, std::string worker, double patience,
+                               std::function<void()> connected) {
   if (!is_worker_name(worker))
     fail(Errc::usage, "'{}' is no name of a worker: letters, digits, '.', '_' and '-' make one", worker);
-  place_ = std::make_shared<Place>(std::move(listener.state_), std::move(worker), patience);
+  place_ = std::make_shared<Place>(std::move(listener.state_), std::move(worker), patience, std::move(connected));
 }
 
 const std::string& CallHomeDialer::worker() const { return place_->worker; }

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <optional>
 #include <utility>
 
@@ -29,7 +28,6 @@ struct HomeDialer::State {
   Seconds patience;
   std::string pod = {};                     // whose connection is waited for
   std::optional<CallHomeDialer> home = {};  // of that pod: no other one's connection is taken for it
-  std::atomic<bool> spent = false;          // nothing is to be expected of that pod
 };
 
 HomeDialer::HomeDialer(std::shared_ptr<PodFleet> fleet, AgentListener listener, std::string worker,
@@ -39,13 +37,12 @@ HomeDialer::HomeDialer(std::shared_ptr<PodFleet> fleet, AgentListener listener, 
 
 remote::AgentStream HomeDialer::dial(const std::stop_token& stop) const {
   auto& state = *state_;
-  if (state.spent.exchange(false) && !state.pod.empty()) state.fleet->discard(state.pod, true);
   const auto expect = [&](const std::string& pod) {
     if (pod == state.pod && state.home) return;
     state.home.reset();
     state.pod = pod;
     constexpr Seconds more = 10;  // it is told below that its time is over
-    state.home.emplace(state.listener, pod, state.patience + more);
+    state.home.emplace(state.listener, pod, state.patience + more, [fleet = state.fleet, pod] { fleet->started(pod); });
   };
   const auto pod = state.fleet->acquire(state.worker, stop, expect);
   expect(pod.name);
@@ -62,13 +59,14 @@ remote::AgentStream HomeDialer::dial(const std::stop_token& stop) const {
               "may be in the way, or its program is not one that serves trials{}",
               pod.name, state.listener.port(), state.patience, state.fleet->last_words(pod.name, stop)));
     };
-    return watch_for_silence(state.home->dial(stop, look), [shared = state_] { shared->spent = true; });
+    return watch_for_silence(state.home->dial(stop, look),
+                             [fleet = state.fleet, name = pod.name] { fleet->discard(name, true); });
   } catch (const remote::HostError& error) {
     throw remote::DialError(failure_of(error.problem()), error.what(), error.code());
   } catch (const ApiError& error) {
     throw dial_error(error, pod.name, *state.fleet, stop);
   } catch (const remote::DialError&) {
-    if (!stop.stop_requested()) state.spent = true;
+    if (!stop.stop_requested()) state.fleet->discard(pod.name, true);  // nothing is to be expected of it
     throw;
   }
 }

@@ -32,7 +32,8 @@ struct Ticket {
 
 /// What is known of a worker, under the listener's mutex.
 struct CallHomeDialer::Place {
-  Place(std::shared_ptr<AgentListener::State> listener, std::string worker, double patience);
+  Place(std::shared_ptr<AgentListener::State> listener, std::string worker, double patience,
+        std::function<void()> connected);
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
   ~Place();
@@ -40,6 +41,7 @@ struct CallHomeDialer::Place {
   const std::shared_ptr<AgentListener::State> listener;
   const std::string worker;
   const double patience;
+  const std::function<void()> connected;
 
   std::string why;  // it is not there yet
   struct Refusal {

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <initializer_list>
 #include <string_view>
 #include <utility>
@@ -55,8 +54,6 @@ struct PodDialer::State {
   std::string worker;
   PrepareAgent prepare;
   std::string pod = {};  // the last one
-  // Nothing is to be tried in that pod again: its stream was given up, and had not ended; or its node does not answer.
-  std::atomic<bool> spent = false;
 };
 
 PodDialer::PodDialer(std::shared_ptr<PodFleet> fleet, std::string worker, PrepareAgent prepare)
@@ -68,9 +65,6 @@ PodDialer::PodDialer(std::shared_ptr<PodFleet> fleet, std::string worker, Prepar
 
 remote::AgentStream PodDialer::dial(const std::stop_token& stop) const {
   auto& state = *state_;
-  // A stream that ended may be the API server's doing, and its pod goes on. One that was given up without an end is of
-  // a node that does not answer, which Kubernetes may learn much later.
-  if (state.spent.exchange(false) && !state.pod.empty()) state.fleet->discard(state.pod, true);
   const auto pod = state.fleet->acquire(state.worker, stop);
   state.pod = pod.name;
   try {
@@ -80,14 +74,16 @@ remote::AgentStream PodDialer::dial(const std::stop_token& stop) const {
         {.pod = pod.name, .command = command, .container = state.fleet->container()}, stop, deadline);
     if (const auto said = said_at_start(stream); said.starts_with(detail::not_run))
       if (auto end = state.fleet->own_end(pod.name, stop)) throw *std::move(end);
-    return watch_for_silence(std::move(stream), [shared = state_] { shared->spent = true; });
+    // A stream that ended may be the API server's doing, and its pod goes on. One that was given up without an end is
+    // of a node that does not answer, which Kubernetes may learn much later.
+    return watch_for_silence(std::move(stream), [fleet = state.fleet, name = pod.name] { fleet->discard(name, true); });
   } catch (const remote::HostError& error) {
     throw DialError(failure_of(error.problem()), error.what(), error.code());
   } catch (const ApiError& error) { throw dial_error(error, pod.name, *state.fleet, stop); }
 }
 
 FailureClass PodDialer::classify(const std::string& said) const {
-  if (is_node_trouble(said)) state_->spent = true;
+  if (is_node_trouble(said)) state_->fleet->discard(state_->pod, true);
   return classify_exec(said);
 }
 

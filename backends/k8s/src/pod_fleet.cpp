@@ -59,6 +59,12 @@ PodFleet::PodFleet(Client client, KubernetesOptions options, FleetPlan plan, std
       client_.watch({.path = pods_path(),
                      .label_selector = fmt::format("{}={},{}=worker", experiment_label, plan_.experiment, role_label)},
                     [this](const WatchEvent& event) { happened(event); });
+  // A node tells of a start by an event at once, and by the pod's status up to a second later.
+  if (plan_.driver.empty())
+    begins_ = client_.watch(
+        {.path = api_path({"api", "v1", "namespaces", client_.name_space(), "events"}),
+         .field_selector = fmt::format("reason=Started,involvedObject.fieldPath=spec.containers{{{}}}", container_)},
+        [this](const WatchEvent& event) { begun(event); });
 }
 
 std::string PodFleet::pods_path() const { return api_path({"api", "v1", "namespaces", client_.name_space(), "pods"}); }
@@ -86,6 +92,24 @@ void PodFleet::happened(const WatchEvent& event) {
       break;
     case Kind::trouble: trouble_ = event.text; break;
   }
+  ++changes_;
+  changed_.notify_all();
+}
+
+void PodFleet::begun(const WatchEvent& event) {
+  if (event.kind == WatchEvent::Kind::trouble && event.status == 403) {
+    const std::lock_guard lock(mutex_);
+    blind_ = true;  // then the status has to do
+  }
+  if (event.object == nullptr || event.kind == WatchEvent::Kind::deleted) return;
+  const auto* about = event.object->if_contains("involvedObject");
+  const auto* name = about != nullptr && about->is_object() ? about->get_object().if_contains("name") : nullptr;
+  if (name != nullptr && name->is_string()) started(std::string(name->get_string()));
+}
+
+void PodFleet::started(const std::string& pod) {
+  const std::lock_guard lock(mutex_);
+  if (!ledger_.start(pod)) return;
   ++changes_;
   changed_.notify_all();
 }
@@ -197,30 +221,6 @@ std::string PodFleet::last_words(const std::string& pod, const std::stop_token& 
   return words_[pod] = said.empty() ? "" : log_ends_with + said;
 }
 
-std::optional<Owner> PodFleet::owner(const std::stop_token& stop) {
-  if (plan_.owner) return plan_.owner;
-  const std::lock_guard lock(owner_mutex_);
-  if (without_owner_) return std::nullopt;
-  try {
-    if (!owner_job_)
-      owner_job_.emplace(client_, plan_.name + "-owner", plan_.experiment,
-                         options_.image.empty() ? "none" : options_.image);
-    // Whoever asks again gets the one that is there.
-    if (!owner_job_->owner()) owner_job_->make(stop);
-    heed_owner();
-    return owner_job_->owner();
-  } catch (const ApiError& error) {
-    if (!error.forbidden()) throw;
-    without_owner_ = true;
-    owner_job_.reset();
-    notices_->say(
-        fmt::format("pods have no owner, so that their objects stay behind if this program is killed: {}; let "
-                    "it create, get, patch and delete jobs",
-                    error.what()));
-    return std::nullopt;
-  }
-}
-
 std::string PodFleet::make_pod(const std::string& worker, const std::stop_token& stop) {
   PodPlan pod{.name = fmt::format("{}-{}-{}", plan_.name, worker, ending()),
               .experiment = plan_.experiment,
@@ -318,40 +318,20 @@ void PodFleet::show_driver(const std::string& pod, const std::stop_token& stop) 
   }
 }
 
-void PodFleet::keep_owner(const std::stop_token& stop) {
-  const std::lock_guard lock(owner_mutex_);
-  if (owner_job_ && owner_job_->owner() && !owner_job_->keep(steady_seconds(), stop)) owner_job_.reset();
-  heed_owner();
-}
-
-// Whoever suspends the owner wants the workers' room for a while. With owner_mutex_ held.
-void PodFleet::heed_owner() {
-  const std::string now = owner_job_ && owner_job_->suspended() ? owner_job_->name() : "";
-  std::string before;
-  {
-    const std::lock_guard lock(mutex_);
-    before = std::exchange(suspended_, now);
-    if (before == now) return;
-    ++changes_;
-    changed_.notify_all();
-  }
-  notices_->say(now.empty() ? fmt::format("the job '{}' is not suspended any more: workers are asked for again", before)
-                            : fmt::format("the job '{}' is suspended: workers end, and trials wait until it is resumed "
-                                          "(kubectl patch job {} -n {} -p '{{\"spec\": {{\"suspend\": false}}}}')",
-                                          now, now, client_.name_space()));
-}
-
 std::vector<PodState> PodFleet::look(const std::stop_token& stop) {
   std::vector<std::string> extra, astray, ended;
   std::vector<PodState> leaving;
+  bool blind = false;
   {
     const std::lock_guard lock(mutex_);
+    blind = std::exchange(blind_, false);
     if (synced_) extra = suspended_.empty() ? ledger_.superfluous() : ledger_.staying();
     if (!plan_.driver.empty()) astray = ledger_.astray(plan_.driver);
     leaving = ledger_.newly_leaving();
     std::copy_if(extra.begin(), extra.end(), std::back_inserter(ended),
                  [&](const auto& pod) { return ledger_.own_end_of(pod) != nullptr; });
   }
+  if (blind) begins_.end();
   try {
     for (const auto& pod : astray) show_driver(pod, stop);
     for (const auto& pod : ended) last_words(pod, stop);
@@ -369,14 +349,8 @@ void PodFleet::finish() {
     left = ledger_.all();
   }
   std::string trouble;
-  try {
-    const std::lock_guard lock(owner_mutex_);
-    if (owner_job_) {
-      owner_job_->remove();
-      owner_job_.reset();
-    }
-  } catch (const ApiError& error) { trouble = error.what(); }
-  // The owner takes them along only after a while, and not those that an earlier one owned.
+  // Before their owner: what is on its way out already costs garbage collection no calls. It takes those along that are
+  // left then, but not those that an earlier owner had.
   constexpr Seconds longest = 30;
   const Seconds until = steady_seconds() + longest;
   for (const auto& pod : left) {
@@ -386,6 +360,13 @@ void PodFleet::finish() {
       remove_pod(pod, {});
     } catch (const ApiError& error) { trouble = error.what(); }
   }
+  try {
+    const std::lock_guard lock(owner_mutex_);
+    if (owner_job_) {
+      owner_job_->remove();
+      owner_job_.reset();
+    }
+  } catch (const ApiError& error) { trouble = error.what(); }
   if (!trouble.empty())
     hypertune::detail::say(
         fmt::format("hypertune: pods may be left ({}): delete them with kubectl delete pods,jobs -n {} -l {}={}",

@@ -53,6 +53,8 @@ class PodFleet {
   std::string last_words(const std::string& pod, const std::stop_token& stop);
   /// Nothing is to be run in the pod again. `node_in_doubt`: nor on its node, for a while.
   void discard(const std::string& pod, bool node_in_doubt);
+  /// It runs, as its connection tells before its node does.
+  void started(const std::string& pod);
   /// The worker is not needed any more: its pod goes.
   void release(const std::string& worker);
 
@@ -73,6 +75,7 @@ class PodFleet {
 
  private:
   void happened(const WatchEvent& event);
+  void begun(const WatchEvent& event);
   std::string make_pod(const std::string& worker, const std::stop_token& stop);
   void show_driver(const std::string& pod, const std::stop_token& stop);
   void remove_pod(const std::string& pod, const std::stop_token& stop);
@@ -102,7 +105,9 @@ class PodFleet {
   std::string trouble_;
   std::string suspended_;                   // the owner's name, where it is; no pods are to be there then
   std::map<std::string, Waiting> waiting_;  // of those in acquire(), by worker
-  Watch watch_;                             // last: it ends first
+  bool blind_ = false;                      // events may not be watched
+  Watch begins_;
+  Watch watch_;  // last: it ends first
 };
 
 }  // namespace hypertune::inline v0::k8s

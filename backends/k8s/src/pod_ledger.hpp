@@ -24,15 +24,26 @@ class PodLedger {
   /// A pod is as told. False: nothing of it has changed.
   bool see(PodState state, Seconds now) {
     auto& pod = pods_[state.name];
+    // Its node may tell of its start later than others do.
+    if (state.phase == PodState::Phase::waiting && pod.started) run(state);
     const bool news = pod.state.name.empty() || pod.state.phase != state.phase || pod.state.leaving != state.leaving ||
                       pod.state.sentence != state.sentence || pod.state.node != state.node ||
-                      pod.state.driver != state.driver;
+                      pod.state.driver != state.driver || pod.state.deleted != state.deleted;
     if (state.hope != PodState::Hope::doubtful)
       pod.doubtful_since.reset();
     else if (!pod.doubtful_since)
       pod.doubtful_since = now;
     pod.state = std::move(state);
     return news;
+  }
+  /// A pod runs, as somebody tells who knows it before its status does. False: that is known.
+  bool start(const std::string& name) {
+    const auto pod = pods_.find(name);
+    if (pod == pods_.end() || pod->second.state.phase != PodState::Phase::waiting) return false;
+    pod->second.started = true;
+    pod->second.doubtful_since.reset();
+    run(pod->second.state);
+    return true;
   }
   /// It is not there any more.
   void forget(const std::string& pod) {
@@ -117,7 +128,7 @@ class PodLedger {
   std::vector<std::string> superfluous() const {
     std::vector<std::string> names;
     for (const auto& [name, pod] : pods_) {
-      if (pod.state.leaving && pod.state.phase != PodState::Phase::ended) continue;
+      if (goes(pod.state)) continue;
       const auto* kept = wanted_.contains(pod.state.worker) ? usable_of(pod.state.worker) : nullptr;
       if (kept == nullptr || kept->name != name) names.push_back(name);
     }
@@ -134,13 +145,14 @@ class PodLedger {
   std::vector<std::string> staying() const {
     std::vector<std::string> names;
     for (const auto& [name, pod] : pods_)
-      if (!pod.state.leaving || pod.state.phase == PodState::Phase::ended) names.push_back(name);
+      if (!goes(pod.state)) names.push_back(name);
     return names;
   }
-  /// Names of all that are there.
+  /// Names of all that are there, but those whose deletion has been asked for.
   std::vector<std::string> all() const {
     std::vector<std::string> names;
-    for (const auto& each : pods_) names.push_back(each.first);
+    for (const auto& [name, pod] : pods_)
+      if (!pod.state.deleted) names.push_back(name);
     return names;
   }
   /// Pods in use that have been taken away, or are about to be, since the last call; not those that we discarded.
@@ -156,6 +168,15 @@ class PodLedger {
   }
 
  private:
+  // Nobody need delete it, or not yet.
+  static bool goes(const PodState& state) {
+    return state.deleted || (state.leaving && state.phase != PodState::Phase::ended);
+  }
+  static void run(PodState& state) {
+    state.phase = PodState::Phase::running;
+    state.hope = PodState::Hope::likely;
+    state.reason = state.sentence = "";
+  }
   static bool is_doing_of_node(const PodState& state) {
     return state.reason == "DeletionByTaintManager" || state.reason == "DeletionByPodGC" ||
            state.reason == "TerminationByKubelet";
@@ -165,6 +186,7 @@ class PodLedger {
     PodState state = {};
     std::optional<Seconds> doubtful_since = {};
     bool told = false;
+    bool started = false;  // whatever its status says: see start()
   };
   std::map<std::string, Pod> pods_;
   std::map<std::string, PodState> ends_;  // of pods that are not there any more

@@ -199,7 +199,7 @@ PodState pod_state(const json::object& pod, const std::string& container_name) {
     say_waiting(state, spec, status, container);
   }
   if (find(metadata, "deletionTimestamp") != nullptr) {
-    state.leaving = true;
+    state.leaving = state.deleted = true;
     state.grace = std::clamp<std::int64_t>(number_at(metadata, "deletionGracePeriodSeconds"), 0, 1 << 30);
     if (state.phase != PodState::Phase::ended || state.sentence == "has ended") state.sentence = "is being deleted";
   }

@@ -24,6 +24,7 @@ struct PodState {
   Phase phase = Phase::waiting;
   Hope hope = Hope::likely;
   bool leaving = false;       ///< it is being deleted, evicted or preempted
+  bool deleted = false;       ///< its deletion has been asked for: to ask again would change nothing
   bool disrupted = false;     ///< Kubernetes, or somebody, has taken it away: it has not ended by itself
   std::int64_t grace = 0;     ///< of one that is being deleted: seconds that it has for its end
   std::string reason = {};    ///< one word, for who counts: "Unschedulable", "ImagePullBackOff", "OOMKilled"

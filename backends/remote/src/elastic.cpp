@@ -95,6 +95,14 @@ class ElasticRun final : public ElasticWorkers {
         }
         sink(std::move(event));
       };
+    // Who has done all that it was to do has a successor at once.
+    if (!plan_.remote.reuse)
+      start.sink = [this, sink = std::move(start.sink)](Event event) {
+        const bool ends = std::holds_alternative<Finished>(event) || std::holds_alternative<Stopped>(event) ||
+                          std::holds_alternative<Paused>(event) || std::holds_alternative<Failed>(event);
+        sink(std::move(event));
+        if (ends) wake();
+      };
     executor_->start(std::move(start));
     const hypertune::detail::SignalBlock block;
     thread_ = std::thread([this] { follow(); });
@@ -133,13 +141,16 @@ class ElasticRun final : public ElasticWorkers {
   }
 
   // Those that have done all that they were to do. Before others are asked for in their place, under the same names.
-  void release_retired() {
-    for (const auto& name : pool_.take_retired()) {
+  // False: there are none.
+  bool release_retired() {
+    const auto retired = pool_.take_retired();
+    for (const auto& name : retired) {
       const auto worker = std::find_if(plan_.workers.begin(), plan_.workers.end(),
                                        [&](const ElasticWorker& each) { return each.name == name; });
       scaler_->ended(static_cast<int>(worker - plan_.workers.begin()));
       if (hooks_.ended) hooks_.ended(name);
     }
+    return !retired.empty();
   }
 
   // Of a trial's workers some are there, and there is no room for the others: another experiment may need these.
@@ -175,17 +186,29 @@ class ElasticRun final : public ElasticWorkers {
     return seen;
   }
 
+  void wake() {
+    {
+      const std::lock_guard hold(mutex_);
+      woken_ = true;
+    }
+    stop_.notify_all();
+  }
+
   void follow() {
     constexpr double tick = 0.25;
     double next_look = steady_seconds() + 1;
     std::unique_lock hold(mutex_);
-    while (!stop_.wait_for(hold, std::chrono::duration<double>(tick), [&] { return stopping_; })) {
+    for (;;) {
+      stop_.wait_for(hold, std::chrono::duration<double>(tick), [&] { return stopping_ || woken_; });
+      if (stopping_) break;
+      woken_ = false;
       hold.unlock();
-      release_retired();
       const double now = steady_seconds();
+      if (release_retired()) next_look = now;  // others need the room
       const auto seen = sight();
       give_back(now, seen);
-      if (!hold_->pauses(now)) {
+      // None is kept for trials that will never be.
+      if (!hold_->pauses(now) && !seen.over()) {
         const auto orders = scaler_->step(now, seen);
         launch(orders.launch);
         end_workers(orders.end_workers, "no trial needs it now");
@@ -229,7 +252,8 @@ class ElasticRun final : public ElasticWorkers {
   std::mutex mutex_;
   std::condition_variable stop_;
   bool stopping_ = false, unfinished_ = false;
-  bool all_ = false;  // there are always as many as are allowed
+  bool woken_ = false;  // what follows is not to wait for the next turn
+  bool all_ = false;    // there are always as many as are allowed
   std::thread thread_;
 };
 

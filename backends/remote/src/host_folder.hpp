@@ -20,6 +20,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace hypertune::inline v0::remote::detail {
 
@@ -60,19 +61,13 @@ inline std::error_code make_private_folder(const std::filesystem::path& path) {
 }
 
 /// The lock is on an open file that every process forked by its holder has as well: it is free only when the agent, its
-/// guardian and all their workers are gone.
+/// guardian and all their workers are gone. The holder may remove the folder: whoever waited then makes another one.
 class HostFolder {
  public:
   /// Makes the folder. Error of kind `io` if that cannot be.
   HostFolder(const std::filesystem::path& base, std::string_view experiment, std::string_view host)
       : experiment_(base / folder_name(experiment)), path_(experiment_ / folder_name(host)) {
-    if (const auto error = make_private_folder(path_))
-      fail(Errc::io,
-           "cannot make the folder '{}': {} (agents keep checkpoints there; XDG_CACHE_HOME can name another place)",
-           path_.string(), error.message());
-    const auto name = path_ / "lock";
-    lock_ = hypertune::detail::open_at(AT_FDCWD, name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
-    if (!lock_) hypertune::detail::fail_io(errno, "open", name);
+    make();
   }
 
   const std::filesystem::path& path() const { return path_; }
@@ -81,6 +76,7 @@ class HostFolder {
   /// `busy` where a later one has it: then this one is the stale one.
   bool try_lock(std::uint64_t incarnation) {
     if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) {
+      if (!is_there()) return make(), false;
       const std::string text = fmt::format("{} {}\n", ::getpid(), incarnation);
       if (::ftruncate(lock_.get(), 0) != 0 ||
           ::pwrite(lock_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
@@ -98,14 +94,46 @@ class HostFolder {
     return false;
   }
 
-  /// Deletes all of it.
+  /// Deletes all of it. By its holder; nothing that a later one puts there is touched.
   void remove() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-    std::filesystem::remove(experiment_, ignored);  // unless another host shares it
+    std::error_code error;
+    const auto aside = experiment_ / fmt::format("{}{}-{}", removed_prefix, ::getpid(), path_.filename().string());
+    std::filesystem::rename(path_, aside, error);
+    if (error) return;
+    // Also what others have left that were killed at this.
+    std::vector<std::filesystem::path> all;
+    for (std::filesystem::directory_iterator each(experiment_, error), end; !error && each != end;
+         each.increment(error))
+      if (each->path().filename().string().starts_with(removed_prefix)) all.push_back(each->path());
+    for (const auto& folder : all) std::filesystem::remove_all(folder, error);
+    std::filesystem::remove(experiment_, error);  // unless another host shares it
   }
 
  private:
+  static constexpr std::string_view removed_prefix = ".removed-";  // no host's folder begins so
+
+  void make() {
+    const auto name = path_ / "lock";
+    // Whoever removes an experiment's last folder may remove what is above it in between.
+    constexpr int attempts = 100;
+    for (int i = 0; i < attempts; ++i) {
+      const auto error = make_private_folder(path_);
+      if (error && error != std::errc::no_such_file_or_directory)
+        fail(Errc::io,
+             "cannot make the folder '{}': {} (agents keep checkpoints there; XDG_CACHE_HOME can name another place)",
+             path_.string(), error.message());
+      lock_ = hypertune::detail::open_at(AT_FDCWD, name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+      if (lock_ || errno != ENOENT) break;
+    }
+    if (!lock_) hypertune::detail::fail_io(errno, "open", name);
+  }
+  // Whether the file that is open is the one by which others would lock the folder.
+  bool is_there() const {
+    struct stat open{}, there{};
+    return ::fstat(lock_.get(), &open) == 0 && ::stat((path_ / "lock").c_str(), &there) == 0 &&
+           open.st_ino == there.st_ino && open.st_dev == there.st_dev;
+  }
+
   std::filesystem::path experiment_, path_;
   Descriptor lock_;
 };

@@ -81,6 +81,7 @@ class SlurmWatch {
   remote::RemoteOptions remote_options() const {
     auto options = setup_.remote;
     options.timeouts.liveness = setup_.options.silence;
+    options.transfer = setup_.options.transfer;
     options.timeouts.connect = 9e8;  // a job may wait in the queue for as long as it takes
     options.timeouts.max_delay = std::min(options.timeouts.max_delay, 30.0);
     options.notice_grace = std::max(options.notice_grace, setup_.options.notice);

@@ -1,9 +1,10 @@
 // executor: {type: kubernetes, …} from YAML.
 #pragma once
 
+#include <hypertune/config/file_mounts.hpp>
 #include <hypertune/config/kubernetes_options.hpp>
 #include <hypertune/config/options.hpp>
-#include <hypertune/config/ssh.hpp>
+#include <hypertune/config/transfer.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/record/json_text.hpp>
 

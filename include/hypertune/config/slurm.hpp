@@ -3,6 +3,7 @@
 
 #include <hypertune/config/options.hpp>
 #include <hypertune/config/slurm_options.hpp>
+#include <hypertune/config/transfer.hpp>
 #include <hypertune/config/yaml.hpp>
 
 #include <charconv>
@@ -82,9 +83,10 @@ struct SlurmOptionReader {
 inline SlurmOptions slurm_from_yaml(const Node& node) {
   SlurmOptions slurm;
   if (!node.is_map()) return slurm;
-  know_options(node, {"type", "workers"}, slurm);
+  know_options(node, {"type", "workers", "transfer"}, slurm);
   SlurmOptions::describe(slurm, SlurmOptionReader{{node}});
   if (const auto workers = node.find("workers")) slurm.workers = worker_count_from_yaml(*workers);
+  if (const auto transfer = node.find("transfer")) slurm.transfer = transfer_from_yaml(*transfer);
   checked(node, [&] {
     check_options(slurm);
     return 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/config/worker_count.hpp>
+#include <hypertune/hosts/checkpoint_transfer.hpp>
 #include <hypertune/option.hpp>
 #include <hypertune/trial/trial.hpp>
 
@@ -40,6 +41,7 @@ struct SlurmOptions {
   Seconds notice = 60;
   Seconds idle = 60;
   Seconds silence = 10;
+  CheckpointTransfer transfer = {};
   std::filesystem::path workdir = {};
   std::vector<std::string> args = {};
 
@@ -78,6 +80,10 @@ struct SlurmOptions {
         refuse(name, detail::format("is '{}', which is no name of Slurm's", *text));
     if (time > 0 && notice >= time)
       refuse("notice", detail::format("is {} s, but must be less than 'time', which is {} s", notice, time));
+    check_options(transfer);
+    if (transfer.direct && transfer.network.empty())
+      throw OptionError("transfer", "direct",
+                        "needs 'network' on Slurm: the addresses by which nodes reach each other");
     // By these a worker would not be one task whose streams are the driver's.
     constexpr std::string_view ours[] = {"-n",      "-N",           "-i",           "-o",         "-e",
                                          "-l",      "-J",           "-c",           "--ntasks",   "--nodes",

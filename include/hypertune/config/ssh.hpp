@@ -1,8 +1,10 @@
 // executor: {type: ssh, …} from YAML.
 #pragma once
 
+#include <hypertune/config/file_mounts.hpp>
 #include <hypertune/config/options.hpp>
 #include <hypertune/config/ssh_spec.hpp>
+#include <hypertune/config/transfer.hpp>
 #include <hypertune/config/yaml.hpp>
 
 #include <algorithm>
@@ -85,32 +87,6 @@ inline void ssh_hosts_from_yaml(const Node& node, SshSpec& ssh) {
   }
 }
 
-/// file_mounts: {~/code: ./code, data: {from: /data/set, exclude: ["*.tmp"]}}
-inline std::vector<FileMount> file_mounts_from_yaml(const Node& node) {
-  std::vector<FileMount> mounts;
-  for (const auto& [remote, value] : node.entries()) {
-    FileMount mount{.remote = remote, .local = {}, .exclude = {}};
-    if (value.is_map()) {
-      value.only({"from", "exclude"});
-      mount.local = value["from"].as<std::string>();
-      if (const auto exclude = value.find("exclude")) mount.exclude = exclude->texts();
-    } else {
-      mount.local = value.as<std::string>();
-    }
-    if (remote.empty() || remote == "~" || remote == "/")
-      value.fail("'{}' cannot be mounted to: name a file or folder below it", remote);
-    if (mount.local.empty()) value.fail("'{}' is empty: name a file or folder of this machine", value.path());
-    for (const auto& other : mounts) {
-      const std::string& longer = other.remote.size() > remote.size() ? other.remote : remote;
-      const std::string& shorter = other.remote.size() > remote.size() ? remote : other.remote;
-      if (longer.starts_with(shorter + "/"))
-        value.fail("'{}' lies within the file mount '{}': mount them beside each other", longer, shorter);
-    }
-    mounts.push_back(std::move(mount));
-  }
-  return mounts;
-}
-
 /// cluster: CLUSTER.yaml says what there is and how it is reached: nothing else may say so too.
 inline void ssh_cluster_from_yaml(const Node& node, SshSpec& ssh) {
   const Node cluster = node["cluster"];
@@ -126,45 +102,6 @@ inline void ssh_cluster_from_yaml(const Node& node, SshSpec& ssh) {
                   given->path());
   ssh.cluster = cluster.as<std::string>();
   if (ssh.cluster.empty()) cluster.fail("'{}' is empty: name the cluster's YAML file", cluster.path());
-}
-
-/// shared: true | /as/the/hosts/see/it | {folder: /nfs/checkpoints, on_hosts: /mnt/checkpoints}
-inline std::optional<SharedCheckpoints> shared_from_yaml(const Node& node) {
-  SharedCheckpoints shared;
-  const auto on_hosts = [&](const Node& place) {
-    shared.on_hosts = place.as<std::string>();
-    if (!shared.on_hosts.starts_with('/') && !shared.on_hosts.starts_with("~/"))
-      place.fail("'{}' must be a folder of the hosts: an absolute path, or one below '~/', not '{}'", place.path(),
-                 shared.on_hosts);
-  };
-  if (node.is_map()) {
-    node.only({"folder", "on_hosts"});
-    if (const auto folder = node.find("folder")) {
-      shared.folder = folder->as<std::string>();
-      if (shared.folder.empty()) folder->fail("'{}' is empty: name a folder of this machine", folder->path());
-    }
-    if (const auto place = node.find("on_hosts")) on_hosts(*place);
-  } else if (const auto text = node.as<std::string>(); text == "true" || text == "false") {
-    if (!node.as<bool>()) return std::nullopt;
-  } else {
-    on_hosts(node);
-  }
-  return shared;
-}
-
-inline int port_from_yaml(const Node& node) {
-  const int port = node.as<int>();
-  if (port < 1 || port > 65535) node.fail("'{}' must be 1 to 65535, not {}", node.path(), port);
-  return port;
-}
-
-/// transfer: {direct: true, network: 10.1.0.0/16, port: 7070, rate_limit: 50MB, shared: true}
-inline CheckpointTransfer transfer_from_yaml(const Node& node) {
-  CheckpointTransfer transfer;
-  read_options(node, {"port", "shared"}, transfer);
-  if (const auto port = node.find("port")) transfer.port = static_cast<std::uint16_t>(port_from_yaml(*port));
-  if (const auto shared = node.find("shared")) transfer.shared = shared_from_yaml(*shared);
-  return checked(node, [&] { return check_options(transfer), transfer; });
 }
 
 inline SshSpec ssh_from_yaml(const Node& node) {

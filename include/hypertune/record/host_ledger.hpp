@@ -33,6 +33,7 @@ class HostLedger {
   /// By their first appearance; what has not ended counts up to the last record.
   std::vector<HostUse> hosts() const {
     auto all = hosts_;
+    for (const auto& [number, host] : departures_) ++all[host].lost;
     for (const auto& [host, since] : present_) all[host].present += std::max(0.0, last_ - since);
     for (const auto& [trial, run] : running_)
       for (const auto host : run.hosts) all[host].busy += std::max(0.0, last_ - run.since);
@@ -66,7 +67,15 @@ class HostLedger {
     if (const auto node = running_.extract(trial))
       for (const auto host : node.mapped().hosts) hosts_[host].busy += std::max(0.0, now - node.mapped().since);
   }
+  // It went away while the trial ran: whether that was a loss to it.
+  void settle(TrialId trial, bool loss) {
+    const auto node = left_by_.extract(trial);
+    if (!node) return;
+    for (const auto number : node.mapped())
+      if (const auto departure = departures_.extract(number); departure && loss) ++hosts_[departure.mapped()].lost;
+  }
   void close(Seconds now) {
+    while (!left_by_.empty()) settle(left_by_.begin()->first, true);
     while (!running_.empty()) leave(running_.begin()->first, now);
     for (const auto& [host, since] : present_) hosts_[host].present += std::max(0.0, now - since);
     present_.clear();
@@ -84,18 +93,23 @@ class HostLedger {
   void take(const record::HostLost& e, Seconds now) {
     const std::size_t index = host(e.host);
     gone_.insert(e.host);
-    if (const auto node = present_.extract(index)) {
-      hosts_[index].present += std::max(0.0, now - node.mapped());
-      ++hosts_[index].lost;
-    }
+    const auto node = present_.extract(index);
+    if (node) hosts_[index].present += std::max(0.0, now - node.mapped());
+    bool idle = true;
+    // One that goes as its trial has ended, to which no other is given, goes just before that end is recorded.
+    if (node) ++departure_;
     // That its attempts have failed may be recorded later, when they have their turn.
     for (auto run = running_.begin(); run != running_.end();) {
       auto& [hosts, since] = run->second;
       const auto workers = std::erase(hosts, index);
       if (workers > 0) displaced_.insert(run->first);
+      if (workers > 0 && node) left_by_[run->first].push_back(departure_);
+      idle = idle && workers == 0;
       hosts_[index].busy += static_cast<double>(workers) * std::max(0.0, now - since);
       run = hosts.empty() ? running_.erase(run) : std::next(run);
     }
+    if (node && idle) ++hosts_[index].lost;
+    if (node && !idle) departures_.emplace(departure_, index);
   }
   void take(const record::TrialStarted& e, Seconds now) {
     leave(e.trial, now);
@@ -108,6 +122,7 @@ class HostLedger {
     if (const auto node = interrupted_.extract(e.trial)) repeated_ += std::max(0, node.mapped() - e.next_step);
   }
   void take(const record::TrialResized& e, Seconds now) {
+    settle(e.trial, true);
     leave(e.trial, now);
     displaced_.erase(e.trial);
     Running run{{}, now};
@@ -116,14 +131,19 @@ class HostLedger {
   }
   void take(const record::TrialReported& e, Seconds) { done_[e.trial] = e.step + 1; }
   void take(const record::TrialExploited& e, Seconds) { done_[e.trial] = e.checkpoint.steps; }
-  void take(const record::TrialPaused& e, Seconds now) { leave(e.trial, now); }
+  void take(const record::TrialPaused& e, Seconds now) {
+    settle(e.trial, false);
+    leave(e.trial, now);
+  }
   void take(const record::AttemptFailed& e, Seconds now) {
     if (const auto run = running_.find(e.trial); run != running_.end() && e.cause.exclude_host)
       hosts_[run->second.hosts.front()].aside = "a rule excludes it: " + e.cause.text;
+    settle(e.trial, e.cause.source != FailureSource::user);
     leave(e.trial, now);
     if (const auto done = done_.find(e.trial); e.retry && done != done_.end()) interrupted_[e.trial] = done->second;
   }
   void take(const record::TrialEnded& e, Seconds now) {
+    settle(e.trial, e.cause && e.state == TrialState::failed && e.cause->source != FailureSource::user);
     leave(e.trial, now);
     displaced_.erase(e.trial);
     done_.erase(e.trial);
@@ -137,6 +157,9 @@ class HostLedger {
   std::set<std::string> gone_;
   std::set<TrialId> displaced_;
   std::map<std::size_t, Seconds> present_;
+  std::map<std::uint64_t, std::size_t> departures_;  // of hosts that went away while trials ran there, by a number
+  std::unordered_map<TrialId, std::vector<std::uint64_t>> left_by_;  // those that each trial has seen
+  std::uint64_t departure_ = 0;
   std::unordered_map<TrialId, Running> running_;
   std::unordered_map<TrialId, int> done_;         // steps, of trials that have not ended
   std::unordered_map<TrialId, int> interrupted_;  // steps done by then, of trials that are to be tried again

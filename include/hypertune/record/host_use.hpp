@@ -12,7 +12,7 @@ struct HostUse {
   double present = 0;         ///< while the experiment could use it; 0 where the executor does not say when that was
   double busy = 0;            ///< of all attempts on it together
   std::int64_t attempts = 0;  ///< begun on it
-  std::int64_t lost = 0;      ///< how often it was lost, or went away
+  std::int64_t lost = 0;      ///< how often it was lost, or went away before its trials had ended
   std::string aside = {};     ///< why no trial is started there any more; empty: it is used
 };
 

@@ -62,7 +62,9 @@ class CallHomeDialer {
   /// `patience`: how many seconds dial() waits for the worker. 0: not at all: the stream is there at once, and speaks
   /// when the worker does, so that waiting for a pod takes no thread; for whoever says by HostPool::explain() and
   /// refuse() what it waits for. Two dialers of one name are an Error of kind `usage`.
-  CallHomeDialer(AgentListener listener, std::string worker, double patience = 60);
+  /// `connected` is called each time the worker connects, on the listener's thread: it must not wait.
+  CallHomeDialer(AgentListener listener, std::string worker, double patience = 60,
+                 std::function<void()> connected = {});
 
   /// Why a worker that is waited for will not connect any more.
   using Look = std::function<std::optional<remote::DialError>()>;

@@ -32,6 +32,11 @@ struct WorkersSeen {
   int waiting = 0;                ///< trials that wait for a place
   std::vector<int> running = {};  ///< trials on each worker
   std::vector<bool> up = {};      ///< whether its agent is there
+
+  /// No trial runs or will.
+  bool over() const {
+    return waiting == 0 && std::all_of(running.begin(), running.end(), [](int trials) { return trials == 0; });
+  }
 };
 
 /// Workers are numbered from 0, and there are as many as trials ask for. One that nobody needs is kept for `idle`

@@ -22,7 +22,7 @@ struct SlurmSetup {
   /// below and then `--hypertune-agent` (a Runtime does that). Empty: this program itself.
   std::filesystem::path program = {};
   std::vector<std::string> arguments = {};
-  remote::RemoteOptions remote = {};  ///< its time to connect, and its liveness, are those of `options`
+  remote::RemoteOptions remote = {};  ///< its time to connect, liveness and transfer are those of `options`
   /// Lines for the user while no experiment takes them; by default they go to standard error. Any thread.
   std::function<void(const std::string&)> say = {};
 };

@@ -1,0 +1,61 @@
+// What owns the pods of one experiment.
+#include "pod_fleet.hpp"
+
+#include <hypertune/detail/run_clock.hpp>
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace hypertune::inline v0::k8s {
+
+using hypertune::detail::steady_seconds;
+
+std::optional<Owner> PodFleet::owner(const std::stop_token& stop) {
+  if (plan_.owner) return plan_.owner;
+  const std::lock_guard lock(owner_mutex_);
+  if (without_owner_) return std::nullopt;
+  try {
+    if (!owner_job_)
+      owner_job_.emplace(client_, plan_.name + "-owner", plan_.experiment,
+                         options_.image.empty() ? "none" : options_.image);
+    // Whoever asks again gets the one that is there.
+    if (!owner_job_->owner()) owner_job_->make(stop);
+    heed_owner();
+    return owner_job_->owner();
+  } catch (const ApiError& error) {
+    if (!error.forbidden()) throw;
+    without_owner_ = true;
+    owner_job_.reset();
+    notices_->say(
+        fmt::format("pods have no owner, so that their objects stay behind if this program is killed: {}; let "
+                    "it create, get, patch and delete jobs",
+                    error.what()));
+    return std::nullopt;
+  }
+}
+
+void PodFleet::keep_owner(const std::stop_token& stop) {
+  const std::lock_guard lock(owner_mutex_);
+  if (owner_job_ && owner_job_->owner() && !owner_job_->keep(steady_seconds(), stop)) owner_job_.reset();
+  heed_owner();
+}
+
+// Whoever suspends the owner wants the workers' room for a while. With owner_mutex_ held.
+void PodFleet::heed_owner() {
+  const std::string now = owner_job_ && owner_job_->suspended() ? owner_job_->name() : "";
+  std::string before;
+  {
+    const std::lock_guard lock(mutex_);
+    before = std::exchange(suspended_, now);
+    if (before == now) return;
+    ++changes_;
+    changed_.notify_all();
+  }
+  notices_->say(now.empty() ? fmt::format("the job '{}' is not suspended any more: workers are asked for again", before)
+                            : fmt::format("the job '{}' is suspended: workers end, and trials wait until it is resumed "
+                                          "(kubectl patch job {} -n {} -p '{{\"spec\": {{\"suspend\": false}}}}')",
+                                          now, now, client_.name_space()));
+}
+
+}  // namespace hypertune::inline v0::k8s
