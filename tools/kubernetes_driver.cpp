@@ -14,8 +14,10 @@
 #endif
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -160,9 +162,20 @@ int beside_on_kubernetes(const std::string& file, std::vector<std::string> words
 
 void end_as_driver() { k8s::end_own_job(); }
 
+bool wait_as_driver(const Error& busy) {
+  const char* job = std::getenv(std::string(k8s::job_variable).c_str());
+  if (job == nullptr || *job == '\0') return false;
+  static bool told = false;
+  if (!std::exchange(told, true)) say(fmt::format("{}; this is waited for", busy.what()));
+  constexpr int ms = 1000;
+  ::poll(nullptr, 0, ms);
+  return true;
+}
+
 #else
 
 void end_as_driver() {}
+bool wait_as_driver(const Error&) { return false; }
 
 namespace {
 [[noreturn]] void refuse() {

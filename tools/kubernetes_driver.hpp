@@ -1,6 +1,8 @@
 // A sweep's driver in a cluster of Kubernetes: submit, attach, down, and what is read beside it.
 #pragma once
 
+#include <hypertune/error.hpp>
+
 #include <string>
 #include <vector>
 
@@ -27,5 +29,9 @@ int beside_on_kubernetes(const std::string& file, std::vector<std::string> words
 
 /// Of a driver that ends by its own doing and is not to be started again: see k8s::end_own_job(). Nothing elsewhere.
 void end_as_driver();
+
+/// Of a driver in the cluster whose experiment another one drives still, as one may that has lost its node: says so
+/// once, and waits for a moment before it is tried again. False elsewhere: nothing is waited for.
+bool wait_as_driver(const Error& busy);
 
 }  // namespace hypertune::inline v0::command

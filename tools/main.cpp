@@ -47,6 +47,14 @@ int exit_code(ht::Errc code) {
 // One line: what it quotes of a file may hold anything.
 void complain(const char* what) { ht::detail::say("hypertune: " + ht::detail::terminal::printable(what)); }
 
+int run_in_turn(const std::function<int()>& work) {
+  for (;;) try {
+      return work();
+    } catch (const ht::Error& e) {
+      if (e.code() != ht::Errc::busy || !command::wait_as_driver(e)) throw;
+    }
+}
+
 bool nobody_reads() {
   pollfd out{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
   return ::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
@@ -267,7 +275,7 @@ int main(int argc, char** argv) {
     return command::exit_usage;
   }
   try {
-    const int code = written(chosen());
+    const int code = written(run_in_turn(chosen));
     if (code == command::exit_failed || code == command::exit_usage) command::end_as_driver();
     return code;
   } catch (const ht::Error& e) {

@@ -1,5 +1,6 @@
 // What a driver of many hosts costs, and an agent that has nothing to do.
 // Usage: benchmark_remote [--hosts N]… [--reports N] [--seconds N] [--folder DIR]; see benchmarks/README.md
+#include "../driver_measures.hpp"
 #include "../processor_seconds.hpp"
 #include "played_hosts.hpp"
 
@@ -12,7 +13,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -21,7 +21,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -32,38 +31,13 @@ namespace {
 
 namespace ht = hypertune;
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
+using namespace driver_measures;
 
 struct Config {
   double x = 0;
 };
 auto space() { return ht::space<Config>(ht::dim("x", &Config::x, ht::uniform(0.0, 1.0))); }
 ht::Training train(Config config) { co_yield ht::report("value", config.x); }
-
-double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-/// A line "NAME: VALUE kB" of a file of /proc, in MB.
-double megabytes(const std::string& file, const std::string& name) {
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with(name + ":")) return std::strtod(line.c_str() + name.size() + 1, nullptr) * 1024 / 1e6;
-  return 0;
-}
-double resident() { return megabytes("/proc/self/status", "VmRSS"); }
-long threads() { return std::distance(fs::directory_iterator("/proc/self/task"), fs::directory_iterator()); }
-
-void until(const std::function<bool()>& condition) {
-  const auto begin = Clock::now();
-  while (!condition()) {
-    if (since(begin) > 120) ht::fail(ht::Errc::io, "what is measured has not come about within two minutes");
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
-
-void row(const std::string& what, const std::string& value) {
-  fmt::print("| {} | {} |\n", what, value);
-  std::fflush(stdout);
-}
 
 struct Arguments {
   std::vector<int> hosts = {};
@@ -91,32 +65,12 @@ void measure(int hosts, const Arguments& arguments) {
     options.display = ht::Display::quiet;
     options.resources.cpus = 1;
     options.executor = ht::RemoteExecutor(played.pool(hosts), remote);
-    auto tuner = ht::make_tuner(space(), train, std::move(options));
+    TunerThread run([&] { return ht::make_tuner(space(), train, std::move(options)); });
     const auto begin = Clock::now();
     double processor = processor_seconds();
-    ht::Results results;
-    std::exception_ptr error;
-    std::atomic<bool> over{false};
-    struct Thread {
-      ht::Tuner& tuner;
-      std::thread thread;
-      ~Thread() {
-        if (!thread.joinable()) return;
-        tuner.stop_now();
-        thread.join();
-      }
-    } run{tuner, std::thread([&] {
-            try {
-              results = tuner.run();
-            } catch (...) { error = std::current_exception(); }
-            over = true;
-          })};
-    const auto end = [&] {
-      run.thread.join();
-      if (error) std::rethrow_exception(error);
-    };
-    until([&] { return over || counts.launches >= hosts; });
-    if (over) end();
+    run.start();
+    until([&] { return run.over() || counts.launches >= hosts; });
+    if (run.over()) run.end();
     row("until a trial runs on each, s", fmt::format("{:.2f}", since(begin)));
     row("… processor time of the driver, s", fmt::format("{:.2f}", processor_seconds() - processor));
 
@@ -158,8 +112,7 @@ void measure(int hosts, const Arguments& arguments) {
     until([&] { return counts.greeted >= greeted + hosts / 2; });
     row("… until all of them are there again, s", fmt::format("{:.2f}", since(struck)));
     played.allow(steps + 2);
-    end();
-    if (results.count(ht::TrialState::completed) != static_cast<std::size_t>(hosts))
+    if (run.end().count(ht::TrialState::completed) != static_cast<std::size_t>(hosts))
       ht::fail(ht::Errc::experiment, "not all trials have completed");
     row("peak resident memory, MB", fmt::format("{:.1f}", megabytes("/proc/self/status", "VmHWM")));
   }

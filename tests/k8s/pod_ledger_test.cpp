@@ -127,6 +127,45 @@ TEST_CASE("all that is not on its way out, and what ended by itself, is known") 
   CHECK(ledger.own_end_of("p3") != nullptr);
 }
 
+TEST_CASE("a pod runs as soon as somebody says so, whatever its status says") {
+  PodLedger ledger;
+  ledger.want("a");
+  CHECK_FALSE(ledger.start("p"));  // nobody has heard of it
+  auto waits = pod("p", "a", Phase::waiting);
+  waits.hope = PodState::Hope::doubtful;
+  waits.sentence = "is being started";
+  ledger.see(waits, 0);
+  CHECK(ledger.start("p"));
+  CHECK_FALSE(ledger.start("p"));
+  REQUIRE(ledger.usable_of("a") != nullptr);
+  CHECK(ledger.usable_of("a")->phase == Phase::running);
+  CHECK(ledger.usable_of("a")->sentence.empty());
+  CHECK_FALSE(ledger.doubtful_since("p"));
+  CHECK_FALSE(ledger.see(waits, 1));  // what is told later was so before
+  CHECK(ledger.usable_of("a")->phase == Phase::running);
+  auto ended = pod("p", "a", Phase::ended);
+  ledger.see(ended, 2);
+  CHECK_FALSE(ledger.start("p"));
+  CHECK(ledger.usable_of("a") == nullptr);
+  // Another one of that name is another pod.
+  ledger.forget("p");
+  ledger.see(waits, 3);
+  CHECK(ledger.usable_of("a")->phase == Phase::waiting);
+}
+
+TEST_CASE("a pod whose deletion was asked for is not deleted again, whatever becomes of it") {
+  PodLedger ledger;
+  auto gone = pod("p", "a", Phase::running);
+  gone.leaving = gone.deleted = true;
+  for (const auto phase : {Phase::running, Phase::ended}) {
+    gone.phase = phase;
+    ledger.see(gone, 0);
+    CHECK(ledger.superfluous().empty());
+    CHECK(ledger.staying().empty());
+    CHECK(ledger.all().empty());
+  }
+}
+
 TEST_CASE("a pod that is taken away is told of once, and not where it was ours to discard") {
   PodLedger ledger;
   ledger.want("a");

@@ -66,7 +66,7 @@ TEST_CASE("a host that goes as the trial has ended that it was there for is not 
   l.add(0, record::ExperimentStarted{});
   begin(1, 0);
   CHECK(lost() == 1);  // nobody knows yet
-  l.add(3, record::TrialEnded{0});
+  l.add(3, record::TrialEnded{0, TrialState::completed, {}});
   CHECK(lost() == 0);
   begin(4, 1);
   l.add(6, record::TrialPaused{1});

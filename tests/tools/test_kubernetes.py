@@ -255,6 +255,41 @@ class Kubernetes(Case):
         self.assertIn("4/4 trials", out)
         self.check_done(sweep, 4, 30)
 
+    def test_the_node_of_the_driver_does_not_answer_and_its_pod_goes_on(self):
+        """Nobody can tell the pod that another one takes its place, but that it is deleted it can read itself."""
+        sweep, driver = self.submitted("frozen", steps=120, pause=0.5)
+        [pod] = [pod for pod in self.pods_of("driver") if pod["metadata"]["name"] in self.running("driver")]
+        first, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
+        number = int(node.rsplit(".", 1)[1]) - 10
+
+        def drives(name):
+            """Whether a driver runs in the pod: containers are processes of this machine."""
+            mark = f"HYPERTUNE_POD_NAME={name}".encode()
+            for process in pathlib.Path("/proc").glob("[0-9]*"):
+                try:
+                    if (process / "comm").read_text().strip() == "hypertune" and mark in (process / "environ").read_bytes():
+                        return True
+                except OSError:
+                    pass
+            return False
+
+        self.assertTrue(drives(first))
+        self.assertEqual(self.kubernetes("freeze-node", number).returncode, 0)
+        try:
+            wait_until(lambda: [name for name in self.running("driver") if name != first], "another driver", 180)
+            [second] = [name for name in self.running("driver") if name != first]
+            wait_until(lambda: drives(second) and not drives(first), "that the first one has left", 60)
+            before = self.steps(sweep)
+            wait_until(lambda: self.steps(sweep) > before + 4, "further steps", 90)
+            self.assertFalse(drives(first))
+        finally:
+            self.assertEqual(self.kubernetes("thaw-node", number).returncode, 0)
+        out, error = driver.communicate(timeout=250)
+        self.assertEqual(driver.returncode, 0, error)
+        self.assertIn("4/4 trials", out)
+        self.assertEqual([name for name in self.running("driver")], [])
+        self.check_done(sweep, 4, 120)
+
     def test_the_driver_is_suspended_and_resumed(self):
         sweep, driver = self.submitted("rest")
         self.suspend("rest", True)

@@ -4,6 +4,7 @@
 #include "home_dialer.hpp"
 #include "json_at.hpp"
 #include "options_access.hpp"
+#include "own_end.hpp"
 #include "own_pod.hpp"
 #include "pod_dialer.hpp"
 #include "pod_fleet.hpp"
@@ -80,6 +81,8 @@ class KubernetesWatch {
            own_ ? "which needs the program in the image: name it by executor.program"
                 : "but this driver is no pod of the namespace, or its account may not look at pods: write exec");
     require_permissions(client_, permissions_for(direct, !setup.options.file_mounts.empty()), stop_.get_token());
+    if (own_ && workload.handle_signals)
+      own_end_.emplace(client_, own_->name, [notices = notices_](const std::string& line) { notices->say(line); });
     const auto label = experiment_label_of(workload);
     FleetPlan plan{.name = kubernetes_name(label), .experiment = label, .command = program_.container_command()};
     if (own_) plan.owner = own_->owner;
@@ -222,6 +225,7 @@ class KubernetesWatch {
   Client client_;
   AgentProgram program_;
   std::optional<OwnPod> own_ = {};              // where this driver is a pod
+  std::optional<OwnEnd> own_end_ = {};          // … and is told there that it ends
   std::optional<AgentListener> listener_ = {};  // where workers connect to this driver
   std::shared_ptr<PodFleet> fleet_;
   int most_ = 1;

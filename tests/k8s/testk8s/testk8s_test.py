@@ -200,9 +200,9 @@ class Manifests(unittest.TestCase):
 
     PODS = {"create", "get", "list", "watch", "delete"}
     DRIVER = {("", "pods"): PODS | {"patch"}, ("", "pods/exec"): {"get", "create"}, ("", "pods/log"): {"get"},
-              ("", "secrets"): {"create", "get"}, ("batch", "jobs"): {"get", "patch"}}
+              ("", "events"): {"list", "watch"}, ("", "secrets"): {"create", "get"}, ("batch", "jobs"): {"get", "patch"}}
     USER = {("", "pods"): PODS, ("", "pods/exec"): {"get", "create"}, ("", "pods/log"): {"get"},
-            ("batch", "jobs"): {"create", "get", "list", "patch", "delete"},
+            ("", "events"): {"list", "watch"}, ("batch", "jobs"): {"create", "get", "list", "patch", "delete"},
             ("", "persistentvolumeclaims"): {"create", "get", "delete"}}
 
     def allowed(self, config, namespace):
