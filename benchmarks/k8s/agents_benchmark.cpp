@@ -143,8 +143,18 @@ class PlayedKeepers {
     return k8s::detail::base64_decoded(coded).value_or("");
   }
 
-  // As KeeperCall does it, but the agent is a played one.
+  // A pod may run before its driver knows its name.
   asio::awaitable<void> call(Called called, const ht::remote::RemoteHost* host) {
+    for (;;) {
+      const bool begun = co_await call_once(called, host);
+      if (begun) break;
+      asio::steady_timer timer(io_, std::chrono::seconds(1));
+      ErrorCode ignored;
+      co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    }
+  }
+  // As KeeperCall does it, but the agent is a played one. False: the driver has not asked for it.
+  asio::awaitable<bool> call_once(const Called& called, const ht::remote::RemoteHost* host) {
     const auto driver = k8s::DriverAddress::parse(called.driver);
     const auto line = std::make_shared<CallLine>(asio::ip::tcp::socket(io_), tls_);
     ErrorCode error;
@@ -162,10 +172,7 @@ class PlayedKeepers {
     const std::string target = std::string(k8s::call_path) + called.pod;
     if (!error)
       co_await line->stream().async_handshake(driver.ip, target, asio::redirect_error(asio::use_awaitable, error));
-    if (error) {
-      fmt::print("{}: {}\n", called.pod, error.message());
-      co_return;
-    }
+    if (error) co_return false;
     constexpr double ping = 5, silence = 20;
     line->begin(ping, silence);
     ht::remote::AgentStream agent;
@@ -183,11 +190,12 @@ class PlayedKeepers {
         if (!taken) break;
       }
     }
-    socket.cancel(error);
     line->cut("it is over");
+    if (!socket.is_open()) co_return false;
     // `speak` has the socket; what is left when the process ends does not matter.
     asio::steady_timer never(io_, std::chrono::hours(1));
     co_await never.async_wait(asio::redirect_error(asio::use_awaitable, error));
+    co_return true;
   }
   static asio::awaitable<void> speak(std::shared_ptr<CallLine> line, LocalSocket* socket) {
     bool moved = false;

@@ -164,6 +164,13 @@ TEST_CASE("a pod whose deletion was asked for is not deleted again, whatever bec
     CHECK(ledger.staying().empty());
     CHECK(ledger.all().empty());
   }
+  ledger.see(pod("q", "a", Phase::running), 0);
+  CHECK(ledger.superfluous() == std::vector<std::string>{"q"});
+  ledger.deleted("q");
+  ledger.deleted("nobody");
+  ledger.want("a");
+  CHECK(ledger.superfluous().empty());
+  CHECK(ledger.usable_of("a") == nullptr);
 }
 
 TEST_CASE("a pod that is taken away is told of once, and not where it was ours to discard") {

@@ -2,6 +2,7 @@
 #include "pod_manifest.hpp"
 
 #include "driver_manifest.hpp"
+#include "pod_state.hpp"
 #include "support/test.hpp"
 
 #include <boost/json.hpp>
@@ -166,6 +167,10 @@ TEST_CASE("a new pod avoids the nodes where others have been lost, and its owner
   }
   CHECK(at(pod, "/metadata/ownerReferences/0/uid").as_string() == "u-1");
   CHECK(at(pod, "/metadata/annotations/hypertune~1driver").as_string() == with.driver);
+  CHECK(at(pod, "/metadata/annotations/hypertune~1avoids").as_string() == "n1 n2");
+  CHECK(k8s::pod_state(pod.as_object(), "worker").avoids);
+  with.avoid_nodes.clear();
+  CHECK_FALSE(k8s::pod_state(k8s::pod_manifest({.image = "a"}, with), "worker").avoids);
   CHECK(at(pod, "/metadata/labels/kueue.x-k8s.io~1queue-name").as_string() == "team");
   const auto text = json::serialize(pod);
   CHECK_THAT(text, ContainsSubstring(R"("secretKeyRef":{"name":"digits-token","key":"token"})"));

@@ -157,6 +157,10 @@ TEST_CASE("an error of the API server is its own message in one line") {
   CHECK(error.code() == Errc::usage);
   CHECK(api_error(409, R"({"kind":"Status","reason":"AlreadyExists"})", "").already_exists());
   CHECK(api_error(409, R"({"kind":"Status","reason":"Conflict"})", "").conflict());
+  const auto with_url = api_error(
+      500, R"({"kind":"Status","message":"Post \"https://n:10250/exec/a?command=sh&command=secret\": EOF, why? /?"})",
+      "");
+  CHECK_THAT(with_url.what(), ContainsSubstring("Post \"https://n:10250/exec/a\": EOF, why? /?"));
   CHECK(api_error(503, "", "GET /x").code() == Errc::io);
   CHECK(std::string(api_error(503, "", "GET /x").what()) == "the API server answered HTTP 503 (GET /x)");
   CHECK(std::string(api_error(502, std::string(5000, 'x'), "GET /x").what()) ==

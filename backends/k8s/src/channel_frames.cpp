@@ -21,7 +21,7 @@ CommandEnd read_command_end(std::string_view text) {
     end.message = one_line(text);
     return end;
   }
-  end.message = one_line(text_in(*object, "message"), 2000);
+  end.message = one_line(without_queries(text_in(*object, "message")), 2000);
   end.reason = text_in(*object, "reason");
   if (const auto* code = object->if_contains("code");
       code != nullptr && code->is_int64() && code->get_int64() > 0 && code->get_int64() < 1000)

@@ -210,9 +210,10 @@ class KubernetesWatch {
     options.timeouts.liveness = setup_.options.silence;
     options.transfer = transfer_;
     options.timeouts.hello = options.timeouts.connect;
-    options.timeouts.connect = 9e8;              // a pod may wait for a node for as long as it takes
-    options.timeouts.first_delay = 0.1;          // another pod takes its place
-    options.dials = std::clamp(most_, 1, 4096);  // none waits for another one's pod
+    options.timeouts.connect = 9e8;      // a pod may wait for a node for as long as it takes
+    options.timeouts.first_delay = 0.1;  // another pod takes its place
+    options.timeouts.stable = std::min(options.timeouts.stable, 10.0);  // … which is not to blame for those before
+    options.dials = std::clamp(most_, 1, 4096);                         // none waits for another one's pod
     options.timeouts.max_delay = std::min(options.timeouts.max_delay, 30.0);
     options.notice_grace = std::max(options.notice_grace, setup_.options.notice - 5);
     return options;

@@ -35,6 +35,14 @@ DialError dial_error(const ApiError& error, const std::string& pod, PodFleet& fl
 
 namespace {
 
+bool has_any(const std::string& said, std::initializer_list<std::string_view> texts) {
+  return std::any_of(texts.begin(), texts.end(), [&](auto text) { return said.find(text) != std::string::npos; });
+}
+bool is_ended_container(const std::string& said) {
+  return has_any(said, {"cannot exec in a stopped state", "cannot exec in a deleted state", "no running task",
+                        "container is not created or running", "no such container", "not running"});
+}
+
 // exec is accepted before the node tries to start the command: what it then says of that comes within a moment. It
 // stays there to be read. Empty: the agent speaks, or nothing is said yet.
 std::string said_at_start(const remote::AgentStream& stream) {
@@ -72,8 +80,11 @@ remote::AgentStream PodDialer::dial(const std::stop_token& stop) const {
     constexpr Seconds deadline = 15;
     auto stream = state.fleet->client().open_stream(
         {.pod = pod.name, .command = command, .container = state.fleet->container()}, stop, deadline);
-    if (const auto said = said_at_start(stream); said.starts_with(detail::not_run))
-      if (auto end = state.fleet->own_end(pod.name, stop)) throw *std::move(end);
+    if (const auto said = said_at_start(stream); said.starts_with(detail::not_run)) {
+      // Its node knows, and tells it by the pod's status a second or two later.
+      const Seconds moment = is_ended_container(said) ? 5 : 1;
+      if (auto end = state.fleet->own_end(pod.name, stop, moment)) throw *std::move(end);
+    }
     // A stream that ended may be the API server's doing, and its pod goes on. One that was given up without an end is
     // of a node that does not answer, which Kubernetes may learn much later.
     return watch_for_silence(std::move(stream), [fleet = state.fleet, name = pod.name] { fleet->discard(name, true); });
@@ -92,16 +103,10 @@ std::string PodDialer::explain(const std::string& said) const {
   return end_of_text(said);
 }
 
-namespace {
-bool has_any(const std::string& said, std::initializer_list<std::string_view> texts) {
-  return std::any_of(texts.begin(), texts.end(), [&](auto text) { return said.find(text) != std::string::npos; });
-}
-}  // namespace
-
 bool is_node_trouble(const std::string& said) {
   // What an API server says that has not reached the kubelet, and a kubelet whose container is gone.
-  return has_any(said, {"error sending request", "error dialing backend", "dial tcp", "container not found",
-                        "container is not created or running", "not running", "no running task", "no such container"});
+  return is_ended_container(said) ||
+         has_any(said, {"error sending request", "error dialing backend", "dial tcp", "container not found"});
 }
 
 FailureClass classify_exec(const std::string& said) {

@@ -176,10 +176,10 @@ PodState PodFleet::acquire(const std::string& worker, const std::stop_token& sto
     }
     if (state->phase == PodState::Phase::running) return *state;
     if (std::exchange(made, state->name) != state->name && chosen) chosen(made);
-    // Better a node that may be dead than none: where it is, that is soon known.
+    // Better a node that may be dead than none: where it is, that is soon known. Whether nodes are still avoided does
+    // not matter: the pod has what was so when it was made.
     constexpr Seconds picky_for = 5;
-    if (state->reason == "Unschedulable" && !ledger_.avoided(steady_seconds()).empty() &&
-        steady_seconds() - since_made > picky_for) {
+    if (state->reason == "Unschedulable" && state->avoids && steady_seconds() - since_made > picky_for) {
       ledger_.forgive();
       ledger_.discard(std::exchange(made, {}));
       continue;
@@ -295,6 +295,8 @@ void PodFleet::remove_pod(const std::string& pod, const std::stop_token& stop) {
                   .path = api_path({"api", "v1", "namespaces", client_.name_space(), "pods", pod}),
                   .deadline = 10},
                  stop);
+    const std::lock_guard lock(mutex_);
+    ledger_.deleted(pod);
   } catch (const ApiError& error) {
     if (!error.not_found()) throw;
     const std::lock_guard lock(mutex_);

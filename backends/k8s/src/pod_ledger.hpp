@@ -45,6 +45,11 @@ class PodLedger {
     run(pod->second.state);
     return true;
   }
+  /// Its deletion has been asked for, which is told of a moment later.
+  void deleted(const std::string& name) {
+    if (const auto pod = pods_.find(name); pod != pods_.end())
+      pod->second.state.deleted = pod->second.state.leaving = true;
+  }
   /// It is not there any more.
   void forget(const std::string& pod) {
     if (const auto found = pods_.find(pod); found != pods_.end()) {

@@ -11,6 +11,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -258,6 +259,9 @@ json::object pod_manifest(const KubernetesOptions& options, const PodPlan& plan)
   labels[worker_label] = json::string(plan.worker);
   if (!options.queue.empty()) set_default(labels, "kueue.x-k8s.io/queue-name", json::string(options.queue));
   if (!plan.driver.empty()) object_in(metadata, "annotations")[driver_annotation] = json::string(plan.driver);
+  if (!plan.avoid_nodes.empty())
+    object_in(metadata, "annotations")[avoids_annotation] =
+        json::string(fmt::to_string(fmt::join(plan.avoid_nodes, " ")));
   if (plan.owner) {
     json::object owner{{"apiVersion", json::string(plan.owner->api_version)},
                        {"kind", json::string(plan.owner->kind)},

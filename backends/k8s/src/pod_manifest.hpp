@@ -17,6 +17,7 @@ inline constexpr std::string_view role_label = "hypertune/role";
 inline constexpr std::string_view worker_label = "hypertune/worker";
 /// Where the driver is, for pods that connect to it.
 inline constexpr std::string_view driver_annotation = "hypertune/driver";
+inline constexpr std::string_view avoids_annotation = "hypertune/avoids";  ///< nodes that the pod is kept away from
 /// The folder of a worker's own in its pod, on a volume that ends with the pod.
 inline constexpr std::string_view pod_folder = "/hypertune";
 /// Where agents leave their numbers for the pod's first process.

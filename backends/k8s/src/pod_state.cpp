@@ -186,8 +186,10 @@ PodState pod_state(const json::object& pod, const std::string& container_name) {
                  .node = text_at(spec, "nodeName"),
                  .ip = text_at(status, "podIP")};
   if (const auto* labels = object_at(metadata, "labels")) state.worker = text_at(*labels, worker_label);
-  if (const auto* annotations = object_at(metadata, "annotations"))
+  if (const auto* annotations = object_at(metadata, "annotations")) {
     state.driver = text_at(*annotations, driver_annotation);
+    state.avoids = annotations->contains(avoids_annotation);
+  }
   const auto phase = text_at(status, "phase");
   const auto container = container_state(status, container_name);
   if (phase == "Succeeded" || phase == "Failed" || container.exit_code) {

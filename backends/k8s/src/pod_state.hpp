@@ -21,6 +21,7 @@ struct PodState {
   std::string node;         ///< empty: it has none yet
   std::string ip;           ///< empty: likewise
   std::string driver = {};  ///< where it was told that its driver is
+  bool avoids = false;      ///< it was made to be kept away from some nodes
   Phase phase = Phase::waiting;
   Hope hope = Hope::likely;
   bool leaving = false;       ///< it is being deleted, evicted or preempted

@@ -52,6 +52,17 @@ std::string one_line(std::string_view text, std::size_t most) {
   return line;
 }
 
+std::string without_queries(std::string_view text) {
+  std::string shorter;
+  for (bool url = false, query = false; const char c : text) {
+    if (c == ' ' || c == '"') url = query = false;
+    url = url || (c == '/' && shorter.ends_with(":/"));
+    query = query || (url && c == '?');
+    if (!query) shorter += c;
+  }
+  return shorter;
+}
+
 const json::object* object_in(const json::value& value, std::string_view key) {
   const auto* object = value.if_object();
   const auto* inner = object != nullptr ? object->if_contains(json::string_view(key.data(), key.size())) : nullptr;
@@ -77,7 +88,7 @@ ApiError api_error(int status, std::string_view body, std::string_view doing) {
   std::string reason, message;
   if (object != nullptr && text_in(*object, "kind") == "Status") {
     reason = text_in(*object, "reason");
-    message = one_line(text_in(*object, "message"), 2000);
+    message = one_line(without_queries(text_in(*object, "message")), 2000);
   } else if (body.size() <= 2000) {  // a proxy's page says nothing
     message = one_line(body);
   }

@@ -13,6 +13,9 @@ namespace hypertune::inline v0::k8s::detail {
 /// One line of what may be anything: no control characters, not too long.
 std::string one_line(std::string_view text, std::size_t most = 400);
 
+/// The queries of URLs in it are left out: a command's arguments are there.
+std::string without_queries(std::string_view text);
+
 /// Of an answer with this status and body. `doing`: "GET /api/v1/pods", without its query.
 ApiError api_error(int status, std::string_view body, std::string_view doing);
 

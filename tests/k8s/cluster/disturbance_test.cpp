@@ -59,13 +59,22 @@ class UrgentPod {
                                         {"imagePullPolicy", "Never"},
                                         {"command", {"/bin/sleep", "1000"}},
                                         {"resources", {{"requests", {{"cpu", fmt::format("{:.0f}m", cpus * 1000)}}}}}};
-    kubernetes_.create({"api", "v1", "namespaces", kubernetes_.name_space(), "pods"},
-                       {{"metadata", {{"name", name}}},
-                        {"spec",
-                         {{"priorityClassName", class_},
-                          {"nodeSelector", {{"kubernetes.io/hostname", node}}},
-                          {"dnsPolicy", "Default"},
-                          {"containers", boost::json::array{container}}}}});
+    const boost::json::object pod{{"metadata", {{"name", name}}},
+                                  {"spec",
+                                   {{"priorityClassName", class_},
+                                    {"nodeSelector", {{"kubernetes.io/hostname", node}}},
+                                    {"dnsPolicy", "Default"},
+                                    {"containers", boost::json::array{container}}}}};
+    // The API server knows the class a moment after it has made it.
+    eventually([&] {
+      try {
+        kubernetes_.create({"api", "v1", "namespaces", kubernetes_.name_space(), "pods"}, pod);
+      } catch (const k8s::ApiError& error) {
+        if (!error.forbidden()) throw;
+        return false;
+      }
+      return true;
+    });
   }
   UrgentPod(const UrgentPod&) = delete;
   UrgentPod& operator=(const UrgentPod&) = delete;

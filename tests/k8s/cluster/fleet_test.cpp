@@ -10,6 +10,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <vector>
 
 using namespace hypertune;
 using namespace hypertune::test;
@@ -52,6 +53,40 @@ TEST_CASE("a worker's pod is made once, used again, and replaced when it is take
   }));
   fleet.release("worker-1");
   fleet.look({});
+  fleet.finish();
+  CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
+}
+
+TEST_CASE("where there is no other node, the one that was avoided is used again, for each worker") {
+  const auto kubernetes = test_kubernetes("fleet-avoids");
+  if (!kubernetes) return;
+  auto options = pods_of(*kubernetes);
+  const auto nodes = kubernetes->get({"api", "v1", "nodes"});
+  options.node_selector = {
+      {"kubernetes.io/hostname", std::string(nodes->at("items").at(0).at("metadata").at("name").as_string())}};
+  PodFleet fleet(kubernetes->client(), options, plan("fleet-d"), quiet());
+  const auto first = fleet.acquire("worker-1", {});
+  fleet.discard(first.name, true);
+  // Both pods are made while the only node is avoided; one of them learns first that this helps nobody.
+  std::stop_source stop;
+  std::vector<std::string> failures(2);
+  std::vector<PodState> found(2);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i)
+    threads.emplace_back([&, i] {
+      const auto at = static_cast<std::size_t>(i);
+      try {
+        found[at] = fleet.acquire("worker-" + std::to_string(i + 1), stop.get_token());
+      } catch (const std::exception& error) { failures[at] = error.what(); }
+    });
+  CHECK(eventually([&] {
+    fleet.look({});
+    return fleet.waiting().empty();
+  }));
+  stop.request_stop();
+  for (auto& thread : threads) thread.join();
+  CHECK(failures == std::vector<std::string>(2));
+  for (const auto& pod : found) CHECK(pod.node == first.node);
   fleet.finish();
   CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
 }

@@ -118,24 +118,9 @@ class TestKubernetes {
   }
 
   /// How often something was started by exec in each pod that there has been in this namespace, by the audit log.
-  std::map<std::string, int> execs() const {
-    std::map<std::string, int> counts;
-    std::set<std::string> seen;  // each call is there more than once
-    std::ifstream in(state() / "audit.log");
-    for (std::string line; std::getline(in, line);) {
-      boost::system::error_code error;  // the last line may be incomplete
-      const auto call = boost::json::parse(line, error);
-      const auto* about = error ? nullptr : call.as_object().if_contains("objectRef");
-      const auto part = [&](std::string_view name) -> std::string {
-        const auto* found = about->as_object().if_contains(name);
-        return found == nullptr ? "" : std::string(found->as_string());
-      };
-      if (about != nullptr && part("subresource") == "exec" && part("namespace") == name_ &&
-          seen.emplace(call.at("auditID").as_string()).second)
-        ++counts[part("name")];
-    }
-    return counts;
-  }
+  std::map<std::string, int> execs() const { return calls_of_pods("get", "exec"); }
+  /// How often each was deleted by hypertune.
+  std::map<std::string, int> deletions() const { return calls_of_pods("delete", ""); }
 
   /// testk8s with these words.
   static void tell(std::vector<std::string> words) {
@@ -147,6 +132,29 @@ class TestKubernetes {
   static void start_node(int node) { tell({"start-node", std::to_string(node)}); }
 
  private:
+  std::map<std::string, int> calls_of_pods(std::string_view verb, std::string_view subresource) const {
+    std::map<std::string, int> counts;
+    std::set<std::string> seen;  // each call is there more than once
+    std::ifstream in(state() / "audit.log");
+    for (std::string line; std::getline(in, line);) {
+      boost::system::error_code error;  // the last line may be incomplete
+      const auto call = boost::json::parse(line, error);
+      const auto* about = error ? nullptr : call.as_object().if_contains("objectRef");
+      const auto part = [&](std::string_view name) -> std::string {
+        const auto* found = about->as_object().if_contains(name);
+        return found == nullptr ? "" : std::string(found->as_string());
+      };
+      if (about == nullptr || part("resource") != "pods" || part("namespace") != name_) continue;
+      const auto& all = call.as_object();
+      const auto* agent = all.if_contains("userAgent");
+      const bool ours = agent != nullptr && agent->as_string().starts_with("hypertune");
+      if (ours && all.at("verb").as_string() == verb && part("subresource") == subresource &&
+          seen.emplace(all.at("auditID").as_string()).second)
+        ++counts[part("name")];
+    }
+    return counts;
+  }
+
   void remove_space() {
     client_.call({.method = k8s::Method::remove, .path = k8s::api_path({"api", "v1", "namespaces", name_})});
   }
