@@ -30,11 +30,12 @@ std::string complaint(const std::string& more) {
 }  // namespace
 
 TEST_CASE("the slurm executor: every key") {
-  const auto slurm = *read(
-                          "executor: {type: slurm, workers: 2..32, partition: gpu, account: lab, qos: low, time: 4h, "
-                          "cpus: 4, gres: 'gpu:a100:2', memory: 8GiB, jobs: own, notice: 90s, idle: 5m, silence: 20s, "
-                          "workdir: /work, args: [--constraint=big, --nice]}\n")
-                          .executor.slurm;
+  const auto slurm =
+      *read(
+           "executor: {type: slurm, workers: 2..32, partition: gpu, account: lab, qos: low, time: 4h, "
+           "cpus: 4, gres: 'gpu:a100:2', memory: 8GiB, jobs: own, notice: 90s, idle: 5m, silence: 20s, "
+           "workdir: /work, args: [--constraint=big, --nice], transfer: {direct: true, network: 10.1.0.0/16}}\n")
+           .executor.slurm;
   CHECK(slurm.workers == WorkerCount{2, 32});
   CHECK(slurm.partition == "gpu");
   CHECK(slurm.account == "lab");
@@ -49,6 +50,11 @@ TEST_CASE("the slurm executor: every key") {
   CHECK(slurm.silence == 20);
   CHECK(slurm.workdir == "/work");
   CHECK(slurm.args == std::vector<std::string>{"--constraint=big", "--nice"});
+  CHECK(slurm.transfer.direct);
+  CHECK(slurm.transfer.network == "10.1.0.0/16");
+  const auto shared = read("executor: {type: slurm, transfer: {shared: /scratch}}\n").executor.slurm->transfer.shared;
+  REQUIRE(shared);
+  CHECK(shared->on_hosts == "/scratch");
   CHECK(read("executor: slurm\n").executor.slurm->workers == WorkerCount{1, 8});
   CHECK(read("executor: {type: slurm, workers: 3}\n").executor.slurm->workers == WorkerCount{1, 3});
   CHECK(read("executor: {type: slurm, workers: 0..3}\n").executor.slurm->workers == WorkerCount{0, 3});
@@ -66,6 +72,7 @@ TEST_CASE("a trial has its worker of slurm for itself, unless it says what it ta
 
 TEST_CASE("what is wrong with the slurm executor is said with its line") {
   CHECK_THAT(complaint("executor: {type: slurm, partitions: gpu}\n"), ContainsSubstring("'partition'"));
+  CHECK_THAT(complaint("executor: {type: slurm, transfer: {direct: true}}\n"), ContainsSubstring("needs 'network'"));
   CHECK_THAT(complaint("executor: {type: slurm, workers: many}\n"), ContainsSubstring("must be like 1..32"));
   CHECK_THAT(complaint("executor: {type: slurm, workers: 4..2}\n"), ContainsSubstring("workers is 4..2"));
   CHECK_THAT(complaint("executor: {type: slurm, workers: 1..99999}\n"), ContainsSubstring("up to 4096"));

@@ -13,7 +13,6 @@
 #include <utility>
 
 using namespace hypertune;
-using namespace hypertune::test;
 
 namespace {
 

@@ -215,6 +215,8 @@ DriverJobState DriverJob::follow(const std::function<void(std::string_view)>& pr
                                  const std::function<void(const std::string&)>& says, const std::stop_token& stop) {
   auto& self = *impl_;
   constexpr std::chrono::seconds looks_every{10};
+  constexpr Seconds shortest = 0.5, longest = 4;
+  Seconds pause = shortest;  // while nothing changes
   std::string shown, told;
   for (;;) {
     if (stop.stop_requested()) return self.state({});
@@ -258,8 +260,12 @@ DriverJobState DriverJob::follow(const std::function<void(std::string_view)>& pr
       continue;
     }
     if (self.is_over(state.phase) || stop.stop_requested()) return state;
-    if (says && state.sentence != told && !state.sentence.empty()) says(told = state.sentence);
-    wait_a_while(stop, 0.5);
+    if (std::exchange(told, state.sentence) != state.sentence) {
+      pause = shortest;
+      if (says && !told.empty()) says(told);
+    }
+    wait_a_while(stop, pause);
+    pause = std::min(longest, pause * 1.5);
   }
 }
 
