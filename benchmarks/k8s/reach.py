@@ -38,6 +38,7 @@ def driver_in_pod(config, rounds):
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "driver"},
            "spec": {"restartPolicy": "Never", "serviceAccountName": "hypertune-driver",
                     "containers": [{"name": "driver", "image": IMAGE, "imagePullPolicy": "Never",
+                                    "resources": {"requests": {"cpu": "500m"}},  # else it is the last one to get any
                                     "command": ["/bin/benchmark_reach", "--rounds", str(rounds)]}]}}
     answer = session.ask(pods, "POST", json.dumps(pod))
     if not answer or answer[0] != 201:
