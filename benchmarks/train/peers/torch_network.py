@@ -1,4 +1,4 @@
-"""The network of elastic_benchmark.cpp in PyTorch, its samples, and the notes of a worker: for the peers of the comparison."""
+"""The network of elastic_benchmark.cpp in PyTorch, its samples, and the notes of a worker."""
 import os
 import time
 
