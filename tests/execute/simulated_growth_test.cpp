@@ -215,8 +215,9 @@ TEST_CASE("the loss of all workers that were to join a simulated group costs it 
       if (lost.generation == 1) return b.resize({0, 1, 3}, {4});
       b.resize({0, 1, 3}, {});
     };
-    CHECK(bench.run() ==
-          "16 step 1; 20 lost 2 of 1; 20.5 lost 2 of 2; 22 step 2; 28 step 3; 34 step 4; 34 generation 3; 34 finished; ");
+    CHECK(
+        bench.run() ==
+        "16 step 1; 20 lost 2 of 1; 20.5 lost 2 of 2; 22 step 2; 28 step 3; 34 step 4; 34 generation 3; 34 finished; ");
   }
   SECTION("it ends") { CHECK(bench.run() == "16 step 1; 20 lost 2 of 1; 20 stopped; "); }
 }

@@ -107,15 +107,17 @@ class Peer:
                         events.append(Event(float(when), what, int(rank), int(size), int(name.rsplit("-", 1)[1])))
         return sorted(events)
 
-    def wait(self, found, what, limit=150):
-        end = time.monotonic() + limit
+    limit = 150  # seconds that are waited for anything
+
+    def wait(self, found, what):
+        end = time.monotonic() + self.limit
         while time.monotonic() < end:
             result = found(self.events())
             if result:
                 return result
             time.sleep(0.2)
         with open(os.path.join(self.folder, "said")) as file:
-            raise RuntimeError(f"{what} has not come about within {limit} s: {file.read()[-1500:]}")
+            raise RuntimeError(f"{what} has not come about within {self.limit} s: {file.read()[-1500:]}")
 
     def trains(self, size, after=0.0):
         """The processes of a training of so many that has done 15 steps, by rank."""
@@ -153,9 +155,9 @@ class Horovod(Peer):
     A host whose worker fails is not used again: so each worker has a host. They are this machine's by other ways to write
     127.0.0.1, for which Horovod needs no ssh."""
 
-    def __init__(self, batch, least, most, hosts, *arguments):
+    def __init__(self, batch, least, most, hosts, options=(), arguments=()):
         super().__init__(batch)
-        self.least, self.most, self.arguments = least, most, arguments
+        self.least, self.most, self.options, self.arguments = least, most, options, arguments
         self.list = os.path.join(self.folder, "hosts")
         self.use(hosts)
 
@@ -171,8 +173,8 @@ class Horovod(Peer):
             file.write(f"#!/bin/sh\ncat {self.list}\n")
         os.chmod(script, 0o755)
         self.start([program("horovodrun"), "--gloo", "--network-interfaces", "lo", "-np", str(self.least), "--min-np",
-                    str(self.least), "--max-np", str(self.most), "--host-discovery-script", script, program("python"),
-                    os.path.join(here, "horovod_training.py"), self.folder, str(self.batch), *self.arguments], {})
+                    str(self.least), "--max-np", str(self.most), "--host-discovery-script", script, *self.options,
+                    program("python"), os.path.join(here, "horovod_training.py"), self.folder, str(self.batch), *self.arguments], {})
 
 
 def usual(events, what="committed"):
@@ -244,7 +246,7 @@ def grown(make, more, times):
 
 def steady(batch, seconds=60):
     """What a commit after each batch adds to Horovod's step, in %: with 2 workers, ten steps with and ten without."""
-    with Horovod(batch, 2, 2, 2, "steady") as run:
+    with Horovod(batch, 2, 2, 2, arguments=("steady",)) as run:
         run.add()
         run.trains(2)
         time.sleep(seconds)
@@ -254,12 +256,9 @@ def steady(batch, seconds=60):
 
 
 def show(figure, system, values, best=None):
-    if not values:
-        print(f"| {figure} | {system} | - | | 0 | |")
-        return
     ratio = f"{statistics.median(values) / best:.0f}x" if best else ""
-    print(f"| {figure} | {system} | {statistics.median(values):.1f} | {min(values):.1f} - {max(values):.1f} | {len(values)} | "
-          f"{ratio} |", flush=True)
+    print(f"| {figure} | {system} | {statistics.median(values):.1f} | {min(values):.1f} - {max(values):.1f} | {len(values)} "
+          f"| {ratio} | {os.getloadavg()[0]:.1f} |", flush=True)
 
 
 def own_figures(benchmark, times):
@@ -279,11 +278,14 @@ def main():
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--own-times", type=int, default=11)
     parser.add_argument("--batch", type=int, default=1024, help="samples of a step of the peers', of all workers")
-    parser.add_argument("--peers", default="torchrun,horovod", help="which, with commas between")
+    parser.add_argument("--peers", default="torchrun,horovod,horovod-2s",
+                        help="which, with commas between; horovod-2s: with --gloo-timeout-seconds 2 in place of 30")
+    parser.add_argument("--limit", type=float, default=Peer.limit, help="seconds that are waited for a peer's next step")
     arguments = parser.parse_args()
     peers, batch, times = arguments.peers.split(","), arguments.batch, arguments.times
-    install("horovod" in peers)
-    print(f"load average before: {os.getloadavg()[0]:.1f}")
+    Peer.limit = arguments.limit
+    install("horovod" in arguments.peers)
+    quick = ("--gloo-timeout-seconds", "2")
     own = own_figures(arguments.benchmark, arguments.own_times)
     steps = own["(usual: from a commit to the next)"]
     three, replaced = own["the first commit in it"]
@@ -291,21 +293,25 @@ def main():
     runs = {
         "SIGKILL of one of 4, another one replaces it: to the first step": (replaced, {
             "torchrun": lambda: kill_in_turn(Torchrun(batch), times),
-            "horovod": lambda: kill_in_turn(Horovod(batch, 4, 4, 4 + times), times)}),
+            "horovod": lambda: kill_in_turn(Horovod(batch, 4, 4, 4 + times), times),
+            "horovod-2s": lambda: kill_in_turn(Horovod(batch, 4, 4, 4 + times, quick), times)}),
         "SIGKILL of one of 4, the others go on: to the first step": (three, {
             "torchrun": lambda: three_go_on(lambda: Torchrun(batch, "3:4", 1), times),
-            "horovod": lambda: three_go_on(lambda: Horovod(batch, 3, 4, 4), times)}),
+            "horovod": lambda: three_go_on(lambda: Horovod(batch, 3, 4, 4), times),
+            "horovod-2s": lambda: three_go_on(lambda: Horovod(batch, 3, 4, 4, quick), times)}),
         "from 4 to 6: training time lost by each of the four": (lost, {
             "torchrun": lambda: grown(lambda: Torchrun(batch, "4:6", 1), lambda run: run.add(2), times),
             "horovod": lambda: grown(lambda: Horovod(batch, 4, 6, 4), lambda run: run.use(6), times)})}
-    print("| figure, ms | system | median | min - max | n | hypertune is better by |\n|---|---|--:|--:|--:|--:|")
+    print("| figure, ms | system | median | min - max | n | hypertune is better by | load |\n|---|---|--:|--:|--:|--:|--:|")
     for figure, (ours, theirs) in runs.items():
         show(figure, "hypertune", ours)
         for peer in peers:
+            if peer not in theirs:
+                continue
             try:
                 values, gap = theirs[peer]()
             except RuntimeError as error:
-                print(f"| {figure} | {peer}: {error} | | | | |", flush=True)
+                print(f"| {figure} | {peer}: {error} | | | | | {os.getloadavg()[0]:.1f} |", flush=True)
                 continue
             show(figure, peer, values, statistics.median(ours))
             if gap:
@@ -314,7 +320,6 @@ def main():
     if "horovod" in peers:
         more, both = steady(batch)
         show(f"a commit after each batch, 2 workers: more time than {both[1]:.2f} ms, %", "horovod", more)
-    print(f"load average after: {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":
