@@ -174,7 +174,8 @@ class Horovod(Peer):
         os.chmod(script, 0o755)
         self.start([program("horovodrun"), "--gloo", "--network-interfaces", "lo", "-np", str(self.least), "--min-np",
                     str(self.least), "--max-np", str(self.most), "--host-discovery-script", script, *self.options,
-                    program("python"), os.path.join(here, "horovod_training.py"), self.folder, str(self.batch), *self.arguments], {})
+                    program("python"), os.path.join(here, "horovod_training.py"), self.folder, str(self.batch),
+                    *self.arguments], {})
 
 
 def usual(events, what="committed"):
@@ -195,43 +196,33 @@ def next_step(run, killed):
     return run.wait(found, "a step after a kill")[0]
 
 
-def kill_in_turn(run, times):
-    """One of four workers after the other is replaced."""
-    figures = []
-    with run:
-        run.add()
-        after = 0.0
-        for i in range(times):
-            workers = run.trains(4, after)
-            time.sleep(random.random() * 0.04)
-            killed = time.monotonic()
-            run.end(workers[i % 4][0])
-            after = next_step(run, killed)
-            figures.append(1e3 * (after - killed))
-        return figures, usual(run.events())
-
-
-def three_go_on(make, times):
-    """One of four is lost, and the others form a group of three; of torchrun, one of four agents with its worker."""
-    figures = []
+def kill_one(make, times, count=1):
+    """One of four workers is lost; of `count` agents of torchrun, one with its worker. None: no step within the limit."""
+    figures, gaps = [], []
     for i in range(times):
         with make() as run:
-            run.add(4)
+            run.add(count)
             workers = run.trains(4)
+            gaps += usual(run.events())
+            time.sleep(random.random() * 0.04)
             killed = time.monotonic()
             # The first agent has the store of torchrun's rendezvous: without it all would be lost.
-            for pid in run.family(run.agents[1 + i % 3].pid) if len(run.agents) > 1 else [workers[i % 4][0]]:
+            for pid in run.family(run.agents[1 + i % 3].pid) if count > 1 else [workers[i % 4][0]]:
                 run.end(pid)
-            figures.append(1e3 * (next_step(run, killed) - killed))
-    return figures, []
+            try:
+                figures.append(1e3 * (next_step(run, killed) - killed))
+            except RuntimeError as error:
+                print(error, file=sys.stderr)
+                figures.append(None)
+    return figures, gaps
 
 
-def grown(make, more, times):
+def grown(make, more, times, count=1):
     """Two workers join four: torchrun's processes are others then, so they are told apart by rank."""
     figures = []
     for _ in range(times):
         with make() as run:
-            run.add(4)
+            run.add(count)
             run.trains(4)
             more(run)
             run.trains(6)
@@ -256,9 +247,14 @@ def steady(batch, seconds=60):
 
 
 def show(figure, system, values, best=None):
-    ratio = f"{statistics.median(values) / best:.0f}x" if best else ""
-    print(f"| {figure} | {system} | {statistics.median(values):.1f} | {min(values):.1f} - {max(values):.1f} | {len(values)} "
-          f"| {ratio} | {os.getloadavg()[0]:.1f} |", flush=True)
+    """None among the values: it did not come about."""
+    known = [value for value in values if value is not None]
+    n = str(len(known)) + ("" if len(known) == len(values) else f" of {len(values)}")
+    cells = ["none", "", n, ""]
+    if known:
+        median = statistics.median(known)
+        cells = [f"{median:.1f}", f"{min(known):.1f} - {max(known):.1f}", n, f"{median / best:.0f}x" if best else ""]
+    print(f"| {figure} | {system} | {' | '.join(cells)} | {os.getloadavg()[0]:.1f} |", flush=True)
 
 
 def own_figures(benchmark, times):
@@ -292,15 +288,15 @@ def main():
     lost = own["lost by each of the four, beyond a usual step"][0]
     runs = {
         "SIGKILL of one of 4, another one replaces it: to the first step": (replaced, {
-            "torchrun": lambda: kill_in_turn(Torchrun(batch), times),
-            "horovod": lambda: kill_in_turn(Horovod(batch, 4, 4, 4 + times), times),
-            "horovod-2s": lambda: kill_in_turn(Horovod(batch, 4, 4, 4 + times, quick), times)}),
+            "torchrun": lambda: kill_one(lambda: Torchrun(batch), times),
+            "horovod": lambda: kill_one(lambda: Horovod(batch, 4, 4, 5), times),
+            "horovod-2s": lambda: kill_one(lambda: Horovod(batch, 4, 4, 5, quick), times)}),
         "SIGKILL of one of 4, the others go on: to the first step": (three, {
-            "torchrun": lambda: three_go_on(lambda: Torchrun(batch, "3:4", 1), times),
-            "horovod": lambda: three_go_on(lambda: Horovod(batch, 3, 4, 4), times),
-            "horovod-2s": lambda: three_go_on(lambda: Horovod(batch, 3, 4, 4, quick), times)}),
+            "torchrun": lambda: kill_one(lambda: Torchrun(batch, "3:4", 1), times, 4),
+            "horovod": lambda: kill_one(lambda: Horovod(batch, 3, 4, 4), times),
+            "horovod-2s": lambda: kill_one(lambda: Horovod(batch, 3, 4, 4, quick), times)}),
         "from 4 to 6: training time lost by each of the four": (lost, {
-            "torchrun": lambda: grown(lambda: Torchrun(batch, "4:6", 1), lambda run: run.add(2), times),
+            "torchrun": lambda: grown(lambda: Torchrun(batch, "4:6", 1), lambda run: run.add(2), times, 4),
             "horovod": lambda: grown(lambda: Horovod(batch, 4, 6, 4), lambda run: run.use(6), times)})}
     print("| figure, ms | system | median | min - max | n | hypertune is better by | load |\n|---|---|--:|--:|--:|--:|--:|")
     for figure, (ours, theirs) in runs.items():
@@ -308,11 +304,7 @@ def main():
         for peer in peers:
             if peer not in theirs:
                 continue
-            try:
-                values, gap = theirs[peer]()
-            except RuntimeError as error:
-                print(f"| {figure} | {peer}: {error} | | | | | {os.getloadavg()[0]:.1f} |", flush=True)
-                continue
+            values, gap = theirs[peer]()
             show(figure, peer, values, statistics.median(ours))
             if gap:
                 show("(usual: from a commit to the next)", peer, gap)
