@@ -432,6 +432,10 @@ void measure_kills(const Arguments& arguments, ht::Workers workers, const std::s
       a = std::min(a, event.time);
       b = std::max(b, event.time);
     }
+    // Where that generation gave way to another one before it had committed anything.
+    for (const Event& event : all)
+      if (event.what == What::committed && event.time > time && event.generation > generation + 1)
+        if (when.try_emplace(What::committed, event.time, event.time).second) break;
     const auto ms = [&](double t) { return 1e3 * (t - time); };
     first.push_back(ms(when[What::committed].first));
     last.push_back(ms(when[What::committed].second));

@@ -1,6 +1,8 @@
 // CUDA's and cuBLAS's things as C++ owns things, and their errors as exceptions.
 #pragma once
 
+#include <hypertune/train/cuda_check.cuh>
+
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 
@@ -10,11 +12,7 @@
 
 namespace convnet {
 
-inline void check(cudaError_t result, const char* what) {
-  if (result == cudaSuccess) return;
-  static_cast<void>(cudaGetLastError());  // or the next launch would report it again
-  throw std::runtime_error(std::string("CUDA: ") + what + ": " + cudaGetErrorString(result));
-}
+inline void check(cudaError_t result, const char* what) { hypertune::cuda_check(result, what); }
 inline void check(cublasStatus_t result, const char* what) {
   if (result != CUBLAS_STATUS_SUCCESS)
     throw std::runtime_error(std::string("cuBLAS: ") + what + ": status " + std::to_string(static_cast<int>(result)));

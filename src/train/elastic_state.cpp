@@ -157,6 +157,7 @@ bool ElasticState::form() {
     } catch (const GroupError& why) {
       if (why.kind() == GroupError::Kind::late && !why.ranks().empty()) group_.report_late(why.ranks());
       leave();
+      if (why.kind() == GroupError::Kind::device) throw;
     }
   }
 }
@@ -336,7 +337,15 @@ void ElasticState::run(const std::function<void()>& part, const std::source_loca
       if (change) leave();
       return;
     } catch (const Leave&) { leave(); } catch (const GroupError& why) {
-      if (!joined_) {  // of join(): there is nothing to go on with
+      if (!joined_) {  // of join() or connecting: there is nothing to go on with
+        leave_behind();
+        throw;
+      }
+      // The others go on, and another process takes this one's place. The state is not restored: that might need the
+      // device, and wait for it.
+      if (why.kind() == GroupError::Kind::device) {
+        communicator_->abort({GroupError::Kind::lost, why.what(), {rank()}});
+        leave();
         leave_behind();
         throw;
       }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/error.hpp>
+#include <hypertune/train/cuda_check.cuh>
 #include <hypertune/trial/group.hpp>
 
 #include <cuda_runtime.h>
@@ -16,7 +17,8 @@ namespace hypertune::inline v0::detail {
 inline void check_cuda(cudaError_t result, const char* what) {
   if (result == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());  // or the next call of somebody else would report it again
-  throw GroupError(GroupError::Kind::failed, fmt::format("CUDA: {}: {}", what, cudaGetErrorString(result)));
+  throw GroupError(is_device_lost(result) ? GroupError::Kind::device : GroupError::Kind::failed,
+                   fmt::format("CUDA: {}: {}", what, cudaGetErrorString(result)));
 }
 
 /// Of one thing that CUDA makes and takes back.

@@ -82,6 +82,8 @@ void NcclGroup::give_up_failed(ncclResult_t error, const char* what, std::uint64
   std::string text = fmt::format("NCCL: {} failed: {}", what, ncclGetErrorString(error));
   if (const std::string last = device_->handle.last_error(); !last.empty()) text += fmt::format(" ({})", last);
   std::replace(text.begin(), text.end(), '\n', ' ');
+  if (const cudaError_t own = device_->error(); is_device_lost(own))
+    give_up({GroupError::Kind::device, fmt::format("{}; CUDA: {}", text, cudaGetErrorString(own))});
   if (error != ncclRemoteError && error != ncclSystemError) give_up({GroupError::Kind::failed, text});
   std::vector<int> ranks = absent(number);  // a network's error is mostly a rank's end
   if (!ranks.empty()) text += fmt::format("; {} did not come to it", ranks_text(ranks));

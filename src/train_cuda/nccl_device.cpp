@@ -23,4 +23,10 @@ void NcclDevice::drain() const {
   static_cast<void>(cudaGetLastError());
 }
 
+cudaError_t NcclDevice::error() const {
+  const cudaError_t result = cudaStreamQuery(stream.get());
+  static_cast<void>(cudaGetLastError());
+  return result == cudaErrorNotReady ? cudaSuccess : result;
+}
+
 }  // namespace hypertune::inline v0::detail

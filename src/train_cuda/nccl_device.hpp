@@ -16,6 +16,8 @@ struct NcclDevice {
 
   /// Until nothing is in the stream. However long that takes.
   void drain() const;
+  /// What CUDA says of the stream, without waiting; that it is busy is no error.
+  cudaError_t error() const;
 
   int number;
   Staging staging;

@@ -66,7 +66,9 @@ bool NcclGroup::has_left() {
   {
     const std::lock_guard guard(mutex_);
     leaving = leaving_;
-    if (!abandoned_) until = steady_after(leave_seconds());
+    // A device that is lost writes no more.
+    const bool lost = why_ && why_->kind() == GroupError::Kind::device;
+    if (!abandoned_ && !lost) until = steady_after(leave_seconds());
   }
   const bool left = leaving->wait(until);
   const std::lock_guard guard(mutex_);
@@ -89,7 +91,7 @@ void NcclGroup::throw_why() {
   std::unique_lock lock(mutex_);
   const GroupError why = *why_;
   lock.unlock();
-  if (left) throw why;
+  if (left || why.kind() == GroupError::Kind::device) throw why;
   throw GroupError(why.kind(),
                    fmt::format("{}; device {} is still busy with what was put into its streams before: buffers in its "
                                "memory that were given to collectives may be written to until it is done",

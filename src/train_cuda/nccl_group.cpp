@@ -5,6 +5,8 @@
 
 #include <hypertune/error.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -25,6 +27,9 @@ NcclGroup::NcclGroup(GroupPlace place, Rendezvous& rendezvous, const Communicato
   int devices = 0;
   if (const cudaError_t result = cudaGetDeviceCount(&devices); result != cudaSuccess) {
     static_cast<void>(cudaGetLastError());
+    if (is_device_lost(result))
+      throw GroupError(GroupError::Kind::device,
+                       fmt::format("CUDA: looking for devices: {}", cudaGetErrorString(result)));
     fail(Errc::resources, "NCCL needs a GPU, and there is none: {}", cudaGetErrorString(result));
   }
   if (nccl_.device < 0 || nccl_.device >= devices)

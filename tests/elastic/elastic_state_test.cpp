@@ -9,6 +9,7 @@
 #include <hypertune/train/accumulator.hpp>
 #include <hypertune/train/elastic_sampler.hpp>
 #include <hypertune/train/elastic_state.hpp>
+#include <hypertune/trial/device_lost.hpp>
 
 #include <fcntl.h>
 #include <signal.h>
@@ -137,6 +138,30 @@ TEST_CASE("workers join at a commit where there is room, and leave when they are
       });
   check_like(changed, undisturbed);
   CHECK(changed.reports[0].at("workers") == 4);
+}
+
+TEST_CASE("a worker whose device is lost is lost, and another process takes its place") {
+  const Ended undisturbed = run(ht::threads(1), {1}, nothing);
+  const TemporaryDirectory notes;
+  const auto note = notes.path() / "pid";
+  const bool in_collective = GENERATE(false, true);
+  const Once once;
+  const Fate fate = [&](const ht::ElasticState& group, auto&, int epoch, int batch) {
+    if (epoch == 1 && batch == 3 && group.rank() == 1 && once()) {
+      std::ofstream(note) << ::getpid();
+      if (in_collective) throw ht::GroupError(ht::GroupError::Kind::device, "CUDA: a collective: an ECC error");
+      throw ht::DeviceLost("CUDA: a kernel: an ECC error");
+    }
+    pid_t lost = 0;
+    std::ifstream(note) >> lost;
+    if (lost == ::getpid()) throw std::logic_error("it goes on");
+  };
+  const auto lost = run(ht::processes({.workers = 3}), {3}, fate);
+  check_like(lost, undisturbed);
+  CHECK(lost.failures == 0);
+  REQUIRE(lost.changes.size() == 1);
+  CHECK_THAT(lost.changes[0],
+             ContainsSubstring("1 of 3 workers was lost: rank 1: CUDA: a ") && ContainsSubstring(": an ECC error"));
 }
 
 TEST_CASE("a worker that is stopped is named, ended and replaced") {

@@ -187,17 +187,39 @@ TEST_CASE("a simulated group that is to have fewer workers waits for nobody") {
   CHECK(bench.run() == "13 step 1; 13 generation 1; 19 step 2; 25 step 3; 25 finished; ");
 }
 
-TEST_CASE("a loss while workers begin halts a simulated group, and the step is done again") {
+TEST_CASE("a loss while workers begin halts a simulated group where the lost one trains, else that goes on") {
   const auto lose = [](int worker) {
     Bench bench(2, {.outages = {{.worker = worker, .at = 20}}}, 4);
     bench.after[1] = [](Bench& b) { b.resize(2, {2, 3}); };
     bench.when_lost = [](Bench& b, const MemberLost& lost) { b.go_on_without(lost.ranks); };
     return bench.run();
   };
-  const std::string rest = "30 generation 2; 34 step 2; 38 step 3; 42 step 4; 42 finished; ";
-  CHECK(lose(1) == "16 step 1; 20 lost 1 of 1; " + rest);  // one that trained
-  CHECK(lose(3) == "16 step 1; 20 lost 3 of 1; " + rest);  // one that began
+  // One that trained: the step is done again, when all of those that are left have begun.
+  CHECK(lose(1) == "16 step 1; 20 lost 1 of 1; 30 generation 2; 34 step 2; 38 step 3; 42 step 4; 42 finished; ");
+  // One that began: the other one that does stands ready at 26 s, as before.
+  CHECK(lose(3) == "16 step 1; 20 lost 3 of 1; 22 step 2; 28 step 3; 28 generation 2; 32 step 4; 32 finished; ");
   CHECK(lose(7) == "16 step 1; 22 step 2; 28 step 3; 28 generation 1; 31 step 4; 31 finished; ");
+}
+
+TEST_CASE("the loss of all workers that were to join a simulated group costs it no time") {
+  Bench bench(2, {.outages = {{.worker = 2, .at = 20}, {.worker = 3, .at = 20.5}}}, 4);
+  bench.after[1] = [](Bench& b) { b.resize(2, {2, 3}); };
+  SECTION("it goes on as it was") {
+    bench.when_lost = [](Bench& b, const MemberLost& lost) { b.go_on_without(lost.ranks); };
+    CHECK(
+        bench.run() ==
+        "16 step 1; 20 lost 2 of 1; 20.5 lost 2 of 2; 22 step 2; 22 generation 3; 28 step 3; 34 step 4; 34 finished; ");
+  }
+  SECTION("others take their place, and are waited for in turn") {
+    bench.when_lost = [](Bench& b, const MemberLost& lost) {
+      if (lost.generation == 1) return b.resize({0, 1, 3}, {4});
+      b.resize({0, 1, 3}, {});
+    };
+    CHECK(
+        bench.run() ==
+        "16 step 1; 20 lost 2 of 1; 20.5 lost 2 of 2; 22 step 2; 28 step 3; 34 step 4; 34 generation 3; 34 finished; ");
+  }
+  SECTION("it ends") { CHECK(bench.run() == "16 step 1; 20 lost 2 of 1; 20 stopped; "); }
 }
 
 TEST_CASE("workers that begin cannot go on with a simulated trial that nobody else is left of") {
@@ -308,6 +330,25 @@ TEST_CASE("growths tell which generation trains by how long workers take to begi
   }
   SECTION("as few as at first: all of them train") {
     growths.resize({.generation = 2, .workers = 6, .last = 21}, {.generation = 3, .workers = 2, .asked = 21});
+    CHECK(growths.empty());
+  }
+
+  SECTION("those that were to join are lost: who trains goes on, until those that are left stand ready") {
+    growths.lose({.generation = 2, .workers = 6, .last = 21}, {2, 5}, {.generation = 3, .workers = 4, .asked = 22}, 7);
+    CHECK(growths.training(7).generation == 0);
+    CHECK(times(growths.ready(7)) == "0 0 19 27 ");
+    CHECK(!growths.complete(26.5, 7));
+    CHECK(growths.complete(27, 7));
+  }
+  SECTION("all that were to join are lost: who trains is another generation from the next report on") {
+    growths.lose({.generation = 2, .workers = 6, .last = 21}, {4, 5}, {.generation = 3, .workers = 4, .asked = 22}, 5);
+    CHECK(growths.training(5).generation == 1);
+    CHECK(times(growths.ready(5)) == "0 0 0 0 ");
+    CHECK(!growths.complete(21, 5));
+    CHECK(growths.complete(22, 5));
+  }
+  SECTION("one that trains is lost: all begin anew") {
+    growths.lose({.generation = 2, .workers = 6, .last = 21}, {3}, {.generation = 3, .workers = 5, .asked = 22}, 5);
     CHECK(growths.empty());
   }
 }

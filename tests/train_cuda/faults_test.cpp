@@ -1,12 +1,15 @@
 #include "support/eventually.hpp"
 #include "train_cuda/ranks.hpp"
 
+#include <hypertune/train/cuda_check.cuh>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 using namespace ranks;
@@ -220,14 +223,49 @@ TEST_CASE("NCCL: an error of the call itself is the group's") {
 TEST_CASE("NCCL: a device that is lost is an error of the group, and its peers do not wait for ever") {
   const Watch watch;
   MemoryRendezvous rendezvous;
-  auto communicator = ht::connect_nccl(place(0, 1), rendezvous);
-  stand_in::set_device_lost(true);
+  std::optional<ht::Communicator> communicator = ht::connect_nccl(place(0, 1), rendezvous);
+  stand_in::lose_device(0);
   try {
-    communicator.all_reduce(1.0F);
+    communicator->all_reduce(1.0F);
     FAIL("no error");
   } catch (const ht::GroupError& error) {
-    CHECK(error.kind() == Kind::failed);
+    CHECK(error.kind() == Kind::device);
     CHECK_THAT(error.what(), ContainsSubstring("illegal memory access"));
+  }
+  communicator.reset();  // which waits for no device that is lost
+  CHECK(nothing_is_held());
+}
+
+TEST_CASE("NCCL: a rank whose device is lost is told from others that hear of it, whoever finds it first") {
+  const Watch watch;
+  stand_in::set_remote_errors(true);
+  const bool nccl_finds_it = GENERATE(false, true);
+  if (nccl_finds_it) stand_in::set_faults(1, {.call_fails = 2, .error = ncclUnhandledCudaError});
+  MemoryRendezvous rendezvous;
+  const auto thrown = in_threads(2, [&](int rank) {
+    auto communicator = ht::connect_nccl(place(rank, 2), rendezvous, {.timeout = 4}, {.device = rank});
+    communicator.barrier();
+    if (rank == 1) stand_in::lose_device(1);
+    communicator.barrier();
+  });
+  CHECK(group_error(thrown[1]).kind() == Kind::device);
+  CHECK_THAT(group_error(thrown[1]).what(), ContainsSubstring("illegal memory access"));
+  CHECK(group_error(thrown[0]).kind() != Kind::device);
+  CHECK(nothing_is_held());
+}
+
+TEST_CASE("what CUDA returns for ever after is told from what it returns once") {
+  const Watch watch(1);
+  CHECK_NOTHROW(ht::cuda_check(cudaSuccess, "copying"));
+  CHECK_THROWS_AS(ht::cuda_check(cudaErrorECCUncorrectable, "copying"), ht::DeviceLost);
+  CHECK_THROWS_AS(ht::cuda_check(cudaErrorIllegalAddress, "copying"), ht::DeviceLost);
+  CHECK_THROWS_WITH(ht::cuda_check(cudaErrorIllegalAddress, "copying"),
+                    "CUDA: copying: an illegal memory access was encountered");
+  try {
+    ht::cuda_check(cudaErrorMemoryAllocation, "allocating");
+    FAIL("no error");
+  } catch (const ht::DeviceLost&) { FAIL("the device can still be used"); } catch (const std::runtime_error& error) {
+    CHECK_THAT(error.what(), ContainsSubstring("CUDA: allocating: "));
   }
 }
 

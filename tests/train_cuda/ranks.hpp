@@ -2,6 +2,7 @@
 #pragma once
 
 #include "support/cuda/stand_in.hpp"
+#include "support/eventually.hpp"
 #include "support/rendezvous.hpp"
 #include "support/test.hpp"
 
@@ -129,6 +130,11 @@ class Gated {
 
 inline ht::collective::AllReduce sum_of(DeviceVector<float>& values, void* after) {
   return {values.data(), values.span().size(), ht::ElementType::float32, ht::Reduction::sum, after};
+}
+
+/// What goes on aside is done, in the end.
+inline bool nothing_is_held() {
+  return ht::test::eventually([] { return stand_in::held() == stand_in::Held{}; });
 }
 
 /// Begins and ends with nothing held and no rule broken.

@@ -17,14 +17,6 @@
 using namespace ranks;
 using Kind = ht::GroupError::Kind;
 
-namespace {
-
-bool nothing_is_held() {
-  return ht::test::eventually([] { return stand_in::held() == stand_in::Held{}; });
-}
-
-}  // namespace
-
 TEST_CASE("NCCL: a kernel that never ends holds up nobody, and its rank is named") {
   const Watch watch;
   const bool revoke = GENERATE(false, true);

@@ -264,6 +264,14 @@ TEST_CASE("workers that are lost within a moment make one change of workers, whi
   CHECK(bench.used() == 5);  // of the next attempt
 }
 
+TEST_CASE("the loss of one of two workers waits for no other") {
+  Bench bench({.min = 1, .max = 2}, 1, {host("a", 2)}, {}, 10);
+  bench.begin();
+  bench.send(ht::MemberLost{0, 0, 0, {0}, lost()});
+  CHECK(bench.commands<ht::Resize>().at(0).from == std::vector{1});
+  CHECK_FALSE(bench.out.sooner);
+}
+
 TEST_CASE("a trial on hosts that do not reach each other goes elsewhere, once they have said where they are") {
   const auto at = [](const std::string& name, const std::string& address) {
     return ht::Host{.name = name, .total = {.cpus = 1}, .addresses = {address}};

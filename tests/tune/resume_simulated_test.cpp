@@ -113,13 +113,24 @@ ht::SimulationOptions rough_weather_for_gangs() {
 }
 
 /// Workers that need many steps to begin, so that a growth lasts, is changed once more, or meets a loss.
-ht::SimulationOptions slow_start(ht::Seconds startup) {
+ht::SimulationOptions slow_start(ht::Seconds startup, int machines = 8) {
   auto options = rough_weather_for_gangs();
+  options.workers = machines;
   options.startup_seconds = startup;
   options.outages = {{.worker = 3, .at = 2, .until = 6},
                      {.worker = 0, .at = 5, .until = 0},
                      {.worker = 6, .at = 9.5, .until = 14},
                      {.worker = 2, .at = 16, .until = 19}};
+  std::erase_if(options.outages, [&](const ht::Outage& outage) { return outage.worker >= machines; });
+  return options;
+}
+/// Machines that go one after the other, for a moment each: mostly before the workers there take part.
+ht::SimulationOptions losses_of_newcomers() {
+  auto options = slow_start(2.2, 9);
+  options.failure_probability = 0.004;
+  options.outages.clear();
+  for (int i = 0; i < 24; ++i)
+    options.outages.push_back({.worker = 8 - i % 7, .at = 2.0 + 1.1 * i, .until = 2.6 + 1.1 * i});
   return options;
 }
 /// Up and down, at reports and where others leave room.
@@ -202,6 +213,18 @@ std::vector<Case> cases() {
        .samples = 4,
        .checkpoint_every = 1,
        .workers = {.min = 1, .max = 6},
+       .resize = zigzag},
+      {.name = "a plan of workers that begin slowly, with little room, rough, saved",
+       .machines = slow_start(2.5, 5),
+       .samples = 6,
+       .checkpoint_every = 1,
+       .workers = {.min = 1, .max = 6},
+       .resize = zigzag},
+      {.name = "a plan of workers that are lost as they begin, saved",
+       .machines = losses_of_newcomers(),
+       .samples = 3,
+       .checkpoint_every = 1,
+       .workers = {.min = 1, .max = 4},
        .resize = zigzag},
       {.name = "a plan of workers that begin at once, rough, saved",
        .machines = slow_start(0),

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""torchrun's elastic training beside benchmark_elastic, in one go: compare.py BENCHMARK_ELASTIC [--times N] [--own-times N]
+"""torchrun's elastic training and Elastic Horovod beside benchmark_elastic, in one go: compare.py BENCHMARK_ELASTIC
 
 Makes build/peers-torch at first (a venv; with PyPI's wheel of torch, which has CUDA, some GB: PyTorch's own index has a
-wheel for processors alone). Each worker computes in one thread, as torchrun has it by default. Between a kill and the
-next, and before workers are added, torchrun trains as long as hypertune does. Prints one table.
+wheel for processors alone), and compiles Horovod there (ten minutes). Each worker computes in one thread, as torchrun has
+it by default. Between a kill and the next, and before workers are added, all train as long as hypertune does. Prints one
+table.
 """
 import argparse
 import collections
 import glob
 import json
+import math
 import os
 import random
 import shutil
@@ -26,20 +28,34 @@ place = os.path.join(root, "build", "peers-torch")
 Event = collections.namedtuple("Event", "time what rank size pid")
 
 
-def install():
-    if not os.path.exists(os.path.join(place, "bin", "torchrun")):
+def program(name):
+    return os.path.join(place, "bin", name)
+
+
+def install(horovod):
+    pip = [program("pip"), "install", "-q"]
+    if not os.path.exists(program("torchrun")):
         venv.create(place, with_pip=True)
-        subprocess.run([os.path.join(place, "bin", "pip"), "install", "-q", "-r", os.path.join(here, "requirements.txt")],
-                       check=True)
+        subprocess.run(pip + ["-r", os.path.join(here, "requirements.txt")], check=True)
+    if horovod and not os.path.exists(program("horovodrun")):
+        subprocess.run(pip + ["-r", os.path.join(here, "requirements-horovod.txt")], check=True)
+        # Horovod asks for C++14, and the headers of this torch for C++20; Horovod's Gloo for <cstdint>. What comes last
+        # on the compiler's command line counts.
+        compiler = os.path.join(place, "c++20")
+        with open(compiler, "w") as file:
+            file.write('#!/bin/sh\nexec c++ "$@" -std=gnu++20 -include cstdint -w\n')
+        os.chmod(compiler, 0o755)
+        without = {f"HOROVOD_WITHOUT_{name}": "1" for name in ("MPI", "TENSORFLOW", "MXNET")}
+        subprocess.run(pip + ["--no-build-isolation", "--no-deps", "horovod==0.28.1"], check=True,
+                       env=dict(os.environ, CXX=compiler, HOROVOD_WITH_GLOO="1", HOROVOD_WITH_PYTORCH="1", **without))
 
 
-class Torchrun:
-    """Agents of torchrun, each of some workers, that train in a folder of their own."""
+class Peer:
+    """A training in a folder of its own, by the processes that `agents` are."""
 
-    def __init__(self, nodes, workers_each, batch):
+    def __init__(self, batch):
         self.folder = tempfile.mkdtemp(prefix="hypertune-benchmark-")
-        self.nodes, self.each, self.batch = nodes, workers_each, batch
-        self.port = random.randrange(20000, 50000)
+        self.batch = batch
         self.agents = []
 
     def __enter__(self):
@@ -74,16 +90,12 @@ class Torchrun:
                 pass
         return family
 
-    def add(self, count=1):
-        # Else the store of the workers outlives them, and the next ones find the addresses of the dead in it: torchrun's
-        # workers then do not connect ("Gloo connectFullMesh failed"; torch 2.15.0).
-        environment = dict(os.environ, TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
-        for _ in range(count):
-            self.agents.append(subprocess.Popen(
-                [os.path.join(place, "bin", "torchrun"), "--nnodes", self.nodes, "--nproc-per-node", str(self.each),
-                 "--max-restarts", "100", "--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{self.port}",
-                 "--rdzv-id", "benchmark", os.path.join(here, "torch_training.py"), self.folder, str(self.batch), "10"],
-                env=environment, stdout=subprocess.DEVNULL, stderr=open(os.path.join(self.folder, "said"), "a")))
+    def start(self, command, environment):
+        # In the venv's PATH, as Horovod starts "python".
+        path = os.path.join(place, "bin") + os.pathsep + os.environ["PATH"]
+        self.agents.append(subprocess.Popen(command, env=dict(os.environ, PATH=path, **environment), cwd=self.folder,
+                                            stdout=subprocess.DEVNULL,
+                                            stderr=open(os.path.join(self.folder, "said"), "a")))
 
     def events(self):
         events = []
@@ -91,19 +103,21 @@ class Torchrun:
             with open(name) as file:
                 for line in file:
                     if line.endswith("\n"):
-                        when, what, _, rank, size = line.split()
+                        when, what, rank, size = line.split()
                         events.append(Event(float(when), what, int(rank), int(size), int(name.rsplit("-", 1)[1])))
         return sorted(events)
 
-    def wait(self, found, what, limit=150):
-        end = time.monotonic() + limit
+    limit = 150  # seconds that are waited for anything
+
+    def wait(self, found, what):
+        end = time.monotonic() + self.limit
         while time.monotonic() < end:
             result = found(self.events())
             if result:
                 return result
             time.sleep(0.2)
         with open(os.path.join(self.folder, "said")) as file:
-            raise RuntimeError(f"{what} has not come about within {limit} s: {file.read()[-1500:]}")
+            raise RuntimeError(f"{what} has not come about within {self.limit} s: {file.read()[-1500:]}")
 
     def trains(self, size, after=0.0):
         """The processes of a training of so many that has done 15 steps, by rank."""
@@ -117,84 +131,141 @@ class Torchrun:
         return self.wait(found, f"a training of {size}")
 
 
-def usual(events):
-    """From a commit to the next, of rank 0, at most a second apart, in ms."""
+class Torchrun(Peer):
+    """Agents of torchrun, each of some workers."""
+
+    def __init__(self, batch, nodes="1", workers_each=4):
+        super().__init__(batch)
+        self.nodes, self.each = nodes, workers_each
+        self.port = random.randrange(20000, 50000)
+
+    def add(self, count=1):
+        # Else the store of the workers outlives them, and the next ones find the addresses of the dead in it: torchrun's
+        # workers then do not connect ("Gloo connectFullMesh failed"; torch 2.15.0).
+        for _ in range(count):
+            self.start([program("torchrun"), "--nnodes", self.nodes, "--nproc-per-node", str(self.each), "--max-restarts",
+                        "100", "--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{self.port}", "--rdzv-id",
+                        "benchmark", os.path.join(here, "torch_training.py"), self.folder, str(self.batch), "10"],
+                       {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"})
+
+
+class Horovod(Peer):
+    """Elastic Horovod with a worker on each of its hosts, all of which are this machine.
+
+    A host whose worker fails is not used again: so each worker has a host. They are this machine's by other ways to write
+    127.0.0.1, for which Horovod needs no ssh."""
+
+    def __init__(self, batch, least, most, hosts, options=(), arguments=()):
+        super().__init__(batch)
+        self.least, self.most, self.options, self.arguments = least, most, options, arguments
+        self.list = os.path.join(self.folder, "hosts")
+        self.use(hosts)
+
+    def use(self, hosts):
+        # As a whole: Horovod may read it at any time.
+        with open(self.list + ".new", "w") as file:
+            file.writelines(f"127.0.0.{'0' * i}1:1\n" for i in range(hosts))
+        os.replace(self.list + ".new", self.list)
+
+    def add(self, count=1):
+        script = os.path.join(self.folder, "discover")
+        with open(script, "w") as file:
+            file.write(f"#!/bin/sh\ncat {self.list}\n")
+        os.chmod(script, 0o755)
+        self.start([program("horovodrun"), "--gloo", "--network-interfaces", "lo", "-np", str(self.least), "--min-np",
+                    str(self.least), "--max-np", str(self.most), "--host-discovery-script", script, *self.options,
+                    program("python"), os.path.join(here, "horovod_training.py"), self.folder, str(self.batch),
+                    *self.arguments], {})
+
+
+def usual(events, what="committed"):
+    """From a commit to the next, in ms."""
     last, gaps = {}, []
     for e in events:
-        if e.what == "committed":
-            if e.pid in last:
-                gaps.append(1e3 * (e.time - last[e.pid]))
-            last[e.pid] = e.time
+        if e.what == what and last.get(e.pid, e).what == what and e.pid in last:
+            gaps.append(1e3 * (e.time - last[e.pid].time))
+        last[e.pid] = e
     return [statistics.median(gaps)]
 
 
-def killed_and_replaced(times, batch):
-    """One of the four workers of an agent: torchrun ends all and begins four others."""
-    figures, gap = [], []
-    with Torchrun("1", 4, batch) as run:
-        run.add()
-        after = 0.0
-        for i in range(times):
-            workers = run.trains(4, after)
+def next_step(run, killed):
+    """When the first of those did a step that formed a group after that."""
+    def found(events):
+        formed = {e.pid: e.time for e in reversed(events) if e.what == "formed" and e.time > killed}
+        return [e.time for e in events if e.what == "committed" and e.time > formed.get(e.pid, math.inf)]
+    return run.wait(found, "a step after a kill")[0]
+
+
+def kill_one(make, times, count=1):
+    """One of four workers is lost; of `count` agents of torchrun, one with its worker. None: no step within the limit."""
+    figures, gaps = [], []
+    for i in range(times):
+        with make() as run:
+            run.add(count)
+            workers = run.trains(4)
+            gaps += usual(run.events())
             time.sleep(random.random() * 0.04)
             killed = time.monotonic()
-            os.kill(workers[i % 4][0], signal.SIGKILL)
-            old = {pid for pid, _ in workers.values()}
-            again = run.wait(lambda events: [e for e in events if e.what == "committed" and e.pid not in old and
-                                             e.time > killed], "a step after a kill")
-            figures.append(1e3 * (again[0].time - killed))
-            after = again[0].time
-        gap = usual(run.events())
-    return figures, gap
-
-
-def killed_and_three_go_on(times, batch):
-    """One of four agents of a worker each goes with its worker: the others form a group of three."""
-    figures = []
-    for i in range(times):
-        with Torchrun("3:4", 1, batch) as run:
-            run.add(4)
-            workers = run.trains(4)
-            hosts = {int(agent.pid): agent for agent in run.agents}
-            # The first agent has the store of the rendezvous: without it all would be lost.
-            agent = run.agents[1 + i % 3]
-            killed = time.monotonic()
-            family = run.family(agent.pid)
-            for pid in family:
+            # The first agent has the store of torchrun's rendezvous: without it all would be lost.
+            for pid in run.family(run.agents[1 + i % 3].pid) if count > 1 else [workers[i % 4][0]]:
                 run.end(pid)
-            old = {pid for pid, _ in workers.values()}
-            again = run.wait(lambda events: [e for e in events if e.what == "committed" and e.pid not in old],
-                             "a step after a kill")
-            figures.append(1e3 * (again[0].time - killed))
-    return figures, []
+            try:
+                figures.append(1e3 * (next_step(run, killed) - killed))
+            except RuntimeError as error:
+                print(error, file=sys.stderr)
+                figures.append(None)
+    return figures, gaps
 
 
-def grown(times, batch):
-    """Two agents of a worker each join four of them."""
-    figures, slowest = [], []
+def grown(make, more, times, count=1):
+    """Two workers join four: torchrun's processes are others then, so they are told apart by rank."""
+    figures = []
     for _ in range(times):
-        with Torchrun("4:6", 1, batch) as run:
-            run.add(4)
+        with make() as run:
+            run.add(count)
             run.trains(4)
-            run.add(2)
+            more(run)
             run.trains(6)
             events = run.events()
             step = usual([e for e in events if e.size == 4])[0]
             first = min(e.time for e in events if e.what == "committed" and e.size == 6)
-            # Processes are others: by rank, from the last commit of four.
             for rank in range(4):
                 last = max(e.time for e in events if e.what == "committed" and e.size == 4 and e.rank == rank)
                 figures.append(1e3 * (first - last) - step)
     return figures, []
 
 
+def steady(batch, seconds=60):
+    """What a commit after each batch adds to Horovod's step, in %: with 2 workers, ten steps with and ten without."""
+    with Horovod(batch, 2, 2, 2, arguments=("steady",)) as run:
+        run.add()
+        run.trains(2)
+        time.sleep(seconds)
+        events = run.events()
+        with_it, without = usual(events)[0], usual(events, "trained")[0]
+        return [100 * (with_it / without - 1)], [with_it, without]
+
+
 def show(figure, system, values, best=None):
-    if not values:
-        print(f"| {figure} | {system} | - | | 0 | |")
-        return
-    ratio = f"{statistics.median(values) / best:.0f}x" if best else ""
-    print(f"| {figure} | {system} | {statistics.median(values):.1f} | {min(values):.1f} - {max(values):.1f} | {len(values)} | "
-          f"{ratio} |", flush=True)
+    """None among the values: it did not come about."""
+    known = [value for value in values if value is not None]
+    n = str(len(known)) + ("" if len(known) == len(values) else f" of {len(values)}")
+    cells = ["none", "", n, ""]
+    if known:
+        median = statistics.median(known)
+        cells = [f"{median:.1f}", f"{min(known):.1f} - {max(known):.1f}", n, f"{median / best:.0f}x" if best else ""]
+    print(f"| {figure} | {system} | {' | '.join(cells)} | {os.getloadavg()[0]:.1f} |", flush=True)
+
+
+def own_figures(benchmark, times):
+    own = collections.defaultdict(list)
+    with tempfile.NamedTemporaryFile() as file:
+        subprocess.run([benchmark, "kill", "grow", "--times", str(times), "--json", file.name], check=True,
+                       stdout=subprocess.DEVNULL)
+        for line in file:
+            row = json.loads(line)
+            own[row["figure"]].append(row["values"])
+    return own
 
 
 def main():
@@ -202,34 +273,45 @@ def main():
     parser.add_argument("benchmark")
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--own-times", type=int, default=11)
-    parser.add_argument("--batch", type=int, default=1024, help="samples of a step of torchrun's, of all workers")
+    parser.add_argument("--batch", type=int, default=1024, help="samples of a step of the peers', of all workers")
+    parser.add_argument("--peers", default="torchrun,horovod,horovod-2s",
+                        help="which, with commas between; horovod-2s: with --gloo-timeout-seconds 2 in place of 30")
+    parser.add_argument("--limit", type=float, default=Peer.limit, help="seconds that are waited for a peer's next step")
     arguments = parser.parse_args()
-    install()
-    with tempfile.NamedTemporaryFile() as file:
-        subprocess.run([arguments.benchmark, "kill", "grow", "--times", str(arguments.own_times), "--json", file.name],
-                       check=True, stdout=subprocess.DEVNULL)
-        own = collections.defaultdict(list)
-        for line in file:
-            row = json.loads(line)
-            own[row["figure"]].append(row["values"])
+    peers, batch, times = arguments.peers.split(","), arguments.batch, arguments.times
+    Peer.limit = arguments.limit
+    install("horovod" in arguments.peers)
+    quick = ("--gloo-timeout-seconds", "2")
+    own = own_figures(arguments.benchmark, arguments.own_times)
     steps = own["(usual: from a commit to the next)"]
-    print("| figure, ms | system | median | min - max | n | hypertune is better by |\n|---|---|--:|--:|--:|--:|")
     three, replaced = own["the first commit in it"]
     lost = own["lost by each of the four, beyond a usual step"][0]
-    for figure, ours, theirs in (
-            ("SIGKILL of one of 4, another one replaces it: to the first step", replaced, killed_and_replaced),
-            ("SIGKILL of one of 4, the others go on: to the first step", three, killed_and_three_go_on),
-            ("from 4 to 6: training time lost by each of the four", lost, grown)):
+    runs = {
+        "SIGKILL of one of 4, another one replaces it: to the first step": (replaced, {
+            "torchrun": lambda: kill_one(lambda: Torchrun(batch), times),
+            "horovod": lambda: kill_one(lambda: Horovod(batch, 4, 4, 5), times),
+            "horovod-2s": lambda: kill_one(lambda: Horovod(batch, 4, 4, 5, quick), times)}),
+        "SIGKILL of one of 4, the others go on: to the first step": (three, {
+            "torchrun": lambda: kill_one(lambda: Torchrun(batch, "3:4", 1), times, 4),
+            "horovod": lambda: kill_one(lambda: Horovod(batch, 3, 4, 4), times),
+            "horovod-2s": lambda: kill_one(lambda: Horovod(batch, 3, 4, 4, quick), times)}),
+        "from 4 to 6: training time lost by each of the four": (lost, {
+            "torchrun": lambda: grown(lambda: Torchrun(batch, "4:6", 1), lambda run: run.add(2), times, 4),
+            "horovod": lambda: grown(lambda: Horovod(batch, 4, 6, 4), lambda run: run.use(6), times)})}
+    print("| figure, ms | system | median | min - max | n | hypertune is better by | load |\n|---|---|--:|--:|--:|--:|--:|")
+    for figure, (ours, theirs) in runs.items():
         show(figure, "hypertune", ours)
-        try:
-            values, gap = theirs(arguments.times, arguments.batch)
-        except RuntimeError as error:
-            print(f"| {figure} | torchrun: {error} | | | | |")
-            continue
-        show(figure, "torchrun", values, statistics.median(ours))
-        if gap:
-            show("(usual: from a commit to the next)", "torchrun", gap)
+        for peer in peers:
+            if peer not in theirs:
+                continue
+            values, gap = theirs[peer]()
+            show(figure, peer, values, statistics.median(ours))
+            if gap:
+                show("(usual: from a commit to the next)", peer, gap)
     show("(usual: from a commit to the next)", "hypertune", steps[1])
+    if "horovod" in peers:
+        more, both = steady(batch)
+        show(f"a commit after each batch, 2 workers: more time than {both[1]:.2f} ms, %", "horovod", more)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,11 @@
 
 #include <hypertune/trial/trial.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0 {
@@ -17,8 +20,11 @@ class Growths {
   struct Stage {
     std::uint32_t generation = 0;
     int workers = 1;
-    Seconds asked = 0;  ///< when the last of its workers was asked for
-    Seconds last = 0;   ///< the last report before another generation was asked for: it trains if it was ready by then
+    Seconds asked = 0;   ///< when the last of its workers was asked for
+    Seconds last = 0;    ///< the last report before another generation was asked for: it trains if it was ready by then
+    Seconds formed = 0;  ///< when this generation was asked for: it trains after no earlier report
+
+    Seconds ready(Seconds startup) const { return std::max(asked + startup, formed); }
   };
 
   bool empty() const { return stages_.empty(); }
@@ -35,19 +41,46 @@ class Growths {
     // Who is left was asked for when the smallest generation that has them was; all of the first one train already.
     Seconds asked = 0;
     for (; !stages_.empty() && stages_.back().workers >= next.workers; stages_.pop_back()) asked = stages_.back().asked;
-    if (!stages_.empty()) stages_.push_back({.generation = next.generation, .workers = next.workers, .asked = asked});
+    if (!stages_.empty())
+      stages_.push_back({.generation = next.generation, .workers = next.workers, .asked = asked, .formed = next.asked});
+  }
+  /// These ranks of `before` are lost, and `next` is asked for: those that are left, and perhaps others. Those that
+  /// train go on where only others were lost, that were to join them; with one of them the attempt begins to form anew.
+  void lose(const Stage& before, const std::vector<int>& ranks, const Stage& next, Seconds startup) {
+    if (!stages_.empty()) stages_.back().last = before.last;
+    const bool all_train = stages_.empty() || stages_.back().ready(startup) <= before.last;
+    const std::size_t trains = all_train ? 0 : index_of_training(startup);
+    if (all_train || std::any_of(ranks.begin(), ranks.end(), [&](int rank) { return rank < stages_[trains].workers; }))
+      return clear();
+    // None of the generations between will train any more: they say when those that are left of their workers stand
+    // ready.
+    std::vector<Stage> left{stages_[trains]};
+    for (std::size_t i = trains + 1; i < stages_.size(); ++i) {
+      Stage stage = stages_[i];
+      stage.last = stage.formed = never;
+      stage.workers -= static_cast<int>(
+          std::count_if(ranks.begin(), ranks.end(), [&](int rank) { return rank < stages_[i].workers; }));
+      if (stage.workers > left.back().workers) left.push_back(stage);
+    }
+    Stage newest{.generation = next.generation, .workers = next.workers, .asked = never, .formed = next.asked};
+    if (next.workers > left.back().workers) {
+      newest.asked = next.asked;
+    } else if (left.size() > 1) {
+      newest.asked = left.back().asked;
+      left.pop_back();
+    }
+    left.push_back(newest);
+    stages_ = std::move(left);
   }
 
   /// Whether the newest generation does, where the attempt was between two steps last at `last`.
   bool complete(Seconds last, Seconds startup) const {
-    return stages_.empty() || stages_.back().asked + startup <= last;
+    return stages_.empty() || stages_.back().ready(startup) <= last;
   }
   /// Of those before the newest one the one that has trained last, where workers take so long to begin.
-  const Stage& training(Seconds startup) const {
-    std::size_t stage = stages_.size() - 2;
-    while (stage > 0 && stages_[stage].last < stages_[stage].asked + startup) --stage;
-    return stages_[stage];
-  }
+  const Stage& training(Seconds startup) const { return stages_[index_of_training(startup)]; }
+  /// When the newest generation was asked for.
+  Seconds formed() const { return stages_.back().formed; }
   /// When each rank of the newest generation stands ready; 0: from the first.
   std::vector<Seconds> ready(Seconds startup) const {
     std::vector<Seconds> ready(static_cast<std::size_t>(stages_.front().workers), 0);
@@ -57,7 +90,15 @@ class Growths {
   }
 
  private:
-  std::vector<Stage> stages_;  // oldest first, each with more workers than the one before
+  static constexpr Seconds never = -std::numeric_limits<Seconds>::infinity();
+
+  std::size_t index_of_training(Seconds startup) const {
+    std::size_t stage = stages_.size() - 2;
+    while (stage > 0 && stages_[stage].last < stages_[stage].ready(startup)) --stage;
+    return stage;
+  }
+
+  std::vector<Stage> stages_;  // oldest first, each with no fewer workers than the one before
 };
 
 }  // namespace hypertune::inline v0

@@ -19,7 +19,7 @@
 namespace hypertune::inline v0 {
 
 /// As with real workers, a generation that trains goes on until all of the next one stand ready. That one takes over
-/// between two steps. With a loss, of whomever, all of them halt and begin together.
+/// between two steps. With the loss of one that trains all of them halt and begin together.
 class SimulatedGroup {
  public:
   /// Of workers that all have to begin.
@@ -36,7 +36,7 @@ class SimulatedGroup {
     std::vector<int> from(static_cast<std::size_t>(newest.workers()), -1);
     std::iota(from.begin(), from.begin() + training.workers, 0);
     SimulatedGroup group(before);
-    group.form({newest.generation, std::move(from)}, before, growths.ready(startup));
+    group.form({newest.generation, std::move(from)}, before, growths.ready(startup), growths.formed());
     return group;
   }
 
@@ -46,6 +46,7 @@ class SimulatedGroup {
   /// The generation before trains on, while the newest one is not complete or waits for the end of a step.
   bool changes() const { return before_.has_value(); }
   bool stands_ready(Seconds at) const {
+    if (machine_.state() != GroupMachine::State::forming || formed_ > at) return false;
     return std::all_of(ready_.begin(), ready_.end(), [at](Seconds ready) { return ready <= at; });
   }
   /// The workers that do the steps, and their members.
@@ -65,8 +66,9 @@ class SimulatedGroup {
 
   /// Ranks of the new generation that were lost before it was asked for: it will not come about. `was`: the allocation
   /// of the generation before; `ready`: when each rank that begins now stands ready.
-  std::vector<int> form(group::Form next, const Allocation& was, const std::vector<Seconds>& ready) {
+  std::vector<int> form(group::Form next, const Allocation& was, const std::vector<Seconds>& ready, Seconds now) {
     if (machine_.running()) before_ = Before{was, members()};
+    formed_ = now;
     set_ready(next.from, ready);
     group::Gone gone;
     std::vector<int> missing;
@@ -108,8 +110,8 @@ class SimulatedGroup {
     }
     for (const auto& action : machine_.resume(group::Gone{members}))
       if (const auto* broken = std::get_if<group::Broken>(&action)) loss.ranks = broken->ranks;
-    loss.halts = loss.halts || !loss.ranks.empty();
-    if (!loss.halts) return loss;
+    loss.halts = loss.halts || (!before_ && !loss.ranks.empty());
+    if (!loss.halts) return loss;  // of those that were to join at most: the others go on
     loss.for_good = loss.for_good || machine_.present() == 0;
     halt();
     return loss;
@@ -145,6 +147,7 @@ class SimulatedGroup {
   GroupMachine machine_;
   std::optional<Before> before_;  // what trains until the newest generation does
   std::vector<Seconds> ready_;    // with that: when each rank of the newest one stands ready
+  Seconds formed_ = 0;            // when the newest one was asked for
 };
 
 }  // namespace hypertune::inline v0

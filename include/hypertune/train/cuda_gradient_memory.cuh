@@ -2,6 +2,7 @@
 // runtime.
 #pragma once
 
+#include <hypertune/train/cuda_check.cuh>
 #include <hypertune/train/gradient_memory.hpp>
 #include <hypertune/train/kernels.hpp>
 
@@ -23,7 +24,7 @@ namespace hypertune::inline v0 {
 
 /// All work goes to one stream: that of the backward pass, so that gradients are final where they are `ready()`.
 /// take_squares() and download() wait for that stream, the others do not.
-/// std::runtime_error says what CUDA says. Makes `device` the current one of the thread.
+/// Throws what cuda_check() throws. Makes `device` the current one of the thread.
 ///
 ///     DataParallel gradients(communicator, {.memory = std::make_shared<CudaGradientMemory>(device, stream)});
 ///     gradients.add(std::span(device_pointer, count));
@@ -90,11 +91,7 @@ class CudaGradientMemory final : public GradientMemory {
   // Of partial sums: as many as threads run at once on a large device. They are put together once, by take_squares().
   static constexpr std::size_t most_parts = std::size_t{1} << 18U, folded_parts = 512, threads = 256;
 
-  static void check(cudaError_t result, const char* doing) {
-    if (result == cudaSuccess) return;
-    static_cast<void>(cudaGetLastError());  // or the next launch would report it again
-    throw std::runtime_error(std::string("CUDA: ") + doing + ": " + cudaGetErrorString(result));
-  }
+  static void check(cudaError_t result, const char* doing) { cuda_check(result, doing); }
   void use() const { check(cudaSetDevice(device_), "choosing the device"); }  // of this thread
 
   template <class Body>

@@ -31,6 +31,7 @@ class GroupError : public Error {
     lost,     ///< ranks are gone
     late,     ///< ranks have not taken part within the limit
     failed,   ///< what carries the collectives has failed
+    device,   ///< the device that this rank computes with is lost to its process (DeviceLost): no later group helps
   };
   GroupError(Kind kind, const std::string& message, std::vector<int> ranks = {})
       : Error(Errc::group, message), kind_(kind), ranks_(std::move(ranks)) {}

@@ -267,7 +267,7 @@ class Experiment {
         .note = options.display == Display::quiet ? std::function<void(const std::string&)>()
                                                   : [this](const std::string& text) { note(text); }};
     controller_.emplace(ExperimentState(space_, std::move(searcher), options.schedule, objectives_, options.stop, goal,
-                                        options.constraints, facts_.timed),
+                                        options.constraints, facts_.timed, facts_.startup),
                         std::move(rules), std::move(placement));
   }
 

@@ -56,12 +56,13 @@ class ExperimentState {
 
   ExperimentState(SearchSpace space, AnySearcher searcher, AnyScheduler scheduler, std::vector<Objective> objectives,
                   const StopCondition& stop, const SearchContext& goal, std::vector<MetricBound> constraints = {},
-                  bool timed = false)
+                  bool timed = false, Seconds startup = 0)
       : space_(std::move(space)),
         suggestions_(std::make_unique<Suggestions>(std::move(searcher))),
         scheduler_(std::move(scheduler)),
         exploits_(scheduler_.exploits()),
         timed_(timed),
+        startup_(startup),
         objectives_(std::move(objectives)),
         constraints_(std::move(constraints)),
         trial_stop_(stop, objectives_),
@@ -73,6 +74,7 @@ class ExperimentState {
 
   void apply(const record::Any& what, Seconds time) {
     now_ = std::max(now_, time);
+    answering_ = just_reported_;
     if (const auto* report = std::get_if<record::TrialReported>(&what))
       just_reported_ = report->trial;
     else if (!std::holds_alternative<record::TrialCheckpointed>(what) &&
@@ -198,6 +200,9 @@ class ExperimentState {
     std::optional<Seconds> broken = {};  // since its last start or report: when workers were lost
     Growths joined = {};                 // since its start or a loss
     int growths = 0;                     // to more workers, since its last start or report
+    std::vector<std::string> leaving =
+        {};               // where workers are that it no longer has, until the newest generation trains
+    bool trains = false;  // … which it does with the answer to the last report
 
     int workers() const { return static_cast<int>(others.size()) + 1; }
     const std::string& operator[](int rank) const {
@@ -281,12 +286,17 @@ class ExperimentState {
     const int workers = static_cast<int>(r.workers.size());
     const Seconds last = where.broken.value_or(trials_[r.trial].since);
     where.growths += workers > where.workers() ? 1 : 0;
+    const bool formed = where.broken ? *where.broken + startup_ <= now_ : where.joined.empty();
+    if (formed || (where.trains && answering_ != r.trial)) where.leaving.clear();
+    where.trains = false;
+    const Growths::Stage before{.generation = where.generation, .workers = where.workers(), .last = last};
+    const Growths::Stage next{.generation = r.generation, .workers = workers, .asked = now_, .formed = now_};
     if (!r.lost.empty()) {
-      where.broken = now_;
-      where.joined.clear();
+      where.joined.lose(before, ranks_on(where, r.lost), next, startup_);
+      if (where.joined.empty()) where.broken = now_;
     } else {
-      where.joined.resize({.generation = where.generation, .workers = where.workers(), .last = last},
-                          {.generation = r.generation, .workers = workers, .asked = now_});
+      for (int rank = workers; rank < where.workers(); ++rank) where.leaving.push_back(where[rank]);
+      where.joined.resize(before, next);
     }
     where.host = r.workers.front().host;
     where.others.clear();
@@ -295,10 +305,18 @@ class ExperimentState {
     displaced_.erase(r.trial);
   }
 
+  static std::vector<int> ranks_on(const Whereabouts& where, const std::vector<std::string>& hosts) {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < where.workers(); ++rank)
+      if (std::find(hosts.begin(), hosts.end(), where[rank]) != hosts.end()) ranks.push_back(rank);
+    return ranks;
+  }
+
   void on(const record::TrialReported& r) {
     auto& entry = trials_[r.trial];
     if (const auto where = where_.find(r.trial); where != where_.end()) {
       where->second.broken.reset();
+      where->second.trains = where->second.joined.complete(now_, startup_);
       where->second.growths = 0;
     }
     const int done = r.step + 1;
@@ -526,7 +544,8 @@ class ExperimentState {
   std::unique_ptr<Suggestions> suggestions_;
   AnyScheduler scheduler_;
   bool exploits_;
-  bool timed_;  // the searcher may go by durations
+  bool timed_;       // the searcher may go by durations
+  Seconds startup_;  // of workers, where it is known beforehand
   std::vector<Objective> objectives_;
   std::vector<MetricBound> constraints_;
   TrialStop trial_stop_;
@@ -540,7 +559,7 @@ class ExperimentState {
   std::unordered_map<TrialId, std::vector<std::pair<int, double>>> recent_losses_;  // the first ones, by steps done
   std::unordered_map<TrialId, Attributes> attributes_;                              // -1: of the experiment
   std::set<TrialId> known_trials_;
-  TrialId just_reported_ = -1;
+  TrialId just_reported_ = -1, answering_ = -1;  // after, and before, the record that is being applied
   std::unordered_map<TrialId, AskedWorkers> asked_workers_;
   std::unordered_map<TrialId, Whereabouts> where_;  // of trials that have not ended
   std::set<TrialId> displaced_;                     // whose host was lost since they were started there

@@ -40,8 +40,8 @@ int operations_under_way(int rank);
 void set_progress_questions(int count);
 /// Ranks whose peer has aborted or was destroyed get ncclRemoteError, as over a network; else they wait for ever.
 void set_remote_errors(bool on);
-/// Every launch of the device fails from now on.
-void set_device_lost(bool on);
+/// After this every call that has to do with the device or a stream of its fails: cudaErrorIllegalAddress.
+void lose_device(int device);
 /// The root of a broadcast is done as soon as it has sent, whoever has come.
 void set_buffered_broadcasts(bool on);
 /// What ncclCommGrow() of ranks with `grow_blocks` waits for.

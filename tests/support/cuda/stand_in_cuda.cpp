@@ -63,6 +63,7 @@ struct CUstream_st {
   std::condition_variable wake;
   std::deque<std::function<void()>> queue;
   bool busy = false, stop = false;
+  int device = 0;
   std::thread thread;
 };
 
@@ -73,6 +74,7 @@ struct CUevent_st {
     unsigned recorded = 0, reached = 0;
   };
   std::shared_ptr<State> state = std::make_shared<State>();
+  int device = 0;
 };
 
 namespace {
@@ -91,7 +93,7 @@ struct Runtime {
   std::set<int> contexts;
   std::set<cudaStream_t> capturing;
   std::atomic<int> streams{0}, events{0};
-  std::atomic<bool> lost{false};
+  std::set<int> lost;
 };
 Runtime& runtime() {
   static Runtime it;
@@ -117,6 +119,14 @@ void use_device() {
   const std::lock_guard guard(runtime().mutex);
   runtime().contexts.insert(current_device);
 }
+// What the context of a device answers to everything once a kernel in it has gone wrong.
+cudaError_t fate_of(int device) {
+  const std::lock_guard guard(runtime().mutex);
+  if (!runtime().lost.contains(device)) return cudaSuccess;
+  last_error = cudaErrorIllegalAddress;
+  return cudaErrorIllegalAddress;
+}
+cudaError_t fate_of(cudaStream_t stream) { return fate_of(stream ? stream->device : current_device); }
 cudaError_t not_ready_unless(bool ready) {
   if (!ready) last_error = cudaErrorNotReady;
   return ready ? cudaSuccess : cudaErrorNotReady;
@@ -137,6 +147,7 @@ cudaMemoryType type_of(const void* memory) {
 }
 
 cudaError_t allocate(void** pointer, std::size_t size, cudaMemoryType type) {
+  if (const cudaError_t fate = fate_of(current_device); fate != cudaSuccess) return fate;
   unsafe_in_capture("allocating");
   use_device();
   auto* memory = new std::byte[size];
@@ -173,7 +184,7 @@ void reset(int devices) {
   runtime().misuse.clear();
   runtime().contexts.clear();
   runtime().capturing.clear();
-  runtime().lost = false;
+  runtime().lost.clear();
 }
 std::vector<int> contexts() {
   const std::lock_guard guard(runtime().mutex);
@@ -201,7 +212,10 @@ void report_misuse(const std::string& what) {
   const std::lock_guard guard(runtime().mutex);
   runtime().misuse.push_back(what);
 }
-void set_device_lost(bool on) { runtime().lost = on; }
+void lose_device(int device) {
+  const std::lock_guard guard(runtime().mutex);
+  runtime().lost.insert(device);
+}
 bool is_device_memory(const void* memory, std::size_t bytes) {
   const std::lock_guard guard(runtime().mutex);
   const auto* block = find(memory);
@@ -241,6 +255,7 @@ cudaError_t cudaSetDevice(int device) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
+  if (const cudaError_t fate = fate_of(current_device); fate != cudaSuccess) return fate;
   default_stream().wait();
   return cudaSuccess;
 }
@@ -262,7 +277,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
-  if (runtime().lost) return cudaErrorIllegalAddress;
+  if (const cudaError_t fate = fate_of(stream); fate != cudaSuccess) return fate;
   if ((kind == cudaMemcpyHostToDevice) !=
           (type_of(to) == cudaMemoryTypeDevice && type_of(from) != cudaMemoryTypeDevice) ||
       (kind == cudaMemcpyDeviceToHost) !=
@@ -273,17 +288,20 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t count, cudaMemcpy
 }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t count, cudaMemcpyKind kind) {
   const cudaError_t result = cudaMemcpyAsync(to, from, count, kind, nullptr);
-  default_stream().wait();
+  if (result == cudaSuccess) default_stream().wait();
   return result;
 }
 cudaError_t cudaMemsetAsync(void* pointer, int value, size_t count, cudaStream_t stream) {
+  if (const cudaError_t fate = fate_of(stream); fate != cudaSuccess) return fate;
   of(stream).push([=] { std::memset(pointer, value, count); });
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int) {
+  if (const cudaError_t fate = fate_of(current_device); fate != cudaSuccess) return fate;
   use_device();
   *stream = new CUstream_st;
+  (*stream)->device = current_device;
   ++runtime().streams;
   return cudaSuccess;
 }
@@ -293,14 +311,17 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (const cudaError_t fate = fate_of(stream); fate != cudaSuccess) return fate;
   unsafe_in_capture("cudaStreamQuery");
   return not_ready_unless(of(stream).idle());
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (const cudaError_t fate = fate_of(stream); fate != cudaSuccess) return fate;
   of(stream).wait();
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int) {
+  if (const cudaError_t fate = fate_of(stream); fate != cudaSuccess) return fate;
   const auto state = event->state;
   std::unique_lock lock(state->mutex);
   const unsigned number = state->recorded;
@@ -313,7 +334,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int) {
+  if (const cudaError_t fate = fate_of(current_device); fate != cudaSuccess) return fate;
   *event = new CUevent_st;
+  (*event)->device = current_device;
   ++runtime().events;
   return cudaSuccess;
 }
@@ -323,7 +346,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  if (runtime().lost) return cudaErrorIllegalAddress;
+  if (const cudaError_t fate = fate_of(stream); fate != cudaSuccess) return fate;
   {
     const std::lock_guard guard(runtime().mutex);
     if (runtime().capturing.contains(stream)) runtime().misuse.emplace_back("an event becomes part of a capture");
@@ -340,12 +363,14 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (const cudaError_t fate = fate_of(event->device); fate != cudaSuccess) return fate;
   unsafe_in_capture("cudaEventQuery");
   const std::lock_guard guard(event->state->mutex);
   return not_ready_unless(event->state->reached >= event->state->recorded);
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  if (const cudaError_t fate = fate_of(stream); fate != cudaSuccess) return fate;
   of(stream).push([=] { function(data); });
   return cudaSuccess;
 }

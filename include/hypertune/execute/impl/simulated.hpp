@@ -156,7 +156,7 @@ class SimulatedExecutor::State {
   // What begins stands ready after a while. Who is dismissed is gone at once, or after the step that it takes part in.
   void form(Run& run, const Allocation& was, std::vector<int> from) {
     const std::vector<Seconds> ready(from.size(), now_ + startup());
-    auto missing = run.group->form({run.launch.allocation.generation, std::move(from)}, was, ready);
+    auto missing = run.group->form({run.launch.allocation.generation, std::move(from)}, was, ready, now_);
     run.forming = 0;
     if (!missing.empty()) return tell_lost(run, std::move(missing), lost_worker());  // meanwhile
     if (!run.group->changes()) return wait_for_workers(run);
@@ -195,10 +195,13 @@ class SimulatedExecutor::State {
     Run* run = find(trial, attempt);
     if (run == nullptr) return;
     auto loss = group_of(*run).lose(members);
-    if (!loss.halts) return;
-    run->answered |= std::exchange(run->fence, 0) != 0;  // the step that was under way is done again
-    run->forming = 0;
-    if (loss.for_good) return fail_run(trial, attempt, std::move(cause));
+    if (loss.halts) {
+      run->answered |= std::exchange(run->fence, 0) != 0;  // the step that was under way is done again
+      run->forming = 0;
+      if (loss.for_good) return fail_run(trial, attempt, std::move(cause));
+    } else if (loss.ranks.empty()) {
+      return;
+    }
     if (!loss.ranks.empty()) return tell_lost(*run, std::move(loss.ranks), std::move(cause));
     run->at = now_;  // they were to leave, and those that stay are known
     wait_for_workers(*run);

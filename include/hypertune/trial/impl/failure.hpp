@@ -1,6 +1,7 @@
 // Why an attempt failed: definitions.
 #pragma once
 
+#include <hypertune/trial/device_lost.hpp>
 #include <hypertune/trial/failure.hpp>
 #include <hypertune/trial/group.hpp>
 
@@ -12,7 +13,10 @@ HYPERTUNE_INLINE Cause cause_of_current_exception() {
   try {
     throw;
   } catch (const TrialFailure& e) { cause = e.cause(); } catch (const GroupError& e) {
-    cause = {.source = FailureSource::infrastructure, .text = e.what(), .follows = true};
+    cause = {
+        .source = FailureSource::infrastructure, .text = e.what(), .follows = e.kind() != GroupError::Kind::device};
+  } catch (const DeviceLost& e) {
+    cause = {.source = FailureSource::infrastructure, .text = e.what()};
   } catch (const Error& e) {
     // A full disk is not the trial's doing.
     if (e.code() == Errc::io || e.code() == Errc::corrupt) cause.source = FailureSource::infrastructure;

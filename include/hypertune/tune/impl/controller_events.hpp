@@ -124,7 +124,9 @@ HYPERTUNE_INLINE void Controller::on(const MemberLost& e, Outcome& out) {
   auto* run = dispatcher_.find(e.trial, e.attempt);
   if (run == nullptr || run->phase != Phase::running || run->allocation.generation != e.generation) return;
   run->elastic = true;
-  const bool gathers = rules().loss_patience > 0 && !e.leaving && !e.ranks.empty();
+  // Where one is left, its loss would end the attempt, and make no further generation.
+  const bool others_left = losses_.waits(e.trial) || run->allocation.workers() > static_cast<int>(e.ranks.size()) + 1;
+  const bool gathers = rules().loss_patience > 0 && !e.leaving && !e.ranks.empty() && others_left;
   if (gathers && losses_.add(e, judge_.now() + rules().loss_patience)) {
     out.sooner = true;
     return;

@@ -92,6 +92,9 @@ HYPERTUNE_INLINE void Dispatcher::take_over(TrialId trial, Outcome& out) {
   LiveTrial run;
   run.allocation = std::move(*allocation);
   run.forming = forming(*go.under_way);
+  if (there && (run.forming || (where->trains && state.just_reported() == trial)))
+    for (const auto& host : where->leaving)
+      if (auto slot = placement_.place_on(host, need)) run.leaving.push_back(std::move(*slot));
   run.elastic = entry.reported || broken;  // as far as its workers have shown it before
   if (where != nullptr) run.growths = where->growths;
   freed_ = true;

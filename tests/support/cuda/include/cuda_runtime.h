@@ -19,6 +19,7 @@ enum cudaError {
   cudaErrorInvalidDevice = 101,
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotReady = 600,
+  cudaErrorECCUncorrectable = 214,
   cudaErrorIllegalAddress = 700,
   cudaErrorStreamCaptureImplicit = 906
 };
