@@ -150,11 +150,12 @@ JobStatus start_job(const remote::HostShell& head, const ClusterConfig& config, 
 std::uint64_t follow_job(const remote::HostShell& head, const ClusterConfig& config, const std::string& id,
                          std::uint64_t offset, const std::function<void(std::string_view)>& output,
                          const std::stop_token& stop, bool follow) {
-  // Its standard input ends with whoever follows; then nobody is there to print for.
-  constexpr std::string_view script = R"sh(d=$HOME/$1; off=$2; ended=$3
+  // Its standard input ends with whoever follows; then nobody is there to print for. Where that end says nothing it is
+  // asked again after a while.
+  constexpr std::string_view script = R"sh(d=$HOME/$1; off=$2; ended=$3; left=$4
 exec 3<&0 </dev/null
-( cat <&3 >/dev/null; kill -s KILL "$$" ) >/dev/null 2>&1 &
-watch=$!
+watch=
+[ -n "$left" ] || { ( cat <&3 >/dev/null; kill -s KILL "$$" ) >/dev/null 2>&1 & watch=$!; }
 exec 3<&-
 while :; do
   [ -f "$d/exit" ] && ended=1
@@ -165,26 +166,37 @@ while :; do
     off=$size
   fi
   [ -n "$ended" ] && break
+  if [ -n "$left" ]; then
+    [ "$left" -gt 0 ] || exit 75
+    left=$((left - 1))
+  fi
   sleep 0.2
 done
-kill -s KILL "$watch" 2>/dev/null
+[ -z "$watch" ] || kill -s KILL "$watch" 2>/dev/null
 exit 0)sh";
+  constexpr const char* rounds = "100";
+  constexpr int goes_on = 75;
   bool own = false;  // what `output` throws is the caller's
   try {
-    head.run(script, {detail::job_folder(config, id), fmt::format("{}", offset), follow ? "" : "1"},
-             {.hold_input = true,
-              .take_out =
-                  [&](std::string_view text) {
-                    own = true;
-                    offset += text.size();
-                    output(text);
-                    own = false;
-                    return true;
-                  },
-              .take_err = [](std::string_view) { return true; },
-              .deadline = 1e9,
-              .max_output = SIZE_MAX,
-              .stop = stop});
+    int end = goes_on;
+    while (end == goes_on)
+      end = head.run(script,
+                     {detail::job_folder(config, id), fmt::format("{}", offset), follow ? "" : "1",
+                      head.input_may_be_cut ? rounds : ""},
+                     {.hold_input = true,
+                      .take_out =
+                          [&](std::string_view text) {
+                            own = true;
+                            offset += text.size();
+                            output(text);
+                            own = false;
+                            return true;
+                          },
+                      .take_err = [](std::string_view) { return true; },
+                      .deadline = 1e9,
+                      .max_output = SIZE_MAX,
+                      .stop = stop})
+                .exit;
   } catch (const Error&) {
     if (own) throw;  // else it was stopped, or the connection was lost, which the next question tells
   }

@@ -146,7 +146,7 @@ MachineReport set_up_machine(Cluster& cluster, const Machine& wanted, const UpOp
       cluster.check_cancelled();
       cluster.say(fmt::format("{}: {} ({})", detail::machine_label(machine), name, commands.size()));
       begin_part(line);
-      run_commands(shell, name, commands, write_log, cluster.stop());
+      run_commands(shell, folder, name, commands, write_log, cluster.stop());
       mark(line);
     };
     if (!(options.no_restart && was_ready)) {

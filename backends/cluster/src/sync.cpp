@@ -109,12 +109,27 @@ void push_files(const remote::HostShell& shell, const FileSet& files, const std:
   std::string names;
   for (const auto& path : files.paths) (names += "./" + path) += '\0';
   detail::write_all(list.descriptor(), names, list.path());
-  LocalTar tar(LocalTar::Does::packs,
-               {"-C", files.root.string(), "--null", "--no-recursion", "-T", list.path().string(), "-cf", "-"});
   const auto doing = fmt::format("copy '{}' to '{}'", files.root.string(), remote);
-  shell.must(doing, "umask 022; mkdir -p \"$1\" && exec tar -C \"$1\" -xof -", {shell.absolute(remote)},
-             {.input = [&] { return tar.next(); }, .deadline = a_day, .stop = stop});
-  if (const auto wrong = tar.end(); !wrong.empty()) fail(Errc::io, "cannot {}: {}", doing, wrong);
+  // An archive that is cut between two files looks whole: what has been unpacked is counted.
+  constexpr std::string_view script = R"sh(umask 022
+mkdir -p "$1" || exit 1
+{ tar -C "$1" -xovf - || echo "hypertune-failed $?"; } | awk '
+  /^hypertune-failed / { code = $2 } END { print NR; exit code }'
+)sh";
+  constexpr int most = 5;
+  for (int attempt = 1;; ++attempt) {
+    LocalTar tar(LocalTar::Does::packs,
+                 {"-C", files.root.string(), "--null", "--no-recursion", "-T", list.path().string(), "-cf", "-"});
+    const auto result = shell.run(script, {shell.absolute(remote)},
+                                  {.input = [&] { return tar.next(); }, .deadline = a_day, .stop = stop});
+    if (const auto wrong = tar.end(); !wrong.empty() && result.ok()) fail(Errc::io, "cannot {}: {}", doing, wrong);
+    const bool whole = result.ok() && result.out == fmt::format("{}\n", files.paths.size());
+    if (whole) return;
+    if (shell.input_may_be_cut && attempt < most) continue;
+    fail(Errc::io, "{}: cannot {}: {}", shell.title, doing,
+         result.ok() ? std::string("not all of it arrived")
+                     : ProgramResult{.code = result.exit, .output = {}, .errors = result.err}.why());
+  }
 }
 
 std::size_t pull_files(const remote::HostShell& shell, const std::string& remote, const std::filesystem::path& local,

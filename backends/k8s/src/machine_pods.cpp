@@ -276,8 +276,9 @@ std::string MachinePods::explain(const std::string& name, const std::stop_token&
 }
 
 remote::HostShell MachinePods::shell(const std::string& name, const std::stop_token& stop) const {
-  auto shell = shell_of(state_->client, name, state_->container(name, stop), stop);
-  shell.facts = remote::ask_facts(shell);
+  const auto container = state_->container(name, stop);
+  auto shell = shell_of(state_->client, name, container, {});
+  shell.facts = remote::ask_facts(shell_of(state_->client, name, container, stop));
   return shell;
 }
 

@@ -17,6 +17,8 @@ namespace hypertune::inline v0::k8s {
 inline remote::HostShell shell_of(Client client, const std::string& pod, const std::string& container,
                                   const std::stop_token& stop) {
   return {.title = fmt::format("pod '{}'", pod),
+          .facts = {},
+          .input_may_be_cut = true,
           .run = [client = std::move(client), pod, container, stop](std::string_view script,
                                                                     const std::vector<std::string>& arguments,
                                                                     const remote::ShellOptions& options) mutable {

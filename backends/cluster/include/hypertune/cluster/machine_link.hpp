@@ -35,7 +35,7 @@ struct MachineLink {
   std::function<void(std::uint16_t local, std::uint16_t remote)> forward;
 };
 
-/// `stop` ends the connecting; over pods also what is done over the link. Errors are those of ssh, or of the API
+/// `stop` ends the connecting, of pods. Errors are those of ssh, or of the API
 /// server. `state`: the cluster's folder.
 MachineLink connect_machine(const ClusterConfig& config, const Machine& machine, const std::filesystem::path& state,
                             Seconds deadline = 30, const std::stop_token& stop = {});

@@ -74,7 +74,7 @@ class MachinePods {
   /// How a pod that list() does not show has ended, and what it said last; empty: nothing is known of it.
   std::string explain(const std::string& name, const std::stop_token& stop = {}) const;
 
-  /// Scripts in a pod that runs. `stop` ends all of them.
+  /// Scripts in a pod that runs. `stop` ends the waiting for its first answer.
   remote::HostShell shell(const std::string& name, const std::stop_token& stop = {}) const;
   /// See Client::run_foreground().
   int run_foreground(const std::string& name, std::vector<std::string> command, const Foreground& streams,

@@ -36,6 +36,9 @@ struct HostShell {
 
   std::string title;     ///< of the host, as messages begin with it: "host 'a'", "pod 'b'"
   HostFacts facts = {};  ///< see ask_facts(); the home folder and the architecture are needed
+  /// A script may see the end of its input before that has ended here, as happens with the exec of container runtimes:
+  /// what it makes of its input must be checked, and tried again; that the end came means nothing.
+  bool input_may_be_cut = false;
   Run run;
 
   /// As run(), and an exit code other than 0 is a HostError: `doing` is like "make the folder 'x'".
