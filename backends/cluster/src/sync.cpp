@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <optional>
 #include <system_error>
@@ -54,7 +55,7 @@ class LocalTar {
     program_->in = {};
     program_->out = {};
     const int code = process::exit_code(program_->wait());
-    if (code <= 1) return {};
+    if (code <= 1 || code == 128 + SIGPIPE) return {};  // … or nobody took what it packed, who says why
     const auto said = detail::read_file(said_.path()).value_or("");
     return said.empty() ? fmt::format("tar ended with exit code {}", code)
                         : said.substr(0, std::min<std::size_t>(said.find('\n'), 300));
@@ -110,25 +111,27 @@ void push_files(const remote::HostShell& shell, const FileSet& files, const std:
   for (const auto& path : files.paths) (names += "./" + path) += '\0';
   detail::write_all(list.descriptor(), names, list.path());
   const auto doing = fmt::format("copy '{}' to '{}'", files.root.string(), remote);
-  // An archive that is cut between two files looks whole: what has been unpacked is counted.
-  constexpr std::string_view script = R"sh(umask 022
+  // An archive that is cut between two files looks whole: what was unpacked is counted there.
+  constexpr std::string_view plain = "umask 022; mkdir -p \"$1\" && exec tar -C \"$1\" -xof -";
+  constexpr std::string_view counting = R"sh(umask 022
 mkdir -p "$1" || exit 1
-{ tar -C "$1" -xovf - || echo "hypertune-failed $?"; } | awk '
-  /^hypertune-failed / { code = $2 } END { print NR; exit code }'
-)sh";
+{ { tar -C "$1" -xovf - || echo failed >&3; } | echo "count $(($(wc -l)))"; } 3>&1)sh";
+  const bool count = shell.input_may_be_cut;
+  const auto wanted = count ? fmt::format("count {}\n", files.paths.size()) : "";
   constexpr int most = 5;
   for (int attempt = 1;; ++attempt) {
     LocalTar tar(LocalTar::Does::packs,
                  {"-C", files.root.string(), "--null", "--no-recursion", "-T", list.path().string(), "-cf", "-"});
-    const auto result = shell.run(script, {shell.absolute(remote)},
+    const auto result = shell.run(count ? counting : plain, {shell.absolute(remote)},
                                   {.input = [&] { return tar.next(); }, .deadline = a_day, .stop = stop});
-    if (const auto wrong = tar.end(); !wrong.empty() && result.ok()) fail(Errc::io, "cannot {}: {}", doing, wrong);
-    const bool whole = result.ok() && result.out == fmt::format("{}\n", files.paths.size());
+    const bool whole = result.ok() && result.out == wanted;
+    if (const auto wrong = tar.end(); !wrong.empty()) fail(Errc::io, "cannot {}: {}", doing, wrong);
     if (whole) return;
-    if (shell.input_may_be_cut && attempt < most) continue;
+    const bool failed = !count || !result.ok() || result.out.find("failed") != std::string::npos;
+    if (count && attempt < most) continue;
     fail(Errc::io, "{}: cannot {}: {}", shell.title, doing,
-         result.ok() ? std::string("not all of it arrived")
-                     : ProgramResult{.code = result.exit, .output = {}, .errors = result.err}.why());
+         failed ? ProgramResult{.code = std::max(result.exit, 1), .output = {}, .errors = result.err}.why()
+                : std::string("not all of it arrived"));
   }
 }
 
