@@ -111,8 +111,6 @@ if(yaml-cpp_FOUND)
   add_library(hypertune::machines ALIAS hypertune_machines)
   set_target_properties(hypertune_machines PROPERTIES EXPORT_NAME machines POSITION_INDEPENDENT_CODE ON)
   target_link_libraries(hypertune_machines PUBLIC hypertune_yaml_compiled hypertune_remote)
-
-  hypertune_backend(cluster hypertune_machines hypertune_ssh)   # clusters whose machines are reached over ssh
 endif()
 
 # Checkpoints between nodes over HTTP. Compiled, so that Beast, OpenSSL and zstd stay out of whoever uses it.
@@ -140,6 +138,19 @@ if(TARGET hypertune_transfer AND yaml-cpp_FOUND)   # certificates and tokens are
   target_link_options(hypertune_k8s INTERFACE LINKER:--undefined=hypertune_k8s_keeper_role)
 else()
   message(STATUS "hypertune: without hypertune::transfer and yaml-cpp (libyaml-cpp-dev) there is no hypertune::k8s")
+endif()
+
+# Clusters: machines that are reached over ssh, and pods.
+if(yaml-cpp_FOUND)
+  hypertune_backend(cluster hypertune_machines hypertune_ssh)
+  if(TARGET hypertune_k8s)
+    target_link_libraries(hypertune_cluster PRIVATE hypertune_k8s)
+    target_compile_definitions(hypertune_cluster PRIVATE HYPERTUNE_CLUSTER_K8S)
+  else()
+    get_target_property(hypertune_cluster_sources hypertune_cluster SOURCES)
+    list(FILTER hypertune_cluster_sources EXCLUDE REGEX "/pods[a-z_]*[.]cpp$")
+    set_target_properties(hypertune_cluster PROPERTIES SOURCES "${hypertune_cluster_sources}")
+  endif()
 endif()
 
 # Collectives of trials with several workers. Compiled, so that Gloo stays out of whoever uses it; without Gloo, only threads.

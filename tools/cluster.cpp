@@ -5,9 +5,7 @@
 #include "kubernetes_driver.hpp"
 
 #include <hypertune/cluster/job.hpp>
-#include <hypertune/cluster/reach.hpp>
-#include <hypertune/cluster/ssh_access.hpp>
-#include <hypertune/cluster/subprocess.hpp>
+#include <hypertune/cluster/machine_link.hpp>
 #include <hypertune/cluster/sync.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/shell_quote.hpp>
@@ -39,8 +37,8 @@ int up(const ClusterArguments& arguments) {
                              config.min_workers, config.max_workers),
                  arguments.yes))
     return exit_usage;
-  hc::Cluster cluster(std::move(config), hc::SshAccess(), hooks());
-  return bring_up(cluster, arguments) ? exit_done : exit_failed;
+  const auto cluster = hc::open_cluster(std::move(config), hooks());
+  return bring_up(*cluster, arguments) ? exit_done : exit_failed;
 }
 
 int down(const ClusterArguments& arguments) {
@@ -50,11 +48,11 @@ int down(const ClusterArguments& arguments) {
                              config.name),
                  arguments.yes))
     return exit_usage;
-  hc::Cluster cluster(std::move(config), hc::SshAccess(), hooks());
+  const auto cluster = hc::open_cluster(std::move(config), hooks());
   const int ended =
-      cluster.down({.workers_only = arguments.workers_only, .keep_min_workers = arguments.keep_min_workers});
-  const auto cost = cluster.journal().ledger().cost(hc::wall_now(), cluster.config().currency);
-  fmt::print("cluster '{}': {} machine{} ended{}\n", cluster.config().name, ended, ended == 1 ? "" : "s",
+      cluster->down({.workers_only = arguments.workers_only, .keep_min_workers = arguments.keep_min_workers});
+  const auto cost = cluster->journal().ledger().cost(hc::wall_now(), cluster->config().currency);
+  fmt::print("cluster '{}': {} machine{} ended{}\n", cluster->config().name, ended, ended == 1 ? "" : "s",
              cost.machines() > 0 ? "; " + cost.summary() : "");
   return exit_done;
 }
@@ -69,10 +67,10 @@ Reached reach(const ClusterArguments& arguments) {
   Reached reached;
   reached.config = read_cluster(arguments);
   if (arguments.start) {
-    reached.cluster = std::make_unique<hc::Cluster>(reached.config, hc::SshAccess(), hooks());
+    reached.cluster = hc::open_cluster(reached.config, hooks());
     bring_up(*reached.cluster, arguments);
   }
-  reached.head = hc::find_head(reached.config);
+  reached.head = hc::find_head(reached.config, hc::provider_of(reached.config));
   if (!arguments.start)
     if (const auto trouble = hc::setup_trouble(reached.config, reached.head); !trouble.empty())
       detail::say(fmt::format("hypertune: {}", trouble));
@@ -80,18 +78,28 @@ Reached reach(const ClusterArguments& arguments) {
 }
 void leave(Reached& reached, const ClusterArguments& arguments) {
   if (!arguments.stop) return;
-  if (!reached.cluster)
-    reached.cluster = std::make_unique<hc::Cluster>(reached.config, hc::SshAccess(), hc::ClusterHooks{hooks().say, {}});
+  if (!reached.cluster) reached.cluster = hc::open_cluster(reached.config, hc::ClusterHooks{hooks().say, {}});
   reached.cluster->down();
 }
 
 hc::Machine pick(const hc::ClusterConfig& config, int worker) {
-  if (worker < 0) return hc::find_head(config);
-  const auto view = hc::view_cluster(config);
+  if (worker < 0) return hc::find_head(config, hc::provider_of(config));
+  const auto view = hc::view_cluster(config, hc::provider_of(config));
   int number = 0;
   for (const auto& status : view.machines)
     if (!status.machine.head && number++ == worker) return status.machine;
   fail(Errc::usage, "there is no worker number {}: there are {}, from 0", worker, number);
+}
+
+// With this process's streams. Interrupted, where the machine has not heard it itself.
+int attend_at(const hc::ClusterConfig& config, const hc::Machine& machine, const hc::Attendance& what) {
+  interruptions();
+  try {
+    return hc::attend(config, machine, what, run_foreground, interrupted_after(0));
+  } catch (const Error&) {
+    if (!interrupted()) throw;
+    return exit_interrupted;
+  }
 }
 
 int execute(const ClusterArguments& arguments) {
@@ -99,13 +107,9 @@ int execute(const ClusterArguments& arguments) {
   std::string command = arguments.program;
   for (const auto& word : arguments.rest)
     command += " " + (arguments.rest.size() == 1 ? word : detail::shell_quote(word));
-  auto extra = forward_options(arguments.ports);
-  extra.push_back(::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0 ? "-t" : "-T");
-  const auto state = hc::cluster_state(reached.config.name);
-  const std::string remote = "if command -v bash >/dev/null 2>&1; then exec bash -lc " + detail::shell_quote(command) +
-                             "; else exec sh -lc " + detail::shell_quote(command) + "; fi";
-  const int code = run_foreground(
-      hc::ssh_command(reached.config, reached.head, state, extra, {"sh", "-c", detail::shell_quote(remote)}));
+  const bool terminal = ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
+  const int code = attend_at(reached.config, reached.head,
+                             {.command = command, .terminal = terminal, .ports = ports_of(arguments.ports)});
   leave(reached, arguments);
   return code;
 }
@@ -114,31 +118,29 @@ int attach(const ClusterArguments& arguments) {
   if (arguments.kubernetes) return attach_to_kubernetes(arguments.file);
   auto reached = reach(arguments);
   const auto machine = arguments.worker >= 0 ? pick(reached.config, arguments.worker) : reached.head;
-  const auto extra = forward_options(arguments.ports);
+  auto ports = ports_of(arguments.ports);
   reached.cluster.reset();  // others may work on it meanwhile
-  return run_foreground(hc::ssh_command(reached.config, machine, hc::cluster_state(reached.config.name), extra));
+  return attend_at(reached.config, machine, {.terminal = ::isatty(STDIN_FILENO) != 0, .ports = std::move(ports)});
 }
 
 int forward(const ClusterArguments& arguments) {
   auto ports = arguments.ports;
   ports.insert(ports.end(), arguments.rest.begin(), arguments.rest.end());
   if (ports.empty()) fail(Errc::usage, "no port to forward: write `forward CLUSTER.yaml PORT`, or LOCAL:REMOTE");
-  auto extra = forward_options(ports);
+  const auto wanted = ports_of(ports);
   const auto config = read_cluster(arguments);
   const auto machine = pick(config, arguments.worker);
-  extra.insert(extra.end(), {"-N", "-T"});
-  for (const auto& port : ports)
-    fmt::print("http://127.0.0.1:{} is port {} of {}\n", port.substr(0, port.find(':')),
-               port.substr(port.find(':') + 1), machine.address);
+  for (const auto& port : wanted)
+    fmt::print("http://127.0.0.1:{} is port {} of {}\n", port.local, port.remote, machine.address);
   std::fflush(stdout);
-  const int code = run_foreground(hc::ssh_command(config, machine, hc::cluster_state(config.name), extra));
+  const int code = attend_at(config, machine, {.only_ports = true, .ports = wanted});
   return interrupted() ? exit_done : code;
 }
 
 std::vector<hc::Machine> targets(const hc::ClusterConfig& config, bool all) {
-  if (!all) return {hc::find_head(config)};
+  if (!all) return {hc::find_head(config, hc::provider_of(config))};
   std::vector<hc::Machine> machines;
-  for (const auto& status : hc::view_cluster(config).machines)
+  for (const auto& status : hc::view_cluster(config, hc::provider_of(config)).machines)
     if (status.machine.state == hc::MachineState::running && !status.machine.address.empty())
       machines.push_back(status.machine);
   return machines;
@@ -149,20 +151,21 @@ int rsync(const ClusterArguments& arguments, bool upwards) {
   interruptions();
   const auto state = hc::cluster_state(config.name);
   for (const auto& machine : targets(config, upwards && arguments.all_nodes)) {
-    auto connection = ssh::SshConnection::open(machine.address, hc::ssh_options(config, machine, state));
+    const auto link = hc::connect_machine(config, machine, state);
+    const auto& shell = link.shell;
     if (!arguments.source.empty()) {
       if (arguments.target.empty())
         fail(Errc::usage, "a source needs a target: rsync-{} CLUSTER.yaml FROM TO", upwards ? "up" : "down");
       if (upwards)
-        hc::push_files(connection, hc::scan_files(arguments.source, {config.rsync_exclude, config.rsync_filter}),
+        hc::push_files(shell, hc::scan_files(arguments.source, {config.rsync_exclude, config.rsync_filter}),
                        arguments.target, interrupted_after(0));
       else
-        hc::pull_files(connection, arguments.source, arguments.target, config.rsync_exclude, {}, interrupted_after(0));
+        hc::pull_files(shell, arguments.source, arguments.target, config.rsync_exclude, {}, interrupted_after(0));
     } else {
       if (!upwards) fail(Errc::usage, "name what to fetch: rsync-down CLUSTER.yaml FROM TO");
       for (const auto& mount : config.file_mounts)
-        hc::push_files(connection, hc::scan_files(mount.local, {config.rsync_exclude, config.rsync_filter}),
-                       mount.remote, interrupted_after(0));
+        hc::push_files(shell, hc::scan_files(mount.local, {config.rsync_exclude, config.rsync_filter}), mount.remote,
+                       interrupted_after(0));
     }
     if (interrupted()) return exit_interrupted;
   }
@@ -172,7 +175,7 @@ int rsync(const ClusterArguments& arguments, bool upwards) {
 int addresses(const ClusterArguments& arguments, bool head) {
   const auto config = read_cluster(arguments);
   if (head) {
-    fmt::print("{}\n", hc::find_head(config).address);
+    fmt::print("{}\n", hc::find_head(config, hc::provider_of(config)).address);
     return exit_done;
   }
   for (const auto& machine : targets(config, true))
@@ -187,7 +190,7 @@ int cluster_status(const std::string& file, const std::string& format, const std
   arguments.file = file;
   arguments.name = name;
   const auto config = read_cluster(arguments);
-  const auto view = hc::view_cluster(config);
+  const auto view = hc::view_cluster(config, hc::provider_of(config));
   const double now = hc::wall_now();
   if (format == "json") {
     std::string out = "{\"cluster\":";
@@ -202,6 +205,10 @@ int cluster_status(const std::string& file, const std::string& format, const std
       hypertune::detail::append_json(out, status.machine.address);
       out += ",\"type\":";
       hypertune::detail::append_json(out, status.machine.node_type);
+      if (!status.machine.waits.empty()) {
+        out += ",\"waits\":";
+        hypertune::detail::append_json(out, status.machine.waits);
+      }
       out += fmt::format(",\"role\":\"{}\",\"spot\":{},\"state\":\"{}\",\"ready\":{},\"seconds\":{:.0f}}}",
                          status.machine.head ? "head" : "worker", status.machine.spot, to_string(status.machine.state),
                          status.ready, status.launched_at > 0 ? now - status.launched_at : 0.0);
@@ -238,6 +245,9 @@ int cluster_status(const std::string& file, const std::string& format, const std
                running ? (status.ready ? "ready" : "not set up") : to_string(machine.state),
                status.launched_at > 0 ? since(now - status.launched_at) : "-");
   }
+  for (const auto& status : view.machines)
+    if (status.machine.state == hc::MachineState::pending && !status.machine.waits.empty())
+      fmt::print("  {} {}\n", status.machine.id, status.machine.waits);
   for (const auto& line : view.cost.lines)
     fmt::print("  {}{}: {} machine{}, {:.2f} h{}{}\n", line.node_type, line.spot ? " (spot)" : "", line.machines,
                line.machines == 1 ? "" : "s", line.hours,
@@ -248,11 +258,10 @@ int cluster_status(const std::string& file, const std::string& format, const std
     if (status.machine.head && status.machine.state == hc::MachineState::running && !status.machine.address.empty() &&
         view.trouble.empty()) {
       try {
-        auto head = ssh::SshConnection::open(
-            status.machine.address, hc::ssh_options(config, status.machine, hc::cluster_state(config.name)), 10);
-        for (const auto& job : hc::all_jobs(head, config))
+        const auto head = hc::connect_machine(config, status.machine, hc::cluster_state(config.name), 10);
+        for (const auto& job : hc::all_jobs(head.shell, config))
           if (job.state != hc::JobState::none)
-            fmt::print("job {}: {}\n", job.id,
+            fmt::print("job {}{}: {}\n", job.id, job.name.empty() ? "" : fmt::format(" ({})", job.name),
                        job.state == hc::JobState::running ? "running"
                        : job.state == hc::JobState::died
                            ? "died with its machine; submit it again"
@@ -356,6 +365,10 @@ void add_cluster_commands(CLI::App& app, std::function<int()>& chosen) {
   of_kubernetes("--deadline", arguments->deadline, "with --kubernetes: the Job is ended after so long");
   command->add_option("PROGRAM", arguments->program, "a program, a script, or a sweep's YAML file");
   command->add_option("ARGS", arguments->rest, "after --: its arguments");
+
+  command = add("logs", "what a program that was submitted has printed", logs);
+  command->add_option("NAME", arguments->program, "the job's number or the program's name; else the last one");
+  command->add_flag("-f,--follow", arguments->follow, "go on until it ends, or Ctrl-C, which leaves it running");
 
   for (const char* name : {"rsync-up", "rsync_up"}) {
     command = add(name, "copy files to the head; without FROM and TO: the file's file_mounts",

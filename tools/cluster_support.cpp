@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <iterator>
@@ -147,8 +148,8 @@ int run_foreground(const std::vector<std::string>& arguments) {
   return process::exit_code(program.wait());
 }
 
-std::vector<std::string> forward_options(const std::vector<std::string>& ports) {
-  std::vector<std::string> options;
+std::vector<cluster::Attendance::Port> ports_of(const std::vector<std::string>& ports) {
+  std::vector<cluster::Attendance::Port> all;
   for (const auto& text : ports) {
     const auto colon = text.find(':');
     const auto number = [&](std::string_view part) {
@@ -156,14 +157,28 @@ std::vector<std::string> forward_options(const std::vector<std::string>& ports) 
       const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), port);
       if (error != std::errc() || end != part.data() + part.size() || port < 1 || port > 65535)
         fail(Errc::usage, "'{}' is no port to forward: write PORT, or LOCAL:REMOTE", text);
-      return port;
+      return static_cast<std::uint16_t>(port);
     };
-    const int local = number(std::string_view(text).substr(0, colon));
-    const int remote = colon == std::string::npos ? local : number(std::string_view(text).substr(colon + 1));
-    options.insert(options.end(), {"-L", fmt::format("127.0.0.1:{}:127.0.0.1:{}", local, remote)});
+    const auto local = number(std::string_view(text).substr(0, colon));
+    all.push_back({.local = local,
+                   .remote = colon == std::string::npos ? local : number(std::string_view(text).substr(colon + 1))});
   }
-  if (!options.empty()) options.insert(options.end(), {"-o", "ExitOnForwardFailure=yes"});
-  return options;
+  return all;
+}
+
+cluster::MachineLink patient_link(const cluster::ClusterConfig& config, const cluster::Machine& machine,
+                                  double patience) {
+  const auto begin = std::chrono::steady_clock::now();
+  for (;;) {
+    try {
+      return cluster::connect_machine(config, machine, cluster::cluster_state(config.name), 20);
+    } catch (const Error& error) {
+      const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      if (cluster::link_trouble(error) == cluster::LinkTrouble::lasting || waited > patience || interruptions() > 1)
+        throw;
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    }
+  }
 }
 
 bool bring_up(cluster::Cluster& cluster, const ClusterArguments& arguments) {

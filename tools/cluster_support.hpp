@@ -3,6 +3,7 @@
 #pragma once
 
 #include <hypertune/cluster/cluster.hpp>
+#include <hypertune/cluster/machine_link.hpp>
 
 #include <stop_token>
 #include <string>
@@ -15,7 +16,7 @@ struct ClusterArguments {
   int min_workers = -1, max_workers = -1;
   bool yes = false, no_restart = false, restart_only = false;
   bool workers_only = false, keep_min_workers = false;
-  bool start = false, stop = false, detach = false, all_nodes = false;
+  bool start = false, stop = false, detach = false, all_nodes = false, follow = false;
   bool slurm = false;       // `file` is a sweep, and `rest` options of sbatch
   bool kubernetes = false;  // `file` is a sweep
   std::string service_account = "hypertune-driver", volume, storage_class, storage = "10GiB", ttl, deadline;
@@ -42,12 +43,17 @@ bool confirmed(const std::string& question, bool yes);
 /// Runs a program at this terminal until it ends; its exit code.
 int run_foreground(const std::vector<std::string>& arguments);
 
-/// "LOCAL:REMOTE" or "PORT" as what ssh -L wants, from loopback to the machine's loopback. Error of kind `usage`.
-std::vector<std::string> forward_options(const std::vector<std::string>& ports);
+/// "LOCAL:REMOTE" or "PORT", from loopback to the machine's loopback. Error of kind `usage`.
+std::vector<cluster::Attendance::Port> ports_of(const std::vector<std::string>& ports);
+
+/// Connects again and again, for so many seconds: a network that comes and goes must not end a run of hours.
+cluster::MachineLink patient_link(const cluster::ClusterConfig& config, const cluster::Machine& machine,
+                                  double patience);
 
 /// `up` and its report; returns whether the head is there and everything else too.
 bool bring_up(cluster::Cluster& cluster, const ClusterArguments& arguments);
 
 int submit(const ClusterArguments& arguments);
+int logs(const ClusterArguments& arguments);
 
 }  // namespace hypertune::inline v0::command

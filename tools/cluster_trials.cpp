@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace hypertune::inline v0::command {
@@ -15,6 +18,12 @@ namespace hypertune::inline v0::command {
 ClusterExecutor cluster_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set) {
   ClusterSetup setup;
   setup.file = found_from(sweep, sweep.executor.ssh->cluster);
+  setup.grow = sweep.executor.ssh->grow;
+  // Under the name that it was brought up by: `-n` is in no file.
+  const char *name = std::getenv("HYPERTUNE_CLUSTER"), *of = std::getenv("HYPERTUNE_CLUSTER_FILE");
+  std::error_code ignored;
+  if (name != nullptr && of != nullptr && std::filesystem::equivalent(setup.file, of, ignored))
+    setup.overrides.name = name;
   setup.remote = remote_setup_of(sweep, file, set);
   // A terminal that is closed ends the experiment as Ctrl-C does: the handler of that is the experiment's.
   setup.tick = [heard = interruptions()]() mutable {

@@ -5,20 +5,19 @@
 #include "slurm_trials.hpp"
 
 #include <hypertune/cluster/job.hpp>
-#include <hypertune/cluster/reach.hpp>
-#include <hypertune/cluster/ssh_access.hpp>
+#include <hypertune/cluster/machine_link.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/detail/say.hpp>
 
 #include <fmt/format.h>
 
-#include <chrono>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
+#include <string_view>
 
 namespace hypertune::inline v0::command {
 
@@ -28,12 +27,24 @@ namespace hc = hypertune::cluster;
 
 // What makes a sweep use all machines: unless it says itself where its trials run. Paths are from the job's working
 // folder, so that they are the same on every cluster.
-std::vector<std::string> cluster_executor(const std::filesystem::path& sweep) {
+std::vector<std::string> cluster_executor(const hc::ClusterConfig& config, const std::filesystem::path& sweep) {
   const Node root = load_yaml_file(sweep);
   if (!root.is_map()) return {};
   const auto executor = root.find("executor");
-  if (!executor || executor->is_null())
-    return {"executor={type: ssh, hosts: {file: ../../../hosts}, ssh_config: ../../../ssh_config}"};
+  const bool none = !executor || executor->is_null();
+  if (config.provider.type == "kubernetes") {
+    if (!none) return {};
+    if (config.provider.service_account.empty() &&
+        config.head().node_config.find("\"serviceAccountName\"") == std::string::npos)
+      fail(Errc::usage,
+           "{}:{}: the trials of '{}' run on the cluster's pods, which the head reaches with the rights of its service "
+           "account: give provider.service_account (deploy/kubernetes/driver.yaml makes one: hypertune-driver), and "
+           "make "
+           "the head anew; or give the sweep an executor",
+           config.file.string(), config.provider.line, sweep.string());
+    return {"executor={type: ssh, cluster: ../../../cluster.yaml, grow: false}"};
+  }
+  if (none) return {"executor={type: ssh, hosts: {file: ../../../hosts}, ssh_config: ../../../ssh_config}"};
   const auto type = executor->is_map() ? executor->find("type") : std::nullopt;
   if (!type || !type->is_scalar() || type->as<std::string>() != "ssh" || executor->has("hosts") ||
       executor->has("cluster"))
@@ -53,29 +64,15 @@ std::filesystem::path own_cluster(const std::filesystem::path& sweep) {
   return path.is_relative() && !std::filesystem::exists(path, ignored) ? beside : path;
 }
 
-// Connects again and again: a network that comes and goes must not end a run of hours.
-ssh::SshConnection patient_connection(const hc::ClusterConfig& config, const hc::Machine& head, double patience) {
-  const auto begin = std::chrono::steady_clock::now();
-  for (;;) {
-    try {
-      return ssh::SshConnection::open(head.address, hc::ssh_options(config, head, hc::cluster_state(config.name)), 20);
-    } catch (const ssh::SshError& error) {
-      const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      if (!ssh::is_transient(error.problem()) || waited > patience || interruptions() > 1) throw;
-      std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    }
-  }
-}
-
 // Hands its output on until it ends; a Ctrl-C goes to the program, a second one ends it.
-hc::JobStatus watch(const hc::ClusterConfig& config, const hc::Machine& head, ssh::SshConnection& connection,
+hc::JobStatus watch(const hc::ClusterConfig& config, const hc::Machine& head, hc::MachineLink& link,
                     const std::string& id) {
   std::uint64_t offset = 0;
   int passed_on = 0;
   for (;;) {
     try {
       offset = hc::follow_job(
-          connection, config, id, offset,
+          link.shell, config, id, offset,
           [](std::string_view text) {
             std::fwrite(text.data(), 1, text.size(), stdout);
             std::fflush(stdout);
@@ -85,15 +82,15 @@ hc::JobStatus watch(const hc::ClusterConfig& config, const hc::Machine& head, ss
         passed_on = heard;
         detail::say(heard == 1 ? "hypertune: interrupted: the program is asked to end; once more ends it at once"
                                : "hypertune: ending the program");
-        hc::signal_job(connection, config, id, heard == 1 ? "INT" : "KILL");
+        hc::signal_job(link.shell, config, id, heard == 1 ? "INT" : "KILL");
         continue;
       }
-      const auto status = hc::job_status(connection, config, id);
+      const auto status = hc::job_status(link.shell, config, id);
       if (status.state != hc::JobState::running) return status;
-    } catch (const ssh::SshError& error) {
-      if (!ssh::is_transient(error.problem())) throw;
+    } catch (const Error& error) {
+      if (hc::link_trouble(error) == hc::LinkTrouble::lasting) throw;
       detail::say(fmt::format("hypertune: {}; connecting again", error.what()));
-      connection = patient_connection(config, head, 600);
+      link = patient_link(config, head, 600);
     }
   }
 }
@@ -140,13 +137,14 @@ int submit(const ClusterArguments& arguments) {
   if (spec.program.extension() == ".yaml" || spec.program.extension() == ".yml") {  // a sweep: hypertune itself runs it
     spec.files.push_back(spec.program);
     spec.arguments.insert(spec.arguments.begin(), {"run", title});
-    for (auto& setting : cluster_executor(spec.program))
+    for (auto& setting : cluster_executor(config, spec.program))
       spec.arguments.insert(spec.arguments.end(), {"--set", setting});
     if (const auto own = own_cluster(spec.program); !own.empty()) {
       spec.files.push_back(own);
       spec.arguments.insert(spec.arguments.end(), {"--set", "executor.cluster=" + own.filename().string()});
     }
     title = spec.program.stem().string();
+    spec.name = title;
     spec.program = std::filesystem::read_symlink("/proc/self/exe");
   }
   for (const auto& path : arguments.sync) spec.files.emplace_back(path);
@@ -155,7 +153,7 @@ int submit(const ClusterArguments& arguments) {
       arguments.output.empty() ? std::filesystem::path("results") / config.name / fmt::format("{}-{}", title, id)
                                : std::filesystem::path(arguments.output);
   std::unique_ptr<hc::Cluster> cluster;
-  if (arguments.start || arguments.stop) cluster = std::make_unique<hc::Cluster>(config, hc::SshAccess(), hooks());
+  if (arguments.start || arguments.stop) cluster = hc::open_cluster(config, hooks());
   interruptions();
 
   // However this ends: with --stop no machine is left.
@@ -164,38 +162,31 @@ int submit(const ClusterArguments& arguments) {
   bool fetched = false;
   try {
     if (arguments.start) bring_up(*cluster, arguments);
-    const auto head = hc::find_head(config);
-    auto connection = patient_connection(config, head, 60);
-    if (!arguments.ports.empty()) {
-      const auto options = forward_options(arguments.ports);  // checks them
-      static_cast<void>(options);
-      for (const auto& port : arguments.ports) {
-        const auto colon = port.find(':');
-        connection.forward(port.substr(0, colon), colon == std::string::npos ? port : port.substr(colon + 1));
-      }
-    }
+    const auto head = hc::find_head(config, hc::provider_of(config));
+    auto link = patient_link(config, head, 60);
+    for (const auto& port : ports_of(arguments.ports)) link.forward(port.local, port.remote);
     if (interrupted()) throw hc::Interrupted();
     // One that runs or has run there is only followed.
     if (const auto setup = arguments.start ? std::string() : hc::setup_trouble(config, head); !setup.empty()) {
-      const auto state = hc::job_status(connection, config, id).state;
+      const auto state = hc::job_status(link.shell, config, id).state;
       if (state == hc::JobState::none || state == hc::JobState::died) fail(Errc::usage, "{}", setup);
       detail::say(fmt::format("hypertune: {}", setup));
     }
-    auto status = hc::start_job(connection, config, spec);
+    auto status = hc::start_job(link.shell, config, spec);
     detail::say(fmt::format("job {} of '{}' {} on {}", id, title,
                             status.state == hc::JobState::running ? "runs" : "has run", head.address));
     if (arguments.detach) {
       fmt::print("job {}: running; the same command without --detach follows it and fetches its results\n", id);
       return exit_done;
     }
-    status = watch(config, head, connection, id);
+    status = watch(config, head, link, id);
     if (status.state == hc::JobState::died)
       fail(Errc::io, "the job was ended with its machine, or killed: submit it again, and it goes on in its folder");
     code = status.code;
     std::error_code error;
     std::filesystem::create_directories(output, error);
     if (error) fail(Errc::io, "cannot make the folder '{}': {}", output.string(), error.message());
-    const auto files = hc::fetch_job(connection, config, id, output);
+    const auto files = hc::fetch_job(link.shell, config, id, output);
     fetched = true;
     fmt::print("results: {} ({} files)\n", output.string(), files);
     std::fflush(stdout);
@@ -213,6 +204,43 @@ int submit(const ClusterArguments& arguments) {
   }
   if (trouble) std::rethrow_exception(trouble);
   return interrupted() && fetched ? exit_interrupted : code;
+}
+
+int logs(const ClusterArguments& arguments) {
+  const auto config = read_cluster(arguments);
+  interruptions();
+  const auto head = hc::find_head(config, hc::provider_of(config));
+  const auto link = patient_link(config, head, 20);
+  const auto jobs = hc::all_jobs(link.shell, config);
+  const auto& wanted = arguments.program;
+  const auto job = std::find_if(jobs.begin(), jobs.end(), [&](const auto& each) {
+    return wanted.empty() || each.name == wanted || each.id.starts_with(wanted);
+  });
+  if (job == jobs.end()) {
+    std::string all;
+    for (const auto& each : jobs) all += fmt::format("{}{} ({})", all.empty() ? "" : ", ", each.id, each.name);
+    if (jobs.empty()) fail(Errc::usage, "nothing was submitted to the cluster '{}'", config.name);
+    fail(Errc::usage, "there is no job '{}' on the cluster '{}': there are {}", wanted, config.name, all);
+  }
+  const auto print = [](std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  };
+  // A Ctrl-C leaves it running.
+  std::uint64_t offset = 0;
+  auto held = link;
+  for (;;) {
+    try {
+      offset = hc::follow_job(held.shell, config, job->id, offset, print, interrupted_after(0), arguments.follow);
+      if (!arguments.follow || interrupted()) break;
+      if (hc::job_status(held.shell, config, job->id).state != hc::JobState::running) break;
+    } catch (const Error& error) {
+      if (hc::link_trouble(error) == hc::LinkTrouble::lasting) throw;
+      detail::say(fmt::format("hypertune: {}; connecting again", error.what()));
+      held = patient_link(config, head, 600);
+    }
+  }
+  return exit_done;
 }
 
 }  // namespace hypertune::inline v0::command

@@ -28,6 +28,34 @@ static const Machine* find_token(const std::vector<Machine>& machines, std::stri
   return nullptr;
 }
 
+// So long a machine may wait for what somebody has to mend, most likely.
+constexpr double doubtful_for = 60;
+
+/// What a machine waits for, and since when, in seconds of the one who waits for it.
+class Waiting {
+ public:
+  double doubtful_since(const Machine& machine, double now) {
+    if (!machine.doubtful) doubtful_.reset();
+    if (machine.doubtful && !doubtful_) doubtful_ = now;
+    return doubtful_ ? now - *doubtful_ : 0;
+  }
+  /// Once it has been the same for a while; empty: nothing, or it was told.
+  std::string to_tell(const Machine& machine, double now) {
+    constexpr double while_ = 3;
+    if (machine.waits != waits_) {
+      waits_ = machine.waits;
+      since_ = now;
+    }
+    if (waits_.empty() || waits_ == told_ || now - since_ < while_) return {};
+    return told_ = waits_;
+  }
+
+ private:
+  std::optional<double> doubtful_;
+  std::string waits_, told_;
+  double since_ = 0;
+};
+
 }  // namespace detail
 
 Cluster::Cluster(ClusterConfig config, AnyAccess access, ClusterHooks hooks)
@@ -232,6 +260,7 @@ void Cluster::stop_or_terminate(const std::vector<Machine>& machines, const std:
 Machine Cluster::await_address(const Machine& wanted) {
   detail::Pause pause;
   const auto begin = std::chrono::steady_clock::now();
+  detail::Waiting waiting;
   for (;;) {
     check_cancelled();
     if (wanted.state == MachineState::running && !wanted.address.empty()) return wanted;
@@ -252,11 +281,22 @@ Machine Cluster::await_address(const Machine& wanted) {
       journal_.have(*found);
       return *found;
     }
-    if (machines && found == nullptr && waited > provider_.listing_delay())
-      fail(Errc::io, "machine {}: it is gone before it was up", wanted.id);
+    if (machines && found == nullptr && waited > provider_.listing_delay()) {
+      const auto why = provider_.explain(wanted.id);
+      throw NotComing(fmt::format("machine {}: {}", wanted.id,
+                                  why.empty() ? "it is gone before it was up" : fmt::format("it {}", why)));
+    }
+    if (found != nullptr) {
+      const double limit = std::min(detail::doubtful_for, config_.provider.start_timeout);
+      if (found->hopeless || waiting.doubtful_since(*found, waited) > limit)
+        throw NotComing(fmt::format("machine {}: it {}", wanted.id, found->waits));
+      if (const auto why = waiting.to_tell(*found, waited); !why.empty())
+        say(fmt::format("{} {}", detail::machine_label(*found), why));
+    }
     if (waited > config_.provider.start_timeout) {
       const std::string seen = !machines                ? "the provider could not be asked about it (" + trouble + ")"
                                : found == nullptr       ? "not shown"
+                               : !found->waits.empty()  ? "it " + found->waits
                                : found->address.empty() ? "without an address"
                                                         : to_string(found->state);
       fail(Errc::io, "machine {}: {} after {:.0f} s (provider.start_timeout)", wanted.id, seen, waited);
@@ -280,7 +320,10 @@ int Cluster::down(const DownOptions& options) {
         return machine.head || (machine.state == MachineState::running && keep-- > 0);
       });
     }
-    if (machines.empty()) return ended;
+    if (machines.empty()) {
+      if (!options.workers_only && !options.keep_min_workers) provider_.clear();
+      return ended;
+    }
     if (config_.provider.type == "local")
       for (const auto& machine : machines) access_.clean(*this, machine);
     stop_or_terminate(machines, options.why);
@@ -291,6 +334,10 @@ int Cluster::down(const DownOptions& options) {
 }
 
 ClusterView view_cluster(const ClusterConfig& config) {
+  return view_cluster(config, make_provider(config, cluster_state(config.name)));
+}
+
+ClusterView view_cluster(const ClusterConfig& config, AnyProvider provider) {
   ClusterView view;
   const auto state = cluster_state(config.name);
   view.driver = ClusterJournal::driver_of(state);
@@ -299,7 +346,7 @@ ClusterView view_cluster(const ClusterConfig& config) {
   try {
     std::error_code ignored;
     std::filesystem::create_directories(state, ignored);
-    machines = make_provider(config, state).list();
+    machines = provider.list();
   } catch (const ProviderError& error) {
     view.trouble = error.what();
     for (const auto& entry : view.ledger.entries)
@@ -349,10 +396,13 @@ std::string setup_trouble(const ClusterConfig& config, const Machine& machine) {
 }
 
 Machine find_head(const ClusterConfig& config) {
-  const auto state = cluster_state(config.name);
+  return find_head(config, make_provider(config, cluster_state(config.name)));
+}
+
+Machine find_head(const ClusterConfig& config, AnyProvider provider) {
   std::error_code ignored;
-  std::filesystem::create_directories(state, ignored);
-  for (const auto& machine : make_provider(config, state).list())
+  std::filesystem::create_directories(cluster_state(config.name), ignored);
+  for (const auto& machine : provider.list())
     if (machine.head && machine.state == MachineState::running && !machine.address.empty()) return machine;
   fail(Errc::usage, "the cluster '{}' is not up: run `hypertune up {}` first, or add --start", config.name,
        config.file.filename().string());

@@ -27,6 +27,7 @@ const std::vector<std::string>& role_commands(const ClusterConfig& config, const
 }
 
 std::string host_name(const ClusterConfig& config, const Machine& machine) {
+  if (config.provider.type == "kubernetes") return machine.id;
   return config.provider.type == "local" ? machine.address : "hypertune-" + config.name + "-" + machine.id;
 }
 
@@ -185,8 +186,11 @@ void Cluster::end_unreachable(std::vector<MachineReport>& reports) {
     const auto* entry = ledger.find_id(report.machine.id);
     if (!report.unreachable || entry == nullptr || entry->answered || entry->paused > 0)
       continue;  // it did answer once
-    say(fmt::format("{}: is ended, as it never answered within {:.0f} s: the next `up` makes another one",
-                    detail::machine_label(report.machine), config_.provider.start_timeout));
+    const auto why = report.machine.state == MachineState::pending
+                         ? std::string("it cannot come up as it is")
+                         : fmt::format("it never answered within {:.0f} s", config_.provider.start_timeout);
+    say(fmt::format("{}: is ended, as {}: the next `up` makes another one", detail::machine_label(report.machine),
+                    why));
     useless.push_back(report.machine);
   }
   try {

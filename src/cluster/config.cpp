@@ -1,5 +1,6 @@
 // Reading CLUSTER.yaml.
 #include <hypertune/cluster/config.hpp>
+#include <hypertune/cluster/detail/pod_config.hpp>
 #include <hypertune/record/json_text.hpp>
 
 #include <algorithm>
@@ -61,7 +62,7 @@ static bool says_something(const Node& node) {
          !(node.data().plain && node.as<std::string>() == "false");
 }
 
-static std::filesystem::path local_path(const std::string& text, const std::filesystem::path& folder) {
+std::filesystem::path local_path(const std::string& text, const std::filesystem::path& folder) {
   std::filesystem::path path = text;
   if (text == "~" || text.starts_with("~/")) {
     const char* home = std::getenv("HOME");
@@ -204,13 +205,19 @@ class ClusterReader {
     const auto& known = provider_types();
     if (std::find(known.begin(), known.end(), provider.type) == known.end())
       node["type"].fail("there is no provider '{}'{}", provider.type,
-                        hypertune::detail::suggestion(provider.type, Keys{"local", "command", "aws"}));
-    const bool own = provider.type == "local" || provider.type == "command" || provider.type == "aws";
+                        hypertune::detail::suggestion(provider.type, Keys{"local", "command", "aws", "kubernetes"}));
+    const bool pods = provider.type == "kubernetes";
+    const bool own = provider.type == "local" || provider.type == "command" || provider.type == "aws" || pods;
     if (own) {
-      Keys keys{"type", "use_internal_ips", "cache_stopped_nodes", "timeout", "start_timeout", "host_keys",
+      Keys keys{"type", "use_internal_ips", "cache_stopped_nodes", "timeout", "start_timeout",
                 // known to Ray
                 "disable_node_updaters", "disable_launch_config_check", "foreground_node_launch", "module",
                 "coordinator_address", "use_internal_ip"};
+      if (pods)
+        keys.insert(keys.end(), {"namespace", "kubeconfig", "context", "service_account", "services",
+                                 "autoscaler_service_account", "autoscaler_role", "autoscaler_role_binding"});
+      else
+        keys.emplace_back("host_keys");
       if (provider.type == "local") keys.insert(keys.end(), {"head_ip", "worker_ips"});
       if (provider.type == "command") keys.insert(keys.end(), {"command", "settings"});
       if (provider.type == "aws")
@@ -219,7 +226,8 @@ class ClusterReader {
       node.only(keys);
       for (const char* key :
            {"disable_node_updaters", "disable_launch_config_check", "foreground_node_launch", "module",
-            "coordinator_address", "use_internal_ip", "security_group", "aws_credentials", "cloudwatch", "boto_config"})
+            "coordinator_address", "use_internal_ip", "security_group", "aws_credentials", "cloudwatch", "boto_config",
+            "services", "autoscaler_service_account", "autoscaler_role", "autoscaler_role_binding"})
         ignore(node, key);
     }
     const auto text = [&](const char* key) {
@@ -250,6 +258,10 @@ class ClusterReader {
       if (word != "strict" && word != "accept-new")
         x->fail("{} must be strict or accept-new, not '{}'", x->title(), word);
       provider.trust_new_host_keys = word == "accept-new";
+    }
+    if (pods) {
+      read_pods_provider(node, folder_, provider);
+      check_pods_name(overrides_.name.empty() ? root_["cluster_name"] : root_, config_.name);
     }
     if (provider.type == "local") {
       provider.head_ip = text("head_ip");
@@ -287,6 +299,8 @@ class ClusterReader {
       const auto found = node.find(key);
       return found && !found->is_null() ? found->as<std::string>() : std::string();
     };
+    if (config_.provider.type == "kubernetes")  // pods are reached through the API server
+      for (const auto& [key, value] : node.entries()) ignore(node, key);
     auto& auth = config_.auth;
     auth.ssh_user = text("ssh_user");
     if (auth.ssh_user.starts_with('-') || auth.ssh_user.find_first_of(" @\t\n'\"$;") != std::string::npos)
@@ -406,6 +420,8 @@ class ClusterReader {
       }
       type.node_config =
           merged_config(head.empty() || name == head ? "head_node" : "worker_nodes", entry.find("node_config"));
+      if (const auto x = entry.find("node_config")) type.config_line = x->line();
+      if (config_.provider.type == "kubernetes") read_pod_type(entry, type);
       read_spot(entry, type);
       type.own_setup_commands = entry.has("worker_setup_commands");
       type.setup_commands = commands_of(entry, "worker_setup_commands");
@@ -430,6 +446,8 @@ class ClusterReader {
 
   // head_node and worker_nodes: what each is given, and nothing else.
   void read_old_types() {
+    if (config_.provider.type == "kubernetes")
+      root_.fail("pods need 'available_node_types': {{head: {{node_config: {{spec: {{containers: […]}}}}}}}}");
     const auto read = [&](const char* key, const char* name) {
       NodeType type;
       type.name = name;

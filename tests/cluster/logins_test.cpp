@@ -31,11 +31,12 @@ TEST_CASE("a greeting gets neither into folders that are fetched nor into the ou
   connection.upload_text("echo welcome to this host; printf 'mind the step '\n", "~/.bashrc");
   connection.upload_text("one\n", "greeted/a.txt");
   connection.upload_text(std::string("\nhypertune-output\n\0two", 22), "greeted/deep/b.bin");
-  CHECK(pull_files(connection, "greeted", folder.path() / "all") == 2);
+  CHECK(pull_files(connection.shell(), "greeted", folder.path() / "all") == 2);
   CHECK(text_of(folder.path() / "all/a.txt") == "one\n");
   CHECK(text_of(folder.path() / "all/deep/b.bin") == std::string("\nhypertune-output\n\0two", 22));
-  CHECK(pull_files(connection, "greeted", folder.path() / "some", {"*.bin"}, "greeted/a.txt") == 0);
-  CHECK_THROWS_WITH(pull_files(connection, "nowhere", folder.path() / "none"), ContainsSubstring("no file or folder"));
+  CHECK(pull_files(connection.shell(), "greeted", folder.path() / "some", {"*.bin"}, "greeted/a.txt") == 0);
+  CHECK_THROWS_WITH(pull_files(connection.shell(), "nowhere", folder.path() / "none"),
+                    ContainsSubstring("no file or folder"));
 
   ClusterConfig config;
   config.name = "greeted";
@@ -44,10 +45,10 @@ TEST_CASE("a greeting gets neither into folders that are fetched nor into the ou
   connection.upload_text("0\n", job + "/exit");
   std::string said;
   const auto output = [&](std::string_view text) { said += text; };
-  CHECK(follow_job(connection, config, "job", 0, output, {}) == 13);
+  CHECK(follow_job(connection.shell(), config, "job", 0, output, {}) == 13);
   CHECK(said == "first\nsecond\n");
   said.clear();
-  CHECK(follow_job(connection, config, "job", 6, output, {}) == 13);  // as after a connection that was lost
+  CHECK(follow_job(connection.shell(), config, "job", 6, output, {}) == 13);  // as after a connection that was lost
   CHECK(said == "second\n");
 }
 
@@ -62,8 +63,8 @@ TEST_CASE("a program that is submitted has the account's umask and locale, and i
   ClusterConfig config;
   config.name = "masked";
   const auto status =
-      start_job(connection, config, {.program = folder.path() / "program", .arguments = {}, .files = {}});
+      start_job(connection.shell(), config, {.program = folder.path() / "program", .arguments = {}, .files = {}});
   std::string said;
-  follow_job(connection, config, status.id, 0, [&](std::string_view text) { said += text; }, {});
+  follow_job(connection.shell(), config, status.id, 0, [&](std::string_view text) { said += text; }, {});
   CHECK(said == "0027\nnone\n700\n700\n600\n");
 }

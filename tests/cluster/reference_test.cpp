@@ -31,12 +31,17 @@ TEST_CASE("the reference of clusters: every key") {
                      "available_node_types: {{head: {{price: {{spot: 1}}}}}}\n",
                      provider),
          provider);
+  read(
+      "cluster_name: a\nprovider: {type: kubernetes}\n"
+      "available_node_types: {head: {node_config: {spec: {containers: [{image: b}]}}}}\n",
+      "pods");
   const std::pair<const char*, const char*> tables[] = {
       {"cluster", ""},
       {"provider", "provider"},
       {"auth", "auth"},
       {"available_node_types.<type>", "available_node_types.head"},
-      {"available_node_types.<type>.price", "available_node_types.head.price"}};
+      {"available_node_types.<type>.price", "available_node_types.head.price"},
+      {"available_node_types.<type>.node_config", "available_node_types.head.node_config"}};
   std::set<std::string> seen;
   for (const auto& [table, path] : tables) {
     support::check_table(reference, table, watched, path);

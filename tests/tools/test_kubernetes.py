@@ -1,16 +1,10 @@
 """Sweeps on Kubernetes: pods as workers from outside, and the driver as a Job that outlives its pod."""
 import base64
 import http.server
-import ssl
-import tempfile
 import threading
-import urllib.request
 
+from kubernetes_case import *
 from support import *
-
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-TESTK8S = REPOSITORY / "tests/support/k8s/testk8s"
-IMAGE = "hypertune.test/hypertune:1"
 
 TRAINER = r'''#!/bin/sh
 step=${HYPERTUNE_STEP:-0}
@@ -105,32 +99,10 @@ class SuspendAtBirth:
         self.thread.join()
 
 
-class Kubernetes(Case):
+class Kubernetes(KubernetesCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.place = tempfile.TemporaryDirectory(prefix="ht")
-        cls.addClassCleanup(cls.place.cleanup)
-        cls.state = pathlib.Path(cls.place.name) / "k"
-        cls.addClassCleanup(lambda: cls.kubernetes("down"))
-        done = cls.kubernetes("up", 2, "--owner", os.getpid())
-        if done.returncode == 3:
-            raise unittest.SkipTest(done.stderr.strip())
-        if done.returncode != 0:
-            raise RuntimeError(done.stderr)
-        busybox = shutil.which("busybox")
-        if not busybox:
-            raise unittest.SkipTest("Kubernetes: there is no busybox (Debian's package busybox-static)")
-        names = subprocess.run([busybox, "--list"], capture_output=True, text=True).stdout.split()
-        program = pathlib.Path(cls.place.name) / "hypertune"
-        subprocess.run(["strip", "-o", program, os.environ["HYPERTUNE"]], check=True)
-        tar = pathlib.Path(cls.place.name) / "image.tar"
-        for words in (("image", tar, IMAGE, f"{busybox}:/bin/busybox", f"{program}:/usr/bin/hypertune",
-                       *[f"/bin/busybox@/bin/{name}" for name in names if name != "busybox"], "--", "/bin/sh"),
-                      ("load", tar), ("apply", REPOSITORY / "deploy/kubernetes/driver.yaml")):
-            done = cls.kubernetes(*words)
-            if done.returncode != 0:
-                raise RuntimeError(done.stderr)
         # A volume that all nodes reach, as they are on one machine.
         record = pathlib.Path(cls.place.name) / "record"
         record.mkdir()
@@ -142,32 +114,11 @@ class Kubernetes(Case):
             "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "record"},
             "spec": {**spec, "volumeName": "record", "resources": {"requests": {"storage": "1Gi"}}}})
 
-    @classmethod
-    def kubernetes(cls, *words):
-        return subprocess.run([str(TESTK8S), str(cls.state), *map(str, words)], capture_output=True, text=True)
-
     def setUp(self):
         super().setUp()
         train = self.folder / "train.sh"
         train.write_text(TRAINER)
         train.chmod(0o755)
-
-    @classmethod
-    def ask(cls, path, method="GET", body=None, kind="application/json"):
-        facts, pki = json.loads((cls.state / "facts.json").read_text()), cls.state / "pki"
-        context = ssl.create_default_context(cafile=pki / "ca.crt")
-        context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
-        request = urllib.request.Request(f"https://{facts['ip']}:6443/{path}", method=method,
-                                         data=json.dumps(body).encode() if body else None,
-                                         headers={"Content-Type": kind})
-        with urllib.request.urlopen(request, context=context, timeout=30) as answer:
-            return json.load(answer)
-
-    def objects(self, kind, group="api/v1"):
-        return self.ask(f"{group}/namespaces/default/{kind}")["items"]
-
-    def delete(self, pod, grace):
-        self.ask(f"api/v1/namespaces/default/pods/{pod}?gracePeriodSeconds={grace}", "DELETE")
 
     def pods_of(self, role):
         return [pod for pod in self.objects("pods") if pod["metadata"]["labels"].get("hypertune/role") == role]

@@ -1,14 +1,21 @@
 // ClusterExecutor: one experiment on a cluster.
 #include <hypertune/cluster/cluster.hpp>
 #include <hypertune/cluster/cost_file.hpp>
+#include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/executor.hpp>
+#include <hypertune/cluster/machine_link.hpp>
 #include <hypertune/cluster/providers.hpp>
 #include <hypertune/cluster/scaler.hpp>
 #include <hypertune/cluster/ssh_access.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/remote/demand.hpp>
+#include <hypertune/remote/listed_executor.hpp>
 #include <hypertune/tune/interrupt.hpp>
+
+#ifdef HYPERTUNE_CLUSTER_K8S
+#include "pods.hpp"
+#endif
 
 #include <fmt/format.h>
 
@@ -65,24 +72,23 @@ class ClusterRun {
     // Before anything is locked or paid for.
     setup_.remote.ssh.validate();
     setup_.remote.remote.validate();
-    if (const auto why = Autoscaler(autoscaler_options(config_)).why_never(workload_.each))
+    if (const auto why = Autoscaler(autoscaler_options(config_)).why_never(workload_.each); why && setup_.grow)
       fail(Errc::resources, "{}: {}", config_.file.string(), *why);
     for (const auto& warning : config_.warnings) notices_->say(warning);
     if (workload_.trials == 0) return;  // nothing is left to do
     tracker_ = std::make_shared<remote::DemandTracker>(workload_);
     const ScopedInterruptWatch watch(workload_, run_);
-    cluster_ = std::make_unique<Cluster>(
-        config_, SshAccess(),
-        ClusterHooks{.say = [this](const std::string& line) { say(line); }, .stop = run_.get_token()});
+    if (!setup_.grow) {
+      provider_ = provider_of(config_);
+      make_executor(remote::HostSource::callback([this] { return standing(); }, looks_every));
+      return;
+    }
+    cluster_ = open_cluster(
+        config_, ClusterHooks{.say = [this](const std::string& line) { say(line); }, .stop = run_.get_token()});
     cost_.emplace(workload_.directory, config_.name, so_far());
     scaler_ = std::make_unique<ClusterScaler>(
         *cluster_, [this] { return demand(); }, ScalerOptions{.log = [this](const std::string& line) { say(line); }});
-    auto remote = setup_.remote;
-    remote.hosts = remote::HostSource::callback([this] { return hosts(); }, 1);
-    remote.ssh.config = SshAccess::ssh_config(*cluster_);
-    if (config_.provider.type == "aws" && remote.remote.notice_command.empty() && remote.remote.notice_url.empty())
-      remote.remote.notice_url = AwsProvider::notice_url;
-    executor_.emplace(ssh::SshExecutor(std::move(remote)), tracker_, notices_);
+    make_executor(remote::HostSource::callback([this] { return hosts(); }, 1));
   }
   ClusterRun(const ClusterRun&) = delete;
   ClusterRun& operator=(const ClusterRun&) = delete;
@@ -96,12 +102,19 @@ class ClusterRun {
   }
 
   bool idle() const { return !executor_; }
-  remote::TrackedExecutor<ssh::SshExecutor>& executor() { return *executor_; }
+  remote::TrackedExecutor<remote::ListedExecutor>& executor() { return *executor_; }
   remote::DemandTracker& tracker() { return *tracker_; }
   const Resources& each() const { return workload_.each; }
 
   /// False: the user has interrupted that.
   bool await_machine() {
+    if (!scaler_) {
+      if (standing().empty())
+        fail(Errc::usage, "no machine of the cluster '{}' is up on which a trial has room: run `hypertune up {}`",
+             config_.name, config_.file.filename().string());
+      running_ = true;
+      return true;
+    }
     const ScopedInterruptWatch watch(workload_, run_);
     std::uint64_t seen = 0;
     while (!run_.stop_requested()) {
@@ -120,6 +133,70 @@ class ClusterRun {
   }
 
  private:
+  static constexpr Seconds looks_every = 5;
+
+  std::filesystem::path ssh_config_file() const {
+    return cluster_ ? SshAccess::ssh_config(*cluster_) : cluster_state(config_.name) / "ssh_config.standing";
+  }
+
+  void make_executor(remote::HostSource hosts) {
+    auto remote = setup_.remote;
+#ifdef HYPERTUNE_CLUSTER_K8S
+    if (config_.provider.type == "kubernetes") {
+      const auto pods = pods_of(config_);
+      const remote::AgentFiles files{.program = remote.program,
+                                     .arguments = remote.arguments,
+                                     .mounts = remote.mounts,
+                                     .programs = remote.programs,
+                                     .needs = remote.needs,
+                                     .directory = remote.directory,
+                                     .ship = remote.ship,
+                                     .shared = remote.remote.transfer.shared.has_value()};
+      executor_.emplace(
+          remote::ListedExecutor(
+              {.name = "kubernetes", .hosts = std::move(hosts), .limits = remote.limits, .remote = remote.remote},
+              [pods, files](const remote::HostSpec& host) { return pods.dialer(host.name, files, host); }),
+          tracker_, notices_);
+      return;
+    }
+#endif
+    remote.hosts = std::move(hosts);
+    remote.ssh.config = ssh_config_file();
+    if (config_.provider.type == "aws" && remote.remote.notice_command.empty() && remote.remote.notice_url.empty())
+      remote.remote.notice_url = AwsProvider::notice_url;
+    executor_.emplace(ssh::SshExecutor(std::move(remote)), tracker_, notices_);
+  }
+
+  // The machines that are up, where nobody grows the cluster for this experiment.
+  remote::HostList standing() {
+    std::vector<OfferedMachine> up;
+    remote::HostList list;
+    for (const auto& machine : provider_->list()) {
+      if (machine.state != MachineState::running || machine.address.empty()) continue;
+      const auto name = host_name(config_, machine);
+      remote::HostSpec host{.name = name};
+      if (const auto* type = config_.find_type(machine.node_type); type != nullptr && type->resources_known) {
+        host.cpus = type->resources.cpus;
+        host.gpus = type->resources.gpus;
+        host.memory = type->resources.memory;
+        host.custom = type->resources.custom;
+        host.labels = {{"type", type->name}, {"market", machine.spot ? "spot" : "on-demand"}};
+        if (!host_fits(host, workload_.each) || host.cpus == 0) continue;
+      }
+      list.push_back(std::move(host));
+      up.push_back({name, machine});
+    }
+    if (config_.provider.type != "kubernetes") {
+      const auto state = cluster_state(config_.name);
+      std::filesystem::create_directories(state);
+      if (auto text = SshAccess::ssh_config_text(config_, state, up); text != offered_) {
+        replace_file(ssh_config_file(), text);
+        offered_ = std::move(text);
+      }
+    }
+    return list;
+  }
+
   void say(const std::string& line) {
     notices_->say(fmt::format("cluster '{}': {}", config_.name, line));
     {
@@ -153,8 +230,8 @@ class ClusterRun {
   }
 
   void finish() {
-    if (!scaler_) return;
     executor_.reset();
+    if (!scaler_) return;
     const std::stop_source end;
     const ScopedInterruptWatch watch(workload_, end);
     running_ = false;
@@ -181,14 +258,16 @@ class ClusterRun {
   std::shared_ptr<remote::DemandTracker> tracker_;
   std::stop_source run_;  // stopped by a Ctrl-C before there is an experiment that hears it, and at the end
   std::atomic<bool> running_{false};
+  std::optional<AnyProvider> provider_;  // where the machines are those that are up
+  std::string offered_;                  // of the one thread that asks it
   std::unique_ptr<Cluster> cluster_;
   std::optional<CostFile> cost_;
   std::chrono::steady_clock::time_point written_{};
   std::mutex mutex_;
   std::condition_variable_any news_;
   std::uint64_t lines_ = 0;
-  std::unique_ptr<ClusterScaler> scaler_;                              // its threads use the others
-  std::optional<remote::TrackedExecutor<ssh::SshExecutor>> executor_;  // and this one the scaler
+  std::unique_ptr<ClusterScaler> scaler_;                                    // its threads use the others
+  std::optional<remote::TrackedExecutor<remote::ListedExecutor>> executor_;  // and this one the scaler
 };
 
 }  // namespace detail

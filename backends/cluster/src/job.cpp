@@ -3,11 +3,10 @@
 #include <hypertune/cluster/detail/fingerprint.hpp>
 #include <hypertune/cluster/job.hpp>
 #include <hypertune/cluster/providers.hpp>
-#include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/cluster/sync.hpp>
 #include <hypertune/detail/shell_quote.hpp>
-#include <hypertune/ssh/output_mark.hpp>
-#include <hypertune/ssh/shipping.hpp>
+#include <hypertune/remote/host_files.hpp>
+#include <hypertune/remote/shipping.hpp>
 
 #include <fmt/format.h>
 
@@ -64,30 +63,39 @@ std::string job_id(const JobSpec& spec) {
   return print.text().substr(0, 12);
 }
 
-JobStatus job_status(const ssh::SshConnection& head, const ClusterConfig& config, const std::string& id) {
+JobStatus job_status(const remote::HostShell& head, const ClusterConfig& config, const std::string& id) {
   const auto result = head.must("look after the job", "d=$HOME/$1\n" + std::string(detail::job_state_script) + "state",
                                 {detail::job_folder(config, id)}, {.deadline = 60});
   return detail::parse_status(id, result.out);
 }
 
-std::vector<JobStatus> all_jobs(const ssh::SshConnection& head, const ClusterConfig& config) {
+std::vector<JobStatus> all_jobs(const remote::HostShell& head, const ClusterConfig& config) {
   const auto result = head.must("list the jobs",
                                 std::string(detail::job_state_script) +
-                                    "for d in \"$HOME/$1\"/*; do [ -d \"$d\" ] && echo \"${d##*/} $(state)\"; done; :",
+                                    "ls -td \"$HOME/$1\"/*/run 2>/dev/null | while IFS= read -r d; do d=${d%/run}; "
+                                    "echo \"${d##*/} $(state)\"; head -n 1 \"$d/name\" 2>/dev/null || echo; done; :",
                                 {".hypertune/clusters/" + config.name + "/jobs"}, {.deadline = 60});
   std::vector<JobStatus> jobs;
   std::string_view rest = result.out;
   while (!rest.empty()) {
     const auto end = std::min(rest.find('\n'), rest.size());
     const auto line = rest.substr(0, end);
-    if (const auto space = line.find(' '); space != std::string_view::npos)
-      jobs.push_back(detail::parse_status(std::string(line.substr(0, space)), line.substr(space + 1)));
     rest.remove_prefix(std::min(end + 1, rest.size()));
+    const auto name = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(name.size() + 1, rest.size()));
+    if (const auto space = line.find(' '); space != std::string_view::npos) {
+      jobs.push_back(detail::parse_status(std::string(line.substr(0, space)), line.substr(space + 1)));
+      jobs.back().name = std::string(name);
+    }
   }
   return jobs;
 }
 
 std::string detail::job_environment(const ClusterConfig& config) {
+  if (config.provider.type == "kubernetes")
+    return fmt::format(
+        "export HYPERTUNE_CLUSTER={0} HYPERTUNE_CLUSTER_FILE=\"$HOME/.hypertune/clusters/{1}/cluster.yaml\"",
+        hypertune::detail::shell_quote(config.name), config.name);
   std::string text = fmt::format(
       "export HYPERTUNE_CLUSTER={0} HYPERTUNE_HOSTS=\"$HOME/.hypertune/clusters/{1}/hosts\" "
       "HYPERTUNE_SSH_CONFIG=\"$HOME/.hypertune/clusters/{1}/ssh_config\"",
@@ -96,12 +104,12 @@ std::string detail::job_environment(const ClusterConfig& config) {
   return text;
 }
 
-JobStatus start_job(const ssh::SshConnection& head, const ClusterConfig& config, const JobSpec& spec) {
+JobStatus start_job(const remote::HostShell& head, const ClusterConfig& config, const JobSpec& spec) {
   const auto id = job_id(spec);
   const auto folder = detail::job_folder(config, id);
   if (auto status = job_status(head, config, id); status.state == JobState::running || status.state == JobState::ended)
     return status;
-  const auto shipped = ssh::ship_program(head, spec.program);
+  const auto shipped = remote::ship_program(head, spec.program);
   // What is there of a job that died is what it goes on from; of one whose results were fetched, nothing is.
   head.must("prepare the job",
             "umask 077; d=$HOME/$1; if [ -f \"$d/fetched\" ]; then rm -rf \"$d\"; fi; mkdir -p \"$d/work\"; "
@@ -121,7 +129,9 @@ JobStatus start_job(const ssh::SshConnection& head, const ClusterConfig& config,
   script += hypertune::detail::shell_quote(shipped.path);
   for (const auto& argument : spec.arguments) script += " " + hypertune::detail::shell_quote(argument);
   script += "\ncode=$?\necho $code >\"$d/exit.new\" && mv \"$d/exit.new\" \"$d/exit\"\n";
-  head.upload_text(script, folder + "/run", {.mode = 0700});
+  remote::upload_text(head, script, folder + "/run", {.mode = 0700});
+  remote::upload_text(head, (spec.name.empty() ? spec.program.filename().string() : spec.name) + "\n",
+                      folder + "/name");
   // A session of its own: it goes on when the connection ends. `setsid -f` leaves SIGINT alone, '&' does not.
   const auto started = head.must(
       "start the job",
@@ -137,48 +147,73 @@ JobStatus start_job(const ssh::SshConnection& head, const ClusterConfig& config,
   return detail::parse_status(id, started.out);
 }
 
-std::uint64_t follow_job(const ssh::SshConnection& head, const ClusterConfig& config, const std::string& id,
+std::uint64_t follow_job(const remote::HostShell& head, const ClusterConfig& config, const std::string& id,
                          std::uint64_t offset, const std::function<void(std::string_view)>& output,
-                         const std::stop_token& stop) {
-  ProgramCall call;
-  call.arguments = head.command(
-      {"sh", "-c",
-       ssh::OutputMark::before("d=$HOME/$1; off=$2; ended=\n"
-                               "while :; do\n"
-                               "  [ -f \"$d/exit\" ] && ended=1\n"
-                               "  kill -s 0 -- \"-$(cat \"$d/pid\")\" 2>/dev/null || ended=1\n"
-                               "  size=$(wc -c <\"$d/log\")\n"
-                               "  if [ \"$size\" -gt \"$off\" ]; then tail -c +$((off + 1)) \"$d/log\" | head -c "
-                               "$((size - off)) || exit 1; off=$size; fi\n"
-                               "  [ -n \"$ended\" ] && exit 0\n"
-                               "  sleep 0.2\n"
-                               "done"),
-       "hypertune", detail::job_folder(config, id), fmt::format("{}", offset)});
-  call.timeout = 1e9;
-  call.stop = stop;
-  call.max_output = 4096;
-  call.on_output = [&, mark = ssh::OutputMark()](std::string_view text) mutable {
-    text = mark.own(text);
-    if (text.empty()) return;
-    offset += text.size();
-    output(text);
-  };
-  call.on_errors = [](std::string_view) {};
-  run_program(call);
+                         const std::stop_token& stop, bool follow) {
+  // Its standard input ends with whoever follows; then nobody is there to print for. Where that end says nothing it is
+  // asked again after a while.
+  constexpr std::string_view script = R"sh(d=$HOME/$1; off=$2; ended=$3; left=$4
+exec 3<&0 </dev/null
+watch=
+[ -n "$left" ] || { ( cat <&3 >/dev/null; kill -s KILL "$$" ) >/dev/null 2>&1 & watch=$!; }
+exec 3<&-
+while :; do
+  [ -f "$d/exit" ] && ended=1
+  kill -s 0 -- "-$(cat "$d/pid")" 2>/dev/null || ended=1
+  size=$(wc -c <"$d/log")
+  if [ "$size" -gt "$off" ]; then
+    tail -c +$((off + 1)) "$d/log" | head -c $((size - off)) || exit 1
+    off=$size
+  fi
+  [ -n "$ended" ] && break
+  if [ -n "$left" ]; then
+    [ "$left" -gt 0 ] || exit 75
+    left=$((left - 1))
+  fi
+  sleep 0.2
+done
+[ -z "$watch" ] || kill -s KILL "$watch" 2>/dev/null
+exit 0)sh";
+  constexpr const char* rounds = "100";
+  constexpr int goes_on = 75;
+  bool own = false;  // what `output` throws is the caller's
+  try {
+    int end = goes_on;
+    while (end == goes_on)
+      end = head.run(script,
+                     {detail::job_folder(config, id), fmt::format("{}", offset), follow ? "" : "1",
+                      head.input_may_be_cut ? rounds : ""},
+                     {.hold_input = true,
+                      .take_out =
+                          [&](std::string_view text) {
+                            own = true;
+                            offset += text.size();
+                            output(text);
+                            own = false;
+                            return true;
+                          },
+                      .take_err = [](std::string_view) { return true; },
+                      .deadline = 1e9,
+                      .max_output = SIZE_MAX,
+                      .stop = stop})
+                .exit;
+  } catch (const Error&) {
+    if (own) throw;  // else it was stopped, or the connection was lost, which the next question tells
+  }
   return offset;
 }
 
-void signal_job(const ssh::SshConnection& head, const ClusterConfig& config, const std::string& id,
+void signal_job(const remote::HostShell& head, const ClusterConfig& config, const std::string& id,
                 const std::string& signal) {
-  head.script("kill -s \"$2\" -- \"-$(cat \"$HOME/$1/pid\")\"", {detail::job_folder(config, id), signal},
-              {.deadline = 30});
+  head.run("kill -s \"$2\" -- \"-$(cat \"$HOME/$1/pid\")\"", {detail::job_folder(config, id), signal},
+           {.deadline = 30});
 }
 
-std::size_t fetch_job(const ssh::SshConnection& head, const ClusterConfig& config, const std::string& id,
+std::size_t fetch_job(const remote::HostShell& head, const ClusterConfig& config, const std::string& id,
                       const std::filesystem::path& local) {
   const auto folder = detail::job_folder(config, id);
   const auto count = pull_files(head, folder + "/work", local);
-  head.download(folder + "/log", local / "submit.log");
+  remote::download(head, folder + "/log", local / "submit.log");
   head.must("note that the results are fetched", ": >\"$HOME/$1/fetched\"", {folder}, {.deadline = 60});
   return count;
 }

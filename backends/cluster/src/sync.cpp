@@ -1,9 +1,12 @@
 // Files to and from machines.
+#include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/detail/fingerprint.hpp>
 #include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/cluster/sync.hpp>
-#include <hypertune/ssh/output_mark.hpp>
+#include <hypertune/detail/no_sigpipe.hpp>
+#include <hypertune/process/subprocess.hpp>
+#include <hypertune/remote/host_files.hpp>
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -11,20 +14,65 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
+#include <optional>
 #include <system_error>
 
 namespace hypertune::inline v0::cluster {
 
-namespace detail {
+namespace {
 
-[[noreturn]] static void fail_transfer(const ssh::SshConnection& connection, const std::string& doing,
-                                       const ProgramResult& result) {
-  if (const auto lost = connection.lost()) throw ssh::SshError(*lost);
-  fail(Errc::io, "host '{}': cannot {}: {}", connection.host(), doing, result.why());
-}
+/// A tar of this machine whose other end is a host's. It dies with its owner.
+class LocalTar {
+ public:
+  enum class Does : std::uint8_t { packs, unpacks };
 
-}  // namespace detail
+  LocalTar(Does does, std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "tar");
+    const bool packs = does == Does::packs;
+    program_.emplace(arguments, process::SpawnOptions{.in = packs ? process::Stream::null : process::Stream::pipe,
+                                                      .out = packs ? process::Stream::pipe : listed_.descriptor(),
+                                                      .err = said_.descriptor()});
+  }
+
+  /// The next piece of what it packs; empty: there is no more.
+  std::string_view next() {
+    const ssize_t n = hypertune::detail::read_some(program_->out.get(), buffer_.data(), buffer_.size);
+    return {buffer_.data(), n > 0 ? static_cast<std::size_t>(n) : 0};
+  }
+  /// Gives it a piece to unpack; false: it takes no more.
+  bool take(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::write(program_->in.get(), bytes.data(), bytes.size());
+      if (n > 0) bytes.remove_prefix(static_cast<std::size_t>(n));
+      if (n < 0 && errno != EINTR) return false;
+    }
+    return true;
+  }
+  /// Waits for its end. Empty, or its first complaint. 1: a file changed while it was read.
+  std::string end() {
+    program_->in = {};
+    program_->out = {};
+    const int code = process::exit_code(program_->wait());
+    if (code <= 1 || code == 128 + SIGPIPE) return {};  // … or nobody took what it packed, who says why
+    const auto said = detail::read_file(said_.path()).value_or("");
+    return said.empty() ? fmt::format("tar ended with exit code {}", code)
+                        : said.substr(0, std::min<std::size_t>(said.find('\n'), 300));
+  }
+  /// The names of what it has unpacked, one a line.
+  std::string listed() const { return detail::read_file(listed_.path()).value_or(""); }
+
+ private:
+  const hypertune::detail::NoSigpipe no_signal_;  // of one that has ended
+  detail::TemporaryFile said_, listed_;
+  std::optional<process::Subprocess> program_;
+  hypertune::detail::ReadBuffer buffer_;
+};
+
+constexpr double a_day = 24 * 3600;
+
+}  // namespace
 
 FileSet scan_files(const std::filesystem::path& local, const FolderRules& rules) {
   FileSet files;
@@ -48,103 +96,94 @@ FileSet scan_files(const std::filesystem::path& local, const FolderRules& rules)
   return files;
 }
 
-void push_files(const ssh::SshConnection& connection, const FileSet& files, const std::string& remote,
+void push_files(const remote::HostShell& shell, const FileSet& files, const std::string& remote,
                 const std::stop_token& stop) {
   if (!files.folder) {
     std::string target = remote;
     const auto name = files.root.filename().string();
-    if (remote.ends_with('/') ||
-        connection.script("[ -d \"$1\" ]", {connection.absolute(remote)}, {.deadline = 30}).ok())
+    if (remote.ends_with('/') || shell.run("[ -d \"$1\" ]", {shell.absolute(remote)}, {.deadline = 30}).ok())
       target += (remote.ends_with('/') ? "" : "/") + name;
-    connection.upload(files.root, target);
+    remote::upload(shell, files.root, target);
     return;
   }
-  detail::TemporaryFile list, status;
+  const detail::TemporaryFile list;
   std::string names;
   for (const auto& path : files.paths) (names += "./" + path) += '\0';
-  list.write(names);
-  // What the packing says comes by a file: the exit code is that of the other end.
-  ProgramCall call;
-  call.arguments = {"sh",
-                    "-c",
-                    "list=$1 root=$2 status=$3; shift 3\n"
-                    "{ tar -C \"$root\" --null --no-recursion -T \"$list\" -cf - 2>\"$status\"; "
-                    "echo \"exit $?\" >>\"$status\"; } | \"$@\"",
-                    "hypertune",
-                    list.path().string(),
-                    files.root.string(),
-                    status.path().string()};
-  const auto there = connection.command({"sh", "-c", "umask 022; mkdir -p \"$1\" && exec tar -C \"$1\" -xof -",
-                                         "hypertune", connection.absolute(remote)});
-  call.arguments.insert(call.arguments.end(), there.begin(), there.end());
-  call.timeout = 24 * 3600;
-  call.stop = stop;
-  const auto result = run_program(call);
+  detail::write_all(list.descriptor(), names, list.path());
   const auto doing = fmt::format("copy '{}' to '{}'", files.root.string(), remote);
-  if (!result.ok()) detail::fail_transfer(connection, doing, result);
-  const auto said = detail::read_file(status.path()).value_or("");
-  if (!said.ends_with("exit 0\n") && !said.ends_with("exit 1\n"))  // 1: a file changed while it was read
-    fail(Errc::io, "cannot {}: {}", doing, said.substr(0, std::min<std::size_t>(said.find('\n'), 300)));
+  // An archive that is cut between two files looks whole: what was unpacked is counted there.
+  constexpr std::string_view plain = "umask 022; mkdir -p \"$1\" && exec tar -C \"$1\" -xof -";
+  constexpr std::string_view counting = R"sh(umask 022
+mkdir -p "$1" || exit 1
+{ { tar -C "$1" -xovf - || echo failed >&3; } | echo "count $(($(wc -l)))"; } 3>&1)sh";
+  const bool count = shell.input_may_be_cut;
+  const auto wanted = count ? fmt::format("count {}\n", files.paths.size()) : "";
+  constexpr int most = 5;
+  for (int attempt = 1;; ++attempt) {
+    LocalTar tar(LocalTar::Does::packs,
+                 {"-C", files.root.string(), "--null", "--no-recursion", "-T", list.path().string(), "-cf", "-"});
+    const auto result = shell.run(count ? counting : plain, {shell.absolute(remote)},
+                                  {.input = [&] { return tar.next(); }, .deadline = a_day, .stop = stop});
+    const bool whole = result.ok() && result.out == wanted;
+    if (const auto wrong = tar.end(); !wrong.empty()) fail(Errc::io, "cannot {}: {}", doing, wrong);
+    if (whole) return;
+    const bool failed = !count || !result.ok() || result.out.find("failed") != std::string::npos;
+    if (count && attempt < most) continue;
+    fail(Errc::io, "{}: cannot {}: {}", shell.title, doing,
+         failed ? ProgramResult{.code = std::max(result.exit, 1), .output = {}, .errors = result.err}.why()
+                : std::string("not all of it arrived"));
+  }
 }
 
-std::size_t pull_files(const ssh::SshConnection& connection, const std::string& remote,
-                       const std::filesystem::path& local, const std::vector<std::string>& exclude,
-                       const std::string& newer_than, const std::stop_token& stop) {
-  const auto path = connection.absolute(remote);
-  const auto kind = connection.script("if [ -d \"$1\" ]; then echo folder; elif [ -e \"$1\" ]; then echo file; fi",
-                                      {path}, {.deadline = 60});
+std::size_t pull_files(const remote::HostShell& shell, const std::string& remote, const std::filesystem::path& local,
+                       const std::vector<std::string>& exclude, const std::string& newer_than,
+                       const std::stop_token& stop) {
+  const auto path = shell.absolute(remote);
+  const auto kind =
+      shell.run("if [ -d \"$1\" ]; then echo folder; elif [ -e \"$1\" ]; then echo file; fi", {path}, {.deadline = 60});
   if (kind.out.find("file") != std::string::npos) {
     auto target = local;
     if (std::filesystem::is_directory(local) || local.filename().empty())
       target /= std::filesystem::path(path).filename();
-    connection.download(path, target);
+    remote::download(shell, path, target);
     return 1;
   }
   if (kind.out.find("folder") == std::string::npos)
-    fail(Errc::input, "host '{}': there is no file or folder '{}'", connection.host(), remote);
+    fail(Errc::input, "{}: there is no file or folder '{}'", shell.title, remote);
   std::error_code error;
   std::filesystem::create_directories(local, error);
   if (error) fail(Errc::io, "cannot make the folder '{}': {}", local.string(), error.message());
-  // The other end's archive is not trusted: tar keeps names below the folder and sets no owners.
-  std::vector<std::string> there{
-      "sh",
-      "-c",
-      ssh::OutputMark::before(
-          "cd \"$1\" && newer=$2 && shift 2 && if [ -n \"$newer\" ]; then find . ! -type d -newer \"$newer\" -print0 | "
-          "tar \"$@\" --null --no-recursion -T - -cf -; else exec tar \"$@\" -cf - .; fi"),
-      "hypertune",
-      path,
-      newer_than.empty() ? "" : connection.absolute(newer_than)};
+  std::vector<std::string> there{path, newer_than.empty() ? "" : shell.absolute(newer_than)};
   for (const auto& pattern : exclude) {
     const ExcludePattern parsed(pattern);
     if (!parsed.negated) there.push_back("--exclude=" + (parsed.anchored ? "./" + parsed.glob : parsed.glob));
   }
-  ProgramCall call;
-  // `read` takes no byte too much: what follows the mark is tar's.
-  call.arguments = {"sh", "-c",
-                    "root=$1 status=$2 mark=$3; shift 3; { \"$@\"; echo \"exit $?\" >\"$status\"; } | {\n"
-                    "while IFS= read -r line; do [ \"$line\" = \"$mark\" ] && "
-                    "exec tar -C \"$root\" --no-same-owner -xvf -; done; exit 1; }",
-                    "hypertune", local.string()};
-  detail::TemporaryFile status;
-  call.arguments.push_back(status.path().string());
-  call.arguments.emplace_back(ssh::OutputMark::line);
-  const auto command = connection.command(there);
-  call.arguments.insert(call.arguments.end(), command.begin(), command.end());
-  call.timeout = 24 * 3600;
-  call.stop = stop;
-  call.max_output = std::size_t{64} << 20U;
-  const auto result = run_program(call);
+  // The other end's archive is not trusted: tar keeps names below the folder and sets no owners.
+  LocalTar tar(LocalTar::Does::unpacks, {"-C", local.string(), "--no-same-owner", "-xvf", "-"});
   const auto doing = fmt::format("copy '{}' to '{}'", remote, local.string());
-  const auto end = detail::read_file(status.path()).value_or("");
-  const bool sent = end == "exit 0\n" || end == "exit 1\n";
-  if (!result.ok() || !sent) {
-    if (!sent && result.ok() && connection.alive())
-      fail(Errc::io, "host '{}': cannot {}: {}", connection.host(), doing, result.why());
-    detail::fail_transfer(connection, doing, result);
+  bool taken = true;
+  remote::RunResult result;
+  try {
+    // 1: a file changed while it was read
+    result = shell.run(
+        "cd \"$1\" && newer=$2 && shift 2 && { if [ -n \"$newer\" ]; then find . ! -type d -newer \"$newer\" -print0 | "
+        "tar \"$@\" --null --no-recursion -T - -cf -; else tar \"$@\" -cf - .; fi; code=$?; [ \"$code\" -ne 1 ] || "
+        "exit 0; exit \"$code\"; }",
+        there,
+        {.take_out = [&](std::string_view bytes) { return taken = tar.take(bytes); },
+         .deadline = a_day,
+         .max_output = SIZE_MAX,
+         .stop = stop});
+  } catch (const Error&) {
+    if (taken) throw;
   }
+  if (const auto wrong = tar.end(); !wrong.empty() || !taken) fail(Errc::io, "cannot {}: {}", doing, wrong);
+  if (!result.ok())
+    fail(Errc::io, "{}: cannot {}: {}", shell.title, doing,
+         ProgramResult{.code = result.exit, .output = {}, .errors = result.err}.why());
   std::size_t count = 0;
-  std::string_view rest = result.output;
+  const auto listed = tar.listed();
+  std::string_view rest = listed;
   while (!rest.empty()) {
     const auto line_end = std::min(rest.find('\n'), rest.size());
     if (line_end > 0 && rest[line_end - 1] != '/') ++count;

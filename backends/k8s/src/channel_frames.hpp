@@ -10,7 +10,7 @@
 namespace hypertune::inline v0::k8s::detail {
 
 namespace channel {
-constexpr std::uint8_t in = 0, out = 1, err = 2, status = 3;
+constexpr std::uint8_t in = 0, out = 1, err = 2, status = 3, size = 4;
 constexpr std::uint8_t close = 255;  ///< v5: the second byte is the channel that ends
 }  // namespace channel
 

@@ -54,9 +54,10 @@ class ExecLoop {
 
  private:
   void refill() {
-    if (!task_.to || !piece_.empty()) return;
+    if (!task_.to || !piece_.empty() || input_over_) return;
     piece_ = options_.input ? options_.input() : std::string_view();
-    if (piece_.empty()) task_.to = Descriptor();
+    input_over_ = piece_.empty();
+    if (input_over_ && !options_.hold_input) task_.to = Descriptor();
   }
 
   void write() {
@@ -90,6 +91,7 @@ class ExecLoop {
   const ExecOptions& options_;
   ExecResult& result_;
   std::string_view piece_;
+  bool input_over_ = false;
   std::array<std::size_t, 2> sizes_{};
   std::unique_ptr<char[]> buffer_ = std::make_unique_for_overwrite<char[]>(buffer_size);
 };
@@ -99,7 +101,7 @@ class ExecLoop {
 ExecResult Client::run(const PodCommand& what, const ExecOptions& options, std::stop_token stop) {
   const double until = detail::Engine::now() + options.deadline;
   const bool input = static_cast<bool>(options.input);
-  ExecTask task(impl_, what, {.in = input, .must_end_input = input, .explain = false});
+  ExecTask task(impl_, what, {.in = input, .must_end_input = input && !options.hold_input, .explain = false});
   task.open(options.deadline, stop);
   if (!input) task.to = Descriptor();
   task.start();

@@ -3,6 +3,7 @@
 
 #include "status.hpp"
 
+#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
@@ -44,6 +45,8 @@ ExecTask::ExecTask(std::shared_ptr<Client::Impl> engine, PodCommand what, Wanted
       in_(engine_->io()),
       out_(engine_->io()),
       errors_(engine_->io()),
+      size_news_(engine_->io().get_executor()),
+      written_(engine_->io().get_executor()),
       children_(engine_->io()) {
   if (what_.command.empty()) fail(Errc::usage, "there is no command to run in the pod '{}'", what_.pod);
   if (what_.name_space.empty()) what_.name_space = engine_->access().name_space;
@@ -67,7 +70,7 @@ std::string ExecTask::target() const {
   if (!what_.container.empty()) query.emplace_back("container", what_.container);
   if (wanted_.in) query.emplace_back("stdin", "true");
   query.emplace_back("stdout", "true");
-  query.emplace_back("stderr", "true");
+  query.emplace_back(wanted_.terminal ? "tty" : "stderr", "true");  // a terminal has one output
   return target_of(api_path({"api", "v1", "namespaces", what_.name_space, "pods", what_.pod, "exec"}), query);
 }
 
@@ -120,6 +123,7 @@ void ExecTask::end(double grace) noexcept {
 
 asio::awaitable<void> ExecTask::pump() {
   if (wanted_.in) children_.spawn(send());
+  if (wanted_.terminal) children_.spawn(tell_size());
   children_.spawn(keep_alive());
   try {
     co_await receive();
@@ -186,7 +190,7 @@ asio::awaitable<void> ExecTask::send() {
     const std::size_t size = co_await in_.async_read_some(into, asio::redirect_error(asio::use_awaitable, error));
     if (error) break;
     const asio::const_buffer message(memory.get(), size + 1);
-    const std::string trouble = co_await socket_->write(message);
+    const std::string trouble = co_await write(message);
     if (!trouble.empty()) co_return;  // who receives sees it, too
     moved_.fetch_add(size, std::memory_order_relaxed);
   }
@@ -197,7 +201,39 @@ asio::awaitable<void> ExecTask::send() {
   }
   const std::array<std::uint8_t, 2> over{channel::close, channel::in};
   const asio::const_buffer message(over.data(), over.size());
-  co_await socket_->write(message);
+  co_await write(message);
+}
+
+// One message at a time: there are two that send.
+asio::awaitable<std::string> ExecTask::write(asio::const_buffer message) {
+  while (writing_) co_await written_.wait();
+  writing_ = true;
+  std::string trouble = co_await socket_->write(message);
+  writing_ = false;
+  written_.raise();
+  co_return trouble;
+}
+
+asio::awaitable<void> ExecTask::tell_size() {
+  for (;;) {
+    co_await size_news_.wait();
+    const std::string message = std::exchange(size_, {});
+    if (message.empty()) continue;
+    const asio::const_buffer bytes(message.data(), message.size());
+    const std::string trouble = co_await write(bytes);
+    if (!trouble.empty()) co_return;
+  }
+}
+
+void ExecTask::resize(unsigned columns, unsigned rows) {
+  std::string message = fmt::format(R"({{"Width":{},"Height":{}}})", columns, rows);
+  message.insert(message.begin(), static_cast<char>(channel::size));
+  asio::post(engine_->io(), [self = weak_from_this(), message = std::move(message)]() mutable {
+    const auto task = self.lock();
+    if (!task) return;
+    task->size_ = std::move(message);
+    task->size_news_.raise();
+  });
 }
 
 asio::awaitable<void> ExecTask::keep_alive() {

@@ -4,6 +4,7 @@
 #include "channel_socket.hpp"
 #include "children.hpp"
 #include "engine.hpp"
+#include "wakeup.hpp"
 
 #include <hypertune/detail/descriptor.hpp>
 
@@ -20,12 +21,13 @@ namespace hypertune::inline v0::k8s::detail {
 using hypertune::detail::Descriptor;
 
 /// Nothing is read on one side before the other one has taken what came before, so that there are no queues.
-class ExecTask {
+class ExecTask : public std::enable_shared_from_this<ExecTask> {
  public:
   struct Wanted {
     bool in = true;
     bool must_end_input = false;  ///< the command waits for the end of its input: an older API server cannot say it
     bool explain = false;         ///< the last line on err says how it ended
+    bool terminal = false;        ///< it has a terminal, whose size resize() tells; nothing comes on err
   };
 
   /// Makes the socket pairs. Error of kind `io`.
@@ -41,6 +43,8 @@ class ExecTask {
   void start();
   /// Leaves it. Any thread, after start().
   void cancel() { task_.cancel(engine_->io()); }
+  /// Tells the size of its terminal. Any thread, after start(), for one that a shared pointer owns.
+  void resize(unsigned columns, unsigned rows);
   /// Waits so long, then leaves it.
   void end(double grace) noexcept;
   /// After end(): how it ended, and what was wrong otherwise.
@@ -59,6 +63,8 @@ class ExecTask {
   asio::awaitable<void> pump();
   asio::awaitable<void> receive();
   asio::awaitable<void> send();
+  asio::awaitable<void> tell_size();
+  asio::awaitable<std::string> write(asio::const_buffer message);
   asio::awaitable<void> keep_alive();
   void explain();
   std::string target() const;
@@ -74,6 +80,10 @@ class ExecTask {
   std::string status_, trouble_;
   CommandEnd end_;
   bool delivering_ = false;  // waits for the caller, not for the server
+  std::string size_;  // to be told
+  Wakeup size_news_;
+  bool writing_ = false;
+  Wakeup written_;
   Children children_;
   std::atomic<std::uint64_t> moved_{0};
   bool started_ = false;

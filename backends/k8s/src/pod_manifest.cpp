@@ -23,10 +23,10 @@ namespace {
 
 namespace json = boost::json;
 
-json::object template_of(const KubernetesOptions& options) {
+json::object template_of(const KubernetesOptions& options, const std::string& title = "executor.pod") {
   if (options.pod.empty()) return {};
-  const auto text = load_yaml_text(options.pod, "executor.pod");
-  if (!text.is_map()) fail(Errc::usage, "executor.pod must be a pod (a map with 'spec'), not {}", text.kind_text());
+  const auto text = load_yaml_text(options.pod, title);
+  if (!text.is_map()) fail(Errc::usage, "{} must be a pod (a map with 'spec'), not {}", title, text.kind_text());
   for (const auto& [key, value] : text.entries())
     if (key != "metadata" && key != "spec" && key != "apiVersion" && key != "kind")
       value.fail("'{}' is no part of a pod: there are metadata and spec", key);
@@ -37,13 +37,13 @@ json::object template_of(const KubernetesOptions& options) {
 json::object& object_in(json::object& parent, std::string_view key) {
   auto& value = parent[key];
   if (value.is_null()) value.emplace_object();
-  if (!value.is_object()) fail(Errc::usage, "executor.pod: '{}' must be a map", key);
+  if (!value.is_object()) fail(Errc::usage, "'{}' must be a map", key);
   return value.get_object();
 }
 json::array& array_in(json::object& parent, std::string_view key) {
   auto& value = parent[key];
   if (value.is_null()) value.emplace_array();
-  if (!value.is_array()) fail(Errc::usage, "executor.pod: '{}' must be a list", key);
+  if (!value.is_array()) fail(Errc::usage, "'{}' must be a list", key);
   return value.get_array();
 }
 void set_default(json::object& object, std::string_view key, json::value value) {
@@ -67,7 +67,7 @@ json::object& worker_container(json::object& spec) {
   for (auto& each : containers)
     if (has_name(each, container_name)) return each.get_object();
   if (containers.empty()) containers.emplace_back(json::object{{"name", json::string(container_name)}});
-  if (!containers.front().is_object()) fail(Errc::usage, "executor.pod: 'containers' must be a list of containers");
+  if (!containers.front().is_object()) fail(Errc::usage, "'containers' must be a list of containers");
   auto& first = containers.front().get_object();
   set_default(first, "name", json::string(container_name));
   return first;
@@ -150,7 +150,7 @@ void require_of_nodes(json::object& node_affinity, const json::array& expression
   auto& terms = array_in(required, "nodeSelectorTerms");
   if (terms.empty()) terms.emplace_back(json::object());
   for (auto& term : terms) {
-    if (!term.is_object()) fail(Errc::usage, "executor.pod: 'nodeSelectorTerms' must be a list of maps");
+    if (!term.is_object()) fail(Errc::usage, "'nodeSelectorTerms' must be a list of maps");
     auto& all = array_in(term.get_object(), kind);
     all.insert(all.end(), expressions.begin(), expressions.end());
   }
@@ -183,7 +183,7 @@ void add_spot(json::object& node_affinity, json::array& tolerations, KubernetesO
   terms.clear();
   for (const auto& term : given)
     for (const auto& [label, value] : spot_labels) {
-      if (!term.is_object()) fail(Errc::usage, "executor.pod: 'nodeSelectorTerms' must be a list of maps");
+      if (!term.is_object()) fail(Errc::usage, "'nodeSelectorTerms' must be a list of maps");
       auto alternative = term.get_object();
       array_in(alternative, "matchExpressions").emplace_back(expression(label, "In", {json::string(value)}));
       terms.emplace_back(std::move(alternative));
@@ -247,8 +247,9 @@ std::string container_of(const KubernetesOptions& options) {
   return std::string(worker_container(object_in(pod, "spec"))["name"].as_string());
 }
 
-json::object pod_manifest(const KubernetesOptions& options, const PodPlan& plan) {
-  auto pod = template_of(options);
+namespace {
+
+void fill_pod(json::object& pod, const KubernetesOptions& options, const PodPlan& plan) {
   pod["apiVersion"] = "v1";
   pod["kind"] = "Pod";
   auto& metadata = object_in(pod, "metadata");
@@ -283,7 +284,7 @@ json::object pod_manifest(const KubernetesOptions& options, const PodPlan& plan)
   auto& container = worker_container(spec);
   if (!options.image.empty()) container["image"] = json::string(options.image);
   if (!container.contains("image"))
-    fail(Errc::usage, "executor.pod: the container '{}' has no image: give executor.image",
+    fail(Errc::usage, "the container '{}' has no image: name one (image)",
          std::string_view(container["name"].as_string()));
   if (!plan.command.empty()) {
     container["command"] = json::array(plan.command.begin(), plan.command.end());
@@ -294,6 +295,15 @@ json::object pod_manifest(const KubernetesOptions& options, const PodPlan& plan)
   add_environment(container, plan);
   add_volumes(spec, container, options, plan);
   add_placement(spec, options, plan);
+}
+
+}  // namespace
+
+json::object pod_manifest(const KubernetesOptions& options, const PodPlan& plan) {
+  auto pod = template_of(options, plan.title);
+  try {
+    fill_pod(pod, options, plan);
+  } catch (const Error& error) { fail(error.code(), "{}: {}", plan.title, error.what()); }
   return pod;
 }
 

@@ -40,6 +40,7 @@ struct PodPlan {
   std::vector<std::string> avoid_nodes = {};  ///< where pods have been lost a short while ago
   /// Of pods that connect to the driver: where it is, and the secret that has the token under the key "token".
   std::string driver = {}, secret = {};
+  std::string title = "executor.pod";  ///< where the template is from, for messages
 };
 
 /// A manifest in JSON. The options are put into their `pod`, whose own words win where both say something, but for what

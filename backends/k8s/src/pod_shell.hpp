@@ -17,17 +17,24 @@ namespace hypertune::inline v0::k8s {
 inline remote::HostShell shell_of(Client client, const std::string& pod, const std::string& container,
                                   const std::stop_token& stop) {
   return {.title = fmt::format("pod '{}'", pod),
+          .facts = {},
+          .input_may_be_cut = true,
           .run = [client = std::move(client), pod, container, stop](std::string_view script,
                                                                     const std::vector<std::string>& arguments,
                                                                     const remote::ShellOptions& options) mutable {
+            std::stop_source either;
+            const std::stop_callback on_stop(stop, [&] { either.request_stop(); });
+            const std::stop_callback on_own(options.stop, [&] { either.request_stop(); });
             auto done =
                 client.run({.pod = pod, .command = remote::script_arguments(script, arguments), .container = container},
                            {.input = options.input,
+                            .hold_input = options.hold_input,
                             .take_out = options.take_out,
+                            .take_err = options.take_err,
                             .max_output = options.max_output,
                             .deadline = options.deadline,
                             .stall = options.stall},
-                           stop);
+                           either.get_token());
             return remote::RunResult{.exit = done.exit, .out = std::move(done.out), .err = std::move(done.err)};
           }};
 }

@@ -49,11 +49,17 @@ exec cat -- "$1"
 )sh";
 
 // Exit code 0 or an error.
+// `begin` makes what hands on all of the bytes, from the first one.
 static void send(const HostShell& shell, const std::string& path, std::uint64_t size, unsigned mode,
-                 std::function<std::string_view()> next, const TransferOptions& options) {
-  shell.must(fmt::format("write '{}'", path), receive_script,
-             {path, std::to_string(size), fmt::format("{:o}", mode), nonce()},
-             {.input = std::move(next), .deadline = options.deadline, .stall = options.stall});
+                 const std::function<std::function<std::string_view()>()>& begin, const TransferOptions& options) {
+  constexpr int most = 5;
+  for (int attempt = 1;; ++attempt) {
+    const auto result = shell.run(receive_script, {path, std::to_string(size), fmt::format("{:o}", mode), nonce()},
+                                  {.input = begin(), .deadline = options.deadline, .stall = options.stall});
+    if (result.ok()) return;
+    const bool cut = shell.input_may_be_cut && result.err.find(" bytes arrived") != std::string::npos;
+    if (!cut || attempt == most) throw host_error(shell.title, fmt::format("write '{}'", path), result);
+  }
 }
 
 }  // namespace detail
@@ -62,7 +68,7 @@ void upload_text(const HostShell& shell, std::string_view bytes, const std::stri
                  const TransferOptions& options) {
   detail::send(
       shell, shell.absolute(remote), bytes.size(), options.mode < 0 ? 0644 : static_cast<unsigned>(options.mode),
-      [&] { return std::exchange(bytes, {}); }, options);
+      [&] { return [rest = bytes]() mutable { return std::exchange(rest, {}); }; }, options);
 }
 
 void upload(const HostShell& shell, const std::filesystem::path& local, const std::string& remote,
@@ -89,7 +95,12 @@ void upload(const HostShell& shell, const std::filesystem::path& local, const st
   };
   const auto mode =
       static_cast<unsigned>(options.mode < 0 ? info.st_mode & 0777U : static_cast<unsigned>(options.mode));
-  detail::send(shell, path, size, mode, next, options);
+  const auto begin = [&] {
+    sent = 0;
+    ::lseek(file.get(), 0, SEEK_SET);
+    return next;
+  };
+  detail::send(shell, path, size, mode, begin, options);
 }
 
 void download(const HostShell& shell, const std::string& remote, const std::filesystem::path& local,

@@ -53,6 +53,9 @@ remote::RunResult exchange(Master& master, const std::vector<std::string>& local
     if (const auto error = master.lost_within(outcome.late ? 0 : 0.5)) throw SshError(*error);
     if (!master.alive()) throw closed_error(master.host());
   }
+  if (outcome.stopped)
+    throw SshError(Problem::other, master.host(),
+                   fmt::format("host '{}': stopped before the command had ended", master.host()));
   if (outcome.late)
     throw SshError(Problem::timeout, master.host(),
                    fmt::format("host '{}': no end within the deadline ({})", master.host(),
@@ -223,6 +226,9 @@ remote::HostShell SshConnection::shell() const {
     run.deadline = options.deadline;
     run.stall = options.stall;
     run.max_output = options.max_output;
+    run.hold_input = options.hold_input;
+    run.take_err = options.take_err;
+    run.stop = options.stop;
     if (options.take_out)
       run.take_out = [&](std::string_view piece) {
         const auto own = mark.own(piece);

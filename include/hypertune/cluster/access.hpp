@@ -26,7 +26,8 @@ struct MachineReport {
   Machine machine;
   std::string error;  ///< empty: it is set up
   std::optional<Resources> resources;
-  /// With an error: it had an address, and nothing answered there for as long as a machine may take to come up.
+  /// With an error: it had an address, and nothing answered there for as long as a machine may take to come up; or it
+  /// cannot come up as it was made.
   bool unreachable = false;
 };
 

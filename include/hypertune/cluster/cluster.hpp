@@ -26,6 +26,12 @@ class Interrupted : public std::exception {
   const char* what() const noexcept override { return "interrupted"; }
 };
 
+/// A machine that was made cannot come up as it is: another one has to be made once what `what()` says is mended.
+class NotComing : public Error {
+ public:
+  explicit NotComing(const std::string& message) : Error(Errc::io, message) {}
+};
+
 struct ClusterHooks {
   std::function<void(const std::string&)> say;  ///< a line for the user; may come from any thread, one at a time
   std::stop_token stop = {};                    ///< ends what is being done
@@ -71,6 +77,7 @@ class Cluster {
   /// Ends machines. `wait`: until the provider shows them no more.
   void terminate(const std::vector<Machine>& machines, const std::string& why, bool wait = true);
   /// Waits until it runs and has an address. A provider that cannot be asked for a while is asked again.
+  /// What it waits for is told. Throws NotComing for one that does not come up as it was made.
   Machine await_address(const Machine& machine);
   /// Does what the file says is to be done to it. Nothing is done twice.
   MachineReport set_up(const Machine& machine, const UpOptions& options = {}) {
@@ -118,6 +125,8 @@ struct ClusterView {
   std::string trouble;  ///< the provider could not be asked
 };
 ClusterView view_cluster(const ClusterConfig& config);
+/// By a provider of the caller's.
+ClusterView view_cluster(const ClusterConfig& config, AnyProvider provider);
 
 /// What a machine is called as a host that trials are placed on.
 std::string host_name(const ClusterConfig& config, const Machine& machine);
@@ -134,5 +143,6 @@ std::string setup_trouble(const ClusterConfig& config, const Machine& machine);
 
 /// The head of a cluster that is up. Error of kind `usage` if there is none.
 Machine find_head(const ClusterConfig& config);
+Machine find_head(const ClusterConfig& config, AnyProvider provider);
 
 }  // namespace hypertune::inline v0::cluster

@@ -36,6 +36,7 @@ struct NodeType {
   std::vector<std::string> setup_commands;  ///< worker_setup_commands of this type, in place of the cluster's
   bool own_setup_commands = false;
   int line = 0;
+  int config_line = 0;  ///< of node_config
 };
 
 struct Auth {
@@ -45,13 +46,16 @@ struct Auth {
 };
 
 struct ProviderConfig {
-  std::string type;     ///< local, command or aws
+  std::string type;     ///< local, command, aws or kubernetes
   std::string head_ip;  ///< local
   std::vector<std::string> worker_ips;
   std::vector<std::string> command;             ///< command: the program and its arguments
   std::string settings = "{}";                  ///< command: JSON, handed to the program as it stands
   std::string region, endpoint_url, profile;    ///< aws
   std::vector<std::string> availability_zones;  ///< aws
+  std::string name_space, context;              ///< kubernetes
+  std::filesystem::path kubeconfig;             ///< kubernetes
+  std::string service_account;                  ///< kubernetes: of the head, which reaches the other pods by it
   bool use_internal_ips = false, cache_stopped_nodes = false;
   double timeout = 300;              ///< seconds that one call of the provider may take
   double start_timeout = 600;        ///< seconds until a machine must be reachable

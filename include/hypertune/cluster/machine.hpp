@@ -36,6 +36,9 @@ struct Machine {
   std::string address;                 ///< host name or IP for ssh; empty until there is one
   int port = 0;                        ///< of its ssh server; 0: the usual one
   std::vector<std::string> host_keys;  ///< "ssh-ed25519 AAAA…", when the provider tells them
+  std::string waits = {};              ///< why it does not run yet, when the provider tells that: follows its name
+  /// It does not come up unless somebody mends something (an image that cannot be had): as likely as not, or surely.
+  bool doubtful = false, hopeless = false;
 };
 
 inline constexpr std::string_view tag_cluster = "hypertune-cluster";

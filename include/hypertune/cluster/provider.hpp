@@ -21,6 +21,8 @@ namespace hypertune::inline v0::cluster {
 /// - terminate(), stop() and start() may be repeated; ids that are not there (any more) are no error.
 /// - Every call ends within the configured timeout. Errors are ProviderErrors.
 /// - Calls may come from several threads at once.
+/// It may also have `std::string explain(const std::string& id)`: how a machine has ended that list() shows no more;
+/// and `void clear()`: removes what is left of the cluster when list() shows no machine.
 template <class P>
 concept Provider =
     requires(P& provider, const LaunchRequest& request, const std::vector<std::string>& ids, const NodeType& type) {
@@ -49,6 +51,9 @@ class AnyProvider {
   void start(const std::vector<std::string>& ids) { self_->start(ids); }
   std::optional<Resources> resources_of(const NodeType& type) { return self_->resources_of(type); }
   double listing_delay() { return self_->listing_delay(); }
+  /// Empty: nothing is known.
+  std::string explain(const std::string& id) { return self_->explain(id); }
+  void clear() { self_->clear(); }
 
  private:
   struct Base {
@@ -60,6 +65,8 @@ class AnyProvider {
     virtual void start(const std::vector<std::string>&) = 0;
     virtual std::optional<Resources> resources_of(const NodeType&) = 0;
     virtual double listing_delay() = 0;
+    virtual std::string explain(const std::string&) = 0;
+    virtual void clear() = 0;
   };
   template <class P>
   struct Holder final : Base {
@@ -71,6 +78,15 @@ class AnyProvider {
     void start(const std::vector<std::string>& ids) override { provider.start(ids); }
     std::optional<Resources> resources_of(const NodeType& type) override { return provider.resources_of(type); }
     double listing_delay() override { return provider.listing_delay(); }
+    std::string explain(const std::string& id) override {
+      if constexpr (requires { provider.explain(id); })
+        return provider.explain(id);
+      else
+        return {};
+    }
+    void clear() override {
+      if constexpr (requires { provider.clear(); }) provider.clear();
+    }
     P provider;
   };
   std::shared_ptr<Base> self_;

@@ -19,8 +19,8 @@
 namespace hypertune::inline v0::detail {
 
 inline constexpr std::string_view ssh_keys[] = {
-    "hosts", "ssh_config",      "identity_file",  "user",       "port",    "options",  "file_mounts", "workdir",
-    "cache", "connect_timeout", "notice_command", "notice_url", "cluster", "transfer", "silence"};
+    "hosts", "ssh_config",      "identity_file",  "user",       "port",    "options", "file_mounts", "workdir",
+    "cache", "connect_timeout", "notice_command", "notice_url", "cluster", "grow",    "transfer",    "silence"};
 
 inline std::string ssh_host_name(const Node& node) {
   const auto name = node.as<std::string>();
@@ -117,6 +117,10 @@ inline SshSpec ssh_from_yaml(const Node& node) {
     ssh_cluster_from_yaml(node, ssh);
   else if (given)
     ssh_hosts_from_yaml(node["hosts"], ssh);
+  if (const auto grow = node.find("grow")) {
+    if (!node.has("cluster")) grow->fail("'{}' is for 'cluster': give that, too", grow->path());
+    ssh.grow = grow->as<bool>();
+  }
   if (const auto config = node.find("ssh_config")) ssh.ssh_config = config->as<std::string>();
   if (const auto identity = node.find("identity_file")) ssh.identity_file = identity->as<std::string>();
   if (const auto user = node.find("user")) ssh.user = ssh_host_name(*user);

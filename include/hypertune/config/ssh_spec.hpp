@@ -19,6 +19,7 @@ struct SshSpec {
   std::vector<std::string> host_command;
   bool slurm = false;
   std::filesystem::path cluster;  ///< a CLUSTER.yaml, whose machines come and go with the queue
+  bool grow = true;               ///< whether machines are launched and ended for the queue
   double interval = 10;           ///< seconds between looks at the file or command
 
   std::filesystem::path ssh_config, identity_file;

@@ -69,6 +69,7 @@ class TemporaryFile {
     std::filesystem::remove(path_, ignored);
   }
   const std::filesystem::path& path() const { return path_; }
+  int descriptor() const { return fd_.get(); }
   void write(std::string_view text) { write_all(fd_.get(), text, path_); }
 
  private:

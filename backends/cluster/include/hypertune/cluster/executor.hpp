@@ -19,6 +19,7 @@ struct ClusterSetup {
   std::filesystem::path file = {};  ///< the CLUSTER.yaml, read when the experiment begins
   ClusterOverrides overrides = {};  ///< of what it says
   ssh::SshSetup remote = {};        ///< how trials get to machines; its hosts and ssh.config are the cluster's
+  bool grow = true;                 ///< whether machines are launched and ended for the queue; false: those that are up
   std::function<void()> tick = {};  ///< called about once a second, on a thread of the executor's
   /// Lines for the user while no experiment takes them; by default they go to standard error. Any thread.
   std::function<void(const std::string&)> say = {};
@@ -28,7 +29,8 @@ struct ClusterSetup {
 /// idle for idle_timeout_minutes; and end with the run, however it ends, but for the head and min_workers of a cluster
 /// that `hypertune up` has brought up. After a SIGKILL they go on until the experiment is resumed, or `hypertune down`.
 /// A trial that fits on no type is an error of kind `resources` before any machine is asked for. What it has cost is
-/// `cost.json` in the experiment's folder, as `hypertune results` shows it. Copies are the same executor.
+/// `cost.json` in the experiment's folder, as `hypertune results` shows it. Without `grow` the machines are those that
+/// `hypertune up` has brought up, and stay: others may use them as well. Copies are the same executor.
 class ClusterExecutor {
  public:
   explicit ClusterExecutor(ClusterSetup setup);

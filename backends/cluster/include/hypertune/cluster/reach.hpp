@@ -1,15 +1,12 @@
-// How the machines of a cluster are reached: the user's ssh, with what CLUSTER.yaml adds.
+// How the machines of a cluster are reached over ssh: the user's ssh, with what CLUSTER.yaml adds.
 #pragma once
 
 #include <hypertune/cluster/config.hpp>
 #include <hypertune/cluster/machine.hpp>
-#include <hypertune/ssh/connection.hpp>
+#include <hypertune/ssh/options.hpp>
 
 #include <filesystem>
-#include <functional>
-#include <stop_token>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace hypertune::inline v0::cluster {
@@ -37,15 +34,5 @@ std::vector<std::string> known_host_keys(const ClusterConfig& config, const Mach
 
 /// Forgets the host key of a machine that is gone.
 void forget_host_key(const ClusterConfig& config, const Machine& machine, const std::filesystem::path& state);
-
-/// A login shell at the other end that runs a script which no process list shows: it comes by standard input, up to a
-/// line of its own, and ends when that input does.
-std::vector<std::string> hidden_script_command();
-
-/// Runs commands of CLUSTER.yaml on a machine, one after the other, until one fails: an Error that names it with its
-/// number in `title` and its last lines. What they say goes to `log`.
-void run_commands(const ssh::SshConnection& connection, const std::string& title,
-                  const std::vector<std::string>& commands, const std::function<void(std::string_view)>& log,
-                  const std::stop_token& stop, double timeout = 3600);
 
 }  // namespace hypertune::inline v0::cluster

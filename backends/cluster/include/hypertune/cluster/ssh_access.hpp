@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace hypertune::inline v0::cluster {
@@ -23,6 +24,10 @@ class SshAccess {
   /// An ssh_config with each machine that is offered, by its name: address, user, key and host key as CLUSTER.yaml has
   /// them, then what the user's own says.
   static std::filesystem::path ssh_config(const Cluster& cluster) { return cluster.state() / "ssh_config"; }
+
+  /// What offer() writes.
+  static std::string ssh_config_text(const ClusterConfig& config, const std::filesystem::path& state,
+                                     const std::vector<OfferedMachine>& machines);
 
  private:
   std::string written_;  // of the one thread that offers

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/files/folder_walk.hpp>
-#include <hypertune/ssh/connection.hpp>
+#include <hypertune/remote/host_shell.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -24,13 +24,13 @@ struct FileSet {
 FileSet scan_files(const std::filesystem::path& local, const FolderRules& rules);
 
 /// Sends a folder's content into the folder `remote`, or a file to `remote` (into it if it ends with '/' or is a
-/// folder). Errors are ssh::SshError or Error.
-void push_files(const ssh::SshConnection& connection, const FileSet& files, const std::string& remote,
+/// folder). Errors are remote::HostError, Error, or what the shell throws.
+void push_files(const remote::HostShell& shell, const FileSet& files, const std::string& remote,
                 const std::stop_token& stop = {});
 /// Brings a remote file or the content of a remote folder to `local`. `newer_than`: only files that were written later
 /// than this remote file. Returns how many files came; 0 also where `remote` is not there and `optional`.
-std::size_t pull_files(const ssh::SshConnection& connection, const std::string& remote,
-                       const std::filesystem::path& local, const std::vector<std::string>& exclude = {},
-                       const std::string& newer_than = {}, const std::stop_token& stop = {});
+std::size_t pull_files(const remote::HostShell& shell, const std::string& remote, const std::filesystem::path& local,
+                       const std::vector<std::string>& exclude = {}, const std::string& newer_than = {},
+                       const std::stop_token& stop = {});
 
 }  // namespace hypertune::inline v0::cluster

@@ -54,6 +54,10 @@ class Client {
   /// Runs a command in a container to its end. That it could not be started is an ApiError.
   ExecResult run(const PodCommand& what, const ExecOptions& options = {}, std::stop_token stop = {});
 
+  /// Runs a command with descriptors of this process as its streams, to its end. Returns its exit code. That it could not
+  /// be started, or the connection was lost, is an ApiError. While it runs, SIGWINCH is taken on the thread that calls.
+  int run_foreground(const PodCommand& what, const Foreground& streams = {}, std::stop_token stop = {});
+
   /// Starts a command; its streams are the descriptors (socket pairs). It returns when the API server has accepted.
   /// Why the stream ended (an exit code, a lost connection) comes as a last line on `err`. Both ways, no more is read
   /// than the other side takes. Closing `to` ends the command's standard input. carrier.end(grace) waits so long for

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,11 +18,13 @@ namespace hypertune::inline v0::remote {
 struct ShellOptions {
   /// Pieces of its standard input, asked for by the thread that calls; empty: no more. Not set: it is empty.
   std::function<std::string_view()> input = {};
+  bool hold_input = false;  ///< its standard input does not end before it does: its end tells that nobody waits
   /// Pieces of what it prints, on the thread that calls; false: enough. Not set: collected in the result.
-  std::function<bool(std::string_view)> take_out = {};
+  std::function<bool(std::string_view)> take_out = {}, take_err = {};
   Seconds deadline = 60;
   Seconds stall = 1e9;                              ///< without any byte moving for so long it is given up
   std::size_t max_output = std::size_t{64} << 20U;  ///< bytes of each stream; more is an Error
+  std::stop_token stop = {};                        ///< leaves it, which is an Error
 };
 
 /// A host that can be told to run scripts of a POSIX shell: over ssh, by the exec of a pod, here.
@@ -33,6 +36,9 @@ struct HostShell {
 
   std::string title;     ///< of the host, as messages begin with it: "host 'a'", "pod 'b'"
   HostFacts facts = {};  ///< see ask_facts(); the home folder and the architecture are needed
+  /// A script may see the end of its input before that has ended here, as happens with the exec of container runtimes:
+  /// what it makes of its input must be checked, and tried again; that the end came means nothing.
+  bool input_may_be_cut = false;
   Run run;
 
   /// As run(), and an exit code other than 0 is a HostError: `doing` is like "make the folder 'x'".

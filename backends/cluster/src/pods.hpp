@@ -1,0 +1,58 @@
+// Machines of a cluster that are pods of Kubernetes.
+#pragma once
+
+#include <hypertune/cluster/access.hpp>
+#include <hypertune/cluster/config.hpp>
+#include <hypertune/cluster/machine_link.hpp>
+#include <hypertune/cluster/provider.hpp>
+#include <hypertune/k8s/machine_pods.hpp>
+
+#include <exception>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace hypertune::inline v0::cluster {
+
+/// The cluster's pods. Error of kind `usage` or `input` for credentials that there are not.
+k8s::MachinePods pods_of(const ClusterConfig& config);
+
+/// Pods by their names; a token makes one pod, which has the tags as labels. Pods that have ended are no machines.
+class PodProvider {
+ public:
+  explicit PodProvider(const ClusterConfig& config);
+  std::vector<Machine> list();
+  Machine create(const LaunchRequest& request);
+  void terminate(const std::vector<std::string>& ids);
+  void stop(const std::vector<std::string>& ids);
+  void start(const std::vector<std::string>& ids);
+  std::optional<Resources> resources_of(const NodeType& type) { return type.resources; }
+  /// The API server shows at once what it has made. A request of a driver that was killed may still be on its way.
+  double listing_delay() const { return 2; }
+  std::string explain(const std::string& id);
+  void clear();
+
+ private:
+  ClusterConfig config_;
+  k8s::MachinePods pods_;
+};
+
+/// Scripts in pods, through the API server.
+class PodAccess {
+ public:
+  MachineReport set_up(Cluster& cluster, const Machine& machine, const UpOptions& options);
+  /// The head is told what the cluster is: it reaches the others with the rights of its service account.
+  void introduce(Cluster& cluster, const std::vector<MachineReport>& reports);
+  void clean(Cluster&, const Machine&) {}
+  void forget(Cluster&, const Machine&) {}
+  void offer(Cluster&, const std::vector<OfferedMachine>&) {}
+};
+
+MachineLink connect_pod(const ClusterConfig& config, const Machine& machine, const std::stop_token& stop);
+/// Nullopt: it is no error of an API server.
+std::optional<LinkTrouble> pod_trouble(const std::exception& error);
+int attend_pod(const ClusterConfig& config, const Machine& machine, const Attendance& what,
+               const std::stop_token& stop);
+
+}  // namespace hypertune::inline v0::cluster
