@@ -107,17 +107,17 @@ class Peer:
                         events.append(Event(float(when), what, int(rank), int(size), int(name.rsplit("-", 1)[1])))
         return sorted(events)
 
-    limit = 150  # seconds that are waited for anything
+    limit = 150  # seconds that are waited for the next step after a loss
 
-    def wait(self, found, what):
-        end = time.monotonic() + self.limit
+    def wait(self, found, what, limit=150):
+        end = time.monotonic() + limit
         while time.monotonic() < end:
             result = found(self.events())
             if result:
                 return result
             time.sleep(0.2)
         with open(os.path.join(self.folder, "said")) as file:
-            raise RuntimeError(f"{what} has not come about within {self.limit} s: {file.read()[-1500:]}")
+            raise RuntimeError(f"{what} has not come about within {limit} s: {file.read()[-1500:]}")
 
     def trains(self, size, after=0.0):
         """The processes of a training of so many that has done 15 steps, by rank."""
@@ -193,7 +193,7 @@ def next_step(run, killed):
     def found(events):
         formed = {e.pid: e.time for e in reversed(events) if e.what == "formed" and e.time > killed}
         return [e.time for e in events if e.what == "committed" and e.time > formed.get(e.pid, math.inf)]
-    return run.wait(found, "a step after a kill")[0]
+    return run.wait(found, "a step after a kill", run.limit)[0]
 
 
 def kill_one(make, times, count=1):
