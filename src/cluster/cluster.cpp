@@ -299,7 +299,9 @@ Machine Cluster::await_address(const Machine& wanted) {
                                : !found->waits.empty()  ? "it " + found->waits
                                : found->address.empty() ? "without an address"
                                                         : to_string(found->state);
-      fail(Errc::io, "machine {}: {} after {:.0f} s (provider.start_timeout)", wanted.id, seen, waited);
+      const auto why = fmt::format("machine {}: {} after {:.0f} s (provider.start_timeout)", wanted.id, seen, waited);
+      if (found != nullptr && found->doubtful) throw NotComing(why);
+      throw Error(Errc::io, why);
     }
     pause.wait(hooks_.stop);
   }

@@ -21,12 +21,12 @@ static std::string job_folder(const ClusterConfig& config, const std::string& id
   return ".hypertune/clusters/" + config.name + "/jobs/" + id;
 }
 
-// Prints how the job in $d stands, in one line: none, running, ended CODE, died.
+// Prints how the job in $d stands, in one line: none, running, ended CODE, died. The kill of busybox takes no `--`.
 constexpr std::string_view job_state_script = R"sh(state() {
   if [ -f "$d/fetched" ] || [ ! -d "$d" ]; then echo none
   elif [ -f "$d/exit" ]; then echo "ended $(cat "$d/exit")"
   elif [ ! -f "$d/pid" ]; then echo none
-  elif kill -s 0 -- "-$(cat "$d/pid")" 2>/dev/null; then echo running
+  elif kill -0 "-$(cat "$d/pid")" 2>/dev/null; then echo running
   elif [ -f "$d/exit" ]; then echo "ended $(cat "$d/exit")"
   else echo died; fi
 }
@@ -155,11 +155,11 @@ std::uint64_t follow_job(const remote::HostShell& head, const ClusterConfig& con
   constexpr std::string_view script = R"sh(d=$HOME/$1; off=$2; ended=$3; left=$4
 exec 3<&0 </dev/null
 watch=
-[ -n "$left" ] || { ( cat <&3 >/dev/null; kill -s KILL "$$" ) >/dev/null 2>&1 & watch=$!; }
+[ -n "$left" ] || { ( cat <&3 >/dev/null; kill -KILL "$$" ) >/dev/null 2>&1 & watch=$!; }
 exec 3<&-
 while :; do
   [ -f "$d/exit" ] && ended=1
-  kill -s 0 -- "-$(cat "$d/pid")" 2>/dev/null || ended=1
+  kill -0 "-$(cat "$d/pid")" 2>/dev/null || ended=1
   size=$(wc -c <"$d/log")
   if [ "$size" -gt "$off" ]; then
     tail -c +$((off + 1)) "$d/log" | head -c $((size - off)) || exit 1
@@ -172,7 +172,7 @@ while :; do
   fi
   sleep 0.2
 done
-[ -z "$watch" ] || kill -s KILL "$watch" 2>/dev/null
+[ -z "$watch" ] || kill -KILL "$watch" 2>/dev/null
 exit 0)sh";
   constexpr const char* rounds = "100";
   constexpr int goes_on = 75;
@@ -205,8 +205,7 @@ exit 0)sh";
 
 void signal_job(const remote::HostShell& head, const ClusterConfig& config, const std::string& id,
                 const std::string& signal) {
-  head.run("kill -s \"$2\" -- \"-$(cat \"$HOME/$1/pid\")\"", {detail::job_folder(config, id), signal},
-           {.deadline = 30});
+  head.run("kill \"-$2\" \"-$(cat \"$HOME/$1/pid\")\"", {detail::job_folder(config, id), signal}, {.deadline = 30});
 }
 
 std::size_t fetch_job(const remote::HostShell& head, const ClusterConfig& config, const std::string& id,

@@ -16,13 +16,13 @@ constexpr std::string_view script_end = ": the end of this command";
 
 constexpr int cut_short = 75;  // EX_TEMPFAIL
 
-// Ends what an earlier command has left running: its group is in the file $1.
+// Ends what an earlier command has left running: its group is in the file $1. The kill of busybox takes no `--`.
 constexpr std::string_view end_script = R"sh(group=$(cat "$1" 2>/dev/null) || exit 0
 rm -f "$1"
-kill -s TERM -- "-$group" 2>/dev/null || exit 0
+kill -TERM "-$group" 2>/dev/null || exit 0
 i=0
-while kill -s 0 -- "-$group" 2>/dev/null && [ $i -lt 50 ]; do sleep 0.1; i=$((i + 1)); done
-kill -s KILL -- "-$group" 2>/dev/null
+while kill -0 "-$group" 2>/dev/null && [ $i -lt 50 ]; do sleep 0.1; i=$((i + 1)); done
+kill -KILL "-$group" 2>/dev/null
 exit 0)sh";
 
 // $1 ends the command, $2 is where its group is noted, $3 is empty where the end of the input says nothing. What was
@@ -41,7 +41,7 @@ exec 3<&0 </dev/null
 hypertune_watch=
 [ -z "$3" ] || { ( while read -r hypertune_line; do :; done
   trap '' TERM
-  kill -s TERM -- "-$$"; sleep 5; kill -s KILL -- "-$$" ) <&3 >/dev/null 2>&1 &
+  kill -TERM "-$$"; sleep 5; kill -KILL "-$$" ) <&3 >/dev/null 2>&1 &
 hypertune_watch=$!; }
 exec 3<&-
 export hypertune_script

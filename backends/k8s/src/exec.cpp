@@ -100,7 +100,7 @@ class ExecLoop {
 
 ExecResult Client::run(const PodCommand& what, const ExecOptions& options, std::stop_token stop) {
   const double until = detail::Engine::now() + options.deadline;
-  const bool input = static_cast<bool>(options.input);
+  const bool input = options.input || options.hold_input;
   ExecTask task(impl_, what, {.in = input, .must_end_input = input && !options.hold_input, .explain = false});
   task.open(options.deadline, stop);
   if (!input) task.to = Descriptor();
