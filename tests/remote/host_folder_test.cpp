@@ -13,7 +13,6 @@
 #include <thread>
 
 using namespace hypertune;
-using namespace hypertune::test;
 using remote::detail::HostFolder;
 
 namespace {
