@@ -78,6 +78,17 @@ int add(const ControlArguments& arguments);
 /// Of one that runs its driver notes it; else it is written down here.
 int note(const ControlArguments& arguments);
 
+struct WhatIfArguments {
+  std::string directory;
+  std::vector<std::string> set;  ///< schedule.KEY=VALUE
+  std::vector<int> workers;      ///< empty: as many as there were
+  bool shuffled = false;
+  std::uint64_t seed = 0;
+  std::string format = "table";
+};
+/// What an experiment would have found, when, under another schedule or with other workers.
+int what_if(const WhatIfArguments& arguments);
+
 struct ExportArguments {
   std::string directory;
   std::string format = "csv";

@@ -246,6 +246,22 @@ int main(int argc, char** argv) {
     };
   });
 
+  command::WhatIfArguments supposed;
+  auto* what_if_command =
+      app.add_subcommand("what-if", "what an experiment would have found under another schedule, or with other workers");
+  what_if_command->add_option("DIR", supposed.directory, "the experiment's folder")->required();
+  what_if_command->add_option("--set", supposed.set, "schedule.KEY=VALUE: in place of the recorded one")
+      ->allow_extra_args(false);
+  what_if_command->add_option("--workers", supposed.workers, "trials at once; several numbers: one after the other")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1'000'000));
+  what_if_command->add_flag("--shuffled", supposed.shuffled, "the trials come in another order, by --seed");
+  what_if_command->add_option("--seed", supposed.seed, "of --shuffled")->capture_default_str();
+  what_if_command->add_option("--format", supposed.format, "table or json")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
+  what_if_command->callback([&] { chosen = [&] { return command::what_if(supposed); }; });
+
   command::StudyArguments study;
   auto* study_command = app.add_subcommand("study", "ask/tell over HTTP on loopback, for programs in other languages");
   study_command->add_option("STUDY", study.file, "the study's YAML file: a sweep without 'trial'")->required();

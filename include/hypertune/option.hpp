@@ -4,6 +4,7 @@
 #include <hypertune/error.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
@@ -103,7 +104,39 @@ struct OptionCheck {
   void operator()(const char*, const auto&, std::initializer_list<const char*>, const char*) const {}
 };
 
+/// Puts the values into words, as a file has them.
+struct OptionText {
+  std::string& text;
+
+  void put(const char* name, std::string_view value) const {
+    text += format("{}{}: {}", text.empty() ? "" : ", ", name, value);
+  }
+  void operator()(const char* name, const auto& value, const Bounds& bounds, const char* meaning) const {
+    if constexpr (requires { value.has_value(); }) {
+      if (value) (*this)(name, *value, bounds, meaning);
+    } else {
+      put(name, format("{}{}", value, bounds.unit == Bounds::Unit::seconds ? "s" : ""));
+    }
+  }
+  template <class M>
+  void operator()(const char* name, const M& value, const char*) const {
+    if constexpr (std::same_as<M, bool>) put(name, value ? "true" : "false");
+  }
+  void operator()(const char* name, const auto& value, std::initializer_list<const char*> words, const char*) const {
+    put(name, words.begin()[static_cast<std::size_t>(value)]);
+  }
+};
+
 }  // namespace detail
+
+/// The numbers, switches and words among described options, with their present values, as YAML's flow maps have them:
+/// "grace_period: 1, max_steps: 81, form: stopping". Empty for what is not described. Texts and paths are left out.
+template <class T>
+std::string options_text([[maybe_unused]] const T& options) {
+  std::string text;
+  if constexpr (Described<T>) T::describe(options, detail::OptionText{text});
+  return text;
+}
 
 /// Throws an Error where options make no sense: those that are described, then what check() says.
 template <class T>

@@ -339,6 +339,9 @@ class JournalReader {
       bound.side = in.flag() ? Mode::maximize : Mode::minimize;
       bound.value = in.real();
     }
+    if (in.at_end()) return event;
+    event.searcher_options = in.text();
+    event.scheduler_options = in.text();
     return event;
   }
   static std::optional<Cause> cause(detail::Decoder& in) {

@@ -289,13 +289,17 @@ class JournalWriter {
     out.put_signed(e.samples);
     out.put(e.seed);
     out.put(e.resumed);
-    if (e.constraints.empty()) return;  // as it was written before there were any
+    const bool options = !e.searcher_options.empty() || !e.scheduler_options.empty();
+    if (e.constraints.empty() && !options) return;  // as it was written before there were any
     out.put(std::uint64_t{e.constraints.size()});
     for (const MetricBound& bound : e.constraints) {
       out.put(std::string_view(bound.metric));
       out.put(bound.side == Mode::maximize);
       out.put(bound.value);
     }
+    if (!options) return;
+    out.put(std::string_view(e.searcher_options));
+    out.put(std::string_view(e.scheduler_options));
   }
   void encode(Encoder& out, const record::TrialCreated& e) {
     row_ = {Kind::trial_created, e.trial};

@@ -50,6 +50,7 @@ struct ExperimentStarted {
   std::uint64_t seed = 0;
   bool resumed = false;
   std::vector<MetricBound> constraints = {};
+  std::string searcher_options = {}, scheduler_options = {};  ///< options_text(); empty: not known
 };
 /// A trial exists. Its parameters are kept by name, so that a changed space can still read them.
 struct TrialCreated {

@@ -66,6 +66,7 @@ struct ExperimentInfo {
   std::vector<MetricBound> constraints;  ///< on metrics
   std::string space;                     ///< SearchSpace::describe()
   std::string searcher, scheduler, executor;
+  std::string searcher_options, scheduler_options;  ///< "grace_period: 1, max_steps: 81"; empty: not known
   std::int64_t samples = 0;
   std::uint64_t seed = 0;
   Attributes attributes;  ///< of the experiment as a whole

@@ -161,6 +161,8 @@ class AnyScheduler {
   bool may_give(TrialId trial, int steps, bool last) const { return self_->may_give(trial, steps, last); }
   bool multi_objective() const { return self_->multi_objective(); }
   std::string name() const { return self_->name(); }
+  /// options_text() of it.
+  std::string options() const { return self_->options(); }
 
  private:
   struct Interface {
@@ -180,6 +182,7 @@ class AnyScheduler {
     virtual bool may_give(TrialId, int, bool) const = 0;
     virtual bool multi_objective() const = 0;
     virtual std::string name() const = 0;
+    virtual std::string options() const = 0;
   };
   template <class S>
   struct Holder final : Interface {
@@ -261,6 +264,7 @@ class AnyScheduler {
       else
         return false;
     }
+    std::string options() const override { return options_text(scheduler); }
     std::string name() const override {
       if constexpr (requires {
                       { scheduler.name() } -> std::convertible_to<std::string>;

@@ -192,6 +192,8 @@ class AnySearcher {
   bool finite() const { return self_->finite(); }
   bool cheap() const { return self_->cheap(); }
   std::string name() const { return self_->name(); }
+  /// options_text() of it.
+  std::string options() const { return self_->options(); }
 
  private:
   struct Interface {
@@ -205,6 +207,7 @@ class AnySearcher {
     virtual bool finite() const = 0;
     virtual bool cheap() const = 0;
     virtual std::string name() const = 0;
+    virtual std::string options() const = 0;
   };
   template <class S>
   struct Holder final : Interface {
@@ -232,6 +235,7 @@ class AnySearcher {
         return false;
     }
     bool cheap() const override { return detail::says_cheap(searcher); }
+    std::string options() const override { return options_text(searcher); }
     std::string name() const override {
       if constexpr (NamedAlgorithm<S>)
         return searcher.name();

@@ -6,9 +6,11 @@
 #include <hypertune/tune/impl/controller_events.hpp>
 #include <hypertune/tune/impl/controller_person.hpp>
 #include <hypertune/tune/impl/controller_slots.hpp>
+#include <hypertune/tune/impl/curve_beyond.hpp>
 #include <hypertune/tune/impl/dispatcher.hpp>
 #include <hypertune/tune/impl/experiment_directory.hpp>
 #include <hypertune/tune/impl/judge.hpp>
+#include <hypertune/tune/impl/recorded_curves.hpp>
 #include <hypertune/tune/impl/resumption.hpp>
 #include <hypertune/tune/impl/stop.hpp>
 #include <hypertune/tune/impl/stop_judge.hpp>
@@ -16,3 +18,4 @@
 #include <hypertune/tune/impl/suggestions.hpp>
 #include <hypertune/tune/impl/tune.hpp>
 #include <hypertune/tune/impl/tuner.hpp>
+#include <hypertune/tune/impl/what_if.hpp>

@@ -142,6 +142,8 @@ class Experiment {
     started.space = space_.describe();
     started.searcher = controller_->state().searcher();
     started.scheduler = options.schedule.name();
+    started.searcher_options = options.search.options();
+    started.scheduler_options = options.schedule.options();
     started.executor = facts_.name;
     controller_->make_room(out);
     started.samples = controller_->rules().samples;
