@@ -80,7 +80,7 @@ class ExecTask : public std::enable_shared_from_this<ExecTask> {
   std::string status_, trouble_;
   CommandEnd end_;
   bool delivering_ = false;  // waits for the caller, not for the server
-  std::string size_;  // to be told
+  std::string size_;         // to be told
   Wakeup size_news_;
   bool writing_ = false;
   Wakeup written_;

@@ -54,8 +54,9 @@ class Client {
   /// Runs a command in a container to its end. That it could not be started is an ApiError.
   ExecResult run(const PodCommand& what, const ExecOptions& options = {}, std::stop_token stop = {});
 
-  /// Runs a command with descriptors of this process as its streams, to its end. Returns its exit code. That it could not
-  /// be started, or the connection was lost, is an ApiError. While it runs, SIGWINCH is taken on the thread that calls.
+  /// Runs a command with descriptors of this process as its streams, to its end. Returns its exit code. That it could
+  /// not be started, or the connection was lost, is an ApiError. While it runs, SIGWINCH is taken on the thread that
+  /// calls.
   int run_foreground(const PodCommand& what, const Foreground& streams = {}, std::stop_token stop = {});
 
   /// Starts a command; its streams are the descriptors (socket pairs). It returns when the API server has accepted.
