@@ -1,4 +1,5 @@
 // The command line of `hypertune`.
+#include "authoring.hpp"
 #include "cluster.hpp"
 #include "commands.hpp"
 #include "kubernetes_driver.hpp"
@@ -104,6 +105,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   std::function<int()> chosen;
 
+  command::add_authoring_commands(app, chosen);
   command::RunArguments run;
   auto* run_command = app.add_subcommand("run", "run a sweep, or go on with one");
   run_command->add_option("SWEEP", run.file, "the sweep's YAML file")->required();
