@@ -105,7 +105,6 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   std::function<int()> chosen;
 
-  command::add_authoring_commands(app, chosen);
   command::RunArguments run;
   auto* run_command = app.add_subcommand("run", "run a sweep, or go on with one");
   run_command->add_option("SWEEP", run.file, "the sweep's YAML file")->required();
@@ -249,6 +248,7 @@ int main(int argc, char** argv) {
   study_command->add_flag("--resume", study.resume, "go on with the study in the output folder");
   study_command->callback([&] { chosen = [&] { return command::study(study); }; });
 
+  command::add_authoring_commands(app, chosen);
   if (const auto wrong = wrong_command(app, argc, argv)) {
     complain(wrong->c_str());
     return command::exit_usage;

@@ -7,6 +7,7 @@
 #include <hypertune/config/sweep_keys.hpp>
 #include <hypertune/config/sweep_spec.hpp>
 #include <hypertune/config/yaml.hpp>
+#include <hypertune/trial/log_limit.hpp>
 #include <hypertune/tune/options.hpp>
 
 #include <algorithm>
@@ -33,6 +34,7 @@ class SweepReader {
 
   /// nullopt: `complain` has heard why.
   std::optional<Sweep> read() {
+    part([&] { read_limits(); });  // the log's limit is refused in the words that programs hear, too
     part([&] { expect(root_, sweep_keys(study_)); });
     part([&] { space_ = space_from_yaml(root_["space"], complain_); });
     part([&] { read_name(); });
@@ -41,7 +43,6 @@ class SweepReader {
     part([&] { read_algorithms(); });
     part([&] { read_workers(); });
     read_policies();
-    part([&] { read_limits(); });
     part([&] { read_trial(); });
     part([&] { read_failures(); });
     part([&] { read_executor(); });
@@ -150,7 +151,10 @@ class SweepReader {
 
   void read_limits() {
     if (const auto hang = root_.find("hang_limit")) options_.hang_limit = hang->duration();
-    if (const auto limit = root_.find("log_limit")) options_.log_limit = limit->bytes();
+    if (const auto limit = root_.find("log_limit")) {
+      options_.log_limit = limit->bytes();
+      checked(*limit, [&] { require_log_limit(options_.log_limit); });
+    }
     if (const auto grace = root_.find("interrupt_grace")) options_.interrupt_grace = grace->duration();
     if (const auto patience = root_.find("ordered_patience")) options_.ordered_patience = patience->duration();
     options_.ordered = root_.get("ordered", false);
