@@ -54,4 +54,11 @@ install(FILES ${PROJECT_BINARY_DIR}/hypertuneConfig.cmake ${PROJECT_BINARY_DIR}/
 
 if(TARGET hypertune_command)
   install(TARGETS hypertune_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
+  if(TARGET hypertune_share)   # completion, the manual page, schema
+    install(DIRECTORY ${PROJECT_BINARY_DIR}/share/bash-completion ${PROJECT_BINARY_DIR}/share/zsh
+      ${PROJECT_BINARY_DIR}/share/fish ${PROJECT_BINARY_DIR}/share/hypertune
+      DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT command OPTIONAL)
+    install(FILES ${PROJECT_BINARY_DIR}/share/man/man1/hypertune.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT command
+      OPTIONAL)
+  endif()
 endif()

@@ -1,4 +1,5 @@
 // The command line of `hypertune`.
+#include "authoring.hpp"
 #include "cluster.hpp"
 #include "commands.hpp"
 #include "kubernetes_driver.hpp"
@@ -271,6 +272,7 @@ int main(int argc, char** argv) {
   study_command->add_flag("--resume", study.resume, "go on with the study in the output folder");
   study_command->callback([&] { chosen = [&] { return command::study(study); }; });
 
+  command::add_authoring_commands(app, chosen);
   if (const auto wrong = wrong_command(app, argc, argv)) {
     complain(wrong->c_str());
     return command::exit_usage;

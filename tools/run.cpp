@@ -134,10 +134,7 @@ int run(const RunArguments& arguments) {
       options.samples = recorded;
     }
   }
-  if (!arguments.resume && options.samples == 0 && !options.search.finite() && sweep.space.grid_size() <= 1 &&
-      options.stop.empty())
-    fail(Errc::input, "{}:1: how many trials? add 'samples: 50', or 'stop' (or give --samples; a grid needs neither)",
-         sweep.file.string());
+  if (!arguments.resume) require_bounded(sweep);
   options.output = directory;
   options.progress_csv = true;
   options.handle_signals = options.exit_if_stuck = true;

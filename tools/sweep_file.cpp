@@ -8,7 +8,7 @@
 
 namespace hypertune::inline v0::command {
 
-Sweep load_sweep(const std::string& file, const std::vector<std::string>& set, bool study) {
+Node load_with(const std::string& file, const std::vector<std::string>& set) {
   Node root = load_yaml_file(file);
   for (const auto& assignment : set) {
     // What --executor stands for (see run.cpp) is said in the user's words.
@@ -20,7 +20,18 @@ Sweep load_sweep(const std::string& file, const std::vector<std::string>& set, b
         whole ? "--executor " + assignment.substr(executor.size(), assignment.size() - executor.size() - 1)
               : std::string());
   }
-  return sweep_from_yaml(root, study);
+  return root;
+}
+
+Sweep load_sweep(const std::string& file, const std::vector<std::string>& set, bool study) {
+  return sweep_from_yaml(load_with(file, set), study);
+}
+
+void require_bounded(const Sweep& sweep) {
+  const Options& options = sweep.options;
+  if (options.samples == 0 && !options.search.finite() && sweep.space.grid_size() <= 1 && options.stop.empty())
+    fail(Errc::input, "{}:1: how many trials? add 'samples: 50', or 'stop' (or give --samples; a grid needs neither)",
+         sweep.file.string());
 }
 
 }  // namespace hypertune::inline v0::command

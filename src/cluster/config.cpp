@@ -1,6 +1,8 @@
 // Reading CLUSTER.yaml.
 #include <hypertune/cluster/config.hpp>
+#include <hypertune/cluster/detail/keys.hpp>
 #include <hypertune/cluster/detail/pod_config.hpp>
+#include <hypertune/config/shape_check.hpp>
 #include <hypertune/record/json_text.hpp>
 
 #include <algorithm>
@@ -14,7 +16,7 @@
 namespace hypertune::inline v0::cluster {
 namespace detail {
 
-using Keys = std::vector<std::string_view>;
+using Words = std::vector<std::string_view>;
 
 static void append_json_of(std::string& out, const Node& node) {
   if (node.is_null()) {
@@ -86,21 +88,13 @@ static std::vector<std::string> commands_of(const Node& map, std::string_view ke
 
 static int count_of(const Node& node) {
   const int count = node.as<int>();
-  if (count < 0) node.fail("{} must be 0 or more, not {}", node.title(), count);
   if (count > 100'000) node.fail("{} is {}: more machines than anybody has", node.title(), count);
   return count;
 }
 
-static double positive(const Node& node, bool zero = false) {
-  const double x = node.as<double>();
-  if (!(zero ? x >= 0 : x > 0) || !std::isfinite(x))
-    node.fail("{} must be {}, not {}", node.title(), zero ? "0 or more" : "more than 0", x);
-  return x;
-}
-
-static const Keys& provider_types() {
-  static const Keys all{"local",  "command", "aws",      "kubernetes",     "gcp",     "azure",    "vsphere",
-                        "aliyun", "spark",   "external", "fake_multinode", "kuberay", "readonly", "gen2"};
+static const Words& provider_types() {
+  static const Words all{"local",  "command", "aws",      "kubernetes",     "gcp",     "azure",    "vsphere",
+                         "aliyun", "spark",   "external", "fake_multinode", "kuberay", "readonly", "gen2"};
   return all;
 }
 
@@ -112,36 +106,7 @@ class ClusterReader {
 
   ClusterConfig read() {
     if (root_.is_null()) root_.fail("this file is empty: it needs at least cluster_name and provider");
-    root_.only({"cluster_name",
-                "provider",
-                "auth",
-                "min_workers",
-                "max_workers",
-                "initial_workers",
-                "head_node",
-                "worker_nodes",
-                "available_node_types",
-                "head_node_type",
-                "upscaling_speed",
-                "initialization_commands",
-                "setup_commands",
-                "head_setup_commands",
-                "worker_setup_commands",
-                "file_mounts",
-                "rsync_exclude",
-                "rsync_filter",
-                "idle_timeout_minutes",
-                "currency",
-                "head_start_ray_commands",
-                "worker_start_ray_commands",
-                "docker",
-                "cluster_synced_files",
-                "file_mounts_sync_continuously",
-                "metadata",
-                "no_restart",
-                "autoscaling_mode",
-                "target_utilization_fraction",
-                "worker_default_node_type"});
+    expect(root_, cluster_keys());
     config_.name = overrides_.name.empty() ? root_["cluster_name"].as<std::string>() : overrides_.name;
     check_name();
     read_provider(root_["provider"]);
@@ -153,18 +118,15 @@ class ClusterReader {
     config_.rsync_exclude = commands_of(root_, "rsync_exclude");
     config_.rsync_filter = commands_of(root_, "rsync_filter");
     if (const auto mounts = root_.find("file_mounts"); mounts && !mounts->is_null()) read_mounts(*mounts);
-    if (const auto x = given("upscaling_speed")) config_.upscaling_speed = positive(*x, true);
-    if (const auto x = given("idle_timeout_minutes")) config_.idle_timeout = positive(*x, true) * 60;
+    if (const auto x = given("upscaling_speed")) config_.upscaling_speed = x->as<double>();
+    if (const auto x = given("idle_timeout_minutes")) config_.idle_timeout = x->as<double>() * 60;
     if (const auto x = given("currency")) config_.currency = x->as<std::string>();
     if (root_.has("available_node_types"))
       read_types(root_["available_node_types"]);
     else
       read_old_types();
     read_counts();
-    for (const char* key : {"head_start_ray_commands", "worker_start_ray_commands", "docker", "cluster_synced_files",
-                            "file_mounts_sync_continuously", "metadata", "no_restart", "autoscaling_mode",
-                            "target_utilization_fraction", "worker_default_node_type"})
-      ignore(root_, key);
+    ignore_those_of(root_, cluster_keys());
     if (!ignored_.empty()) {
       std::string list;
       for (const auto& key : ignored_) list += (list.empty() ? "" : ", ") + key;
@@ -180,9 +142,11 @@ class ClusterReader {
     if (found && found->is_null()) return std::nullopt;
     return found;
   }
-  void ignore(const Node& map, std::string_view key) {
-    const auto found = map.find(key);
-    if (found && says_something(*found)) ignored_.push_back(found->path());
+  void ignore_those_of(const Node& map, const hypertune::Keys& keys) {
+    for (const auto& key : keys) {
+      const auto found = key.ignored ? map.find(key.name) : std::nullopt;
+      if (found && says_something(*found)) ignored_.push_back(found->path());
+    }
   }
 
   // It stands in folder names, tags and host names.
@@ -205,30 +169,13 @@ class ClusterReader {
     const auto& known = provider_types();
     if (std::find(known.begin(), known.end(), provider.type) == known.end())
       node["type"].fail("there is no provider '{}'{}", provider.type,
-                        hypertune::detail::suggestion(provider.type, Keys{"local", "command", "aws", "kubernetes"}));
+                        hypertune::detail::suggestion(provider.type, Words{"local", "command", "aws", "kubernetes"}));
     const bool pods = provider.type == "kubernetes";
     const bool own = provider.type == "local" || provider.type == "command" || provider.type == "aws" || pods;
     if (own) {
-      Keys keys{"type", "use_internal_ips", "cache_stopped_nodes", "timeout", "start_timeout",
-                // known to Ray
-                "disable_node_updaters", "disable_launch_config_check", "foreground_node_launch", "module",
-                "coordinator_address", "use_internal_ip"};
-      if (pods)
-        keys.insert(keys.end(), {"namespace", "kubeconfig", "context", "service_account", "services",
-                                 "autoscaler_service_account", "autoscaler_role", "autoscaler_role_binding"});
-      else
-        keys.emplace_back("host_keys");
-      if (provider.type == "local") keys.insert(keys.end(), {"head_ip", "worker_ips"});
-      if (provider.type == "command") keys.insert(keys.end(), {"command", "settings"});
-      if (provider.type == "aws")
-        keys.insert(keys.end(), {"region", "availability_zone", "endpoint_url", "profile", "security_group",
-                                 "aws_credentials", "cloudwatch", "boto_config"});
-      node.only(keys);
-      for (const char* key :
-           {"disable_node_updaters", "disable_launch_config_check", "foreground_node_launch", "module",
-            "coordinator_address", "use_internal_ip", "security_group", "aws_credentials", "cloudwatch", "boto_config",
-            "services", "autoscaler_service_account", "autoscaler_role", "autoscaler_role_binding"})
-        ignore(node, key);
+      const auto keys = provider_keys(provider.type);
+      expect(node, keys);
+      ignore_those_of(node, keys);
     }
     const auto text = [&](const char* key) {
       const auto found = node.find(key);
@@ -253,12 +200,8 @@ class ClusterReader {
     if (const auto x = node.find("start_timeout"))
       provider.start_timeout = own ? x->duration() : provider.start_timeout;
     provider.trust_new_host_keys = provider.type != "local";
-    if (const auto x = node.find("host_keys"); x && own) {
-      const auto word = x->as<std::string>();
-      if (word != "strict" && word != "accept-new")
-        x->fail("{} must be strict or accept-new, not '{}'", x->title(), word);
-      provider.trust_new_host_keys = word == "accept-new";
-    }
+    if (const auto x = node.find("host_keys"); x && own)
+      provider.trust_new_host_keys = x->as<std::string>() == "accept-new";
     if (pods) {
       read_pods_provider(node, folder_, provider);
       check_pods_name(overrides_.name.empty() ? root_["cluster_name"] : root_, config_.name);
@@ -292,9 +235,8 @@ class ClusterReader {
   }
 
   void read_auth(const Node& node) {
-    node.only(
-        {"ssh_user", "ssh_private_key", "ssh_public_key", "ssh_proxy_command", "ssh_config", "ssh_proxy_use_node_id"});
-    ignore(node, "ssh_proxy_use_node_id");
+    expect(node, auth_keys());
+    ignore_those_of(node, auth_keys());
     const auto text = [&](const char* key) {
       const auto found = node.find(key);
       return found && !found->is_null() ? found->as<std::string>() : std::string();
@@ -364,15 +306,16 @@ class ClusterReader {
         type.spot = spot->as<bool>() ? Spot::prefer : Spot::never;
       else
         spot->fail("{} must be true (spot first, then on-demand), only, or false, not '{}'{}", spot->title(), word,
-                   hypertune::detail::suggestion(word, Keys{"prefer", "only", "never"}));
+                   hypertune::detail::suggestion(word, Words{"prefer", "only", "never"}));
     }
     if (const auto price = node.find("price"); price && !price->is_null()) {
       if (price->is_map()) {
-        price->only({"on_demand", "spot"});
-        if (const auto x = price->find("on_demand")) type.price = positive(*x, true);
-        if (const auto x = price->find("spot")) type.spot_price = positive(*x, true);
+        expect(*price, price_keys());
+        if (const auto x = price->find("on_demand")) type.price = x->as<double>();
+        if (const auto x = price->find("spot")) type.spot_price = x->as<double>();
       } else {
-        type.price = positive(*price, true);
+        hypertune::detail::expect_shape(*price, price_keys().front().shape);
+        type.price = price->as<double>();
       }
     }
   }
@@ -402,8 +345,7 @@ class ClusterReader {
     std::string head;
     if (const auto x = given("head_node_type")) head = x->as<std::string>();
     for (const auto& [name, entry] : node.entries()) {
-      entry.only({"resources", "min_workers", "max_workers", "node_config", "price", "spot", "worker_setup_commands",
-                  "initialization_commands", "docker", "labels"});
+      expect(entry, node_type_keys());
       NodeType type;
       type.name = name;
       type.line = entry.line();
@@ -425,9 +367,7 @@ class ClusterReader {
       read_spot(entry, type);
       type.own_setup_commands = entry.has("worker_setup_commands");
       type.setup_commands = commands_of(entry, "worker_setup_commands");
-      ignore(entry, "docker");
-      ignore(entry, "labels");
-      ignore(entry, "initialization_commands");
+      ignore_those_of(entry, node_type_keys());
       config_.types.push_back(std::move(type));
     }
     if (const auto x = given("head_node_type")) {

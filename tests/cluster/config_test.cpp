@@ -1,4 +1,5 @@
 #include "support/test.hpp"
+#include "support/yaml_corpus.hpp"
 
 #include <hypertune/cluster/config.hpp>
 #include <hypertune/cluster/job.hpp>
@@ -13,7 +14,8 @@ using namespace hypertune::cluster;
 namespace {
 
 ClusterConfig parse(const std::string& text, const ClusterOverrides& overrides = {}) {
-  return cluster_from_yaml(ht::load_yaml_text(text, "c.yaml"), "/base", overrides);
+  return support::kept("cluster", text,
+                       [&] { return cluster_from_yaml(ht::load_yaml_text(text, "c.yaml"), "/base", overrides); });
 }
 
 std::string complaint(const std::string& text) {

@@ -4,6 +4,7 @@
 #include "support/test.hpp"
 
 #include <hypertune/cluster/config.hpp>
+#include <hypertune/cluster/detail/keys.hpp>
 
 #include <fmt/format.h>
 
@@ -49,6 +50,18 @@ TEST_CASE("the reference of clusters: every key") {
   }
   for (const auto& [table, rows] : reference.tables) CHECK(seen.contains(table));
   CHECK(watched.known.size() == seen.size());  // no map of keys that no table is about
+}
+
+TEST_CASE("the reference of clusters: what each key means is what the reader's tables say") {
+  const auto reference = support::read_reference(page);
+  support::check_key_table(reference, "cluster", hc::detail::cluster_keys());
+  support::check_key_table(reference, "auth", hc::detail::auth_keys());
+  support::check_key_table(reference, "available_node_types.<type>", hc::detail::node_type_keys());
+  support::check_key_table(reference, "available_node_types.<type>.price", hc::detail::price_keys());
+  hypertune::Keys provider;
+  for (const char* type : {"local", "aws", "kubernetes", "command"})
+    for (const auto& key : hc::detail::provider_keys(type)) provider.push_back(key);
+  support::check_key_table(reference, "provider", provider);
 }
 
 TEST_CASE("the reference of clusters: its examples are read as they stand") {

@@ -1,5 +1,6 @@
 // executor: {type: kubernetes, …}
 #include "support/test.hpp"
+#include "support/yaml_corpus.hpp"
 
 #include <hypertune/config/sweep.hpp>
 
@@ -12,7 +13,8 @@ namespace {
 Sweep read(const std::string& more) {
   const std::string text =
       "trial: {command: [./train]}\nspace: {x: {uniform: [0, 1]}}\nmetric: loss\nmode: min\nsamples: 3\n";
-  return sweep_from_yaml(load_yaml_text(text + more, "s.yaml"), false);
+  return support::kept("sweep", text + more,
+                       [&] { return sweep_from_yaml(load_yaml_text(text + more, "s.yaml"), false); });
 }
 
 std::string complaint(const std::string& more) {

@@ -118,8 +118,8 @@ TEST_CASE("a wrong option is named in C++, and its own line in a file") {
 
 TEST_CASE("what options say of themselves") {
   std::vector<std::string> lines;
-  for (const auto& [name, type, fallback, text] : options_of(Paint{}))
-    lines.push_back(detail::format("{}; {}; {}; {}", name, type, fallback, text));
+  for (const auto& option : options_of(Paint{}))
+    lines.push_back(detail::format("{}; {}; {}; {}", option.name, option.type, option.fallback, option.text));
   CHECK(lines == std::vector<std::string>{
                      "coats; whole number, at least 1; 2; layers",
                      "thinner; number, 0 or above 0 and at most 2; 0.5; part",

@@ -2,6 +2,7 @@
 #include "support/reference.hpp"
 
 #include "support/test.hpp"
+#include "support/yaml_corpus.hpp"
 
 #include <hypertune/config/sweep.hpp>
 #include <hypertune/tune/options.hpp>
@@ -32,7 +33,8 @@ std::string whole(const std::string& text) {
 }
 
 ht::Sweep read(const std::string& text, const std::string& name) {
-  return ht::sweep_from_yaml(ht::load_yaml_text(whole(text), name), false);
+  return support::kept("sweep", whole(text),
+                       [&] { return ht::sweep_from_yaml(ht::load_yaml_text(whole(text), name), false); });
 }
 
 std::set<std::string> types_in(const support::Reference& reference, const std::string& key) {
@@ -133,6 +135,35 @@ TEST_CASE("the reference of sweeps: every key, and its default") {
   }
   for (const auto& [table, rows] : reference.tables) CHECK(sweep_tables.contains(table));
   for (const auto& [table, rows] : stopping.tables) CHECK(stopping_tables.contains(table));
+}
+
+TEST_CASE("the reference of sweeps: what each key means is what the reader's tables say") {
+  namespace hd = ht::detail;
+  const auto reference = support::read_reference(docs / "sweep.md");
+  const auto stopping = support::read_reference(docs / "stopping.md");
+  const std::vector<std::pair<const char*, ht::Keys>> tables{{"sweep", hd::sweep_keys(false)},
+                                                             {"trial", hd::trial_keys()},
+                                                             {"space.<parameter>", hd::parameter_keys()},
+                                                             {"resources", hd::resources_keys()},
+                                                             {"workers", hd::workers_keys()},
+                                                             {"group", hd::group_keys()},
+                                                             {"checkpoint", hd::checkpoint_keys()},
+                                                             {"failures", hd::failures_keys()},
+                                                             {"failures.log[]", hd::log_rule_keys()},
+                                                             {"known[]", hd::known_keys()},
+                                                             {"executor local", hd::local_keys()},
+                                                             {"executor ssh", hd::ssh_keys()},
+                                                             {"executor.hosts[]", hd::host_keys()},
+                                                             {"executor.hosts", hd::host_source_keys()},
+                                                             {"executor.file_mounts.<place>", hd::file_mount_keys()},
+                                                             {"executor.transfer", hd::transfer_keys()},
+                                                             {"executor.transfer.shared", hd::shared_keys()}};
+  for (const auto& [table, keys] : tables) support::check_key_table(reference, table, keys);
+  support::check_key_table(stopping, "stop.<metric>", hd::metric_stop_keys());
+  support::check_key_table(stopping, "stop.plateau", hd::plateau_keys());
+  support::check_key_table(stopping, "stop.expected_gain", hd::expected_gain_keys());
+  support::check_key_table(stopping, "constraints.<metric>", hd::constraint_keys());
+  support::check_key_table(stopping, "stop", hd::stop_keys());
 }
 
 TEST_CASE("the reference of sweeps: defaults that options have") {

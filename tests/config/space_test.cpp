@@ -1,5 +1,6 @@
 #include "../space/random_space.hpp"
 #include "support/test.hpp"
+#include "support/yaml_corpus.hpp"
 
 #include <hypertune/config/space.hpp>
 
@@ -13,7 +14,9 @@ using namespace hypertune_test;
 
 namespace {
 
-ht::SearchSpace read(const std::string& text) { return ht::space_from_yaml(ht::load_yaml_text(text, "s.yaml")); }
+ht::SearchSpace read(const std::string& text) {
+  return support::kept("space", text, [&] { return ht::space_from_yaml(ht::load_yaml_text(text, "s.yaml")); });
+}
 
 std::string complaint(const std::string& text) {
   try {

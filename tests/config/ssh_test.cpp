@@ -1,5 +1,6 @@
 // executor: {type: ssh, …}
 #include "support/test.hpp"
+#include "support/yaml_corpus.hpp"
 
 #include <hypertune/config/override.hpp>
 #include <hypertune/config/sweep.hpp>
@@ -14,7 +15,9 @@ namespace {
 ExecutorSpec read(const std::string& executor) {
   const std::string text =
       "trial: {command: [./train]}\nspace: {x: {uniform: [0, 1]}}\nmetric: loss\nmode: min\nsamples: 3\n";
-  return sweep_from_yaml(load_yaml_text(text + executor, "s.yaml"), false).executor;
+  return support::kept("sweep", text + executor,
+                       [&] { return sweep_from_yaml(load_yaml_text(text + executor, "s.yaml"), false); })
+      .executor;
 }
 
 std::string complaint(const std::string& executor) {

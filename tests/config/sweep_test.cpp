@@ -1,6 +1,7 @@
 // What a sweep says beside its space.
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
+#include "support/yaml_corpus.hpp"
 
 #include <hypertune/config/sweep.hpp>
 #include <hypertune/record/results.hpp>
@@ -18,7 +19,10 @@ namespace {
 constexpr const char* start =
     "trial: {command: [./train]}\nspace: {x: {uniform: [0, 1]}}\nmetric: loss\nmode: min\nsamples: 3\n";
 
-Sweep read(const std::string& more) { return sweep_from_yaml(load_yaml_text(start + more, "s.yaml"), false); }
+Sweep read(const std::string& more) {
+  return support::kept("sweep", start + more,
+                       [&] { return sweep_from_yaml(load_yaml_text(start + more, "s.yaml"), false); });
+}
 
 std::string complaint(const std::string& more) {
   try {

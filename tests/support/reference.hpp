@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -139,6 +140,28 @@ inline void check_options_table(const Reference& reference, const std::string& t
     found.push_back("| `" + row.key + "` | " + row.type + " | " +
                     (row.exact ? "`" + row.fallback + "`" : row.fallback) + " | " + row.text + " |");
   CHECK(found == expected);
+}
+
+/// A cell without links: "[trainers](x.md) read it: [below](#y)" is "trainers read it".
+inline std::string without_links(const std::string& cell) {
+  static const std::regex below(": \\[below\\]\\([^)]*\\)"), link("\\[([^\\]]*)\\]\\([^)]*\\)");
+  return std::regex_replace(std::regex_replace(cell, below, ""), link, "$1");
+}
+
+/// The rows of a documented table have the texts and the defaults of the keys that the reader goes by.
+inline void check_key_table(const Reference& reference, const std::string& table, const hypertune::Keys& keys) {
+  INFO("table '" << table << "'");
+  REQUIRE(reference.tables.contains(table));
+  for (const auto& row : reference.tables.at(table)) {
+    const auto key = std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return k.name == row.key; });
+    INFO("key '" << row.key << "'");
+    if (key == keys.end()) {
+      CHECK(row.key.starts_with('<'));  // of the user's own
+      continue;
+    }
+    CHECK(without_links(row.text) == key->text);
+    if (!key->fallback.empty()) CHECK(row.fallback == key->fallback);
+  }
 }
 
 /// What readers asked for while it lives, by path.

@@ -1,6 +1,7 @@
 // CLUSTER.yaml: what machines a cluster has, how they are reached and what is done to them first.
 #pragma once
 
+#include <hypertune/config/shape.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/files/file_mount.hpp>
 #include <hypertune/trial/resources.hpp>
@@ -100,6 +101,9 @@ ClusterConfig cluster_from_yaml(const Node& root, const std::filesystem::path& f
                                 const ClusterOverrides& overrides = {});
 
 ClusterConfig load_cluster(const std::filesystem::path& file, const ClusterOverrides& overrides = {});
+
+/// What the file may say, as a whole.
+Shape cluster_shape();
 
 /// A YAML value as JSON text: numbers and true/false where the file has them without quotes.
 std::string json_of(const Node& node);

@@ -1,6 +1,8 @@
 // file_mounts: from YAML, of any executor whose workers are elsewhere.
 #pragma once
 
+#include <hypertune/config/executor_keys.hpp>
+#include <hypertune/config/shape_check.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/files/file_mount.hpp>
 
@@ -16,7 +18,7 @@ inline std::vector<FileMount> file_mounts_from_yaml(const Node& node) {
   for (const auto& [remote, value] : node.entries()) {
     FileMount mount{.remote = remote, .local = {}, .exclude = {}};
     if (value.is_map()) {
-      value.only({"from", "exclude"});
+      expect(value, file_mount_keys());
       mount.local = value["from"].as<std::string>();
       if (const auto exclude = value.find("exclude")) mount.exclude = exclude->texts();
     } else {

@@ -1,9 +1,11 @@
 // executor: {type: kubernetes, …} from YAML.
 #pragma once
 
+#include <hypertune/config/executor_keys.hpp>
 #include <hypertune/config/file_mounts.hpp>
 #include <hypertune/config/kubernetes_options.hpp>
 #include <hypertune/config/options.hpp>
+#include <hypertune/config/shape_check.hpp>
 #include <hypertune/config/transfer.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/record/json_text.hpp>
@@ -42,7 +44,7 @@ inline void append_json_of(std::string& out, const Node& node) {
 inline KubernetesOptions kubernetes_from_yaml(const Node& node) {
   KubernetesOptions kubernetes;
   if (!node.is_map()) return kubernetes;
-  know_options(node, {"type", "workers", "node_selector", "file_mounts", "transfer", "pod"}, kubernetes);
+  know(node, kubernetes_keys());
   take_options(node, kubernetes);
   if (const auto workers = node.find("workers")) kubernetes.workers = worker_count_from_yaml(*workers);
   if (const auto selector = node.find("node_selector"))
@@ -51,7 +53,7 @@ inline KubernetesOptions kubernetes_from_yaml(const Node& node) {
   if (const auto transfer = node.find("transfer")) kubernetes.transfer = transfer_from_yaml(*transfer);
   if (const auto pod = node.find("pod")) {
     if (!pod->is_map()) pod->fail("'{}' must be a pod (a map with 'spec'), not {}", pod->path(), pod->kind_text());
-    pod->only({"apiVersion", "kind", "metadata", "spec"});
+    know(*pod, pod_keys());
     append_json_of(kubernetes.pod, *pod);
   }
   checked(node, [&] {

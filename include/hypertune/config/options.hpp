@@ -1,6 +1,7 @@
 // Described options (option.hpp) from YAML, and in words.
 #pragma once
 
+#include <hypertune/config/shape_check.hpp>
 #include <hypertune/config/worker_count.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/option.hpp>
@@ -20,14 +21,6 @@
 
 namespace hypertune::inline v0 {
 
-/// One option in words, as a reference has it.
-struct OptionInfo {
-  std::string name;
-  std::string type;      ///< "whole number, at least 1"
-  std::string fallback;  ///< its default; empty: none
-  std::string text;      ///< what it means
-};
-
 namespace detail {
 
 inline std::string joined(const std::vector<std::string_view>& words) {
@@ -42,7 +35,7 @@ inline std::string duration_text(Seconds seconds) {
   return fmt::format("{}s", seconds);
 }
 
-/// A visitor of descriptions that puts them into words.
+/// A visitor of descriptions that puts them into words and shapes.
 struct OptionLister {
   std::vector<OptionInfo>& infos;
 
@@ -55,25 +48,30 @@ struct OptionLister {
       const bool seconds = bounds.unit == Bounds::Unit::seconds, bytes = bounds.unit == Bounds::Unit::bytes;
       const char* type = seconds ? "duration" : bytes ? "size" : std::integral<M> ? "whole number" : "number";
       infos.push_back({name, fmt::format("{}, {}", type, bounds.text()),
-                       seconds ? duration_text(static_cast<Seconds>(value)) : fmt::format("{}", value), text});
+                       seconds ? duration_text(static_cast<Seconds>(value)) : fmt::format("{}", value), text,
+                       seconds            ? shape::duration(bounds)
+                       : bytes            ? shape::size(bounds)
+                       : std::integral<M> ? shape::whole(bounds)
+                                          : shape::number(bounds)});
     }
   }
   template <class M>
   void operator()(const char* name, const M& value, const char* text) const {
     if constexpr (std::same_as<M, bool>)
-      infos.push_back({name, "true, false", value ? "true" : "false", text});
+      infos.push_back({name, "true, false", value ? "true" : "false", text, shape::boolean()});
     else if constexpr (std::same_as<M, std::vector<std::filesystem::path>>)
-      infos.push_back({name, "list of paths", "", text});
+      infos.push_back({name, "list of paths", "", text, shape::list(shape::text())});
     else if constexpr (std::same_as<M, std::vector<std::string>>)
-      infos.push_back({name, "word or list", "", text});
+      infos.push_back({name, "word or list", "", text, shape::texts()});
     else
-      infos.push_back({name, std::same_as<M, std::string> ? "text" : "path", std::string(value), text});
+      infos.push_back({name, std::same_as<M, std::string> ? "text" : "path", std::string(value), text, shape::text()});
   }
   void operator()(const char* name, const auto& value, std::initializer_list<const char*> words,
                   const char* text) const {
     std::string all;
     for (const char* word : words) all += fmt::format("{}`{}`", all.empty() ? "" : ", ", word);
-    infos.push_back({name, all, words.begin()[static_cast<std::size_t>(value)], text});
+    infos.push_back(
+        {name, all, words.begin()[static_cast<std::size_t>(value)], text, shape::word({words.begin(), words.end()})});
   }
 };
 
@@ -148,12 +146,9 @@ void take_options(const Node& node, T& options) {
 /// A map may have the keys of all these options, and `others`.
 template <class... T>
 void know_options(const Node& node, std::vector<std::string_view> others, const T&... options) {
-  const auto all = options_of(options...);
-  for (const auto& info : all) {
-    others.emplace_back(info.name);
-    if (const auto* watch = detail::key_watch()) watch->fallback(node.path(), info.name, info.fallback);
-  }
-  node.only(others);
+  auto all = options_of(options...);
+  for (const auto name : others) all.push_back(key(std::string(name), shape::any(), ""));
+  know(node, all);
 }
 
 /// Takes what it says of them from a map that may have no other keys but `others`. Whether the values make sense is for

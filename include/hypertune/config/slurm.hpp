@@ -1,7 +1,9 @@
 // executor: {type: slurm, …} from YAML.
 #pragma once
 
+#include <hypertune/config/executor_keys.hpp>
 #include <hypertune/config/options.hpp>
+#include <hypertune/config/shape_check.hpp>
 #include <hypertune/config/slurm_options.hpp>
 #include <hypertune/config/transfer.hpp>
 #include <hypertune/config/yaml.hpp>
@@ -83,7 +85,7 @@ struct SlurmOptionReader {
 inline SlurmOptions slurm_from_yaml(const Node& node) {
   SlurmOptions slurm;
   if (!node.is_map()) return slurm;
-  know_options(node, {"type", "workers", "transfer"}, slurm);
+  know(node, slurm_keys());
   SlurmOptions::describe(slurm, SlurmOptionReader{{node}});
   if (const auto workers = node.find("workers")) slurm.workers = worker_count_from_yaml(*workers);
   if (const auto transfer = node.find("transfer")) slurm.transfer = transfer_from_yaml(*transfer);

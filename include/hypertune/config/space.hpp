@@ -2,6 +2,8 @@
 #pragma once
 
 #include <hypertune/config/expression.hpp>
+#include <hypertune/config/shape_check.hpp>
+#include <hypertune/config/space_keys.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/detail/nearest.hpp>
 #include <hypertune/space/detail/build.hpp>
@@ -13,6 +15,8 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -45,17 +49,21 @@ namespace hypertune::inline v0 {
 /// constraints: ["hidden * depth <= 1024", "model.width >= model.heads"]
 /// ```
 /// Conditions and constraints name parameters in full ("model.width"), wherever they stand. `when:` inside a group such
-/// as `model:` holds for all of it. Anything else is an Error of kind `input` that starts with file and line.
-SearchSpace space_from_yaml(const Node& node);
+/// as `model:` holds for all of it. Anything else is an Error of kind `input` that starts with file and line; where
+/// there is a `complain`, it is told that of each parameter first.
+SearchSpace space_from_yaml(const Node& node, const std::function<void(const Error&)>& complain = {});
 
 namespace detail {
 
 class SpaceReader {
  public:
-  static constexpr std::array<std::string_view, 18> words{
-      "uniform",   "log_uniform",   "integer",          "int",    "log_int", "normal",   "log_normal",
-      "quantized", "quantized_log", "quantized_normal", "choice", "ordinal", "discrete", "boolean",
-      "bool",      "grid",          "constant",         "derived"};
+  static inline const std::vector<std::string_view> words = [] {
+    std::vector<std::string_view> all;
+    for (const auto& domain : domain_words()) all.push_back(domain.word);
+    return all;
+  }();
+
+  explicit SpaceReader(std::function<void(const Error&)> complain = {}) : complain_(std::move(complain)) {}
 
   SearchSpace read(const Node& root) {
     const auto other_than_rules = [](const auto& entry) { return entry.first != "constraints"; };
@@ -63,12 +71,20 @@ class SpaceReader {
     if (std::none_of(entries.begin(), entries.end(), other_than_rules))
       root.fail("{} is empty: write parameters, such as  lr: {{log_uniform: [0.0001, 0.1]}}", root.title());
     std::vector<Node> rules;
+    std::exception_ptr first;
     for (const auto& [key, value] : entries) {
-      if (key == "constraints")
-        rules = constraint_nodes(value);
-      else
-        dimension(key, value, {});
+      try {
+        if (key == "constraints")
+          rules = constraint_nodes(value);
+        else
+          dimension(key, value, {});
+      } catch (const Error& error) {
+        if (!complain_) throw;
+        complain_(error);
+        if (!first) first = std::current_exception();
+      }
     }
+    if (first) std::rethrow_exception(first);
     std::shared_ptr<SpaceModel> model;
     try {
       model = build_model(std::move(drafts_));
@@ -96,7 +112,12 @@ class SpaceReader {
  private:
   using Conditions = std::vector<ConditionDraft>;
 
-  static bool is_word(std::string_view text) { return std::find(words.begin(), words.end(), text) != words.end(); }
+  static const DomainWord* domain_of(std::string_view word) {
+    for (const auto& domain : domain_words())
+      if (domain.word == word) return &domain;
+    return nullptr;
+  }
+  static bool is_word(std::string_view text) { return domain_of(text) != nullptr; }
 
   static std::vector<Node> constraint_nodes(const Node& node) {
     if (node.is_scalar()) return {node};
@@ -125,11 +146,9 @@ class SpaceReader {
     if (domain == entries.end()) return group(name, node, std::move(conditions));
 
     std::vector<std::string_view> known{domain->first, "when", "prior"};
-    const bool normal =
-        domain->first == "normal" || domain->first == "log_normal" || domain->first == "quantized_normal";
-    for (const char* word : {"uniform", "log_uniform", "integer", "int", "log_int", "normal", "log_normal"})
-      if (domain->first == word) known.emplace_back("quantum");
-    if (normal) known.emplace_back("bounds");
+    const DomainWord& info = *domain_of(domain->first);
+    if (info.quantum) known.emplace_back("quantum");
+    if (info.bounds) known.emplace_back("bounds");
     for (const auto& [key, value] : entries)
       if (key != domain->first && is_word(key))
         value.fail("parameter '{}' has two domains, '{}' and '{}': keep one", name, domain->first, key);
@@ -191,25 +210,25 @@ class SpaceReader {
                      Conditions conditions) {
     const auto add_as = [&](const auto& domain) { add(name, node, domain, std::move(conditions)); };
     const auto quantum = node.find("quantum");
+    const std::string_view items = domain_of(word)->items;
     const auto real = [&](const auto& domain) {
       quantum ? add_as(domain.quantum(quantum->as<double>())) : add_as(domain);
     };
-    if (word == "uniform") return real(std::apply(uniform, reals<2>(list, "lower, upper")));
-    if (word == "log_uniform") return real(std::apply(log_uniform, reals<2>(list, "lower, upper")));
-    if (word == "quantized") return add_as(std::apply(quantized, reals<3>(list, "lower, upper, quantum")));
-    if (word == "quantized_log") return add_as(std::apply(quantized_log, reals<3>(list, "lower, upper, quantum")));
+    if (word == "uniform") return real(std::apply(uniform, reals<2>(list, items)));
+    if (word == "log_uniform") return real(std::apply(log_uniform, reals<2>(list, items)));
+    if (word == "quantized") return add_as(std::apply(quantized, reals<3>(list, items)));
+    if (word == "quantized_log") return add_as(std::apply(quantized_log, reals<3>(list, items)));
     if (word == "integer" || word == "int" || word == "log_int") {
-      const auto ends = exactly(list, 2, "lower, upper");
+      const auto ends = exactly(list, 2, items);
       const auto step = quantum ? quantum->as<std::int64_t>() : 1;
       const auto lower = ends[0].as<std::int64_t>();
       const auto upper = ends[1].as<std::int64_t>();
       return add_as(word == "log_int" ? log_int(lower, upper, step) : integer(lower, upper, step));
     }
     if (word == "normal" || word == "log_normal" || word == "quantized_normal") {
-      Normal domain = word == "normal" ? std::apply(hypertune::normal, reals<2>(list, "mean, standard deviation"))
-                      : word == "log_normal"
-                          ? std::apply(log_normal, reals<2>(list, "mean, standard deviation"))
-                          : std::apply(quantized_normal, reals<3>(list, "mean, standard deviation, quantum"));
+      Normal domain = word == "normal"       ? std::apply(hypertune::normal, reals<2>(list, items))
+                      : word == "log_normal" ? std::apply(log_normal, reals<2>(list, items))
+                                             : std::apply(quantized_normal, reals<3>(list, items));
       if (quantum) domain = domain.quantum(quantum->as<double>());
       if (const auto bounds = node.find("bounds")) {
         const auto [lower, upper] = reals<2>(*bounds, "lower, upper");
@@ -333,6 +352,7 @@ class SpaceReader {
     drafts_.push_back(std::move(draft));
   }
 
+  std::function<void(const Error&)> complain_;
   std::vector<DimensionDraft> drafts_;
   std::vector<std::pair<std::string, Node>> derived_;
   std::map<std::string, Node> places_;
@@ -340,6 +360,8 @@ class SpaceReader {
 
 }  // namespace detail
 
-inline SearchSpace space_from_yaml(const Node& node) { return detail::SpaceReader().read(node); }
+inline SearchSpace space_from_yaml(const Node& node, const std::function<void(const Error&)>& complain) {
+  return detail::SpaceReader(complain).read(node);
+}
 
 }  // namespace hypertune::inline v0

@@ -1,8 +1,10 @@
 // executor: {type: ssh, …} from YAML.
 #pragma once
 
+#include <hypertune/config/executor_keys.hpp>
 #include <hypertune/config/file_mounts.hpp>
 #include <hypertune/config/options.hpp>
+#include <hypertune/config/shape_check.hpp>
 #include <hypertune/config/ssh_spec.hpp>
 #include <hypertune/config/transfer.hpp>
 #include <hypertune/config/yaml.hpp>
@@ -18,10 +20,6 @@
 
 namespace hypertune::inline v0::detail {
 
-inline constexpr std::string_view ssh_keys[] = {
-    "hosts", "ssh_config",      "identity_file",  "user",       "port",    "options", "file_mounts", "workdir",
-    "cache", "connect_timeout", "notice_command", "notice_url", "cluster", "grow",    "transfer",    "silence"};
-
 inline std::string ssh_host_name(const Node& node) {
   const auto name = node.as<std::string>();
   if (name.empty() || name.front() == '-' || name.find_first_of(" \t\n\r'\"\\`$;&|<>(){}*?!#,") != std::string::npos)
@@ -35,12 +33,9 @@ inline HostSpec ssh_host_from_yaml(const Node& node) {
     host.name = ssh_host_name(node);
     return host;
   }
-  node.only({"name", "slots", "cpus", "gpus", "memory", "custom", "labels"});
+  expect(node, host_keys());
   host.name = ssh_host_name(node["name"]);
-  if (const auto slots = node.find("slots")) {
-    host.slots = slots->as<int>();
-    if (host.slots < 1) slots->fail("'{}' must be 1 or more, not {}", slots->path(), host.slots);
-  }
+  if (const auto slots = node.find("slots")) host.slots = slots->as<int>();
   if (const auto cpus = node.find("cpus")) host.cpus = amount(*cpus);
   if (const auto gpus = node.find("gpus")) host.gpus = amount(*gpus);
   if (const auto memory = node.find("memory")) host.memory = memory->bytes();
@@ -66,7 +61,7 @@ inline void ssh_hosts_from_yaml(const Node& node, SshSpec& ssh) {
     }
     if (ssh.hosts.empty()) node.fail("'{}' is empty: name a host", node.path());
   } else if (node.is_map()) {
-    node.only({"file", "command", "interval"});
+    expect(node, host_source_keys());
     if (node.has("file") == node.has("command"))
       node.fail("'{}' needs one of 'file' (one host a line) and 'command' (a program that prints them)", node.path());
     if (const auto file = node.find("file")) ssh.host_file = file->as<std::string>();
@@ -75,10 +70,7 @@ inline void ssh_hosts_from_yaml(const Node& node, SshSpec& ssh) {
       if (ssh.host_command.empty() || ssh.host_command.front().empty())
         command->fail("'{}' is empty: it must name a program", command->path());
     }
-    if (const auto interval = node.find("interval")) {
-      ssh.interval = interval->duration();
-      if (!(ssh.interval >= 0.1)) interval->fail("'{}' must be 0.1 s or more", interval->path());
-    }
+    if (const auto interval = node.find("interval")) ssh.interval = interval->duration();
   } else if (node.as<std::string>() == "slurm") {
     ssh.slurm = true;
   } else {
@@ -124,7 +116,7 @@ inline SshSpec ssh_from_yaml(const Node& node) {
   if (const auto config = node.find("ssh_config")) ssh.ssh_config = config->as<std::string>();
   if (const auto identity = node.find("identity_file")) ssh.identity_file = identity->as<std::string>();
   if (const auto user = node.find("user")) ssh.user = ssh_host_name(*user);
-  if (const auto port = node.find("port")) ssh.port = port_from_yaml(*port);
+  if (const auto port = node.find("port")) ssh.port = port->as<int>();
   if (const auto options = node.find("options")) {
     if (!options->is_map()) {
       ssh.options = options->texts();
@@ -132,16 +124,8 @@ inline SshSpec ssh_from_yaml(const Node& node) {
       for (const auto& [key, value] : options->entries()) ssh.options.push_back(key + "=" + value.as<std::string>());
     }
   }
-  if (const auto timeout = node.find("connect_timeout")) {
-    ssh.connect_timeout = timeout->duration();
-    if (!(ssh.connect_timeout >= 1)) timeout->fail("'{}' must be 1 s or more", timeout->path());
-  }
-  if (const auto silence = node.find("silence")) {
-    ssh.silence = silence->duration();
-    if (!(ssh.silence >= 1 && ssh.silence <= 3600))
-      silence->fail("'{}' must be 1 s to 1 h: so long a host may give no sign of life until it is lost",
-                    silence->path());
-  }
+  if (const auto timeout = node.find("connect_timeout")) ssh.connect_timeout = timeout->duration();
+  if (const auto silence = node.find("silence")) ssh.silence = silence->duration();
   if (const auto mounts = node.find("file_mounts")) ssh.file_mounts = file_mounts_from_yaml(*mounts);
   if (const auto workdir = node.find("workdir")) ssh.workdir = workdir->as<std::string>();
   if (const auto cache = node.find("cache")) ssh.cache = cache->as<std::string>();

@@ -1,7 +1,9 @@
 // transfer: from YAML, of any executor whose workers are elsewhere.
 #pragma once
 
+#include <hypertune/config/executor_keys.hpp>
 #include <hypertune/config/options.hpp>
+#include <hypertune/config/shape_check.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/hosts/checkpoint_transfer.hpp>
 
@@ -21,7 +23,7 @@ inline std::optional<SharedCheckpoints> shared_from_yaml(const Node& node) {
                  shared.on_hosts);
   };
   if (node.is_map()) {
-    node.only({"folder", "on_hosts"});
+    expect(node, shared_keys());
     if (const auto folder = node.find("folder")) {
       shared.folder = folder->as<std::string>();
       if (shared.folder.empty()) folder->fail("'{}' is empty: name a folder of this machine", folder->path());
@@ -35,17 +37,12 @@ inline std::optional<SharedCheckpoints> shared_from_yaml(const Node& node) {
   return shared;
 }
 
-inline int port_from_yaml(const Node& node) {
-  const int port = node.as<int>();
-  if (port < 1 || port > 65535) node.fail("'{}' must be 1 to 65535, not {}", node.path(), port);
-  return port;
-}
-
 /// transfer: {direct: true, network: 10.1.0.0/16, port: 7070, rate_limit: 50MB, shared: true}
 inline CheckpointTransfer transfer_from_yaml(const Node& node) {
   CheckpointTransfer transfer;
-  read_options(node, {"port", "shared"}, transfer);
-  if (const auto port = node.find("port")) transfer.port = static_cast<std::uint16_t>(port_from_yaml(*port));
+  expect(node, transfer_keys());
+  take_options(node, transfer);
+  if (const auto port = node.find("port")) transfer.port = port->as<std::uint16_t>();
   if (const auto shared = node.find("shared")) transfer.shared = shared_from_yaml(*shared);
   return checked(node, [&] { return check_options(transfer), transfer; });
 }

@@ -160,15 +160,17 @@ class Node {
   void only(const std::vector<std::string_view>& known) const {
     expect_map();
     if (const auto* watch = detail::key_watch()) watch->known(path_, known);
-    for (std::size_t i = 0; i < data_->keys.size(); ++i) {
-      const auto& [key, line] = data_->keys[i];
-      if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-      const std::string where = place(*data_->items[i], line);
-      if (const auto now = detail::renamed(key, known); !now.empty())
-        throw Error(Errc::input, fmt::format("{}: '{}' is now '{}'", where, key, now));
-      throw Error(Errc::input,
-                  fmt::format("{}: unknown key '{}' in {}{}", where, key, title(), detail::suggestion(key, known)));
-    }
+    for (const auto& [key, line] : data_->keys)
+      if (std::find(known.begin(), known.end(), key) == known.end()) refuse_key(key, known);
+  }
+  /// The Error of only() for one of the map's keys.
+  [[noreturn]] void refuse_key(std::string_view key, const std::vector<std::string_view>& known) const {
+    const auto at = std::find_if(data_->keys.begin(), data_->keys.end(), [&](const auto& k) { return k.first == key; });
+    const std::string where = place(*data_->items[static_cast<std::size_t>(at - data_->keys.begin())], at->second);
+    if (const auto now = detail::renamed(key, known); !now.empty())
+      throw Error(Errc::input, fmt::format("{}: '{}' is now '{}'", where, key, now));
+    throw Error(Errc::input,
+                fmt::format("{}: unknown key '{}' in {}{}", where, key, title(), detail::suggestion(key, known)));
   }
 
   // Lists.

@@ -1,0 +1,331 @@
+// The parts of a sweep's file, one function for each.
+#pragma once
+
+#include <hypertune/config/kubernetes.hpp>
+#include <hypertune/config/shape_check.hpp>
+#include <hypertune/config/slurm.hpp>
+#include <hypertune/config/ssh.hpp>
+#include <hypertune/config/sweep_keys.hpp>
+#include <hypertune/config/sweep_spec.hpp>
+#include <hypertune/config/yaml.hpp>
+#include <hypertune/record/csv_logger.hpp>
+#include <hypertune/record/jsonl_logger.hpp>
+#include <hypertune/record/tensorboard_logger.hpp>
+#include <hypertune/trial/group_address.hpp>
+#include <hypertune/trial/metric_name.hpp>
+#include <hypertune/tune/options.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0 {
+
+namespace detail {
+
+using words = std::vector<std::string_view>;
+
+inline Mode mode_from_yaml(const Node& node) {
+  expect_shape(node, mode_shape());
+  return node.as<std::string>().starts_with("max") ? Mode::maximize : Mode::minimize;
+}
+
+inline int at_least(const Node& node, int least) {
+  const int value = node.as<int>();
+  if (value < least) node.fail("'{}' must be {} or more, not {}", node.path(), least, value);
+  return value;
+}
+
+/// A metric that a command reports. `node`: where it is named.
+inline void command_metric(const Node& node, const std::string& name) {
+  if (const auto why = reserved_in_report_lines(name); !why.empty()) node.fail("{}", why);
+}
+
+inline Resources resources_from_yaml(const Node& node) {
+  Resources resources;
+  expect(node, resources_keys());
+  for (const auto& [key, value] : node.entries()) {
+    if (key == "cpus")
+      resources.cpus = amount(value);
+    else if (key == "gpus")
+      resources.gpus = amount(value);
+    else if (key == "memory")
+      resources.memory = value.bytes();
+    else
+      for (const auto& [name, custom] : value.entries()) resources.custom[name] = amount(custom);
+  }
+  return resources;
+}
+
+/// workers: 3, or {min: 2, max: 4, placement: spread}
+inline Workers workers_from_yaml(const Node& node) {
+  if (!node.is_map()) return {node.as<int>()};
+  expect(node, workers_keys());
+  if (!node.has("min") && !node.has("max"))
+    node.fail("'{}' needs a number of workers: write {{min: 2, max: 4}}, or just 4", node.path());
+  Workers workers;
+  if (node.has("min")) workers.min = workers.max = node["min"].as<int>();
+  if (node.has("max")) workers.max = node["max"].as<int>();
+  if (workers.max < workers.min)
+    node["max"].fail("'{}' must be '{}' or more, which is {}, not {}", node["max"].path(), node["min"].path(),
+                     workers.min, workers.max);
+  if (const auto placement = node.find("placement"))
+    workers.strategy = static_cast<Strategy>(word_index(*placement, workers_keys(), "placement"));
+  return workers;
+}
+
+/// workers: {…, plan: {0: 2, 30: 4, 60: 8}}: from so many steps on so many workers.
+inline std::function<int(const RunningGroup&)> worker_plan_from_yaml(const Node& node, const Workers& workers) {
+  if (!node.is_map()) node.fail("'{}' must map steps to workers: {{0: 2, 30: 4}}", node.path());
+  std::map<int, int> plan;
+  for (const auto& [key, value] : node.entries()) {
+    int step = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), step);
+    if (error != std::errc() || end != key.data() + key.size() || step < 0)
+      value.fail("'{}': '{}' is no number of steps: {{0: 2, 30: 4}}", node.path(), key);
+    const int wanted = at_least(value, workers.min);
+    if (wanted > workers.max)
+      value.fail("'{}' must be {} or less, as 'workers.max' is, not {}", value.path(), workers.max, wanted);
+    plan[step] = wanted;
+  }
+  return [plan = std::move(plan)](const RunningGroup& group) {
+    const auto next = plan.upper_bound(group.steps);
+    return next == plan.begin() ? 0 : std::prev(next)->second;
+  };
+}
+
+/// group: {network: 10.1.0.0/16}
+inline GroupOptions group_from_yaml(const Node& node) {
+  GroupOptions group;
+  expect(node, group_keys());
+  if (const auto network = node.find("network")) {
+    group.network = network->as<std::string>();
+    if (!parse_network(group.network))
+      network->fail("'{}' must be a network such as 10.1.0.0/16, not '{}'", network->path(), group.network);
+  }
+  return group;
+}
+
+inline StopCondition stop_from_yaml(const Node& node, const std::vector<Objective>& objectives) {
+  StopCondition stop;
+  const auto own = names_of(stop_keys());
+  if (const auto* watch = key_watch()) watch->known(node.path(), own);
+  for (const auto& [key, value] : node.entries()) {
+    const auto add = [&](StopCondition condition) { stop = stop | condition; };
+    checked(value, [&, &key = key, &value = value] {
+      if (key == "steps" || key == "training_iteration")
+        add(steps(value.as<std::int64_t>()));
+      else if (key == "time")
+        add(within(value.duration()));
+      else if (key == "total_steps")
+        add(total_steps(value.as<std::int64_t>()));
+      else if (key == "failed_trials")
+        add(failed_trials(value.as<std::int64_t>()));
+      else if (key == "plateau") {
+        expect(value, plateau_keys());
+        add(plateau({.tolerance = value.get("tolerance", 1e-3),
+                     .last = value.get("last", 10),
+                     .patience = value.get("patience", 0),
+                     .metric = value.get("metric", std::string())}));
+      } else if (key == "expected_gain") {
+        expect(value, expected_gain_keys());
+        add(expected_gain({.threshold = value.get("threshold", 1e-4),
+                           .last = value.get("last", 20),
+                           .metric = value.get("metric", std::string())}));
+      } else if (std::any_of(objectives.begin(), objectives.end(), [&](const auto& o) { return o.metric == key; })) {
+        add(until(key, value.as<double>()));
+      } else if (value.is_map() && (value.has("at_least") || value.has("at_most"))) {
+        expect(value, metric_stop_keys());
+        if (value.has("at_least")) add(hypertune::at_least(key, value["at_least"].as<double>()));
+        if (value.has("at_most")) add(at_most(key, value["at_most"].as<double>()));
+      } else {
+        auto known = own;
+        for (const auto& objective : objectives) known.push_back(objective.metric);
+        if (value.is_scalar())
+          value.fail(
+              "unknown stop condition '{}'{}; for a metric that is not tuned write {}: {{at_least: …}} or {{at_most: "
+              "…}}",
+              key, suggestion(key, known), key);
+        node.only(known);
+      }
+      return 0;
+    });
+  }
+  return stop;
+}
+
+/// constraints: {latency_ms: {at_most: 5}, recall: {at_least: 0.9}}
+inline std::vector<MetricBound> constraints_from_yaml(const Node& node) {
+  std::vector<MetricBound> constraints;
+  if (!node.is_map())
+    node.fail(
+        "'constraints' must be bounds on metrics, such as {{latency_ms: {{at_most: 5}}}}, not {}; those between "
+        "parameters stand under 'space'",
+        node.kind_text());
+  for (const auto& [metric, bounds] : node.entries()) {
+    if (!bounds.is_map() || bounds.size() == 0)
+      bounds.fail("'constraints.{}' must be {{at_most: …}} or {{at_least: …}}, not {}", metric, bounds.kind_text());
+    expect(bounds, constraint_keys());
+    for (const auto& [side, value] : bounds.entries())
+      checked(value, [&, &metric = metric, &side = side, &value = value] {
+        const double bound = value.as<double>();
+        constraints.push_back(side == "at_most" ? at_most(metric, bound) : hypertune::at_least(metric, bound));
+        return 0;
+      });
+  }
+  return constraints;
+}
+
+inline CheckpointPolicy checkpoint_from_yaml(const Node& node) {
+  expect(node, checkpoint_keys());
+  CheckpointPolicy policy;
+  if (node.has("every")) policy.every = node["every"].as<int>();
+  if (node.has("keep")) policy.keep = node["keep"].as<int>();
+  if (node.has("keep_best")) policy.keep_best = node["keep_best"].as<int>();
+  if (node.has("max_bytes")) policy.max_bytes = node["max_bytes"].bytes();
+  policy.at_end = node.get("at_end", policy.at_end);
+  return policy;
+}
+
+inline std::vector<LogRuleSpec> log_rules_from_yaml(const Node& node) {
+  std::vector<LogRuleSpec> rules;
+  for (const auto& item : node.items()) {
+    expect(item, log_rule_keys());
+    LogRuleSpec rule{.match = item["match"].as<std::string>(), .where = item["match"].where()};
+    for (const auto& what : item["do"].texts()) {
+      if (what == "exclude_host")
+        rule.exclude_host = true;
+      else if (what == "no_retry")
+        rule.no_retry = true;
+      else
+        item["do"].fail("'do' must be exclude_host or no_retry, not '{}'{}", what,
+                        suggestion(what, words({"exclude_host", "no_retry"})));
+    }
+    rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+inline TrialSpec trial_from_yaml(const Node& node) {
+  expect(node, trial_keys());
+  TrialSpec trial;
+  if (node.has("command") == node.has("binary"))
+    node.fail("'trial' needs one of 'command' (a list of words) and 'binary' (a path)");
+  if (node.has("command")) {
+    trial.command = node["command"].texts();
+    if (trial.command.empty() || trial.command.front().empty())
+      node["command"].fail("'trial.command' is empty: it must name a program");
+    if (node["command"].is_list())
+      for (const auto& word : node["command"].items()) trial.command_places.push_back(word.where());
+  } else {
+    trial.command = {node["binary"].as<std::string>()};
+  }
+  if (const auto metrics = node.find("metrics"))
+    for (const auto& [name, pattern] : metrics->entries()) {
+      command_metric(pattern, name);
+      trial.metrics[name] = pattern.as<std::string>();
+      trial.metric_places[name] = pattern.where();
+    }
+  if (const auto environment = node.find("environment"))
+    for (const auto& [name, value] : environment->entries()) trial.environment[name] = to_string(value.scalar());
+  if (const auto grace = node.find("grace")) trial.grace = grace->duration();
+  return trial;
+}
+
+/// Where expressions read the output, each metric that something hangs on needs one: it can arrive in no other way that
+/// belongs to the same step. `node`: where `metric` is named.
+inline void require_expression(const Node& node, const TrialSpec& trial, const std::string& metric) {
+  if (trial.metrics.empty() || trial.metrics.contains(metric)) return;
+  words known;
+  for (const auto& [name, pattern] : trial.metrics) known.emplace_back(name);
+  node.fail("'trial.metrics' has no expression for '{}', so that it can never be reported{}", metric,
+            suggestion(metric, known));
+}
+
+inline void refuse_simulated(const Node& node, const std::string& type) {
+  if (type == "simulated")
+    node.fail(
+        "executor 'simulated' is for C++ programs, whose steps it runs one after the other in virtual time: a command "
+        "takes its own time. For runs that decide the same each time write 'ordered: true'");
+}
+
+/// Those whose workers come and go with the queue of trials; false: it is none of them.
+inline bool elastic_from_yaml(const Node& node, ExecutorSpec& executor) {
+  if (executor.type == "slurm")
+    executor.slurm = slurm_from_yaml(node);
+  else if (executor.type == "kubernetes")
+    executor.kubernetes = kubernetes_from_yaml(node);
+  else
+    return false;
+  return true;
+}
+
+[[noreturn]] inline void refuse_executor(const Node& node, const std::string& type) {
+  node.fail("there is no executor '{}'{}", type, suggestion(type, words({"local", "ssh", "slurm", "kubernetes"})));
+}
+
+inline ExecutorSpec executor_from_yaml(const Node& node) {
+  ExecutorSpec executor;
+  if (!node.is_map()) {
+    executor.type = node.as<std::string>();
+  } else {
+    executor.type = node.get("type", executor.type);
+    refuse_simulated(node, executor.type);
+    if (elastic_from_yaml(node, executor)) return executor;
+    const bool known = executor.type == "local" || executor.type == "ssh";
+    if (!known) know(node, local_keys());
+    if (!known) refuse_executor(node, executor.type);
+    expect(node, executor.type == "ssh" ? ssh_keys() : local_keys());
+    if (const auto workers = node.find("workers")) executor.workers = to_string(workers->scalar());
+    if (const auto cpus = node.find("cpus")) executor.cpus = amount(*cpus);
+    if (const auto gpus = node.find("gpus")) executor.gpus = amount(*gpus);
+    if (const auto memory = node.find("memory")) executor.memory = memory->bytes();
+    if (const auto custom = node.find("custom"))
+      for (const auto& [name, value] : custom->entries()) executor.custom[name] = amount(value);
+  }
+  refuse_simulated(node, executor.type);
+  if (executor.type == "ssh") {
+    executor.ssh = ssh_from_yaml(node);
+    return executor;
+  }
+  if (elastic_from_yaml(node, executor)) return executor;
+  if (executor.type != "local") refuse_executor(node, executor.type);
+  return executor;
+}
+
+/// loggers: [tensorboard, jsonl, csv]: what else is written while it runs.
+inline void loggers_from_yaml(const Node& node, bool study, Options& options) {
+  static const words known{"tensorboard", "jsonl", "csv"};
+  std::vector<std::string> seen;
+  for (const Node& item : node.is_list() ? node.items() : std::vector<Node>{node}) {
+    if (item.is_map())
+      item.fail("'{}' must be a logger's name, as in 'loggers: [tensorboard, jsonl]': loggers take no options",
+                item.path());
+    const auto name = item.as<std::string>();
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      item.fail("there is no logger '{}'{}", name, suggestion(name, known));
+    if (std::find(seen.begin(), seen.end(), name) != seen.end())
+      item.fail("the logger '{}' is named twice: remove one of the two", name);
+    if (name == "tensorboard") options.callbacks.emplace_back(TensorBoardLogger{});
+    if (name == "jsonl") options.callbacks.emplace_back(JsonlLogger{});
+    if (name == "csv" && study) options.callbacks.emplace_back(CsvLogger{});
+    if (name == "csv" && !study) options.progress_csv = true;
+    seen.push_back(name);
+  }
+}
+
+inline Params params_from_yaml(const Node& node) {
+  Params params;
+  for (const auto& [name, value] : node.entries()) params.set(name, value.scalar());
+  return params;
+}
+
+}  // namespace detail
+
+}  // namespace hypertune::inline v0

@@ -1,0 +1,232 @@
+// The keys of a sweep's file.
+#pragma once
+
+#include <hypertune/config/algorithms.hpp>
+#include <hypertune/config/executor_keys.hpp>
+#include <hypertune/config/sweep_keys.hpp>
+#include <hypertune/trial/log_limit.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0 {
+
+namespace detail {
+
+HYPERTUNE_YAML_INLINE Shape mode_shape() { return shape::word({"min", "max"}, {"minimize", "maximize"}); }
+HYPERTUNE_YAML_INLINE Shape amount_shape() { return shape::number(between(0, 1e9)); }
+
+HYPERTUNE_YAML_INLINE const Keys& trial_keys() {
+  static const Keys keys{
+      key("command", shape::texts(), "the program and its arguments, with placeholders"),
+      key("binary", shape::text(), "a program without arguments: it reads `HYPERTUNE_PARAMS`"),
+      key("metrics", shape::entries(shape::text()),
+          "by name, a regular expression with one group, for trainers that print no JSON"),
+      key("environment", shape::entries(shape::scalar()), "added to the environment of the trainer"),
+      key("grace", shape::duration(), "time from SIGTERM to SIGKILL when a trial is stopped", "10s")};
+  return keys;
+}
+
+HYPERTUNE_YAML_INLINE const Keys& resources_keys() {
+  static const Keys keys{
+      key("cpus", amount_shape(), "cores; whole ones are the trial's own"),
+      key("gpus", amount_shape(), "a whole number, or a part of one GPU below 1", "0"),
+      key("memory", shape::size(), "more than that ends the trial (by the kernel, where it lets us; else by looking)"),
+      key("custom", shape::entries(amount_shape()), "whatever hosts have a number of: `{licence: 1}`")};
+  return keys;
+}
+
+HYPERTUNE_YAML_INLINE const Keys& workers_keys() {
+  static const Keys keys{
+      key("min", shape::whole(at_least(1)), "a trial begins as soon as there is room for so many", "1"),
+      key("max", shape::whole(at_least(1)), "… and takes as many as there is room for, up to this"),
+      key("placement", shape::word({"pack", "spread", "strict_pack", "strict_spread"}),
+          "on as few hosts as possible, or on as many; `strict_pack`: all on one host; `strict_spread`: each on a host "
+          "of its own",
+          "pack"),
+      key("plan", shape::entries(shape::whole(at_least(1))),
+          "from so many steps on so many workers, within `min` and `max` and as far as there is room: `{0: 2, 30: 4, "
+          "60: 8}`")};
+  return keys;
+}
+
+HYPERTUNE_YAML_INLINE const Keys& group_keys() {
+  static const Keys keys{key("network", shape::text(network_pattern),
+                             "`10.1.0.0/16`: the addresses by which hosts reach each other. Needed where a trial has "
+                             "workers on several hosts")};
+  return keys;
+}
+
+HYPERTUNE_YAML_INLINE const Keys& metric_stop_keys() {
+  static const Keys keys{key("at_least", shape::number(), "a report has this value or more"),
+                         key("at_most", shape::number(), "a report has this value or less")};
+  return keys;
+}
+HYPERTUNE_YAML_INLINE const Keys& plateau_keys() {
+  static const Keys keys{
+      key("tolerance", shape::number(), "the standard deviation up to which values count as equal", "0.001"),
+      key("last", shape::whole(), "how many of the best trials are looked at", "10"),
+      key("patience", shape::whole(), "for so many further trials", "0"), key("metric", shape::text(), "which one")};
+  return keys;
+}
+HYPERTUNE_YAML_INLINE const Keys& expected_gain_keys() {
+  static const Keys keys{
+      key("threshold", shape::number(), "in units of the metric, for each trial", "0.0001"),
+      key("last", shape::whole(), "trials that it is estimated from; nothing is said before so many have ended", "20"),
+      key("metric", shape::text(), "which one")};
+  return keys;
+}
+HYPERTUNE_YAML_INLINE const Keys& stop_keys() {
+  static const Keys keys{
+      key("steps", shape::whole(at_least(1)),
+          "every trial is to train no longer than that (a schedule's `max_steps` makes it *completed*, this "
+          "*stopped*)"),
+      key("training_iteration", shape::whole(at_least(1)), "the same, by Ray's name"),
+      key("time", shape::duration(),
+          "you have so much time; what earlier sessions took counts, the time between them does not"),
+      key("total_steps", shape::whole(at_least(1)), "you have so much compute: steps of all trials together"),
+      key("failed_trials", shape::whole(at_least(1)), "so many failures mean that something is broken"),
+      key("plateau", shape::map(plateau_keys()), "the best trials hardly differ any more"),
+      key("expected_gain", shape::map(expected_gain_keys()), "another trial is not worth it")};
+  return keys;
+}
+HYPERTUNE_YAML_INLINE const Keys& constraint_keys() {
+  static const Keys keys{key("at_most", shape::number(), "an upper bound"),
+                         key("at_least", shape::number(), "a lower bound")};
+  return keys;
+}
+
+HYPERTUNE_YAML_INLINE const Keys& checkpoint_keys() {
+  static const Keys keys{
+      key("every", shape::whole(at_least(0)), "save after so many steps (C++ programs); 0: never by itself", "0"),
+      key("keep", shape::whole(at_least(0)), "the newest ones kept of each trial; with `keep_best` also 0: all", "2"),
+      key("keep_best", shape::whole(at_least(0)), "besides, so many of each trial with the best values", "0"),
+      key("max_bytes", shape::size(), "of the whole experiment's checkpoints"),
+      key("at_end", shape::boolean(), "with `every`: save as well when a trial is ended by the schedule or a condition",
+          "true")};
+  return keys;
+}
+
+HYPERTUNE_YAML_INLINE const Keys& log_rule_keys() {
+  static const Shape what = shape::word({"exclude_host", "no_retry"});
+  static const Keys keys{
+      required(key("match", shape::text(), "found anywhere in a line; it counts only if that attempt fails")),
+      required(key("do", shape::either({what, shape::list(what)}),
+                   "`exclude_host`: use that host no more; `no_retry`: do not try this trial again"))};
+  return keys;
+}
+HYPERTUNE_YAML_INLINE const Keys& failures_keys() {
+  static const Keys keys{
+      key("max", shape::whole(at_least(0)),
+          "how often a trial is tried again, from its last checkpoint. Hosts that go away do not count, nor does one "
+          "of several workers that is lost, nor does a failure that may be its host's doing: the trial is tried on "
+          "another one first",
+          "0"),
+      key("max_trials", shape::whole(at_least(0)),
+          "the experiment ends when more trials than that have failed; the command exits with 1"),
+      key("log", shape::list(shape::map(log_rule_keys())), "rules on lines of the trainer's output")};
+  return keys;
+}
+
+HYPERTUNE_YAML_INLINE const Keys& known_keys() {
+  static const Keys keys{
+      required(key("params", shape::entries(shape::scalar()), "a configuration of the space")),
+      required(key("metrics", shape::entries(shape::number()), "its result: every metric that is tuned, and others")),
+      key("steps", shape::whole(at_least(1)), "steps of training behind the result", "1")};
+  return keys;
+}
+
+/// A name alone, or a map with `type` and the options of that algorithm.
+inline Shape algorithm_shape(const std::vector<AlgorithmInfo>& known, std::string_view common, bool search) {
+  std::vector<std::string> names;
+  std::vector<std::pair<std::string, Keys>> variants;
+  const Keys* shared = nullptr;
+  for (const auto& [type, options] : known)
+    if (type == common) shared = &options;
+  for (const auto& [type, options] : known) {
+    if (type == common) continue;
+    names.emplace_back(type);
+    Keys keys{required(key("type", shape::word({std::string(type)}),
+                           search ? "who proposes configurations" : "how long each trial trains"))};
+    keys.insert(keys.end(), options.begin(), options.end());
+    if (shared != nullptr) keys.insert(keys.end(), shared->begin(), shared->end());
+    for (auto& one : keys) one.required = one.required || (type == "replay" && one.name == "from");
+    variants.emplace_back(type, std::move(keys));
+  }
+  return shape::either({shape::word(std::move(names)), shape::variants(std::move(variants), true)});
+}
+
+HYPERTUNE_YAML_INLINE Keys sweep_keys(bool study) {
+  const Shape logger = shape::word({"tensorboard", "jsonl", "csv"});
+  Shape stop = shape::map(stop_keys());
+  stop.parts = {shape::either({shape::number(), shape::map(metric_stop_keys())})};
+  Keys keys{
+      key("name", shape::text("^(?!\\.{1,2}$)[^/]+$"), "of the experiment, and of its folder below `runs/`"),
+      required(key("space", {.kind = Shape::Kind::space}, "what may vary")),
+      key("metric", shape::text(), "the metric that is tuned, as the trainer reports it"),
+      key("mode", mode_shape(), "which way it is better (`minimize` and `maximize` are taken, too)"),
+      key("objectives", shape::filled(shape::entries(mode_shape())),
+          "several metrics in place of `metric` and `mode`: `{loss: min, size: min}`"),
+      key("samples", shape::whole(at_least(1)),
+          "trials to run; with a grid in the space: for each of its combinations. May be left out where the searcher "
+          "comes to an end or `stop` is given"),
+      key("seed", shape::whole(at_least(0)), "the same seed draws the same configurations", "0"),
+      key("search", algorithm_shape(known_searchers(), "search", true), "who proposes configurations: searchers.md",
+          "auto"),
+      key("schedule", algorithm_shape(known_schedulers(), "", false), "how long each trial trains: schedulers.md",
+          "fifo"),
+      key("resources", shape::map(resources_keys()), "what each trial takes", "{cpus: 1}"),
+      key("workers", shape::either({shape::whole(at_least(1)), shape::map(workers_keys())}),
+          "how many workers train each trial together. `resources` are those of each", "1"),
+      key("group", shape::map(group_keys()), "how the workers of a trial find each other"),
+      key("concurrency", shape::whole(at_least(1)),
+          "trials at once. With it, and without `resources.cpus`, a trial takes no cpus: just that many run"),
+      key("stop", std::move(stop), "when a trial, or the whole, has done enough: stopping.md"),
+      key("constraints", shape::entries(shape::filled(shape::map(constraint_keys()))),
+          "bounds on metrics that a good result keeps: stopping.md"),
+      key("checkpoint", shape::map(checkpoint_keys()), "when checkpoints are asked for, and how many are kept",
+          "{every: 0, keep: 2}"),
+      key("failures", shape::map(failures_keys()), "what becomes of trials that fail", "{max: 0}"),
+      key("hang_limit", shape::duration(),
+          "a trial that prints nothing for so long counts as hung, and as failed; in a study, one that is out and that "
+          "nobody speaks of"),
+      key("log_limit", shape::size(at_least(least_log_limit).or_zero()),
+          "of each trial's log: its beginning and its end are kept, with a line that says how much is left out; 0: all",
+          "16MiB"),
+      key("loggers", shape::either({logger, shape::list(logger)}),
+          "what else is written while it runs: `[tensorboard, jsonl]` (`csv` is always; of a study, if named)"),
+      key("attributes", shape::entries(shape::scalar()),
+          "what is noted of the experiment: `{dataset: v3, note: with the old labels}`. Texts, numbers, true and "
+          "false; "
+          "shown by `status`, exported, and nothing is decided by them"),
+      key("interrupt_grace", shape::duration(), "time that each trial has to report after a first Ctrl-C", "10s"),
+      key("executor", executor_shape(), "where trials run", "local"),
+      key("ordered", shape::boolean(),
+          "decisions are made in the order of steps and trials: the same every time, a little slower", "false"),
+      key("ordered_patience", shape::duration(),
+          "… and where a lost host leaves its trials no room elsewhere, they wait for it, at most so long", "600s"),
+      key("start_with", shape::list(shape::entries(shape::scalar())),
+          "configurations to try first: `[{lr: 0.1, power: 2}]`. They count as samples; where there are more of them, "
+          "there are so many samples"),
+      key("known", shape::list(shape::map(known_keys())), "configurations whose results are known"),
+      key("output", shape::text(),
+          "the experiment's folder. By default, where there is one already, `runs/<name>-2`, …")};
+  if (!study) {
+    Shape trial = shape::map(trial_keys());
+    trial.one_of = {{"command"}, {"binary"}};
+    keys.insert(keys.begin() + 1,
+                required(key("trial", std::move(trial), "how to run one trial. Not in a study's file")));
+  }
+  return keys;
+}
+
+}  // namespace detail
+
+HYPERTUNE_YAML_INLINE Shape sweep_shape(bool study) {
+  Shape shape = shape::map(detail::sweep_keys(study));
+  shape.one_of = {{"metric", "mode"}, {"objectives"}};
+  return shape;
+}
+
+}  // namespace hypertune::inline v0

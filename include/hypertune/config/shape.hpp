@@ -1,0 +1,130 @@
+// What a file may say: each key once, with its shape, default and meaning. The readers refuse by it what does not fit,
+// the tests compare docs/ with it, and `hypertune schema` prints it for editors.
+#pragma once
+
+#include <hypertune/option.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0 {
+
+struct OptionInfo;
+using Keys = std::vector<OptionInfo>;
+
+/// What a value may be.
+struct Shape {
+  enum class Kind : std::uint8_t {
+    any,
+    boolean,
+    whole,     ///< a whole number within `bounds`
+    number,    ///< a number within `bounds`
+    duration,  ///< "90s", "1h30m", or seconds
+    size,      ///< "500MB", "4GiB", or bytes
+    word,      ///< one of `words`
+    text,
+    scalar,   ///< a text, a number, true or false
+    list,     ///< of `parts[0]`
+    map,      ///< with `keys`, or those of one of `variants`; and any others, if there are `parts[0]`
+    entries,  ///< a map with keys of the user's own and values of `parts[0]`
+    either,   ///< one of `parts`, of which no two may be a single value, a list, or a map
+    space,    ///< of `space:`, which has a grammar of its own
+  };
+  Kind kind = Kind::any;
+  Bounds bounds = {};
+  std::vector<std::string> words = {};
+  std::vector<std::string> also = {};  ///< words that are taken, too, and not advertised
+  std::string pattern = {};            ///< of a text: a regular expression (ECMA 262) that an editor holds it against
+  std::vector<Shape> parts = {};
+  std::shared_ptr<const Keys> keys = {};
+  /// By the value of the key `type`; the first one is meant where there is none.
+  std::vector<std::pair<std::string, std::shared_ptr<const Keys>>> variants = {};
+  std::vector<std::vector<std::string>> one_of = {};  ///< a map: all keys of just one of these must be there
+  bool needs_type = false;                            ///< `variants`: `type` must be there
+  bool filled = false;                                ///< a list or a map may not be empty
+  bool empty = false;                                 ///< the key may stand without a value
+};
+
+/// One key of a map, as a reader takes it and a reference has it.
+struct OptionInfo {
+  std::string name;
+  std::string type;      ///< in words: "whole number, at least 1". Of described options (option.hpp)
+  std::string fallback;  ///< its default as a file would say it; empty: none, or none that can be written down
+  std::string text;      ///< what it means
+  Shape shape = {};
+  bool required = false;
+  bool ignored = false;  ///< known from other programs, means nothing here
+};
+
+/// Shapes by name.
+namespace shape {
+
+using Kind = Shape::Kind;
+
+inline Shape any() { return {}; }
+inline Shape boolean() { return {.kind = Kind::boolean}; }
+inline Shape whole(Bounds bounds = {}) { return {.kind = Kind::whole, .bounds = bounds}; }
+inline Shape number(Bounds bounds = {}) { return {.kind = Kind::number, .bounds = bounds}; }
+inline Shape duration(Bounds bounds = at_least(0)) {
+  return {.kind = Kind::duration, .bounds = bounds.in(Bounds::Unit::seconds)};
+}
+inline Shape size(Bounds bounds = at_least(0)) {
+  return {.kind = Kind::size, .bounds = bounds.in(Bounds::Unit::bytes)};
+}
+inline Shape word(std::vector<std::string> words, std::vector<std::string> also = {}) {
+  return {.kind = Kind::word, .words = std::move(words), .also = std::move(also)};
+}
+inline Shape text(std::string pattern = {}) { return {.kind = Kind::text, .pattern = std::move(pattern)}; }
+inline Shape scalar() { return {.kind = Kind::scalar}; }
+inline Shape list(Shape of) { return {.kind = Kind::list, .parts = {std::move(of)}}; }
+inline Shape map(Keys keys) { return {.kind = Kind::map, .keys = std::make_shared<const Keys>(std::move(keys))}; }
+inline Shape entries(Shape of) { return {.kind = Kind::entries, .parts = {std::move(of)}}; }
+inline Shape either(std::vector<Shape> parts) { return {.kind = Kind::either, .parts = std::move(parts)}; }
+inline Shape texts() { return either({text(), list(text())}); }
+inline Shape variants(std::vector<std::pair<std::string, Keys>> of, bool needs_type) {
+  Shape shape{.kind = Kind::map, .needs_type = needs_type};
+  for (auto& [type, keys] : of)
+    shape.variants.emplace_back(std::move(type), std::make_shared<const Keys>(std::move(keys)));
+  return shape;
+}
+inline Shape filled(Shape shape) {
+  shape.filled = true;
+  return shape;
+}
+inline Shape or_empty(Shape shape) {
+  shape.empty = true;
+  return shape;
+}
+
+}  // namespace shape
+
+/// A key of a table. `fallback`: its default as a file would say it.
+inline OptionInfo key(std::string name, Shape shape, std::string text, std::string fallback = {}) {
+  return {std::move(name), {}, std::move(fallback), std::move(text), std::move(shape)};
+}
+inline OptionInfo required(OptionInfo info) {
+  info.required = true;
+  return info;
+}
+/// Keys that are known from other programs and mean nothing here.
+inline void ignore_keys(Keys& keys, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    keys.push_back(key(name, shape::any(), "known from Ray, and ignored"));
+    keys.back().ignored = true;
+  }
+}
+
+/// The keys of several tables, in this order.
+template <class... More>
+Keys joined(Keys first, const More&... more) {
+  (first.insert(first.end(), more.begin(), more.end()), ...);
+  return first;
+}
+
+}  // namespace hypertune::inline v0

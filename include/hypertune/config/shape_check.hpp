@@ -1,0 +1,215 @@
+// YAML against the shapes of shape.hpp: by the readers key by key, and by `hypertune check` as a whole.
+#pragma once
+
+#include <hypertune/config/shape.hpp>
+#include <hypertune/config/yaml.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hypertune::inline v0 {
+namespace detail {
+
+/// "1 s", "1 h", "4096".
+inline std::string in_words(double x, Bounds::Unit unit) {
+  if (unit != Bounds::Unit::seconds) return fmt::format("{}", x);
+  for (const auto& [size, name] : {std::pair(86400.0, 'd'), std::pair(3600.0, 'h'), std::pair(60.0, 'm')})
+    if (x >= size && std::fmod(x, size) == 0) return fmt::format("{} {}", x / size, name);
+  return fmt::format("{} s", x);
+}
+
+/// A number that the bounds do not allow is refused, in the words of the file.
+inline void check_bounds(const Node& node, double value, const Bounds& bounds) {
+  const bool any = std::isinf(bounds.least) && std::isinf(bounds.most);
+  if (any || bounds.allow(value)) return;
+  const auto words = [&](double x) { return in_words(x, bounds.unit); };
+  const std::string zero = bounds.zero ? "0, or " : "";
+  if (bounds.most < std::numeric_limits<double>::infinity() && !bounds.above_least && !bounds.below_most)
+    node.fail("'{}' must be {}{} to {}, not {}", node.path(), zero, words(bounds.least), words(bounds.most),
+              to_string(node.scalar()));
+  std::string text = bounds.above_least ? "more than " + words(bounds.least) : words(bounds.least) + " or more";
+  if (bounds.most < std::numeric_limits<double>::infinity())
+    text += fmt::format(", and {} {}", bounds.below_most ? "below" : "at most", words(bounds.most));
+  node.fail("'{}' must be {}{}, not {}", node.path(), zero, text, to_string(node.scalar()));
+}
+
+inline std::string one_of(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+  return text;
+}
+
+inline void check_word(const Node& node, const Shape& shape) {
+  const auto word = node.as<std::string>();
+  auto known = shape.words;
+  known.insert(known.end(), shape.also.begin(), shape.also.end());
+  if (std::find(known.begin(), known.end(), word) != known.end()) return;
+  const auto meant = nearest(word, known);
+  node.fail("'{}' must be {}, not '{}'{}", node.path(), one_of(shape.words), word,
+            meant.empty() ? "" : fmt::format(": did you mean '{}'?", meant));
+}
+
+inline std::vector<std::string_view> names_of(const Keys& keys) {
+  std::vector<std::string_view> names;
+  for (const auto& key : keys) names.emplace_back(key.name);
+  return names;
+}
+
+/// Ends with an Error where a value is not of the shape, as far as that is seen without looking below it.
+inline void expect_shape(const Node& node, const Shape& shape) {
+  using Kind = Shape::Kind;
+  if (node.is_null() && shape.empty) return;
+  switch (shape.kind) {
+    case Kind::boolean: node.as<bool>(); return;
+    case Kind::whole: check_bounds(node, static_cast<double>(node.as<std::int64_t>()), shape.bounds); return;
+    case Kind::number: check_bounds(node, node.as<double>(), shape.bounds); return;
+    case Kind::duration: check_bounds(node, node.duration(), shape.bounds); return;
+    case Kind::size: check_bounds(node, static_cast<double>(node.bytes()), shape.bounds); return;
+    case Kind::word: check_word(node, shape); return;
+    case Kind::text: node.as<std::string>(); return;
+    case Kind::scalar: node.scalar(); return;
+    case Kind::either:  // of the others their readers know better what to say
+      for (const auto& part : shape.parts)
+        if (node.is_scalar() && (part.kind == Kind::whole || part.kind == Kind::number)) expect_shape(node, part);
+      return;
+    case Kind::any:
+    case Kind::list:
+    case Kind::map:
+    case Kind::entries:
+    case Kind::space: return;
+  }
+}
+
+}  // namespace detail
+
+/// Ends with an Error where a map has a key that is none of these.
+inline void know(const Node& node, const Keys& keys) {
+  if (const auto* watch = detail::key_watch())
+    for (const auto& key : keys)
+      if (!key.fallback.empty()) watch->fallback(node.path(), key.name, key.fallback);
+  node.only(detail::names_of(keys));
+}
+
+/// The same, and where a single value is not of its key's shape. Lists and maps below it are for their own readers.
+inline void expect(const Node& node, const Keys& keys) {
+  know(node, keys);
+  for (const auto& [name, value] : node.entries())
+    for (const auto& key : keys)
+      if (key.name == name) detail::expect_shape(value, key.shape);
+}
+
+namespace detail {
+
+/// Which of the words of a table's key a value is, which expect() has seen.
+inline std::size_t word_index(const Node& node, const Keys& keys, std::string_view name) {
+  const auto key = std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return k.name == name; });
+  check_word(node, key->shape);
+  const auto& words = key->shape.words;
+  return static_cast<std::size_t>(std::find(words.begin(), words.end(), node.as<std::string>()) - words.begin());
+}
+
+/// Looks at all of a value and calls `say` with each complaint, of which each starts with its place.
+class ShapeCheck {
+ public:
+  explicit ShapeCheck(std::function<void(const std::string&)> say) : say_(std::move(say)) {}
+
+  void operator()(const Node& node, const Shape& shape) const {
+    using Kind = Shape::Kind;
+    if (node.is_null() && shape.empty) return;
+    if (shape.kind == Kind::either) {
+      for (const auto& part : shape.parts)
+        if (fits(node, part)) return (*this)(node, part);
+      return complain([&] { node.fail("{} cannot be {}", node.title(), node.kind_text()); });
+    }
+    if (shape.kind == Kind::list) {
+      complain([&] {
+        for (const auto& item : node.items()) (*this)(item, shape.parts[0]);
+        if (shape.filled && node.size() == 0) node.fail("{} is empty", node.title());
+      });
+    } else if (shape.kind == Kind::entries) {
+      complain([&] {
+        for (const auto& [name, value] : node.entries()) (*this)(value, shape.parts[0]);
+        if (shape.filled && node.size() == 0) node.fail("{} is empty", node.title());
+      });
+    } else if (shape.kind == Kind::map) {
+      complain([&] { map(node, shape); });
+    } else {
+      complain([&] { expect_shape(node, shape); });
+    }
+  }
+
+ private:
+  static bool fits(const Node& node, const Shape& shape) {
+    using Kind = Shape::Kind;
+    switch (shape.kind) {
+      case Kind::any: return true;
+      case Kind::list: return node.is_list();
+      case Kind::map:
+      case Kind::entries:
+      case Kind::space: return node.is_map();
+      default: return node.is_scalar();
+    }
+  }
+
+  template <class Look>
+  void complain(Look&& look) const {
+    try {
+      look();
+    } catch (const Error& error) { say_(error.what()); }
+  }
+
+  void map(const Node& node, const Shape& shape) const {
+    const Keys* keys = shape.keys.get();
+    if (!shape.variants.empty()) {
+      const auto given = node.find("type");
+      if (!given && shape.needs_type) node["type"];
+      const auto type = given ? given->as<std::string>() : shape.variants.front().first;
+      for (const auto& [name, own] : shape.variants)
+        if (name == type) keys = own.get();
+      if (keys == nullptr) return;  // for the reader to say
+    }
+    for (const auto& [name, value] : node.entries()) {
+      const auto key =
+          std::find_if(keys->begin(), keys->end(), [&, &name = name](const auto& k) { return k.name == name; });
+      if (key == keys->end() && !shape.parts.empty())
+        (*this)(value, shape.parts[0]);
+      else if (key == keys->end())
+        complain([&, &name = name] { node.refuse_key(name, names_of(*keys)); });
+      else
+        (*this)(value, key->shape);
+    }
+    for (const auto& key : *keys)
+      if (key.required) complain([&] { node[key.name]; });
+    if (shape.filled && node.size() == 0) node.fail("{} is empty", node.title());
+  }
+
+  std::function<void(const std::string&)> say_;
+};
+
+}  // namespace detail
+
+/// Adds a complaint to others. Of one line there is one, but for keys that are missing.
+inline void add_complaint(std::vector<std::string>& all, const std::string& complaint) {
+  const auto place = [](std::string_view text) { return text.substr(0, text.find(": ")); };
+  const bool missing = complaint.find(" has no '") != std::string::npos ||
+                       place(complaint).find(':') == std::string_view::npos;  // … or are of no line
+  if (std::none_of(all.begin(), all.end(), [&](const auto& other) {
+        return other == complaint || (!missing && place(other) == place(complaint));
+      }))
+    all.push_back(complaint);
+}
+
+/// All that is wrong with the shape of a value and of what is below it, one line for each, in the order of the file.
+inline std::vector<std::string> complaints_about(const Node& node, const Shape& shape) {
+  std::vector<std::string> all;
+  detail::ShapeCheck([&](const std::string& complaint) { all.push_back(complaint); })(node, shape);
+  return all;
+}
+
+}  // namespace hypertune::inline v0

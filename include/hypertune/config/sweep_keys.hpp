@@ -1,0 +1,37 @@
+// The keys of a sweep's file: tables for its reader, docs/sweep.md, docs/stopping.md and `hypertune schema`.
+#pragma once
+
+#include <hypertune/config/linkage.hpp>
+#include <hypertune/config/shape.hpp>
+
+namespace hypertune::inline v0 {
+
+/// The file as a whole. `study`: without `trial`.
+Shape sweep_shape(bool study);
+
+namespace detail {
+
+Keys sweep_keys(bool study);
+
+const Keys& trial_keys();
+const Keys& resources_keys();
+const Keys& workers_keys();
+const Keys& group_keys();
+const Keys& stop_keys();         ///< but for metrics
+const Keys& metric_stop_keys();  ///< stop: {metric: {…}}
+const Keys& plateau_keys();
+const Keys& expected_gain_keys();
+const Keys& constraint_keys();
+const Keys& checkpoint_keys();
+const Keys& failures_keys();
+const Keys& log_rule_keys();
+const Keys& known_keys();
+Shape mode_shape();
+Shape amount_shape();
+
+}  // namespace detail
+}  // namespace hypertune::inline v0
+
+#ifndef HYPERTUNE_YAML_COMPILED
+#include <hypertune/config/impl/sweep_keys.hpp>
+#endif

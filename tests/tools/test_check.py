@@ -1,0 +1,191 @@
+"""hypertune check: every mistake at once, what a sound sweep would do, and one trial of it."""
+import re
+
+from support import *
+
+GOOD = """\
+name: digits
+trial:
+  command: [python3, train.py]
+space:
+  lr: {log_uniform: [1.0e-4, 1.0e-1]}
+  hidden: {log_int: [16, 512]}
+metric: accuracy
+mode: max
+samples: 27
+schedule: {type: asha, grace_period: 1, max_steps: 9, reduction_factor: 3}
+concurrency: 2
+output: runs/digits
+"""
+
+
+class Check(Case):
+    def check(self, text, *more, code=0):
+        return self.run_command("check", self.write(text), *more, code=code)
+
+    def assert_nothing_made(self):
+        self.assertEqual({p.name for p in self.folder.iterdir()} - {"sweep.yaml", "train.py"}, set())
+
+    def test_all_mistakes_at_once(self):
+        text = GOOD.replace("samples: 27", "samples: many").replace("max_steps: 9", "max_step: 9").replace("mode: max", "mode: best")
+        text = text.replace("hidden: {log_int", "hidden: {logint") + "stopp: {time: 1m}\n"
+        out, err = self.check(text, code=2)
+        self.assertEqual(out, "")
+        for line in (6, 8, 9, 10, 13):
+            self.assertRegex(err, rf"(?m)^hypertune: sweep.yaml:{line}: ", err)
+        self.assertIn("5 errors in sweep.yaml", err)
+        self.assertIn("did you mean 'max_steps'?", err)
+        # What run says first is among them.
+        _, first = self.run_command("run", "sweep.yaml", code=2)
+        self.assertIn(first.strip(), err)
+
+    def test_what_is_wrong_beyond_the_words(self):
+        for change, says in ((("python3, train.py", "./nothing"), "there is no program './nothing'"),
+                             (("train.py]", 'train.py, --a, "{learning}"]'), "names 'learning', which is no parameter"),
+                             (("samples: 27\n", ""), "how many trials?"),
+                             (("metric: accuracy\nmode: max", "search: cma_es\nobjectives: {a: min, b: min}"), "reads one objective only"),
+                             (("concurrency: 2", "resources: {cpus: 100000}"), "no trial can ever run")):
+            _, err = self.check(GOOD.replace(*change), code=2)
+            self.assertIn(says, err)
+        self.assertIn("none.yaml", self.run_command("check", "none.yaml", code=2)[1])
+        self.run_command("check", self.write("a: [", "broken.yaml"), code=2)
+
+    def test_what_it_would_do(self):
+        out, err = self.check(GOOD)
+        self.assertEqual(err, "")
+        self.assertIn("sweep.yaml is sound", out)
+        self.assertIn("2 parameters, 1 continuous", out)
+        self.assertIn("accuracy (max)", out)
+        self.assertIn("asha: grace_period 1, max_steps 9, reduction_factor 3, brackets 1, promotion false", out)
+        self.assertIn("2 trials at once on this machine", out)
+        self.assertIn("runs/digits: new", out)
+        reached = re.findall(r"(\d+) to (\d+) steps?", out)
+        self.assertEqual(reached[0], ("27", "1"))
+        self.assertEqual([int(steps) for _, steps in reached], [1, 3, 9])
+        trials = [int(n) for n, _ in reached]
+        self.assertEqual(trials, sorted(trials, reverse=True))
+        self.assertGreater(trials[-1], 0)
+        steps = int(re.search(r"(\d+) steps in all", out).group(1))
+        self.assertEqual(steps, trials[0] + 2 * trials[1] + 6 * trials[2])
+        self.assertNotIn("warning", out)
+        self.assert_nothing_made()
+
+    def test_what_it_would_do_elsewhere(self):
+        (self.folder / "data").mkdir()
+        for i in range(3):
+            (self.folder / f"data/{i}.bin").write_bytes(b"x" * 1024)
+        (self.folder / "data/x.tmp").write_bytes(b"y" * 4096)
+        out, _ = self.check(GOOD + 'executor: {type: ssh, hosts: [nowhere.invalid], file_mounts: {~/data: {from: data, exclude: ["*.tmp"]}}}\n')
+        self.assertIn("over ssh on nowhere.invalid", out)
+        self.assertRegex(out, r"data to ~/data: 3 files, 3\.0 KiB")
+        _, err = self.check(GOOD + "executor: {type: ssh, hosts: [a], file_mounts: {~/data: nothing}}\n", code=2)
+        self.assertIn("there is no 'nothing'", err)
+        out, _ = self.check(GOOD + "executor: {type: slurm, partition: gpu, workers: 2..5}\n")
+        self.assertIn("2 to 5 workers of Slurm, partition gpu", out)
+
+    def test_an_experiment_that_is_there(self):
+        self.environment.update(STEPS="2")
+        self.run_command("run", self.write(GOOD), "--quiet", "--set", "samples=2")
+        self.assertIn("there is an experiment already", self.check(GOOD)[0])
+        out, _ = self.check(GOOD.replace("output: runs/digits\n", ""))
+        self.assertIn("runs/digits-2: new", out)
+        self.assertIn("--resume would go on with runs/digits", out)
+
+    def test_other_schedules_and_grids(self):
+        for schedule in ("{type: hyperband, max_steps: 9}", "{type: median, grace_period: 2}", "{type: pbt, population_size: 4, max_steps: 8}",
+                         "{type: successive_halving, max_steps: 9}", "fifo"):
+            out, _ = self.check(re.sub("schedule: .*", f"schedule: {schedule}", GOOD))
+            self.assertIn("schedule", out)
+        self.assertIn("each trains until its command ends", self.check(re.sub("schedule: .*\n", "", GOOD))[0])
+        out, _ = self.check(GOOD.replace("{log_int: [16, 512]}", "{grid: [16, 32, 64]}").replace("samples: 27\n", "samples: 4\n"))
+        self.assertIn("a grid of 3 combinations", out)
+        self.assertIn("12; ", out)
+        self.assertIn("makes 12 trials", out)
+        out, _ = self.check(GOOD, "--set", "samples=100000")
+        self.assertIn("100000; ", out)
+        self.assertIn("about", out)
+
+    def test_warnings(self):
+        command = 'command: [python3, train.py, --lr, "{lr}"]'
+        for change, says in ((("command: [python3, train.py]", command), "the command never mentions 'hidden'"),
+                             (("mode: max", "mode: min"), "by its name it should be large"),
+                             (("metric: accuracy", "metric: val_loss"), "by its name it should be small"),
+                             (("concurrency: 2", "concurrency: 1000"), "cores"),
+                             (("log_uniform: [1.0e-4, 1.0e-1]", "choice: [0.1, 0.2]"), None),
+                             (("samples: 27", "samples: 27\nstart_with: [{lr: 0.01, hidden: 32}]"), None)):
+            out, _ = self.check(GOOD.replace(*change))
+            if says is None:
+                self.assertNotIn("warning", out)
+            else:
+                self.assertRegex(out, f"warning .*{says}")
+        out, _ = self.check(GOOD.replace("log_uniform: [1.0e-4, 1.0e-1]", "choice: [0.1, 0.2]").replace("log_int: [16, 512]", "integer: [1, 3]"))
+        self.assertIn("the space has 6 configurations", out)
+
+    def test_a_study_and_a_cluster(self):
+        out, _ = self.run_command("check", self.write("space: {lr: {uniform: [0, 1]}}\nmetric: loss\nmode: min\n", "study.yaml"))
+        self.assertIn("a study", out)
+        out, _ = self.run_command("check", self.write("cluster_name: lab\nprovider: {type: local, head_ip: a, worker_ips: [b, c]}\n"
+                                                      "file_mounts: {~/x: ./nothing}\n", "cluster.yaml"))
+        self.assertIn("a cluster", out)
+        self.assertIn("2 to 2", out)
+        self.assertIn("there is no '", out)
+        _, err = self.run_command("check", self.write("cluster_name: a b\nprovider: {type: local, head_up: a}\nmin_workers: -1\nmaxworkers: 3\n", "cluster.yaml"), code=2)
+        for line in (2, 3, 4):
+            self.assertIn(f"cluster.yaml:{line}: ", err)
+
+    # ---- one trial ----
+
+    def run_trial(self, program, text=GOOD, code=0, *more):
+        (self.folder / "train.py").write_text(program)
+        out, err = self.check(text, "--run", *more, code=code)
+        self.assert_nothing_made()
+        self.assert_nothing_left()
+        return out, err
+
+    def test_a_trial(self):
+        self.environment.update(STEPS="500", PAUSE="0.01", STEPS_LOG="/dev/null")
+        out, err = self.check(GOOD, "--run")
+        self.assertEqual(err, "")
+        self.assertRegex(out, r"report +step 0: accuracy=")
+        self.assertRegex(out, r"checkpoint +\S+ of 1 steps")
+        self.assertIn("the trial reports what is tuned, and saves", out)
+        self.assertEqual(out.count("report  "), 1)
+        self.assert_nothing_made()
+        self.assert_nothing_left()
+
+    def test_trials_that_report_wrongly(self):
+        for program, says in (
+                ('print("loss 0.3")', "ended without a report of 'accuracy': print a JSON line"),
+                ('print(\'{"acuracy": 0.5}\')', "'acuracy' meant"),
+                ('print(\'{"step": 0, "accuracy": NaN}\')', "'accuracy' is nan"),
+                ('print(\'{"step": "one", "accuracy": 1}\')', "'step' is the text 'one'"),
+                ('print(\'{"accuracy": 0.5, "checkpoint": "../away"}\')', "the checkpoint '../away' is not taken"),
+                ('print(\'{"accuracy": 0.5, "checkpoint": "none"}\')', "the checkpoint 'none' is not taken"),
+                ('import sys; print("bad luck", file=sys.stderr); sys.exit(3)', "bad luck")):
+            _, err = self.run_trial(program, code=1)
+            self.assertIn(says, err, program)
+
+    def test_a_trial_that_says_nothing(self):
+        begin = time.monotonic()
+        out, err = self.run_trial("import subprocess, time\nsubprocess.Popen(['sleep', '300'])\nprint('busy', flush=True)\ntime.sleep(300)\n",
+                                  GOOD.replace("command: [python3, train.py]", "command: [python3, train.py]\n  grace: 1s"), 1, "--timeout", "1s")
+        self.assertLess(time.monotonic() - begin, 60)
+        self.assertIn("no report of 'accuracy' within 1 s", err)
+        self.assertRegex(out, r"log +busy")
+
+    def test_expressions_and_constraints(self):
+        text = GOOD.replace("command: [python3, train.py]", 'command: [python3, train.py]\n  metrics: {accuracy: "acc=([0-9.]+)"}')
+        out, _ = self.run_trial("print('hello')\nprint('acc=0.25')\n", text)
+        self.assertRegex(out, r"log +hello")
+        self.assertIn("accuracy=0.25", out)
+        _, err = self.run_trial("print('{\"accuracy\": 1}')", GOOD + "constraints: {latency: {at_most: 3}}\n", 1)
+        self.assertIn("no 'latency', on which 'constraints' sets a bound", err)
+
+    def test_usage(self):
+        self.check(GOOD, "--timeout", "3s", code=2)
+        self.assertIn("a duration", self.check(GOOD, "--run", "--timeout", "soon", code=2)[1])
+        self.run_command("check", self.write("space: {lr: {uniform: [0, 1]}}\nmetric: loss\nmode: min\n", "study.yaml"), "--run", code=2)
+
+
+if __name__ == "__main__":
+    unittest.main()

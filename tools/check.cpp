@@ -1,0 +1,325 @@
+#include "check.hpp"
+
+#include "check_warnings.hpp"
+#include "commands.hpp"
+#include "dry_run.hpp"
+#include "forecast.hpp"
+#include "local_trials.hpp"
+#include "remote_trials.hpp"
+#include "sweep_file.hpp"
+#include "terminal_text.hpp"
+
+#include <hypertune/cluster/config.hpp>
+#include <hypertune/config/algorithms.hpp>
+#include <hypertune/config/sweep.hpp>
+#include <hypertune/detail/say.hpp>
+#include <hypertune/detail/units.hpp>
+#include <hypertune/execute/placement.hpp>
+#include <hypertune/files/folder_walk.hpp>
+#include <hypertune/local/slot_binding.hpp>
+#include <hypertune/record/journal_reader.hpp>
+#include <hypertune/search/adaptors.hpp>
+#include <hypertune/tune/experiment.hpp>
+#include <hypertune/tune/experiment_directory.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0::command {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+void print_row(std::string_view what, std::string_view text) {
+  constexpr std::size_t indent = 13;
+  fmt::print("{}\n", detail::terminal::wrapped(fmt::format("  {:<11}{}", what, text), terminal_width(), indent));
+}
+
+std::string size_text(double bytes) {
+  constexpr std::array<std::pair<double, const char*>, 3> units{{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}}};
+  for (const auto& [size, name] : units)
+    if (bytes >= size) return fmt::format("{:.1f} {}", bytes / size, name);
+  return fmt::format("{} bytes", bytes);
+}
+
+std::string plural(std::int64_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+
+// A searcher or scheduler with all of its options: as the file has them, else by default.
+std::string algorithm_text(const std::optional<Node>& node, const std::vector<AlgorithmInfo>& known,
+                           const std::string& name) {
+  const std::string type = !node ? name : node->is_map() ? (*node)["type"].as<std::string>() : node->as<std::string>();
+  std::string text = type, rest;
+  for (const auto& info : known) {
+    if (info.type != type) continue;
+    for (const auto& option : info.options) {
+      const auto given = node && node->is_map() ? node->find(option.name) : std::nullopt;
+      const std::string value = given && given->is_scalar() ? given->as<std::string>() : given ? "…" : option.fallback;
+      if (!value.empty()) rest += fmt::format("{}{} {}", rest.empty() ? ": " : ", ", option.name, value);
+    }
+  }
+  return text + rest;
+}
+
+std::string space_size(const Sweep& sweep) {
+  const auto& space = sweep.space;
+  std::size_t continuous = 0;
+  for (std::size_t d = 0; d < space.size(); ++d) continuous += space.domain(d).options == 0 ? 1U : 0U;
+  std::string text = plural(static_cast<std::int64_t>(space.size()), "parameter");
+  if (const auto points = space.cardinality())
+    text += fmt::format(", {} configurations", *points);
+  else if (continuous > 0)
+    text += fmt::format(", {} continuous: no end of configurations", continuous);
+  else
+    text += ", as many configurations as their conditions leave";
+  if (const auto grid = space.grid_size(); grid > 1) text += fmt::format("; a grid of {} combinations", grid);
+  return text;
+}
+
+// Error where no trial can ever run on this machine.
+void require_room(const Sweep& sweep) {
+  if (sweep.executor.type != "local") return;
+  const AnyExecutor executor = executor_of(sweep);
+  ExecutorFacts facts;
+  facts.hosts = executor.hosts();
+  facts.name = executor.name();
+  facts.gangs = executor.gangs();
+  Experiment::require_possible(sweep.options, facts);
+}
+
+// How many trials of these resources fit at once; 0: none ever.
+int room_for(const Sweep& sweep, const std::vector<Host>& hosts) {
+  Placement placement(hosts, sweep.options.group.network);
+  const int bound = sweep.options.concurrency > 0 ? sweep.options.concurrency : 4096;
+  int trials = 0;
+  const int workers = sweep.options.workers.min;
+  for (int placed = 0; trials < bound && placement.place(sweep.options.resources);)
+    if (++placed % workers == 0) ++trials;
+  return trials;
+}
+
+struct Here {
+  int parallel = 0;  // trials at once on this machine; 0: they run elsewhere
+  int cores = 0;
+};
+
+// Where trials run, and how many at once.
+Here print_executor(const Sweep& sweep) {
+  const ExecutorSpec& executor = sweep.executor;
+  Here here;
+  if (executor.type == "local") {
+    here.cores = static_cast<int>(local::usable_cores().size());
+    here.parallel = room_for(sweep, executor_of(sweep).hosts());
+    print_row("runs",
+              fmt::format("{} at once on this machine ({}, {}), in {}", plural(here.parallel, "trial"),
+                          plural(here.cores, "core"),
+                          plural(static_cast<std::int64_t>(local::usable_gpus().size()), "GPU"), executor.workers));
+    return here;
+  }
+  std::string where;
+  if (executor.slurm) {
+    where = fmt::format("in {} to {} workers of Slurm{}", executor.slurm->workers.min, executor.slurm->workers.max,
+                        executor.slurm->partition.empty() ? "" : ", partition " + executor.slurm->partition);
+  } else if (executor.kubernetes) {
+    where = fmt::format("in {} to {} pods of {}", executor.kubernetes->workers.min, executor.kubernetes->workers.max,
+                        executor.kubernetes->image.empty() ? "'pod'" : executor.kubernetes->image);
+  } else if (!executor.ssh->cluster.empty()) {
+    where = fmt::format("on machines of {}, as the queue asks for them", executor.ssh->cluster.string());
+  } else if (!executor.ssh->hosts.empty()) {
+    std::string names;
+    for (const auto& host : executor.ssh->hosts) names += (names.empty() ? "" : ", ") + host.name;
+    where = fmt::format("over ssh on {}", names);
+  } else {
+    where = "over ssh, on hosts that are asked for when it runs";
+  }
+  if (sweep.options.concurrency > 0) where += fmt::format(", {} at once at most", sweep.options.concurrency);
+  print_row("runs", where + " (nobody was asked)");
+  return here;
+}
+
+// What is brought to hosts; an Error where it is not there.
+std::vector<FileMount> mounts_to(const Sweep& sweep) {
+  const auto& executor = sweep.executor;
+  if (!executor.ssh && !executor.kubernetes) return {};
+  std::vector<fs::path> programs;
+  return mounts_of(sweep, executor.ssh ? executor.ssh->file_mounts : executor.kubernetes->file_mounts, programs);
+}
+
+void print_mounts(const std::vector<FileMount>& mounts) {
+  for (const auto& mount : mounts) {
+    std::error_code ignored;
+    double bytes = 0;
+    std::int64_t files = 0;
+    if (fs::is_directory(mount.local, ignored)) {
+      for (const auto& entry : walk_folder(mount.local, {.exclude = mount.exclude, .filter = {}}))
+        if (!entry.is_folder()) {
+          bytes += static_cast<double>(entry.info.st_size);
+          ++files;
+        }
+    } else {
+      bytes = static_cast<double>(fs::file_size(mount.local, ignored));
+      files = 1;
+    }
+    print_row("brings", fmt::format("{} to {}: {}, {}", mount.local.string(), mount.remote, plural(files, "file"),
+                                    size_text(bytes)));
+  }
+}
+
+void print_output(const Sweep& sweep) {
+  Options options = sweep.options;
+  const auto fresh = experiment_directory(options);
+  print_row("output",
+            fresh.string() +
+                (has_journal(fresh) ? ": there is an experiment already, which --resume goes on with" : ": new"));
+  options.resume = true;
+  if (const auto last = experiment_directory(options); last != fresh && has_journal(last))
+    print_row("", fmt::format("--resume would go on with {}", last.string()));
+}
+
+void print_forecast(const Sweep& sweep, const Node& root, int parallel) {
+  const auto stop = root.find("stop");
+  int steps = 0;
+  for (const char* name : {"steps", "training_iteration"})
+    if (const auto given = stop ? stop->find(name) : std::nullopt) steps = given->as<int>();
+  const auto found = forecast(sweep, parallel > 0 ? parallel : std::max(sweep.options.concurrency, 8), steps);
+  if (!found) {
+    const auto each = trials_per_sample(sweep.space, sweep.options.search);
+    const int most = sweep.options.schedule.max_steps();
+    const auto text = sweep.options.samples > 0
+                          ? fmt::format("{}; ", *sweep.options.samples * each)
+                          : std::string("as many as there are until 'stop' holds or the searcher comes to its end; ");
+    return print_row("trials", text + (most > 0 ? fmt::format("each trains {} at most", plural(most, "step"))
+                                                : "each trains until its command ends"));
+  }
+  print_row("trials", fmt::format("{}; {} steps in all{}", found->trials, found->steps,
+                                  found->scaled ? ", about (a part was played)" : ""));
+  if (found->reached.size() < 2) return;
+  constexpr std::size_t most = 8;
+  std::string line;
+  const std::size_t n = found->reached.size(), every = (n + most - 1) / most;
+  for (std::size_t i = 0; i < n; ++i)
+    if (i % every == 0 || i + 1 == n)
+      line += fmt::format("{}{} to {}", line.empty() ? "" : ", ", found->reached[i].second,
+                          plural(found->reached[i].first, "step"));
+  print_row("", "expected to train: " + line);
+}
+
+std::string first_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+void print_sweep(const Sweep& sweep, const Node& root, const std::vector<FileMount>& mounts) {
+  print_row("space", space_size(sweep));
+  std::string tuned;
+  for (const auto& [metric, mode] : objectives_of(sweep.options))
+    tuned += fmt::format("{}{} ({})", tuned.empty() ? "" : ", ", metric, mode == Mode::minimize ? "min" : "max");
+  print_row("tunes", tuned);
+  const auto search = root.find("search"), schedule = root.find("schedule");
+  print_row("search", algorithm_text(search, known_searchers(), sweep.options.search.name()));
+  const bool own = !schedule && sweep.options.schedule.name() != "fifo";
+  print_row("schedule", own ? sweep.options.schedule.name() + ", which belongs to the searcher"
+                            : algorithm_text(schedule, known_schedulers(), sweep.options.schedule.name()));
+  Here here;
+  if (sweep.trial) here = print_executor(sweep);
+  print_forecast(sweep, root, here.parallel);
+  print_mounts(mounts);
+  print_output(sweep);
+  for (const auto& warning : warnings_about(sweep, here.parallel, here.cores)) print_row("warning", warning);
+}
+
+int refuse(const std::string& file, const std::vector<std::string>& errors) {
+  for (const auto& error : errors) detail::say("hypertune: " + detail::terminal::printable(first_line(error)));
+  detail::say(fmt::format("hypertune: {} in {}: it would not run",
+                          plural(static_cast<std::int64_t>(errors.size()), "error"), file));
+  return exit_usage;
+}
+
+int check_cluster(const std::string& file, const Node& root) {
+  std::vector<std::string> errors;
+  std::optional<cluster::ClusterConfig> config;
+  std::error_code ignored;
+  try {
+    config = cluster::cluster_from_yaml(root, fs::absolute(file, ignored).parent_path());
+  } catch (const Error& error) { errors.emplace_back(error.what()); }
+  for (const auto& complaint : complaints_about(root, cluster::cluster_shape())) add_complaint(errors, complaint);
+  if (!errors.empty()) return refuse(file, errors);
+  fmt::print("{} is sound: a cluster\n", file);
+  print_row("cluster", fmt::format("{}, machines of '{}'", config->name, config->provider.type));
+  print_row("workers", fmt::format("{} to {}", config->min_workers, config->max_workers));
+  for (const auto& type : config->types)
+    print_row("type", fmt::format("{}{}: {} to {}{}", type.name, &type == &config->head() ? " (the head)" : "",
+                                  type.min_workers, type.max_workers,
+                                  type.price > 0 ? fmt::format(", {} {} an hour", type.price, config->currency) : ""));
+  for (const auto& mount : config->file_mounts)
+    if (!fs::exists(mount.local, ignored))
+      print_row("warning", fmt::format("there is no '{}' to bring to '{}'", mount.local.string(), mount.remote));
+  const auto& key = config->auth.ssh_private_key;
+  if (!key.empty() && !fs::exists(key, ignored))
+    print_row("warning", fmt::format("there is no key '{}'", key.string()));
+  for (const auto& warning : config->warnings) print_row("warning", first_line(warning));
+  return exit_done;
+}
+
+int run_one(const Sweep& sweep, const Program& program, const std::string& timeout) {
+  const auto seconds = parse_duration(timeout);
+  if (!seconds || !(*seconds > 0)) fail(Errc::usage, "--timeout takes a duration such as 90s, not '{}'", timeout);
+  fmt::print("one trial, of which nothing is kept:\n");
+  const auto found = dry_run(sweep, program, *seconds, [](std::string_view what, std::string_view text) {
+    print_row(what, text);
+    std::fflush(stdout);
+  });
+  for (const auto& wrong : found.wrong) detail::say("hypertune: " + detail::terminal::printable(first_line(wrong)));
+  if (found.wrong.empty()) fmt::print("the trial reports what is tuned{}\n", found.checkpoint ? ", and saves" : "");
+  return found.wrong.empty() ? exit_done : exit_failed;
+}
+
+}  // namespace
+
+int check(const CheckArguments& arguments) {
+  const Node root = load_with(arguments.file, arguments.set);
+  if (root.is_map() && !root.has("space") && (root.has("provider") || root.has("cluster_name")))
+    return check_cluster(arguments.file, root);
+  const bool study = root.is_map() && !root.has("trial") && root.has("space");
+  auto errors = complaints_about_sweep(root, study);
+  if (!errors.empty()) return refuse(arguments.file, errors);
+  const Sweep sweep = sweep_from_yaml(root, study);
+  std::shared_ptr<const Program> program;
+  std::vector<FileMount> mounts;
+  const auto attempt = [&](const auto& look) {
+    try {
+      look();
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      add_complaint(errors, text.starts_with(arguments.file) ? text : arguments.file + ": " + text);
+    }
+  };
+  if (!study) {
+    attempt([&] { program = program_of(sweep, sweep.executor.type == "local" || sweep.executor.slurm); });
+    attempt([&] { mounts = mounts_to(sweep); });
+    attempt([&] { require_room(sweep); });
+  }
+  attempt([&] {
+    if (!study) require_bounded(sweep);
+    Experiment::require_sound(sweep.space, sweep.options, study);
+  });
+  if (!errors.empty()) return refuse(arguments.file, errors);
+  fmt::print("{} is sound{}\n", arguments.file, study ? ": a study (it has no 'trial'; hypertune study runs it)" : "");
+  print_sweep(sweep, root, mounts);
+  if (!arguments.run) return exit_done;
+  if (study) fail(Errc::usage, "--run is for sweeps: a study's trials are run by its caller");
+  std::fflush(stdout);
+  return run_one(sweep, *program, arguments.timeout);
+}
+
+}  // namespace hypertune::inline v0::command

@@ -1,0 +1,104 @@
+#include "check_warnings.hpp"
+
+#include "metric_names.hpp"
+
+#include <hypertune/search/adaptors.hpp>
+#include <hypertune/tune/options.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace hypertune::inline v0::command {
+
+namespace {
+
+std::string text_of_file(const std::filesystem::path& file) {
+  constexpr std::uintmax_t most = 1 << 20;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error) || std::filesystem::file_size(file, error) > most || error)
+    return {};
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// A program may read all parameters from HYPERTUNE_PARAMS: then its text, or that of a script among its words, says so.
+bool reads_params(const TrialSpec& trial) {
+  bool scripts = false;
+  for (const auto& word : trial.command) {
+    const auto text = text_of_file(word);
+    if (text.find("HYPERTUNE_") != std::string::npos) return true;
+    scripts = scripts || text.starts_with("#!") || word.ends_with(".py") || word.ends_with(".sh");
+  }
+  for (const auto& [name, value] : trial.environment)
+    if (value.find("HYPERTUNE_") != std::string::npos) return true;
+  return !scripts;  // of another program it cannot be told
+}
+
+void about_parameters(const Sweep& sweep, std::vector<std::string>& warnings) {
+  const auto& command = sweep.trial->command;
+  const auto mentioned = [&](const std::string& name) {
+    return std::any_of(command.begin(), command.end(),
+                       [&](const auto& word) { return word.find("{" + name + "}") != std::string::npos; });
+  };
+  std::string absent;
+  std::size_t count = 0;
+  for (std::size_t d = 0; d < sweep.space.size(); ++d)
+    if (!mentioned(sweep.space.name(d))) {
+      absent += (absent.empty() ? "'" : ", '") + sweep.space.name(d) + "'";
+      ++count;
+    }
+  if (count == 0) return;
+  // With some of them on its command line it is unlikely to look for the others elsewhere.
+  if (count == sweep.space.size() && reads_params(*sweep.trial)) return;
+  warnings.push_back(fmt::format(
+      "the command never mentions {}: write {{{}}} where its value belongs, unless the program reads HYPERTUNE_PARAMS",
+      absent, absent.substr(1, absent.find('\'', 1) - 1)));
+}
+
+}  // namespace
+
+std::vector<std::string> warnings_about(const Sweep& sweep, int parallel, int cores) {
+  std::vector<std::string> warnings;
+  const Options& options = sweep.options;
+  if (sweep.trial) about_parameters(sweep, warnings);
+  for (const auto& [metric, mode] : objectives_of(options))
+    if (const auto usual = mode_of_name(metric); usual && *usual != mode)
+      warnings.push_back(fmt::format("'{}' is to be {}: by its name it should be {} (mode: {})", metric,
+                                     mode == Mode::minimize ? "as small as possible" : "as large as possible",
+                                     mode == Mode::minimize ? "large" : "small",
+                                     mode == Mode::minimize ? "max" : "min"));
+  const auto grid = sweep.space.grid_size();
+  if (grid > 1 && options.samples > 1)
+    warnings.push_back(fmt::format("'samples' counts once for each of the grid's {} combinations: that makes {} trials",
+                                   grid, trials_per_sample(sweep.space, options.search) * *options.samples));
+  constexpr std::uint64_t large = 100'000;
+  if (grid > large)
+    warnings.push_back(fmt::format("the grid has {} combinations: domains with a range need far fewer trials", grid));
+  if (const auto points = sweep.space.cardinality();
+      points && grid <= 1 && options.samples > 0 &&
+      static_cast<double>(*points) < static_cast<double>(*options.samples))
+    warnings.push_back(fmt::format("'samples' is {}, but the space has {} configurations: some are tried again",
+                                   *options.samples, *points));
+  if (cores > 0 && options.concurrency > cores && options.resources.cpus == 0)
+    warnings.push_back(fmt::format("'concurrency' is {}, but this machine has {} cores: trials slow each other down",
+                                   options.concurrency, cores));
+  if (parallel > 0 && options.concurrency > parallel)
+    warnings.push_back(
+        fmt::format("'concurrency' is {}, but there is room for {} trials at once", options.concurrency, parallel));
+  if (options.schedule.max_steps() == 1)
+    warnings.push_back("the schedule ends each trial after 1 step: 'max_steps' is in reports, not in epochs");
+  if (options.start_with.size() > static_cast<std::size_t>(std::max<std::int64_t>(*options.samples, 0)) &&
+      options.samples > 0)
+    warnings.push_back(fmt::format("'start_with' has {} configurations, more than 'samples': {}",
+                                   options.start_with.size(), *options.samples));
+  return warnings;
+}
+
+}  // namespace hypertune::inline v0::command

@@ -1,0 +1,29 @@
+// One trial of a sweep, run to its first report, with nothing recorded.
+#pragma once
+
+#include <hypertune/config/sweep_spec.hpp>
+#include <hypertune/trial/program.hpp>
+#include <hypertune/trial/report.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hypertune::inline v0::command {
+
+struct DryRun {
+  std::vector<std::string> wrong;  ///< what is wrong, one line each
+  std::optional<Report> report;    ///< the first one that has all that is tuned
+  bool checkpoint = false;         ///< one was saved with it
+};
+
+/// Begins the sweep's command with a configuration of its space on this machine, in a folder of its own, and ends it
+/// with all that it started after its first report of what is tuned, or after `timeout` seconds. `say` is told each
+/// line as hypertune reads it: "log", "report" or "checkpoint", and the text.
+DryRun dry_run(const Sweep& sweep, const Program& program, Seconds timeout,
+               const std::function<void(std::string_view, std::string_view)>& say);
+
+}  // namespace hypertune::inline v0::command

@@ -1,0 +1,117 @@
+#include "forecast.hpp"
+
+#include "temporary_folder.hpp"
+
+#include <hypertune/execute/simulated.hpp>
+#include <hypertune/record/results.hpp>
+#include <hypertune/search/adaptors.hpp>
+#include <hypertune/search/random.hpp>
+#include <hypertune/tune/tuner.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0::command {
+
+namespace {
+
+constexpr std::int64_t most_trials = 2000, most_steps = 400'000;  // half a second
+
+// A curve that comes down towards a level of the trial's own: who is ahead stays ahead.
+class CurveRun final : public TrialRun {
+ public:
+  CurveRun(Context& context, const std::vector<Objective>& objectives) : context_(&context), objectives_(objectives) {
+    steps_ = context.next_step();
+  }
+  std::optional<Report> step() override {
+    const double level = static_cast<double>(context_->seed() % 1'000'003U) / 1'000'003.0;
+    const double loss = level + (1 + level) / (1 + steps_);
+    ++steps_;
+    Report report;
+    for (const auto& [metric, mode] : objectives_)
+      report.metrics.emplace_back(metric, mode == Mode::minimize ? loss : -loss);
+    return report;
+  }
+  bool can_save() const override { return true; }
+  void save(CheckpointWriter& out) override { std::ofstream(out.file("step")) << steps_; }
+
+ private:
+  Context* context_;
+  const std::vector<Objective>& objectives_;
+  int steps_ = 0;
+};
+
+class CurveProgram final : public Program {
+ public:
+  explicit CurveProgram(std::vector<Objective> objectives) : objectives_(std::move(objectives)) {}
+  std::unique_ptr<TrialRun> begin(Context& context) const override {
+    return std::make_unique<CurveRun>(context, objectives_);
+  }
+
+ private:
+  std::vector<Objective> objectives_;
+};
+
+}  // namespace
+
+std::optional<Forecast> forecast(const Sweep& sweep, int parallel, int steps) {
+  const Options& given = sweep.options;
+  int bound = given.schedule.max_steps();
+  if (steps > 0) bound = bound > 0 ? std::min(bound, steps) : steps;
+  const std::int64_t each = trials_per_sample(sweep.space, given.search);
+  std::int64_t samples = given.samples;
+  if (samples == 0 && !given.search.finite() && each > 1) samples = 1;
+  if (each > most_trials || bound == 0 || (samples == 0 && !given.search.finite()) ||
+      given.schedule.name().starts_with("hyper_sched"))
+    return std::nullopt;
+  const std::int64_t wanted = std::max<std::int64_t>(samples, 1) * each;
+  const std::int64_t played = std::min({wanted, most_trials, std::max<std::int64_t>(most_steps / bound, 10)});
+  const TemporaryFolder folder;
+  Options options;
+  options.name = *given.name;
+  options.objectives = objectives_of(given);
+  options.samples = std::max<std::int64_t>(played / each, 1);
+  if (samples == 0) options.samples = 0;
+  options.search = given.search;
+  if (!given.search.finite()) options.search = Random{};  // where points lie does not matter here
+  options.schedule = given.schedule;
+  if (steps > 0) options.stop = hypertune::steps(steps);
+  options.seed = *given.seed;
+  options.output = folder.path() / "forecast";
+  options.display = Display::quiet;
+  options.handle_signals = false;
+  options.resources.cpus = 1;
+  options.executor = simulated({.workers = std::clamp(parallel, 1, 1000)});
+  const Results results = Tuner(sweep.space, std::make_shared<CurveProgram>(options.objectives), options).run();
+  Forecast found;
+  std::map<int, std::int64_t> ends;
+  for (const auto& trial : results.trials()) {
+    ++ends[std::max(trial.steps, 1)];
+    ++found.trials;
+    found.steps += trial.steps;
+  }
+  if (found.trials == 0) return std::nullopt;
+  std::int64_t left = found.trials;
+  if (!ends.contains(1)) found.reached.emplace_back(1, left);
+  for (const auto& [end, count] : ends) {
+    found.reached.emplace_back(end, left);
+    left -= count;
+  }
+  if (const std::int64_t all = samples == 0 ? found.trials : wanted; all > found.trials) {
+    const double factor = static_cast<double>(all) / static_cast<double>(found.trials);
+    const auto scale = [&](std::int64_t& x) { x = static_cast<std::int64_t>(static_cast<double>(x) * factor + 0.5); };
+    for (auto& [end, count] : found.reached) scale(count);
+    scale(found.steps);
+    found.trials = all;
+    found.scaled = true;
+  }
+  return found;
+}
+
+}  // namespace hypertune::inline v0::command

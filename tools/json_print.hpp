@@ -1,0 +1,26 @@
+// JSON for people: indented, short things on one line.
+#pragma once
+
+#include <boost/json.hpp>
+
+#include <string>
+
+namespace hypertune::inline v0::command {
+
+/// `value` with two spaces for each level; what fits on a line of 100 characters stands on one.
+inline std::string print_json(const boost::json::value& value, std::size_t indent = 0) {
+  const std::string line = boost::json::serialize(value);
+  if (indent + line.size() <= 100 || value.is_primitive()) return line;
+  const std::string margin(indent + 2, ' ');
+  std::string out;
+  const auto add = [&](const std::string& text) { out += (out.empty() ? "\n" : ",\n") + margin + text; };
+  if (const auto* list = value.if_array()) {
+    for (const auto& item : *list) add(print_json(item, indent + 2));
+    return "[" + out + "\n" + std::string(indent, ' ') + "]";
+  }
+  for (const auto& [name, item] : value.get_object())
+    add(boost::json::serialize(boost::json::value(name)) + ": " + print_json(item, indent + 2));
+  return "{" + out + "\n" + std::string(indent, ' ') + "}";
+}
+
+}  // namespace hypertune::inline v0::command
