@@ -184,6 +184,28 @@ int main(int argc, char** argv) {
   list_command->add_option("--format", list_format)->check(CLI::IsMember({"table", "json"}))->capture_default_str();
   list_command->callback([&] { chosen = [&] { return command::list(folder, list_format); }; });
 
+  command::CompareArguments compared;
+  auto* compare_command =
+      app.add_subcommand("compare", "experiments side by side, and whether their difference is more than chance");
+  compare_command
+      ->add_option("[GROUP=]DIR", compared.directories,
+                   "the experiments' folders; repetitions of one thing have the same GROUP, or lie in one folder DIR")
+      ->required();
+  compare_command->add_option("--metric", compared.metric, "compare by this one, in place of the first objective");
+  compare_command->add_option("--mode", compared.mode, "of a metric that is no objective: which is better")
+      ->check(CLI::IsMember({"min", "max"}));
+  compare_command->add_flag("--by-name", compared.by_name, "experiments that have the same name are repetitions");
+  compare_command
+      ->add_option("--at", compared.at,
+                   "where repetitions are compared: at their ends, or when all had as many trials or reports, or as "
+                   "much time")
+      ->check(CLI::IsMember({"end", "trials", "reports", "time"}))
+      ->capture_default_str();
+  compare_command->add_option("--format", compared.format)
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
+  compare_command->callback([&] { chosen = [&] { return command::compare(compared); }; });
+
   command::ControlArguments control;
   const auto add_control = [&](const char* name, const char* what, const char* trials,
                                int (*act)(const command::ControlArguments&)) {
