@@ -253,10 +253,7 @@ HYPERTUNE_INLINE ComparedExperiment compared_experiment(const std::filesystem::p
   const bool constrained = !out.info.constraints.empty();
   out.trial_losses_.assign(results.size(), detail::no_loss);
   detail::judged_trials(results, out.objective, [&](const TrialResult& trial, double loss) {
-    if (constrained)
-      for (const double excess : results.excesses(trial.trial))
-        if (!(excess <= 0)) loss = detail::no_loss;
-    if (trial.state == TrialState::failed) loss = detail::no_loss;
+    if (trial.state == TrialState::failed || (constrained && !trial.feasible.value_or(false))) loss = detail::no_loss;
     out.losses.push_back(loss);
     if (trial.trial >= 0 && static_cast<std::size_t>(trial.trial) < out.trial_losses_.size())
       out.trial_losses_[static_cast<std::size_t>(trial.trial)] = loss;
