@@ -20,6 +20,10 @@ if(TARGET hypertune_transfer)   # hypertune_remote needs it then
   set_target_properties(hypertune_transfer PROPERTIES EXCLUDE_FROM_ALL OFF)
   set(HYPERTUNE_HAS_TRANSFER ON)
 endif()
+if(TARGET hypertune_arrow)
+  list(APPEND libraries hypertune_arrow)
+  set_target_properties(hypertune_arrow PROPERTIES EXCLUDE_FROM_ALL OFF)
+endif()
 set_target_properties(hypertune_compiled hypertune_boost_json hypertune_remote hypertune_ssh hypertune_slurm hypertune_train PROPERTIES EXCLUDE_FROM_ALL OFF)
 install(TARGETS ${libraries} EXPORT hypertune
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)

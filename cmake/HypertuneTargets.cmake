@@ -73,6 +73,20 @@ if(CMAKE_OBJCOPY)
     COMMAND ${CMAKE_OBJCOPY} --weaken $<TARGET_FILE:hypertune_boost_json>)
 endif()
 
+# Reports and trials as Arrow files. Compiled, so that FlatBuffers (headers alone) stays out of whoever uses it.
+find_path(HYPERTUNE_FLATBUFFERS_INCLUDE flatbuffers/flatbuffers.h)
+mark_as_advanced(HYPERTUNE_FLATBUFFERS_INCLUDE)
+if(HYPERTUNE_FLATBUFFERS_INCLUDE)
+  file(GLOB hypertune_arrow_sources CONFIGURE_DEPENDS ${hypertune_root}/src/arrow/*.cpp)
+  add_library(hypertune_arrow STATIC EXCLUDE_FROM_ALL ${hypertune_arrow_sources})
+  add_library(hypertune::arrow ALIAS hypertune_arrow)
+  set_target_properties(hypertune_arrow PROPERTIES EXPORT_NAME arrow POSITION_INDEPENDENT_CODE ON)
+  target_link_libraries(hypertune_arrow PUBLIC hypertune_compiled)
+  target_include_directories(hypertune_arrow PRIVATE $<BUILD_INTERFACE:${HYPERTUNE_FLATBUFFERS_INCLUDE}>)
+else()
+  message(STATUS "hypertune: without FlatBuffers (libflatbuffers-dev) there is no hypertune::arrow")
+endif()
+
 # hypertune_backend(NAME LIBRARIES...): backends/NAME, compiled, so that Asio stays out of whoever uses it. Built only where
 # something links it.
 function(hypertune_backend name)
@@ -182,6 +196,9 @@ target_link_libraries(hypertune_remote PRIVATE $<BUILD_INTERFACE:hypertune_warni
 target_link_libraries(hypertune_ssh PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 target_link_libraries(hypertune_slurm PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 target_link_libraries(hypertune_train PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+if(TARGET hypertune_arrow)
+  target_link_libraries(hypertune_arrow PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+endif()
 if(TARGET hypertune_cluster)
   target_link_libraries(hypertune_yaml_compiled PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
   target_link_libraries(hypertune_machines PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
@@ -198,7 +215,7 @@ if(TARGET hypertune_transfer)
 endif()
 
 # Heavy files are not put together, so that several cores have something to do.
-foreach(target_and_count compiled=5 remote=6 k8s=3 ssh=4 machines=6 cluster=5 transfer=7)
+foreach(target_and_count compiled=5 remote=6 k8s=3 ssh=4 machines=6 cluster=5 transfer=7 arrow=2)
   string(REGEX MATCH "(.*)=(.*)" _ ${target_and_count})
-  hypertune_merge_library(hypertune_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
+  hypertune_merge_library(hypertune_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})   # where there is one
 endforeach()

@@ -243,11 +243,13 @@ int main(int argc, char** argv) {
   command::ExportArguments exported;
   auto* export_command = app.add_subcommand("export", "results for other programs");
   export_command->add_option("DIR", exported.directory, "the experiment's folder")->required();
-  export_command->add_option("--format", exported.format, "csv, json, or optuna (an SQLite storage)")
-      ->check(CLI::IsMember({"table", "csv", "json", "optuna"}))
+  export_command
+      ->add_option("--format", exported.format,
+                   "csv, json, optuna (an SQLite storage), trace (for ui.perfetto.dev) or arrow (reports and trials)")
+      ->check(CLI::IsMember({"table", "csv", "json", "optuna", "trace", "arrow"}))
       ->capture_default_str();
   export_command->add_option("-o,--output", exported.output,
-                             "the file to write; standard output where that makes sense");
+                             "the file to write (arrow: the folder); standard output where that makes sense");
   auto* schedule_flag = export_command->add_flag(
       "--schedule", exported.schedule,
       "the best trial's configurations by step, as population based training found them (JSON, which is YAML, too)");

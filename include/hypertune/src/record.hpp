@@ -4,4 +4,5 @@
 #include <hypertune/record/impl/comparison.hpp>
 #include <hypertune/record/impl/rank_test.hpp>
 #include <hypertune/record/impl/results.hpp>
+#include <hypertune/record/impl/trace_export.hpp>
 #include <hypertune/record/impl/trial_result.hpp>
