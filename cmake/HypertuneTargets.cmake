@@ -146,6 +146,17 @@ else()
   message(STATUS "hypertune: without OpenSSL 3 and zstd (libssl-dev, libzstd-dev) there is no hypertune::transfer")
 endif()
 
+# Runs for an MLflow tracking server. Compiled, so that Beast stays out of whoever uses it; https where there is OpenSSL.
+file(GLOB hypertune_mlflow_sources CONFIGURE_DEPENDS ${hypertune_root}/src/mlflow/*.cpp)
+add_library(hypertune_mlflow STATIC EXCLUDE_FROM_ALL ${hypertune_mlflow_sources})
+add_library(hypertune::mlflow ALIAS hypertune_mlflow)
+set_target_properties(hypertune_mlflow PROPERTIES EXPORT_NAME mlflow POSITION_INDEPENDENT_CODE ON)
+target_link_libraries(hypertune_mlflow PUBLIC hypertune_compiled hypertune_boost_json)
+if(TARGET hypertune_transfer)   # OpenSSL is there
+  target_link_libraries(hypertune_mlflow PRIVATE OpenSSL::SSL OpenSSL::Crypto)
+  target_compile_definitions(hypertune_mlflow PRIVATE HYPERTUNE_MLFLOW_TLS)
+endif()
+
 # Workers that are pods of Kubernetes. OpenSSL and Beast stay out of whoever uses it.
 if(TARGET hypertune_transfer AND yaml-cpp_FOUND)   # certificates and tokens are transfer's
   hypertune_backend(k8s hypertune_remote hypertune_yaml_compiled hypertune_transfer)
@@ -196,6 +207,7 @@ target_link_libraries(hypertune_remote PRIVATE $<BUILD_INTERFACE:hypertune_warni
 target_link_libraries(hypertune_ssh PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 target_link_libraries(hypertune_slurm PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 target_link_libraries(hypertune_train PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+target_link_libraries(hypertune_mlflow PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 if(TARGET hypertune_arrow)
   target_link_libraries(hypertune_arrow PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 endif()
@@ -215,7 +227,7 @@ if(TARGET hypertune_transfer)
 endif()
 
 # Heavy files are not put together, so that several cores have something to do.
-foreach(target_and_count compiled=5 remote=6 k8s=3 ssh=4 machines=6 cluster=5 transfer=7 arrow=2)
+foreach(target_and_count compiled=5 remote=6 k8s=3 ssh=4 machines=6 cluster=5 transfer=7 arrow=2 mlflow=4)
   string(REGEX MATCH "(.*)=(.*)" _ ${target_and_count})
   hypertune_merge_library(hypertune_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})   # where there is one
 endforeach()

@@ -90,6 +90,8 @@ TEST_CASE("the reference of sweeps: every key, and its default") {
       {reference, "checkpoint", "checkpoint", "checkpoint: {}\n"},
       {reference, "failures", "failures", "failures: {}\n"},
       {reference, "failures.log[]", "failures.log[0]", "failures: {log: [{match: a, do: no_retry}]}\n"},
+      {reference, "loggers[] prometheus", "loggers[0]", "loggers: [{type: prometheus, file: a}]\n"},
+      {reference, "loggers[] mlflow", "loggers[0]", "loggers: [{type: mlflow, uri: a}]\n"},
       {reference, "known[]", "known[0]", "known: [{params: {lr: 0.1}, metrics: {accuracy: 1}}]\n"},
       {reference, "executor local", "executor", "executor: {type: local}\n"},
       {reference, "executor ssh", "executor", "executor: {type: ssh, hosts: [a]}\n"},

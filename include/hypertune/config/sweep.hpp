@@ -10,6 +10,7 @@
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/record/csv_logger.hpp>
 #include <hypertune/record/jsonl_logger.hpp>
+#include <hypertune/record/prometheus_logger.hpp>
 #include <hypertune/record/tensorboard_logger.hpp>
 #include <hypertune/trial/group_address.hpp>
 #include <hypertune/trial/metric_name.hpp>
@@ -311,16 +312,41 @@ inline ExecutorSpec executor_from_yaml(const Node& node) {
   return executor;
 }
 
-/// loggers: [tensorboard, jsonl, csv]: what else is written while it runs.
-inline void loggers_from_yaml(const Node& node, bool study, Options& options) {
+/// A logger that has options: {type: prometheus, file: …}, {type: mlflow, uri: …}.
+inline std::string logger_with_options(const Node& item, Sweep& sweep) {
+  static const words known{"prometheus", "mlflow"};
+  const auto type = item.find("type");
+  if (!type)
+    item.fail(
+        "'{}' must be a logger's name or have a type, as in 'loggers: [jsonl, {{type: prometheus, file: a.prom}}]': "
+        "other loggers take no options",
+        item.path());
+  const auto name = type->as<std::string>();
+  if (name == "prometheus") {
+    item.only({"type", "file"});
+    sweep.options.callbacks.emplace_back(PrometheusLogger(item["file"].as<std::string>()));
+  } else if (name == "mlflow") {
+    item.only({"type", "uri", "experiment", "patience"});
+    MlflowOptions mlflow{.uri = item["uri"].as<std::string>(), .experiment = item.get("experiment", std::string())};
+    if (const auto patience = item.find("patience")) mlflow.patience = patience->duration();
+    sweep.mlflow.push_back(std::move(mlflow));
+  } else {
+    type->fail("there is no logger '{}' that takes options{}", name, suggestion(name, known));
+  }
+  return name;
+}
+
+/// loggers: [tensorboard, jsonl, csv, {type: mlflow, …}]: what else is written while it runs.
+inline void loggers_from_yaml(const Node& node, bool study, Sweep& sweep) {
   static const words known{"tensorboard", "jsonl", "csv"};
+  Options& options = sweep.options;
   std::vector<std::string> seen;
   for (const Node& item : node.is_list() ? node.items() : std::vector<Node>{node}) {
-    if (item.is_map())
-      item.fail("'{}' must be a logger's name, as in 'loggers: [tensorboard, jsonl]': loggers take no options",
-                item.path());
-    const auto name = item.as<std::string>();
-    if (std::find(known.begin(), known.end(), name) == known.end())
+    const auto name = item.is_map() ? logger_with_options(item, sweep) : item.as<std::string>();
+    if (!item.is_map() && (name == "prometheus" || name == "mlflow"))
+      item.fail("the logger '{}' needs options: {{type: {}, {}}}", name, name,
+                name == "mlflow" ? "uri: http://localhost:5000" : "file: experiment.prom");
+    if (!item.is_map() && std::find(known.begin(), known.end(), name) == known.end())
       item.fail("there is no logger '{}'{}", name, suggestion(name, known));
     if (std::find(seen.begin(), seen.end(), name) != seen.end())
       item.fail("the logger '{}' is named twice: remove one of the two", name);
@@ -352,7 +378,12 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
                                      "loggers",     "attributes",      "workers",     "group"};
   if (!study) keys.emplace_back("trial");
   root.only(keys);
-  Sweep sweep{.space = space_from_yaml(root["space"]), .options = {}, .trial = {}, .executor = {}, .file = root.file()};
+  Sweep sweep{.space = space_from_yaml(root["space"]),
+              .options = {},
+              .trial = {},
+              .executor = {},
+              .mlflow = {},
+              .file = root.file()};
   Options& options = sweep.options;
   const auto name = root.get("name", sweep.file.stem().string());
   options.name = root.has("name") ? Setting(name) : Setting<std::string>::unset(name);
@@ -443,7 +474,7 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
     if (!cpus_given) options.resources.cpus = kubernetes->cpus;
     if (!gpus_given) options.resources.gpus = kubernetes->gpus;
   }
-  if (const auto loggers = root.find("loggers")) detail::loggers_from_yaml(*loggers, study, options);
+  if (const auto loggers = root.find("loggers")) detail::loggers_from_yaml(*loggers, study, sweep);
   if (const auto attributes = root.find("attributes")) {
     options.attributes = detail::params_from_yaml(*attributes);
     for (const auto& [attribute, value] : options.attributes)
