@@ -157,6 +157,13 @@ if(TARGET hypertune_transfer)   # OpenSSL is there
   target_compile_definitions(hypertune_mlflow PRIVATE HYPERTUNE_MLFLOW_TLS)
 endif()
 
+# Experiments of Optuna and Ray Tune. Compiled, for Boost.JSON.
+file(GLOB hypertune_import_sources CONFIGURE_DEPENDS ${hypertune_root}/src/import/*.cpp)
+add_library(hypertune_import STATIC EXCLUDE_FROM_ALL ${hypertune_import_sources})
+add_library(hypertune::import ALIAS hypertune_import)
+set_target_properties(hypertune_import PROPERTIES EXPORT_NAME import POSITION_INDEPENDENT_CODE ON)
+target_link_libraries(hypertune_import PUBLIC hypertune_compiled hypertune_boost_json)
+
 # Workers that are pods of Kubernetes. OpenSSL and Beast stay out of whoever uses it.
 if(TARGET hypertune_transfer AND yaml-cpp_FOUND)   # certificates and tokens are transfer's
   hypertune_backend(k8s hypertune_remote hypertune_yaml_compiled hypertune_transfer)
@@ -208,6 +215,7 @@ target_link_libraries(hypertune_ssh PRIVATE $<BUILD_INTERFACE:hypertune_warnings
 target_link_libraries(hypertune_slurm PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 target_link_libraries(hypertune_train PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 target_link_libraries(hypertune_mlflow PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+target_link_libraries(hypertune_import PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 if(TARGET hypertune_arrow)
   target_link_libraries(hypertune_arrow PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 endif()
@@ -227,7 +235,7 @@ if(TARGET hypertune_transfer)
 endif()
 
 # Heavy files are not put together, so that several cores have something to do.
-foreach(target_and_count compiled=5 remote=6 k8s=3 ssh=4 machines=6 cluster=5 transfer=7 arrow=2 mlflow=4)
+foreach(target_and_count compiled=5 remote=6 k8s=3 ssh=4 machines=6 cluster=5 transfer=7 arrow=2 mlflow=4 import=4)
   string(REGEX MATCH "(.*)=(.*)" _ ${target_and_count})
   hypertune_merge_library(hypertune_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})   # where there is one
 endforeach()

@@ -72,6 +72,12 @@ struct CompareArguments {
 };
 int compare(const CompareArguments& arguments);
 
+struct ImportArguments {
+  std::string source, directory;
+  std::string study, metric, mode;
+};
+int import_from(const ImportArguments& arguments);
+
 /// Error of kind `usage` if that is none.
 std::int64_t trial_number(const std::string& text);
 

@@ -262,6 +262,18 @@ int main(int argc, char** argv) {
     };
   });
 
+  command::ImportArguments imported;
+  auto* import_command = app.add_subcommand("import", "an experiment of Optuna or Ray Tune as one of hypertune");
+  import_command
+      ->add_option("SOURCE", imported.source,
+                   "an SQLite storage of Optuna, a file of its JournalStorage, or a folder of Ray Tune's results")
+      ->required();
+  import_command->add_option("-o,--output", imported.directory, "the new experiment's folder")->required();
+  import_command->add_option("--study", imported.study, "of an Optuna storage with several");
+  import_command->add_option("--metric", imported.metric, "what was tuned with Ray; what to call Optuna's value");
+  import_command->add_option("--mode", imported.mode, "of Ray's metric")->check(CLI::IsMember({"min", "max"}));
+  import_command->callback([&] { chosen = [&] { return command::import_from(imported); }; });
+
   command::StudyArguments study;
   auto* study_command = app.add_subcommand("study", "ask/tell over HTTP on loopback, for programs in other languages");
   study_command->add_option("STUDY", study.file, "the study's YAML file: a sweep without 'trial'")->required();
