@@ -14,13 +14,17 @@ list(TRANSFORM conformance APPEND .hpp)
 install(FILES ${conformance} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hypertune/conformance COMPONENT development)
 
 set(libraries hypertune hypertune_compiled hypertune_local hypertune_conformance hypertune_boost_json hypertune_remote
-  hypertune_ssh hypertune_slurm hypertune_train)
+  hypertune_ssh hypertune_slurm hypertune_train hypertune_mlflow hypertune_import)
 if(TARGET hypertune_transfer)   # hypertune_remote needs it then
   list(APPEND libraries hypertune_transfer)
   set_target_properties(hypertune_transfer PROPERTIES EXCLUDE_FROM_ALL OFF)
   set(HYPERTUNE_HAS_TRANSFER ON)
 endif()
-set_target_properties(hypertune_compiled hypertune_boost_json hypertune_remote hypertune_ssh hypertune_slurm hypertune_train PROPERTIES EXCLUDE_FROM_ALL OFF)
+if(TARGET hypertune_arrow)
+  list(APPEND libraries hypertune_arrow)
+  set_target_properties(hypertune_arrow PROPERTIES EXCLUDE_FROM_ALL OFF)
+endif()
+set_target_properties(hypertune_compiled hypertune_boost_json hypertune_remote hypertune_ssh hypertune_slurm hypertune_train hypertune_mlflow hypertune_import PROPERTIES EXCLUDE_FROM_ALL OFF)
 install(TARGETS ${libraries} EXPORT hypertune
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 install(EXPORT hypertune NAMESPACE hypertune:: FILE hypertuneTargets.cmake DESTINATION ${package_dir}

@@ -73,6 +73,20 @@ if(CMAKE_OBJCOPY)
     COMMAND ${CMAKE_OBJCOPY} --weaken $<TARGET_FILE:hypertune_boost_json>)
 endif()
 
+# Reports and trials as Arrow files. Compiled, so that FlatBuffers (headers alone) stays out of whoever uses it.
+find_path(HYPERTUNE_FLATBUFFERS_INCLUDE flatbuffers/flatbuffers.h)
+mark_as_advanced(HYPERTUNE_FLATBUFFERS_INCLUDE)
+if(HYPERTUNE_FLATBUFFERS_INCLUDE)
+  file(GLOB hypertune_arrow_sources CONFIGURE_DEPENDS ${hypertune_root}/src/arrow/*.cpp)
+  add_library(hypertune_arrow STATIC EXCLUDE_FROM_ALL ${hypertune_arrow_sources})
+  add_library(hypertune::arrow ALIAS hypertune_arrow)
+  set_target_properties(hypertune_arrow PROPERTIES EXPORT_NAME arrow POSITION_INDEPENDENT_CODE ON)
+  target_link_libraries(hypertune_arrow PUBLIC hypertune_compiled)
+  target_include_directories(hypertune_arrow PRIVATE $<BUILD_INTERFACE:${HYPERTUNE_FLATBUFFERS_INCLUDE}>)
+else()
+  message(STATUS "hypertune: without FlatBuffers (libflatbuffers-dev) there is no hypertune::arrow")
+endif()
+
 # hypertune_backend(NAME LIBRARIES...): backends/NAME, compiled, so that Asio stays out of whoever uses it. Built only where
 # something links it.
 function(hypertune_backend name)
@@ -129,6 +143,24 @@ if(OpenSSL_FOUND AND HYPERTUNE_ZSTD_INCLUDE AND HYPERTUNE_ZSTD_LIBRARY)
 else()
   message(STATUS "hypertune: without OpenSSL 3 and zstd (libssl-dev, libzstd-dev) there is no hypertune::transfer")
 endif()
+
+# Runs for an MLflow tracking server. Compiled, so that Beast stays out of whoever uses it; https where there is OpenSSL.
+file(GLOB hypertune_mlflow_sources CONFIGURE_DEPENDS ${hypertune_root}/src/mlflow/*.cpp)
+add_library(hypertune_mlflow STATIC EXCLUDE_FROM_ALL ${hypertune_mlflow_sources})
+add_library(hypertune::mlflow ALIAS hypertune_mlflow)
+set_target_properties(hypertune_mlflow PROPERTIES EXPORT_NAME mlflow POSITION_INDEPENDENT_CODE ON)
+target_link_libraries(hypertune_mlflow PUBLIC hypertune_compiled hypertune_boost_json)
+if(TARGET hypertune_transfer)   # OpenSSL is there
+  target_link_libraries(hypertune_mlflow PRIVATE OpenSSL::SSL OpenSSL::Crypto)
+  target_compile_definitions(hypertune_mlflow PRIVATE HYPERTUNE_MLFLOW_TLS)
+endif()
+
+# Experiments of Optuna and Ray Tune. Compiled, for Boost.JSON.
+file(GLOB hypertune_import_sources CONFIGURE_DEPENDS ${hypertune_root}/src/import/*.cpp)
+add_library(hypertune_import STATIC EXCLUDE_FROM_ALL ${hypertune_import_sources})
+add_library(hypertune::import ALIAS hypertune_import)
+set_target_properties(hypertune_import PROPERTIES EXPORT_NAME import POSITION_INDEPENDENT_CODE ON)
+target_link_libraries(hypertune_import PUBLIC hypertune_compiled hypertune_boost_json)
 
 # Workers that are pods of Kubernetes. OpenSSL and Beast stay out of whoever uses it.
 if(TARGET hypertune_transfer AND yaml-cpp_FOUND)   # certificates and tokens are transfer's
@@ -193,6 +225,11 @@ target_link_libraries(hypertune_remote PRIVATE $<BUILD_INTERFACE:hypertune_warni
 target_link_libraries(hypertune_ssh PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 target_link_libraries(hypertune_slurm PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 target_link_libraries(hypertune_train PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+target_link_libraries(hypertune_mlflow PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+target_link_libraries(hypertune_import PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+if(TARGET hypertune_arrow)
+  target_link_libraries(hypertune_arrow PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+endif()
 if(TARGET hypertune_cluster)
   target_link_libraries(hypertune_yaml_compiled PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
   target_link_libraries(hypertune_machines PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
@@ -209,7 +246,7 @@ if(TARGET hypertune_transfer)
 endif()
 
 # Heavy files are not put together, so that several cores have something to do.
-foreach(target_and_count compiled=5 remote=6 k8s=3 ssh=4 machines=6 cluster=5 transfer=7)
+foreach(target_and_count compiled=5 remote=6 k8s=3 ssh=4 machines=6 cluster=5 transfer=7 arrow=2 mlflow=4 import=4)
   string(REGEX MATCH "(.*)=(.*)" _ ${target_and_count})
-  hypertune_merge_library(hypertune_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
+  hypertune_merge_library(hypertune_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})   # where there is one
 endforeach()

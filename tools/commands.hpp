@@ -4,6 +4,7 @@
 #include <hypertune/record/results.hpp>
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,24 @@ int best(const std::string& directory, const std::string& format);
 
 /// The experiments in a folder and below it.
 int list(const std::string& directory, const std::string& format);
+
+/// The folders of experiments in a folder and below it, in order of their names.
+std::vector<std::filesystem::path> experiments_below(const std::filesystem::path& folder);
+
+struct CompareArguments {
+  std::vector<std::string> directories;  ///< [GROUP=]DIR
+  std::string metric, mode;              ///< empty: the first objective, its mode
+  std::string at = "reports";
+  std::string format = "table";
+  bool by_name = false;  ///< experiments of one name are a group
+};
+int compare(const CompareArguments& arguments);
+
+struct ImportArguments {
+  std::string source, directory;
+  std::string study, metric, mode;
+};
+int import_from(const ImportArguments& arguments);
 
 /// Error of kind `usage` if that is none.
 std::int64_t trial_number(const std::string& text);

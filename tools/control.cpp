@@ -94,6 +94,12 @@ void find_experiments(const fs::path& folder, int depth, std::vector<fs::path>& 
 
 }  // namespace
 
+std::vector<fs::path> experiments_below(const fs::path& folder) {
+  std::vector<fs::path> found;
+  find_experiments(folder, 0, found);
+  return found;
+}
+
 std::int64_t trial_number(const std::string& text) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -148,8 +154,7 @@ int note(const ControlArguments& arguments) {
 
 int list(const std::string& directory, const std::string& format) {
   if (!fs::is_directory(directory)) fail(Errc::usage, "there is no folder '{}'", directory);
-  std::vector<fs::path> found;
-  find_experiments(directory, 0, found);
+  const auto found = experiments_below(directory);
   boost::json::array all;
   struct Row {
     std::string folder, state, trials, best;

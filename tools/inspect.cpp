@@ -8,10 +8,12 @@
 #include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/record/analysis.hpp>
+#include <hypertune/record/arrow_export.hpp>
 #include <hypertune/record/journal_lock.hpp>
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/record/optuna_export.hpp>
 #include <hypertune/record/results.hpp>
+#include <hypertune/record/trace_export.hpp>
 #include <hypertune/tune/control.hpp>
 
 #include <boost/json.hpp>
@@ -293,6 +295,17 @@ int best(const std::string& directory, const std::string& format) {
 }
 
 int export_results(const ExportArguments& arguments) {
+  if (arguments.format == "arrow") {
+    if (arguments.output.empty())
+      fail(Errc::usage, "reports.arrow and trials.arrow are written into a folder: name it with --output");
+#ifdef HYPERTUNE_HAS_ARROW
+    export_arrow(arguments.directory, arguments.output);
+    detail::say(fmt::format("hypertune: wrote {0}/reports.arrow and {0}/trials.arrow", arguments.output));
+    return exit_done;
+#else
+    fail(Errc::usage, "this hypertune was built without FlatBuffers (libflatbuffers-dev), which Arrow's files need");
+#endif
+  }
   if (arguments.format == "optuna") {
     if (arguments.output.empty()) fail(Errc::usage, "an Optuna storage is a file: name it with --output");
     export_optuna(arguments.directory, arguments.output);
@@ -300,7 +313,6 @@ int export_results(const ExportArguments& arguments) {
                             arguments.output));
     return exit_done;
   }
-  const Results results = Results::read(arguments.directory);
   std::ofstream file;
   if (!arguments.output.empty()) {
     file.open(arguments.output);
@@ -312,14 +324,22 @@ int export_results(const ExportArguments& arguments) {
     else
       fmt::print("{}", piece);
   };
+  const auto done = [&] {
+    if (file.is_open() && !file.flush()) fail(Errc::io, "cannot write '{}': is the disk full?", arguments.output);
+    return exit_done;
+  };
+  if (arguments.format == "trace") {
+    export_trace(arguments.directory, out);
+    return done();
+  }
+  const Results results = Results::read(arguments.directory);
   if (arguments.schedule)
     out(schedule_json(arguments.trial < 0 ? results.schedule(results.best()) : results.schedule(arguments.trial)));
   else if (arguments.format == "json")
     results.write_json(out, true);
   else
     out(arguments.format == "table" ? results.table() : results.csv());
-  if (file.is_open() && !file.flush()) fail(Errc::io, "cannot write '{}': is the disk full?", arguments.output);
-  return exit_done;
+  return done();
 }
 
 }  // namespace hypertune::inline v0::command

@@ -193,6 +193,28 @@ int main(int argc, char** argv) {
   list_command->add_option("--format", list_format)->check(CLI::IsMember({"table", "json"}))->capture_default_str();
   list_command->callback([&] { chosen = [&] { return command::list(folder, list_format); }; });
 
+  command::CompareArguments compared;
+  auto* compare_command =
+      app.add_subcommand("compare", "experiments side by side, and whether their difference is more than chance");
+  compare_command
+      ->add_option("[GROUP=]DIR", compared.directories,
+                   "the experiments' folders; repetitions of one thing have the same GROUP, or lie in one folder DIR")
+      ->required();
+  compare_command->add_option("--metric", compared.metric, "compare by this one, in place of the first objective");
+  compare_command->add_option("--mode", compared.mode, "of a metric that is no objective: which is better")
+      ->check(CLI::IsMember({"min", "max"}));
+  compare_command->add_flag("--by-name", compared.by_name, "experiments that have the same name are repetitions");
+  compare_command
+      ->add_option("--at", compared.at,
+                   "where repetitions are compared: at their ends, or when all had as many trials or reports, or as "
+                   "much time")
+      ->check(CLI::IsMember({"end", "trials", "reports", "time"}))
+      ->capture_default_str();
+  compare_command->add_option("--format", compared.format)
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
+  compare_command->callback([&] { chosen = [&] { return command::compare(compared); }; });
+
   command::ControlArguments control;
   const auto add_control = [&](const char* name, const char* what, const char* trials,
                                int (*act)(const command::ControlArguments&)) {
@@ -230,11 +252,13 @@ int main(int argc, char** argv) {
   command::ExportArguments exported;
   auto* export_command = app.add_subcommand("export", "results for other programs");
   export_command->add_option("DIR", exported.directory, "the experiment's folder")->required();
-  export_command->add_option("--format", exported.format, "csv, json, or optuna (an SQLite storage)")
-      ->check(CLI::IsMember({"table", "csv", "json", "optuna"}))
+  export_command
+      ->add_option("--format", exported.format,
+                   "csv, json, optuna (an SQLite storage), trace (for ui.perfetto.dev) or arrow (reports and trials)")
+      ->check(CLI::IsMember({"table", "csv", "json", "optuna", "trace", "arrow"}))
       ->capture_default_str();
   export_command->add_option("-o,--output", exported.output,
-                             "the file to write; standard output where that makes sense");
+                             "the file to write (arrow: the folder); standard output where that makes sense");
   auto* schedule_flag = export_command->add_flag(
       "--schedule", exported.schedule,
       "the best trial's configurations by step, as population based training found them (JSON, which is YAML, too)");
@@ -248,8 +272,8 @@ int main(int argc, char** argv) {
   });
 
   command::WhatIfArguments supposed;
-  auto* what_if_command =
-      app.add_subcommand("what-if", "what an experiment would have found under another schedule, or with other workers");
+  auto* what_if_command = app.add_subcommand(
+      "what-if", "what an experiment would have found under another schedule, or with other workers");
   what_if_command->add_option("DIR", supposed.directory, "the experiment's folder")->required();
   what_if_command->add_option("--set", supposed.set, "schedule.KEY=VALUE: in place of the recorded one")
       ->allow_extra_args(false);
@@ -262,6 +286,18 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();
   what_if_command->callback([&] { chosen = [&] { return command::what_if(supposed); }; });
+
+  command::ImportArguments imported;
+  auto* import_command = app.add_subcommand("import", "an experiment of Optuna or Ray Tune as one of hypertune");
+  import_command
+      ->add_option("SOURCE", imported.source,
+                   "an SQLite storage of Optuna, a file of its JournalStorage, or a folder of Ray Tune's results")
+      ->required();
+  import_command->add_option("-o,--output", imported.directory, "the new experiment's folder")->required();
+  import_command->add_option("--study", imported.study, "of an Optuna storage with several");
+  import_command->add_option("--metric", imported.metric, "what was tuned with Ray; what to call Optuna's value");
+  import_command->add_option("--mode", imported.mode, "of Ray's metric")->check(CLI::IsMember({"min", "max"}));
+  import_command->callback([&] { chosen = [&] { return command::import_from(imported); }; });
 
   command::StudyArguments study;
   auto* study_command = app.add_subcommand("study", "ask/tell over HTTP on loopback, for programs in other languages");

@@ -8,6 +8,7 @@
 #include "slurm_trials.hpp"
 #include "sweep_file.hpp"
 #include "terminal_text.hpp"
+#include "trackers.hpp"
 
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/detail/say.hpp>
@@ -105,6 +106,7 @@ void print_the_rest(const Results& results, std::size_t rows, const std::string&
 int run(const RunArguments& arguments) {
   const auto set = with_executor(arguments);
   Sweep sweep = load_sweep(arguments.file, set, false);
+  add_trackers(sweep);
   const bool remote = sweep.executor.type == "ssh";
   Options& options = sweep.options;
   if (!arguments.output.empty()) options.output = arguments.output;

@@ -3,6 +3,7 @@
 #include "shell_words.hpp"
 #include "sweep_file.hpp"
 #include "terminal_text.hpp"
+#include "trackers.hpp"
 
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/shell_quote.hpp>
@@ -20,6 +21,7 @@ namespace hypertune::inline v0::command {
 
 int study(const StudyArguments& arguments) {
   Sweep sweep = load_sweep(arguments.file, arguments.set, true);
+  add_trackers(sweep);
   if (!arguments.output.empty()) sweep.options.output = arguments.output;
   sweep.options.resume = arguments.resume;
   ErasedStudy study(sweep.space, sweep.options);

@@ -236,13 +236,15 @@ class ClusterReader {
 
   void read_auth(const Node& node) {
     expect(node, auth_keys());
-    ignore_those_of(node, auth_keys());
+    if (config_.provider.type != "kubernetes")
+      ignore_those_of(node, auth_keys());
+    else
+      for (const auto& [key, value] : node.entries())  // pods are reached through the API server
+        if (says_something(value)) ignored_.push_back(value.path());
     const auto text = [&](const char* key) {
       const auto found = node.find(key);
       return found && !found->is_null() ? found->as<std::string>() : std::string();
     };
-    if (config_.provider.type == "kubernetes")  // pods are reached through the API server
-      for (const auto& [key, value] : node.entries()) ignore(node, key);
     auto& auth = config_.auth;
     auth.ssh_user = text("ssh_user");
     if (auth.ssh_user.starts_with('-') || auth.ssh_user.find_first_of(" @\t\n'\"$;") != std::string::npos)

@@ -1,5 +1,5 @@
 """Reads what write_experiment wrote, by TensorBoard, csv, json, Optuna and optuna-dashboard themselves.
-Usage: read_back.py tensorboard|csv|jsonl|optuna|dashboard WRITER"""
+Usage: read_back.py tensorboard|csv|jsonl|optuna|dashboard|arrow|trace WRITER HYPERTUNE"""
 import csv
 import json
 import math
@@ -187,9 +187,168 @@ def serve_dashboard(file, check):
             thread.join()
 
 
+def export(directory, *arguments):
+    """Standard output and error of `hypertune export`."""
+    done = subprocess.run([sys.argv[3], "export", directory, *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+def arrow(directory):
+    import pyarrow
+    import pyarrow.compute
+    import pyarrow.ipc
+    import pyarrow.parquet
+
+    def table(file):
+        with pyarrow.ipc.open_file(file) as reader:
+            read = reader.read_all()
+        read.validate(full=True)
+        assert pyarrow.ipc.open_file(pyarrow.memory_map(file)).read_all().num_rows == read.num_rows
+        return read
+
+    export(directory, "--format", "arrow", "-o", f"{directory}/tables")
+    reports = table(f"{directory}/tables/reports.arrow")
+    assert reports.column_names == ["sequence", "time", "trial", "attempt", "step", "metrics_accuracy",
+                                    "metrics_loss, late"]
+    assert reports.schema.field("time").type == pyarrow.timestamp("us", "UTC")
+    assert reports.num_rows == 16 and reports["trial"].to_pylist() == [0, 1, 2, 3] * 4
+    assert reports["step"].to_pylist() == [step for step in range(4) for _ in range(4)]
+    late = reports["metrics_loss, late"].to_pylist()
+    assert late == [None] * 8 + [0.5] * 4 + [1 / 3] * 4, late
+    accuracy = [v for v, t in zip(reports["metrics_accuracy"].to_pylist(), reports["trial"].to_pylist()) if t == 2]
+    assert math.isnan(accuracy[1]) and accuracy[2] == math.inf and close(accuracy[3], 0.32), accuracy
+    assert reports["time"][0].as_py().timestamp() > 1_700_000_000
+    trials = table(f"{directory}/tables/trials.arrow")
+    rows = trials.to_pylist()
+    assert [r["trial"] for r in rows] == list(range(6))
+    assert [r["state"] for r in rows] == ["completed", "stopped", "completed", "failed", "pending", "pending"]
+    assert rows[1]["params_optimizer"] == 'a, "b"' and rows[3]["params_amp"] is True and rows[2]["params_hidden"] == 64
+    assert rows[0]["params_momentum"] == 0.9 and rows[1]["params_momentum"] is None
+    assert close(rows[2]["best_accuracy"], 0.32) and rows[2]["best_step"] == 3 and rows[4]["best_accuracy"] is None
+    assert rows[3]["cause"] == 'segfault "in" conv' and rows[3]["failures"] == 1 and rows[0]["cause"] is None
+    assert trials.schema.field("params_hidden").type == pyarrow.int64()
+    assert trials.schema.field("params_amp").type == pyarrow.bool_()
+    metadata = trials.schema.metadata
+    assert metadata[b"name"] == b"digits" and metadata[b"objectives"] == b"max accuracy", metadata
+    # What comes with pandas and Polars reads them, too, and Parquet is made of them by one line.
+    frame = reports.to_pandas()
+    assert frame["metrics_accuracy"].isna().sum() == 1 and len(frame) == 16
+    pyarrow.parquet.write_table(reports, f"{directory}/tables/reports.parquet")
+    assert pyarrow.parquet.read_table(f"{directory}/tables/reports.parquet").num_rows == 16
+    try:
+        import polars
+    except ImportError:
+        polars = None
+    if polars:
+        assert polars.read_ipc(f"{directory}/tables/trials.arrow")["params_hidden"].to_list() == [
+            16, 32, 64, 128, 256, 512]
+    # Notes reach it; no trial, no report: tables without rows.
+    export(f"{directory}/places", "--format", "arrow", "-o", f"{directory}/tables/places")
+    noted = table(f"{directory}/tables/places/trials.arrow")
+    assert noted["attributes_good"].to_pylist() == [None, True, None]
+    assert noted["attributes_score"].to_pylist() == [None, 2.5, None]
+    assert noted.schema.metadata[b"attribute_who"] == b"me"
+    assert noted["ended"].to_pylist()[:2] == [None, None] and noted["ended"].to_pylist()[2] is not None
+    again = subprocess.run([sys.argv[3], "export", directory, "--format", "arrow", "-o", f"{directory}/tables"],
+                           capture_output=True, text=True)
+    assert again.returncode == 2 and "exists already" in again.stderr, again
+
+
+def trace(directory):
+    """The Trace Event Format's rules, event by event, and that what happened is there."""
+    for name in ["", "/tradeoff", "/places"]:
+        check_trace(json.loads(export(directory + name, "--format", "trace")))
+    whole = json.loads(export(f"{directory}/places", "--format", "trace"))
+    assert whole["otherData"]["experiment"] == "places" and whole["otherData"]["start"] == 1_700_000_000
+    events = whole["traceEvents"]
+    processes = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    assert sorted(processes.values()) == sorted(["experiment", "trials", "a", 'b "two"', "c"]), processes
+    slices = spans(events)
+
+    def on(process, name):
+        return sorted((b / 1e6, e / 1e6, slot, args) for p, slot, n, b, e, args in slices
+                      if processes[p] == process and n == name)
+
+    # Trial 0 on a, paused, then on c until the driver was killed; trial 1 in both slots of its workers, resized to one.
+    assert [(b, e, s) for b, e, s, _ in on("a", "trial 0")] == [(2, 4, 1)]
+    assert [(b, e) for b, e, _, _ in on("c", "trial 0")] == [(7, 8.5)]
+    assert [(b, e, s) for b, e, s, _ in on("a", "trial 1")] == [(2, 4.5, 2), (4.5, 8.5, 2)]
+    assert [(b, e) for b, e, _, _ in on('b "two"', "trial 1")] == [(2, 4.5)]
+    assert [a["generation"] for _, _, _, a in on("a", "trial 1")] == [0, 1]
+    assert [(b, e, s) for b, e, s, _ in on("a", "trial 2")] == [(5, 6, 1), (102, 104, 1)]
+    steps = [(e["ts"] / 1e6, e["dur"] / 1e6, e["args"]) for e in events if e["ph"] == "X"]
+    assert steps[0] == (2, 1, {"loss": 1.0}) and steps[1] == (2, 2, {"loss": 0.5, "size": 3})
+    assert steps[2] == (4.5, 3.5, {"loss": 0.25}) and steps[3][2] == {"loss": "NaN"}
+    marks = {e["name"]: e for e in events if e["ph"] == "i"}
+    assert marks["trial 2 failed"]["args"] == {"why": 'out of "memory"', "source": "user", "attempt": 0}
+    assert marks["resized"]["args"] == {"workers": 1, "why": "host b is gone"}
+    assert marks["note"]["args"] == {"who": "me"} and marks["trial 1 note"]["args"] == {"good": True, "score": 2.5}
+    assert marks["host lost"]["args"]["why"] == "no route" and marks["checkpoint"]["args"]["bytes"] == 100
+    # The arrows: to trial 0 on c, and to trial 2, which took over that checkpoint.
+    starts = {e["id"]: e for e in events if e["ph"] == "s"}
+    ends = [e for e in events if e["ph"] == "f"]
+    assert [e["ts"] / 1e6 for e in ends] == [7, 102] and [starts[e["id"]]["ts"] / 1e6 for e in ends] == [3.5, 3.5]
+    states = [(e["ph"], e["name"], e["ts"] / 1e6) for e in events if e.get("id") == "trial-0"]
+    assert states == [("b", "pending", 1), ("e", "pending", 2), ("b", "running", 2), ("e", "running", 4),
+                      ("b", "paused", 4), ("e", "paused", 7), ("b", "running", 7), ("e", "running", 8.5),
+                      ("b", "pending", 8.5), ("e", "pending", 105)], states
+    saving = [(e["ph"], e["ts"] / 1e6) for e in events if e.get("cat") == "checkpoint" and e["ph"] in "be"]
+    assert saving == [("b", 3), ("e", 3.5)], saving
+    assert [e["args"]["value"] for e in events if e["ph"] == "C" and e["name"] == "best so far"] == [1, 0.5, 0.25]
+
+
+def spans(events):
+    """Slices of B and E: (pid, tid, name, begin, end, args). Each E ends the innermost of its thread, in order of time."""
+    found, open_ = [], {}
+    for event in sorted((e for e in events if e["ph"] in "BE"), key=lambda e: e["ts"]):
+        stack = open_.setdefault((event["pid"], event["tid"]), [])
+        if event["ph"] == "B":
+            stack.append(event)
+        else:
+            begin = stack.pop()
+            found.append((event["pid"], event["tid"], begin["name"], begin["ts"], event["ts"], begin.get("args", {})))
+    assert not any(open_.values()), open_
+    return found
+
+
+def check_trace(whole):
+    """What a reader of the format relies on: the keys and types of each phase, pairs, and slices that nest."""
+    needed = {"B": set(), "E": set(), "X": {"dur"}, "i": {"s"}, "C": {"args"}, "M": {"args"}, "b": {"id", "cat"},
+              "e": {"id", "cat"}, "s": {"id", "cat"}, "f": {"id", "cat", "bp"}}
+    assert whole["displayTimeUnit"] in ("ms", "ns") and whole["traceEvents"]
+    asynchronous, flows, named = {}, set(), set()
+    for event in whole["traceEvents"]:
+        assert {"ph", "pid", "tid", "ts", "name"} | needed[event["ph"]] <= set(event), event
+        assert all(type(event[k]) is int for k in ("pid", "tid", "ts")) and event["ts"] >= 0, event
+        assert type(event["name"]) is str and event.get("dur", 0) >= 0, event
+        key = (event.get("cat"), event.get("id"), event["name"])
+        if event["ph"] == "b":
+            asynchronous[key] = asynchronous.get(key, 0) + 1
+        elif event["ph"] == "e":
+            asynchronous[key] -= 1
+            assert asynchronous[key] >= 0, event
+        elif event["ph"] == "s":
+            flows.add(event["id"])
+        elif event["ph"] == "f":
+            assert event["id"] in flows, event
+        elif event["ph"] == "C":
+            assert all(isinstance(v, (int, float)) for v in event["args"].values()), event
+        elif event["ph"] == "M":
+            assert event["name"] in ("process_name", "thread_name", "process_sort_index", "thread_sort_index"), event
+            named.add((event["pid"], event["name"]))
+    assert not any(asynchronous.values()), asynchronous
+    slices = spans(whole["traceEvents"])
+    for event in whole["traceEvents"]:
+        assert (event["pid"], "process_name") in named, event
+        if event["ph"] == "X":  # within the attempt that it belongs to
+            assert any(p == event["pid"] and t == event["tid"] and b <= event["ts"] and event["ts"] + event["dur"] <= e
+                       for p, t, _, b, e, _ in slices), event
+
+
 def main():
     reader = {"tensorboard": tensorboard, "csv": read_csv, "jsonl": read_jsonl, "optuna": optuna,
-              "dashboard": dashboard}[sys.argv[1]]
+              "dashboard": dashboard, "arrow": arrow, "trace": trace}[sys.argv[1]]
     with tempfile.TemporaryDirectory(prefix="hypertune-") as directory:
         subprocess.run([sys.argv[2], directory], check=True)
         reader(directory)

@@ -109,6 +109,44 @@ void write_tradeoff(const std::filesystem::path& directory) {
   ht::export_optuna(directory, directory / "optuna.db");
 }
 
+// What a trace has: two hosts, a trial of two workers that is resized, one that is paused and goes on elsewhere, one that
+// takes over another's state, a driver that was killed, notes.
+void write_places(const std::filesystem::path& directory) {
+  std::filesystem::create_directories(directory);
+  auto journal = ht::Journal::open(directory);
+  const auto at = [&](ht::Seconds time, const ht::record::Any& what) { journal.append(1'700'000'000 + time, what); };
+  ht::record::ExperimentStarted started{
+      "places", {ht::minimize("loss")}, "lr: {uniform: [0, 1]}\n", "random", "pbt", "ssh", 3, 1, false};
+  at(0, started);
+  at(0, ht::record::HostGained{"a"});
+  at(0.5, ht::record::HostGained{"b \"two\""});
+  for (ht::TrialId t = 0; t < 3; ++t) at(1, ht::record::TrialCreated{t, {}, ht::Params{{"lr", 0.25 * double(t)}}, false});
+  at(2, ht::record::TrialStarted{0, 0, 0, "a", {0}, {}});
+  at(2, ht::record::TrialStarted{1, 0, 0, "a", {1}, {0}, {{"b \"two\"", {0}, {}}}});
+  at(3, ht::record::TrialReported{0, 0, 0, {{"loss", 1.0}}});
+  at(3.5, ht::record::TrialCheckpointed{0, {0, 1, "c0", 100, "d"}});
+  at(4, ht::record::TrialPaused{0});
+  at(4, ht::record::TrialReported{1, 0, 0, {{"loss", 0.5}, {"size", 3}}});
+  at(4.5, ht::record::TrialResized{1, 0, 1, {{"a", {1}, {0}}}, "host b is gone", {"b \"two\""}});
+  at(4.5, ht::record::HostLost{"b \"two\"", "no route"});
+  at(5, ht::record::TrialStarted{2, 0, 0, "a", {0}, {}});
+  at(6, ht::record::AttemptFailed{2, 0, ht::Cause{ht::FailureSource::user, "out of \"memory\""}, true});
+  at(6, ht::record::HostGained{"c"});
+  at(7, ht::record::TrialStarted{0, 1, 1, "c", {0}, {}});
+  at(8, ht::record::TrialReported{1, 0, 1, {{"loss", 0.25}}});
+  at(8.5, ht::record::AttributesSet{-1, ht::Attributes{{"who", std::string("me")}}});
+  at(8.5, ht::record::AttributesSet{1, ht::Attributes{{"good", true}, {"score", 2.5}}});
+  // killed here
+  started.resumed = true;
+  at(100, started);
+  at(101, ht::record::TrialExploited{2, 0, {0, 1, "c0", 100, "d"}, {}, ht::Params{{"lr", 0.75}}});
+  at(102, ht::record::TrialStarted{2, 1, 1, "a", {0}, {}});
+  at(103, ht::record::TrialReported{2, 1, 1, {{"loss", std::numeric_limits<double>::quiet_NaN()}}});
+  at(104, ht::record::TrialEnded{2, ht::TrialState::stopped, ht::Cause{ht::FailureSource::user, "stopped by the user"}});
+  at(105, ht::record::ExperimentEnded{true, "interrupted"});
+  journal.flush();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -116,6 +154,7 @@ int main(int argc, char** argv) {
     if (argc != 2) ht::fail(ht::Errc::usage, "usage: {} DIRECTORY", argv[0]);
     write(argv[1]);
     write_tradeoff(std::filesystem::path(argv[1]) / "tradeoff");
+    write_places(std::filesystem::path(argv[1]) / "places");
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

@@ -431,6 +431,10 @@ class Mistakes(Case):
         self.complain(text.replace("tensorboard", "tensorbord"), "sweep.yaml:15", "did you mean 'tensorboard'?")
         self.complain(text.replace("jsonl", "tensorboard"), "sweep.yaml:15", "named twice")
         self.complain(text.replace("jsonl", "{jsonl: {file: x}}"), "sweep.yaml:15", "loggers take no options")
+        self.complain(text.replace("jsonl", "prometheus"), "sweep.yaml:15", "needs options: {type: prometheus, file")
+        self.complain(text.replace("jsonl", "{type: mlflow}"), "sweep.yaml:15", "has no 'uri'")
+        self.complain(text.replace("jsonl", "{type: mlflo, uri: a}"), "sweep.yaml:15", "did you mean 'mlflow'?")
+        self.complain(text.replace("jsonl", "{type: mlflow, uri: 'mlflow.example'}"), "is no address of an MLflow server")
         self.run_command("run", self.write(text), "--samples", "2")
         folder = self.folder / "runs/digits"
         events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]

@@ -54,6 +54,7 @@ class SweepReader {
                  .options = std::move(options_),
                  .trial = std::move(trial_),
                  .executor = std::move(executor_),
+                 .mlflow = std::move(mlflow_),
                  .file = root_.file()};
   }
 
@@ -197,7 +198,7 @@ class SweepReader {
   }
 
   void read_notes() {
-    if (const auto loggers = root_.find("loggers")) loggers_from_yaml(*loggers, study_, options_);
+    if (const auto loggers = root_.find("loggers")) loggers_from_yaml(*loggers, study_, options_, mlflow_);
     if (const auto attributes = root_.find("attributes")) {
       options_.attributes = params_from_yaml(*attributes);
       for (const auto& [attribute, value] : options_.attributes)
@@ -241,6 +242,7 @@ class SweepReader {
   Options options_;
   std::optional<TrialSpec> trial_;
   ExecutorSpec executor_;
+  std::vector<MlflowOptions> mlflow_;
 };
 
 }  // namespace detail

@@ -26,6 +26,8 @@ const Keys& checkpoint_keys();
 const Keys& failures_keys();
 const Keys& log_rule_keys();
 const Keys& known_keys();
+const Keys& prometheus_keys();
+const Keys& mlflow_keys();
 Shape mode_shape();
 Shape amount_shape();
 

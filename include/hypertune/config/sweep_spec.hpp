@@ -4,6 +4,7 @@
 #include <hypertune/config/kubernetes_options.hpp>
 #include <hypertune/config/slurm_options.hpp>
 #include <hypertune/config/ssh_spec.hpp>
+#include <hypertune/record/mlflow_options.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/tune/options.hpp>
 
@@ -56,6 +57,7 @@ struct Sweep {
   Options options;
   std::optional<TrialSpec> trial;  ///< absent in a study's file
   ExecutorSpec executor;
+  std::vector<MlflowOptions> mlflow;  ///< of loggers, for the caller, as it is compiled apart
   std::filesystem::path file;
 };
 

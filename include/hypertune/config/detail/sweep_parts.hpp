@@ -10,6 +10,8 @@
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/record/csv_logger.hpp>
 #include <hypertune/record/jsonl_logger.hpp>
+#include <hypertune/record/mlflow_options.hpp>
+#include <hypertune/record/prometheus_logger.hpp>
 #include <hypertune/record/tensorboard_logger.hpp>
 #include <hypertune/trial/group_address.hpp>
 #include <hypertune/trial/metric_name.hpp>
@@ -299,16 +301,40 @@ inline ExecutorSpec executor_from_yaml(const Node& node) {
   return executor;
 }
 
-/// loggers: [tensorboard, jsonl, csv]: what else is written while it runs.
-inline void loggers_from_yaml(const Node& node, bool study, Options& options) {
+/// A logger that has options: {type: prometheus, file: …}, {type: mlflow, uri: …}.
+inline std::string logger_with_options(const Node& item, Options& options, std::vector<MlflowOptions>& mlflow) {
+  static const words known{"prometheus", "mlflow"};
+  const auto type = item.find("type");
+  if (!type)
+    item.fail(
+        "'{}' must be a logger's name or have a type, as in 'loggers: [jsonl, {{type: prometheus, file: a.prom}}]': "
+        "other loggers take no options",
+        item.path());
+  const auto name = type->as<std::string>();
+  if (name == "prometheus") {
+    expect(item, prometheus_keys());
+    options.callbacks.emplace_back(PrometheusLogger(item["file"].as<std::string>()));
+  } else if (name == "mlflow") {
+    expect(item, mlflow_keys());
+    MlflowOptions server{.uri = item["uri"].as<std::string>(), .experiment = item.get("experiment", std::string())};
+    if (const auto patience = item.find("patience")) server.patience = patience->duration();
+    mlflow.push_back(std::move(server));
+  } else {
+    type->fail("there is no logger '{}' that takes options{}", name, suggestion(name, known));
+  }
+  return name;
+}
+
+/// loggers: [tensorboard, jsonl, csv, {type: mlflow, …}]: what else is written while it runs.
+inline void loggers_from_yaml(const Node& node, bool study, Options& options, std::vector<MlflowOptions>& mlflow) {
   static const words known{"tensorboard", "jsonl", "csv"};
   std::vector<std::string> seen;
   for (const Node& item : node.is_list() ? node.items() : std::vector<Node>{node}) {
-    if (item.is_map())
-      item.fail("'{}' must be a logger's name, as in 'loggers: [tensorboard, jsonl]': loggers take no options",
-                item.path());
-    const auto name = item.as<std::string>();
-    if (std::find(known.begin(), known.end(), name) == known.end())
+    const auto name = item.is_map() ? logger_with_options(item, options, mlflow) : item.as<std::string>();
+    if (!item.is_map() && (name == "prometheus" || name == "mlflow"))
+      item.fail("the logger '{}' needs options: {{type: {}, {}}}", name, name,
+                name == "mlflow" ? "uri: http://localhost:5000" : "file: experiment.prom");
+    if (!item.is_map() && std::find(known.begin(), known.end(), name) == known.end())
       item.fail("there is no logger '{}'{}", name, suggestion(name, known));
     if (std::find(seen.begin(), seen.end(), name) != seen.end())
       item.fail("the logger '{}' is named twice: remove one of the two", name);

@@ -157,8 +157,25 @@ inline Shape algorithm_shape(const std::vector<AlgorithmInfo>& known, std::strin
   return shape::either({shape::word(std::move(names)), shape::variants(std::move(variants), true)});
 }
 
+HYPERTUNE_YAML_INLINE const Keys& prometheus_keys() {
+  static const Keys keys{required(key("type", shape::word({"prometheus"}), "`prometheus`")),
+                         required(key("file", shape::text(),
+                                      "the file, in a folder that exists; the collector reads those named `….prom`"))};
+  return keys;
+}
+HYPERTUNE_YAML_INLINE const Keys& mlflow_keys() {
+  static const Keys keys{
+      required(key("type", shape::word({"mlflow"}), "`mlflow`")),
+      required(key("uri", shape::text(), "of the server: `http://localhost:5000`, `https://…`")),
+      key("experiment", shape::text(), "MLflow's experiment; made where there is none"),
+      key("patience", shape::duration(), "how long the end of the run waits for what is not sent yet", "10s")};
+  return keys;
+}
+
 HYPERTUNE_YAML_INLINE Keys sweep_keys(bool study) {
-  const Shape logger = shape::word({"tensorboard", "jsonl", "csv"});
+  const Shape logger =
+      shape::either({shape::word({"tensorboard", "jsonl", "csv"}),
+                     shape::variants({{"prometheus", prometheus_keys()}, {"mlflow", mlflow_keys()}}, true)});
   Shape stop = shape::map(stop_keys());
   stop.parts = {shape::either({shape::number(), shape::map(metric_stop_keys())})};
   Keys keys{
@@ -195,7 +212,8 @@ HYPERTUNE_YAML_INLINE Keys sweep_keys(bool study) {
           "of each trial's log: its beginning and its end are kept, with a line that says how much is left out; 0: all",
           "16MiB"),
       key("loggers", shape::either({logger, shape::list(logger)}),
-          "what else is written while it runs: `[tensorboard, jsonl]` (`csv` is always; of a study, if named)"),
+          "what else is written while it runs: `[tensorboard, jsonl]` (`csv` is always; of a study, if named), and "
+          "who hears of it"),
       key("attributes", shape::entries(shape::scalar()),
           "what is noted of the experiment: `{dataset: v3, note: with the old labels}`. Texts, numbers, true and "
           "false; "

@@ -1,0 +1,120 @@
+#include "study.hpp"
+
+#include <hypertune/error.hpp>
+#include <hypertune/record/import.hpp>
+#include <hypertune/record/journal.hpp>
+#include <hypertune/record/journal_schema.hpp>
+#include <hypertune/record/json_text.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
+
+namespace hypertune::inline v0 {
+
+namespace detail::import {
+
+namespace {
+
+ForeignStudy read(const std::filesystem::path& source, const ImportOptions& options) {
+  if (std::filesystem::is_directory(source)) return read_ray(source, options);
+  std::ifstream in(source, std::ios::binary);
+  if (!in) fail(Errc::input, "there is no file or folder '{}'", source.string());
+  std::string start(16, '\0');
+  in.read(start.data(), static_cast<std::streamsize>(start.size()));
+  if (start.starts_with("SQLite format 3")) return read_optuna_sqlite(source, options);
+  if (start.starts_with('{')) return read_optuna_journal(source, options);
+  fail(Errc::input,
+       "'{}' is neither a storage of Optuna (SQLite, or a file of its JournalStorage) nor a folder of Ray Tune",
+       source.string());
+}
+
+/// When each trial began and ended, where that is known, else next to what is.
+void settle_times(ForeignStudy& study) {
+  Seconds known = 0;
+  for (const auto& trial : study.trials)
+    if (trial.started && (known == 0 || *trial.started < known)) known = *trial.started;
+  for (auto& trial : study.trials) {
+    if (!trial.started) trial.started = trial.ended.value_or(known);
+    trial.ended = std::max(trial.ended.value_or(*trial.started), *trial.started);
+    const auto count = static_cast<double>(trial.reports.size());
+    Seconds last = *trial.started;
+    for (std::size_t i = 0; i < trial.reports.size(); ++i) {
+      auto& time = trial.reports[i].time;
+      if (!time) time = *trial.started + (*trial.ended - *trial.started) * static_cast<double>(i + 1) / count;
+      last = time.emplace(std::max(*time, last));
+    }
+    trial.ended = std::max(*trial.ended, last);
+  }
+  std::stable_sort(study.trials.begin(), study.trials.end(),
+                   [](const ForeignTrial& a, const ForeignTrial& b) { return *a.started < *b.started; });
+}
+
+std::string space_text(const ForeignStudy& study) {
+  std::string text;
+  for (const auto& [name, domain] : study.space) {
+    const bool plain =
+        !name.empty() &&
+        name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == std::string::npos;
+    plain ? static_cast<void>(text += name) : append_json(text, name);
+    text += ": " + domain + "\n";
+  }
+  return text;
+}
+
+struct Event {
+  Seconds time;
+  record::Any what;
+};
+
+void add_trial(std::vector<Event>& events, TrialId id, ForeignTrial& trial, const char* name_attribute) {
+  const Seconds start = *trial.started, end = *trial.ended;
+  events.push_back({start, record::TrialCreated{id, {}, std::move(trial.params), false}});
+  trial.attributes.set(name_attribute, std::move(trial.name));
+  events.push_back({start, record::AttributesSet{id, std::move(trial.attributes)}});
+  events.push_back({start, record::TrialStarted{id, 0, 0, "", {}, {}}});
+  for (auto& report : trial.reports)
+    events.push_back({*report.time, record::TrialReported{id, 0, report.step, std::move(report.metrics)}});
+  std::optional<Cause> cause;
+  if (*trial.state != TrialState::completed) cause = Cause{FailureSource::user, trial.cause, false};
+  if (*trial.state == TrialState::failed) events.push_back({end, record::AttemptFailed{id, 0, *cause, false}});
+  events.push_back({end, record::TrialEnded{id, *trial.state, std::move(cause)}});
+}
+
+}  // namespace
+
+}  // namespace detail::import
+
+Imported import_experiment(const std::filesystem::path& source, const std::filesystem::path& directory,
+                           const ImportOptions& options) {
+  namespace in = detail::import;
+  if (has_journal(directory))
+    fail(Errc::usage, "there is an experiment in '{}' already: name another folder", directory.string());
+  in::ForeignStudy study = in::read(source, options);
+  Imported out{.what = study.what, .trials = study.trials.size()};
+  std::erase_if(study.trials, [](const auto& trial) { return !trial.state; });
+  out.left_out = out.trials - study.trials.size();
+  out.trials = study.trials.size();
+  if (study.trials.empty()) fail(Errc::input, "'{}' has no trial that has ended", source.string());
+  in::settle_times(study);
+  const Seconds begin = *study.trials.front().started;
+  std::vector<in::Event> events;
+  for (std::size_t i = 0; i < study.trials.size(); ++i)
+    in::add_trial(events, static_cast<TrialId>(i), study.trials[i], study.name_attribute);
+  std::stable_sort(events.begin(), events.end(),
+                   [](const in::Event& a, const in::Event& b) { return a.time < b.time; });
+  const Seconds end = events.back().time;
+  Journal journal = Journal::open(directory);
+  journal.append(begin, record::ExperimentStarted{study.name, study.objectives, in::space_text(study), study.searcher,
+                                                  "", "", static_cast<std::int64_t>(out.trials), 0, false});
+  study.attributes.set("imported_from", source.string());
+  journal.append(begin, record::AttributesSet{-1, std::move(study.attributes)});
+  for (auto& event : events) journal.append(event.time, std::move(event.what));
+  journal.append(end, record::ExperimentEnded{false, "imported"});
+  journal.flush();
+  return out;
+}
+
+}  // namespace hypertune::inline v0

@@ -1,0 +1,56 @@
+// What records mean to MLflow: what is to be said of each run. No I/O.
+#pragma once
+
+#include <hypertune/record/record.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0::detail::mlflow {
+
+/// The run of the experiment as a whole, among those of trials.
+inline constexpr TrialId parent_run = -1;
+
+struct Metric {
+  std::string key;
+  double value;
+  std::int64_t time;  // ms since 1970
+  std::int64_t step;
+};
+
+struct RunUpdate {
+  std::string name;          // of one that is to be made
+  std::int64_t created = 0;  // ms since 1970
+  std::vector<std::pair<std::string, std::string>> params;
+  std::vector<Metric> metrics;
+  std::map<std::string, std::string> tags;
+  std::string status;  // empty: as it is
+  std::optional<std::int64_t> ended;
+};
+
+/// As MLflow allows it: letters, digits, and `_-. :/` of at most 250 bytes; anything else becomes `_`.
+std::string key_text(std::string_view name);
+/// At most so many bytes, not within a character.
+std::string cut(std::string_view text, std::size_t bytes);
+
+/// Gathers records, in order, as updates by run.
+class RunUpdates {
+ public:
+  void add(const Record& record);
+  std::map<TrialId, RunUpdate>& runs() { return runs_; }
+
+ private:
+  friend struct Take;
+  std::map<TrialId, RunUpdate> runs_;
+};
+
+/// The bodies of log-batch requests for this run: as many as MLflow's limits for one make necessary.
+std::vector<std::string> log_batches(const std::string& run, const RunUpdate& update);
+
+}  // namespace hypertune::inline v0::detail::mlflow

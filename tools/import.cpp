@@ -1,0 +1,23 @@
+// import: experiments of Optuna and Ray Tune.
+#include "commands.hpp"
+
+#include <hypertune/detail/shell_quote.hpp>
+#include <hypertune/detail/text_width.hpp>
+#include <hypertune/record/import.hpp>
+
+#include <fmt/format.h>
+
+namespace hypertune::inline v0::command {
+
+int import_from(const ImportArguments& arguments) {
+  ImportOptions options{.study = arguments.study, .metric = arguments.metric, .mode = {}};
+  if (!arguments.mode.empty()) options.mode = arguments.mode == "max" ? Mode::maximize : Mode::minimize;
+  const Imported imported = import_experiment(arguments.source, arguments.directory, options);
+  const auto folder = detail::shell_quote(arguments.directory);
+  fmt::print("{} trials of {} are in {}", imported.trials, detail::terminal::printable(imported.what), folder);
+  if (imported.left_out > 0) fmt::print("; {} that had not ended are left out", imported.left_out);
+  fmt::print("\nto search on from them: --set search.warm_start=[{}]\n", folder);
+  return exit_done;
+}
+
+}  // namespace hypertune::inline v0::command
