@@ -59,7 +59,7 @@ struct NodeProvider {
 static_assert(Provider<NodeProvider>);
 
 struct Fixture {
-  ht::test::TemporaryDirectory folder;
+  TemporaryDirectory folder;
   std::shared_ptr<Nodes> nodes = std::make_shared<Nodes>();
   std::vector<std::string> said;
 
