@@ -109,8 +109,8 @@ void write_tradeoff(const std::filesystem::path& directory) {
   ht::export_optuna(directory, directory / "optuna.db");
 }
 
-// What a trace has: two hosts, a trial of two workers that is resized, one that is paused and goes on elsewhere, one that
-// takes over another's state, a driver that was killed, notes.
+// What a trace has: two hosts, a trial of two workers that is resized, one that is paused and goes on elsewhere, one
+// that takes over another's state, a driver that was killed, notes.
 void write_places(const std::filesystem::path& directory) {
   std::filesystem::create_directories(directory);
   auto journal = ht::Journal::open(directory);
@@ -120,7 +120,8 @@ void write_places(const std::filesystem::path& directory) {
   at(0, started);
   at(0, ht::record::HostGained{"a"});
   at(0.5, ht::record::HostGained{"b \"two\""});
-  for (ht::TrialId t = 0; t < 3; ++t) at(1, ht::record::TrialCreated{t, {}, ht::Params{{"lr", 0.25 * double(t)}}, false});
+  for (ht::TrialId t = 0; t < 3; ++t)
+    at(1, ht::record::TrialCreated{t, {}, ht::Params{{"lr", 0.25 * double(t)}}, false});
   at(2, ht::record::TrialStarted{0, 0, 0, "a", {0}, {}});
   at(2, ht::record::TrialStarted{1, 0, 0, "a", {1}, {0}, {{"b \"two\"", {0}, {}}}});
   at(3, ht::record::TrialReported{0, 0, 0, {{"loss", 1.0}}});
@@ -142,7 +143,8 @@ void write_places(const std::filesystem::path& directory) {
   at(101, ht::record::TrialExploited{2, 0, {0, 1, "c0", 100, "d"}, {}, ht::Params{{"lr", 0.75}}});
   at(102, ht::record::TrialStarted{2, 1, 1, "a", {0}, {}});
   at(103, ht::record::TrialReported{2, 1, 1, {{"loss", std::numeric_limits<double>::quiet_NaN()}}});
-  at(104, ht::record::TrialEnded{2, ht::TrialState::stopped, ht::Cause{ht::FailureSource::user, "stopped by the user"}});
+  at(104,
+     ht::record::TrialEnded{2, ht::TrialState::stopped, ht::Cause{ht::FailureSource::user, "stopped by the user"}});
   at(105, ht::record::ExperimentEnded{true, "interrupted"});
   journal.flush();
 }
