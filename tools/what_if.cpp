@@ -88,14 +88,13 @@ const Improvement* reached(const PlayedAgain& played, double target, Mode mode) 
   return found == played.improvements.end() ? nullptr : &*found;
 }
 
-// "a", or "a (b to c)" where what is assumed makes a difference.
+// "a", or "a (b to c)" where what is assumed makes a difference: the least and the most of all three.
 template <class Text, class Value>
 std::string range_text(const Row& row, const Value& value, const Text& text) {
-  const auto usual = value(row.usual), low = value(row.low), high = value(row.high);
-  const std::string middle = text(usual), one = text(low), other = text(high);
-  if (one == middle && other == middle) return middle;
-  const bool in_order = !(high < low);
-  return fmt::format("{} ({} to {})", middle, in_order ? one : other, in_order ? other : one);
+  const auto usual = value(row.usual);
+  const auto [least, most] = std::minmax({usual, value(row.low), value(row.high)});
+  const std::string middle = text(usual), low = text(least), high = text(most);
+  return low == middle && high == middle ? middle : fmt::format("{} ({} to {})", middle, low, high);
 }
 
 void print_table(const RecordedCurves& curves, const std::vector<Row>& rows) {
