@@ -1,6 +1,7 @@
 // A chart on the page: drawn by a pure function, zoomed by dragging, saved as SVG or PNG, drawn anew when data or theme change.
 import {h, hint, save} from './dom.js';
 import {themes} from './theme.js';
+import {narrowed} from './charts/base.js';
 
 let loading = null;
 
@@ -42,7 +43,7 @@ const slug = (text) => String(text).toLowerCase().replace(/[^a-z0-9]+/g, '-').re
 const zoomKeys = {x: ['xAxisIndex', 'zx'], y: ['yAxisIndex', 'zy']};
 
 // options: {key (in the address), title, label, height: CSS class, zoom: 'xy'|'x'|'', pick(trial), ready(instance), note}
-export function makeChart(app, {key, title, label = title, size = 'medium', zoom = '', tools = [], onclick = null, onzoom = null, ready = null, file = null}) {
+export function makeChart(app, {key, title, label = title, size = 'medium', zoom = '', tools = [], onclick = null, onzoom = null, ready = null, resized = null, file = null}) {
   const canvas = h('div', {class: `chart ${size}`, tabindex: 0, role: 'img', 'aria-label': `${label}. Keys: + and − zoom, arrows move, 0 shows all.`, data: {chart: key}});
   const message = h('p', {class: 'empty', hidden: true});
   const noteLine = h('p', {class: 'note', hidden: true});
@@ -68,7 +69,7 @@ export function makeChart(app, {key, title, label = title, size = 'medium', zoom
   };
 
   function option(theme) {
-    const made = build(theme);
+    const made = canvas.clientWidth < 520 ? narrowed(build(theme)) : build(theme);
     made.backgroundColor ??= 'transparent';
     if (made.legend) made.legend.selected = selected;
     const range = readZoom();
@@ -133,7 +134,8 @@ export function makeChart(app, {key, title, label = title, size = 'medium', zoom
   }
 
   function listen() {
-    const draggable = matchMedia('(pointer: fine)').matches && zoom !== '';
+    // Where a finger scrolls the page, it does not mark a stretch of a chart.
+    const draggable = !matchMedia('(pointer: coarse)').matches && zoom !== '';
     instance.on('click', (params) => {
       if (onclick?.(params)) return;
       const trial = trialOf(params);
@@ -186,11 +188,12 @@ export function makeChart(app, {key, title, label = title, size = 'medium', zoom
       const order = (i) => [Math.min(a[i], b[i]), Math.max(a[i], b[i])];
       setZoom(zoom === 'xy' ? [...order(0), ...order(1)] : [...order(0), null, null]);
     };
-    window.addEventListener('mousemove', move);
-    window.addEventListener('mouseup', up);
+    // Before the library, which keeps the events of a pressed button to itself.
+    window.addEventListener('pointermove', move, true);
+    window.addEventListener('pointerup', up, true);
     element.cleanup = () => {
-      window.removeEventListener('mousemove', move);
-      window.removeEventListener('mouseup', up);
+      window.removeEventListener('pointermove', move, true);
+      window.removeEventListener('pointerup', up, true);
     };
     instance.getZr().on('dblclick', () => setZoom(null));
   }
@@ -245,8 +248,12 @@ export function makeChart(app, {key, title, label = title, size = 'medium', zoom
   }
 
   const observer = new ResizeObserver(() => {
-    if (!instance) draw();
-    else if (canvas.clientWidth > 0) instance.resize();
+    if (!instance) {
+      draw();
+    } else if (canvas.clientWidth > 0) {
+      instance.resize();
+      resized?.();
+    }
   });
   observer.observe(canvas);
 
@@ -259,7 +266,7 @@ export function makeChart(app, {key, title, label = title, size = 'medium', zoom
       message.hidden = !empty;
       message.textContent = empty ?? '';
       canvas.classList.toggle('none', Boolean(empty));
-      noteLine.hidden = !note;
+      noteLine.hidden = !note || Boolean(empty);
       noteLine.textContent = note ?? '';
       if (text) heading.textContent = text;
       return draw();

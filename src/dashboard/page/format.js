@@ -23,8 +23,8 @@ export function number(value, digits = 5) {
     const [mantissa, exponent] = value.toExponential(digits - 1).split('e');
     return minus(`${mantissa.includes('.') ? mantissa.replace(/\.?0+$/, '') : mantissa}e${Number(exponent)}`);
   }
-  const fixed = value.toPrecision(digits);
-  return minus(fixed.includes('.') && !fixed.includes('e') ? fixed.replace(/\.?0+$/, '') : String(Number(fixed)));
+  const rounded = Number(value.toPrecision(digits));
+  return Number.isInteger(rounded) ? count(rounded) : minus(String(rounded));
 }
 
 const minus = (text) => text.replace(/^-/, '−');

@@ -24,6 +24,7 @@ export function makeRefresher(app, shell) {
       await target.refresh(own.signal);
       if (own.signal.aborted) return;
       failures = 0;
+      shell.loaded();
       shell.problem(null);
     } catch (error) {
       if (own.signal.aborted || error.name === 'AbortError') return;

@@ -1,5 +1,5 @@
 // What stands around each view: the experiment and its state, the tabs, the filter, notices, and the side panel of a trial.
-import {fill, h, hint, icon, name, state} from './dom.js';
+import {fill, h, hint, icon, name} from './dom.js';
 import {ago, clock, count, number, share} from './format.js';
 import {format, to} from './route.js';
 import {helpOverlay} from './keys.js';
@@ -162,7 +162,7 @@ export function makeShell(app, appearance) {
       filterError.hidden = true;
       messages = {...messages, problem: null};
       paintNotices();
-      main.className = `view view-${app.route.view}`;
+      main.className = `view view-${app.route.view} loading`;
       main.replaceChildren(view.element);
       window.scrollTo(0, 0);
       shell.sync();
@@ -187,6 +187,10 @@ export function makeShell(app, appearance) {
         if (error.name === 'AbortError') return;
         side.replaceChildren(h('div', {class: 'peek-error'}, h('p', null, error.message), h('button', {type: 'button', onclick: () => app.pick(null)}, 'Close')));
       });
+    },
+    // Nothing of a view is shown before it has data: boxes that are empty say nothing.
+    loaded() {
+      main.classList.remove('loading');
     },
     changed() {},
     // -> whether the view is to be asked for again, as the connection is back
@@ -249,5 +253,3 @@ export function makeShell(app, appearance) {
   link.textContent = app.source.live ? '…' : '';
   return shell;
 }
-
-export {state};

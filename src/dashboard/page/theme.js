@@ -1,7 +1,8 @@
 // The colours of the page and of its charts, once: the CSS variables are set from here. No browser globals, so that charts
 // can be drawn where there is no page. States keep their colour in both themes; they are told apart with colour blindness too.
 
-const font = 'Inter, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "DejaVu Sans", sans-serif';
+// Without quotation marks: they would end the attribute of an SVG that has the names.
+const font = 'Inter, system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Noto Sans, DejaVu Sans, sans-serif';
 
 const light = {
   name: 'light',

@@ -9,7 +9,7 @@ export function frame(theme, {grid, click = false} = {}) {
     animation: false,
     backgroundColor: 'transparent',
     textStyle: {fontFamily: theme.font, color: theme.ink2, fontSize: 11},
-    grid: {left: 6, right: 14, top: 26, bottom: 6, outerBoundsMode: 'same', outerBoundsContain: 'all', ...grid},
+    grid: {left: 6, right: 14, top: 4, bottom: 4, outerBoundsMode: 'same', outerBoundsContain: 'all', ...grid},
     cursor: click ? 'pointer' : 'default',
     series: [],
   };
@@ -29,12 +29,12 @@ export function valueAxis(theme, {name = '', log = false, side = 'y', format = (
     nameGap: x ? 26 : 9,
     nameTextStyle: {color: theme.ink2, fontSize: 11, align: x ? 'center' : 'left', padding: x ? 0 : [0, 0, 0, -4]},
     scale: true,
-    min,
-    max,
+    min: min ?? null,
+    max: max ?? null,
     minInterval: integer ? 1 : undefined,
-    axisLine: {show: x, lineStyle: {color: theme.line}},
+    axisLine: {show: x, onZero: false, lineStyle: {color: theme.line}},
     axisTick: {show: false},
-    axisLabel: {color: theme.ink3, fontSize: 10.5, hideOverlap: true, formatter: format},
+    axisLabel: {color: theme.ink3, fontSize: 10.5, hideOverlap: true, formatter: format, ...(max === 'dataMax' ? {showMaxLabel: false} : {})},
     splitLine: {show: grid && !x, ...edge(theme)},
     splitNumber: 4,
     ...rest,
@@ -129,6 +129,7 @@ export function scaleOf(parameter) {
     return {
       choices,
       log: false,
+      ticks: choices.length <= 12 ? choices.map((_, place) => place) : undefined,
       low: -0.5,
       high: choices.length - 0.5,
       at: (value) => places.get(JSON.stringify(value)) ?? null,
@@ -136,10 +137,12 @@ export function scaleOf(parameter) {
     };
   }
   const log = Boolean(parameter.log);
+  const ticks = log ? decades(parameter.low, parameter.high) : undefined;
   const at = (value) => (fit(value, log) === null ? null : log ? Math.log10(value) : value);
   return {
     choices: null,
     log,
+    ticks,
     low: at(parameter.low),
     high: at(parameter.high),
     at,
@@ -148,18 +151,33 @@ export function scaleOf(parameter) {
   };
 }
 
-// An axis for such a scale. With powers of ten, only whole ones are written, where there are some.
+// Where a logarithmic axis is marked: powers of ten; over a short range also their halves and fifths. In powers of ten.
+export function decades(low, high) {
+  if (fit(low, true) === null || fit(high, true) === null || high <= low) return undefined;
+  const [from, to] = [Math.log10(low), Math.log10(high)];
+  const parts = to - from >= 2 ? [1] : to - from >= 1 ? [1, 3] : [1, 2, 5];
+  const out = [];
+  for (let power = Math.floor(from); power <= Math.ceil(to); power += Math.max(1, Math.ceil((to - from) / 8))) {
+    for (const part of parts) {
+      const place = power + Math.log10(part);
+      if (place >= from - 1e-9 && place <= to + 1e-9) out.push(Number(place.toPrecision(12)));
+    }
+  }
+  return out.length > 1 ? out : undefined;
+}
+
+// A narrow chart has no room for a legend beside the axis's name.
+export function narrowed(option) {
+  if (option.legend?.show && option.grid && !Array.isArray(option.grid)) option.grid = {...option.grid, top: 24};
+  return option;
+}
+
+// An axis for such a scale.
 export function scaleAxis(theme, scale, options) {
-  const wide = scale.log && scale.high !== null && scale.high - scale.low >= 2;
   return valueAxis(theme, {
     ...options,
-    format: (place) => (wide && !Number.isInteger(place) ? '' : scale.text(place)),
     min: scale.low ?? undefined,
     max: scale.high ?? undefined,
-    ...(scale.choices ? {interval: 1, splitNumber: scale.choices.length, axisLabel: {
-      color: theme.ink3, fontSize: 10.5, hideOverlap: true, showMinLabel: true, showMaxLabel: true,
-      formatter: (place) => scale.text(place), customValues: scale.choices.length <= 12 ? scale.choices.map((_, i) => i) : undefined,
-    }} : {}),
-    ...(wide ? {interval: 1} : {}),
+    axisLabel: {color: theme.ink3, fontSize: 10.5, hideOverlap: true, formatter: (place) => scale.text(place), customValues: scale.ticks, ...(scale.ticks ? {} : {showMinLabel: true})},
   });
 }

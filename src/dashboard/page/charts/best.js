@@ -20,7 +20,7 @@ export function bestChart(data, theme, look = {}) {
     tooltip: tooltip(theme, ({value, seriesName}) => (seriesName === 'best so far'
       ? [['best so far', ''], [data.metric, number(value[1])], [time ? 'after' : 'trial', format(value[0])]]
       : [[`trial ${value[2]}`, value[3]], [data.metric, number(value[1])], ...(time ? [['after', duration(value[0])]] : [])])),
-    xAxis: valueAxis(theme, {side: 'x', name: time ? 'time since the start' : 'trial', format, integer: !time, scale: false}),
+    xAxis: valueAxis(theme, {side: 'x', name: time ? 'time since the start' : 'trial', format, integer: !time, scale: false, max: 'dataMax'}),
     yAxis: valueAxis(theme, {name: `${short(data.metric, 32)} (${data.mode})`, log: look.log}),
     series: [
       ...states.map((state) => ({

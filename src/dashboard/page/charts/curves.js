@@ -51,7 +51,7 @@ export function curvesChart(data, theme, look = {}) {
       if (seriesId === 'median') return [['median', ''], [look.metric, number(value[1])], [time ? 'after' : 'step', format(value[0])], ['of trials', count(value[2])]];
       return [[seriesName, value[3] ?? ''], [look.metric, number(value[1])], [time ? 'after' : 'step', format(value[0])]];
     }),
-    xAxis: valueAxis(theme, {side: 'x', name: time ? 'time since the trial\'s start' : 'step', format, integer: !time, scale: false, log: look.logX}),
+    xAxis: valueAxis(theme, {side: 'x', name: time ? 'time since the trial\'s start' : 'step', format, integer: !time, scale: false, log: look.logX, max: 'dataMax'}),
     yAxis: valueAxis(theme, {name: look.metric, log: look.log}),
     series: [
       ...(bands ? [band(theme, bands, look.log), {
@@ -101,7 +101,7 @@ export function trialCurve(data, theme, look = {}) {
   return {
     ...frame(theme),
     tooltip: tooltip(theme, ([point]) => (point ? [[time ? 'after' : 'step', time ? duration(point.value[0]) : count(point.value[0])], [look.metric, number(point.value[1])]] : []), {trigger: 'axis'}),
-    xAxis: valueAxis(theme, {side: 'x', name: time ? 'time since its start' : 'step', format: time ? duration : count, integer: !time, scale: false}),
+    xAxis: valueAxis(theme, {side: 'x', name: time ? 'time since its start' : 'step', format: time ? duration : count, integer: !time, scale: false, max: data.value.length > 1 ? 'dataMax' : null}),
     yAxis: valueAxis(theme, {name: short(look.metric, 40), log: look.log}),
     series: [{
       type: 'line', id: 'curve', data: points, symbol: 'circle', symbolSize: 4, showSymbol: points.length < 60,

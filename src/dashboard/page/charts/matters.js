@@ -1,7 +1,7 @@
 // What matters: importance, slices, contour and rank of two parameters, one metric against another, the distribution.
 import {frame, legend, mix, pairs, picked, scaleAxis, scaleOf, tooltip, valueAxis, fit} from './base.js';
 import {grid, levels} from './surface.js';
-import {count, finite, number, setting, share, short} from '../format.js';
+import {finite, number, setting, share, short} from '../format.js';
 
 // data: /api/importance; look: {chosen}
 export function importanceChart(data, theme, look = {}) {
@@ -36,7 +36,7 @@ export function sliceChart(data, theme, look = {}) {
     tooltip: tooltip(theme, ({value, seriesIndex}) => [[`trial ${value[2]}`, ''], [short(data.parameters[seriesIndex % Math.max(1, n)].name, 40), short(setting(value[3]), 60)], [short(look.metric, 40), number(value[1])]]),
     grid: data.parameters.map((_, k) => ({
       left: `${(k % columns) * part.x}%`, width: `${part.x - (columns > 1 ? 1.2 : 0)}%`, top: `${Math.floor(k / columns) * part.y + 1}%`, height: `${part.y - 2}%`,
-      outerBoundsMode: 'same', outerBoundsContain: 'all', containLabel: true,
+      outerBoundsMode: 'same', outerBoundsContain: 'all',
     })),
     xAxis: data.parameters.map((parameter, k) => ({...scaleAxis(theme, scales[k], {side: 'x', name: short(parameter.name, 26), nameGap: 22}), gridIndex: k})),
     yAxis: data.parameters.map((_, k) => ({...valueAxis(theme, {log: look.log, name: k === 0 ? '' : ''}), gridIndex: k})),
@@ -77,7 +77,7 @@ export function pairChart(data, theme, look = {}) {
   const bands = surface ? levels(surface, look.mode === 'min', 9) : null;
   const cells = bands ? bands.cells : [];
   return {
-    ...frame(theme, {grid: {top: 30, right: 14}}),
+    ...frame(theme, {}),
     tooltip: tip(theme, names, (value) => [short(setting(value[5]), 40), short(setting(value[6]), 40), number(value[3])]),
     xAxis: scaleAxis(theme, sx, {side: 'x', name: names[0]}),
     yAxis: scaleAxis(theme, sy, {name: names[1]}),
@@ -98,7 +98,6 @@ export function pairChart(data, theme, look = {}) {
       },
       picked(theme, points.filter((point) => point[2] === look.pick)),
     ],
-    bands: undefined,
   };
 }
 
@@ -137,7 +136,7 @@ export function edfChart(data, theme, look = {}) {
     legend: legend(theme, data.map((one) => one.name)),
     tooltip: tooltip(theme, ({value, seriesName}) => [...(data.length > 1 ? [[short(seriesName, 60), '']] : []), [`trials up to ${number(value[0])}`, share(value[1])]]),
     xAxis: valueAxis(theme, {side: 'x', name: look.metric, log: look.log}),
-    yAxis: valueAxis(theme, {name: 'share of trials', min: 0, max: 1, format: share}),
+    yAxis: valueAxis(theme, {name: 'share of trials', min: 0, max: 1, interval: 0.25, format: share}),
     series: data.map((one, i) => ({
       type: 'line', id: `edf ${i}`, name: one.name, step: 'end', symbol: 'circle', symbolSize: 4, showSymbol: one.value.length < 40,
       data: one.value.map((value, k) => [fit(value, look.log), one.share[k]]).filter(([value]) => value !== null),
@@ -145,5 +144,3 @@ export function edfChart(data, theme, look = {}) {
     })),
   };
 }
-
-export const countOf = (data) => count(data.trial.length);

@@ -47,7 +47,7 @@ export function parallelChart(data, theme, look = {}) {
         axisTick: {show: false},
         splitNumber: 4,
         axisLabel: {color: theme.ink2, fontSize: 10, showMinLabel: true, showMaxLabel: true, formatter: (place) => axis.scale.text(place),
-          textBorderColor: theme.panel, textBorderWidth: 3, customValues: axis.scale.choices && axis.scale.choices.length <= 12 ? axis.scale.choices.map((_, i) => i) : undefined},
+          textBorderColor: theme.panel, textBorderWidth: 3, customValues: axis.scale.ticks},
         areaSelectStyle: {width: 18, borderColor: theme.accent, borderWidth: 1, color: theme.accent, opacity: 0.25},
       };
     }),
@@ -57,7 +57,7 @@ export function parallelChart(data, theme, look = {}) {
       data: rows.map((row) => ({
         value: axes.map((axis) => axis.scale.at(axis.values[row.i]) ?? '-'),
         trial: row.trial,
-        lineStyle: row.trial === look.pick ? {color: theme.ink, width: 3, opacity: 1} : {color: mix(theme, 0.15 + 0.85 * row.rank)},
+        lineStyle: row.trial === look.pick ? {color: theme.ink, width: 3, opacity: 1} : {color: mix(theme, 0.15 + 0.85 * row.rank), opacity: (many ? 0.08 : 0.18) + 0.7 * row.rank ** 3, width: row.rank > 0.95 ? 1.75 : 1},
       })),
     }],
   };

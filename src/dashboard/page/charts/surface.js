@@ -1,7 +1,7 @@
 // A surface through scattered points, for contours: weighted by distance, and only where points are near.
 
 // points: [[x, y, value]]; range: {low: [x, y], high: [x, y]} (null: that of the points). -> {x, y, n, values} or null
-export function grid(points, range, n = 48) {
+export function grid(points, range, n = 64) {
   if (points.length < 4) return null;
   const ends = [0, 1].map((axis) => {
     const all = points.map((point) => point[axis]);
@@ -12,7 +12,7 @@ export function grid(points, range, n = 48) {
   if (ends.includes(null)) return null;
   const unit = points.map((point) => [(point[0] - ends[0][0]) / (ends[0][1] - ends[0][0]), (point[1] - ends[1][0]) / (ends[1][1] - ends[1][0]), point[2]]);
   // With few points the kernel is wide; beyond 2.5 widths of the nearest point nothing is drawn.
-  const width = Math.min(0.16, Math.max(0.035, 0.55 / Math.sqrt(points.length)));
+  const width = Math.min(0.16, Math.max(0.05, 0.9 / Math.sqrt(points.length)));
   const values = new Array(n * n).fill(null);
   for (let j = 0; j < n; j += 1) {
     for (let i = 0; i < n; i += 1) {

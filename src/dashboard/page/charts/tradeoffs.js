@@ -1,6 +1,6 @@
 // What trades off: the Pareto front of two objectives, and how the front's hypervolume grew.
 import {frame, legend, pairs, picked, tooltip, valueAxis} from './base.js';
-import {count, number, share, short} from '../format.js';
+import {count, number, short} from '../format.js';
 
 // The trials that no other one beats in both. points: [[x, y, ...]]; modes: [x, y]
 export function front(points, modes) {
@@ -54,10 +54,8 @@ export function hypervolumeChart(data, theme) {
   return {
     ...frame(theme),
     tooltip: tooltip(theme, ([point]) => (point ? [['after trials', count(point.value[0])], ['hypervolume', number(point.value[1])]] : []), {trigger: 'axis'}),
-    xAxis: valueAxis(theme, {side: 'x', name: 'trials', format: count, integer: true, scale: false}),
+    xAxis: valueAxis(theme, {side: 'x', name: 'trials', format: count, integer: true, scale: false, max: 'dataMax'}),
     yAxis: valueAxis(theme, {name: 'hypervolume'}),
     series: [{type: 'line', id: 'hypervolume', step: 'end', symbol: 'none', data: pairs(data.x, data.value), lineStyle: {color: theme.accent, width: 2}, areaStyle: {color: theme.accent, opacity: 0.08}}],
   };
 }
-
-export const gain = (values) => (values.length > 1 && values[0] > 0 ? share(values[values.length - 1] / values[0] - 1) : null);

@@ -1,6 +1,6 @@
 // Experiments side by side: how good and since when, how the values are spread, and what they differ in.
 import {fill, h, hint, name} from '../dom.js';
-import {count, duration, finite, number, plural, setting, short} from '../format.js';
+import {count, duration, number, plural, setting, short} from '../format.js';
 import {format} from '../route.js';
 import {makeChart} from '../chart.js';
 import {bar, makeControls} from '../controls.js';
@@ -54,7 +54,7 @@ export function compare(app) {
   function chosen() {
     const ids = asked();
     if (app.route.query.e) return ids.slice(0, most);
-    const latest = [...app.experiments].sort((a, b) => (b.updated ?? 0) - (a.updated ?? 0));
+    const latest = app.experiments.filter((one) => one.best).sort((a, b) => (b.updated ?? 0) - (a.updated ?? 0));
     return latest.filter((one) => one.metric === latest[0].metric).slice(0, 5).map((one) => one.id);
   }
 
@@ -99,5 +99,3 @@ export function compare(app) {
     },
   };
 }
-
-export {finite};

@@ -1,6 +1,6 @@
 // What happened: a timeline over hosts and slots, hosts that came and went, a population's lineage and schedule.
 import {fill, h, name} from '../dom.js';
-import {clock, count, moment, plural} from '../format.js';
+import {clock, moment, plural} from '../format.js';
 import {makeChart} from '../chart.js';
 import {makeControls} from '../controls.js';
 import {kinds, lineageChart, scheduleChart, schedules, timelineChart, useChart} from '../charts/happened.js';
@@ -69,5 +69,3 @@ export function happened(app) {
     },
   };
 }
-
-export {count};

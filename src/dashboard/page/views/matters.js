@@ -5,7 +5,7 @@ import {makeChart} from '../chart.js';
 import {bar, makeControls, metricOptions} from '../controls.js';
 import {againstChart, edfChart, importanceChart, pairChart, pairLegend, sliceChart} from '../charts/matters.js';
 import {axesOf, parallelChart} from '../charts/parallel.js';
-import {scaleOf, unfit} from '../charts/base.js';
+import {unfit} from '../charts/base.js';
 import {join, rangeTerms} from '../filter.js';
 import {metricField, parameterField} from '../source.js';
 
@@ -33,8 +33,10 @@ export function matters(app) {
     return true;
   }});
   const pair = makeChart(app, {key: 'pair', title: 'Two parameters', size: 'medium', zoom: 'xy', tools: [kind.element, px.element, py.element]});
-  const slices = makeChart(app, {key: 'slices', title: 'Slices', size: 'slices'});
-  const parallel = makeChart(app, {key: 'parallel', title: 'All at once', size: 'tall', label: 'Parallel coordinates; drag along an axis to choose a stretch', ready: watchBrush});
+  const slices = makeChart(app, {key: 'slices', title: 'Slices', size: 'slices', resized: () => sliceColumns !== columns() && slices.redraw()});
+  let sliceColumns = 0;
+  const columns = () => Math.max(1, Math.min(4, Math.floor(slices.canvas.clientWidth / 230)));
+  const parallel = makeChart(app, {key: 'parallel', title: 'All at once', size: 'tall parallel', label: 'Parallel coordinates; drag along an axis to choose a stretch', ready: watchBrush});
   const edf = makeChart(app, {key: 'edf', title: 'How many are how good', size: 'medium', zoom: 'xy'});
   const against = makeChart(app, {key: 'against', title: 'One metric against another', size: 'medium', zoom: 'xy', tools: [mx.element, logMx.element]});
   const chosen = h('div', {class: 'chips', hidden: true});
@@ -170,11 +172,13 @@ export function matters(app) {
       }, {empty: nothing ?? (alone ? 'There is but one parameter.' : null)});
       if (nothing || alone) scaleBar.hidden = true;
       const shown = along.slice(0, slicesShown).map(find);
-      const columns = () => Math.max(1, Math.min(4, Math.floor(slices.canvas.clientWidth / 230) || 1));
       slices.canvas.style.setProperty('--lines', Math.ceil(shown.length / columns()));
-      slices.show((theme) => sliceChart({trial: data.trial, parameters: shown, columns: shown.map((parameter) => data.columns[fields.get(parameter.name)]), values}, theme, {metric: metric.value, log: log.value, pick: app.picked(), columns: columns()}), {
-        empty: nothing, heading: `Slices: ${short(metric.value, 40)} by each parameter`, note: [sample(data), 'The darker, the later the trial.'].filter(Boolean).join(' ')});
-      if (app.theme.name === 'dark') slices.element.querySelector('.note').textContent = [sample(data), 'The brighter, the later the trial.'].filter(Boolean).join(' ');
+      slices.show((theme) => {
+        sliceColumns = columns();
+        slices.canvas.style.setProperty('--lines', Math.ceil(shown.length / sliceColumns));
+        return sliceChart({trial: data.trial, parameters: shown, columns: shown.map((parameter) => data.columns[fields.get(parameter.name)]), values}, theme, {metric: metric.value, log: log.value, pick: app.picked(), columns: sliceColumns});
+      }, {empty: nothing, heading: `Slices: ${short(metric.value, 40)} by each parameter`, note: [sample(data), 'The stronger the colour, the later the trial.'].filter(Boolean).join(' ')});
+      parallel.canvas.style.setProperty('--axes', axes.length);
       await parallel.show((theme) => parallelChart(everything, theme, {metric: metricOf, mode: mode(), pick: app.picked()}), {
         empty: all.trial.length === 0 ? nothing ?? 'No trial has reported yet.' : null, note: 'Drag along an axis to choose a stretch of it: all charts here then show these trials alone. A click on the axis takes it away.'});
       if (signal.aborted) return;
@@ -198,4 +202,3 @@ export function matters(app) {
 }
 
 const name_ = (metric) => short(metric, 40);
-export {scaleOf};

@@ -1,9 +1,9 @@
 // What trades off: several objectives, or the one against what it took.
 import {fill, h, name} from '../dom.js';
-import {count, duration, finite, number, plural, setting, short} from '../format.js';
+import {count, duration, number, plural, setting, short} from '../format.js';
 import {makeChart} from '../chart.js';
 import {bar, makeControls} from '../controls.js';
-import {frontChart, gain, hypervolumeChart} from '../charts/tradeoffs.js';
+import {frontChart, hypervolumeChart} from '../charts/tradeoffs.js';
 import {metricField} from '../source.js';
 
 export function tradeoffs(app) {
@@ -64,10 +64,9 @@ export function tradeoffs(app) {
       front.show((theme) => frontChart({trial: points.trial, state: points.state, x: column(x.value), y: column(y.value), members}, theme, look), {
         heading: `Front: ${plural(data.front.length, 'trial')}`, empty: points.trial.length === 0 ? 'No trial has reported all objectives yet.' : null,
         note: summary.objectives.length > 2 ? 'On the front of all objectives; the line is that of the two drawn.' : null});
-      const grown = gain(data.hypervolume.value.map(finite).filter((value) => value !== null));
       volume.show((theme) => hypervolumeChart(data.hypervolume, theme), {
         empty: data.hypervolume.x.length === 0 ? 'Nothing to draw yet.' : null,
-        note: data.hypervolume.reference ? `Against the reference point ${data.hypervolume.reference.map((value) => number(value, 4)).join(', ')}.${grown ? '' : ''}` : null});
+        note: data.hypervolume.reference ? `Against the reference point ${data.hypervolume.reference.map((value) => number(value, 4)).join(', ')}.` : null});
       tablePanel.hidden = data.front.length === 0;
       fill(table, [data.front, summary.parameters.map((parameter) => parameter.name), app.picked()], () => rows(data.front));
     },

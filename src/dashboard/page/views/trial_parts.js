@@ -1,6 +1,6 @@
 // One trial whole. In the side panel beside another view it is the same, but narrower and without its log.
 import {copy, fill, h, hint, icon, name, panel, state} from '../dom.js';
-import {bytes, clock, count, duration, finite, moment, number, plural, setting, share} from '../format.js';
+import {bytes, clock, count, duration, finite, moment, number, plural, setting} from '../format.js';
 import {makeChart} from '../chart.js';
 import {trialCurve} from '../charts/curves.js';
 import {scaleOf, unfit} from '../charts/base.js';
@@ -174,5 +174,3 @@ export function makeTrial(app, trial, {compact = false} = {}) {
     },
   };
 }
-
-export {share};
