@@ -12,13 +12,22 @@ export function library() {
       resolve(globalThis.echarts);
       return;
     }
-    const script = h('script', {src: 'vendor/echarts/echarts.min.js'});
-    script.onload = () => resolve(globalThis.echarts);
-    script.onerror = () => {
-      loading = null;
-      reject(new Error('The chart library could not be loaded.'));
+    const wait = (script, failed) => {
+      script.addEventListener('load', () => resolve(globalThis.echarts));
+      script.addEventListener('error', failed);
     };
-    document.head.append(script);
+    const again = () => {
+      const script = h('script', {src: 'vendor/echarts/echarts.min.js'});
+      wait(script, () => {
+        loading = null;
+        reject(new Error('The chart library could not be loaded.'));
+      });
+      document.head.append(script);
+    };
+    // The document asks for it first; where that failed before anybody listened, it is asked for again.
+    const first = document.getElementById('chart-library');
+    if (!first || performance.getEntriesByName(first.src).some((entry) => entry.responseStatus === 0)) again();
+    else wait(first, again);
   });
   return loading;
 }

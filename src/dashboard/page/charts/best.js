@@ -17,9 +17,7 @@ export function bestChart(data, theme, look = {}) {
   return {
     ...frame(theme),
     legend: legend(theme, ['best so far', ...states.filter((state) => of(state).length > 0)], {icon: 'circle', itemHeight: 7, itemWidth: 7}),
-    tooltip: tooltip(theme, ({value, seriesName}) => (seriesName === 'best so far'
-      ? [['best so far', ''], [data.metric, number(value[1])], [time ? 'after' : 'trial', format(value[0])]]
-      : [[`trial ${value[2]}`, value[3]], [data.metric, number(value[1])], ...(time ? [['after', duration(value[0])]] : [])])),
+    tooltip: tooltip(theme, ({value}) => [[`trial ${value[2]}`, value[3]], [short(data.metric, 60), number(value[1])], ...(time ? [['after', duration(value[0])]] : [])]),
     xAxis: valueAxis(theme, {side: 'x', name: time ? 'time since the start' : 'trial', format, integer: !time, scale: false, max: 'dataMax'}),
     yAxis: valueAxis(theme, {name: `${short(data.metric, 32)} (${data.mode})`, log: look.log}),
     series: [
@@ -29,7 +27,8 @@ export function bestChart(data, theme, look = {}) {
         emphasis: {itemStyle: {opacity: 1, borderColor: theme.ink, borderWidth: 1}},
       })),
       {
-        type: 'line', id: 'best', name: 'best so far', data: line, step: 'end', symbol: line.length < 60 ? 'circle' : 'none', symbolSize: 5, z: 5,
+        // Its corners are trials, which lie below and are what is clicked.
+        type: 'line', id: 'best', name: 'best so far', silent: true, data: line, step: 'end', symbol: line.length < 60 ? 'circle' : 'none', symbolSize: 5, z: 5,
         lineStyle: {color: theme.best, width: 2}, itemStyle: {color: theme.best}, connectNulls: true,
       },
       picked(theme, chosen),

@@ -111,7 +111,7 @@ export function trials(app) {
       const sorted = now.column === column && (app.route.query.sort || column.sort === 'trial');
       const text = [name(column.title), column.note ? h('small', null, column.note) : null];
       return h('div', {role: 'columnheader', class: column.number ? 'number' : null, 'aria-sort': sorted ? (now.order === 'asc' ? 'ascending' : 'descending') : null},
-        column.sort ? h('button', {type: 'button', data: {key: `sort ${column.key}`, sort: column.key}, title: hint(`Sort by ${column.title}`), onclick: () => sortBy(column)}, text, h('i', {class: 'arrow', 'aria-hidden': 'true'}, sorted ? (now.order === 'asc' ? '↑' : '↓') : '')) : text);
+        column.sort ? h('button', {type: 'button', data: {key: `sort ${column.key}`, sort: column.sort}, title: hint(`Sort by ${column.title}`), onclick: () => sortBy(column)}, text, h('i', {class: 'arrow', 'aria-hidden': 'true'}, sorted ? (now.order === 'asc' ? '↑' : '↓') : '')) : text);
     })));
   }
 
