@@ -11,7 +11,7 @@ export function curves(app) {
   const controls = makeControls(app);
   const metric = controls.select('Metric', 'metric', () => metricOptions(app), () => app.summary.objectives[0].metric);
   const axis = controls.segments('Axis', 'x', [['step', 'by step'], ['time', 'by time']]);
-  const limit = controls.select('Trials', 'limit', () => [[100, '100'], [25, '25'], [300, '300'], [1000, '1000']]);
+  const limit = controls.select('Trials', 'limit', () => [[100, '100'], [25, '25'], [300, '300']]);
   const lines = controls.toggle('lines', 'lines', {fallback: true, title: 'A line for each trial'});
   const bands = controls.toggle('spread', 'bands', {fallback: true, title: 'The median, and from the lowest to the highest tenth'});
   const cuts = controls.toggle('cuts', 'cuts', {fallback: true, title: 'Where the schedule stopped trials'});

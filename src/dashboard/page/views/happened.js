@@ -55,7 +55,7 @@ export function happened(app) {
       if (inUse) use.show((theme) => useChart(data.use, theme, range ? {origin, from: range[0], to: range[1]} : {origin, from: start, to: end}));
       hostPanel.hidden = (data.hosts ?? []).length === 0;
       fill(hosts, data.hosts ?? [], () => h('table', {class: 'plain'}, h('thead', null, h('tr', null, ['host', 'came', 'went', 'why'].map((text) => h('th', {scope: 'col'}, text)))),
-        h('tbody', null, data.hosts.map((host) => h('tr', null, h('td', null, name(host.host)), h('td', {title: moment(host.gained)}, clock(host.gained)), h('td', {title: moment(host.lost)}, clock(host.lost)), h('td', null, name(host.why ?? '–')))))));
+        h('tbody', null, data.hosts.slice(-200).map((host) => h('tr', null, h('td', null, name(host.host)), h('td', {title: moment(host.gained)}, clock(host.gained)), h('td', {title: moment(host.lost)}, clock(host.lost)), h('td', null, name(host.why ?? '–')))))));
       population = whole?.population ?? [];
       line.hidden = whole === null || whole.rows.length === 0;
       if (line.hidden) return;

@@ -1,6 +1,6 @@
 // What matters: which parameters, where in their ranges, and which of them together.
 import {fill, h, name} from '../dom.js';
-import {count, number, plural, setting, short} from '../format.js';
+import {count, number, plural, setting, share, short} from '../format.js';
 import {makeChart} from '../chart.js';
 import {bar, makeControls, metricOptions} from '../controls.js';
 import {againstChart, edfChart, importanceChart, pairChart, pairLegend, sliceChart} from '../charts/matters.js';
@@ -160,9 +160,10 @@ export function matters(app) {
       const sample = (answer) => (answer.shown < answer.matching ? `The best and a sample of the others: ${count(answer.shown)} of ${plural(answer.matching, 'trial')}.` : null);
       const nothing = data.trial.length === 0 ? (filter || terms.length > 0 ? 'No trial matches.' : 'No trial has reported yet.') : null;
 
+      const together = typeof weights.interactions === 'number' ? weights.interactions : 0;
       importance.show((theme) => importanceChart({importance: weights.importance.slice(0, 20)}, theme, {chosen: [px.value, py.value]}), {
         empty: weights.importance.length === 0 ? 'Too few trials have ended to tell.' : null,
-        note: weights.importance.length > 0 ? `Of ${name_(metric.value)}, from ${plural(weights.from_trials, 'trial')}. Click one to see it beside.` : null});
+        note: weights.importance.length > 0 ? [`Of ${short(metric.value, 40)}, from ${plural(weights.from_trials, 'trial')}.`, together > 0.005 ? `${share(together)} is owed to several of them together.` : null, 'Click one to see it beside.'].filter(Boolean).join(' ') : null});
       const find = (one) => parameters().find((parameter) => parameter.name === one);
       const both = {trial: data.trial, x: {parameter: find(px.value), values: data.columns[fields.get(px.value)]}, y: {parameter: find(py.value) ?? find(px.value), values: data.columns[fields.get(py.value)] ?? data.columns[fields.get(px.value)]}, values};
       const alone = names().length < 2;
@@ -200,5 +201,3 @@ export function matters(app) {
     },
   };
 }
-
-const name_ = (metric) => short(metric, 40);

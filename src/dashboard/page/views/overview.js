@@ -35,13 +35,13 @@ function facts(app, summary) {
   const {cost, failures} = summary;
   const lost = (failures?.infrastructure ?? 0) + (failures?.preemption ?? 0);
   const rate = summary.elapsed > 0 ? summary.reports / summary.elapsed : null;
-  return h('dl', {class: 'facts'},
+  return [summary.why ? h('p', {class: `cause ${summary.state === 'running' ? '' : 'bad'}`}, name(summary.why)) : null, h('dl', {class: 'facts'},
     fact(summary.state === 'running' ? 'running for' : 'ran for', duration(summary.elapsed), `from ${moment(summary.started)}`),
     fact('left', summary.state === 'running' ? (finite(summary.left) === null ? 'not known yet' : `about ${duration(summary.left)}`) : '–'),
     fact('reports', count(summary.reports), rate ? `${number(rate, 3)} a second` : null),
     fact('failures', failures ? [count(failures.user), lost > 0 ? h('small', null, ` and ${count(lost)} of machines`) : null] : '–', failures ? `of trials: ${failures.user}, of machines: ${failures.infrastructure}, preemptions: ${failures.preemption}` : null),
     cost ? fact('cost', [money(cost.spent, cost.currency) ?? '–', finite(cost.budget) !== null ? h('small', null, ` of ${money(cost.budget, cost.currency)}`) : null], finite(cost.rate) !== null ? `${money(cost.rate, cost.currency)} an hour now` : null) : null,
-    summary.resumed > 0 ? fact('resumed', plural(summary.resumed, 'time')) : null);
+    summary.resumed > 0 ? fact('resumed', plural(summary.resumed, 'time')) : null)];
 }
 
 function bestOf(app, summary) {
@@ -63,12 +63,13 @@ function bestOf(app, summary) {
 
 function runningTable(app, now) {
   const {running} = now;
+  const total = now.running_total ?? running.length;
   const objective = app.summary.objectives[0];
   return h('div', {class: 'table-box'}, h('table', {class: 'plain'}, h('thead', null, h('tr', null, ['trial', 'step', short(objective.metric, 20), 'last report', 'host'].map((text) => h('th', {scope: 'col'}, text)))),
     h('tbody', null, running.slice(0, shown).map((row) => h('tr', null,
       h('td', null, h('a', {href: app.trialHref(row.trial), data: {key: `r${row.trial}`}}, row.trial)), h('td', null, count(row.step)), h('td', null, number(row.value)),
       h('td', null, finite(row.since_report) === null ? 'none yet' : `${duration(Math.round(row.since_report))} ago`), h('td', null, name(row.host ?? '–')))))),
-  running.length > shown ? h('p', {class: 'more'}, h('a', {href: app.href('trials', {filter: 'state:running'}), data: {key: 'more'}}, `and ${count(running.length - shown)} more`)) : null);
+  total > shown ? h('p', {class: 'more'}, h('a', {href: app.href('trials', {filter: 'state:running'}), data: {key: 'more'}}, `and ${count(total - Math.min(shown, running.length))} more`)) : null);
 }
 
 // Trials that wait for the same reason are one line.
@@ -76,10 +77,10 @@ function waitingList(app, now) {
   const groups = new Map();
   for (const {trial, why} of now.waiting) groups.set(why ?? '', [...(groups.get(why ?? '') ?? []), trial]);
   const total = now.waiting_total ?? now.waiting.length;
-  return h('ul', {class: 'waiting'}, [...groups.entries()].slice(0, shown).map(([why, trials]) => h('li', null,
+  return [now.nothing_runs ? h('p', {class: 'cause'}, name(now.nothing_runs)) : null, h('ul', {class: 'waiting'}, [...groups.entries()].slice(0, shown).map(([why, trials]) => h('li', null,
     h('span', {class: 'who'}, trials.slice(0, 4).map((trial, i) => [i > 0 ? ', ' : '', h('a', {href: app.trialHref(trial), data: {key: `w${trial}`}}, trial)]), trials.length > 4 ? ` and ${count(trials.length - 4)} more` : ''),
     h('span', {class: 'why'}, name(why || 'It waits for its turn.')))),
-  total > now.waiting.length ? h('li', {class: 'muted'}, `${count(total)} wait in all`) : null);
+  total > now.waiting.length ? h('li', {class: 'muted'}, `${count(total)} wait in all`) : null)];
 }
 
 const meter = (label, value) => (finite(value) === null ? null : h('span', {class: 'meter', title: `${label}: ${share(value)}`},
@@ -123,7 +124,7 @@ export function overview(app) {
       const {summary} = app;
       controls.sync();
       fill(top, [summary.counts, summary.samples], () => progress(app, summary));
-      fill(factsBox, [summary.elapsed, summary.left, summary.reports, summary.failures, summary.cost, summary.resumed, summary.state], () => facts(app, summary));
+      fill(factsBox, [summary.elapsed, summary.left, summary.reports, summary.failures, summary.cost, summary.resumed, summary.state, summary.why], () => facts(app, summary));
       fill(inside(best), [summary.best, summary.objectives, summary.counts.failed], () => bestOf(app, summary));
       fill(inside(setup), [summary.parameters, summary.notes, summary.search, summary.schedule, summary.executor, summary.folder, summary.seed, summary.samples], () => about(summary));
       const [data, now] = await Promise.all([app.get('/api/best', {x: axis.value === 'time' ? 'time' : 'trial'}, signal), app.get('/api/now', {}, signal)]);
@@ -138,10 +139,10 @@ export function overview(app) {
       running.hidden = now.running.length === 0;
       waiting.hidden = now.waiting.length === 0;
       hosts.hidden = (now.hosts ?? []).length === 0;
-      running.querySelector('h2').textContent = `Running: ${count(now.running.length)}`;
+      running.querySelector('h2').textContent = `Running: ${count(now.running_total ?? now.running.length)}`;
       waiting.querySelector('h2').textContent = `Waiting: ${count(now.waiting_total ?? now.waiting.length)}`;
-      fill(inside(running), now.running, () => runningTable(app, now));
-      fill(inside(waiting), [now.waiting, now.waiting_total], () => waitingList(app, now));
+      fill(inside(running), [now.running, now.running_total], () => runningTable(app, now));
+      fill(inside(waiting), [now.waiting, now.waiting_total, now.nothing_runs], () => waitingList(app, now));
       fill(inside(hosts), now.hosts, () => hostList(now));
     },
   };

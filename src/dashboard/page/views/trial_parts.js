@@ -46,6 +46,7 @@ function head(app, row, compact, number_) {
     row.host ? h('div', {class: 'fact'}, h('dt', null, 'host'), h('dd', null, name(row.host))) : null,
     row.created ? h('div', {class: 'fact'}, h('dt', null, 'created'), h('dd', null, moment(row.created))) : null),
   row.cause ? h('p', {class: `cause ${row.state === 'failed' ? 'bad' : ''}`}, h('b', null, row.state === 'failed' ? 'Failed: ' : 'Cause: '), name(row.cause)) : null,
+  row.feasible === false ? h('p', {class: 'cause bad'}, 'It breaks a constraint, and does not count as a result.') : null,
   row.waits_for ? h('p', {class: 'cause'}, h('b', null, 'Waits: '), name(row.waits_for)) : null,
   h('div', {class: 'copies'}, button('Copy as YAML', 'yaml', copied('yaml')), button('Copy as C++', 'cpp', copied('c++'))));
 }
@@ -65,7 +66,7 @@ function attempts(row) {
   return h('div', {class: 'table-box'}, h('table', {class: 'plain attempts'}, h('thead', null, h('tr', null, ['', 'host', 'from', 'for', 'steps', 'ended'].map((text) => h('th', {scope: 'col'}, text)))),
     h('tbody', null, row.attempts.map((one) => h('tr', null,
       h('td', {class: 'number'}, one.attempt), h('td', null, name(one.host ?? '–'), one.workers?.length > 1 ? h('small', null, ` ${one.workers.length} workers`) : null),
-      h('td', {title: moment(one.start)}, clock(one.start)), h('td', null, finite(one.end) !== null && finite(one.start) !== null ? duration(one.end - one.start) : '–'),
+      h('td', {title: moment(one.start)}, clock(one.start)), h('td', null, finite(one.start) === null ? '–' : finite(one.end) !== null ? duration(one.end - one.start) : 'goes on'),
       h('td', null, finite(one.to_step) === null ? '–' : `${count(one.from_step)} – ${count(one.to_step)}`),
       h('td', null, state(one.end_kind ?? 'running'), one.cause ? h('div', {class: 'muted'}, name(one.cause)) : null))))));
 }
@@ -116,7 +117,7 @@ export function makeTrial(app, trial, {compact = false} = {}) {
       chart.dispose();
       charts.delete(metric);
     }
-    const start = row.attempts[0]?.start ?? row.created ?? 0;
+    const start = row.started ?? row.attempts[0]?.start ?? row.created ?? 0;
     for (const metric of list) {
       if (!charts.has(metric)) {
         const chart = makeChart(app, {key: `${compact ? 'side' : 'curve'}${all.indexOf(metric)}`, title: metric, size: compact ? 'small' : list.length === 1 ? 'medium' : 'short', zoom: 'xy', file: `trial-${trial}-${metric}`});

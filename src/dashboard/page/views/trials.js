@@ -137,17 +137,29 @@ export function trials(app) {
     return {first, last: Math.min(matching - 1, first + Math.ceil(height / rowHeight) + 12)};
   }
 
+  // One page. Rows of very long texts come in several answers, as none is above its bound.
+  async function rowsOf(n, signal) {
+    const {order: direction, column} = order();
+    const ask = (offset, limit) => app.get('/api/trials', {filter: app.route.query.filter, sort: fieldOf(column), order: direction, offset, limit}, signal);
+    const answer = await ask(n * page, page);
+    let last = answer;
+    while (last.cut && last.rows.length > 0 && answer.rows.length < page) {
+      last = await ask(n * page + answer.rows.length, page - answer.rows.length);
+      answer.rows = [...answer.rows, ...last.rows];
+    }
+    return answer;
+  }
+
   async function pageOf(n) {
     const own = version;
     const have = pages.get(n);
     if (have) return have;
-    const {sort: _, order: direction, column} = order();
-    const promise = app.get('/api/trials', {filter: app.route.query.filter, sort: fieldOf(column), order: direction, offset: n * page, limit: page}).then((answer) => {
+    const promise = rowsOf(n).then(({rows: list}) => {
       if (own === version) {
-        pages.set(n, answer.rows);
+        pages.set(n, list);
         while (pages.size > pagesKept) pages.delete(pages.keys().next().value);
       }
-      return answer.rows;
+      return list;
     });
     promise.catch(() => own === version && pages.delete(n));
     pages.set(n, promise);
@@ -253,7 +265,7 @@ export function trials(app) {
       const {first, last} = asked === request ? window_() : {first: 0, last: 0};
       const inSight = new Set();
       for (let n = Math.floor(first / page); n <= Math.floor(Math.max(first, last) / page); n += 1) inSight.add(n);
-      const answers = await Promise.all([...inSight].map((n) => app.get('/api/trials', {filter: app.route.query.filter, sort: fieldOf(column), order: direction, offset: n * page, limit: page}, signal)));
+      const answers = await Promise.all([...inSight].map((n) => rowsOf(n, signal)));
       if (signal.aborted) return;
       version += 1;
       if (asked !== request) {
