@@ -8,20 +8,7 @@ export function quote(text) {
 
 export const term = (name, op, value) => `${quote(name)}${op}${typeof value === 'number' ? String(value) : quote(String(value))}`;
 
-// The terms of a text, quotes and all; an open quote takes the rest.
-export function terms(text) {
-  const found = text.match(/(?:"(?:[^"\\]|\\.)*(?:"|$)|[^\s"])+/gs);
-  return found ?? [];
-}
-
 export const join = (...parts) => parts.map((part) => (part ?? '').trim()).filter((part) => part !== '').join(' ');
-
-// Takes the place of an earlier term of the same kind: state:running for state:failed.
-export function withTerm(text, added) {
-  const kind = /^(state|host|trial|note):/.exec(added)?.[0];
-  const others = terms(text).filter((old) => old !== added && !(kind && old.startsWith(kind)));
-  return join(...others, added);
-}
 
 // A range of an axis as terms. `axis`: {name, choices|null, log}; `from` and `to` in the axis's units; choices count from 0.
 // Choices that are not in the range are excluded one by one: all terms must hold, and there is no "or".

@@ -5,10 +5,6 @@ export function finite(value) {
   return typeof value === 'number' && Number.isFinite(value) ? value : null;
 }
 
-export function isNumber(value) {
-  return typeof value === 'number' || value === 'NaN' || value === 'Infinity' || value === '-Infinity';
-}
-
 // `digits` significant ones, without zeros at the end; exponents as people write them, 1e-5.
 export function number(value, digits = 5) {
   if (value === null || value === undefined) return '–';

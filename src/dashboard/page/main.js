@@ -109,15 +109,18 @@ listen({
 });
 
 async function start() {
+  if (location.search !== '') history.replaceState(null, '', location.pathname + location.hash);  // see boot.js
   // A link to nothing in particular shows the only experiment there is.
-  try {
-    await shell.loadExperiments();
-  } catch {
-    // The refresher asks again, and says what is wrong.
-  }
-  if (app.route.view === 'experiments' && app.experiments?.length === 1 && location.hash.replace(/^#?\/?/, '') === '') {
-    app.route = {view: 'overview', experiment: app.experiments[0].id, query: {}};
-    history.replaceState(null, '', format(app.route));
+  if (location.hash.replace(/^#?\/?/, '') === '') {
+    try {
+      await shell.loadExperiments();
+    } catch {
+      // The refresher asks again, and says what is wrong.
+    }
+    if (app.experiments?.length === 1) {
+      app.route = {view: 'overview', experiment: app.experiments[0].id, query: {}};
+      history.replaceState(null, '', format(app.route));
+    }
   }
   mount();
   app.source.watch({

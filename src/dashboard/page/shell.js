@@ -173,7 +173,8 @@ export function makeShell(app, appearance) {
     // What every view needs first.
     async load(signal) {
       const {experiment} = app.route;
-      if (experiment === null || app.experiments === null) await shell.loadExperiments(signal);
+      const list = experiment === null || app.experiments === null ? shell.loadExperiments(signal) : null;
+      list?.catch(() => {});  // awaited below, unless the summary fails first
       if (experiment !== null) {
         const summary = await app.get('/api/summary', {}, signal);
         if (signal.aborted || app.route.experiment !== experiment) return;
@@ -182,6 +183,7 @@ export function makeShell(app, appearance) {
         else if (app.summary && app.summary.folder !== summary.folder) tell('run', null);
         app.summary = summary;
       }
+      await list;
       shell.sync();
       paintPeek(signal).catch((error) => {
         if (error.name === 'AbortError') return;

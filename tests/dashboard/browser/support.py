@@ -119,8 +119,20 @@ class NetworkChanged(Exception):
 class Files(http.server.SimpleHTTPRequestHandler):
     """Serves the page's files below /page/ and those of the tests below /tests/."""
 
+    made = {}   # paths that have no file -> their content
+
     def log_message(self, *_):
         pass
+
+    def do_GET(self):   # noqa: N802
+        content = self.made.get(self.path.partition("?")[0])
+        if content is None:
+            return super().do_GET()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
 
     def translate_path(self, path):
         path = path.partition("?")[0].partition("#")[0]
@@ -131,8 +143,9 @@ class Files(http.server.SimpleHTTPRequestHandler):
 
 
 class FileServer:
-    def __init__(self):
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Files)
+    def __init__(self, made=None):
+        handler = type("Handler", (Files,), {"made": made or {}})
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.server.daemon_threads = True
         self.thread = threading.Thread(target=self.server.serve_forever)
         self.thread.start()

@@ -119,8 +119,6 @@ export function picked(theme, points) {
   };
 }
 
-export const better = (mode, a, b) => (mode === 'min' ? a < b : a > b);
-
 // How values of a parameter are laid on an axis: numbers as they are or as powers of ten, choices by their place.
 export function scaleOf(parameter) {
   const choices = parameter.choices ?? (parameter.kind === 'bool' ? [false, true] : null);
