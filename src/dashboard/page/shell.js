@@ -174,7 +174,8 @@ export function makeShell(app, appearance) {
     async load(signal) {
       const {experiment} = app.route;
       const list = experiment === null || app.experiments === null ? shell.loadExperiments(signal) : null;
-      list?.catch(() => {});  // awaited below, unless the summary fails first
+      // An experiment's views do without the list; the tabs know of the others when it is there.
+      list?.then(() => shell.sync(), () => {});
       if (experiment !== null) {
         const summary = await app.get('/api/summary', {}, signal);
         if (signal.aborted || app.route.experiment !== experiment) return;
@@ -183,7 +184,7 @@ export function makeShell(app, appearance) {
         else if (app.summary && app.summary.folder !== summary.folder) tell('run', null);
         app.summary = summary;
       }
-      await list;
+      if (experiment === null) await list;
       shell.sync();
       paintPeek(signal).catch((error) => {
         if (error.name === 'AbortError') return;
