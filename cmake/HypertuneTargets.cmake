@@ -132,6 +132,8 @@ else()
   message(STATUS "hypertune: without OpenSSL 3 and zstd (libssl-dev, libzstd-dev) there is no hypertune::transfer")
 endif()
 
+include(${CMAKE_CURRENT_LIST_DIR}/HypertuneDashboard.cmake)
+
 # Workers that are pods of Kubernetes. OpenSSL and Beast stay out of whoever uses it.
 if(TARGET hypertune_transfer AND yaml-cpp_FOUND)   # certificates and tokens are transfer's
   hypertune_backend(k8s hypertune_remote hypertune_yaml_compiled hypertune_transfer)
@@ -189,6 +191,9 @@ if(TARGET hypertune_cluster)
 endif()
 if(TARGET hypertune_k8s)
   target_link_libraries(hypertune_k8s PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+endif()
+if(TARGET hypertune_dashboard)
+  target_link_libraries(hypertune_dashboard PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 endif()
 if(TARGET hypertune_transfer)
   target_link_libraries(hypertune_transfer PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
