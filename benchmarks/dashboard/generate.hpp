@@ -20,7 +20,7 @@ struct Shape {
   int metrics = 1;
 };
 
-/// Trials one after another on so many slots, their reports interleaved; a third is stopped early by words of asha.
+/// Trials one after another on so many slots, their reports interleaved.
 inline void generate(const std::filesystem::path& directory, const Shape& shape) {
   namespace ht = hypertune;
   namespace record = hypertune::record;

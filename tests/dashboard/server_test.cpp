@@ -140,7 +140,7 @@ void trial(Journal& journal, TrialId id, double value, bool ends = true) {
   journal.append(3, record::TrialStarted{id, 0, 0, "here", {0}, {}});
   journal.append(4, record::TrialReported{id, 0, 0, {{"accuracy", value / 2}, {"loss", NAN}}});
   journal.append(5, record::TrialReported{id, 0, 1, {{"accuracy", value}, {"loss", 0.5}}});
-  if (ends) journal.append(6, record::TrialEnded{id, TrialState::completed});
+  if (ends) journal.append(6, record::TrialEnded{id, TrialState::completed, std::nullopt});
 }
 
 }  // namespace
@@ -287,7 +287,7 @@ TEST_CASE("events tell of what a run records, while it goes on, is cut off, and 
   again.append(20, record::ExperimentStarted{"small", {maximize("accuracy")}, "", "random", "fifo", "threads", 4, 1, true});
   again.append(21, record::TrialStarted{0, 1, 2, "there", {0}, {}});
   again.append(22, record::TrialReported{0, 1, 2, {{"accuracy", 0.9}}});
-  again.append(23, record::TrialEnded{0, TrialState::completed});
+  again.append(23, record::TrialEnded{0, TrialState::completed, std::nullopt});
   again.append(24, record::ExperimentEnded{});
   again.flush();
   const auto third = changed([](const json::object& o) { return o.at("state") == "ended"; });

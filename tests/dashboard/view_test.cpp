@@ -31,7 +31,7 @@ std::vector<Record> eventful(std::uint64_t seed, bool constrained, int count) {
     records.push_back({static_cast<std::int64_t>(records.size()) + 1, now, std::move(what)});
   };
   record::ExperimentStarted start{"eventful", {maximize("loss"), minimize("other")}, "", "random", "asha", "threads", 9, 3};
-  if (constrained) start.constraints = {at_most("other", 0.5)};
+  if (constrained) start.constraints = {MetricBound{"other", Mode::minimize, 0.5}};
   put(start);
   TrialId created = 0;
   while (static_cast<int>(records.size()) < count) {
