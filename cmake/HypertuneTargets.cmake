@@ -162,6 +162,8 @@ add_library(hypertune::import ALIAS hypertune_import)
 set_target_properties(hypertune_import PROPERTIES EXPORT_NAME import POSITION_INDEPENDENT_CODE ON)
 target_link_libraries(hypertune_import PUBLIC hypertune_compiled hypertune_boost_json)
 
+include(${CMAKE_CURRENT_LIST_DIR}/HypertuneDashboard.cmake)
+
 # Workers that are pods of Kubernetes. OpenSSL and Beast stay out of whoever uses it.
 if(TARGET hypertune_transfer AND yaml-cpp_FOUND)   # certificates and tokens are transfer's
   hypertune_backend(k8s hypertune_remote hypertune_yaml_compiled hypertune_transfer)
@@ -238,6 +240,9 @@ endif()
 if(TARGET hypertune_k8s)
   target_link_libraries(hypertune_k8s PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 endif()
+if(TARGET hypertune_dashboard)
+  target_link_libraries(hypertune_dashboard PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+endif()
 if(TARGET hypertune_transfer)
   target_link_libraries(hypertune_transfer PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
   # Copies of checkpoints go by content; without it they go whole.
@@ -246,7 +251,7 @@ if(TARGET hypertune_transfer)
 endif()
 
 # Heavy files are not put together, so that several cores have something to do.
-foreach(target_and_count compiled=5 remote=6 k8s=3 ssh=4 machines=6 cluster=5 transfer=7 arrow=2 mlflow=4 import=4)
+foreach(target_and_count compiled=5 remote=6 k8s=3 ssh=4 machines=6 cluster=5 transfer=7 arrow=2 mlflow=4 import=4 dashboard=9)
   string(REGEX MATCH "(.*)=(.*)" _ ${target_and_count})
   hypertune_merge_library(hypertune_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})   # where there is one
 endforeach()

@@ -34,6 +34,17 @@ struct StudyArguments {
 };
 int study(const StudyArguments& arguments);
 
+struct DashboardArguments {
+  std::vector<std::string> folders;
+  std::string listen = "127.0.0.1";
+  std::string identity, token;  ///< files; empty: new ones
+  std::uint16_t port = 0;
+  bool open = false;
+};
+int dashboard(const DashboardArguments& arguments);
+/// What a person at another machine runs to open a port of this one's loopback; empty where this is no remote shell.
+std::string tunnel_line(std::uint16_t port);
+
 /// "running", "ended", … `last_word`: of a driver that ended with an error. `rests`: a person has the whole wait.
 const char* state_of(const ExperimentInfo& info, bool driven, const std::string& last_word, bool rests);
 /// Asks the driver of an experiment that runs whether a person has the whole wait.

@@ -45,4 +45,14 @@ std::string cost_json(const std::filesystem::path& directory, const Results& res
   return boost::json::serialize(value);
 }
 
+std::string cost_brief(const std::filesystem::path& directory) {
+  const auto report = CostFile::read(directory);
+  if (!report) return "null";
+  double rate = 0;
+  for (const auto& line : report->lines) rate += line.running * line.price;
+  boost::json::object brief{{"spent", report->cost()}, {"currency", report->currency}, {"budget", nullptr}};
+  brief["rate"] = rate > 0 ? boost::json::value(rate) : boost::json::value();
+  return boost::json::serialize(brief);
+}
+
 }  // namespace hypertune::inline v0::command

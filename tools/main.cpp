@@ -187,6 +187,21 @@ int main(int argc, char** argv) {
     };
   });
 
+  command::DashboardArguments dashboard;
+  auto* dashboard_command = app.add_subcommand("dashboard", "a live page of experiments, in a browser");
+  dashboard_command->add_option("DIR", dashboard.folders, "experiments' folders, or folders that have some below them")
+      ->required();
+  dashboard_command->add_option("--port", dashboard.port, "0: any free port")->capture_default_str();
+  dashboard_command
+      ->add_option("--listen", dashboard.listen, "this machine's address; beyond loopback with TLS and a token")
+      ->capture_default_str();
+  dashboard_command->add_option("--identity", dashboard.identity,
+                                "beyond loopback: a file with a certificate and its key (PEM), in place of a new one");
+  dashboard_command->add_option("--token", dashboard.token,
+                                "beyond loopback: a file whose first line is the token, in place of a new one");
+  dashboard_command->add_flag("--open", dashboard.open, "open it in this machine's browser");
+  dashboard_command->callback([&] { chosen = [&] { return command::dashboard(dashboard); }; });
+
   std::string folder = "runs", list_format = "table";
   auto* list_command = app.add_subcommand("list", "the experiments in a folder and below it");
   list_command->add_option("DIR", folder, "where to look")->capture_default_str();

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <hypertune/error.hpp>
+#include <hypertune/serve/browser_rules.hpp>
 #include <hypertune/serve/http_answer.hpp>
+#include <hypertune/serve/open_connections.hpp>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -14,7 +16,6 @@
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/string.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
 
@@ -24,7 +25,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <list>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -68,7 +68,7 @@ class LoopbackServer {
 
   LoopbackServer(const LoopbackServer&) = delete;
   LoopbackServer& operator=(const LoopbackServer&) = delete;
-  ~LoopbackServer() { ending_ = true; }
+  ~LoopbackServer() { open_.end(); }
 
   std::string address() const { return fmt::format("http://127.0.0.1:{}", acceptor_.local_endpoint().port()); }
 
@@ -94,26 +94,7 @@ class LoopbackServer {
   using Stream = boost::beast::tcp_stream;
   using Request = boost::beast::http::request<boost::beast::http::string_body>;
   using Response = boost::beast::http::response<boost::beast::http::string_body>;
-  using Clock = std::chrono::steady_clock;
-
-  // One in the list of those that are open, for as long as it is served.
-  struct Connection {
-    Connection(LoopbackServer& s, Stream& stream)
-        : server(s), socket(stream), at(s.open_.insert(s.open_.end(), this)) {}
-    Connection(const Connection&) = delete;
-    Connection& operator=(const Connection&) = delete;
-    ~Connection() {
-      server.open_.erase(at);
-      if (!server.ending_) server.room_.cancel();
-    }
-    LoopbackServer& server;
-    Stream& socket;
-    Clock::time_point since = Clock::now();  // of its beginning, or of its last request
-    bool proven = false;                     // it has sent a whole request
-    bool busy = false;                       // one of its requests is being answered
-    bool closed = false;
-    std::list<Connection*>::iterator at;
-  };
+  using Clock = detail::OpenConnections::Clock;
 
   boost::asio::awaitable<void> accept() {
     using boost::asio::ip::tcp;
@@ -132,30 +113,15 @@ class LoopbackServer {
         }
       }
       // No room, or no descriptor: the next one stays in the system's queue until another has ended.
-      make_room();
+      open_.make_room();
       room_.expires_after(std::chrono::milliseconds(100));
       co_await room_.async_wait(token);
     }
   }
 
-  /// Closes the connection that is missed least: of those that have never sent a request the oldest, else the one that
-  /// has been idle for longest; none that waits for its answer.
-  void make_room() {
-    Connection* chosen = nullptr;
-    for (Connection* each : open_) {
-      if (each->closed) return;  // there will be room in a moment
-      if (each->busy) continue;
-      if (chosen == nullptr || std::pair(each->proven, each->since) < std::pair(chosen->proven, chosen->since))
-        chosen = each;
-    }
-    if (chosen == nullptr) return;
-    chosen->closed = true;
-    chosen->socket.close();
-  }
-
   boost::asio::awaitable<void> serve(Stream stream) {
     namespace http = boost::beast::http;
-    Connection connection(*this, stream);
+    detail::OpenConnections::Connection connection(open_, stream);
     boost::beast::flat_buffer buffer;
     boost::system::error_code error;
     auto token = boost::asio::redirect_error(boost::asio::use_awaitable, error);
@@ -232,34 +198,14 @@ class LoopbackServer {
   /// Why a request is not answered: it may come from a page that a browser of this machine shows.
   static std::optional<HttpAnswer> refused(const Request& request) {
     namespace http = boost::beast::http;
-    const auto is = [](boost::beast::string_view text, std::string_view name) {
-      return boost::beast::iequals(text, boost::beast::string_view(name.data(), name.size()));
-    };
-    const auto only_one = [&](http::field field) { return request.count(field) <= 1; };
-    if (!only_one(http::field::host) || !only_one(http::field::origin) || !only_one(http::field::content_type) ||
-        request.count("Sec-Fetch-Site") > 1)
-      return HttpAnswer{400, R"({"error":"Host, Origin, Sec-Fetch-Site and Content-Type are given once at most"})"};
-
-    const auto whole = request[http::field::host];
-    const auto host = whole.substr(0, whole.rfind(':'));
-    if (!is(host, "127.0.0.1") && !is(host, "localhost"))
-      return HttpAnswer{403, R"({"error":"this server answers to 127.0.0.1 and localhost only"})"};
-
-    // A program sends neither; a browser sends at least one with what another page asks for, and no page can unset
-    // them.
-    const auto origin = request.find(http::field::origin);
-    const auto site = request.find("Sec-Fetch-Site");
-    if ((origin != request.end() && !is(origin->value(), fmt::format("http://{}", view(whole)))) ||
-        (site != request.end() && !is(site->value(), "same-origin") && !is(site->value(), "none")))
-      return HttpAnswer{403,
-                        R"({"error":"this server does not answer the pages of other sites: ask it from a program, )"
-                        R"(without the headers Origin and Sec-Fetch-Site"})"};
+    static const ServerNames names;
+    if (auto refusal = detail::refused_origin(request, names)) return refusal;
 
     if (request.method() == http::verb::post) {
       const auto type = request[http::field::content_type];
       auto media = type.substr(0, type.find(';'));
       while (!media.empty() && (media.back() == ' ' || media.back() == '\t')) media.remove_suffix(1);
-      if (!is(media, "application/json"))
+      if (!detail::same_name(media, "application/json"))
         return HttpAnswer{
             415, R"({"error":"a POST needs the header 'Content-Type: application/json', with an empty body, too; )"
                  R"(curl: -H 'Content-Type: application/json', or --json in place of -d"})"};
@@ -285,8 +231,7 @@ class LoopbackServer {
   HttpAnswerer answer_;
   SlowRequest slow_;
   LoopbackLimits limits_;
-  std::list<Connection*> open_;  // before what destroys the connections that are left
-  bool ending_ = false;
+  detail::OpenConnections open_{&room_};  // before what destroys the connections that are left
   boost::asio::io_context context_{1};
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer room_;

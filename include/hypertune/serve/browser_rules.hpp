@@ -1,0 +1,66 @@
+// Which requests a server for this machine answers, where a browser may send them for any page that it shows.
+#pragma once
+
+#include <hypertune/serve/http_answer.hpp>
+
+#include <boost/beast/core/string.hpp>
+#include <boost/beast/http/field.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hypertune::inline v0 {
+
+/// What a server is called.
+struct ServerNames {
+  std::string scheme = "http";
+  std::vector<std::string> hosts{"127.0.0.1", "localhost"};  ///< without a port; [::1] in brackets
+};
+
+namespace detail {
+
+inline bool same_name(boost::beast::string_view text, std::string_view name) {
+  return boost::beast::iequals(text, boost::beast::string_view(name.data(), name.size()));
+}
+
+/// Why a request is not answered: it may come from a page of another site that a browser shows. It has to name the
+/// server by one of its names (a name of somebody else's that resolves to it does not reach it), and must not come
+/// from another origin. A program sends neither Origin nor Sec-Fetch-Site; a browser sends at least one with what
+/// another page asks for, and no page can unset them.
+template <class Request>
+std::optional<HttpAnswer> refused_origin(const Request& request, const ServerNames& names) {
+  namespace http = boost::beast::http;
+  const auto only_one = [&](auto field) { return request.count(field) <= 1; };
+  if (!only_one(http::field::host) || !only_one(http::field::origin) || !only_one(http::field::content_type) ||
+      !only_one("Sec-Fetch-Site"))
+    return HttpAnswer{400, R"({"error":"Host, Origin, Sec-Fetch-Site and Content-Type are given once at most"})"};
+
+  const auto whole = request[http::field::host];
+  const auto colon = whole.rfind(':');
+  const bool in_brackets = !whole.empty() && whole.back() == ']';  // [::1], without a port
+  const auto host = colon == boost::beast::string_view::npos || in_brackets ? whole : whole.substr(0, colon);
+  if (std::none_of(names.hosts.begin(), names.hosts.end(), [&](const auto& name) { return same_name(host, name); })) {
+    std::string all;
+    for (std::size_t i = 0; i < names.hosts.size(); ++i)
+      all += (i == 0 ? "" : i + 1 == names.hosts.size() ? " and " : ", ") + names.hosts[i];
+    return HttpAnswer{403, fmt::format(R"({{"error":"this server answers to {} only"}})", all)};
+  }
+  const auto origin = request.find(http::field::origin);
+  const auto site = request.find("Sec-Fetch-Site");
+  const std::string_view own(whole.data(), whole.size());
+  if ((origin != request.end() && !same_name(origin->value(), fmt::format("{}://{}", names.scheme, own))) ||
+      (site != request.end() && !same_name(site->value(), "same-origin") && !same_name(site->value(), "none")))
+    return HttpAnswer{403,
+                      R"({"error":"this server does not answer the pages of other sites: ask it from a program, )"
+                      R"(without the headers Origin and Sec-Fetch-Site"})"};
+  return std::nullopt;
+}
+
+}  // namespace detail
+}  // namespace hypertune::inline v0

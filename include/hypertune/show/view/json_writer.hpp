@@ -1,0 +1,105 @@
+// JsonWriter: JSON as text, a value after another.
+#pragma once
+
+#include <hypertune/record/json_text.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace hypertune::inline v0::view {
+
+struct Null {};
+
+/// Puts the commas. Numbers that are not finite are the strings "NaN", "Infinity", "-Infinity"; bytes that are no UTF-8
+/// become U+FFFD. What is opened has to be closed by the caller.
+class JsonWriter {
+ public:
+  JsonWriter& begin_object() { return open('{'); }
+  JsonWriter& end_object() { return close('}'); }
+  JsonWriter& begin_array() { return open('['); }
+  JsonWriter& end_array() { return close(']'); }
+  JsonWriter& key(std::string_view name) {
+    comma();
+    detail::append_json(text_, name);
+    text_ += ':';
+    first_ = true;
+    return *this;
+  }
+  JsonWriter& value(Null) { return raw("null"); }
+  JsonWriter& value(bool flag) { return raw(flag ? "true" : "false"); }
+  JsonWriter& value(double number) {
+    comma();
+    detail::append_json(text_, number);
+    return *this;
+  }
+  template <std::integral Number>
+  JsonWriter& value(Number number) {
+    comma();
+    detail::append_number(text_, number);
+    return *this;
+  }
+  JsonWriter& value(std::string_view text) {
+    comma();
+    detail::append_json(text_, text);
+    return *this;
+  }
+  JsonWriter& value(const char* text) { return value(std::string_view(text)); }
+  JsonWriter& value(const std::string& text) { return value(std::string_view(text)); }
+  JsonWriter& value(const Value& any) {
+    comma();
+    detail::append_json(text_, any);
+    return *this;
+  }
+  template <class Pairs>
+  JsonWriter& pairs(const Pairs& all) {
+    comma();
+    detail::append_json_object(text_, all);
+    return *this;
+  }
+  /// What is JSON already.
+  JsonWriter& raw(std::string_view json) {
+    comma();
+    text_ += json;
+    return *this;
+  }
+  template <class T>
+  JsonWriter& member(std::string_view name, const T& what) {
+    key(name);
+    return value(what);
+  }
+  /// A list of what `list` holds.
+  template <class List>
+  JsonWriter& values(std::string_view name, const List& list) {
+    key(name).begin_array();
+    for (const auto& each : list) value(each);
+    return end_array();
+  }
+
+  std::size_t size() const { return text_.size(); }
+  std::string take() { return std::move(text_); }
+
+ private:
+  void comma() {
+    if (!first_) text_ += ',';
+    first_ = false;
+  }
+  JsonWriter& open(char bracket) {
+    comma();
+    text_ += bracket;
+    first_ = true;
+    return *this;
+  }
+  JsonWriter& close(char bracket) {
+    text_ += bracket;
+    first_ = false;
+    return *this;
+  }
+
+  std::string text_;
+  bool first_ = true;
+};
+
+}  // namespace hypertune::inline v0::view

@@ -1,0 +1,63 @@
+// Experiments: the folders that a dashboard shows, and the thread that follows them.
+#pragma once
+
+#include "followed.hpp"
+
+#include <hypertune/detail/descriptor.hpp>
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace hypertune::inline v0::dashboard {
+
+class Experiments {
+ public:
+  /// What is called on the thread that reads: with an experiment's id after a change, or with "" when some have come or
+  /// gone.
+  using Changed = std::function<void(const std::string& id)>;
+
+  /// `roots`: folders of experiments, or folders that have some in or below them; `expected`: one that may not have
+  /// begun yet. Error of kind `usage` for what is no folder.
+  Experiments(std::vector<std::filesystem::path> roots, bool expected);
+  Experiments(const Experiments&) = delete;
+  Experiments& operator=(const Experiments&) = delete;
+  ~Experiments();
+
+  void follow(Changed changed);  ///< begins; once
+  void stop();                   ///< what is being read ends within milliseconds
+
+  std::vector<std::shared_ptr<Followed>> all() const;
+  /// By id; with "" the only one there is. nullptr: none.
+  std::shared_ptr<Followed> find(const std::string& id) const;
+
+ private:
+  void run(const std::stop_token& stop);
+  bool scan();
+  void look_into(const std::filesystem::path& root, const std::filesystem::path& folder, int depth, std::size_t& left,
+                 std::map<std::filesystem::path, std::string>& found);
+  void watch(const std::filesystem::path& folder, bool experiment);
+  bool drain_watches();
+  void wait(int milliseconds, bool watching);
+
+  std::vector<std::filesystem::path> roots_;
+  bool expected_;
+  Changed changed_;
+  mutable std::mutex mutex_;
+  std::map<std::filesystem::path, std::shared_ptr<Followed>> all_;
+  std::set<std::string> ids_;
+  detail::Descriptor watches_, wake_;
+  std::map<int, std::filesystem::path> watched_;
+  std::set<std::filesystem::path> watched_folders_;
+  std::set<std::filesystem::path> stirred_;  // experiments' folders in which something has changed
+  bool folders_changed_ = true;
+  std::jthread thread_;
+};
+
+}  // namespace hypertune::inline v0::dashboard

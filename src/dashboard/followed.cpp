@@ -1,0 +1,162 @@
+#include "followed.hpp"
+
+#include <hypertune/record/journal_lock.hpp>
+#include <hypertune/tune/control.hpp>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace hypertune::inline v0::dashboard {
+
+namespace {
+
+constexpr std::int64_t at_once = 4096;  // records between two looks of others
+constexpr auto ask_every = std::chrono::seconds(5);
+constexpr double patience = 0.5;
+
+}  // namespace
+
+Followed::Brief Followed::brief() const {
+  const std::lock_guard guard(mutex_);
+  if (trouble_ || view_ == nullptr) return {view_ == nullptr ? 0 : view_->version(), "unreadable"};
+  return {view_->version(), view_->standing.state};
+}
+
+std::string Followed::trouble() const {
+  const std::lock_guard guard(mutex_);
+  return trouble_ ? trouble_->what() : "";
+}
+
+void Followed::throw_trouble() const {
+  if (trouble_) throw *trouble_;
+  fail(Errc::busy, "the experiment in '{}' is about to be read: ask again", folder.string());
+}
+
+std::optional<Followed::Identity> Followed::identity() const {
+  struct stat status{};
+  if (::stat(journal_path(folder).c_str(), &status) != 0) return std::nullopt;
+  return Identity{status.st_dev, status.st_ino};
+}
+
+void Followed::begin_anew() {
+  reader_.reset();
+  settled_ = false;
+  const auto now = identity();
+  read_from_ = now.value_or(Identity());
+  auto reader = std::make_unique<JournalReader>(folder);
+  auto fresh = std::make_unique<view::ExperimentView>(folder);
+  fresh->journal_records = reader->last();
+  reader_ = std::move(reader);
+  const std::lock_guard guard(mutex_);
+  view_ = std::move(fresh);
+  trouble_.reset();
+}
+
+void Followed::troubled(const Error& error) {
+  reader_.reset();
+  const std::lock_guard guard(mutex_);
+  trouble_ = error;
+  if (view_ != nullptr) {
+    view_->standing = {.state = "unreadable", .why = error.what()};
+    view_->journal_records = 0;
+  }
+}
+
+bool Followed::read() {
+  try {
+    if (reader_ == nullptr) {
+      const auto now = identity();
+      bool same = false;
+      {
+        const std::lock_guard guard(mutex_);
+        same = view_ != nullptr && now && *now == read_from_;
+      }
+      if (same)
+        reader_ = std::make_unique<JournalReader>(folder);  // it could not be read for a while
+      else
+        begin_anew();
+    }
+    const std::int64_t last = reader_->last();
+    std::unique_lock guard(mutex_);
+    trouble_.reset();
+    const std::int64_t from = view_->version() + 1;
+    view_->journal_records = last;
+    guard.unlock();
+    if (last + 1 < from) {  // another experiment in the same file
+      begin_anew();
+      return true;
+    }
+    std::int64_t taken = 0;
+    if (last >= from) {
+      settled_ = false;
+      reader_->read(
+          [&](const Record& record) {
+            if (!guard.owns_lock()) guard.lock();
+            view_->add(record);
+            if (++taken % 2048 == 0 && taken < at_once) guard.unlock();
+            return taken < at_once;
+          },
+          from);
+    }
+    if (guard.owns_lock()) guard.unlock();
+    if (taken >= at_once) return true;
+    if (!settled_) look_round();
+    return false;
+  } catch (const Error& error) { troubled(error); } catch (const std::exception& error) {
+    troubled(Error(Errc::io, error.what()));
+  }
+  return false;
+}
+
+view::Standing Followed::standing() const {
+  ExperimentInfo info;
+  {
+    const std::lock_guard guard(mutex_);
+    info = view_->results().experiment();
+  }
+  view::Standing standing;
+  standing.why = info.why;
+  if (info.ended) {
+    standing.state = info.interrupted ? "interrupted" : "ended";
+    return standing;
+  }
+  if (driver_of(folder)) {
+    standing.state = rests_ ? "paused" : "running";
+    return standing;
+  }
+  standing.why = last_word_of(folder);
+  standing.state = standing.why.empty() ? "killed" : "failed";
+  return standing;
+}
+
+void Followed::look_round() {
+  try {
+    const auto now = identity();
+    if (!now)
+      fail(Errc::io, "the experiment's folder '{}' has vanished, or its journal; what is shown was read before",
+           folder.string());
+    if (reader_ == nullptr) return;
+    if (*now != read_from_) return begin_anew();
+    const auto since = std::chrono::steady_clock::now() - asked_;
+    auto next = standing();
+    if ((next.state == "running" || next.state == "paused") && since > ask_every) {
+      asked_ = std::chrono::steady_clock::now();
+      try {
+        rests_ = ask_driver(folder, {.kind = ControlRequest::Kind::why}, patience).text.starts_with(at_rest);
+      } catch (const Error&) {  // of another user or machine, or busy
+        rests_ = false;
+      }
+      next = standing();
+    }
+    const std::lock_guard guard(mutex_);
+    view_->standing = std::move(next);
+    view_->settle();
+    settled_ = true;
+  } catch (const Error& error) { troubled(error); } catch (const std::exception& error) {
+    troubled(Error(Errc::io, error.what()));
+  }
+}
+
+}  // namespace hypertune::inline v0::dashboard

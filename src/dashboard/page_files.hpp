@@ -1,0 +1,17 @@
+// The page's files, as they are in the program.
+#pragma once
+
+#include <string_view>
+
+namespace hypertune::inline v0::dashboard {
+
+struct PageFile {
+  std::string_view path;  ///< "/index.html", as requests name it
+  std::string_view type;  ///< its Content-Type
+  std::string_view gzip;  ///< its content, compressed
+};
+
+/// nullptr: there is none. "/" is "/index.html".
+const PageFile* find_page_file(std::string_view path);
+
+}  // namespace hypertune::inline v0::dashboard

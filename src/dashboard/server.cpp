@@ -1,0 +1,195 @@
+#include "server.hpp"
+#include "server_impl.hpp"
+
+#include "gzip.hpp"
+#include "page_files.hpp"
+
+#include <hypertune/detail/signal_block.hpp>
+#include <hypertune/error.hpp>
+
+#include <boost/asio/detached.hpp>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace hypertune::inline v0::dashboard {
+
+namespace asio = boost::asio;
+
+Server::Server(const Api& api, asio::ip::tcp::endpoint endpoint, ServerNames names, ServerLimits limits, Gate* gate,
+               Encryption* encryption)
+    : api_(api),
+      names_(std::move(names)),
+      limits_(limits),
+      gate_(gate),
+      encryption_(encryption),
+      acceptor_(context_),
+      room_(context_),
+      workers_(2) {
+  try {
+    acceptor_.open(endpoint.protocol());
+    acceptor_.set_option(asio::ip::tcp::acceptor::reuse_address(true));
+    acceptor_.bind(endpoint);
+    acceptor_.listen();
+    port_ = acceptor_.local_endpoint().port();
+  } catch (const boost::system::system_error& e) {
+    fail(Errc::io, "cannot listen on {} port {}: {}; choose another --port, or 0 for any", endpoint.address().to_string(),
+         endpoint.port(), e.code().message());
+  }
+}
+
+Server::~Server() {
+  stop();
+  open_.end();
+}
+
+void Server::start() {
+  const hypertune::detail::SignalBlock block;
+  for (int i = 0; i < 2; ++i)  // the run that is watched comes first
+    asio::post(workers_, [] { ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 5); });
+  asio::co_spawn(context_, accept(), asio::detached);
+  thread_ = std::thread([this] { context_.run(); });
+}
+
+void Server::stop() {
+  context_.stop();
+  if (thread_.joinable()) thread_.join();
+  workers_.stop();
+  workers_.join();
+}
+
+void Server::tell(const std::string& id) {
+  asio::post(context_, [this, id] {
+    news_[id] = ++told_;
+    if (news_.size() > 10'000) news_.clear();  // ids of experiments that have long gone
+    for (auto* listener : listeners_) listener->cancel();
+  });
+}
+
+asio::awaitable<void> Server::accept() {
+  using asio::ip::tcp;
+  boost::system::error_code error;
+  auto token = asio::redirect_error(asio::use_awaitable, error);
+  for (;;) {
+    co_await acceptor_.async_wait(tcp::acceptor::wait_read, token);
+    if (error == asio::error::operation_aborted) co_return;
+    if (open_.size() < static_cast<std::size_t>(limits_.connections)) {
+      tcp::socket socket = co_await acceptor_.async_accept(token);
+      if (error == asio::error::operation_aborted) co_return;
+      if (!error) {
+        boost::beast::tcp_stream stream(std::move(socket));
+        auto served = encryption_ == nullptr ? serve_plain(std::move(stream)) : serve_encrypted(*this, *encryption_, std::move(stream));
+        asio::co_spawn(context_, std::move(served), asio::detached);
+        continue;
+      }
+    }
+    // No room, or no descriptor: the next one stays in the system's queue until another has ended.
+    open_.make_room();
+    room_.expires_after(std::chrono::milliseconds(100));
+    co_await room_.async_wait(token);
+  }
+}
+
+asio::awaitable<void> Server::serve_plain(boost::beast::tcp_stream stream) {
+  hypertune::detail::OpenConnections::Connection connection(open_, stream);
+  co_await serve(stream, connection);
+}
+
+Server::Response Server::response(int status, std::string body, std::string_view type) const {
+  namespace http = boost::beast::http;
+  Response reply(static_cast<http::status>(status), 11);
+  set_common_headers(reply);
+  reply.set(http::field::content_type, boost::beast::string_view(type.data(), type.size()));
+  reply.body() = std::move(body);
+  return reply;
+}
+
+void set_common_headers(Gate::Response& reply) {
+  namespace http = boost::beast::http;
+  reply.set("Content-Security-Policy",
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+  reply.set("X-Content-Type-Options", "nosniff");
+  reply.set("Referrer-Policy", "no-referrer");
+  reply.set("Cross-Origin-Opener-Policy", "same-origin");
+  reply.set("Cross-Origin-Resource-Policy", "same-origin");
+  reply.set(http::field::cache_control, "no-store");
+}
+
+// To what is no request as HTTP has them.
+Server::Response Server::refusal_of(const boost::system::error_code& error) const {
+  namespace http = boost::beast::http;
+  if (error == http::error::body_limit || error == http::error::unexpected_body)
+    return response(413, R"({"error":"a request to this server has no body"})");
+  if (error == http::error::header_limit) return response(431, R"({"error":"the address or the headers are too large"})");
+  return response(400, R"({"error":"this is no HTTP request"})");
+}
+
+std::optional<Server::Response> Server::refused(const Request& request) const {
+  namespace http = boost::beast::http;
+  if (const auto refusal = hypertune::detail::refused_origin(request, names_))
+    return response(refusal->status, refusal->body);
+  if (request.method() != http::verb::get && request.method() != http::verb::head) {
+    auto reply = response(405, R"({"error":"this server is only read from: GET, nothing else"})");
+    reply.set(http::field::allow, "GET, HEAD");
+    return reply;
+  }
+  return std::nullopt;
+}
+
+Server::Response Server::handle(const Request& request) const {
+  namespace http = boost::beast::http;
+  const auto raw = request.target();
+  const std::string_view target(raw.data(), raw.size());
+  const auto encodings = request[http::field::accept_encoding];
+  const bool gzip = std::string_view(encodings.data(), encodings.size()).find("gzip") != std::string_view::npos;
+  if (target.starts_with("/api/")) {
+    HttpAnswer answer = api_.answer(target);
+    const bool pack = gzip && answer.body.size() > 4096;
+    auto reply = response(answer.status, pack ? gzipped(answer.body) : std::move(answer.body));
+    if (pack) reply.set(http::field::content_encoding, "gzip");
+    reply.set(http::field::vary, "Accept-Encoding");
+    return reply;
+  }
+  const PageFile* file = find_page_file(target.substr(0, target.find_first_of("?#")));
+  if (file == nullptr) return response(404, R"({"error":"there is no such page"})");
+  auto plain = gzip ? std::optional<std::string>(std::string(file->gzip)) : gunzipped(file->gzip, std::size_t{64} << 20);
+  auto reply = response(200, plain ? std::move(*plain) : std::string(), file->type);
+  if (gzip) reply.set(http::field::content_encoding, "gzip");
+  reply.set(http::field::vary, "Accept-Encoding");
+  return reply;
+}
+
+asio::awaitable<Server::Response> Server::answered(const Request& request) {
+  co_return handle(request);
+}
+
+asio::awaitable<std::string> Server::news_since(std::uint64_t seen, std::string only) {
+  std::vector<std::string> ids;
+  std::string text;
+  for (const auto& [id, at] : news_) {
+    if (at <= seen) continue;
+    if (id.empty())
+      text += "event: experiments\ndata: {}\n\n";
+    else if (only.empty() || id == only)
+      ids.push_back(id);
+  }
+  auto making = texts_of(api_, std::move(ids));
+  const std::string changes = co_await asio::co_spawn(workers_, std::move(making), asio::use_awaitable);
+  text += changes;
+  co_return text;
+}
+
+std::string experiment_of(const std::string& target) {
+  try {
+    return view::Query(target).text("experiment");
+  } catch (const Error&) { return {}; }
+}
+
+asio::awaitable<std::string> texts_of(const Api& api, std::vector<std::string> ids) {
+  std::string text;
+  for (const auto& id : ids)
+    if (const std::string data = api.changed(id); !data.empty()) text += "event: changed\ndata: " + data + "\n\n";
+  co_return text;
+}
+
+}  // namespace hypertune::inline v0::dashboard

@@ -1,0 +1,363 @@
+// The dashboard's server before raw clients, on folders that grow, break and vanish.
+#include "record/record_support.hpp"
+#include "support/test.hpp"
+
+#include "gzip.hpp"
+#include "server.hpp"
+
+#include <hypertune/record/journal.hpp>
+
+#include <arpa/inet.h>
+#include <boost/asio/ip/address.hpp>
+#include <boost/json/parse.hpp>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+using namespace hypertune;
+using namespace std::chrono_literals;
+namespace json = boost::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+class Client {
+ public:
+  explicit Client(std::uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(port);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const timeval bound{.tv_sec = 30, .tv_usec = 0};
+    REQUIRE(::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound) == 0);
+    REQUIRE(::connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
+  }
+  Client(Client&& other) noexcept : fd_(std::exchange(other.fd_, -1)), heard_(std::move(other.heard_)) {}
+  ~Client() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  void send(std::string_view text) const {
+    for (std::size_t at = 0; at < text.size();) {
+      const auto sent = ::send(fd_, text.data() + at, text.size() - at, MSG_NOSIGNAL);
+      if (sent <= 0) return;  // it was refused in the middle
+      at += static_cast<std::size_t>(sent);
+    }
+  }
+  /// All until the server closes.
+  std::string rest() {
+    while (more()) {}
+    return std::exchange(heard_, {});
+  }
+  /// All up to and with `last`.
+  std::string until(std::string_view last) {
+    std::size_t at = 0;
+    while ((at = heard_.find(last)) == std::string::npos) REQUIRE(more());
+    std::string text = heard_.substr(0, at + last.size());
+    heard_.erase(0, at + last.size());
+    return text;
+  }
+
+ private:
+  bool more() {
+    char piece[16384];
+    const ssize_t got = ::recv(fd_, piece, sizeof piece, 0);
+    if (got < 0 && errno == ECONNRESET) return false;
+    REQUIRE(got >= 0);  // else it was silent for 30 s
+    heard_.append(piece, static_cast<std::size_t>(got));
+    return got > 0;
+  }
+  int fd_;
+  std::string heard_;
+};
+
+struct Served {
+  explicit Served(std::vector<fs::path> roots, bool expected = false, dashboard::ServerLimits limits = {})
+      : experiments(std::move(roots), expected),
+        api(experiments, {}),
+        server(api, {boost::asio::ip::address_v4::loopback(), 0}, ServerNames(), limits) {
+    experiments.follow([this](const std::string& id) { server.tell(id); });
+    server.start();
+  }
+  ~Served() {
+    experiments.stop();
+    server.stop();
+  }
+  std::string ask(std::string_view request) const {
+    Client client(server.port());
+    client.send(request);
+    return client.rest();
+  }
+  std::string get(const std::string& target, const std::string& more = "") const {
+    return ask("GET " + target + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + more + "\r\n");
+  }
+  json::object body(const std::string& target, int status = 200) const {
+    const auto answer = get(target);
+    INFO(answer.substr(0, 2000));
+    REQUIRE(answer.starts_with("HTTP/1.1 " + std::to_string(status)));
+    return json::parse(answer.substr(answer.find("\r\n\r\n") + 4)).as_object();
+  }
+  /// The first answer for which `holds`, after as many as it takes.
+  template <class Holds>
+  json::object eventually(const std::string& target, Holds holds) const {
+    Client events(server.port());
+    events.send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    events.until("retry: 1000\n\n");
+    for (int tries = 0; tries < 200; ++tries) {
+      const auto answer = get(target);
+      if (answer.starts_with("HTTP/1.1 200")) {
+        auto value = json::parse(answer.substr(answer.find("\r\n\r\n") + 4)).as_object();
+        if (holds(value)) return value;
+      }
+      events.until("\n\n");  // an event, or a sign of life
+    }
+    FAIL("it never held: " + get(target).substr(0, 2000));
+    return {};
+  }
+
+  dashboard::Experiments experiments;
+  dashboard::Api api;
+  dashboard::Server server;
+};
+
+void begin(Journal& journal, const std::string& name = "small") {
+  journal.append(1, record::ExperimentStarted{name, {maximize("accuracy")}, "lr: {log_uniform: [0.001, 1]}\n", "random", "fifo", "threads", 4, 1});
+}
+void trial(Journal& journal, TrialId id, double value, bool ends = true) {
+  journal.append(2, record::TrialCreated{id, {0.1}, {{"lr", 0.1}, {"<b>", std::string("\x07 \xff </script>")}}});
+  journal.append(3, record::TrialStarted{id, 0, 0, "here", {0}, {}});
+  journal.append(4, record::TrialReported{id, 0, 0, {{"accuracy", value / 2}, {"loss", NAN}}});
+  journal.append(5, record::TrialReported{id, 0, 1, {{"accuracy", value}, {"loss", 0.5}}});
+  if (ends) journal.append(6, record::TrialEnded{id, TrialState::completed, std::nullopt});
+}
+
+}  // namespace
+
+TEST_CASE("the page and the answers come with the headers that keep them to themselves") {
+  support::TemporaryFolder folder;
+  {
+    auto journal = Journal::open(folder);
+    begin(journal);
+    trial(journal, 0, 0.75);
+  }
+  Served served({folder});
+  const auto summary = served.eventually("/api/summary", [](json::object& o) { return !o.contains("reading") && o["reports"] == 2; });
+  CHECK(summary.at("name") == "small");
+  CHECK(summary.at("state") == "killed");
+  CHECK(summary.at("best").at(0).at("value") == 0.75);
+  CHECK(summary.at("parameters").at(0).at("kind") == "float");
+  CHECK(summary.at("parameters").at(0).at("log") == true);
+  const auto page = served.get("/");
+  CHECK(page.starts_with("HTTP/1.1 200"));
+  CHECK_THAT(page, ContainsSubstring("Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'"));
+  CHECK_THAT(page, ContainsSubstring("X-Content-Type-Options: nosniff"));
+  CHECK_THAT(page, ContainsSubstring("Referrer-Policy: no-referrer"));
+  CHECK_THAT(page, ContainsSubstring("Cross-Origin-Opener-Policy: same-origin"));
+  CHECK_THAT(page, ContainsSubstring("<!doctype html>"));
+  CHECK_THAT(page, !ContainsSubstring("Set-Cookie"));
+  const auto packed = served.get("/", "Accept-Encoding: br, gzip\r\n");
+  CHECK_THAT(packed, ContainsSubstring("Content-Encoding: gzip"));
+  const auto unpacked = dashboard::gunzipped(packed.substr(packed.find("\r\n\r\n") + 4), 1 << 20);
+  REQUIRE(unpacked);
+  CHECK(*unpacked == page.substr(page.find("\r\n\r\n") + 4));
+  CHECK(served.get("/nothing.js").starts_with("HTTP/1.1 404"));
+  CHECK(served.get("/../../etc/passwd").starts_with("HTTP/1.1 404"));
+  CHECK(served.ask("HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ends_with("\r\n\r\n"));
+
+  const auto row = served.body("/api/trial?trial=0");
+  CHECK(row.at("curves").at("loss").at("value").at(0) == "NaN");
+  CHECK(row.at("curves").at("accuracy").at("step").as_array().size() == 2);
+  CHECK(row.at("attempts").at(0).at("host") == "here");
+  CHECK(served.body("/api/trials?filter=lr%3E1")["matching"] == 0);
+  CHECK_THAT(std::string(served.body("/api/trials?filter=lx%3E1", 400)["error"].as_string()), ContainsSubstring("'lx'"));
+  served.body("/api/trials?limit=501", 400);
+  served.body("/api/trial?trial=7", 400);
+  served.body("/api/nothing", 404);
+  served.body("/api/summary?experiment=other", 404);
+  CHECK(served.body("/api/log?trial=0")["text"] == "");
+}
+
+TEST_CASE("what is not asked by a program of this machine, or its own page, is refused") {
+  support::TemporaryFolder folder;
+  {
+    auto journal = Journal::open(folder);
+    begin(journal);
+  }
+  Served served({folder});
+  const auto status = [&](const std::string& head) {
+    return served.ask("GET /api/experiments HTTP/1.1\r\nConnection: close\r\n" + head + "\r\n").substr(9, 3);
+  };
+  const std::string own = "Host: 127.0.0.1:" + std::to_string(served.server.port()) + "\r\n";
+  CHECK(status("Host: localhost:8080\r\n") == "200");  // a forwarded port
+  CHECK(status("Host: evil.example\r\n") == "403");
+  CHECK(status("Host: localhost.evil.example\r\n") == "403");
+  CHECK(status("") == "403");
+  CHECK(status("Host: localhost\r\nHost: evil.example\r\n") == "400");
+  CHECK(status("Host: localhost\r\nOrigin: http://evil.example\r\n") == "403");
+  CHECK(status("Host: localhost\r\nOrigin: null\r\n") == "403");
+  CHECK(status("Host: localhost\r\nSec-Fetch-Site: cross-site\r\n") == "403");
+  CHECK(status("Host: localhost\r\nSec-Fetch-Site: same-site\r\n") == "403");
+  CHECK(status(own + "Sec-Fetch-Site: same-origin\r\n") == "200");
+  CHECK(status(own + "Origin: http://127.0.0.1:" + std::to_string(served.server.port()) + "\r\n") == "200");
+  CHECK(served.ask("GET /events HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n").substr(9, 3) == "403");
+  for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
+    CHECK(served.ask(std::string(method) + " /api/experiments HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").substr(9, 3) == "405");
+  CHECK(served.ask("POST /api/experiments HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello").substr(9, 3) == "413");
+  CHECK(served.ask("GET /" + std::string(200'000, 'a') + " HTTP/1.1\r\nHost: localhost\r\n\r\n").substr(9, 3) == "431");
+  CHECK(served.get("/api/trials?filter=" + std::string(60'000, 'a')).substr(9, 3) == "200");
+  CHECK(served.ask("nonsense\r\n\r\n").substr(9, 3) == "400");
+}
+
+TEST_CASE("half-open and silent clients are dropped, and make room for others") {
+  support::TemporaryFolder folder;
+  {
+    auto journal = Journal::open(folder);
+    begin(journal);
+  }
+  dashboard::ServerLimits limits;
+  limits.connections = 4;
+  limits.streams = 2;
+  limits.first = limits.request = 100ms;
+  Served served({folder}, false, limits);
+  {
+    Client silent(served.server.port());
+    CHECK(silent.rest().empty());
+    Client half(served.server.port());
+    half.send("GET / HTTP/1.1\r\nHo");
+    CHECK(half.rest().empty());
+  }
+  std::vector<Client> crowd;
+  for (int i = 0; i < 30; ++i) crowd.emplace_back(served.server.port());
+  CHECK(served.get("/api/experiments").starts_with("HTTP/1.1 200"));
+  crowd.clear();
+  std::vector<Client> streams;
+  for (int i = 0; i < 2; ++i) {
+    streams.emplace_back(served.server.port());
+    streams.back().send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    streams.back().until("retry: 1000\n\n");
+  }
+  CHECK(served.get("/events").starts_with("HTTP/1.1 503"));
+  CHECK(served.get("/api/experiments").starts_with("HTTP/1.1 200"));
+}
+
+TEST_CASE("events tell of what a run records, while it goes on, is cut off, and is resumed") {
+  support::TemporaryFolder folder;
+  auto journal = std::make_unique<Journal>(Journal::open(folder));
+  begin(*journal);
+  journal->flush();
+  Served served({folder});
+  served.eventually("/api/summary", [](json::object& o) { return o["state"] == "running"; });
+  Client events(served.server.port());
+  events.send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  CHECK_THAT(events.until("\r\n\r\n"), ContainsSubstring("Content-Type: text/event-stream"));
+  events.until("retry: 1000\n\n");
+  trial(*journal, 0, 0.5, false);
+  journal->flush();
+  const auto changed = [&](auto holds) {
+    for (;;) {
+      const auto event = events.until("\n\n");
+      const auto data = event.find("event: changed\ndata: ");
+      if (data == std::string::npos) continue;
+      const auto value = json::parse(event.substr(data + 21)).as_object();
+      if (holds(value)) return value;
+    }
+  };
+  const auto first = changed([](const json::object& o) { return !o.at("best").is_null(); });
+  CHECK(first.at("best").at("value") == 0.5);
+  CHECK(first.at("counts").at("running") == 1);
+  CHECK(first.at("state") == "running");
+  const auto version = first.at("version").to_number<int>();
+  journal.reset();  // the driver has gone, without a word
+  const auto second = changed([](const json::object& o) { return o.at("state") == "killed"; });
+  CHECK(second.at("counts").at("running") == 0);
+  CHECK(second.at("counts").at("pending") == 1);
+  auto again = Journal::open(folder);
+  again.append(20, record::ExperimentStarted{"small", {maximize("accuracy")}, "", "random", "fifo", "threads", 4, 1, true});
+  again.append(21, record::TrialStarted{0, 1, 2, "there", {0}, {}});
+  again.append(22, record::TrialReported{0, 1, 2, {{"accuracy", 0.9}}});
+  again.append(23, record::TrialEnded{0, TrialState::completed, std::nullopt});
+  again.append(24, record::ExperimentEnded{});
+  again.flush();
+  const auto third = changed([](const json::object& o) { return o.at("state") == "ended"; });
+  CHECK(third.at("version").to_number<int>() > version);
+  CHECK(third.at("best").at("value") == 0.9);
+  const auto row = served.body("/api/trial?trial=0");
+  CHECK(row.at("attempts").as_array().size() == 2);
+  CHECK(row.at("attempts").at(0).at("end_kind") == "lost");
+  CHECK(row.at("attempts").at(1).at("host") == "there");
+  CHECK(served.body("/api/summary").at("resumed") == 1);
+}
+
+TEST_CASE("experiments come and go in a folder, and damaged ones say what is amiss") {
+  support::TemporaryFolder root;
+  const auto make = [&](const std::string& name) {
+    auto journal = Journal::open(root.path() / name);
+    begin(journal, name);
+    trial(journal, 0, 0.5);
+  };
+  make("one");
+  Served served({root});
+  const auto ids = [](json::object& o) {
+    std::string all;
+    for (auto& each : o["experiments"].as_array()) all += std::string(each.at("id").as_string()) + "=" + std::string(each.at("state").as_string()) + " ";
+    return all;
+  };
+  served.eventually("/api/experiments", [&](json::object& o) { return ids(o) == "one=killed "; });
+  make("deep/er/two");
+  served.eventually("/api/experiments", [&](json::object& o) { return ids(o) == "deep/er/two=killed one=killed "; });
+  fs::remove_all(root.path() / "one");
+  served.eventually("/api/experiments", [&](json::object& o) { return ids(o) == "deep/er/two=killed "; });
+  CHECK(served.get("/api/summary?experiment=one").starts_with("HTTP/1.1 404"));
+  fs::create_directories(root.path() / "broken");
+  std::ofstream(root.path() / "broken/experiment.db") << std::string(9000, 'x');
+  served.eventually("/api/experiments", [&](json::object& o) { return ids(o) == "broken=unreadable deep/er/two=killed "; });
+  const auto error = served.body("/api/summary?experiment=broken", 500);
+  CHECK_THAT(std::string(error.at("error").as_string()), ContainsSubstring("no readable hypertune journal"));
+  // A name that is markup is a name.
+  make("<script>alert(1)<");
+  served.eventually("/api/experiments", [&](json::object& o) { return ids(o).find("<script>") != std::string::npos; });
+  CHECK(served.body("/api/summary?experiment=%3Cscript%3Ealert(1)%3C").at("name") == "<script>alert(1)<");
+}
+
+TEST_CASE("a folder that vanishes is still shown, and begins anew where another experiment takes its place") {
+  support::TemporaryFolder root;
+  const fs::path folder = root.path() / "one";
+  const auto make = [&](const std::string& name, int trials) {
+    auto journal = Journal::open(folder);
+    begin(journal, name);
+    for (int i = 0; i < trials; ++i) trial(journal, i, 0.5);
+  };
+  make("first", 3);
+  Served served({folder});
+  served.eventually("/api/summary", [](json::object& o) { return o["reports"] == 6 && o["state"] == "killed"; });
+  fs::remove_all(folder);
+  const auto gone = served.eventually("/api/summary", [](json::object& o) { return o["state"] == "unreadable"; });
+  CHECK_THAT(std::string(gone.at("why").as_string()), ContainsSubstring("vanished"));
+  CHECK(gone.at("name") == "first");
+  make("second", 1);
+  served.eventually("/api/summary", [](json::object& o) { return o["name"] == "second" && o["reports"] == 2; });
+}
+
+TEST_CASE("gzip of any text comes back as it was") {
+  support::RandomRecords random(3);
+  for (int i = 0; i < 30; ++i) {
+    std::string text;
+    for (auto n = random.integer(0, 3000); n > 0; --n) text += random.text();
+    const auto packed = dashboard::gzipped(text);
+    CHECK(dashboard::gunzipped(packed, 1 << 20) == text);
+    if (text.size() > 100) CHECK(!dashboard::gunzipped(packed.substr(0, packed.size() / 2), 1 << 20));
+  }
+  CHECK(!dashboard::gunzipped("nothing", 100));
+}
