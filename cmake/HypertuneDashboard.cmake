@@ -54,7 +54,3 @@ if(TARGET hypertune_transfer)   # certificates and tokens are transfer's
   target_link_libraries(hypertune_dashboard PRIVATE hypertune_transfer OpenSSL::SSL OpenSSL::Crypto)
   target_compile_definitions(hypertune_dashboard PRIVATE HYPERTUNE_DASHBOARD_TLS)
 endif()
-# TEMP
-foreach(f answers_charts answers_happened answers_table api experiment_view)
-  set_source_files_properties(${hypertune_root}/src/dashboard/${f}.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-endforeach()
