@@ -12,7 +12,8 @@ namespace hypertune::inline v0::command {
 std::string cost_line(const std::filesystem::path& directory, const Results& results);
 /// The same as JSON; "null" where there is nothing.
 std::string cost_json(const std::filesystem::path& directory, const Results& results);
-/// As a dashboard has it: {"spent", "rate" (per hour, of what runs), "currency", "budget"}; "null" where there is nothing.
+/// As a dashboard has it: {"spent", "rate" (per hour, of what runs), "currency", "budget"}; "null" where there is
+/// nothing.
 std::string cost_brief(const std::filesystem::path& directory);
 
 }  // namespace hypertune::inline v0::command

@@ -41,7 +41,8 @@ std::string tunnel_line(std::uint16_t port) {
   if (host.empty()) host = "THIS_HOST";
   const char* user = std::getenv("USER");
   const std::string who = user == nullptr ? host : detail::shell_quote(std::string(user) + "@" + host);
-  const bool other_port = !parts[3].empty() && parts[3] != "22" && parts[3].find_first_not_of("0123456789") == std::string_view::npos;
+  const bool other_port =
+      !parts[3].empty() && parts[3] != "22" && parts[3].find_first_not_of("0123456789") == std::string_view::npos;
   return fmt::format("from your machine: ssh -N -L {0}:127.0.0.1:{0} {1}{2}", port,
                      other_port ? fmt::format("-p {} ", parts[3]) : "", who);
 }
@@ -58,7 +59,8 @@ int dashboard(const DashboardArguments& arguments) {
   const bool beyond = !dashboard.fingerprint().empty();
   fmt::print("{}\n", dashboard.link());
   if (beyond) {
-    detail::say(fmt::format("hypertune: this link works once; the certificate's SHA-256 is {}", dashboard.fingerprint()));
+    detail::say(
+        fmt::format("hypertune: this link works once; the certificate's SHA-256 is {}", dashboard.fingerprint()));
   } else if (const auto line = tunnel_line(dashboard.port()); !line.empty()) {
     detail::say(line);
   }

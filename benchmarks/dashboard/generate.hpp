@@ -16,7 +16,7 @@ namespace benchmark {
 struct Shape {
   std::int64_t trials = 100'000;
   int reports = 27;
-  int slots = 64;   ///< at once
+  int slots = 64;  ///< at once
   int metrics = 1;
 };
 
@@ -67,7 +67,8 @@ inline void generate(const std::filesystem::path& directory, const Shape& shape)
         const double lr = std::pow(10, -4 + 3 * unit(random));
         const auto hidden = static_cast<std::int64_t>(16 * std::pow(32, unit(random)));
         const auto optimizer = static_cast<std::size_t>(unit(random) * 3);
-        slot.peak = 1 - std::pow(std::log10(lr) + 2.5, 2) / 10 - 0.02 * static_cast<double>(optimizer) - 0.01 * unit(random);
+        slot.peak =
+            1 - std::pow(std::log10(lr) + 2.5, 2) / 10 - 0.02 * static_cast<double>(optimizer) - 0.01 * unit(random);
         put(record::TrialCreated{slot.trial,
                                  {std::log(lr), std::log(static_cast<double>(hidden)), static_cast<double>(optimizer)},
                                  {{"lr", lr}, {"hidden", hidden}, {"optimizer", std::string(optimizers[optimizer])}}});

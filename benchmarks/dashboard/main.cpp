@@ -1,4 +1,5 @@
-// Makes an experiment of many trials, opens a Dashboard on it, and says when it answered, how large, and in what memory.
+// Makes an experiment of many trials, opens a Dashboard on it, and says when it answered, how large, and in what
+// memory.
 #include "generate.hpp"
 
 #include <hypertune/show/dashboard.hpp>
@@ -61,8 +62,9 @@ int main(int argc, char** argv) {
   fmt::print("first best so far after {:.3f} s, {} bytes\n", since(begin), best.size());
   while ((summary = get(dashboard.port(), "/api/summary")).find("\"reading\"") != std::string::npos) {}
   fmt::print("all read after {:.2f} s; memory {}\n", since(begin), memory());
-  for (const char* target : {"/api/summary", "/api/best", "/api/best?x=time", "/api/trials?sort=value&order=desc", "/api/trials?sort=params.lr",
-                             "/api/curves", "/api/points?fields=params.lr,params.hidden,params.optimizer,value", "/api/importance",
+  for (const char* target : {"/api/summary", "/api/best", "/api/best?x=time", "/api/trials?sort=value&order=desc",
+                             "/api/trials?sort=params.lr", "/api/curves",
+                             "/api/points?fields=params.lr,params.hidden,params.optimizer,value", "/api/importance",
                              "/api/edf", "/api/timeline", "/api/now", "/api/rungs", "/api/trial?trial=5",
                              "/api/trials?filter=lr%3C0.001+optimizer%3Dadam"}) {
     const auto asked = Clock::now();

@@ -21,10 +21,9 @@ void put_series(JsonWriter& out, const Series& series) { out.values("x", series.
 // When a trial reported the best value that it has of an objective.
 double time_of_best(const ExperimentView& view, const TrialRow& row, std::uint32_t metric, Mode mode) {
   const Curve* curve = row.curve(metric);
-  const CurvePoint* best = curve == nullptr          ? nullptr
-                           : mode == Mode::minimize ? curve->least()
-                                                    : curve->greatest();
-  return best == nullptr ? unknown : row.started + static_cast<double>(best->time) - view.results().experiment().started;
+  const CurvePoint* best = curve == nullptr ? nullptr : mode == Mode::minimize ? curve->least() : curve->greatest();
+  return best == nullptr ? unknown
+                         : row.started + static_cast<double>(best->time) - view.results().experiment().started;
 }
 
 // At most so many of a series that only changes at its points; the first and the last one stay.
@@ -70,8 +69,8 @@ void put_best(JsonWriter& out, const ExperimentView& view, std::size_t objective
       for (const auto& improvement : view.improvements()) {
         const TrialRow* row = view.row(improvement.trial);
         if (row != nullptr && counts(*row))
-          steps.push_back({improvement.time - info.started, improvement.value,
-                           static_cast<std::size_t>(row - view.rows().data())});
+          steps.push_back(
+              {improvement.time - info.started, improvement.value, static_cast<std::size_t>(row - view.rows().data())});
       }
     std::stable_sort(steps.begin(), steps.end(), [](const Event& a, const Event& b) { return a.x < b.x; });
   }
@@ -89,8 +88,8 @@ void put_best(JsonWriter& out, const ExperimentView& view, std::size_t objective
   }
   thin(best, 1999);
   if (!best.x.empty()) {  // up to now
-    const double last = by_time ? std::max(best.x.back(), view.now() - info.started)
-                                : static_cast<double>(view.rows().back().id);
+    const double last =
+        by_time ? std::max(best.x.back(), view.now() - info.started) : static_cast<double>(view.rows().back().id);
     if (last > best.x.back()) {
       best.x.push_back(last);
       best.value.push_back(best.value.back());
@@ -123,8 +122,8 @@ double value_at(const std::vector<CurvePoint>& points, double x, std::size_t& fr
 }
 
 template <class X>
-void put_bands(JsonWriter& out, const ExperimentView& view, std::uint32_t metric, const std::vector<std::size_t>& places,
-               X x_of) {
+void put_bands(JsonWriter& out, const ExperimentView& view, std::uint32_t metric,
+               const std::vector<std::size_t>& places, X x_of) {
   constexpr std::size_t grid = 60;
   double least = unknown, most = unknown;
   for (const std::size_t at : places) {

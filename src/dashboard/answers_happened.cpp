@@ -45,7 +45,11 @@ std::string importance_answer(const ExperimentView& view, const Query& query) {
   if (places.size() >= 4)
     for (const auto& one : importance(configurations, losses, {.trees = 16})) {
       if (out.size() > max_answer * 9 / 10) break;
-      out.begin_object().member("name", one.name).member("value", one.share).member("variance", one.variance).end_object();
+      out.begin_object()
+          .member("name", one.name)
+          .member("value", one.share)
+          .member("variance", one.variance)
+          .end_object();
       explained += one.variance;
     }
   out.end_array();
@@ -98,7 +102,12 @@ void put_hypervolume(JsonWriter& out, const ExperimentView& view,
   std::vector<double> reference;
   for (std::size_t k = 0; known && k < worst.size(); ++k)
     reference.push_back(objectives[k].mode == Mode::maximize ? -worst[k] : worst[k]);
-  out.key("hypervolume").begin_object().values("x", x).values("value", volume).values("reference", reference).end_object();
+  out.key("hypervolume")
+      .begin_object()
+      .values("x", x)
+      .values("value", volume)
+      .values("reference", reference)
+      .end_object();
 }
 
 }  // namespace
@@ -141,9 +150,8 @@ namespace {
 // Pieces that are near to each other on a lane become one, until there are no more than `most`.
 bool merge(std::vector<Piece>& pieces, std::size_t most) {
   bool merged = false;
-  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
-    return std::tuple(a.lane, a.start) < std::tuple(b.lane, b.start);
-  });
+  std::sort(pieces.begin(), pieces.end(),
+            [](const Piece& a, const Piece& b) { return std::tuple(a.lane, a.start) < std::tuple(b.lane, b.start); });
   double first = unknown, last = unknown;
   for (const auto& piece : pieces) {
     first = std::isnan(first) ? piece.start : std::min(first, piece.start);
@@ -365,7 +373,8 @@ std::string config_answer(const ExperimentView& view, const Query& query) {
     }
     std::string literal = detail::value_text(value);
     if (const auto* whole = std::get_if<std::int64_t>(&value)) literal = fmt::format("std::int64_t{{{}}}", *whole);
-    if (const auto* words = std::get_if<std::string>(&value)) literal = fmt::format("std::string({})", detail::quoted(*words));
+    if (const auto* words = std::get_if<std::string>(&value))
+      literal = fmt::format("std::string({})", detail::quoted(*words));
     text += fmt::format("{}{{{}, {}}}", text.ends_with('{') ? "" : ", ", detail::quoted(name), literal);
   }
   if (!yaml) text += "}";

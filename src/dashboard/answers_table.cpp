@@ -197,10 +197,15 @@ std::string summary_answer(const ExperimentView& view, const Surroundings& aroun
   out.member("resumed", std::max(0, info.starts - 1));
   out.key("objectives").begin_array();
   for (const auto& objective : info.objectives)
-    out.begin_object().member("metric", objective.metric).member("mode", hypertune::to_string(objective.mode)).end_object();
+    out.begin_object()
+        .member("metric", objective.metric)
+        .member("mode", hypertune::to_string(objective.mode))
+        .end_object();
   out.end_array();
   out.member("search", shortened(info.searcher)).member("schedule", shortened(info.scheduler));
-  out.member("executor", shortened(info.executor)).member("seed", std::to_string(info.seed)).member("samples", info.samples);
+  out.member("executor", shortened(info.executor))
+      .member("seed", std::to_string(info.seed))
+      .member("samples", info.samples);
   put_counts((out.key("counts"), out), view);
   out.member("reports", info.reports);
   put_number(out, "started", info.starts == 0 ? unknown : info.started);

@@ -54,10 +54,9 @@ HttpAnswer Api::answer(std::string_view target) const {
     std::string body = of_experiment(*followed, query);
     if (body.empty()) return {404, error_text(fmt::format("there is no '{}'", view::shortened(query.path(), 200)))};
     return {200, std::move(body)};
-  } catch (const Error& error) { return {status_of(error.code()), error_text(error.what())}; } catch (
-      const std::exception& error) {
-    return {500, error_text(error.what())};
-  }
+  } catch (const Error& error) {
+    return {status_of(error.code()), error_text(error.what())};
+  } catch (const std::exception& error) { return {500, error_text(error.what())}; }
 }
 
 std::string Api::experiments() const {

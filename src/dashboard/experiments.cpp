@@ -37,7 +37,9 @@ std::string id_of(const fs::path& root, const fs::path& folder) {
 }  // namespace
 
 Experiments::Experiments(std::vector<fs::path> roots, bool expected)
-    : expected_(expected), watches_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)), wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    : expected_(expected),
+      watches_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)),
+      wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   std::error_code none;
   for (const auto& root : roots) {
     if (!expected && !fs::is_directory(root, none))
@@ -94,16 +96,18 @@ void Experiments::look_into(const fs::path& root, const fs::path& folder, int de
   for (fs::directory_iterator entries(folder, fs::directory_options::skip_permission_denied, error), end;
        !error && entries != end; entries.increment(error)) {
     std::error_code none;
-    if (entries->is_directory(none) && !entries->is_symlink(none) && !entries->path().filename().string().starts_with('.'))
+    if (entries->is_directory(none) && !entries->is_symlink(none) &&
+        !entries->path().filename().string().starts_with('.'))
       look_into(root, entries->path(), depth + 1, left, found);
   }
 }
 
 void Experiments::watch(const fs::path& folder, bool experiment) {
   if (watches_.get() < 0 || watched_folders_.contains(folder)) return;
-  constexpr std::uint32_t of_folder = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
-  const int number = ::inotify_add_watch(watches_.get(), folder.c_str(),
-                                         of_folder | (experiment ? IN_MODIFY | IN_CLOSE_WRITE : 0U));
+  constexpr std::uint32_t of_folder =
+      IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
+  const int number =
+      ::inotify_add_watch(watches_.get(), folder.c_str(), of_folder | (experiment ? IN_MODIFY | IN_CLOSE_WRITE : 0U));
   if (number < 0) return;  // too many: the looks round find what changes
   watched_[number] = folder;
   watched_folders_.insert(folder);

@@ -83,9 +83,10 @@ class Parser {
       term.first = *first;
       term.last = *last;
     } else {
-      wrong(term.at, fmt::format("there is no '{}:', only state:, host:, trial: and note:; put quotes round a name that "
-                                 "has a colon",
-                                 key));
+      wrong(term.at,
+            fmt::format("there is no '{}:', only state:, host:, trial: and note:; put quotes round a name that "
+                        "has a colon",
+                        key));
     }
     return term;
   }
@@ -111,10 +112,9 @@ class Parser {
 
   FilterTerm::Op op() {
     using Op = FilterTerm::Op;
-    static constexpr std::pair<std::string_view, Op> all[] = {{"<=", Op::less_equal}, {">=", Op::greater_equal},
-                                                              {"!=", Op::not_equal},  {"==", Op::equal},
-                                                              {"<", Op::less},        {">", Op::greater},
-                                                              {"=", Op::equal}};
+    static constexpr std::pair<std::string_view, Op> all[] = {
+        {"<=", Op::less_equal}, {">=", Op::greater_equal}, {"!=", Op::not_equal}, {"==", Op::equal},
+        {"<", Op::less},        {">", Op::greater},        {"=", Op::equal}};
     for (const auto& [text, op] : all)
       if (text_.substr(at_).starts_with(text)) {
         at_ += text.size();
@@ -176,7 +176,8 @@ Filter::Filter(const ExperimentView& view, std::string_view text) : view_(&view)
         wrong(bound.term.at, fmt::format("there is no state '{}': pending, running, paused, completed, stopped, failed",
                                          bound.term.text));
     } else if (bound.term.kind == FilterTerm::Kind::host) {
-      for (std::uint32_t h = 0; h < view.hosts(); ++h) bound.hosts.push_back(h > 0 && view.host_name(h) == bound.term.text);
+      for (std::uint32_t h = 0; h < view.hosts(); ++h)
+        bound.hosts.push_back(h > 0 && view.host_name(h) == bound.term.text);
     } else if (bound.term.kind == FilterTerm::Kind::compare) {
       bound.column = view.params().find(bound.term.name);
       bound.metric = view.metric(bound.term.name);
@@ -188,8 +189,8 @@ Filter::Filter(const ExperimentView& view, std::string_view text) : view_(&view)
                                          detail::suggestion(bound.term.name, names)));
       }
       if (ordering(bound.term.op) && !bound.term.number)
-        wrong(bound.term.at, fmt::format("'{}' is compared with '{}', which is no number", bound.term.name,
-                                         bound.term.text));
+        wrong(bound.term.at,
+              fmt::format("'{}' is compared with '{}', which is no number", bound.term.name, bound.term.text));
     }
     terms_.push_back(std::move(bound));
   }
@@ -210,18 +211,20 @@ bool Filter::holds(const Bound& bound, std::size_t place) const {
     case FilterTerm::Kind::compare: {
       if (bound.metric) {
         const double value = view_->value(row, *bound.metric);
-        if (!term.number) return (term.text == "NaN") == (term.op == FilterTerm::Op::equal) ? std::isnan(value) : !std::isnan(value);
+        if (!term.number)
+          return (term.text == "NaN") == (term.op == FilterTerm::Op::equal) ? std::isnan(value) : !std::isnan(value);
         return compare(term.op, value, *term.number);
       }
       const Cell cell = view_->params().at(bound.column, place);
       if (cell.kind == Cell::Kind::absent) return false;
       if (cell.text != nullptr) return !ordering(term.op) && compare(term.op, *cell.text, term.text);
       if (cell.kind == Cell::Kind::flag && !term.number)
-        return !ordering(term.op) && compare(term.op, std::string_view(cell.number != 0 ? "true" : "false"),
-                                             std::string_view(term.text));
+        return !ordering(term.op) &&
+               compare(term.op, std::string_view(cell.number != 0 ? "true" : "false"), std::string_view(term.text));
       if (term.number) return compare(term.op, cell.number, *term.number);
       // In quotes, as a choice among numbers may be.
-      const Value value = cell.kind == Cell::Kind::whole ? Value(static_cast<std::int64_t>(cell.number)) : Value(cell.number);
+      const Value value =
+          cell.kind == Cell::Kind::whole ? Value(static_cast<std::int64_t>(cell.number)) : Value(cell.number);
       return !ordering(term.op) && compare(term.op, hypertune::to_string(value), term.text);
     }
     case FilterTerm::Kind::word: {

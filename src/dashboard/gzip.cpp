@@ -35,7 +35,8 @@ std::string gzipped(std::string_view text) {
   params.avail_out = out.size() - head_size;
   boost::system::error_code error;
   stream.write(params, zlib::Flush::finish, error);
-  if (error && error != zlib::error::end_of_stream) fail(Errc::io, "an answer cannot be compressed: {}", error.message());
+  if (error && error != zlib::error::end_of_stream)
+    fail(Errc::io, "an answer cannot be compressed: {}", error.message());
   out.resize(head_size + params.total_out);
   boost::crc_32_type sum;
   sum.process_bytes(text.data(), text.size());
@@ -45,7 +46,8 @@ std::string gzipped(std::string_view text) {
 }
 
 std::optional<std::string> gunzipped(std::string_view bytes, std::size_t most) {
-  if (bytes.size() < head_size + tail_size || !bytes.starts_with("\x1f\x8b\x08") || bytes[3] != '\0') return std::nullopt;
+  if (bytes.size() < head_size + tail_size || !bytes.starts_with("\x1f\x8b\x08") || bytes[3] != '\0')
+    return std::nullopt;
   bytes = bytes.substr(head_size, bytes.size() - head_size - tail_size);
   zlib::inflate_stream stream;
   zlib::z_params params;

@@ -1,4 +1,5 @@
 #include "protection.hpp"
+
 #include "server_impl.hpp"
 
 #ifdef HYPERTUNE_DASHBOARD_TLS
@@ -82,8 +83,9 @@ class TokenGate : public Gate {
     } catch (const Error&) {}  // as a wrong one
     const std::lock_guard guard(mutex_);
     if (used_ || !key_.matches(given))
-      return answer(http::status::forbidden,
-                    R"({"error":"this link has been used, or is wrong: start hypertune dashboard again for a new one"})");
+      return answer(
+          http::status::forbidden,
+          R"({"error":"this link has been used, or is wrong: start hypertune dashboard again for a new one"})");
     used_ = true;
     auto reply = answer(http::status::see_other, "{}");
     reply.set(http::field::location, "/");
@@ -120,7 +122,8 @@ class TokenGate : public Gate {
 class Protection::State {
  public:
   State(const std::filesystem::path& identity_file, const std::filesystem::path& token_file)
-      : identity(identity_file.empty() ? TlsIdentity::generate("dashboard", 30) : TlsIdentity::from_file(identity_file)),
+      : identity(identity_file.empty() ? TlsIdentity::generate("dashboard", 30)
+                                       : TlsIdentity::from_file(identity_file)),
         fingerprint(identity.fingerprint()),
         encryption(identity),
         gate(token_file.empty() ? Secret::generate() : Secret::from_file(token_file)) {}

@@ -1,8 +1,8 @@
 #include "server.hpp"
-#include "server_impl.hpp"
 
 #include "gzip.hpp"
 #include "page_files.hpp"
+#include "server_impl.hpp"
 
 #include <hypertune/detail/signal_block.hpp>
 #include <hypertune/error.hpp>
@@ -32,8 +32,8 @@ Server::Server(const Api& api, asio::ip::tcp::endpoint endpoint, ServerNames nam
     acceptor_.listen();
     port_ = acceptor_.local_endpoint().port();
   } catch (const boost::system::system_error& e) {
-    fail(Errc::io, "cannot listen on {} port {}: {}; choose another --port, or 0 for any", endpoint.address().to_string(),
-         endpoint.port(), e.code().message());
+    fail(Errc::io, "cannot listen on {} port {}: {}; choose another --port, or 0 for any",
+         endpoint.address().to_string(), endpoint.port(), e.code().message());
   }
 }
 
@@ -77,7 +77,8 @@ asio::awaitable<void> Server::accept() {
       if (error == asio::error::operation_aborted) co_return;
       if (!error) {
         boost::beast::tcp_stream stream(std::move(socket));
-        auto served = encryption_ == nullptr ? serve_plain(std::move(stream)) : serve_encrypted(*this, *encryption_, std::move(stream));
+        auto served = encryption_ == nullptr ? serve_plain(std::move(stream))
+                                             : serve_encrypted(*this, *encryption_, std::move(stream));
         asio::co_spawn(context_, std::move(served), asio::detached);
         continue;
       }
@@ -120,7 +121,8 @@ Server::Response Server::refusal_of(const boost::system::error_code& error) cons
   namespace http = boost::beast::http;
   if (error == http::error::body_limit || error == http::error::unexpected_body)
     return response(413, R"({"error":"a request to this server has no body"})");
-  if (error == http::error::header_limit) return response(431, R"({"error":"the address or the headers are too large"})");
+  if (error == http::error::header_limit)
+    return response(431, R"({"error":"the address or the headers are too large"})");
   return response(400, R"({"error":"this is no HTTP request"})");
 }
 
@@ -152,16 +154,15 @@ Server::Response Server::handle(const Request& request) const {
   }
   const PageFile* file = find_page_file(target.substr(0, target.find_first_of("?#")));
   if (file == nullptr) return response(404, R"({"error":"there is no such page"})");
-  auto plain = gzip ? std::optional<std::string>(std::string(file->gzip)) : gunzipped(file->gzip, std::size_t{64} << 20);
+  auto plain =
+      gzip ? std::optional<std::string>(std::string(file->gzip)) : gunzipped(file->gzip, std::size_t{64} << 20);
   auto reply = response(200, plain ? std::move(*plain) : std::string(), file->type);
   if (gzip) reply.set(http::field::content_encoding, "gzip");
   reply.set(http::field::vary, "Accept-Encoding");
   return reply;
 }
 
-asio::awaitable<Server::Response> Server::answered(const Request& request) {
-  co_return handle(request);
-}
+asio::awaitable<Server::Response> Server::answered(const Request& request) { co_return handle(request); }
 
 asio::awaitable<std::string> Server::news_since(std::uint64_t seen, std::string only) {
   std::vector<std::string> ids;

@@ -12,9 +12,9 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/string_body.hpp>
-#include <boost/beast/http/empty_body.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -31,15 +31,15 @@ namespace hypertune::inline v0::dashboard {
 
 /// How long a server waits for its clients, and for how many of them.
 struct ServerLimits {
-  int connections = 256;                        ///< at once; what is missed least makes room for the next one
-  int streams = 128;                            ///< of these, with events
-  std::chrono::milliseconds first{10'000};      ///< from the beginning of a connection to its first request
-  std::chrono::milliseconds idle{120'000};      ///< between requests
-  std::chrono::milliseconds request{10'000};    ///< from the first byte of a request to its last
-  std::chrono::milliseconds answer{30'000};     ///< until a client has taken its answer, or an event
-  std::chrono::milliseconds alive{15'000};      ///< between two signs of life of a stream of events
-  std::chrono::milliseconds events{250};        ///< between two events of an experiment
-  std::uint32_t head = 128 << 10;               ///< bytes of a request's address and headers
+  int connections = 256;                      ///< at once; what is missed least makes room for the next one
+  int streams = 128;                          ///< of these, with events
+  std::chrono::milliseconds first{10'000};    ///< from the beginning of a connection to its first request
+  std::chrono::milliseconds idle{120'000};    ///< between requests
+  std::chrono::milliseconds request{10'000};  ///< from the first byte of a request to its last
+  std::chrono::milliseconds answer{30'000};   ///< until a client has taken its answer, or an event
+  std::chrono::milliseconds alive{15'000};    ///< between two signs of life of a stream of events
+  std::chrono::milliseconds events{250};      ///< between two events of an experiment
+  std::uint32_t head = 128 << 10;             ///< bytes of a request's address and headers
 };
 
 /// Who may ask, where that is not anybody on this machine.
@@ -98,8 +98,8 @@ class Server {
   Gate* gate_;
   Encryption* encryption_;
   std::uint16_t port_ = 0;
-  detail::OpenConnections open_{&room_};  // before what destroys the connections that are left
-  std::map<std::string, std::uint64_t> news_;       // of each experiment, when it was told of last
+  detail::OpenConnections open_{&room_};       // before what destroys the connections that are left
+  std::map<std::string, std::uint64_t> news_;  // of each experiment, when it was told of last
   std::uint64_t told_ = 0;
   std::list<boost::asio::steady_timer*> listeners_;  // streams that wait for news
   int streams_ = 0;

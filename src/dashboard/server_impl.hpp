@@ -27,7 +27,8 @@ template <class Stream>
 boost::asio::awaitable<bool> Server::write(Stream& stream, Response& reply) {
   boost::system::error_code error;
   boost::beast::get_lowest_layer(stream).expires_after(limits_.answer);
-  co_await boost::beast::http::async_write(stream, reply, boost::asio::redirect_error(boost::asio::use_awaitable, error));
+  co_await boost::beast::http::async_write(stream, reply,
+                                           boost::asio::redirect_error(boost::asio::use_awaitable, error));
   co_return !error;
 }
 

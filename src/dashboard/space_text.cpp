@@ -1,6 +1,6 @@
-#include <hypertune/record/pareto.hpp>
 #include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/front.hpp>
+#include <hypertune/record/pareto.hpp>
 #include <hypertune/show/view/front.hpp>
 #include <hypertune/show/view/space_text.hpp>
 #include <hypertune/space/detail/grammar.hpp>
@@ -193,7 +193,8 @@ double seconds_left(const ExperimentView& view) {
   const auto& info = results.experiment();
   if (view.standing.state != "running" || info.samples <= 0) return unknown;
   std::size_t ended = 0;
-  for (const auto state : {TrialState::completed, TrialState::stopped, TrialState::failed}) ended += results.count(state);
+  for (const auto state : {TrialState::completed, TrialState::stopped, TrialState::failed})
+    ended += results.count(state);
   const auto all = static_cast<double>(info.samples);
   const auto done = static_cast<double>(ended);
   if (ended == 0 || done >= all) return unknown;

@@ -116,7 +116,8 @@ std::string trial_answer(Followed& followed, const Query& query) {
     const TrialRow& row = row_of(seen, id);
     Whole found;
     const auto result = seen.results().trial(id);
-    for (const auto& curve : row.curves) found.needed |= curve.points().size() < std::min<std::size_t>(curve.seen(), points);
+    for (const auto& curve : row.curves)
+      found.needed |= curve.points().size() < std::min<std::size_t>(curve.seen(), points);
     found.first = result.first_record;
     found.last = std::min(result.last_record, seen.version());
     found.started = row.started;
@@ -132,8 +133,8 @@ std::string trial_answer(Followed& followed, const Query& query) {
         [&](const Record& record) {
           const auto& report = std::get<record::TrialReported>(record.what);
           for (const auto& [name, value] : report.metrics)
-            read.try_emplace(name, 0U)
-                .first->second.add({report.step, static_cast<float>(record.time - whole.started), value}, points);
+            read.try_emplace(name, 0U).first->second.add(
+                {report.step, static_cast<float>(record.time - whole.started), value}, points);
         },
         whole.first, whole.last);
   }
@@ -175,7 +176,8 @@ std::string trial_answer(Followed& followed, const Query& query) {
          i < result.checkpoints.size(); ++i) {
       const auto& info = result.checkpoints[i];
       out.begin_object().member("step", info.steps).member("bytes", info.bytes);
-      out.member("path", (followed.folder / "trials" / std::to_string(info.trial) / "checkpoints" / info.name).string());
+      out.member("path",
+                 (followed.folder / "trials" / std::to_string(info.trial) / "checkpoints" / info.name).string());
       out.member("state", "kept").member("why", "").end_object();
     }
     out.end_array().key("lineage").begin_array();

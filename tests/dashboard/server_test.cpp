@@ -1,9 +1,9 @@
 // The dashboard's server before raw clients, on folders that grow, break and vanish.
-#include "record/record_support.hpp"
-#include "support/test.hpp"
+#include "server.hpp"
 
 #include "gzip.hpp"
-#include "server.hpp"
+#include "record/record_support.hpp"
+#include "support/test.hpp"
 
 #include <hypertune/record/journal.hpp>
 
@@ -133,7 +133,9 @@ struct Served {
 };
 
 void begin(Journal& journal, const std::string& name = "small") {
-  journal.append(1, record::ExperimentStarted{name, {maximize("accuracy")}, "lr: {log_uniform: [0.001, 1]}\n", "random", "fifo", "threads", 4, 1});
+  journal.append(
+      1, record::ExperimentStarted{
+             name, {maximize("accuracy")}, "lr: {log_uniform: [0.001, 1]}\n", "random", "fifo", "threads", 4, 1});
 }
 void trial(Journal& journal, TrialId id, double value, bool ends = true) {
   journal.append(2, record::TrialCreated{id, {0.1}, {{"lr", 0.1}, {"<b>", std::string("\x07 \xff </script>")}}});
@@ -153,7 +155,8 @@ TEST_CASE("the page and the answers come with the headers that keep them to them
     trial(journal, 0, 0.75);
   }
   Served served({folder});
-  const auto summary = served.eventually("/api/summary", [](json::object& o) { return !o.contains("reading") && o["reports"] == 2; });
+  const auto summary =
+      served.eventually("/api/summary", [](json::object& o) { return !o.contains("reading") && o["reports"] == 2; });
   CHECK(summary.at("name") == "small");
   CHECK(summary.at("state") == "killed");
   CHECK(summary.at("best").at(0).at("value") == 0.75);
@@ -161,7 +164,8 @@ TEST_CASE("the page and the answers come with the headers that keep them to them
   CHECK(summary.at("parameters").at(0).at("log") == true);
   const auto page = served.get("/");
   CHECK(page.starts_with("HTTP/1.1 200"));
-  CHECK_THAT(page, ContainsSubstring("Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'"));
+  CHECK_THAT(page,
+             ContainsSubstring("Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'"));
   CHECK_THAT(page, ContainsSubstring("X-Content-Type-Options: nosniff"));
   CHECK_THAT(page, ContainsSubstring("Referrer-Policy: no-referrer"));
   CHECK_THAT(page, ContainsSubstring("Cross-Origin-Opener-Policy: same-origin"));
@@ -181,7 +185,8 @@ TEST_CASE("the page and the answers come with the headers that keep them to them
   CHECK(row.at("curves").at("accuracy").at("step").as_array().size() == 2);
   CHECK(row.at("attempts").at(0).at("host") == "here");
   CHECK(served.body("/api/trials?filter=lr%3E1")["matching"] == 0);
-  CHECK_THAT(std::string(served.body("/api/trials?filter=lx%3E1", 400)["error"].as_string()), ContainsSubstring("'lx'"));
+  CHECK_THAT(std::string(served.body("/api/trials?filter=lx%3E1", 400)["error"].as_string()),
+             ContainsSubstring("'lx'"));
   served.body("/api/trials?limit=501", 400);
   served.body("/api/trial?trial=7", 400);
   served.body("/api/nothing", 404);
@@ -213,8 +218,11 @@ TEST_CASE("what is not asked by a program of this machine, or its own page, is r
   CHECK(status(own + "Origin: http://127.0.0.1:" + std::to_string(served.server.port()) + "\r\n") == "200");
   CHECK(served.ask("GET /events HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n").substr(9, 3) == "403");
   for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
-    CHECK(served.ask(std::string(method) + " /api/experiments HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").substr(9, 3) == "405");
-  CHECK(served.ask("POST /api/experiments HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello").substr(9, 3) == "413");
+    CHECK(served.ask(std::string(method) + " /api/experiments HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+              .substr(9, 3) == "405");
+  CHECK(
+      served.ask("POST /api/experiments HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello").substr(9, 3) ==
+      "413");
   CHECK(served.ask("GET /" + std::string(200'000, 'a') + " HTTP/1.1\r\nHost: localhost\r\n\r\n").substr(9, 3) == "431");
   CHECK(served.get("/api/trials?filter=" + std::string(60'000, 'a')).substr(9, 3) == "200");
   CHECK(served.ask("nonsense\r\n\r\n").substr(9, 3) == "400");
@@ -284,7 +292,8 @@ TEST_CASE("events tell of what a run records, while it goes on, is cut off, and 
   CHECK(second.at("counts").at("running") == 0);
   CHECK(second.at("counts").at("pending") == 1);
   auto again = Journal::open(folder);
-  again.append(20, record::ExperimentStarted{"small", {maximize("accuracy")}, "", "random", "fifo", "threads", 4, 1, true});
+  again.append(20,
+               record::ExperimentStarted{"small", {maximize("accuracy")}, "", "random", "fifo", "threads", 4, 1, true});
   again.append(21, record::TrialStarted{0, 1, 2, "there", {0}, {}});
   again.append(22, record::TrialReported{0, 1, 2, {{"accuracy", 0.9}}});
   again.append(23, record::TrialEnded{0, TrialState::completed, std::nullopt});
@@ -311,7 +320,8 @@ TEST_CASE("experiments come and go in a folder, and damaged ones say what is ami
   Served served({root});
   const auto ids = [](json::object& o) {
     std::string all;
-    for (auto& each : o["experiments"].as_array()) all += std::string(each.at("id").as_string()) + "=" + std::string(each.at("state").as_string()) + " ";
+    for (auto& each : o["experiments"].as_array())
+      all += std::string(each.at("id").as_string()) + "=" + std::string(each.at("state").as_string()) + " ";
     return all;
   };
   served.eventually("/api/experiments", [&](json::object& o) { return ids(o) == "one=killed "; });
@@ -322,7 +332,8 @@ TEST_CASE("experiments come and go in a folder, and damaged ones say what is ami
   CHECK(served.get("/api/summary?experiment=one").starts_with("HTTP/1.1 404"));
   fs::create_directories(root.path() / "broken");
   std::ofstream(root.path() / "broken/experiment.db") << std::string(9000, 'x');
-  served.eventually("/api/experiments", [&](json::object& o) { return ids(o) == "broken=unreadable deep/er/two=killed "; });
+  served.eventually("/api/experiments",
+                    [&](json::object& o) { return ids(o) == "broken=unreadable deep/er/two=killed "; });
   const auto error = served.body("/api/summary?experiment=broken", 500);
   CHECK_THAT(std::string(error.at("error").as_string()), ContainsSubstring("no readable hypertune journal"));
   // A name that is markup is a name.

@@ -30,7 +30,8 @@ std::vector<Record> eventful(std::uint64_t seed, bool constrained, int count) {
     now += 0.25 * static_cast<double>(random.integer(0, 8));
     records.push_back({static_cast<std::int64_t>(records.size()) + 1, now, std::move(what)});
   };
-  record::ExperimentStarted start{"eventful", {maximize("loss"), minimize("other")}, "", "random", "asha", "threads", 9, 3};
+  record::ExperimentStarted start{"eventful", {maximize("loss"), minimize("other")}, "", "random", "asha", "threads", 9,
+                                  3};
   if (constrained) start.constraints = {MetricBound{"other", Mode::minimize, 0.5}};
   put(start);
   TrialId created = 0;
@@ -38,7 +39,10 @@ std::vector<Record> eventful(std::uint64_t seed, bool constrained, int count) {
     if (created < 3 || random.integer(0, 30) == 0) {
       put(record::TrialCreated{created,
                                {0.5},
-                               {{"lr", random.number()}, {"layers", random.integer(-3, 3)}, {"kind", random.text()}, {"on", random.flag()}}});
+                               {{"lr", random.number()},
+                                {"layers", random.integer(-3, 3)},
+                                {"kind", random.text()},
+                                {"on", random.flag()}}});
       ++created;
       continue;
     }
@@ -175,8 +179,8 @@ TEST_CASE("every answer is JSON of less than a megabyte, whatever the records ho
     for (const auto& [state, n] : summary["counts"].as_object()) counted += n.to_number<std::int64_t>();
     REQUIRE(counted == static_cast<std::int64_t>(seen.size()));
     REQUIRE(summary["parameters"].as_array().size() == seen.params().size());
-    for (const char* target : {"/x", "/x?sort=value&order=desc", "/x?sort=params.@2&limit=2", "/x?sort=@0&offset=1", "/x?x=time",
-                               "/x?fields=params.@0,params.@1,value,trial,state", "/x?filter=trial:0-1"}) {
+    for (const char* target : {"/x", "/x?sort=value&order=desc", "/x?sort=params.@2&limit=2", "/x?sort=@0&offset=1",
+                               "/x?x=time", "/x?fields=params.@0,params.@1,value,trial,state", "/x?filter=trial:0-1"}) {
       const view::Query query(target);
       const std::string_view text = target;
       auto trials = read(view::trials_answer(seen, query));
@@ -219,9 +223,16 @@ TEST_CASE("a filter chooses by state, host, number, parameters and metrics, and 
   std::int64_t sequence = 0;
   seen.add({++sequence, 1, record::ExperimentStarted{"f", {maximize("accuracy")}, "", "", "", "", 1, 1}});
   for (TrialId id = 0; id < 10; ++id) {
-    seen.add({++sequence, 2, record::TrialCreated{id, {}, {{"lr", 0.01 * static_cast<double>(id)}, {"name of it", std::string(id % 2 ? "adam" : "s\"gd")}, {"on", id < 5}}}});
+    seen.add({++sequence, 2,
+              record::TrialCreated{id,
+                                   {},
+                                   {{"lr", 0.01 * static_cast<double>(id)},
+                                    {"name of it", std::string(id % 2 ? "adam" : "s\"gd")},
+                                    {"on", id < 5}}}});
     seen.add({++sequence, 3, record::TrialStarted{id, 0, 0, id < 3 ? "lab1" : "lab2", {}, {}}});
-    seen.add({++sequence, 4, record::TrialReported{id, 0, 0, {{"accuracy", id == 9 ? NAN : 0.1 * static_cast<double>(id)}, {"time", 5.0}}}});
+    seen.add({++sequence, 4,
+              record::TrialReported{
+                  id, 0, 0, {{"accuracy", id == 9 ? NAN : 0.1 * static_cast<double>(id)}, {"time", 5.0}}}});
     if (id < 4) seen.add({++sequence, 5, record::TrialEnded{id, TrialState::failed, Cause{.text = "no memory left"}}});
   }
   seen.add({++sequence, 6, record::AttributesSet{7, {{"good", true}}}});

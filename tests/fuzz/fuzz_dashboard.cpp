@@ -18,7 +18,9 @@ const view::ExperimentView& experiment() {
     std::int64_t sequence = 0;
     fresh.add({++sequence, 1, record::ExperimentStarted{"f", {maximize("accuracy")}, "", "", "", "", 1, 1}});
     for (TrialId id = 0; id < 3; ++id) {
-      fresh.add({++sequence, 2, record::TrialCreated{id, {}, {{"lr", 0.1}, {"kind", std::string("a")}, {"n", std::int64_t{3}}, {"on", true}}}});
+      fresh.add({++sequence, 2,
+                 record::TrialCreated{
+                     id, {}, {{"lr", 0.1}, {"kind", std::string("a")}, {"n", std::int64_t{3}}, {"on", true}}}});
       fresh.add({++sequence, 3, record::TrialReported{id, 0, 0, {{"accuracy", 0.5}}}});
     }
     fresh.refresh();

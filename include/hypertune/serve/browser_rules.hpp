@@ -5,7 +5,6 @@
 
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http/field.hpp>
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,9 +55,8 @@ std::optional<HttpAnswer> refused_origin(const Request& request, const ServerNam
   const std::string_view own(whole.data(), whole.size());
   if ((origin != request.end() && !same_name(origin->value(), fmt::format("{}://{}", names.scheme, own))) ||
       (site != request.end() && !same_name(site->value(), "same-origin") && !same_name(site->value(), "none")))
-    return HttpAnswer{403,
-                      R"({"error":"this server does not answer the pages of other sites: ask it from a program, )"
-                      R"(without the headers Origin and Sec-Fetch-Site"})"};
+    return HttpAnswer{403, R"({"error":"this server does not answer the pages of other sites: ask it from a program, )"
+                           R"(without the headers Origin and Sec-Fetch-Site"})"};
   return std::nullopt;
 }
 

@@ -13,11 +13,11 @@ namespace hypertune::inline v0 {
 /// What a Dashboard shows, and to whom.
 struct DashboardServing {
   std::vector<std::filesystem::path> folders = {};  ///< of experiments, or folders that have some in or below them
-  bool expected = false;           ///< the folders are experiments that may begin only later
+  bool expected = false;                            ///< the folders are experiments that may begin only later
   /// The address to listen on. Beyond loopback (127.0.0.1, ::1) there is TLS, by a certificate of its own or that of
   /// `identity`, and a person needs the token.
   std::string listen = "127.0.0.1";
-  std::uint16_t port = 0;          ///< 0: any free one
+  std::uint16_t port = 0;               ///< 0: any free one
   std::filesystem::path identity = {};  ///< a file with a certificate and its key (PEM); empty: a new one
   std::filesystem::path token = {};     ///< a file with the token in its first line; empty: a new one
   /// What an experiment has cost, as JSON ({"spent", "rate", "currency", "budget"}), or "null". Called from any thread.

@@ -16,8 +16,8 @@ namespace hypertune::inline v0::view {
 /// No answer is larger, in bytes.
 inline constexpr std::size_t max_answer = 1'000'000;
 
-/// A column of the table of trials, by the name that a request gives it: trial, state, steps, value, duration, failures,
-/// params.NAME, or a metric. `params.@2` is the third parameter, `@0` the first metric.
+/// A column of the table of trials, by the name that a request gives it: trial, state, steps, value, duration,
+/// failures, params.NAME, or a metric. `params.@2` is the third parameter, `@0` the first metric.
 struct Field {
   enum class Kind { trial, state, steps, value, duration, failures, started, param, metric };
   Kind kind = Kind::trial;

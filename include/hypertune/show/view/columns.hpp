@@ -16,7 +16,7 @@ namespace hypertune::inline v0::view {
 struct Cell {
   enum class Kind : std::uint8_t { absent, flag, whole, real, text };
   Kind kind = Kind::absent;
-  double number = 0;              ///< of a flag 0 or 1; of a text its place among the texts
+  double number = 0;  ///< of a flag 0 or 1; of a text its place among the texts
   const std::string* text = nullptr;
 };
 

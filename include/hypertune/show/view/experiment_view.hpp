@@ -25,15 +25,15 @@ inline constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 struct TrialRow {
   TrialId id = -1;
   TrialState state = TrialState::pending;
-  bool changed = true;             ///< since what follows was taken from the Results
-  bool moved = true;               ///< its parameters have changed, too
+  bool changed = true;  ///< since what follows was taken from the Results
+  bool moved = true;    ///< its parameters have changed, too
   std::int32_t steps = 0;
   std::int32_t attempts = 0, failures = 0;
-  std::int32_t open = -1;          ///< the piece that runs; -1: none
-  std::uint32_t host = 0;          ///< where it ran last, a place among the hosts' names; 0: it has not
-  double value = unknown;          ///< the best one of the first objective
+  std::int32_t open = -1;  ///< the piece that runs; -1: none
+  std::uint32_t host = 0;  ///< where it ran last, a place among the hosts' names; 0: it has not
+  double value = unknown;  ///< the best one of the first objective
   std::int32_t at_step = -1;
-  double violation = 0;            ///< 1 where it breaks a constraint on metrics
+  double violation = 0;                                       ///< 1 where it breaks a constraint on metrics
   double created = 0, started = unknown, reported = unknown;  ///< times of its records
   double duration = unknown;
   std::vector<Curve> curves;
@@ -144,13 +144,14 @@ class ExperimentView {
   const std::vector<Improvement>& improvements() const { return improvements_; }
   double now() const { return results_.experiment().updated; }
 
-  Standing standing;                ///< set by who follows the experiment
+  Standing standing;                 ///< set by who follows the experiment
   std::int64_t journal_records = 0;  ///< how many there are to be read; 0: not known
 
  private:
   // Bounds of what grows with an experiment that nobody has foreseen.
   static constexpr std::size_t max_points = 8'000'000, max_pieces = 2'000'000, max_cuts = 200'000,
-                               max_takeovers = 200'000, max_changes = 20'000, max_improvements = 20'000, max_causes = 20'000;
+                               max_takeovers = 200'000, max_changes = 20'000, max_improvements = 20'000,
+                               max_causes = 20'000;
 
   TrialRow* find(TrialId id) { return const_cast<TrialRow*>(std::as_const(*this).row(id)); }
   void touch(TrialRow& row);

@@ -16,12 +16,12 @@ struct FilterTerm {
   enum class Kind { state, host, trial, note, compare, word };
   enum class Op { equal, not_equal, less, less_equal, greater, greater_equal };
   Kind kind = Kind::word;
-  std::string name;                    ///< of a comparison or a note
+  std::string name;  ///< of a comparison or a note
   Op op = Op::equal;
-  std::string text;                    ///< what is compared with, or the word
-  std::optional<double> number;        ///< `text` as a number, where it is one
-  TrialId first = 0, last = 0;         ///< of trial:3-10
-  std::size_t at = 0;                  ///< where it begins in the filter, from 0
+  std::string text;              ///< what is compared with, or the word
+  std::optional<double> number;  ///< `text` as a number, where it is one
+  TrialId first = 0, last = 0;   ///< of trial:3-10
+  std::size_t at = 0;            ///< where it begins in the filter, from 0
 };
 
 /// Terms with spaces between them: `state:STATE`, `host:NAME`, `trial:3` or `trial:3-10`, `note:KEY`, NAME<op>VALUE

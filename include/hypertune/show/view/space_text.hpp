@@ -13,7 +13,7 @@ namespace hypertune::inline v0::view {
 /// A parameter as the text of a space says it: `lr: {log_uniform: [0.0001, 0.1]}`.
 struct Parameter {
   std::string name;
-  std::string kind = "text";        ///< float, int, choice, ordinal, bool, text or fixed
+  std::string kind = "text";  ///< float, int, choice, ordinal, bool, text or fixed
   bool log = false;
   double low = unknown, high = unknown;
   std::vector<std::string> choices;  ///< as JSON
