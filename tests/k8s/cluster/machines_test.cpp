@@ -81,7 +81,7 @@ TEST_CASE("a machine is made once for a token, however often it is asked for, an
 
   // One that has ended is no machine, and its end is known.
   const auto shell = pods.shell(worker.name);
-  shell.run("kill -s TERM 1", {});
+  shell.run("kill -s TERM 1", {}, {});
   REQUIRE(eventually([&] { return pods.list().size() == 1; }, 60));
   CHECK_THAT(pods.explain(worker.name), ContainsSubstring("ended"));
   CHECK_THROWS_WITH(pods.create(wish("ht-one")), ContainsSubstring("has ended"));
