@@ -1,5 +1,6 @@
 // Reading CLUSTER.yaml: machines that are pods.
 #include <hypertune/cluster/detail/pod_config.hpp>
+#include <hypertune/detail/nearest.hpp>
 
 #include <algorithm>
 #include <array>
@@ -102,8 +103,8 @@ const Names known_in_containers{"args",
 void check_slips(const Node& map, const Names& known) {
   for (const auto& [key, value] : map.entries()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    if (const auto near = hypertune::detail::suggestion(key, known); !near.empty())
-      value.fail("unknown key '{}' in {}{}", key, map.title(), near);
+    if (!hypertune::detail::nearest(key, known).empty())
+      value.fail("unknown key '{}' in {}{}", key, map.title(), hypertune::detail::suggestion(key, known));
   }
 }
 

@@ -185,7 +185,10 @@ TEST_CASE("files in the words of Ray's own examples") {
         "null\n"
         "head_node:\n  machineType: n1\n  disks:\n    - {boot: true, initializeParams: {diskSizeGb: 50}}\n",
         "cluster_name: k\nprovider:\n  type: kubernetes\n  use_internal_ips: true\n  namespace: ray\n  services:\n    "
-        "- {kind: Service}\n",
+        "- {kind: Service}\navailable_node_types:\n  ray.head.default:\n    resources: {}\n    node_config: "
+        "{apiVersion: v1, "
+        "kind: Pod, metadata: {generateName: ray-}, spec: {restartPolicy: Never, containers: [{name: ray-node, image: "
+        "rayproject/ray}]}}\nhead_node_type: ray.head.default\n",
         "cluster_name: az\nprovider: {type: azure, location: westus2, resource_group: r}\nauth: {ssh_user: ubuntu, "
         "ssh_private_key: ~/.ssh/id_rsa, ssh_public_key: ~/.ssh/id_rsa.pub}\n",
         "cluster_name: manual\nprovider:\n  type: local\n  head_ip: YOUR_HEAD\n  worker_ips: [W1, W2, ... ]\nauth:\n  "

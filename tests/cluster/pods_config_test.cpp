@@ -74,7 +74,7 @@ head_node_type: head
   CHECK(gpu.resources.cpus == 4);
   CHECK(gpu.resources.gpus == 2);
   CHECK(gpu.spot == hc::Spot::only);
-  CHECK(gpu.config_line == 18);
+  CHECK(gpu.config_line == 19);  // of what is in it
   CHECK(config.find_type("named")->resources.cpus == 3);
   CHECK(config.find_type("plain")->resources.cpus == 1);
   CHECK(config.find_type("plain")->resources_known);

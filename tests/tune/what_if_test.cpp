@@ -149,13 +149,11 @@ TEST_CASE("more workers are done sooner, and another order is another one, the s
   CHECK(once.usual.improvements.front().trial != few.usual.improvements.front().trial);
 }
 
-TEST_CASE("bounds on metrics, failures and programs that end by themselves are played again, too") {
+TEST_CASE("bounds on metrics, and programs that end by themselves, are played again, too") {
   const TemporaryDirectory folder;
   const auto train = [](Config config, ht::Context& context) -> ht::Training {
-    for (int step = context.next_step(); step < (config.x < 0.3 ? 4 : 9); ++step) {
-      if (config.x > 0.8 && step == 3) throw std::runtime_error("diverged");
+    for (int step = context.next_step(); step < (config.x < 0.3 ? 4 : 9); ++step)
       co_yield ht::report("score", config.x + 0.1 * step, "latency", 10 * config.x);
-    }
   };
   const auto found = ht::tune(space, train,
                               {.metric = "score",
@@ -172,6 +170,31 @@ TEST_CASE("bounds on metrics, failures and programs that end by themselves are p
   const auto result = ht::what_if(curves, {.schedule = ht::Fifo{}});
   CHECK(result.exact());
   require_same(result.usual, curves);
+}
+
+TEST_CASE("trials that have failed fail where they did, once") {
+  const TemporaryDirectory folder;
+  const auto train = [](Config config, ht::Context& context) -> ht::Training {
+    for (int step = context.next_step(); step < 9; ++step) {
+      if (config.x > 0.6 && step == 3) throw std::runtime_error("diverged");
+      co_yield ht::report("score", config.x + 0.1 * step);
+    }
+  };
+  const auto found = ht::tune(space, train,
+                              {.metric = "score",
+                               .mode = ht::Mode::maximize,
+                               .samples = 40,
+                               .search = ht::Random{},
+                               .executor = machines(3),
+                               .seed = 1,
+                               .output = folder.path() / "failing",
+                               .display = ht::Display::quiet});
+  REQUIRE(found.count(ht::TrialState::failed) > 5);
+  const auto curves = ht::RecordedCurves::read(folder.path() / "failing");
+  const auto result = ht::what_if(curves, {.schedule = ht::Fifo{}});
+  CHECK(result.exact());
+  CHECK(result.usual.steps == curves.steps());
+  CHECK(result.usual.busy == Approx(curves.busy()));
 }
 
 TEST_CASE("what cannot be played again is refused") {

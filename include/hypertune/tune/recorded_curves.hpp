@@ -29,6 +29,8 @@ struct RecordedTrial {
   std::vector<double> values;    ///< of each report the objectives', then the bounded metrics'; NaN: none
   End end = End::cut;
   std::string cause;  ///< of a failed one
+  /// Of one that ended by itself or failed: from its last report, or the start of its last attempt, to its end.
+  Seconds to_end = 0;
 };
 
 /// When the best result so far of the first objective was another one.

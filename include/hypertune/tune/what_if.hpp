@@ -33,7 +33,7 @@ struct PlayedAgain {
   std::size_t trials = 0;  ///< that reported
   std::int64_t steps = 0;  ///< that they did together
   Seconds elapsed = 0;     ///< until the end
-  Seconds busy = 0;        ///< of all reports together
+  Seconds busy = 0;        ///< of all reports and ends together
   std::vector<Improvement> improvements = {};
   std::size_t unknown_trials = 0;     ///< that trained on beyond their record …
   std::int64_t unknown_steps = 0;     ///< … for so many steps together

@@ -135,7 +135,10 @@ class RecordedCurves::Reader {
       trial.cause = event.cause ? event.cause->text : "it failed";
     } else if (event.state == TrialState::completed && !event.at_limit) {
       trial.end = RecordedTrial::End::by_itself;
+    } else {
+      return;
     }
+    trial.to_end = std::max(0.0, last_ - under->since);
   }
   void take(const record::TrialExploited& event) {
     fail(Errc::usage,
@@ -211,8 +214,10 @@ HYPERTUNE_INLINE RecordedCurves RecordedCurves::read(const std::filesystem::path
 
 HYPERTUNE_INLINE Seconds RecordedCurves::busy() const {
   Seconds sum = 0;
-  for (const auto& trial : trials_)
+  for (const auto& trial : trials_) {
+    sum += trial.to_end;
     for (const Seconds seconds : trial.seconds) sum += seconds;
+  }
   return sum;
 }
 

@@ -6,6 +6,7 @@
 #include <hypertune/execute/simulated.hpp>
 #include <hypertune/random.hpp>
 #include <hypertune/space/space.hpp>
+#include <hypertune/trial/failure.hpp>
 #include <hypertune/trial/program.hpp>
 #include <hypertune/tune/curve_beyond.hpp>
 #include <hypertune/tune/tuner.hpp>
@@ -20,7 +21,6 @@
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -91,7 +91,8 @@ class Played {
       const auto index = static_cast<std::size_t>(next - trial.steps.begin());
       return named(curves_.report(trial, index), *next);
     }
-    if (trial.end == RecordedTrial::End::failed) throw std::runtime_error(trial.cause);
+    // It failed for good there, whatever was tried before.
+    if (trial.end == RecordedTrial::End::failed) throw TrialFailure({.text = trial.cause, .retry = false});
     if (trial.end == RecordedTrial::End::by_itself) return std::nullopt;
     const auto step = curve_beyond_.next_step(trial, done - 1);
     if (!step) return std::nullopt;
@@ -106,8 +107,8 @@ class Played {
     const RecordedTrial& recorded = trial(params);
     const auto next = std::lower_bound(recorded.steps.begin(), recorded.steps.end(), done);
     if (next != recorded.steps.end()) return recorded.seconds[static_cast<std::size_t>(next - recorded.steps.begin())];
-    if (recorded.end != RecordedTrial::End::cut || !curve_beyond_.next_step(recorded, done - 1)) return 0;
-    return usual(recorded);
+    if (recorded.end != RecordedTrial::End::cut) return recorded.to_end;
+    return curve_beyond_.next_step(recorded, done - 1) ? usual(recorded) : 0;
   }
 
   void count(PlayedAgain& played) const {
