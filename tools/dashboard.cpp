@@ -1,3 +1,5 @@
+#ifdef HYPERTUNE_HAS_DASHBOARD
+
 // hypertune dashboard: the page of experiments, until Ctrl-C.
 #include "commands.hpp"
 #include "cost.hpp"
@@ -78,3 +80,5 @@ int dashboard(const DashboardArguments& arguments) {
 }
 
 }  // namespace hypertune::inline v0::command
+
+#endif

@@ -187,6 +187,7 @@ int main(int argc, char** argv) {
     };
   });
 
+#ifdef HYPERTUNE_HAS_DASHBOARD
   command::DashboardArguments dashboard;
   auto* dashboard_command = app.add_subcommand("dashboard", "a live page of experiments, in a browser");
   dashboard_command->add_option("DIR", dashboard.folders, "experiments' folders, or folders that have some below them")
@@ -201,6 +202,7 @@ int main(int argc, char** argv) {
                                 "beyond loopback: a file whose first line is the token, in place of a new one");
   dashboard_command->add_flag("--open", dashboard.open, "open it in this machine's browser");
   dashboard_command->callback([&] { chosen = [&] { return command::dashboard(dashboard); }; });
+#endif
 
   std::string folder = "runs", list_format = "table";
   auto* list_command = app.add_subcommand("list", "the experiments in a folder and below it");
