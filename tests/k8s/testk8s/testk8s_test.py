@@ -202,6 +202,7 @@ class Manifests(unittest.TestCase):
     DRIVER = {("", "pods"): PODS | {"patch"}, ("", "pods/exec"): {"get", "create"}, ("", "pods/log"): {"get"},
               ("", "events"): {"list", "watch"}, ("", "secrets"): {"create", "get"}, ("batch", "jobs"): {"get", "patch"}}
     USER = {("", "pods"): PODS, ("", "pods/exec"): {"get", "create"}, ("", "pods/log"): {"get"},
+            ("", "pods/portforward"): {"get", "create"},
             ("", "events"): {"list", "watch"}, ("batch", "jobs"): {"create", "get", "list", "patch", "delete"},
             ("", "persistentvolumeclaims"): {"create", "get", "delete"}}
 
