@@ -59,7 +59,7 @@ std::string plural(std::int64_t n, std::string_view what) { return fmt::format("
 std::string algorithm_text(const std::optional<Node>& node, const std::vector<AlgorithmInfo>& known,
                            const std::string& name) {
   const std::string type = !node ? name : node->is_map() ? (*node)["type"].as<std::string>() : node->as<std::string>();
-  std::string text = type, rest;
+  std::string rest;
   for (const auto& info : known) {
     if (info.type != type) continue;
     for (const auto& option : info.options) {
@@ -68,7 +68,7 @@ std::string algorithm_text(const std::optional<Node>& node, const std::vector<Al
       if (!value.empty()) rest += fmt::format("{}{} {}", rest.empty() ? ": " : ", ", option.name, value);
     }
   }
-  return text + rest;
+  return type + rest;
 }
 
 std::string space_size(const Sweep& sweep) {

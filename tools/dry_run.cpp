@@ -144,7 +144,7 @@ DryRun dry_run(const Sweep& sweep, const Program& program, Seconds timeout,
       show_log(!report);
       if (!report) {
         ended = true;
-        break;
+        continue;
       }
       if (const auto saved = run->adopted()) {
         found.checkpoint = true;

@@ -9,6 +9,7 @@
 #include <hypertune/tune/tuner.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -105,7 +106,7 @@ std::optional<Forecast> forecast(const Sweep& sweep, int parallel, int steps) {
   }
   if (const std::int64_t all = samples == 0 ? found.trials : wanted; all > found.trials) {
     const double factor = static_cast<double>(all) / static_cast<double>(found.trials);
-    const auto scale = [&](std::int64_t& x) { x = static_cast<std::int64_t>(static_cast<double>(x) * factor + 0.5); };
+    const auto scale = [&](std::int64_t& x) { x = std::llround(static_cast<double>(x) * factor); };
     for (auto& [end, count] : found.reached) scale(count);
     scale(found.steps);
     found.trials = all;

@@ -174,7 +174,6 @@ CommandHelp read_help(std::string_view text) {
   static const std::regex braces(R"(\{([^{}]+)\})");
   static const std::regex fallback(R"([\[(]default:? *([^\])]+)[\])])", std::regex::icase);
   CommandHelp help;
-  std::string option;
   std::vector<std::string> names;
   const auto more = [&](const std::string& line) {
     std::smatch match;

@@ -41,12 +41,12 @@ class Waiting {
   }
   /// Once it has been the same for a while; empty: nothing, or it was told.
   std::string to_tell(const Machine& machine, double now) {
-    constexpr double while_ = 3;
+    constexpr double settled = 3;
     if (machine.waits != waits_) {
       waits_ = machine.waits;
       since_ = now;
     }
-    if (waits_.empty() || waits_ == told_ || now - since_ < while_) return {};
+    if (waits_.empty() || waits_ == told_ || now - since_ < settled) return {};
     return told_ = waits_;
   }
 

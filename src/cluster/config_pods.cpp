@@ -109,7 +109,7 @@ void check_slips(const Node& map, const Names& known) {
 }
 
 std::optional<Node> map_in(const Node& node, std::string_view key) {
-  const auto found = node.find(key);
+  auto found = node.find(key);
   if (!found || found->is_null()) return std::nullopt;
   if (!found->is_map()) found->fail("{} must be a map, not {}", found->title(), found->kind_text());
   return found;

@@ -1,4 +1,5 @@
 // Best so far, curves, rungs, points: what charts are drawn from.
+#include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/show/view/answers.hpp>
 #include <hypertune/show/view/space_text.hpp>
@@ -72,7 +73,8 @@ void put_best(JsonWriter& out, const ExperimentView& view, std::size_t objective
           steps.push_back(
               {improvement.time - info.started, improvement.value, static_cast<std::size_t>(row - view.rows().data())});
       }
-    std::stable_sort(steps.begin(), steps.end(), [](const Event& a, const Event& b) { return a.x < b.x; });
+    hypertune::detail::stable_sort(steps.begin(), steps.end(),
+                                   [](const Event& a, const Event& b) { return a.x < b.x; });
   }
   Series best;
   for (const auto& event : steps) {

@@ -78,7 +78,6 @@ void put_hypervolume(JsonWriter& out, const ExperimentView& view,
   std::vector<double> x, volume;
   std::vector<std::vector<double>> front;
   const std::size_t every = losses.size() / 40 + 1;
-  std::size_t volumes = 0;
   for (std::size_t i = 0; known && i < losses.size(); ++i) {
     bool changed = false;
     if (losses[i]) {
@@ -93,11 +92,9 @@ void put_hypervolume(JsonWriter& out, const ExperimentView& view,
     }
     if ((i % every != 0 && i + 1 != losses.size()) || front.empty()) continue;
     static_cast<void>(changed);
-    // Exact volumes cost much with many objectives.
     if (front.size() > (worst.size() <= 2 ? 5000U : worst.size() == 3 ? 300U : 40U)) continue;
     x.push_back(static_cast<double>(i + 1));
     volume.push_back(hypervolume(front, worst));
-    ++volumes;
   }
   std::vector<double> reference;
   for (std::size_t k = 0; known && k < worst.size(); ++k)

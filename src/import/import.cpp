@@ -1,5 +1,6 @@
 #include "study.hpp"
 
+#include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/record/import.hpp>
 #include <hypertune/record/journal.hpp>
@@ -48,8 +49,8 @@ void settle_times(ForeignStudy& study) {
     }
     trial.ended = std::max(*trial.ended, last);
   }
-  std::stable_sort(study.trials.begin(), study.trials.end(),
-                   [](const ForeignTrial& a, const ForeignTrial& b) { return *a.started < *b.started; });
+  hypertune::detail::stable_sort(study.trials.begin(), study.trials.end(),
+                                 [](const ForeignTrial& a, const ForeignTrial& b) { return *a.started < *b.started; });
 }
 
 std::string space_text(const ForeignStudy& study) {
@@ -103,8 +104,8 @@ Imported import_experiment(const std::filesystem::path& source, const std::files
   std::vector<in::Event> events;
   for (std::size_t i = 0; i < study.trials.size(); ++i)
     in::add_trial(events, static_cast<TrialId>(i), study.trials[i], study.name_attribute);
-  std::stable_sort(events.begin(), events.end(),
-                   [](const in::Event& a, const in::Event& b) { return a.time < b.time; });
+  hypertune::detail::stable_sort(events.begin(), events.end(),
+                                 [](const in::Event& a, const in::Event& b) { return a.time < b.time; });
   const Seconds end = events.back().time;
   Journal journal = Journal::open(directory);
   journal.append(begin, record::ExperimentStarted{study.name, study.objectives, in::space_text(study), study.searcher,

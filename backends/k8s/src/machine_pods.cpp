@@ -12,6 +12,7 @@
 #include <hypertune/k8s/pod_keeper.hpp>
 #include <hypertune/remote/host_error.hpp>
 
+#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <fmt/format.h>
 

@@ -128,17 +128,17 @@ TEST_CASE("a pod for each trial: each is used for one attempt, also where one is
   setup.options.cpus = 0.4;  // room for four trials
   std::string killed;
   const auto results =
-      run_disturbed(small(folder.path() / "run", KubernetesExecutor(setup), 5, 40), [&](const Until& until) {
+      run_disturbed(small(folder.path() / "run", KubernetesExecutor(setup), 5, 200), [&](const Until& until) {
         until([&] {
           const auto pods = kubernetes->running();
-          if (pods.empty() || reports(folder.path() / "run") < 30) return false;
+          if (pods.empty() || reports(folder.path() / "run") < 30) return false;  // early in the first trials
           killed = pods.front();
           kubernetes->remove_pod(killed, 0);
           return true;
         });
       });
   REQUIRE_FALSE(killed.empty());
-  check_whole(results, 5, 40);
+  check_whole(results, 5, 200);
   int all = 0;
   read_journal(results.directory(), [&](const Record& record) {
     if (std::holds_alternative<record::TrialStarted>(record.what)) ++all;
