@@ -20,7 +20,9 @@ KEY_OR_TYPE = re.compile(
     r"|has no '\w+': add it|must be \[\w|must be \d+ or more|there is no (searcher|scheduler|executor|logger)|^\S+ 'schedule' |there are ")
 
 # Of these words it is right, but what is refused hangs on another value, or is a NaN, which is a number to JSON Schema.
-BEYOND = re.compile(r"\.prior|its prior is|workers must be 1 or more|\.plan\.|\.nan'|must be \[false, true\]")
+BEYOND = re.compile(r"\.prior|its prior is|workers must be 1 or more|\.plan\.|\.nan'|must be \[false, true\]|names one of available_node_types")
+# The reader of a CLUSTER.yaml takes providers of Ray's that hypertune does not have, and whoever asks for machines refuses them.
+RAYS = re.compile(r"^provider\.type: '(gcp|azure|vsphere|yarn|external|aliyun|spark)' is not one of")
 
 
 class Schema(Case):
@@ -83,6 +85,7 @@ class Schema(Case):
                 continue
             if not case["error"]:
                 taken += 1
+                complaints = [each for each in complaints if not RAYS.search(each)]
                 if complaints:
                     wrong.append(("takes", case["text"], complaints[:3]))
             elif KEY_OR_TYPE.search(case["error"]) and not BEYOND.search(case["error"]):
