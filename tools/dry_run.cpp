@@ -1,8 +1,7 @@
 #include "dry_run.hpp"
 
-#include "temporary_folder.hpp"
-
 #include <hypertune/detail/text_width.hpp>
+#include <hypertune/files/temporary_folder.hpp>
 #include <hypertune/random.hpp>
 #include <hypertune/trial/failure.hpp>
 #include <hypertune/tune/options.hpp>
@@ -97,7 +96,7 @@ bool has_objectives(const Sweep& sweep, const Report& report) {
 
 DryRun dry_run(const Sweep& sweep, const Program& program, Seconds timeout,
                const std::function<void(std::string_view, std::string_view)>& say) {
-  const TemporaryFolder folder;
+  const detail::TemporaryFolder folder;
   const auto& options = sweep.options;
   Point point;
   if (!options.start_with.empty()) {

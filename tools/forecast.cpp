@@ -1,8 +1,7 @@
 #include "forecast.hpp"
 
-#include "temporary_folder.hpp"
-
 #include <hypertune/execute/simulated.hpp>
+#include <hypertune/files/temporary_folder.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/search/random.hpp>
@@ -73,7 +72,7 @@ std::optional<Forecast> forecast(const Sweep& sweep, int parallel, int steps) {
     return std::nullopt;
   const std::int64_t wanted = std::max<std::int64_t>(samples, 1) * each;
   const std::int64_t played = std::min({wanted, most_trials, std::max<std::int64_t>(most_steps / bound, 10)});
-  const TemporaryFolder folder;
+  const detail::TemporaryFolder folder;
   Options options;
   options.name = *given.name;
   options.objectives = objectives_of(given);

@@ -1,14 +1,13 @@
 """up, exec, rsync, submit and down on real hosts with the local provider."""
-import fcntl
 import http.client
-import pty
-import select
 import socket
-import struct
-import termios
+import sys
 import urllib.request
 
 from cluster_case import *
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from terminal_case import TerminalCase  # noqa: E402
 
 PROGRAM = r'''#!/bin/sh
 echo "arguments: $*"
@@ -24,7 +23,7 @@ i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done
 '''
 
 
-class Commands(HostsCase):
+class Commands(TerminalCase, HostsCase):
     def setUp(self):
         super().setUp()
         self.name = f"test{os.getpid()}-{self._testMethodName[-20:].replace('_', '-')}"
@@ -88,32 +87,6 @@ worker_setup_commands: ["echo w >>~/{self.name}-phases"]
         self.assertEqual((self.folder / "one.txt").read_text(), "one")
         self.assertIn("no file or folder", self.run_command("rsync-down", "c.yaml", "~/nowhere", "x", code=2)[1])
 
-    def at_a_terminal(self, *arguments):
-        """A command of hypertune on a terminal of its own; the process, and the terminal's other end."""
-        ours, its = pty.openpty()
-
-        def take_it():
-            os.setsid()
-            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 101, 0, 0))
-        process = subprocess.Popen([HYPERTUNE, *arguments], cwd=self.folder, env=self.environment, stdin=its, stdout=its,
-                                   stderr=its, preexec_fn=take_it)
-        os.close(its)
-        self.addCleanup(os.close, ours)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        return process, ours
-
-    def read_until(self, terminal, text, seconds=60):
-        seen, end = "", time.monotonic() + seconds
-        while text not in seen:
-            self.assertTrue(select.select([terminal], [], [], max(0, end - time.monotonic()))[0], f"no {text!r} in {seen!r}")
-            try:
-                seen += os.read(terminal, 4096).decode(errors="replace")
-            except OSError:
-                self.fail(f"the terminal was closed before {text!r}: {seen!r}")
-        return seen
-
     def free_port(self):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -141,7 +114,7 @@ worker_setup_commands: ["echo w >>~/{self.name}-phases"]
         self.write("data/serve.py", self.SERVER)
         self.run_command("up", "c.yaml", "-y")
         port = self.free_port()
-        process, terminal = self.at_a_terminal("attach", "c.yaml", "-p", f"{port}:8123")
+        process, terminal = self.at_a_terminal(HYPERTUNE, "attach", "c.yaml", "-p", f"{port}:8123")
         os.write(terminal, b"stty -echo; echo it is $((40 + 2)) on $(hostname), $(stty size), $(tty)\n")
         self.assertIn("it is 42 on host1, 33 101, /dev/pts/", self.read_until(terminal, "/dev/pts/"))
         self.assertEqual(self.listening(port), {"0100007F"})  # loopback alone
@@ -155,12 +128,12 @@ worker_setup_commands: ["echo w >>~/{self.name}-phases"]
         os.write(terminal, b"kill %1; wait; exit 7\n")
         self.assertEqual(process.wait(60), 7)
         self.assertEqual(self.listening(port), set())
-        process, terminal = self.at_a_terminal("attach", "c.yaml", "--worker", "1")
+        process, terminal = self.at_a_terminal(HYPERTUNE, "attach", "c.yaml", "--worker", "1")
         os.write(terminal, b"echo this is $(hostname)\n")
         self.read_until(terminal, "this is host3")
         os.write(terminal, b"exit\n")
         self.assertEqual(process.wait(60), 0)
-        process, terminal = self.at_a_terminal("exec", "c.yaml", "tty; sleep 1001")
+        process, terminal = self.at_a_terminal(HYPERTUNE, "exec", "c.yaml", "tty; sleep 1001")
         self.read_until(terminal, "/dev/pts/")
         wait_until(lambda: self.ssh("host1", "pgrep -fx 'sleep 1001'"), "the program there")
         os.write(terminal, b"\x03")  # reaches the program there

@@ -171,6 +171,11 @@ TEST_CASE("a pod whose deletion was asked for is not deleted again, whatever bec
   ledger.want("a");
   CHECK(ledger.superfluous().empty());
   CHECK(ledger.usable_of("a") == nullptr);
+  // It is told of as it was before its deletion.
+  ledger.see(pod("q", "a", Phase::running), 1);
+  CHECK(ledger.superfluous().empty());
+  CHECK(ledger.all().empty());
+  CHECK(ledger.usable_of("a") == nullptr);
 }
 
 TEST_CASE("a pod that is taken away is told of once, and not where it was ours to discard") {

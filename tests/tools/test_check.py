@@ -3,20 +3,7 @@ import re
 
 from support import *
 
-GOOD = """\
-name: digits
-trial:
-  command: [python3, train.py]
-space:
-  lr: {log_uniform: [1.0e-4, 1.0e-1]}
-  hidden: {log_int: [16, 512]}
-metric: accuracy
-mode: max
-samples: 27
-schedule: {type: asha, grace_period: 1, max_steps: 9, reduction_factor: 3}
-concurrency: 2
-output: runs/digits
-"""
+GOOD = SWEEP.replace("samples: 6\nseed: 1\n", "samples: 27\n").replace("resources: {cpus: 1}\n", "")
 
 
 class Check(Case):

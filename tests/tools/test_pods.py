@@ -1,17 +1,19 @@
 """Clusters whose machines are pods: every command of the launcher, on a real Kubernetes."""
 import fcntl
 import http.client
-import pty
 import random
-import select
 import socket
 import struct
+import sys
 import termios
 import urllib.error
 import urllib.request
 
 from kubernetes_case import *
 from support import *
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from terminal_case import TerminalCase  # noqa: E402
 
 CLUSTER = """\
 cluster_name: {name}
@@ -52,7 +54,7 @@ output: runs/s
 """
 
 
-class Pods(KubernetesCase):
+class Pods(TerminalCase, KubernetesCase):
     def setUp(self):
         super().setUp()
         self.environment["HYPERTUNE_STATE"] = str(self.folder / "state")
@@ -140,31 +142,6 @@ class Pods(KubernetesCase):
         self.assertEqual(self.status()["machines"], [])
         self.assertIn("is not up", self.run_command("exec", "c.yaml", "true", code=2)[1])
 
-    def at_a_terminal(self, *arguments):
-        ours, its = pty.openpty()
-
-        def take_it():
-            os.setsid()
-            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 101, 0, 0))
-        process = subprocess.Popen([HYPERTUNE, *arguments], cwd=self.folder, env=self.environment, stdin=its, stdout=its,
-                                   stderr=its, preexec_fn=take_it)
-        os.close(its)
-        self.addCleanup(os.close, ours)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        return process, ours
-
-    def read_until(self, terminal, text, seconds=60):
-        seen, end = "", time.monotonic() + seconds
-        while text not in seen:
-            self.assertTrue(select.select([terminal], [], [], max(0, end - time.monotonic()))[0], f"no {text!r} in {seen!r}")
-            try:
-                seen += os.read(terminal, 4096).decode(errors="replace")
-            except OSError:
-                self.fail(f"the terminal was closed before {text!r}: {seen!r}")
-        return seen
-
     def fetched(self, port):
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as answer:
@@ -176,7 +153,7 @@ class Pods(KubernetesCase):
         self.cluster(workers=1)
         self.run_command("up", "c.yaml", "-y")
         [head], [worker] = self.names("head"), self.names("worker")
-        process, terminal = self.at_a_terminal("attach", "c.yaml")
+        process, terminal = self.at_a_terminal(HYPERTUNE, "attach", "c.yaml")
         os.write(terminal, b"stty -echo; echo it is $((40 + 2)) on $(hostname), $(stty size), $(tty)\n")
         self.assertIn(f"it is 42 on {head}, 33 101, /dev/pts/", self.read_until(terminal, "/dev/pts/"))
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 90, 0, 0))
@@ -188,7 +165,7 @@ class Pods(KubernetesCase):
         self.read_until(terminal, "stopped> ")
         os.write(terminal, b"exit 7\n")
         self.assertEqual(process.wait(60), 7)
-        process, terminal = self.at_a_terminal("attach", "c.yaml", "--worker", "0")
+        process, terminal = self.at_a_terminal(HYPERTUNE, "attach", "c.yaml", "--worker", "0")
         os.write(terminal, b"echo this is $(hostname)\n")
         self.read_until(terminal, f"this is {worker}")
         os.write(terminal, b"exit\n")

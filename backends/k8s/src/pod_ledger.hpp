@@ -26,6 +26,8 @@ class PodLedger {
     auto& pod = pods_[state.name];
     // Its node may tell of its start later than others do.
     if (state.phase == PodState::Phase::waiting && pod.started) run(state);
+    // What is told of it may be older than its deletion.
+    if (pod.deleted) state.deleted = state.leaving = true;
     const bool news = pod.state.name.empty() || pod.state.phase != state.phase || pod.state.leaving != state.leaving ||
                       pod.state.sentence != state.sentence || pod.state.node != state.node ||
                       pod.state.driver != state.driver || pod.state.deleted != state.deleted;
@@ -48,7 +50,7 @@ class PodLedger {
   /// Its deletion has been asked for, which is told of a moment later.
   void deleted(const std::string& name) {
     if (const auto pod = pods_.find(name); pod != pods_.end())
-      pod->second.state.deleted = pod->second.state.leaving = true;
+      pod->second.deleted = pod->second.state.deleted = pod->second.state.leaving = true;
   }
   /// It is not there any more.
   void forget(const std::string& pod) {
@@ -192,6 +194,7 @@ class PodLedger {
     std::optional<Seconds> doubtful_since = {};
     bool told = false;
     bool started = false;  // whatever its status says: see start()
+    bool deleted = false;  // the same: see deleted()
   };
   std::map<std::string, Pod> pods_;
   std::map<std::string, PodState> ends_;  // of pods that are not there any more

@@ -136,7 +136,8 @@ class HostLedger {
     leave(e.trial, now);
   }
   void take(const record::AttemptFailed& e, Seconds now) {
-    if (const auto run = running_.find(e.trial); run != running_.end() && e.cause.exclude_host)
+    if (const auto run = running_.find(e.trial);
+        run != running_.end() && !run->second.hosts.empty() && e.cause.exclude_host)
       hosts_[run->second.hosts.front()].aside = "a rule excludes it: " + e.cause.text;
     settle(e.trial, e.cause.source != FailureSource::user);
     leave(e.trial, now);

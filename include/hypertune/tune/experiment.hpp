@@ -341,7 +341,7 @@ class Experiment {
     if (last.seed != *options.seed)
       note(detail::format("the seed was {} and is {} now: new trials differ from what they would have been", last.seed,
                           *options.seed));
-    // Of both only the names are recorded: other values of their keys are taken over without a word.
+    // Only the names are compared: other values of their keys are taken over without a word.
     const auto say_other = [&](const char* what, const std::string& before, const std::string& now) {
       if (before != now) note(detail::format("the {} was {} and is {} now", what, before, now));
     };

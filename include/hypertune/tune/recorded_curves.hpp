@@ -3,6 +3,7 @@
 
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/record/record.hpp>
+#include <hypertune/trial/report.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <cstddef>
@@ -60,6 +61,9 @@ class RecordedCurves {
     return std::span(trial.values).subspan(index * width(), width());
   }
 
+  /// The values of a report by their names, as far as they are known.
+  Metrics metrics(std::span<const double> values) const;
+
   int most_at_once() const { return most_at_once_; }  ///< trials that ran at the same time
   Seconds startup() const { return startup_; }        ///< until an attempt's first step began, the median
   Seconds usual_step() const { return usual_step_; }  ///< seconds a report, the median of the trials' medians
@@ -80,20 +84,6 @@ class RecordedCurves {
   std::vector<Improvement> improvements_;
   int most_at_once_ = 0;
   Seconds startup_ = 0, usual_step_ = 0, elapsed_ = 0;
-};
-
-/// Keeps what is best so far, report by report: by the first objective, among reports that keep all bounds.
-class BestSoFar {
- public:
-  BestSoFar(std::vector<Objective> objectives, std::vector<MetricBound> constraints);
-  /// `values` as in RecordedTrial.
-  void add(Seconds at, std::int64_t steps, TrialId trial, std::span<const double> values);
-  const std::vector<Improvement>& improvements() const { return improvements_; }
-
- private:
-  std::vector<Objective> objectives_;
-  std::vector<MetricBound> constraints_;
-  std::vector<Improvement> improvements_;
 };
 
 }  // namespace hypertune::inline v0

@@ -4,6 +4,7 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/record/analysis.hpp>
+#include <hypertune/record/best_so_far.hpp>
 #include <hypertune/record/comparison.hpp>
 #include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/journal_reader.hpp>
@@ -29,7 +30,8 @@ inline std::optional<double> value_of_loss(double loss, Mode mode) {
 /// Follows the best so far from record to record, where it is known already which trials fail in the end.
 class BestFollower {
  public:
-  BestFollower(const Results& results, ComparedExperiment& out) : out_(&out), results_(&results) {
+  BestFollower(const Results& results, ComparedExperiment& out)
+      : out_(&out), best_(out.objective, results.experiment().constraints) {
     for (const TrialResult& trial : results.trials()) failed_.push_back(trial.state == TrialState::failed);
   }
 
@@ -44,36 +46,17 @@ class BestFollower {
   }
 
  private:
-  struct Pending {  // of a trial whose constraints are not all known
-    std::vector<double> excesses;
-    double loss = no_loss;
-  };
-
   void take(const record::TrialReported& report) {
     ++out_->spent.reports;
     const auto at = static_cast<std::size_t>(report.trial);
     if (at >= failed_.size() || failed_[at]) return;
-    const double* value = find_metric(report.metrics, out_->objective.metric);
-    double loss = value != nullptr && std::isfinite(*value) ? loss_of(*value, out_->objective.mode) : no_loss;
-    if (const auto& bounds = results_->experiment().constraints; !bounds.empty()) {
-      Pending& trial = constrained_[report.trial];
-      const bool learnt = update_excesses(trial.excesses, bounds, report.metrics);
-      const double violated = violation(trial.excesses, bounds);
-      if (std::isinf(violated)) {
-        trial.loss = std::min(trial.loss, loss);
-        return;
-      }
-      if (violated > 0) return;
-      if (learnt) loss = std::min(loss, trial.loss);
-    }
-    if (!out_->improvements_.empty() && loss >= out_->improvements_.back().loss) return;
-    if (std::isfinite(loss)) out_->improvements_.push_back({{out_->spent.reports, elapsed_}, loss});
+    if (const auto value = best_.add(report.trial, report.metrics))
+      out_->improvements_.push_back({{out_->spent.reports, elapsed_}, loss_of(*value, out_->objective.mode)});
   }
 
   ComparedExperiment* out_;
-  const Results* results_;
+  BestSoFar best_;
   std::vector<bool> failed_;
-  std::map<TrialId, Pending> constrained_;
   Seconds earlier_ = 0, since_ = 0, elapsed_ = 0;
 };
 

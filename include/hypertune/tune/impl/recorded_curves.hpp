@@ -1,9 +1,10 @@
 // How the curves of an experiment are read.
 #pragma once
 
-#include <hypertune/detail/median.hpp>
 #include <hypertune/error.hpp>
+#include <hypertune/record/best_so_far.hpp>
 #include <hypertune/record/journal_reader.hpp>
+#include <hypertune/record/rank_test.hpp>
 #include <hypertune/tune/recorded_curves.hpp>
 
 #include <algorithm>
@@ -15,25 +16,6 @@
 #include <variant>
 
 namespace hypertune::inline v0 {
-
-HYPERTUNE_INLINE BestSoFar::BestSoFar(std::vector<Objective> objectives, std::vector<MetricBound> constraints)
-    : objectives_(std::move(objectives)), constraints_(std::move(constraints)) {}
-
-HYPERTUNE_INLINE void BestSoFar::add(Seconds at, std::int64_t steps, TrialId trial, std::span<const double> values) {
-  const double value = values.front();
-  if (!std::isfinite(value)) return;
-  for (std::size_t i = 0; i < constraints_.size(); ++i) {
-    const double bounded = values[objectives_.size() + i];
-    const bool kept =
-        constraints_[i].side == Mode::minimize ? bounded <= constraints_[i].value : bounded >= constraints_[i].value;
-    if (!kept) return;  // also where it is not known
-  }
-  if (!improvements_.empty()) {
-    const double best = improvements_.back().value;
-    if (objectives_.front().mode == Mode::minimize ? value >= best : value <= best) return;
-  }
-  improvements_.push_back({at, steps, trial, value});
-}
 
 class RecordedCurves::Reader {
  public:
@@ -54,14 +36,14 @@ class RecordedCurves::Reader {
     });
     std::sort(curves_.trials_.begin(), curves_.trials_.end(),
               [](const auto& a, const auto& b) { return a.trial < b.trial; });
-    curves_.usual_step_ = detail::median(medians_);
-    curves_.startup_ = detail::median(startups_);
+    if (!medians_.empty()) curves_.usual_step_ = median(medians_);
+    if (!startups_.empty()) curves_.startup_ = median(startups_);
     for (RecordedTrial& trial : curves_.trials_)
       for (std::size_t i = 0; i < trial.seconds.size(); ++i) settle(trial, i);
     curves_.grid_.assign(grid_.begin(), grid_.end());
     std::sort(curves_.grid_.begin(), curves_.grid_.end());
     curves_.elapsed_ = last_;
-    if (best_) curves_.improvements_ = best_->improvements();
+    find_improvements();
   }
 
  private:
@@ -74,15 +56,31 @@ class RecordedCurves::Reader {
     std::vector<double> carried = {};
   };
 
+  struct Told {
+    Seconds at;
+    std::int64_t steps;  // of all trials
+    TrialId trial;
+    std::size_t index;  // of its reports
+  };
+
+  // Only the end says which trials have failed, and are never the best.
+  void find_improvements() {
+    detail::BestSoFar best(curves_.objectives().front(), curves_.constraints());
+    for (const auto& [at, steps, id, index] : told_) {
+      const auto trial = std::lower_bound(curves_.trials_.begin(), curves_.trials_.end(), id,
+                                          [](const RecordedTrial& t, TrialId other) { return t.trial < other; });
+      if (trial->end == RecordedTrial::End::failed) continue;
+      if (const auto value = best.add(id, curves_.metrics(curves_.report(*trial, index))))
+        curves_.improvements_.push_back({at, steps, id, *value});
+    }
+  }
+
   void take(const record::ExperimentStarted& event) {
     const auto objectives = curves_.start_.objectives;
     const auto constraints = curves_.start_.constraints;
     curves_.start_ = event;
     running_.clear();
-    if (!best_) {
-      best_.emplace(event.objectives, event.constraints);
-      return;
-    }
+    if (!std::exchange(begun_, true)) return;
     // What was reported is kept as the first start had it.
     curves_.start_.objectives = objectives;
     curves_.start_.constraints = constraints;
@@ -117,7 +115,7 @@ class RecordedCurves::Reader {
     under->first.push_back(first);
     grid_.insert(event.step);
     add_values(*under, trial, event.metrics);
-    best_->add(last_, steps_, event.trial, curves_.report(trial, trial.steps.size() - 1));
+    told_.push_back({last_, steps_, event.trial, trial.steps.size() - 1});
   }
   void take(const record::TrialPaused& event) { running_.erase(event.trial); }
   void take(const record::AttemptFailed& event) {
@@ -175,7 +173,7 @@ class RecordedCurves::Reader {
     for (std::size_t i = 0; i < first.size(); ++i)
       if (!first[i] && !std::isnan(trial.seconds[i])) others.push_back(trial.seconds[i]);
     if (others.empty()) return;
-    const double usual = detail::median(std::move(others));
+    const double usual = median(others);
     medians_.push_back(usual);
     usual_[trial.trial] = usual;
     for (std::size_t i = 0; i < first.size(); ++i)
@@ -195,7 +193,8 @@ class RecordedCurves::Reader {
   std::unordered_map<TrialId, Under> under_;
   std::unordered_set<TrialId> running_;
   std::unordered_set<int> grid_;
-  std::optional<BestSoFar> best_;
+  bool begun_ = false;
+  std::vector<Told> told_;
   Seconds last_ = 0, offset_ = 0;
   std::int64_t steps_ = 0;
   std::vector<double> medians_, startups_;
@@ -210,6 +209,17 @@ HYPERTUNE_INLINE RecordedCurves RecordedCurves::read(const std::filesystem::path
   if (curves.grid_.empty())
     fail(Errc::usage, "no trial of '{}' has reported anything that could be played again", directory.string());
   return curves;
+}
+
+HYPERTUNE_INLINE Metrics RecordedCurves::metrics(std::span<const double> values) const {
+  Metrics metrics;
+  std::size_t at = 0;
+  for (const Objective& objective : objectives()) metrics.emplace_back(objective.metric, values[at++]);
+  for (const MetricBound& bound : constraints()) {
+    const double value = values[at++];
+    if (!std::isnan(value) && find_metric(metrics, bound.metric) == nullptr) metrics.emplace_back(bound.metric, value);
+  }
+  return metrics;
 }
 
 HYPERTUNE_INLINE Seconds RecordedCurves::busy() const {

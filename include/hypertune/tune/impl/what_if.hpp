@@ -1,10 +1,12 @@
 // How recorded curves are played again.
 #pragma once
 
-#include <hypertune/detail/median.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/execute/simulated.hpp>
+#include <hypertune/files/temporary_folder.hpp>
 #include <hypertune/random.hpp>
+#include <hypertune/record/best_so_far.hpp>
+#include <hypertune/record/rank_test.hpp>
 #include <hypertune/space/space.hpp>
 #include <hypertune/trial/failure.hpp>
 #include <hypertune/trial/program.hpp>
@@ -13,16 +15,11 @@
 #include <hypertune/tune/what_if.hpp>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <filesystem>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -31,29 +28,6 @@ namespace hypertune::inline v0 {
 namespace detail::what_if {
 
 inline constexpr const char* parameter = "recorded";  // a configuration is a trial's place among those recorded
-
-/// A folder that lives as long as this.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::error_code error;
-    auto name = (std::filesystem::temp_directory_path(error) / "hypertune-what-if-XXXXXX").string();
-    if (error || ::mkdtemp(name.data()) == nullptr)
-      fail(Errc::io, "cannot make a temporary folder '{}': {}; TMPDIR says where", name,
-           error ? error.message() : std::generic_category().message(errno));
-    path_ = name;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// Proposes one recorded trial after the other.
 struct Proposals {
@@ -77,8 +51,9 @@ struct Proposals {
 /// The curves as a program, and what was asked for beyond them.
 class Played {
  public:
-  Played(const RecordedCurves& curves, Beyond beyond)
-      : curves_(curves), beyond_(beyond), curve_beyond_(curves), outside_(curves.trials().size()) {}
+  /// `limit`: see CurveBeyond.
+  Played(const RecordedCurves& curves, Beyond beyond, int limit)
+      : curves_(curves), beyond_(beyond), curve_beyond_(curves, limit), outside_(curves.trials().size()) {}
 
   const RecordedTrial& trial(const Params& params) const {
     return curves_.trials()[static_cast<std::size_t>(params.get<std::int64_t>(parameter))];
@@ -128,18 +103,9 @@ class Played {
   };
 
   Seconds usual(const RecordedTrial& trial) const {
-    return trial.seconds.empty() ? curves_.usual_step() : detail::median(trial.seconds);
+    return trial.seconds.empty() ? curves_.usual_step() : median(trial.seconds);
   }
-  Report named(std::span<const double> values, int step) const {
-    Metrics metrics;
-    std::size_t at = 0;
-    for (const Objective& objective : curves_.objectives()) metrics.emplace_back(objective.metric, values[at++]);
-    for (const MetricBound& bound : curves_.constraints()) {
-      if (find_metric(metrics, bound.metric) == nullptr) metrics.emplace_back(bound.metric, values[at]);
-      ++at;
-    }
-    return Report(std::move(metrics)).at(step);
-  }
+  Report named(std::span<const double> values, int step) const { return Report(curves_.metrics(values)).at(step); }
 
   const RecordedCurves& curves_;
   Beyond beyond_;
@@ -180,7 +146,7 @@ class PlayedProgram final : public Program {
 class Follower {
  public:
   Follower(const RecordedCurves& curves, PlayedAgain& played)
-      : curves_(curves), played_(played), best_(curves.objectives(), curves.constraints()) {}
+      : curves_(curves), played_(played), best_(curves.objectives().front(), curves.constraints()) {}
 
   void on_trial_create(const record::TrialCreated& event) {
     configurations_.resize(static_cast<std::size_t>(event.trial) + 1, -1);
@@ -192,21 +158,14 @@ class Follower {
     played_.trials += done_[at] == 0 ? 1 : 0;
     played_.steps += event.step + 1 - done_[at];
     done_[at] = event.step + 1;
-    std::vector<double> values;
-    for (const Objective& objective : curves_.objectives()) values.push_back(value(event.metrics, objective.metric));
-    for (const MetricBound& bound : curves_.constraints()) values.push_back(value(event.metrics, bound.metric));
-    const auto recorded = curves_.trials()[static_cast<std::size_t>(configurations_[at])].trial;
-    best_.add(time, played_.steps, recorded, values);
+    const RecordedTrial& recorded = curves_.trials()[static_cast<std::size_t>(configurations_[at])];
+    if (recorded.end == RecordedTrial::End::failed) return;
+    if (const auto value = best_.add(event.trial, event.metrics))
+      played_.improvements.push_back({time, played_.steps, recorded.trial, *value});
   }
   void on_trial_end(const record::TrialEnded&, Seconds time) { played_.elapsed = std::max(played_.elapsed, time); }
-  void on_experiment_end(const record::ExperimentEnded&) { played_.improvements = best_.improvements(); }
 
  private:
-  static double value(const Metrics& metrics, const std::string& name) {
-    const double* found = find_metric(metrics, name);
-    return found == nullptr ? std::numeric_limits<double>::quiet_NaN() : *found;
-  }
-
   const RecordedCurves& curves_;
   PlayedAgain& played_;
   BestSoFar best_;
@@ -226,7 +185,7 @@ inline PlayedAgain play(const RecordedCurves& curves, const WhatIf& change, int 
                 proposals.order[static_cast<std::size_t>(uniform01(rng) * static_cast<double>(left))]);
   }
   const TemporaryFolder folder;
-  const auto played = std::make_shared<Played>(curves, beyond);
+  const auto played = std::make_shared<Played>(curves, beyond, change.schedule.max_steps());
   PlayedAgain result;
   Follower follower(curves, result);
   SimulationOptions machines;

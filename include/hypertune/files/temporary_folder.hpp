@@ -1,0 +1,40 @@
+// A folder that is gone when it is not needed any more.
+#pragma once
+
+#include <hypertune/error.hpp>
+
+#include <stdlib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+namespace hypertune::inline v0::detail {
+
+/// Below TMPDIR, for this program alone.
+class TemporaryFolder {
+ public:
+  /// Error of kind `io` where none can be made below TMPDIR.
+  TemporaryFolder() {
+    std::error_code error;
+    const auto above = std::filesystem::temp_directory_path(error);
+    std::string name = ((error ? std::filesystem::path("/tmp") : above) / "hypertune-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr)
+      fail(Errc::io, "cannot make a folder '{}': {}", name, std::generic_category().message(errno));
+    path_ = name;
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace hypertune::inline v0::detail
