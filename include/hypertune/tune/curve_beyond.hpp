@@ -26,10 +26,11 @@ namespace detail {
 /// Used by one thread at a time; refers to the curves.
 class CurveBeyond {
  public:
-  explicit CurveBeyond(const RecordedCurves& curves);
+  /// `limit`: the steps after which the schedule completes a trial; 0: it has no such limit.
+  CurveBeyond(const RecordedCurves& curves, int limit);
 
   /// The step of the report that follows `step`: the next one that any trial reported at, or as far on as the trial's
-  /// last two reports are apart. nullopt: the program ends there by itself.
+  /// last two reports are apart. nullopt: the program ends there, by itself or because nothing else would end it.
   std::optional<int> next_step(const RecordedTrial& trial, int step) const;
 
   struct Guess {
@@ -51,7 +52,7 @@ class CurveBeyond {
   const RecordedCurves& curves_;
   std::vector<bool> within_unit_;                                                   // by objective
   std::map<std::pair<std::pair<std::size_t, int>, int>, std::vector<Gain>> gains_;  // sorted by `from`
-  bool ends_by_itself_ = false;                                                     // where the grid does
+  bool ends_with_grid_;                                                             // the program, at its last step
 };
 
 }  // namespace detail

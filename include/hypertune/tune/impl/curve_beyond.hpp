@@ -1,7 +1,7 @@
 // How a curve is continued.
 #pragma once
 
-#include <hypertune/detail/median.hpp>
+#include <hypertune/record/rank_test.hpp>
 #include <hypertune/tune/curve_beyond.hpp>
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE CurveBeyond::CurveBeyond(const RecordedCurves& curves)
-    : curves_(curves), within_unit_(curves.objectives().size(), true) {
+HYPERTUNE_INLINE CurveBeyond::CurveBeyond(const RecordedCurves& curves, int limit)
+    : curves_(curves), within_unit_(curves.objectives().size(), true), ends_with_grid_(limit == 0) {
   for (const RecordedTrial& trial : curves.trials()) {
     for (std::size_t i = 0; i < trial.steps.size(); ++i)
       for (std::size_t k = 0; k < within_unit_.size(); ++k)
         if (const double value = curves.report(trial, i)[k]; std::isfinite(value))
           within_unit_[k] = within_unit_[k] && value >= 0 && value <= 1;
-    ends_by_itself_ |= trial.end == RecordedTrial::End::by_itself && !trial.steps.empty() &&
+    ends_with_grid_ |= trial.end == RecordedTrial::End::by_itself && !trial.steps.empty() &&
                        trial.steps.back() == curves.grid().back();
   }
 }
@@ -25,7 +25,7 @@ HYPERTUNE_INLINE std::optional<int> CurveBeyond::next_step(const RecordedTrial& 
   const auto& grid = curves_.grid();
   const auto next = std::upper_bound(grid.begin(), grid.end(), step);
   if (next != grid.end()) return *next;
-  if (ends_by_itself_) return std::nullopt;
+  if (ends_with_grid_) return std::nullopt;
   const auto count = trial.steps.size();
   return step + (count > 1 ? trial.steps[count - 1] - trial.steps[count - 2] : 1);
 }
@@ -77,7 +77,7 @@ HYPERTUNE_INLINE CurveBeyond::Guess CurveBeyond::at(const RecordedTrial& trial, 
     }
     std::vector<double> near;
     for (std::size_t i = low; i < high; ++i) near.push_back(all[i].gain);
-    const double gain = beyond == Beyond::best ? *std::max_element(near.begin(), near.end()) : median(std::move(near));
+    const double gain = beyond == Beyond::best ? *std::max_element(near.begin(), near.end()) : median(near);
     value += curves_.objectives()[k].mode == Mode::minimize ? -gain : gain;
     if (within_unit_[k]) value = std::clamp(value, 0.0, 1.0);
   }
