@@ -106,7 +106,7 @@ class Dying final : public ht::Rendezvous {
 TEST_CASE("NCCL: a shrinking that never ends is given up, and nothing is left behind") {
   const Watch watch;
   MemoryRendezvous first, second;
-  Members members = connect(3, {}, first, 0.4);
+  Members members = connect(3, {}, first, 3);
   SECTION("as a rank dies before it shrinks") {
     const auto thrown = in_threads(2, [&](int rank) {
       Dying dying(second);
