@@ -62,12 +62,39 @@ void about_parameters(const Sweep& sweep, std::vector<std::string>& warnings) {
       absent, absent.substr(1, absent.find('\'', 1) - 1)));
 }
 
+// A file here that the command names is not there on other machines, unless it is brought.
+void about_files(const Sweep& sweep, std::vector<std::string>& warnings) {
+  const auto& executor = sweep.executor;
+  if (!executor.ssh && !executor.kubernetes) return;
+  const auto& mounts = executor.ssh ? executor.ssh->file_mounts : executor.kubernetes->file_mounts;
+  const auto brought = [&](const std::filesystem::path& word) {
+    return std::any_of(mounts.begin(), mounts.end(), [&](const FileMount& mount) {
+      const auto inside = word.lexically_relative(std::filesystem::path(mount.remote).lexically_normal());
+      return !inside.empty() && *inside.begin() != "..";
+    });
+  };
+  for (const auto& word : sweep.trial->command) {
+    const auto path = std::filesystem::path(word).lexically_normal();
+    std::error_code ignored;
+    if (word.empty() || path.is_absolute() || word.find('{') != std::string::npos) continue;
+    if (!std::filesystem::is_regular_file(path, ignored) || brought(path)) continue;
+    warnings.push_back(
+        fmt::format("'{0}' is a file here that is not brought to the workers: give executor.file_mounts: {{{0}: {0}}}, "
+                    "unless it is "
+                    "there already",
+                    path.string()));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> warnings_about(const Sweep& sweep, int parallel, int cores) {
   std::vector<std::string> warnings;
   const Options& options = sweep.options;
-  if (sweep.trial) about_parameters(sweep, warnings);
+  if (sweep.trial) {
+    about_parameters(sweep, warnings);
+    about_files(sweep, warnings);
+  }
   for (const auto& [metric, mode] : objectives_of(options))
     if (const auto usual = mode_of_name(metric); usual && *usual != mode)
       warnings.push_back(fmt::format("'{}' is to be {}: by its name it should be {} (mode: {})", metric,

@@ -9,7 +9,6 @@
 #include <hypertune/cluster/sync.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/shell_quote.hpp>
-#include <hypertune/record/json_text.hpp>
 
 #include <fmt/format.h>
 
@@ -25,12 +24,6 @@ namespace {
 
 namespace hc = hypertune::cluster;
 
-std::string since(double seconds) {
-  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
-  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
-  return fmt::format("{:.1f} h", seconds / 3600);
-}
-
 int up(const ClusterArguments& arguments) {
   auto config = read_cluster(arguments);
   if (!confirmed(fmt::format("Bring up the cluster '{}' ({}, {} to {} workers)?", config.name, config.provider.type,
@@ -41,9 +34,38 @@ int up(const ClusterArguments& arguments) {
   return bring_up(*cluster, arguments) ? exit_done : exit_failed;
 }
 
+// What ends with the machines, or with the workers: a line each.
+std::vector<std::string> lost_by_down(const hc::ClusterConfig& config, const ClusterArguments& arguments) {
+  std::vector<std::string> lost;
+  if (arguments.keep_min_workers) return lost;
+  std::vector<hc::JobStatus> jobs;
+  try {
+    jobs = unfetched_jobs(config);
+  } catch (const Error& error) {  // that is no reason to let it cost on
+    detail::say(fmt::format("hypertune: the head cannot be asked what runs on it: {}", error.what()));
+  }
+  for (const auto& job : jobs) {
+    if (job.state == hc::JobState::running)
+      lost.push_back(fmt::format("job {} ({}) is running{}", job.id, job.name,
+                                 arguments.workers_only ? ": what it does on the workers ends" : " and is ended"));
+    else if (!arguments.workers_only)
+      lost.push_back(
+          fmt::format("the results of job {} ({}) have not been fetched, and are lost: the submit that began it "
+                      "fetches them",
+                      job.id, job.name));
+  }
+  return lost;
+}
+
 int down(const ClusterArguments& arguments) {
   if (arguments.kubernetes) return down_on_kubernetes(arguments.file, arguments.with_volume);
   auto config = read_cluster(arguments);
+  const auto lost = lost_by_down(config, arguments);
+  for (const auto& line : lost) detail::say("hypertune: " + line);
+  if (!lost.empty() && !arguments.yes && ::isatty(STDIN_FILENO) == 0)
+    fail(Errc::usage,
+         "nobody can be asked whether that is meant: `hypertune down {} -y` ends the machines all the same",
+         arguments.file);
   if (!confirmed(fmt::format("End {} machines of the cluster '{}'?", arguments.workers_only ? "the worker" : "all",
                              config.name),
                  arguments.yes))
@@ -184,92 +206,6 @@ int addresses(const ClusterArguments& arguments, bool head) {
 }
 
 }  // namespace
-
-int cluster_status(const std::string& file, const std::string& format, const std::string& name) {
-  ClusterArguments arguments;
-  arguments.file = file;
-  arguments.name = name;
-  const auto config = read_cluster(arguments);
-  const auto view = hc::view_cluster(config, hc::provider_of(config));
-  const double now = hc::wall_now();
-  if (format == "json") {
-    std::string out = "{\"cluster\":";
-    hypertune::detail::append_json(out, config.name);
-    out += fmt::format(",\"driver\":{},\"machines\":[", view.driver.empty() ? "null" : '"' + view.driver + '"');
-    bool first = true;
-    for (const auto& status : view.machines) {
-      if (!std::exchange(first, false)) out += ',';
-      out += "{\"id\":";
-      hypertune::detail::append_json(out, status.machine.id);
-      out += ",\"address\":";
-      hypertune::detail::append_json(out, status.machine.address);
-      out += ",\"type\":";
-      hypertune::detail::append_json(out, status.machine.node_type);
-      if (!status.machine.waits.empty()) {
-        out += ",\"waits\":";
-        hypertune::detail::append_json(out, status.machine.waits);
-      }
-      out += fmt::format(",\"role\":\"{}\",\"spot\":{},\"state\":\"{}\",\"ready\":{},\"seconds\":{:.0f}}}",
-                         status.machine.head ? "head" : "worker", status.machine.spot, to_string(status.machine.state),
-                         status.ready, status.launched_at > 0 ? now - status.launched_at : 0.0);
-    }
-    out += fmt::format("],\"cost\":{{\"hours\":{:.6f},\"total\":{:.6f},\"saved\":{:.6f},\"complete\":{},\"currency\":",
-                       view.cost.hours(), view.cost.cost(), view.cost.saved(), view.cost.complete());
-    hypertune::detail::append_json(out, view.cost.currency);
-    out += ",\"lines\":[";
-    first = true;
-    for (const auto& line : view.cost.lines) {
-      if (!std::exchange(first, false)) out += ',';
-      out += "{\"type\":";
-      hypertune::detail::append_json(out, line.node_type);
-      out += fmt::format(
-          ",\"spot\":{},\"machines\":{},\"running\":{},\"hours\":{:.6f},\"price\":{},\"cost\":{:.6f},\"saved\":{:.6f}}"
-          "}",
-          line.spot, line.machines, line.running, line.hours, line.price, line.cost(), line.saved());
-    }
-    out += "]}}";
-    fmt::print("{}\n", out);
-    return view.trouble.empty() ? exit_done : exit_failed;
-  }
-  fmt::print("cluster '{}' ({}): {} machine{}{}\n", config.name, config.provider.type, view.machines.size(),
-             view.machines.size() == 1 ? "" : "s",
-             view.driver.empty() ? "" : fmt::format("; worked on by {}", view.driver));
-  if (!view.trouble.empty()) fmt::print("what the journal says, as {}\n", view.trouble);
-  if (!view.machines.empty())
-    fmt::print("  {:<8}{:<24}{:<24}{:<16}{:<12}{}\n", "role", "id", "address", "type", "state", "since");
-  for (const auto& status : view.machines) {
-    const auto& machine = status.machine;
-    const bool running = machine.state == hc::MachineState::running;
-    fmt::print("  {:<8}{:<24}{:<24}{:<16}{:<12}{}\n", machine.head ? "head" : "worker", machine.id,
-               machine.address.empty() ? "-" : machine.address, machine.node_type + (machine.spot ? " (spot)" : ""),
-               running ? (status.ready ? "ready" : "not set up") : to_string(machine.state),
-               status.launched_at > 0 ? since(now - status.launched_at) : "-");
-  }
-  for (const auto& status : view.machines)
-    if (status.machine.state == hc::MachineState::pending && !status.machine.waits.empty())
-      fmt::print("  {} {}\n", status.machine.id, status.machine.waits);
-  for (const auto& line : view.cost.lines)
-    fmt::print("  {}{}: {} machine{}, {:.2f} h{}{}\n", line.node_type, line.spot ? " (spot)" : "", line.machines,
-               line.machines == 1 ? "" : "s", line.hours,
-               line.price > 0 ? fmt::format(" at {:g} = {:.2f} {}", line.price, line.cost(), view.cost.currency) : "",
-               line.saved() > 0 ? fmt::format(", {:.2f} saved", line.saved()) : "");
-  if (!view.cost.lines.empty()) fmt::print("cost: {}\n", view.cost.summary());
-  for (const auto& status : view.machines)
-    if (status.machine.head && status.machine.state == hc::MachineState::running && !status.machine.address.empty() &&
-        view.trouble.empty()) {
-      try {
-        const auto head = hc::connect_machine(config, status.machine, hc::cluster_state(config.name), 10);
-        for (const auto& job : hc::all_jobs(head.shell, config))
-          if (job.state != hc::JobState::none)
-            fmt::print("job {}{}: {}\n", job.id, job.name.empty() ? "" : fmt::format(" ({})", job.name),
-                       job.state == hc::JobState::running ? "running"
-                       : job.state == hc::JobState::died
-                           ? "died with its machine; submit it again"
-                           : fmt::format("ended with exit code {}; its results wait", job.code));
-      } catch (const Error& error) { fmt::print("the head cannot be asked: {}\n", error.what()); }
-    }
-  return view.trouble.empty() ? exit_done : exit_failed;
-}
 
 void add_cluster_commands(CLI::App& app, std::function<int()>& chosen) {
   const auto arguments = std::make_shared<ClusterArguments>();

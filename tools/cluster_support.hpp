@@ -3,6 +3,7 @@
 #pragma once
 
 #include <hypertune/cluster/cluster.hpp>
+#include <hypertune/cluster/job.hpp>
 #include <hypertune/cluster/machine_link.hpp>
 
 #include <stop_token>
@@ -52,6 +53,9 @@ cluster::MachineLink patient_link(const cluster::ClusterConfig& config, const cl
 
 /// `up` and its report; returns whether the head is there and everything else too.
 bool bring_up(cluster::Cluster& cluster, const ClusterArguments& arguments);
+
+/// The jobs on the cluster's head that run, or whose results nobody has fetched. Errors of the way to the head.
+std::vector<cluster::JobStatus> unfetched_jobs(const cluster::ClusterConfig& config);
 
 int submit(const ClusterArguments& arguments);
 int logs(const ClusterArguments& arguments);

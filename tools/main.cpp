@@ -96,8 +96,10 @@ std::optional<std::string> wrong_option(const CLI::App& app) {
       const std::string word = rest.substr(0, rest.find('='));
       if (!word.starts_with('-'))
         return fmt::format("'hypertune {}' takes no further argument '{}'", command->get_name(), rest);
-      return fmt::format("'hypertune {}' has no option '{}'{}", command->get_name(), word,
-                         ht::detail::suggestion(word, names));
+      const auto* own = command->get_option_no_throw("ARGS");
+      return fmt::format("'hypertune {}' has no option '{}'{}{}", command->get_name(), word,
+                         ht::detail::suggestion(word, names),
+                         own == nullptr ? "" : "; options of the command that it runs stand after --");
     }
   }
   return std::nullopt;

@@ -64,6 +64,13 @@ std::filesystem::path own_cluster(const std::filesystem::path& sweep) {
   return path.is_relative() && !std::filesystem::exists(path, ignored) ? beside : path;
 }
 
+bool is_up(const hc::ClusterConfig& config, const hc::Machine& machine) {
+  const auto machines = hc::provider_of(config).list();
+  return std::any_of(machines.begin(), machines.end(), [&](const hc::Machine& each) {
+    return each.id == machine.id && each.state == hc::MachineState::running;
+  });
+}
+
 // Hands its output on until it ends; a Ctrl-C goes to the program, a second one ends it.
 hc::JobStatus watch(const hc::ClusterConfig& config, const hc::Machine& head, hc::MachineLink& link,
                     const std::string& id) {
@@ -88,11 +95,27 @@ hc::JobStatus watch(const hc::ClusterConfig& config, const hc::Machine& head, hc
       const auto status = hc::job_status(link.shell, config, id);
       if (status.state != hc::JobState::running) return status;
     } catch (const Error& error) {
-      if (hc::link_trouble(error) == hc::LinkTrouble::lasting) throw;
+      if (hc::link_trouble(error) == hc::LinkTrouble::lasting) {
+        if (!is_up(config, head))
+          fail(Errc::io,
+               "job {} is lost: its machine, the head '{}', was ended by somebody else ({}); `hypertune up {}` makes "
+               "another one, where the same submit begins it anew",
+               id, head.id, error.what(), config.file.string());
+        throw;
+      }
       detail::say(fmt::format("hypertune: {}; connecting again", error.what()));
       link = patient_link(config, head, 600);
     }
   }
+}
+
+// Results are written over no others: the same job may be submitted again when they have been fetched.
+std::filesystem::path fresh_folder(const std::filesystem::path& wanted) {
+  std::error_code ignored;
+  auto folder = wanted;
+  for (int number = 2; std::filesystem::exists(folder, ignored); ++number)
+    folder = fmt::format("{}-{}", wanted.string(), number);
+  return folder;
 }
 
 }  // namespace
@@ -150,8 +173,9 @@ int submit(const ClusterArguments& arguments) {
   for (const auto& path : arguments.sync) spec.files.emplace_back(path);
   const auto id = hc::job_id(spec);  // what cannot be read is found before a machine is paid for
   const std::filesystem::path output =
-      arguments.output.empty() ? std::filesystem::path("results") / config.name / fmt::format("{}-{}", title, id)
-                               : std::filesystem::path(arguments.output);
+      arguments.output.empty()
+          ? fresh_folder(std::filesystem::path("results") / config.name / fmt::format("{}-{}", title, id))
+          : std::filesystem::path(arguments.output);
   std::unique_ptr<hc::Cluster> cluster;
   if (arguments.start || arguments.stop) cluster = hc::open_cluster(config, hooks());
   interruptions();

@@ -39,20 +39,22 @@ class Waiting {
     if (machine.doubtful && !doubtful_) doubtful_ = now;
     return doubtful_ ? now - *doubtful_ : 0;
   }
-  /// Once it has been the same for a while; empty: nothing, or it was told.
+  /// Each once, when it has been the same for a while; empty: nothing, or it was told.
   std::string to_tell(const Machine& machine, double now) {
     constexpr double settled = 3;
     if (machine.waits != waits_) {
       waits_ = machine.waits;
       since_ = now;
     }
-    if (waits_.empty() || waits_ == told_ || now - since_ < settled) return {};
-    return told_ = waits_;
+    if (waits_.empty() || now - since_ < settled || !told_.insert(waits_).second) return {};
+    return waits_;
   }
 
  private:
   std::optional<double> doubtful_;
-  std::string waits_, told_;
+  std::string waits_;
+  std::set<std::string>
+      told_;  // two may take turns: an image that is asked for, and the wait until it is asked for again
   double since_ = 0;
 };
 

@@ -70,6 +70,14 @@ class Check(Case):
         out, _ = self.check(GOOD + "executor: {type: slurm, partition: gpu, workers: 2..5}\n")
         self.assertIn("2 to 5 workers of Slurm, partition gpu", out)
 
+    def test_files_that_are_not_brought(self):
+        elsewhere = GOOD.replace("concurrency: 2\n", "executor: {type: ssh, hosts: [lab1]%s}\n")
+        out, _ = self.check(elsewhere % "")
+        self.assertIn("'train.py' is a file here that is not brought to the workers: give executor.file_mounts: {train.py: train.py}",
+                      " ".join(out.split()))
+        for mounts in ("{train.py: train.py}", "{.: .}"):
+            self.assertNotIn("is not brought", self.check(elsewhere % f", file_mounts: {mounts}")[0])
+
     def test_an_experiment_that_is_there(self):
         self.environment.update(STEPS="2")
         self.run_command("run", self.write(GOOD), "--quiet", "--set", "samples=2")

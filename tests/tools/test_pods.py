@@ -198,7 +198,10 @@ class Pods(TerminalCase, KubernetesCase):
         self.assertIn("nothing was submitted", self.run_command("logs", "c.yaml", code=2)[1])
         self.run_command("submit", "c.yaml", "--detach", "./program.sh", "--", "--lr", "a b")
         wait_until(lambda: "begun --lr a b" in self.run_command("logs", "c.yaml")[0], "its first line")
-        self.assertIn("(program.sh): running", self.run_command("status", "c.yaml")[0])
+        out, _ = self.run_command("status", "c.yaml")
+        self.assertIn("(program.sh): running", out)
+        [row] = [line.split() for line in out.splitlines() if line.split()[:1] == ["head"]]
+        self.assertEqual(row[1:4], [self.names("head")[0], row[2], "head"])  # whatever the length of a name
         follower = self.start("logs", "-f", "c.yaml", "program.sh")
         self.addCleanup(follower.kill)
         self.assertEqual(follower.stdout.readline(), "begun --lr a b\n")
@@ -208,12 +211,33 @@ class Pods(TerminalCase, KubernetesCase):
         left.communicate(timeout=30)
         self.assertEqual(left.returncode, 0)
         self.assertIn("there is no job 'x'", self.run_command("logs", "c.yaml", "x", code=2)[1])
+        # What would be lost is said, and is lost by nobody who was not asked.
+        _, err = self.run_command("down", "c.yaml", code=2)
+        self.assertRegex(err, r"job \w+ \(program.sh\) is running and is ended")
+        self.assertIn("`hypertune down c.yaml -y`", err)
+        self.assertIn("options of the command that it runs stand after --", self.run_command("exec", "c.yaml", "ls", "-la", code=2)[1])
         self.exec("touch ~/go")
         out, _ = follower.communicate(timeout=60)
         self.assertEqual((out, follower.returncode), ("over\n", 0))
+        self.assertIn("have not been fetched", self.run_command("down", "c.yaml", code=2)[1])
         out, _ = self.run_command("submit", "c.yaml", "-o", "out", "./program.sh", "--", "--lr", "a b", code=5)
         self.assertEqual((self.folder / "out/out/r.txt").read_text(), "result\n")
         self.assertEqual((self.folder / "out/submit.log").read_text(), "begun --lr a b\nover\n")
+        # Results that were fetched before stay what they are.
+        for number in range(2):
+            self.run_command("submit", "c.yaml", "./program.sh", code=5)
+            self.write("kept", f"results/programs/mark{number}")
+        folders = sorted(f.name for f in (self.folder / "results/programs").iterdir() if f.is_dir())
+        self.assertEqual([name.removeprefix(folders[0]) for name in folders], ["", "-2"])
+        # A follower whose head is taken away learns that the job is lost.
+        self.exec("rm ~/go")
+        follower = self.start("submit", "c.yaml", "./program.sh", "--", "again")
+        self.addCleanup(follower.kill)
+        self.assertEqual(follower.stdout.readline(), "begun again\n")
+        self.delete(self.names("head")[0], 0)
+        _, err = follower.communicate(timeout=60)
+        self.assertEqual(follower.returncode, 1)
+        self.assertIn("is lost: its machine, the head", err)
         self.down()
 
     def hosts_of(self, experiment):
@@ -229,6 +253,11 @@ class Pods(TerminalCase, KubernetesCase):
         self.run_command("submit", "c.yaml", "sweep.yaml", "--sync", "train.sh", "-o", "out", timeout=200)
         self.assertEqual(self.hosts_of("out/runs/s"), set(self.names()))
         self.assertEqual(len(self.names()), 3)  # none was launched or ended for it
+        self.write(SWEEP.format(samples=9, executor="").replace("cpus: 0.2", "cpus: 1"))
+        _, err = self.run_command("submit", "c.yaml", "sweep.yaml", "--sync", "train.sh", "-o", "no", code=2)
+        said = err + (self.folder / "no/submit.log").read_text()
+        self.assertIn("has room for a trial: it needs 1 cpus, which no host has", said)
+        self.assertIn("has 0.2 cpus", said)
         self.down()
 
     def test_grown_with_the_queue(self):
@@ -315,6 +344,10 @@ class Pods(TerminalCase, KubernetesCase):
         _, err = self.run_command("up", "c.yaml", "-y", code=2)
         self.assertIn("c.yaml:9: 'available_node_types.head.node_config'", err)
         self.assertIn("dnsPolicy", err)
+        self.write(text.replace("start_timeout", "namespace: nowhere, start_timeout"), "c.yaml")
+        _, err = self.run_command("up", "c.yaml", "-y", code=2)
+        self.assertIn("c.yaml:2: 'provider.namespace': ", err)
+        self.assertNotIn("node_config", err)
         self.write(text.replace("dnsPolicy", "dnsPolcy"), "c.yaml")
         self.assertIn("unknown key 'dnsPolcy'", self.run_command("up", "c.yaml", "-y", code=2)[1])
 

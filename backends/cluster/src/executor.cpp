@@ -9,6 +9,7 @@
 #include <hypertune/cluster/ssh_access.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/say.hpp>
+#include <hypertune/execute/placement.hpp>
 #include <hypertune/remote/demand.hpp>
 #include <hypertune/remote/listed_executor.hpp>
 #include <hypertune/tune/interrupt.hpp>
@@ -44,6 +45,10 @@ static bool host_fits(const remote::HostSpec& host, const Resources& needs) {
     const auto has = host.custom.find(need.first);
     return need.second <= 0 || (has != host.custom.end() && need.second <= has->second + slack);
   });
+}
+
+static Resources resources_of(const remote::HostSpec& host) {
+  return {.cpus = host.cpus, .gpus = host.gpus, .memory = host.memory, .custom = host.custom};
 }
 
 /// Ctrl-C while there is no experiment that hears it.
@@ -109,9 +114,19 @@ class ClusterRun {
   /// False: the user has interrupted that.
   bool await_machine() {
     if (!scaler_) {
-      if (standing().empty())
-        fail(Errc::usage, "no machine of the cluster '{}' is up on which a trial has room: run `hypertune up {}`",
-             config_.name, config_.file.filename().string());
+      if (standing().empty()) {
+        if (too_small_.empty())
+          fail(Errc::usage,
+               "no machine of the cluster '{}' that takes trials is up: `hypertune up` with its file makes them",
+               config_.name);
+        std::vector<Host> hosts;
+        for (const auto& host : too_small_) hosts.push_back({host.name, resources_of(host)});
+        fail(
+            Errc::resources,
+            "no machine of the cluster '{}' that is up has room for a trial: it {}; 'resources' in the sweep is what a "
+            "trial needs",
+            config_.name, Placement(hosts).why_not(workload_.each));
+      }
       running_ = true;
       return true;
     }
@@ -171,6 +186,7 @@ class ClusterRun {
   remote::HostList standing() {
     std::vector<OfferedMachine> up;
     remote::HostList list;
+    too_small_.clear();
     for (const auto& machine : provider_->list()) {
       if (machine.state != MachineState::running || machine.address.empty()) continue;
       const auto name = host_name(config_, machine);
@@ -181,7 +197,11 @@ class ClusterRun {
         host.memory = type->resources.memory;
         host.custom = type->resources.custom;
         host.labels = {{"type", type->name}, {"market", machine.spot ? "spot" : "on-demand"}};
-        if (!host_fits(host, workload_.each) || host.cpus == 0) continue;
+        if (host.cpus == 0) continue;
+        if (!host_fits(host, workload_.each)) {
+          too_small_.push_back(std::move(host));
+          continue;
+        }
       }
       list.push_back(std::move(host));
       up.push_back({name, machine});
@@ -259,7 +279,8 @@ class ClusterRun {
   std::stop_source run_;  // stopped by a Ctrl-C before there is an experiment that hears it, and at the end
   std::atomic<bool> running_{false};
   std::optional<AnyProvider> provider_;  // where the machines are those that are up
-  std::string offered_;                  // of the one thread that asks it
+  std::string offered_;                  // of the one thread that asks it; the same of the next
+  remote::HostList too_small_;           // machines that are up, but have no room for a trial
   std::unique_ptr<Cluster> cluster_;
   std::optional<CostFile> cost_;
   std::chrono::steady_clock::time_point written_{};

@@ -87,7 +87,7 @@ Machine PodProvider::create(const LaunchRequest& request) {
                                  type->config_line, type->name);
   using Spot = KubernetesOptions::Spot;
   const auto spot = !request.spot ? Spot::any : type->spot == cluster::Spot::only ? Spot::only : Spot::prefer;
-  return translated(title + ": ", [&] {
+  const auto make = [&] {
     return machine_of(pods_.create({.token = request.token,
                                     .node_type = request.node_type,
                                     .node_config = request.node_config,
@@ -95,6 +95,16 @@ Machine PodProvider::create(const LaunchRequest& request) {
                                     .resources = type->resources,
                                     .head = request.head,
                                     .spot = spot}));
+  };
+  return translated(title + ": ", [&] {
+    try {
+      return make();
+    } catch (const k8s::ApiError& error) {
+      if (!error.not_found()) throw;  // of what is made, nothing but its namespace has to be there before
+      throw ProviderError(ProviderFailure::invalid,
+                          fmt::format("{}:{}: 'provider.namespace': {}", config_.file.filename().string(),
+                                      config_.provider.line, error.what()));
+    }
   });
 }
 

@@ -1,0 +1,139 @@
+// hypertune status CLUSTER.yaml: the machines of a cluster, what they cost, and what runs on them.
+#include "cluster.hpp"
+#include "cluster_support.hpp"
+#include "commands.hpp"
+
+#include <hypertune/cluster/job.hpp>
+#include <hypertune/cluster/machine_link.hpp>
+#include <hypertune/record/json_text.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0::command {
+
+namespace {
+
+namespace hc = hypertune::cluster;
+
+std::string since(double seconds) {
+  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3600);
+}
+
+// In columns as wide as what is in them: names of pods are long.
+void print_machines(const hc::ClusterView& view, double now) {
+  if (view.machines.empty()) return;
+  using Row = std::array<std::string, 6>;
+  std::vector<Row> rows{{"role", "id", "address", "type", "state", "since"}};
+  for (const auto& status : view.machines) {
+    const auto& machine = status.machine;
+    const bool running = machine.state == hc::MachineState::running;
+    rows.push_back({machine.head ? "head" : "worker", machine.id, machine.address.empty() ? "-" : machine.address,
+                    machine.node_type + (machine.spot ? " (spot)" : ""),
+                    running ? (status.ready ? "ready" : "not set up") : to_string(machine.state),
+                    status.launched_at > 0 ? since(now - status.launched_at) : "-"});
+  }
+  std::array<std::size_t, 6> widths{};
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  for (const auto& row : rows) {
+    std::string line = " ";
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) line += fmt::format(" {:<{}} ", row[i], widths[i]);
+    fmt::print("{} {}\n", line, row.back());
+  }
+}
+
+}  // namespace
+
+std::vector<hc::JobStatus> unfetched_jobs(const hc::ClusterConfig& config) {
+  std::vector<hc::JobStatus> jobs;
+  for (const auto& machine : hc::provider_of(config).list()) {
+    if (!machine.head || machine.state != hc::MachineState::running || machine.address.empty()) continue;
+    const auto head = hc::connect_machine(config, machine, hc::cluster_state(config.name), 10);
+    jobs = hc::all_jobs(head.shell, config);
+    std::erase_if(jobs, [](const auto& job) { return job.state == hc::JobState::none; });
+  }
+  return jobs;
+}
+
+int cluster_status(const std::string& file, const std::string& format, const std::string& name) {
+  ClusterArguments arguments;
+  arguments.file = file;
+  arguments.name = name;
+  const auto config = read_cluster(arguments);
+  const auto view = hc::view_cluster(config, hc::provider_of(config));
+  const double now = hc::wall_now();
+  if (format == "json") {
+    std::string out = "{\"cluster\":";
+    hypertune::detail::append_json(out, config.name);
+    out += fmt::format(",\"driver\":{},\"machines\":[", view.driver.empty() ? "null" : '"' + view.driver + '"');
+    bool first = true;
+    for (const auto& status : view.machines) {
+      if (!std::exchange(first, false)) out += ',';
+      out += "{\"id\":";
+      hypertune::detail::append_json(out, status.machine.id);
+      out += ",\"address\":";
+      hypertune::detail::append_json(out, status.machine.address);
+      out += ",\"type\":";
+      hypertune::detail::append_json(out, status.machine.node_type);
+      if (!status.machine.waits.empty()) {
+        out += ",\"waits\":";
+        hypertune::detail::append_json(out, status.machine.waits);
+      }
+      out += fmt::format(",\"role\":\"{}\",\"spot\":{},\"state\":\"{}\",\"ready\":{},\"seconds\":{:.0f}}}",
+                         status.machine.head ? "head" : "worker", status.machine.spot, to_string(status.machine.state),
+                         status.ready, status.launched_at > 0 ? now - status.launched_at : 0.0);
+    }
+    out += fmt::format("],\"cost\":{{\"hours\":{:.6f},\"total\":{:.6f},\"saved\":{:.6f},\"complete\":{},\"currency\":",
+                       view.cost.hours(), view.cost.cost(), view.cost.saved(), view.cost.complete());
+    hypertune::detail::append_json(out, view.cost.currency);
+    out += ",\"lines\":[";
+    first = true;
+    for (const auto& line : view.cost.lines) {
+      if (!std::exchange(first, false)) out += ',';
+      out += "{\"type\":";
+      hypertune::detail::append_json(out, line.node_type);
+      out += fmt::format(
+          ",\"spot\":{},\"machines\":{},\"running\":{},\"hours\":{:.6f},\"price\":{},\"cost\":{:.6f},\"saved\":{:.6f}}"
+          "}",
+          line.spot, line.machines, line.running, line.hours, line.price, line.cost(), line.saved());
+    }
+    out += "]}}";
+    fmt::print("{}\n", out);
+    return view.trouble.empty() ? exit_done : exit_failed;
+  }
+  fmt::print("cluster '{}' ({}): {} machine{}{}\n", config.name, config.provider.type, view.machines.size(),
+             view.machines.size() == 1 ? "" : "s",
+             view.driver.empty() ? "" : fmt::format("; worked on by {}", view.driver));
+  if (!view.trouble.empty()) fmt::print("what the journal says, as {}\n", view.trouble);
+  print_machines(view, now);
+  for (const auto& status : view.machines)
+    if (status.machine.state == hc::MachineState::pending && !status.machine.waits.empty())
+      fmt::print("  {} {}\n", status.machine.id, status.machine.waits);
+  for (const auto& line : view.cost.lines)
+    fmt::print("  {}{}: {} machine{}, {:.2f} h{}{}\n", line.node_type, line.spot ? " (spot)" : "", line.machines,
+               line.machines == 1 ? "" : "s", line.hours,
+               line.price > 0 ? fmt::format(" at {:g} = {:.2f} {}", line.price, line.cost(), view.cost.currency) : "",
+               line.saved() > 0 ? fmt::format(", {:.2f} saved", line.saved()) : "");
+  if (!view.cost.lines.empty()) fmt::print("cost: {}\n", view.cost.summary());
+  if (view.trouble.empty()) {
+    try {
+      for (const auto& job : unfetched_jobs(config))
+        fmt::print("job {}{}: {}\n", job.id, job.name.empty() ? "" : fmt::format(" ({})", job.name),
+                   job.state == hc::JobState::running ? "running"
+                   : job.state == hc::JobState::died
+                       ? "died with its machine; submit it again"
+                       : fmt::format("ended with exit code {}; its results wait", job.code));
+    } catch (const Error& error) { fmt::print("the head cannot be asked: {}\n", error.what()); }
+  }
+  return view.trouble.empty() ? exit_done : exit_failed;
+}
+
+}  // namespace hypertune::inline v0::command
