@@ -135,6 +135,8 @@ TEST_CASE("a report of a few trials has all that the page asks for") {
     CHECK(answers.contains(key));
   CHECK(answers.at("/api/trials?experiment=one").at("rows").as_array().size() == 12);
   CHECK(answers.at("/api/points?experiment=one").at("columns").as_object().size() == 6);
+  CHECK(answers.at("/api/summary?experiment=one").at("state") == "ended");
+  CHECK(answers.at("/api/summary?experiment=one").as_object().if_contains("reading") == nullptr);
   CHECK(left_out(answers, "one") == "logs\n");
 }
 
