@@ -3,6 +3,7 @@
 #include "cluster.hpp"
 #include "commands.hpp"
 #include "kubernetes_driver.hpp"
+#include "paper.hpp"
 #include "remote_trials.hpp"
 
 #include <hypertune/detail/nearest.hpp>
@@ -327,6 +328,7 @@ int main(int argc, char** argv) {
   study_command->add_flag("--resume", study.resume, "go on with the study in the output folder");
   study_command->callback([&] { chosen = [&] { return command::study(study); }; });
 
+  command::add_paper_commands(app, chosen);
   command::add_authoring_commands(app, chosen);
   if (const auto wrong = wrong_command(app, argc, argv)) {
     complain(wrong->c_str());

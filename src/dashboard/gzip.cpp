@@ -21,6 +21,12 @@ void put_number(std::string& out, std::uint32_t number) {
   for (unsigned shift = 0; shift < 32; shift += 8) out += static_cast<char>(number >> shift);
 }
 
+std::uint32_t sum_of(std::string_view text) {
+  boost::crc_32_type sum;
+  sum.process_bytes(text.data(), text.size());
+  return sum.checksum();
+}
+
 }  // namespace
 
 std::string gzipped(std::string_view text) {
@@ -38,9 +44,7 @@ std::string gzipped(std::string_view text) {
   if (error && error != zlib::error::end_of_stream)
     fail(Errc::io, "an answer cannot be compressed: {}", error.message());
   out.resize(head_size + params.total_out);
-  boost::crc_32_type sum;
-  sum.process_bytes(text.data(), text.size());
-  put_number(out, static_cast<std::uint32_t>(sum.checksum()));
+  put_number(out, sum_of(text));
   put_number(out, static_cast<std::uint32_t>(text.size()));
   return out;
 }
@@ -48,6 +52,7 @@ std::string gzipped(std::string_view text) {
 std::optional<std::string> gunzipped(std::string_view bytes, std::size_t most) {
   if (bytes.size() < head_size + tail_size || !bytes.starts_with("\x1f\x8b\x08") || bytes[3] != '\0')
     return std::nullopt;
+  const std::string_view tail = bytes.substr(bytes.size() - tail_size);
   bytes = bytes.substr(head_size, bytes.size() - head_size - tail_size);
   zlib::inflate_stream stream;
   zlib::z_params params;
@@ -64,10 +69,15 @@ std::optional<std::string> gunzipped(std::string_view bytes, std::size_t most) {
     stream.write(params, zlib::Flush::sync, error);
     const std::size_t left = params.avail_out;
     out.resize(out.size() - left);
-    if (error == zlib::error::end_of_stream) return out;
-    if (error && error != zlib::error::need_buffers) return std::nullopt;
-    if (left > 0 && params.avail_in == 0) return std::nullopt;  // it ends too early
+    if (error && error != zlib::error::need_buffers && error != zlib::error::end_of_stream) return std::nullopt;
+    // The end of a short one may go by without a word; whether it is whole is told by its sum.
+    if (error == zlib::error::end_of_stream || (left > 0 && params.avail_in == 0)) break;
   }
+  std::string sum;
+  put_number(sum, sum_of(out));
+  put_number(sum, static_cast<std::uint32_t>(out.size()));
+  if (sum != tail || out.size() > most) return std::nullopt;
+  return out;
 }
 
 }  // namespace hypertune::inline v0::dashboard

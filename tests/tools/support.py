@@ -127,4 +127,4 @@ class Case(unittest.TestCase):
             self.assertEqual(steps, sorted(set(steps)), f"trial {trial['trial']}")
 
 
-__all__ = ["Case", "HYPERTUNE", "SWEEP", "THREADS", "json", "os", "pathlib", "shutil", "signal", "subprocess", "time", "unittest", "wait_until"]
+__all__ = ["Case", "HYPERTUNE", "SWEEP", "THREADS", "TRAINER", "json", "os", "pathlib", "shutil", "signal", "subprocess", "time", "unittest", "wait_until"]

@@ -7,6 +7,7 @@
 #include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/record/text_table.hpp>
+#include <hypertune/show/sparkline.hpp>
 #include <hypertune/trial/resources.hpp>
 #include <hypertune/trial/trial.hpp>
 
@@ -54,6 +55,7 @@ class ExperimentProgress {
     std::string params;                    ///< as Running's
     std::shared_ptr<const Params> values;  ///< as Running's
     double violation = 0;                  ///< of the constraints on metrics; 0: it meets them
+    std::vector<BestPoint> curve;          ///< how it came about: a sample, of bounded size
   };
   struct Rates {
     double trials_per_minute = 0, reports_per_second = 0;
@@ -258,7 +260,10 @@ inline void ProgressTracker::take(const record::TrialReported& e) {
                         (!best || detail::better(violation, sign * *value, best->violation, sign * best->value));
     if (!better) continue;
     if (!best || best->trial != e.trial) {
+      std::vector<BestPoint> curve;
+      if (best) curve = std::move(best->curve);
       best.emplace();
+      best->curve = std::move(curve);
       best->trial = e.trial;
       if (run != p_.running_.end()) {
         best->params = run->second.params;
@@ -268,6 +273,7 @@ inline void ProgressTracker::take(const record::TrialReported& e) {
     best->step = e.step;
     best->value = *value;
     best->violation = violation;
+    detail::terminal::add_best_point(best->curve, {p_.reports_, *value});
     ++p_.improvements_;
   }
 }

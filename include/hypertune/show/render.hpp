@@ -5,6 +5,7 @@
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/record/text_table.hpp>
 #include <hypertune/show/progress.hpp>
+#include <hypertune/show/sparkline.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -21,6 +22,7 @@ struct RenderOptions {
   std::size_t width = 80;   ///< columns: no line has more
   std::size_t height = 24;  ///< lines at most
   bool color = false;
+  bool unicode = false;  ///< the best has a small curve beside it, where there is room
 };
 
 /// "45 s", "3m 05s", "2h 03m", "4d 02h".
@@ -221,13 +223,19 @@ inline std::vector<std::string> render(const ExperimentProgress& p, const Render
     const std::string text = detail::terminal::best_text(p, i);
     Line line(o.width, o.color);
     line.add("best  ").add(text, best ? Style::green : Style::plain);
+    std::string spark;
+    if (const std::size_t used = detail::terminal::text_width(text) + 8; o.unicode && best && used < o.width)
+      spark = detail::terminal::sparkline(best->curve, p.reports(),
+                                          std::min({std::size_t{16}, o.width / 8, o.width - used}));
+    if (!spark.empty()) line.add("  ").add(spark, Style::dim);
+    const std::size_t sparks = spark.empty() ? 0 : detail::terminal::text_width(spark) + 2;
     const bool params = best && best->values && !best->values->empty();
     if (!params) {
       lines.push_back(line.text());
       continue;
     }
     constexpr std::size_t indent = 6;
-    const auto rest = detail::terminal::params_lines(*best->values, detail::terminal::text_width(text) + 2,
+    const auto rest = detail::terminal::params_lines(*best->values, detail::terminal::text_width(text) + sparks + 2,
                                                      o.width - std::min(o.width, indent), more + 1);
     if (!rest.front().empty()) line.add("  ").add(rest.front());
     lines.push_back(line.text());

@@ -37,7 +37,8 @@ struct TerminalOptions {
 /// new best (at most one a second), every `summary_every` seconds, and at the end, without control codes. NO_COLOR is
 /// honoured. Feeding it costs some ten nanoseconds per record; a thread of its own draws, from on_experiment_start()
 /// to on_experiment_end() or the destructor. The cursor is hidden only while a picture is written, so that a program
-/// that dies leaves the terminal as it was. All members may be called from any thread.
+/// that dies leaves the terminal as it was. Where the locale is one of UTF-8, the best has a small curve beside it. All
+/// members may be called from any thread.
 class TerminalDisplay {
  public:
   explicit TerminalDisplay(TerminalOptions options = {}) : self_(std::make_unique<Self>(std::move(options))) {}
@@ -86,7 +87,7 @@ class TerminalDisplay {
 
     std::mutex output;  // of all below; taken after `mutex` is given up
     detail::terminal::LiveRegion region;
-    bool color;
+    bool color, unicode;
     std::int64_t shown_improvements = 0, shown_failures = 0;
     double last_best = -1e9, last_summary = 0;
     bool announced = false;

@@ -1,6 +1,7 @@
 // Starts the page: the source of its answers, what is shown (the address), what changes (events).
 import {makeShell} from './shell.js';
-import {embeddedSource, liveSource} from './source.js';
+import {embeddedSource} from './embedded.js';
+import {liveSource} from './source.js';
 import {parse, format, to, trialRoute} from './route.js';
 import {listen, helpOverlay} from './keys.js';
 import {copy} from './dom.js';

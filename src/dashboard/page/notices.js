@@ -1,5 +1,5 @@
 // What the page says above a view: the connection, and how the run goes on or ended.
-import {clock} from './format.js';
+import {clock, moment} from './format.js';
 
 const words = {
   running: ['good', 'The run goes on.'],
@@ -19,6 +19,12 @@ export function notice(before, after, now) {
   if (after.state === 'running' && (resumed || before.state !== 'paused')) return {tone: 'good', text: `The run was resumed${at}.`};
   const [tone, text] = words[after.state] ?? ['calm', `The run is now: ${after.state}.`];
   return {tone, text: text.replace('.', `${at}.`)};
+}
+
+// What a report says of itself: of when it is, and what of an experiment had no room.
+export function reportNotice(report, experiment) {
+  const left = experiment === null ? [] : report.left_out?.[experiment] ?? [];
+  return {tone: 'calm', text: `A report of ${moment(report.written)}: nothing in it changes.${left.length > 0 ? ` Left out: ${left.join('; ')}.` : ''}`};
 }
 
 // An error of the page itself: said once, for a person who would report it.

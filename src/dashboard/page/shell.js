@@ -3,7 +3,7 @@ import {fill, h, hint, icon, name} from './dom.js';
 import {ago, clock, count, number, share} from './format.js';
 import {format, to} from './route.js';
 import {helpOverlay} from './keys.js';
-import {notice} from './notices.js';
+import {notice, reportNotice} from './notices.js';
 import {makeTrial} from './views/trial_parts.js';
 
 const tabs = [
@@ -29,7 +29,8 @@ export function makeShell(app, appearance) {
   app.root.append(skip, h('header', {class: 'top'}, h('div', {class: 'bar'}, identity, pulse, h('div', {class: 'actions'}, link, themeButton, helpButton)),
     h('div', {class: 'bar second'}, nav, filter)), filterError, notices, h('div', {class: 'body'}, main, side), toast);
 
-  let messages = {connection: null, run: null, problem: null};
+  let messages = {report: null, connection: null, run: null, problem: null};
+  let reportOf;            // the experiment that the report's notice is of
   let lostAt = null;
   let typing = null;
   let toastTimer = null;
@@ -48,7 +49,7 @@ export function makeShell(app, appearance) {
 
   function paintNotices() {
     fill(notices, messages, () => Object.entries(messages).filter(([, one]) => one).map(([kind, one]) => h('div', {class: `notice ${one.tone}`, role: 'status', data: {notice: kind}},
-      h('span', null, one.text), kind === 'run' ? h('button', {type: 'button', class: 'quiet small', data: {key: kind}, 'aria-label': 'Dismiss', onclick: () => tell(kind, null)}, icon('close')) : null)));
+      h('span', null, one.text), kind === 'run' || kind === 'report' ? h('button', {type: 'button', class: 'quiet small', data: {key: kind}, 'aria-label': 'Dismiss', onclick: () => tell(kind, null)}, icon('close')) : null)));
   }
 
   function tell(kind, message) {
@@ -156,6 +157,10 @@ export function makeShell(app, appearance) {
       paintPulse();
       paintTabs();
       paintFilter();
+      if (app.source.report && reportOf !== app.route.experiment) {
+        reportOf = app.route.experiment;
+        tell('report', reportNotice(app.source.report, reportOf));
+      }
       if (app.picked() === null) paintPeek();
     },
     mount(view) {

@@ -1,4 +1,4 @@
-// Where answers come from: the server that the page is from, or the document itself (a report, which has no server).
+// Where answers come from: the server that the page is from, or the document itself (embedded.js: a report, which has no server).
 // A source has: live, get(path, parameters, signal) -> Promise of the answer, watch({changed, experiments, state}) -> stop().
 
 export class Refused extends Error {}  // the server understood, and said no: its message is for the person
@@ -58,38 +58,6 @@ export function liveSource(base = '') {
       };
     },
   };
-}
-
-// answers: {key of the request: answer}. For /api/trials one answer has all rows, and is sorted and cut here.
-export function embeddedSource(answers) {
-  return {
-    live: false,
-    async get(path, parameters = {}) {
-      const exact = answers[keyOf(path, parameters)];
-      if (exact !== undefined) return exact;
-      if (path === '/api/trials' && !parameters.filter) {
-        const all = answers[keyOf(path, {experiment: parameters.experiment})];
-        if (all) return sorted(all, parameters);
-      }
-      const plain = answers[keyOf(path, {experiment: parameters.experiment})];
-      if (plain !== undefined && !parameters.filter && parameters.trial === undefined) return plain;
-      throw new Refused('This is not in the report. `hypertune dashboard` shows it from the experiment\'s folder.');
-    },
-    watch() {
-      return () => {};
-    },
-  };
-}
-
-function sorted(all, {sort = 'trial', order = 'asc', offset = 0, limit = 100}) {
-  const of = (row) => (sort.startsWith('params.') ? row.params[sort.slice(7)] : row[sort]);
-  const missing = (value) => value === null || value === undefined || value === 'NaN';
-  const rows = [...all.rows].sort((a, b) => {
-    const [x, y] = [of(a), of(b)];
-    if (missing(x) || missing(y)) return Number(missing(x)) - Number(missing(y)) || a.trial - b.trial;
-    return (x < y ? -1 : x > y ? 1 : 0) * (order === 'desc' ? -1 : 1) || a.trial - b.trial;
-  });
-  return {...all, rows: rows.slice(offset, offset + limit)};
 }
 
 // Names of parameters and metrics as requests have them: what would be ambiguous or too long goes by its place.

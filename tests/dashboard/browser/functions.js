@@ -3,7 +3,9 @@ import * as format from '/page/format.js';
 import * as route from '/page/route.js';
 import * as filter from '/page/filter.js';
 import * as source from '/page/source.js';
-import {notice} from '/page/notices.js';
+import * as embedded from '/page/embedded.js';
+import * as match from '/page/match.js';
+import {notice, reportNotice} from '/page/notices.js';
 import {themes} from '/page/theme.js';
 import * as base from '/page/charts/base.js';
 import * as best from '/page/charts/best.js';
@@ -13,6 +15,7 @@ import * as surface from '/page/charts/surface.js';
 import * as parallel from '/page/charts/parallel.js';
 import * as tradeoffs from '/page/charts/tradeoffs.js';
 import * as happened from '/page/charts/happened.js';
+import * as paper from '/page/paper.js';
 
 const cases = [];
 const test = (name, body) => cases.push([name, body]);
@@ -73,21 +76,73 @@ test('requests have one key, and awkward names go by their place', () => {
   same(['loss', '@x'].map((name) => source.metricField(summary, name)), ['loss', '@1']);
 });
 
+// What a report has of an experiment of five trials.
+const embeddedAnswers = () => {
+  const rows = [3, 'NaN', 1, null, 2].map((value, trial) => ({trial, state: trial === 3 ? 'failed' : 'completed', value, values: [value], steps: trial, host: trial < 2 ? 'lab 1' : null, cause: trial === 3 ? 'out of memory' : null,
+    notes: trial === 1 ? {good: true} : {}, params: {lr: 5 - trial, 'a,b': trial % 2 === 0 ? 'adam' : 'sgd w', on: trial > 2}}));
+  return {
+    '/api/summary?experiment=x': {objectives: [{metric: 'loss', mode: 'min'}], metrics: ['loss', 'L'.repeat(300)], parameters: [{name: 'lr'}, {name: 'a,b'}, {name: 'on'}]},
+    '/api/trials?experiment=x': {total: 9, matching: 5, rows, cut: false},
+    '/api/points?experiment=x': {trial: [0, 2, 4], state: ['completed', 'completed', 'completed'], shown: 3, matching: 9, columns: {duration: [1, 2, 3], '@0': [3, 1, 2], '@1': [7, 8, 9], 'params.@0': [5, 3, 1], 'params.@1': ['adam', 'adam', 'adam']}},
+    '/api/curves?experiment=x&limit=100&metric=%400&x=step': {curves: [0, 2, 4].map((trial) => ({trial, x: [0], value: [1]})), bands: {x: [0]}, shown: 3, matching: 9},
+    '/api/importance?experiment=x&metric=%401': {importance: []},
+    '/api/now?experiment=x': {running: []},
+    '/api/timeline?experiment=x': {segments: {}},
+    '/api/trial?experiment=x&points=500&trial=2': {trial: 2, log_bytes: 99, curves: {loss: {}}},
+    report: {written: 1.7e9, left_out: {x: ['4 of 9 trials', 'logs']}},
+  };
+};
+
 test('a document with its answers needs no server', async () => {
-  const rows = [3, 'NaN', 1, null, 2].map((value, trial) => ({trial, value, params: {lr: 5 - trial}}));
-  const from = source.embeddedSource({'/api/trials?experiment=x': {total: 5, matching: 5, rows}, '/api/now?experiment=x': {running: []}});
-  const trials = async (parameters) => (await from.get('/api/trials', {experiment: 'x', ...parameters})).rows.map((row) => row.trial);
+  const from = embedded.embeddedSource(embeddedAnswers());
+  const get = (path, parameters = {}) => from.get(path, {experiment: 'x', ...parameters});
+  const trials = async (parameters) => (await get('/api/trials', parameters)).rows.map((row) => row.trial);
   same(await trials({sort: 'value', order: 'desc', limit: 3}), [0, 4, 2]);
   same(await trials({sort: 'value', limit: 5}), [2, 4, 0, 1, 3]);
   same(await trials({sort: 'params.lr', offset: 1, limit: 2}), [3, 2]);
-  same(await from.get('/api/now', {experiment: 'x'}), {running: []});
-  let refused = false;
-  try {
-    await from.get('/api/log', {experiment: 'x', trial: 1});
-  } catch (error) {
-    refused = error instanceof source.Refused;
+  same(await trials({sort: 'params.@0', limit: 2}), [4, 3]);
+  same(await trials({sort: 'loss', limit: 1}), [2]);
+  same(await trials({sort: 'state', order: 'desc', limit: 1}), [3]);
+  const filtered_ = await get('/api/trials', {filter: 'lr>=3', limit: 1});
+  same([filtered_.matching, filtered_.total, filtered_.rows.length], [3, 9, 1]);
+  same(await get('/api/now'), {running: []});
+  same(await get('/api/timeline', {from: 1, to: 2, limit: 4000}), {segments: {}});
+  const points = await get('/api/points', {fields: 'params.lr,params.@1,loss,@1,duration,params.gone'});
+  same(points.columns, {'params.lr': [5, 3, 1], 'params.@1': ['adam', 'adam', 'adam'], loss: [3, 1, 2], '@1': [7, 8, 9], duration: [1, 2, 3], 'params.gone': [null, null, null]});
+  same([points.shown, points.matching], [3, 9]);
+  same((await get('/api/points', {fields: 'loss', filter: 'loss<3'})).columns, {loss: [1, 2]});
+  same((await get('/api/curves', {metric: 'loss', x: 'step', limit: 300, filter: 'trial:2-4'})).curves.map((curve) => curve.trial), [2, 4]);
+  same((await get('/api/importance', {metric: '@1'})).importance, []);
+  same((await get('/api/trial', {trial: 2, points: 500})).log_bytes, 0);
+  same((await get('/api/trial', {trial: 3, points: 500})).attempts, []);
+  for (const [path, parameters] of [['/api/log', {trial: 1}], ['/api/trial', {trial: 8}], ['/api/curves', {metric: '@1', x: 'step'}], ['/api/edf', {metric: 'loss'}], ['/api/trials', {filter: 'nonsense>1'}]]) {
+    let refused = false;
+    try {
+      await get(path, parameters);
+    } catch (error) {
+      refused = error instanceof source.Refused;
+    }
+    holds(refused, `${path} ${text(parameters)} is refused`);
   }
-  holds(refused, 'what is not in the document is refused');
+  same(reportNotice(from.report, 'x').text.endsWith('Left out: 4 of 9 trials; logs.'), true);
+  same(reportNotice(from.report, null).text.includes('Left out'), false);
+});
+
+test('a filter without a server means what it means with one', () => {
+  const answers = embeddedAnswers();
+  const {rows} = answers['/api/trials?experiment=x'];
+  const chosen = (filter) => rows.filter(match.matcher(filter, answers['/api/summary?experiment=x'], (row, metric) => (metric === 'loss' ? row.value : null))).map((row) => row.trial);
+  for (const [filter, want] of [['', [0, 1, 2, 3, 4]], ['state:failed', [3]], ['host:"lab 1"', [0, 1]], ['trial:1-3', [1, 2, 3]], ['trial:4', [4]], ['note:good', [1]], ['lr>3', [0, 1]], ['lr<=2 lr!=1', [3]], ['lr=4', [1]], ['lr==4', [1]],
+    ['"a,b"=adam', [0, 2, 4]], ['"a,b"!="sgd w"', [0, 2, 4]], ['on=true', [3, 4]], ['on=1', [3, 4]], ['memory', [3]], ['adam', [0, 2, 4]], ['"sgd w"', [1, 3]], ['loss<3', [2, 4]], ['loss=NaN', [1, 3]], ['loss!=NaN', [0, 2, 4]], ['adam lr>1', [0, 2]], ['lr="4"', [1]]]) same(chosen(filter), want, filter);
+  for (const filter of ['nonsense>1', 'state:gone', 'lr>adam', '"open', 'lr>', 'trial:x', 'colour:red', '>1', 'lr!1']) {
+    let message = '';
+    try {
+      chosen(filter);
+    } catch (error) {
+      message = error.message;
+    }
+    holds(/^the filter is not understood at character \d+: |is compared with/.test(message), `${filter}: ${message}`);
+  }
 });
 
 test('how a run goes on is told once', () => {
@@ -128,6 +183,29 @@ test('parameters lie on their axes', () => {
   same(base.decades(0, 1), undefined);
   same(base.pairs([1, 2, 3, 'NaN'], [0, 'Infinity', 5, 1], {logY: true, extra: (i) => [i]}), [[3, 5, 2]]);
   same(base.unfit([1, null, 'NaN', 0, -1], true), 3);
+});
+
+test('a logarithmic axis on paper has marks, however short it is', () => {
+  same(paper.logMarks(0.97, 9.6), [1, 2, 5]);
+  same(paper.logMarks(4e-4, 0.08), [0.001, 0.003, 0.01, 0.03]);
+  same(paper.logMarks(0.61, 0.999), [0.7, 0.8, 0.9]);
+  same(paper.logMarks(0.0009, 1.1), [0.001, 0.01, 0.1, 1]);
+  for (const [low, high] of [[1, 1.001], [3e-9, 4e-9], [1e-12, 1e12], [5, 60], [0.9, 1.1]]) {
+    const marks = paper.logMarks(low, high);
+    holds(marks.length >= 3 && marks.length <= 12 && marks.every((mark) => mark >= low * (1 - 1e-6) && mark <= high * (1 + 1e-6)), `${low} to ${high}: ${text(marks)}`);
+  }
+  const option = {xAxis: {type: 'value'}, yAxis: {type: 'log', axisLabel: {fontSize: 1}}, series: [{type: 'line', data: [[0, 0.4], [1, '-'], [2, 0.9]]}, {type: 'custom', data: [[0, 1e-9]]}]};
+  paper.fitLogAxes(option);
+  holds(option.yAxis.min > 0.38 && option.yAxis.min < 0.4 && option.yAxis.max > 0.9 && option.yAxis.max < 0.95, text(option.yAxis));
+  same(option.yAxis.axisLabel.fontSize, 1);
+  same(option.xAxis, {type: 'value'});
+});
+
+test('the widths of letters are those of Helvetica', () => {
+  same(paper.textWidth('iiii', 10), 8.88);
+  same(paper.textWidth('WWWW', 10), 37.76);
+  same(paper.textWidth('0', 1000), 556);
+  same(paper.textWidth('学', 10), 10);
 });
 
 test('a surface follows its points, and is open where there are none', () => {

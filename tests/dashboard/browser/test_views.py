@@ -7,9 +7,7 @@ import xml.etree.ElementTree
 
 import experiments
 from page import VIEWS, PageCase
-from support import PAGE, FileServer, run
-
-SAFE = "!'()*-._~"   # what encodeURIComponent leaves
+from support import run
 
 
 class Views(PageCase):
@@ -243,34 +241,6 @@ class Views(PageCase):
         self.browser.find(f".picker [data-key='e{ids['population']}']").click()
         self.browser.until("return echarts.getInstanceByDom(document.querySelector('[data-chart=compare]')).getOption().series.length === 3")
         self.assertEqual(len(json.loads(self.query()["e"])), 3)
-
-    def test_a_document_with_the_answers_needs_no_server(self):
-        place = self.ids()["digits"]
-        answers = {}
-        # What a server is asked for while a person looks at every view is what a report has in it.
-        for view in [*VIEWS, "trial/0"]:
-            self.view("digits", view)
-            self.browser.collect()
-            for url in self.browser.asked:
-                parts = urllib.parse.urlsplit(url)
-                if parts.path.startswith("/api/"):
-                    query = dict(urllib.parse.parse_qsl(parts.query))
-                    key = parts.path + "".join(f"{'&' if i else '?'}{urllib.parse.quote(name, safe=SAFE)}={urllib.parse.quote(value, safe=SAFE)}" for i, (name, value) in enumerate(sorted(query.items())))
-                    answers[key] = self.ask(parts.path, **query)
-        data = json.dumps(answers).replace("<", "\\u003c")
-        page = (PAGE / "index.html").read_text().replace("<body>", f'<body><script type="application/json" id="hypertune-answers">{data}</script>')
-        files = FileServer({"/page/report.html": page.encode()})
-        self.addCleanup(files.close)
-        for view, charts in (("overview", ["best"]), ("curves", ["curves", "rungs"]), ("matters", ["importance", "parallel"]), ("happened", ["timeline"]), ("trials", []), ("trial/0", ["curve0"])):
-            self.browser.driver.get("about:blank")
-            self.browser.collect()
-            self.browser.asked.clear()
-            self.browser.driver.get(f"{files.url}/page/report.html#/e/{urllib.parse.quote(place, safe='')}/{view}")
-            self.settled()
-            self.assert_drawn(*charts)
-            self.browser.collect()
-            self.assertEqual([url for url in self.browser.asked if "/api/" in url or "/events" in url], [])
-            self.assertTrue(self.browser.js("return document.querySelector('.link').hidden"))
 
     def test_a_page_that_was_not_loaded_whole_is_loaded_again(self):
         self.expected = [r"ERR_BLOCKED_BY_CLIENT"]

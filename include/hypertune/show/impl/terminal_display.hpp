@@ -14,6 +14,8 @@ HYPERTUNE_INLINE TerminalDisplay::Self::Self(TerminalOptions o)
       region(::fileno(options.stream), live) {
   const char* const no_color = std::getenv("NO_COLOR");
   color = no_color == nullptr || *no_color == '\0';
+  unicode = detail::terminal::takes_unicode(std::getenv("LC_ALL"), std::getenv("LC_CTYPE"), std::getenv("LANG"),
+                                            std::getenv("TERM"));
 }
 
 HYPERTUNE_INLINE void TerminalDisplay::Self::on_record(const Record& record) {
@@ -73,7 +75,8 @@ HYPERTUNE_INLINE void TerminalDisplay::Self::show(const ExperimentProgress& p, b
   std::fflush(options.stream);
   if (!live) return show_plain(p, last);
   const auto size = region.size();
-  const RenderOptions how{.width = size.width, .height = std::max<std::size_t>(size.height, 2) - 1, .color = color};
+  const RenderOptions how{
+      .width = size.width, .height = std::max<std::size_t>(size.height, 2) - 1, .color = color, .unicode = unicode};
   region.draw(render(p, how), size);
   if (last) region.flush(500);
 }

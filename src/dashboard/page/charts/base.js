@@ -177,5 +177,6 @@ export function scaleAxis(theme, scale, options) {
     min: scale.low ?? undefined,
     max: scale.high ?? undefined,
     axisLabel: {color: theme.ink3, fontSize: 10.5, hideOverlap: true, formatter: (place) => scale.text(place), customValues: scale.ticks, ...(scale.ticks ? {} : {showMinLabel: true})},
+    axisTick: {show: false, customValues: scale.ticks},   // where the lines across the chart are
   });
 }

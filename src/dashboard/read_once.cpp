@@ -1,0 +1,49 @@
+#include "read_once.hpp"
+
+#include "gzip.hpp"
+#include "page_files.hpp"
+
+#include <hypertune/error.hpp>
+#include <hypertune/record/journal_schema.hpp>
+
+#include <cstddef>
+#include <system_error>
+
+namespace hypertune::inline v0::dashboard {
+
+std::unique_ptr<Experiments> read_once(const std::vector<std::filesystem::path>& folders) {
+  auto experiments = std::make_unique<Experiments>(folders, false);
+  const auto all = experiments->all();
+  if (all.empty())
+    fail(Errc::usage, "there is no experiment in '{}' or below it: name the folder of one", folders.front().string());
+  for (const auto& one : all) {
+    while (one->read()) {}
+    // Below a folder there may be one that is damaged: its state says so. One that was named is wanted.
+    if (one->brief().version == 0) {
+      for (const auto& folder : folders) {
+        std::error_code none;
+        if (std::filesystem::equivalent(folder, one->folder, none)) one->look([](const auto&) {});
+      }
+    }
+  }
+  return experiments;
+}
+
+void throw_refusal(const HttpAnswer& answer) {
+  // {"error":"…"}: made by us, so that its ends are known. What stands escaped in it stays so.
+  std::string_view text = answer.body;
+  constexpr std::string_view head = R"({"error":")", tail = R"("})";
+  if (text.starts_with(head) && text.ends_with(tail)) {
+    text.remove_prefix(head.size());
+    text.remove_suffix(tail.size());
+  }
+  fail(answer.status == 400 || answer.status == 404 ? Errc::input : Errc::io, "{}", text);
+}
+
+std::optional<std::string> page_text(std::string_view path) {
+  constexpr std::size_t most = std::size_t{16} << 20U;
+  const PageFile* file = find_page_file(path);
+  return file == nullptr ? std::nullopt : gunzipped(file->gzip, most);
+}
+
+}  // namespace hypertune::inline v0::dashboard
