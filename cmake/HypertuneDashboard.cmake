@@ -1,10 +1,5 @@
 # hypertune::dashboard: the page of experiments over HTTP. Compiled, so that Beast stays out of whoever uses it.
 # The page's files are compressed and put into the library by the assembler.
-# Under construction: not all of its tests pass yet, and docs/dashboard.md says what is missing.
-option(HYPERTUNE_DASHBOARD "Build hypertune dashboard, which is under construction" OFF)
-if(NOT HYPERTUNE_DASHBOARD)
-  return()
-endif()
 find_program(HYPERTUNE_GZIP gzip)
 mark_as_advanced(HYPERTUNE_GZIP)
 if(NOT HYPERTUNE_GZIP)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/record/results.hpp>
+#include <hypertune/show/dashboard_start.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -22,6 +23,8 @@ struct RunArguments {
   std::string samples;           ///< N, or +N more than there are
   std::string output;
   bool resume = false, retry_failed = false, quiet = false, plain = false;
+  bool dashboard = false;
+  std::uint16_t port = 0;  ///< of the dashboard
 };
 int run(const RunArguments& arguments);
 
@@ -42,6 +45,8 @@ struct DashboardArguments {
   bool open = false;
 };
 int dashboard(const DashboardArguments& arguments);
+/// The page of an experiment that this program runs, for Options::dashboard.
+DashboardStart dashboard_of_run(std::uint16_t port);
 /// What a person at another machine runs to open a port of this one's loopback; empty where this is no remote shell.
 std::string tunnel_line(std::uint16_t port);
 

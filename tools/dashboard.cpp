@@ -1,7 +1,8 @@
+// hypertune dashboard: the page of experiments, until Ctrl-C; and that of a run.
+#include "commands.hpp"
+
 #ifdef HYPERTUNE_HAS_DASHBOARD
 
-// hypertune dashboard: the page of experiments, until Ctrl-C.
-#include "commands.hpp"
 #include "cost.hpp"
 
 #include <hypertune/detail/say.hpp>
@@ -18,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -78,6 +80,39 @@ int dashboard(const DashboardArguments& arguments) {
   dashboard.wait_for_signal();
   return exit_done;
 }
+
+DashboardStart dashboard_of_run(std::uint16_t port) {
+  return [port](const std::filesystem::path& experiment) {
+    DashboardServing serving;
+    serving.folders = {experiment};
+    serving.expected = true;
+    serving.port = port;
+    serving.cost = [](const std::filesystem::path& folder) { return cost_brief(folder); };
+    auto page = std::make_shared<Dashboard>(std::move(serving));
+    detail::say(fmt::format("hypertune: the page of this run is {}", page->link()));
+    if (const auto line = tunnel_line(page->port()); !line.empty()) detail::say(line);
+    return page;
+  };
+}
+
+}  // namespace hypertune::inline v0::command
+
+#else
+
+#include <hypertune/error.hpp>
+
+namespace hypertune::inline v0::command {
+
+namespace {
+
+[[noreturn]] void lacks_dashboard() {
+  fail(Errc::usage, "this hypertune was built without its dashboard: install gzip and build it again");
+}
+
+}  // namespace
+
+int dashboard(const DashboardArguments&) { lacks_dashboard(); }
+DashboardStart dashboard_of_run(std::uint16_t) { lacks_dashboard(); }
 
 }  // namespace hypertune::inline v0::command
 

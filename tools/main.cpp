@@ -132,6 +132,10 @@ int main(int argc, char** argv) {
   run_command->add_option("--samples", run.samples, "trials in all, or with --resume +N: that many more");
   run_command->add_flag("--quiet", run.quiet, "no progress, only the results");
   run_command->add_flag("--plain", run.plain, "progress as plain lines, also on a terminal");
+  auto* page = run_command->add_flag("--dashboard", run.dashboard, "serve its page while it runs, on loopback");
+  run_command->add_option("--port", run.port, "with --dashboard: the page's port; 0: any free one")
+      ->needs(page)
+      ->capture_default_str();
   run_command->callback([&] { chosen = [&] { return command::run(run); }; });
 
   std::string directory, format = "table";
@@ -190,7 +194,6 @@ int main(int argc, char** argv) {
     };
   });
 
-#ifdef HYPERTUNE_HAS_DASHBOARD
   command::DashboardArguments dashboard;
   auto* dashboard_command = app.add_subcommand("dashboard", "a live page of experiments, in a browser");
   dashboard_command->add_option("DIR", dashboard.folders, "experiments' folders, or folders that have some below them")
@@ -205,7 +208,6 @@ int main(int argc, char** argv) {
                                 "beyond loopback: a file whose first line is the token, in place of a new one");
   dashboard_command->add_flag("--open", dashboard.open, "open it in this machine's browser");
   dashboard_command->callback([&] { chosen = [&] { return command::dashboard(dashboard); }; });
-#endif
 
   std::string folder = "runs", list_format = "table";
   auto* list_command = app.add_subcommand("list", "the experiments in a folder and below it");

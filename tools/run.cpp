@@ -114,6 +114,7 @@ int run(const RunArguments& arguments) {
   options.retry_failed = arguments.retry_failed;
   if (arguments.quiet) options.display = Display::quiet;
   if (arguments.plain) options.display = Display::plain;
+  if (arguments.dashboard) options.dashboard = dashboard_of_run(arguments.port);
   const auto directory = experiment_directory(options);
   if (arguments.resume && !has_journal(directory))
     fail(Errc::usage, "'{}' holds no experiment to resume", directory.string());

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 namespace {
 
@@ -42,8 +43,13 @@ std::string memory() {
 
 }  // namespace
 
-// benchmark_dashboard FOLDER [TRIALS [REPORTS]]
+// benchmark_dashboard [--make] FOLDER [TRIALS [REPORTS]]     --make: the experiment alone
 int main(int argc, char** argv) {
+  const bool make = argc > 1 && std::string_view(argv[1]) == "--make";
+  if (make) {
+    --argc;
+    ++argv;
+  }
   const std::filesystem::path folder = argc > 1 ? argv[1] : "/tmp/hypertune-benchmark-dashboard";
   benchmark::Shape shape;
   if (argc > 2) shape.trials = std::atoll(argv[2]);
@@ -53,6 +59,7 @@ int main(int argc, char** argv) {
     benchmark::generate(folder, shape);
     fmt::print("written in {:.1f} s\n", since(begin));
   }
+  if (make) return 0;
   const auto begin = Clock::now();
   hypertune::Dashboard dashboard({.folders = {folder}});
   std::string summary;

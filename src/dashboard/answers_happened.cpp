@@ -214,7 +214,7 @@ std::string timeline_answer(const ExperimentView& view, const Query& query) {
   const bool runs = view.standing.state == "running" || view.standing.state == "paused";
   const double now = runs ? std::max(view.now(), info.updated) : info.updated;
   const double from = query.real("from").value_or(info.started), to = query.real("to").value_or(now);
-  const auto limit = static_cast<std::size_t>(query.whole("limit", 4000, 10, 8000));
+  const auto limit = static_cast<std::size_t>(query.whole("limit", 4000, 1, 8000));
   std::vector<Piece> pieces;
   for (Piece piece : view.pieces()) {
     if (piece.end == Piece::End::running) piece.stop = std::max(piece.start, now);

@@ -98,8 +98,12 @@ std::string_view shortened(std::string_view text, std::size_t most) {
 
 void put_version(JsonWriter& out, const ExperimentView& view) {
   out.member("version", view.version());
-  if (view.journal_records > view.version())
-    out.key("reading").begin_object().member("read", view.version()).member("of", view.journal_records).end_object();
+  if (view.journal_records > view.version() || view.standing.state == "reading")
+    out.key("reading")
+        .begin_object()
+        .member("read", view.version())
+        .member("of", std::max(view.journal_records, view.version()))
+        .end_object();
 }
 
 void put_number(JsonWriter& out, std::string_view name, double value) {
@@ -219,7 +223,7 @@ std::string summary_answer(const ExperimentView& view, const Surroundings& aroun
     for (const std::size_t at : front)
       if (out.size() < max_answer / 2) put_row(out, view, view.rows()[at]);
   } else if (const auto best = results.find_best()) {
-    put_row(out, view, *view.row(best->trial));
+    if (const TrialRow* row = view.row(best->trial)) put_row(out, view, *row);
   }
   out.end_array();
   put_parameters(out, view);

@@ -1,6 +1,7 @@
 #include "protection.hpp"
 #include "server.hpp"
 
+#include <hypertune/detail/say.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/show/dashboard.hpp>
 
@@ -90,6 +91,17 @@ std::string Dashboard::link() const {
   return text + self_->protection->entry();
 }
 std::string Dashboard::fingerprint() const { return self_->protection ? self_->protection->fingerprint() : ""; }
+
+DashboardStart serve_dashboard(DashboardServing serving) {
+  return [serving = std::move(serving)](const std::filesystem::path& experiment) {
+    DashboardServing with = serving;
+    with.folders = {experiment};
+    with.expected = true;
+    auto page = std::make_shared<Dashboard>(std::move(with));
+    detail::say(fmt::format("hypertune: the page of this run is {}", page->link()));
+    return page;
+  };
+}
 
 void Dashboard::wait_for_signal() {
   sigset_t signals;

@@ -33,10 +33,10 @@ void ExperimentView::add(const Record& record) {
   last_time_ = record.time;
 }
 
-void ExperimentView::settle() {
+void ExperimentView::settle(bool driven) {
   const auto running = results_.count(TrialState::running);
   const bool judged_anew = std::exchange(restarted_, false) && !results_.experiment().constraints.empty();
-  if (running == 0 && !judged_anew) return;
+  if ((running == 0 || driven) && !judged_anew) return;
   results_.update();
   if (results_.count(TrialState::running) != running || judged_anew) touch_all();
   if (results_.count(TrialState::running) == 0) end_all(Piece::End::lost, last_time_);

@@ -65,6 +65,7 @@ void Experiments::stop() {
   const std::uint64_t one = 1;
   static_cast<void>(::write(wake_.get(), &one, sizeof one));
   thread_.join();
+  for (const auto& one : all()) one->close();
 }
 
 std::vector<std::shared_ptr<Followed>> Experiments::all() const {
@@ -103,14 +104,18 @@ void Experiments::look_into(const fs::path& root, const fs::path& folder, int de
 }
 
 void Experiments::watch(const fs::path& folder, bool experiment) {
-  if (watches_.get() < 0 || watched_folders_.contains(folder)) return;
+  if (watches_.get() < 0) return;
+  // A folder that has become an experiment's is watched anew, for what is written in it.
+  if (const auto before = watched_folders_.find(folder);
+      before != watched_folders_.end() && before->second >= experiment)
+    return;
   constexpr std::uint32_t of_folder =
       IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
   const int number =
       ::inotify_add_watch(watches_.get(), folder.c_str(), of_folder | (experiment ? IN_MODIFY | IN_CLOSE_WRITE : 0U));
   if (number < 0) return;  // too many: the looks round find what changes
   watched_[number] = folder;
-  watched_folders_.insert(folder);
+  watched_folders_[folder] = experiment;
 }
 
 // Which experiments there are. Whether that has changed.
@@ -125,7 +130,7 @@ bool Experiments::scan() {
       if (all_.contains(folder)) continue;
       std::string own = id;
       for (int i = 2; !ids_.insert(own).second; ++i) own = id + "-" + std::to_string(i);
-      all_.emplace(folder, std::make_shared<Followed>(own, folder));
+      all_.emplace(folder, std::make_shared<Followed>(own, folder, expected_));
       changed = true;
     }
     for (auto one = all_.begin(); one != all_.end();) {

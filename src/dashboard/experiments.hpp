@@ -54,8 +54,8 @@ class Experiments {
   std::set<std::string> ids_;
   detail::Descriptor watches_, wake_;
   std::map<int, std::filesystem::path> watched_;
-  std::set<std::filesystem::path> watched_folders_;
-  std::set<std::filesystem::path> stirred_;  // experiments' folders in which something has changed
+  std::map<std::filesystem::path, bool> watched_folders_;  // whether as an experiment's
+  std::set<std::filesystem::path> stirred_;                // experiments' folders in which something has changed
   bool folders_changed_ = true;
   std::jthread thread_;
 };

@@ -29,6 +29,19 @@ std::string Followed::trouble() const {
   return trouble_ ? trouble_->what() : "";
 }
 
+void Followed::close() {
+  {
+    const std::lock_guard guard(mutex_);
+    closing_ = true;
+  }
+  begun_.notify_all();
+}
+
+void Followed::vanished() const {
+  fail(Errc::io, "the experiment's folder '{}' has vanished, or its journal; what is shown was read before",
+       folder.string());
+}
+
 void Followed::throw_trouble() const {
   if (trouble_) throw *trouble_;
   fail(Errc::busy, "the experiment in '{}' is about to be read: ask again", folder.string());
@@ -44,11 +57,12 @@ void Followed::begin_anew() {
   reader_.reset();
   settled_ = false;
   const auto now = identity();
-  read_from_ = now.value_or(Identity());
   auto reader = std::make_unique<JournalReader>(folder);
   auto fresh = std::make_unique<view::ExperimentView>(folder);
+  fresh->standing.state = "reading";
   fresh->journal_records = reader->last();
   reader_ = std::move(reader);
+  read_from_ = now.value_or(Identity());
   const std::lock_guard guard(mutex_);
   view_ = std::move(fresh);
   trouble_.reset();
@@ -56,7 +70,10 @@ void Followed::begin_anew() {
 
 void Followed::troubled(const Error& error) {
   reader_.reset();
+  settled_ = false;
   const std::lock_guard guard(mutex_);
+  begun_.notify_all();
+  if (expected_ && view_ == nullptr && error.code() == Errc::input) return;  // it has not begun yet
   trouble_ = error;
   if (view_ != nullptr) {
     view_->standing = {.state = "unreadable", .why = error.what()};
@@ -68,11 +85,13 @@ bool Followed::read() {
   try {
     if (reader_ == nullptr) {
       const auto now = identity();
-      bool same = false;
+      bool known = false;
       {
         const std::lock_guard guard(mutex_);
-        same = view_ != nullptr && now && *now == read_from_;
+        known = view_ != nullptr;
       }
+      if (known && !now) vanished();
+      const bool same = known && *now == read_from_;
       if (same)
         reader_ = std::make_unique<JournalReader>(folder);  // it could not be read for a while
       else
@@ -101,6 +120,7 @@ bool Followed::read() {
           from);
     }
     if (guard.owns_lock()) guard.unlock();
+    if (from == 1 && taken > 0) begun_.notify_all();
     if (taken >= at_once) return true;
     if (!settled_) look_round();
     return false;
@@ -110,7 +130,7 @@ bool Followed::read() {
   return false;
 }
 
-view::Standing Followed::standing() const {
+view::Standing Followed::standing(bool driven) const {
   ExperimentInfo info;
   {
     const std::lock_guard guard(mutex_);
@@ -122,7 +142,7 @@ view::Standing Followed::standing() const {
     standing.state = info.interrupted ? "interrupted" : "ended";
     return standing;
   }
-  if (driver_of(folder)) {
+  if (driven) {
     standing.state = rests_ ? "paused" : "running";
     return standing;
   }
@@ -134,25 +154,35 @@ view::Standing Followed::standing() const {
 void Followed::look_round() {
   try {
     const auto now = identity();
-    if (!now)
-      fail(Errc::io, "the experiment's folder '{}' has vanished, or its journal; what is shown was read before",
-           folder.string());
+    if (!now) {
+      const std::unique_lock guard(mutex_);
+      if (view_ == nullptr) return;  // not begun, or read() says what is amiss
+      vanished();
+    }
     if (reader_ == nullptr) return;
     if (*now != read_from_) return begin_anew();
-    const auto since = std::chrono::steady_clock::now() - asked_;
-    auto next = standing();
-    if ((next.state == "running" || next.state == "paused") && since > ask_every) {
+    const bool driven = driver_of(folder).has_value();
+    // What an end or a driver's death means is known with the last record alone. Without a driver none comes after it.
+    const std::int64_t last = reader_->last();
+    {
+      const std::lock_guard guard(mutex_);
+      if (view_->version() != last) {
+        if (driven && view_->standing.state == "reading") view_->standing.state = "running";
+        return;
+      }
+    }
+    if (driven && std::chrono::steady_clock::now() - asked_ > ask_every) {
       asked_ = std::chrono::steady_clock::now();
       try {
         rests_ = ask_driver(folder, {.kind = ControlRequest::Kind::why}, patience).text.starts_with(at_rest);
       } catch (const Error&) {  // of another user or machine, or busy
         rests_ = false;
       }
-      next = standing();
     }
+    auto next = standing(driven);
     const std::lock_guard guard(mutex_);
     view_->standing = std::move(next);
-    view_->settle();
+    view_->settle(driven);
     settled_ = true;
   } catch (const Error& error) { troubled(error); } catch (const std::exception& error) {
     troubled(Error(Errc::io, error.what()));

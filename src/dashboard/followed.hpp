@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -20,17 +21,23 @@ namespace hypertune::inline v0::dashboard {
 /// Read by one thread, looked at by any.
 class Followed {
  public:
-  Followed(std::string id, std::filesystem::path folder) : id(std::move(id)), folder(std::move(folder)) {}
+  /// `expected`: it may not have begun yet.
+  Followed(std::string id, std::filesystem::path folder, bool expected = false)
+      : id(std::move(id)), folder(std::move(folder)), expected_(expected) {}
 
   const std::string id;  ///< as requests name it
   const std::filesystem::path folder;
 
-  /// Calls `f(const view::ExperimentView&)` while nobody changes it. Error of the kind that reading had, where nothing
-  /// could be read.
+  /// Calls `f(const view::ExperimentView&)` while nobody changes it, a moment later where its first records are being
+  /// read. Error of the kind that reading had, where nothing could be read.
   template <class F>
   auto look(F&& f) {
-    const std::lock_guard guard(mutex_);
-    if (view_ == nullptr || view_->version() == 0) throw_trouble();
+    std::unique_lock guard(mutex_);
+    const auto begun = [&] { return view_ != nullptr && view_->version() > 0; };
+    if (!begun()) {
+      begun_.wait_for(guard, first_patience, [&] { return begun() || trouble_ || closing_; });
+      if (!begun()) throw_trouble();
+    }
     view_->refresh();
     return f(static_cast<const view::ExperimentView&>(*view_));
   }
@@ -42,6 +49,8 @@ class Followed {
   };
   Brief brief() const;
   std::string trouble() const;
+  /// Nobody waits any more.
+  void close();
 
   // --- by the thread that reads
 
@@ -59,19 +68,25 @@ class Followed {
     bool operator==(const Identity&) const = default;
   };
 
+  static constexpr std::chrono::milliseconds first_patience{1000};
+
   [[noreturn]] void throw_trouble() const;
+  [[noreturn]] void vanished() const;
   void begin_anew();
   void troubled(const Error& error);
   std::optional<Identity> identity() const;
-  view::Standing standing() const;
+  view::Standing standing(bool driven) const;
 
+  const bool expected_;
   mutable std::mutex mutex_;
+  std::condition_variable begun_;
+  bool closing_ = false;
   std::unique_ptr<view::ExperimentView> view_;
   std::optional<Error> trouble_;
 
   std::unique_ptr<JournalReader> reader_;
   Identity read_from_;
-  bool settled_ = false;
+  bool settled_ = false;  // what is shown has been looked at after the newest record
   bool rests_ = false;
   std::chrono::steady_clock::time_point asked_{};
 };

@@ -361,6 +361,25 @@ TEST_CASE("a folder that vanishes is still shown, and begins anew where another 
   served.eventually("/api/summary", [](json::object& o) { return o["name"] == "second" && o["reports"] == 2; });
 }
 
+TEST_CASE("while a record is read for the first time, nothing is guessed from a part of it") {
+  support::TemporaryFolder folder;
+  {
+    auto journal = Journal::open(folder);
+    begin(journal);
+    trial(journal, 0, 0.5, false);
+    for (int step = 2; step < 20'000; ++step)
+      journal.append(7, record::TrialReported{0, 0, step, {{"accuracy", 0.25}}});
+  }
+  Served served({folder});
+  const auto all = served.eventually("/api/summary", [](json::object& o) {
+    if (o.contains("reading")) CHECK(o["state"] == "reading");
+    return !o.contains("reading");
+  });
+  CHECK(all.at("state") == "killed");
+  CHECK(all.at("reports") == 20'000);
+  CHECK(all.at("counts").at("running") == 0);
+}
+
 TEST_CASE("gzip of any text comes back as it was") {
   support::RandomRecords random(3);
   for (int i = 0; i < 30; ++i) {

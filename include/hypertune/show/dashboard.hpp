@@ -1,6 +1,8 @@
 // Dashboard: the page of experiments, served from this program. Needs hypertune::dashboard.
 #pragma once
 
+#include <hypertune/show/dashboard_start.hpp>
+
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -50,5 +52,9 @@ class Dashboard {
   class State;
   std::unique_ptr<State> self_;
 };
+
+/// For Options::dashboard: the page of the experiment that begins, while it runs. Its address is a line on the standard
+/// error. Of `serving`, `folders` and `expected` are not looked at.
+DashboardStart serve_dashboard(DashboardServing serving = {});
 
 }  // namespace hypertune::inline v0

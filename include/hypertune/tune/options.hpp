@@ -10,6 +10,7 @@
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/search/default_searcher.hpp>
 #include <hypertune/search/searcher.hpp>
+#include <hypertune/show/dashboard_start.hpp>
 #include <hypertune/tune/policies.hpp>
 #include <hypertune/tune/runtime_hooks.hpp>
 #include <hypertune/tune/setting.hpp>
@@ -89,6 +90,9 @@ struct Options {
 
   Display display = Display::automatic;
   std::vector<AnyCallback> callbacks = {};
+  /// The experiment's page in a browser while it runs, `ht::serve_dashboard()` or `ht::serve_dashboard({.port =
+  /// 8080})`, of <hypertune/show/dashboard.hpp> (link hypertune::dashboard): docs/dashboard.md
+  DashboardStart dashboard = {};
   bool progress_csv = false;  ///< keep trials/<id>/progress.csv: a folder and a file per trial (not of simulated ones)
   /// Ctrl-C (also SIGTERM, and SIGHUP unless it is ignored) once: save all and leave; twice: leave now. The third is
   /// the program's own again: it does what it does without hypertune. On where a Runtime lives, as its main() is

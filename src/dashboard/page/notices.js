@@ -12,7 +12,7 @@ const words = {
 
 // What to say when an experiment's summary takes the place of an earlier one; null: nothing.
 export function notice(before, after, now) {
-  if (!before || before.folder !== after.folder) return null;
+  if (!before || before.folder !== after.folder || before.state === 'reading' || after.state === 'reading') return null;
   const resumed = (after.resumed ?? 0) > (before.resumed ?? 0);
   if (before.state === after.state && !resumed) return null;
   const at = ` (${clock(now)})`;

@@ -28,18 +28,26 @@ class Curve {
     const bool finite = std::isfinite(point.value);
     const bool least = finite && (least_ == none || point.value < points_[least_].value);
     const bool greatest = finite && (greatest_ == none || point.value > points_[greatest_].value);
-    if (!points_.empty() && passing_) {
+    if (!points_.empty() && passing_) {  // it was there as the last one
       const auto last = static_cast<std::uint16_t>(points_.size() - 1);
-      // Only there as it was the last one; so is a best one that no longer is.
-      if ((least_ != last || least) && (greatest_ != last || greatest)) points_.pop_back();
+      if (least_ != last && greatest_ != last) points_.pop_back();
     }
+    // So does a best one go that no longer is.
+    if (least && least_passing_ && least_ != greatest_) remove(least_);
+    if (greatest && greatest_passing_ && greatest_ != least_) remove(greatest_);
     passing_ = seen_ % stride_ != 0;
     ++seen_;
     if (points_.size() == points_.capacity()) points_.reserve(points_.size() < 4 ? 4 : points_.size() * 3 / 2 + 1);
     points_.push_back(point);
     const auto at = static_cast<std::uint16_t>(points_.size() - 1);
-    if (least) least_ = at;
-    if (greatest) greatest_ = at;
+    if (least) {
+      least_ = at;
+      least_passing_ = passing_;
+    }
+    if (greatest) {
+      greatest_ = at;
+      greatest_passing_ = passing_;
+    }
     while (points_.size() > limit) thin();
   }
 
@@ -52,20 +60,34 @@ class Curve {
  private:
   static constexpr std::uint16_t none = std::numeric_limits<std::uint16_t>::max();
 
+  void remove(std::uint16_t at) {
+    points_.erase(points_.begin() + at);
+    for (auto* other : {&least_, &greatest_})
+      if (*other != none && *other > at) --*other;
+  }
+
+  // Every second one of the n-th ones goes. What is there for another reason stays, and does not count: else the
+  // distances would grow wherever it stands.
   void thin() {
-    std::size_t out = 0;
+    std::size_t out = 0, nth = 0;
     auto least = none, greatest = none;
     for (std::size_t i = 0; i < points_.size(); ++i) {
-      if (i % 2 != 0 && i + 1 != points_.size() && i != least_ && i != greatest_) continue;
-      if (i == least_) least = static_cast<std::uint16_t>(out);
-      if (i == greatest_) greatest = static_cast<std::uint16_t>(out);
+      const bool is_least = i == least_, is_greatest = i == greatest_, is_last = i + 1 == points_.size();
+      const bool passing = (is_least && least_passing_) || (is_greatest && greatest_passing_) || (is_last && passing_);
+      if (!passing && nth++ % 2 != 0) {
+        if (!is_least && !is_greatest && !is_last) continue;
+        least_passing_ |= is_least;
+        greatest_passing_ |= is_greatest;
+        passing_ |= is_last;
+      }
+      if (is_least) least = static_cast<std::uint16_t>(out);
+      if (is_greatest) greatest = static_cast<std::uint16_t>(out);
       points_[out++] = points_[i];
     }
     points_.resize(out);
     least_ = least;
     greatest_ = greatest;
     stride_ *= 2;
-    passing_ = true;
   }
 
   std::uint32_t metric_;
@@ -73,6 +95,7 @@ class Curve {
   std::uint32_t stride_ = 1;
   std::uint16_t least_ = none, greatest_ = none;
   bool passing_ = false;  // the last one is not an n-th one
+  bool least_passing_ = false, greatest_passing_ = false;
   std::vector<CurvePoint> points_;
 };
 

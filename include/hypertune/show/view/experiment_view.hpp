@@ -94,8 +94,9 @@ struct Improvement {
 
 /// How an experiment stands beyond its records.
 struct Standing {
-  std::string state = "running";  ///< as `hypertune status` says: running, paused, ended, interrupted, failed, killed
-  std::string why;                ///< in words, where there is something to say
+  /// As `hypertune status` says (running, paused, ended, interrupted, failed, killed), or "reading", not known yet.
+  std::string state = "running";
+  std::string why;  ///< in words, where there is something to say
 };
 
 /// Fed with every record of an experiment, in order. It holds Results, which have the rules, and for each trial a few
@@ -105,9 +106,9 @@ class ExperimentView {
   explicit ExperimentView(std::filesystem::path directory) : results_(std::move(directory)) {}
 
   void add(const Record& record);
-  /// Between records: looks whether a driver is still there, and reads what Results have to read again. A trial cannot
-  /// run without a driver.
-  void settle();
+  /// After the last record there is: what follows from there being a driver or none (no trial runs without one), and
+  /// what Results have to read again.
+  void settle(bool driven);
   /// Brings the rows up to date with the Results: before they are looked at.
   void refresh();
 

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -26,6 +27,7 @@ class ErasedStudy::State {
       : options_(with_recorded(std::move(options), space)),
         experiment_(std::move(space), options_, experiment_directory(options_), facts()) {
     experiment_.journal().on_error([this](const Error& error) { experiment_.note(error.what()); });
+    if (options_.dashboard) page_ = options_.dashboard(experiment_.directory());
     ahead_ = std::max(0.0, experiment_.last_time() - run_clock());
     Outcome out;
     experiment_.controller().suggestions().defer();
@@ -285,7 +287,8 @@ class ErasedStudy::State {
   };
 
   Options options_;
-  std::mutex asking_;  // one suggestion after the other: each has to know of the one before
+  std::shared_ptr<void> page_;  // follows the folder until the end is recorded
+  std::mutex asking_;           // one suggestion after the other: each has to know of the one before
   mutable std::mutex mutex_;
   Experiment experiment_;
   Seconds ahead_ = 0;          // of the clock

@@ -16,6 +16,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -429,6 +430,14 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   };
   std::optional<Shutdown> shutdown(std::in_place, executor);
 
+  // Has threads, and may find its port taken: after the forks, before anything is recorded.
+  std::shared_ptr<void> page;
+  try {
+    if (options_.dashboard) page = options_.dashboard(directory_);
+  } catch (...) {
+    folder.take_back_empty();
+    throw;
+  }
   experiment_ = std::make_unique<Experiment>(space_, options_, directory_, facts);
   if (experiment_->resumed()) {
     executor.restore_clock(experiment_->last_time());
