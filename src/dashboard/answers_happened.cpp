@@ -171,7 +171,7 @@ bool merge(std::vector<Piece>& pieces, std::size_t most) {
       }
     }
     pieces.resize(out + 1);
-    if (grain > last - first) break;  // a piece for each lane: more lanes than may be shown
+    if (!(grain < last - first)) break;  // a piece for each lane: more lanes than may be shown
   }
   return merged;
 }

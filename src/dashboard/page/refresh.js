@@ -5,6 +5,7 @@ export function makeRefresher(app, shell) {
   let view = null;
   let running = null;
   let timer = null;
+  let retry = false;   // the timer is that of a failure
   let again = false;
   let took = 0;
   let failures = 0;
@@ -12,6 +13,7 @@ export function makeRefresher(app, shell) {
   async function refresh() {
     clearTimeout(timer);
     timer = null;
+    retry = false;
     running?.abort();
     again = false;
     const own = new AbortController();
@@ -32,7 +34,10 @@ export function makeRefresher(app, shell) {
       if (!(error instanceof Refused)) {
         if (!(error instanceof TypeError && /fetch/i.test(error.message))) console.error(error);
         failures += 1;
-        if (app.source.live) timer = setTimeout(refresh, Math.min(15000, 1000 * 2 ** failures));
+        if (app.source.live) {
+          timer = setTimeout(refresh, Math.min(15000, 1000 * 2 ** failures));
+          retry = true;
+        }
       }
     } finally {
       if (running === own) {
@@ -50,7 +55,10 @@ export function makeRefresher(app, shell) {
       again = true;
       return;
     }
-    if (timer !== null) return;
+    if (timer !== null && !retry) return;
+    clearTimeout(timer);   // who tells of a change can be asked again
+    timer = null;
+    retry = false;
     if (document.hidden) {
       again = true;
       return;
