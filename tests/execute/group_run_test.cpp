@@ -107,6 +107,7 @@ class Bench {
     else
       word(fmt::format("{} {}@{}",
                        m.kind == GroupMessage::Kind::run    ? "run"
+                       : m.kind == GroupMessage::Kind::rest ? "rest"
                        : m.kind == GroupMessage::Kind::halt ? "halt"
                                                             : "value",
                        m.member, m.generation));
@@ -512,6 +513,58 @@ TEST_CASE("a group pauses as one, and goes on as one") {
     bench.hear(Paused{3, 0, false, 1});
     CHECK(bench.said() == "^paused");
     CHECK(bench.over());
+  }
+}
+
+TEST_CASE("rank 0 of commands pauses first: what it does before it ends may need the others") {
+  Bench bench({0, 0, 0});
+  bench.start(3);
+  for (int member = 0; member < 3; ++member) bench.join(member, 0, "fixed");
+  bench.report(0, 0);
+  bench.said();
+  bench.perform(Pause{3, 0, true});
+  CHECK(bench.said() == "P0+");
+  SECTION("it has saved: the others end, and that comes before the pause is told") {
+    bench.hear(Paused{3, 0, false, 0});
+    CHECK(bench.said() == "S1 S2");
+    bench.hear(Stopped{3, 0, 1});
+    CHECK(bench.said().empty());
+    bench.fail(2, FailureSource::user);  // of an end that it had before it was asked to
+    CHECK(bench.said() == "^paused");
+    CHECK(bench.over());
+  }
+  SECTION("one that ends with it, or of its end, is no failure") {
+    bench.hear(Finished{3, 0, 1});
+    bench.fail(2, FailureSource::user);
+    CHECK(bench.said().empty());
+    bench.hear(Paused{3, 0, false, 0});
+    CHECK(bench.said() == "^paused");
+    CHECK(bench.over());
+  }
+  SECTION("it stays in memory, and so do they") {
+    bench.hear(Paused{3, 0, true, 0});
+    CHECK(bench.said() == "rest 1@0 rest 2@0");
+    bench.report(1, 0);
+    bench.report(2, 0);
+    CHECK(bench.said() == "P1 P2");
+    bench.hear(Paused{3, 0, true, 1});
+    bench.hear(Paused{3, 0, true, 2});
+    CHECK(bench.said() == "^parked");
+  }
+  SECTION("it stays in memory, but one of them has failed meanwhile") {
+    bench.fail(1, FailureSource::user);
+    bench.hear(Paused{3, 0, true, 0});
+    CHECK(bench.said() == "S0 S2");
+    bench.hear(Stopped{3, 0, 2});
+    bench.hear(Stopped{3, 0, 0});
+    CHECK(bench.said() == "^failed");
+    CHECK(bench.cause().text == "rank 1: boom");
+  }
+  SECTION("a stop meanwhile reaches all") {
+    bench.perform(Stop{3, 0});
+    CHECK(bench.said() == "S0 S1 S2");
+    for (int member = 0; member < 3; ++member) bench.hear(Stopped{3, 0, member});
+    CHECK(bench.said() == "^stopped");
   }
 }
 

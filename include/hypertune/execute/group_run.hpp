@@ -97,6 +97,8 @@ class GroupRun {
   void tell_all();
   void close_if_empty();
   int who_saves();
+  void rest();
+  void lead_rests(bool parked);
   void pause_is_over();
 
   Member& at(int member) { return members_.at(static_cast<std::size_t>(member)); }
@@ -128,6 +130,7 @@ class GroupRun {
   bool save_at_end_ = false;
   bool save_ = false;  // rank 0 is to save at that step
   Pause pause_ = {};
+  bool lead_first_ = false;           // the others are told to pause when it is known what became of rank 0
   std::optional<Cause> cause_;        // of its end
   std::optional<Cause> warned_ = {};  // it cannot go on without some that are about to be lost
   std::set<int> late_;                // members that are ended as such

@@ -307,12 +307,33 @@ HYPERTUNE_INLINE void GroupRun::on(const Pause& c) {
     return;
   }
   phase_ = Phase::pausing;
+  // Rank 0 may be about to end, and what it does before that may need the others: a collective, if they are within a
+  // step. So they go on until it is known what became of it.
+  lead_first_ =
+      fixed_ && std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.there && !m.report; });
+  if (lead_first_) return answer(machine_.member(0));
+  rest();
+}
+
+HYPERTUNE_INLINE void GroupRun::rest() {
   for (int member = 0; member < static_cast<int>(members_.size()); ++member) {
     // A command of another rank than 0 reports nothing: all that it does is one step.
-    if (fixed_ && at(member).there && !at(member).report)
+    if (fixed_ && at(member).there && !at(member).report && !at(member).parked)
       send(member, {.kind = GroupMessage::Kind::rest, .generation = machine_.generation()});
     answer(member);
   }
+}
+
+// Rank 0 has come to rest before the others: in memory, so that they are to do the same, or it has saved and ended.
+HYPERTUNE_INLINE void GroupRun::lead_rests(bool parked) {
+  if (!parked) {
+    for (int member = 0; member < static_cast<int>(members_.size()); ++member)
+      if (at(member).there) out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, false, member});
+    return;
+  }
+  lead_first_ = false;
+  if (cause_) return fail_all(Cause(*cause_));
+  rest();
 }
 
 // Between two steps rank 0. Within one, whoever has a commit that brings the step back as far as it was done: any.
@@ -388,6 +409,7 @@ HYPERTUNE_INLINE void GroupRun::heard(Paused& e) {
     at(member).parked = true;
   else
     at(member).there = false;
+  if (phase_ == Phase::pausing && lead_first_ && machine_.rank(member) == 0) lead_rests(e.parked);
   if (phase_ == Phase::pausing)
     pause_is_over();
   else
@@ -543,6 +565,10 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, Failed e) {
   if (phase_ == Phase::running && !fixed() && cause.source != FailureSource::user)
     return lose({member}, std::move(cause));
   at(member).there = false;
+  if (phase_ == Phase::pausing && lead_first_ && rank != 0) {  // if rank 0 has saved and ends, all is well
+    if (!cause_) cause_ = std::move(cause);
+    return pause_is_over();
+  }
   if (!follows || phase_ == Phase::pausing) return fail_all(std::move(cause));
   // Others are the reason. Whoever they are will be heard of, and it may be a fault of the trial's own.
   if (!cause_) cause_ = std::move(cause);
