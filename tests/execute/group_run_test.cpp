@@ -36,15 +36,17 @@ class Bench {
 
   std::string said() { return std::exchange(said_, {}); }
   const Cause& cause() const { return cause_; }
+  bool progress() const { return progress_; }
   bool over() const { return run_.over(); }
 
   void start(int members) {
     for (int member = 0; member < members; ++member) hear(Started{3, 0, 0, member});
   }
-  void join(int member, std::uint32_t generation, const char* how = "") {
+  void join(int member, std::uint32_t generation, const char* how = "", const char* key = "") {
     GroupMessage message{.trial = 3, .attempt = 0, .member = member, .kind = GroupMessage::Kind::joined};
     message.generation = generation;
     message.value = how;
+    message.key = key;
     hear(std::move(message));
   }
   void say(int member, GroupMessage::Kind kind, std::uint32_t generation, std::vector<int> ranks = {}) {
@@ -119,6 +121,7 @@ class Bench {
   void up(const Stopped&) { word("^stopped"); }
   void up(const Paused& e) { word(e.parked ? "^parked" : "^paused"); }
   void up(const MemberLost& e) {
+    progress_ = e.progress;
     std::string ranks;
     for (const int rank : e.ranks) ranks += fmt::format(" {}", rank);
     word(fmt::format("^{}{}", e.leaving ? "leaving" : "lost", ranks));
@@ -135,6 +138,7 @@ class Bench {
   GroupRun run_;
   std::string said_;
   Cause cause_;
+  bool progress_ = false;
 };
 
 }  // namespace
@@ -225,6 +229,25 @@ TEST_CASE("the others of a member that is lost are halted, and go on as the Tune
   bench.join(1, 1);
   bench.join(4, 1);
   CHECK(bench.said() == "run 0@1 run 1@1 run 4@1 ^resized 1");
+}
+
+TEST_CASE("a loss says whether anything was committed since the one before") {
+  Bench bench({0, 0, 0});
+  bench.train(3);
+  bench.lose({2});
+  CHECK(bench.progress());  // it is the first one
+  const bool committed = GENERATE(false, true);
+  bench.resize(1, {0, 0}, {0, 1});
+  bench.join(0, 1);
+  bench.join(1, 1);
+  bench.lose({1});
+  CHECK_FALSE(bench.progress());
+  bench.resize(2, {0, 0}, {0, -1});
+  bench.join(0, 2, "", committed ? "committed" : "");
+  bench.hear(Started{3, 0, 0, 3});
+  bench.join(3, 2);
+  bench.lose({3});
+  CHECK(bench.progress() == committed);
 }
 
 TEST_CASE("a member that was being started when its place changed is told again") {

@@ -114,8 +114,9 @@ class GroupRun {
   GroupMachine machine_;
   std::vector<Member> members_;  // by number, as the machine has them
   Phase phase_ = Phase::running;
-  bool joined_ = false;  // some member has joined a generation
-  bool fixed_ = false;   // … and cannot leave it
+  bool joined_ = false;    // some member has joined a generation
+  bool fixed_ = false;     // … and cannot leave it
+  bool committed_ = true;  // some member, since the last loss
   bool told_started_ = false, resizing_ = false, over_ = false, finished_ = false;
   int newcomers_ = 0;               // that are still to join, before the others are told to leave their generation
   bool intact_ = false;             // the generation before goes on meanwhile

@@ -170,7 +170,8 @@ HYPERTUNE_INLINE void GroupRun::tell_lost(std::vector<int> ranks) {
       std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.there && m.trained; });
   if (!known || phase_ != Phase::running) return fail_all(loss_);
   resizing_ = false;
-  out_.up.emplace_back(MemberLost{launch_.trial, launch_.attempt, machine_.generation(), std::move(ranks), loss_});
+  out_.up.emplace_back(MemberLost{launch_.trial, launch_.attempt, machine_.generation(), std::move(ranks), loss_, false,
+                                  std::exchange(committed_, false)});
 }
 
 HYPERTUNE_INLINE void GroupRun::lose(std::vector<int> members, Cause cause) {
@@ -450,6 +451,7 @@ HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
   switch (m.kind) {
     case Kind::joined:
       fixed_ = fixed_ || m.value == "fixed";
+      committed_ = committed_ || key.second == "committed";
       // What it was told while it was still being started may not have reached it.
       if (m.generation < machine_.generation() && std::exchange(at(m.member).told, false)) tell_place(m.member);
       if (m.generation != machine_.generation() || machine_.rank(m.member) < 0) return;
