@@ -285,8 +285,10 @@ HYPERTUNE_INLINE void Controller::on(const Failed& e, Outcome& out) {
   if (rules().workers.several() && cause.source == FailureSource::infrastructure && cause.retry && !run.futile &&
       judge_.counts(e.trial, cause) && trials()[e.trial].taken < ExperimentState::most_taken) {
     cause.source = FailureSource::preemption;
-    out.notices.push_back(detail::format(
-        "trial {} goes on from its last checkpoint, with what workers there is room for: {}", e.trial, cause.text));
+    out.notices.push_back(detail::format("trial {} {}, with what workers there is room for: {}", e.trial,
+                                         state().restorable(e.trial).empty() ? "begins again, as it has no checkpoint"
+                                                                             : "goes on from its last checkpoint",
+                                         cause.text));
   }
   const bool counts = judge_.counts(e.trial, cause);
   const bool doubted = counts && dispatcher_.in_doubt(e.trial, host, cause);
