@@ -459,6 +459,67 @@ TEST_CASE("workers that do not reach each other form another generation, but not
   CHECK(bench.cause().text == "its workers do not reach each other");
 }
 
+TEST_CASE("a rank that ends by itself while the others wait for it in a collective is done without, but not for ever") {
+  Bench bench({0, 0, 0});
+  bench.train(3);
+  const bool first = GENERATE(false, true);
+  if (first) bench.hear(Finished{3, 0, 2});
+  bench.say(0, GroupMessage::Kind::broken, 0);
+  bench.say(1, GroupMessage::Kind::broken, 0);
+  if (!first) bench.hear(Finished{3, 0, 2});
+  CHECK(bench.said() == "halt 0@0 halt 1@0 ^lost 2");
+  int last = 2;
+  for (std::uint32_t generation = 1; generation <= 3; ++generation) {
+    bench.resize(generation, {0, 0, 0}, {0, 1, -1});
+    ++last;
+    bench.hear(Started{3, 0, 1, last});
+    for (const int member : {0, 1, last}) bench.join(member, generation);
+    bench.said();
+    bench.say(0, GroupMessage::Kind::broken, generation);
+    bench.hear(Finished{3, 0, last});
+    CHECK(bench.said().empty());
+    bench.say(1, GroupMessage::Kind::broken, generation);
+  }
+  CHECK(bench.said() == "S0 S1");
+  bench.hear(Stopped{3, 0, 0});
+  bench.hear(Stopped{3, 0, 1});
+  CHECK(bench.said() == "^failed");
+  CHECK(bench.cause().text == "rank 2: it had ended, while the others waited for it in a collective");
+}
+
+TEST_CASE("a rank that waits in a collective for those that wait in a report ends the attempt") {
+  Bench bench({0, 0, 0});
+  bench.start(3);
+  for (int member = 0; member < 3; ++member) bench.join(member, 0, "fixed");
+  bench.said();
+  SECTION("rank 0 has left out a report") {
+    const bool first = GENERATE(false, true);
+    bench.report(1, 0);
+    if (first) bench.report(2, 0);
+    bench.fail(0, FailureSource::infrastructure, true);
+    if (!first) {
+      CHECK(bench.said().empty());  // rank 2 may say more
+      bench.report(2, 0);
+    }
+    CHECK(bench.said() == "S1 S2");
+    bench.hear(Stopped{3, 0, 1});
+    bench.hear(Stopped{3, 0, 2});
+    CHECK(bench.said() == "^failed");
+    CHECK(bench.cause().source == FailureSource::infrastructure);  // a network that fails may look the same
+    CHECK(
+        bench.cause().text ==
+        "rank 0: boom; meanwhile ranks 1, 2 had reported step 0, which rank 0 had not: all ranks are to make the same "
+        "reports");
+  }
+  SECTION("one that has ended before is named") {
+    bench.hear(Finished{3, 0, 1});
+    bench.fail(0, FailureSource::user);
+    CHECK(bench.said() == "S2");
+    bench.hear(Stopped{3, 0, 2});
+    CHECK(bench.cause().text == "rank 0: boom (rank 1 had ended before)");
+  }
+}
+
 TEST_CASE("a notice: a group that can change goes on without them; another one saves at its next report and ends") {
   Bench bench({0, 0, 1});
   SECTION("it can") {

@@ -46,6 +46,7 @@ class GroupRun {
   Actions warn(const std::vector<int>& members, Cause cause);
 
  private:
+  static constexpr int patience = 3;  // breaks between two reports
   enum class Phase : std::uint8_t { running, pausing, parked, stopping, finishing, failing };
   struct Member {
     bool there = true;
@@ -74,6 +75,8 @@ class GroupRun {
   void heard(GroupMessage& m);
   void late(const GroupMessage& m);
   void given_up(int member);
+  void all_given_up();
+  void end_if_stuck();
   template <class E>
   void heard(E& e) {
     out_.up.emplace_back(std::move(e));

@@ -397,6 +397,28 @@ HYPERTUNE_INLINE void GroupRun::heard(Reported& e) {
   const int member = e.member;
   at(member).report = std::move(e);
   if (told_started_) answer(member);
+  end_if_stuck();
+}
+
+// A member has failed because of others, which are all there and wait for the answer to a report that it has not made:
+// none of them will be heard of.
+HYPERTUNE_INLINE void GroupRun::end_if_stuck() {
+  if (phase_ != Phase::running || !cause_) return;
+  std::string waiting;
+  int step = 0;
+  for (int rank = 0; rank < machine_.size(); ++rank) {
+    const Member& m = at(machine_.member(rank));
+    if (!m.there) continue;
+    if (!m.report) return;
+    waiting += detail::format("{}{}", waiting.empty() ? "" : ", ", rank);
+    step = std::max(step, step_of(*m.report));
+  }
+  if (waiting.empty() || step <= told_) return;
+  Cause cause = *cause_;
+  cause.text += detail::format(
+      "; meanwhile rank{} {} had reported step {}, which rank 0 had not: all ranks are to make the same reports",
+      waiting.find(',') == std::string::npos ? "" : "s", waiting, step);
+  fail_all(std::move(cause));
 }
 
 HYPERTUNE_INLINE void GroupRun::heard(Checkpointed& e) {
@@ -505,10 +527,27 @@ HYPERTUNE_INLINE void GroupRun::late(const GroupMessage& m) {
 
 // Whoever is the reason is lost, or ended as it is late. Where all are there, they try again as another generation.
 HYPERTUNE_INLINE void GroupRun::given_up(int member) {
-  constexpr int patience = 3;
   given_up_.insert(member);
-  if (phase_ != Phase::running || given_up_.size() < static_cast<std::size_t>(machine_.size())) return;
+  all_given_up();
+}
+
+HYPERTUNE_INLINE void GroupRun::all_given_up() {
+  if (phase_ != Phase::running || !machine_.running() || given_up_.empty()) return;
+  int ended = -1;  // a rank that has come to its end by itself
+  for (int rank = 0; rank < machine_.size(); ++rank) {
+    const int member = machine_.member(rank);
+    if (at(member).done)
+      ended = rank;
+    else if (!given_up_.contains(member))
+      return;
+  }
   given_up_.clear();
+  if (ended >= 0) {
+    const std::string text =
+        detail::format("rank {}: it had ended, while the others waited for it in a collective", ended);
+    if (++breaks_ > patience) return fail_all({.source = FailureSource::user, .text = text});
+    return lose({}, {.source = FailureSource::preemption, .text = text, .rank = ended});
+  }
   loss_ = {.source = FailureSource::infrastructure, .text = "its workers do not reach each other"};
   if (++breaks_ > patience) return fail_all(loss_);
   unreachable_ = true;
@@ -534,6 +573,8 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, const Finished&) {
   // The others form a group that would wait for it.
   if (!lead && phase_ == Phase::running && !fixed() && !machine_.running() && !intact_)
     return lose({}, {.source = FailureSource::preemption, .text = "a worker had finished before the others"});
+  if (!lead && phase_ == Phase::running) all_given_up();
+  if (!lead && phase_ == Phase::running) end_if_stuck();
   close_if_empty();
 }
 
@@ -564,6 +605,8 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, Failed e) {
   }
   cause.text = detail::format("rank {}: {}", rank, cause.text);
   cause.rank = rank;
+  for (int other = 0; phase_ == Phase::running && other < machine_.size(); ++other)
+    if (at(machine_.member(other)).done) cause.text += detail::format(" (rank {} had ended before)", other);
   if (phase_ == Phase::running && !fixed() && cause.source != FailureSource::user)
     return lose({member}, std::move(cause));
   at(member).there = false;
@@ -574,7 +617,8 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, Failed e) {
   if (!follows || phase_ == Phase::pausing) return fail_all(std::move(cause));
   // Others are the reason. Whoever they are will be heard of, and it may be a fault of the trial's own.
   if (!cause_) cause_ = std::move(cause);
-  if (present() <= 1) fail_all(Cause(*cause_));
+  if (present() <= 1) return fail_all(Cause(*cause_));
+  end_if_stuck();
 }
 
 HYPERTUNE_INLINE void GroupRun::fail_all(Cause cause) {
