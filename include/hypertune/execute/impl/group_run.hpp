@@ -548,7 +548,8 @@ HYPERTUNE_INLINE void GroupRun::all_given_up() {
     if (++breaks_ > patience) return fail_all({.source = FailureSource::user, .text = text});
     return lose({}, {.source = FailureSource::preemption, .text = text, .rank = ended});
   }
-  loss_ = {.source = FailureSource::infrastructure, .text = "its workers do not reach each other"};
+  loss_ = {.source = FailureSource::infrastructure,
+           .text = "its workers do not reach each other, or do not all make the same collectives"};
   if (++breaks_ > patience) return fail_all(loss_);
   unreachable_ = true;
   out_.up.emplace_back(MemberLost{launch_.trial, launch_.attempt, machine_.generation(), {}, loss_});
