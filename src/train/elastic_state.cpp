@@ -121,6 +121,7 @@ void ElasticState::commit() {
   if (!running_) fail(Errc::usage, "commit() outside of run()");
   const bool change = agree();
   snapshot(false);
+  group_.note_commit();
   if (change) throw Leave{};
 }
 
@@ -334,6 +335,7 @@ void ElasticState::run(const std::function<void()>& part, const std::source_loca
       part();
       const bool change = agree();
       snapshot(true);
+      group_.note_commit();
       if (change) leave();
       return;
     } catch (const Leave&) { leave(); } catch (const GroupError& why) {

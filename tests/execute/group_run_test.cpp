@@ -36,15 +36,17 @@ class Bench {
 
   std::string said() { return std::exchange(said_, {}); }
   const Cause& cause() const { return cause_; }
+  bool progress() const { return progress_; }
   bool over() const { return run_.over(); }
 
   void start(int members) {
     for (int member = 0; member < members; ++member) hear(Started{3, 0, 0, member});
   }
-  void join(int member, std::uint32_t generation, const char* how = "") {
+  void join(int member, std::uint32_t generation, const char* how = "", const char* key = "") {
     GroupMessage message{.trial = 3, .attempt = 0, .member = member, .kind = GroupMessage::Kind::joined};
     message.generation = generation;
     message.value = how;
+    message.key = key;
     hear(std::move(message));
   }
   void say(int member, GroupMessage::Kind kind, std::uint32_t generation, std::vector<int> ranks = {}) {
@@ -107,6 +109,7 @@ class Bench {
     else
       word(fmt::format("{} {}@{}",
                        m.kind == GroupMessage::Kind::run    ? "run"
+                       : m.kind == GroupMessage::Kind::rest ? "rest"
                        : m.kind == GroupMessage::Kind::halt ? "halt"
                                                             : "value",
                        m.member, m.generation));
@@ -118,6 +121,7 @@ class Bench {
   void up(const Stopped&) { word("^stopped"); }
   void up(const Paused& e) { word(e.parked ? "^parked" : "^paused"); }
   void up(const MemberLost& e) {
+    progress_ = e.progress;
     std::string ranks;
     for (const int rank : e.ranks) ranks += fmt::format(" {}", rank);
     word(fmt::format("^{}{}", e.leaving ? "leaving" : "lost", ranks));
@@ -134,6 +138,7 @@ class Bench {
   GroupRun run_;
   std::string said_;
   Cause cause_;
+  bool progress_ = false;
 };
 
 }  // namespace
@@ -224,6 +229,25 @@ TEST_CASE("the others of a member that is lost are halted, and go on as the Tune
   bench.join(1, 1);
   bench.join(4, 1);
   CHECK(bench.said() == "run 0@1 run 1@1 run 4@1 ^resized 1");
+}
+
+TEST_CASE("a loss says whether anything was committed since the one before") {
+  Bench bench({0, 0, 0});
+  bench.train(3);
+  bench.lose({2});
+  CHECK(bench.progress());  // it is the first one
+  const bool committed = GENERATE(false, true);
+  bench.resize(1, {0, 0}, {0, 1});
+  bench.join(0, 1);
+  bench.join(1, 1);
+  bench.lose({1});
+  CHECK_FALSE(bench.progress());
+  bench.resize(2, {0, 0}, {0, -1});
+  bench.join(0, 2, "", committed ? "committed" : "");
+  bench.hear(Started{3, 0, 0, 3});
+  bench.join(3, 2);
+  bench.lose({3});
+  CHECK(bench.progress() == committed);
 }
 
 TEST_CASE("a member that was being started when its place changed is told again") {
@@ -432,7 +456,68 @@ TEST_CASE("workers that do not reach each other form another generation, but not
   bench.hear(Stopped{3, 0, 0});
   bench.hear(Stopped{3, 0, 1});
   CHECK(bench.said() == "^failed");
-  CHECK(bench.cause().text == "its workers do not reach each other");
+  CHECK(bench.cause().text == "its workers do not reach each other, or do not all make the same collectives");
+}
+
+TEST_CASE("a rank that ends by itself while the others wait for it in a collective is done without, but not for ever") {
+  Bench bench({0, 0, 0});
+  bench.train(3);
+  const bool first = GENERATE(false, true);
+  if (first) bench.hear(Finished{3, 0, 2});
+  bench.say(0, GroupMessage::Kind::broken, 0);
+  bench.say(1, GroupMessage::Kind::broken, 0);
+  if (!first) bench.hear(Finished{3, 0, 2});
+  CHECK(bench.said() == "halt 0@0 halt 1@0 ^lost 2");
+  int last = 2;
+  for (std::uint32_t generation = 1; generation <= 3; ++generation) {
+    bench.resize(generation, {0, 0, 0}, {0, 1, -1});
+    ++last;
+    bench.hear(Started{3, 0, 1, last});
+    for (const int member : {0, 1, last}) bench.join(member, generation);
+    bench.said();
+    bench.say(0, GroupMessage::Kind::broken, generation);
+    bench.hear(Finished{3, 0, last});
+    CHECK(bench.said().empty());
+    bench.say(1, GroupMessage::Kind::broken, generation);
+  }
+  CHECK(bench.said() == "S0 S1");
+  bench.hear(Stopped{3, 0, 0});
+  bench.hear(Stopped{3, 0, 1});
+  CHECK(bench.said() == "^failed");
+  CHECK(bench.cause().text == "rank 2: it had ended, while the others waited for it in a collective");
+}
+
+TEST_CASE("a rank that waits in a collective for those that wait in a report ends the attempt") {
+  Bench bench({0, 0, 0});
+  bench.start(3);
+  for (int member = 0; member < 3; ++member) bench.join(member, 0, "fixed");
+  bench.said();
+  SECTION("rank 0 has left out a report") {
+    const bool first = GENERATE(false, true);
+    bench.report(1, 0);
+    if (first) bench.report(2, 0);
+    bench.fail(0, FailureSource::infrastructure, true);
+    if (!first) {
+      CHECK(bench.said().empty());  // rank 2 may say more
+      bench.report(2, 0);
+    }
+    CHECK(bench.said() == "S1 S2");
+    bench.hear(Stopped{3, 0, 1});
+    bench.hear(Stopped{3, 0, 2});
+    CHECK(bench.said() == "^failed");
+    CHECK(bench.cause().source == FailureSource::infrastructure);  // a network that fails may look the same
+    CHECK(
+        bench.cause().text ==
+        "rank 0: boom; meanwhile ranks 1, 2 had reported step 0, which rank 0 had not: all ranks are to make the same "
+        "reports");
+  }
+  SECTION("one that has ended before is named") {
+    bench.hear(Finished{3, 0, 1});
+    bench.fail(0, FailureSource::user);
+    CHECK(bench.said() == "S2");
+    bench.hear(Stopped{3, 0, 2});
+    CHECK(bench.cause().text == "rank 0: boom (rank 1 had ended before)");
+  }
 }
 
 TEST_CASE("a notice: a group that can change goes on without them; another one saves at its next report and ends") {
@@ -512,6 +597,58 @@ TEST_CASE("a group pauses as one, and goes on as one") {
     bench.hear(Paused{3, 0, false, 1});
     CHECK(bench.said() == "^paused");
     CHECK(bench.over());
+  }
+}
+
+TEST_CASE("rank 0 of commands pauses first: what it does before it ends may need the others") {
+  Bench bench({0, 0, 0});
+  bench.start(3);
+  for (int member = 0; member < 3; ++member) bench.join(member, 0, "fixed");
+  bench.report(0, 0);
+  bench.said();
+  bench.perform(Pause{3, 0, true});
+  CHECK(bench.said() == "P0+");
+  SECTION("it has saved: the others end, and that comes before the pause is told") {
+    bench.hear(Paused{3, 0, false, 0});
+    CHECK(bench.said() == "S1 S2");
+    bench.hear(Stopped{3, 0, 1});
+    CHECK(bench.said().empty());
+    bench.fail(2, FailureSource::user);  // of an end that it had before it was asked to
+    CHECK(bench.said() == "^paused");
+    CHECK(bench.over());
+  }
+  SECTION("one that ends with it, or of its end, is no failure") {
+    bench.hear(Finished{3, 0, 1});
+    bench.fail(2, FailureSource::user);
+    CHECK(bench.said().empty());
+    bench.hear(Paused{3, 0, false, 0});
+    CHECK(bench.said() == "^paused");
+    CHECK(bench.over());
+  }
+  SECTION("it stays in memory, and so do they") {
+    bench.hear(Paused{3, 0, true, 0});
+    CHECK(bench.said() == "rest 1@0 rest 2@0");
+    bench.report(1, 0);
+    bench.report(2, 0);
+    CHECK(bench.said() == "P1 P2");
+    bench.hear(Paused{3, 0, true, 1});
+    bench.hear(Paused{3, 0, true, 2});
+    CHECK(bench.said() == "^parked");
+  }
+  SECTION("it stays in memory, but one of them has failed meanwhile") {
+    bench.fail(1, FailureSource::user);
+    bench.hear(Paused{3, 0, true, 0});
+    CHECK(bench.said() == "S0 S2");
+    bench.hear(Stopped{3, 0, 2});
+    bench.hear(Stopped{3, 0, 0});
+    CHECK(bench.said() == "^failed");
+    CHECK(bench.cause().text == "rank 1: boom");
+  }
+  SECTION("a stop meanwhile reaches all") {
+    bench.perform(Stop{3, 0});
+    CHECK(bench.said() == "S0 S1 S2");
+    for (int member = 0; member < 3; ++member) bench.hear(Stopped{3, 0, member});
+    CHECK(bench.said() == "^stopped");
   }
 }
 

@@ -160,6 +160,25 @@ TEST_CASE("a gang that pauses stays in memory as a whole, and is dropped as a wh
   CHECK(all_are(pids, '-'));
 }
 
+TEST_CASE("rank 0 that needs the others once more before it ends for a pause has them") {
+  // A collective is a question of rank 0, in a file, that rank 1 answers.
+  local::CommandOptions options;
+  options.grace = 60;
+  GangBench bench("processes", shell(R"(cd $HYPERTUNE_DIRECTORY
+if [ $RANK = 1 ]; then while :; do [ -f ask ] && mv ask answer; sleep 0.01; done; fi
+collective() { touch ask; until [ -f answer ]; do sleep 0.01; done; rm answer; }
+trap 'collective; touch in-order; exit 0' TERM
+collective
+mkdir $HYPERTUNE_CHECKPOINT/a; echo '{{"step": 0, "value": 1, "checkpoint": "a"}}'
+while :; do sleep 60 & wait $!; done)",
+                                     std::move(options)));
+  bench.launch({"localhost", "localhost"});
+  CHECK(bench.events.next<Reported>().checkpoint);
+  bench.executor.perform(Pause{0, 0, true});
+  CHECK_FALSE(bench.events.next<Paused>().parked);
+  CHECK(std::filesystem::exists(bench.directory.path() / "trials/0/in-order"));
+}
+
 TEST_CASE("a gang of which one has ended pauses and goes on without it") {
   GangBench bench("processes", shell("if [ $RANK = 1 ]; then touch $HYPERTUNE_DIRECTORY/pid-1; exit 0; fi\n" + steps));
   bench.launch({"localhost", "localhost", "localhost"});

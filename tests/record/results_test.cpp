@@ -110,8 +110,8 @@ TEST_CASE("without a result the error says what there is") {
   events.erase(events.end() - 3, events.end());           // trial 3's
   const auto results = results_of(events);
   const auto text = error_of(ht::Errc::experiment, [&] { results.best(); });
-  CHECK_THAT(text, ContainsSubstring("accuracy") && ContainsSubstring("1 failed") &&
-                       ContainsSubstring("CUDA error: out of memory"));
+  CHECK_THAT(text, ContainsSubstring("all that reported a finite 'accuracy' have failed") &&
+                       ContainsSubstring("1 failed") && ContainsSubstring("CUDA error: out of memory"));
   CHECK_THAT(error_of(ht::Errc::usage, [&] { results.best("acuracy"); }), ContainsSubstring("accuracy, latency_ms"));
   CHECK_THAT(error_of(ht::Errc::usage, [&] { results.trial(17); }), ContainsSubstring("no trial 17"));
   CHECK_THAT(error_of(ht::Errc::usage, [&] { results.history(0, [](const ht::Record&) {}); }),

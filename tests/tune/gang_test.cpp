@@ -33,6 +33,7 @@ ht::ControlRules rules_of(ht::Workers workers, std::int64_t samples, std::functi
   rules.failures.max = 3;
   rules.resize = std::move(resize);
   rules.loss_patience = loss_patience;
+  rules.tell_changes = true;
   return rules;
 }
 
@@ -262,6 +263,46 @@ TEST_CASE("workers that are lost within a moment make one change of workers, whi
   CHECK(bench.records<record::TrialResized>().empty());
   CHECK(bench.tick(bench.now + patience).records<record::TrialResized>().empty());
   CHECK(bench.used() == 5);  // of the next attempt
+}
+
+TEST_CASE("workers that are lost again and again before anything is done count as a failure") {
+  Bench bench({.min = 2, .max = 2}, 1, {host("a", 3)});
+  bench.begin();
+  const auto lose = [&](bool progress) {
+    const auto generation = bench.controller.state().where(0)->generation;
+    ht::MemberLost loss{0, 0, generation, {1}, lost()};
+    loss.progress = progress;
+    bench.send(loss);
+    const auto resized = bench.commands<ht::Resize>();
+    if (!resized.empty()) {
+      CHECK(bench.out.notices ==
+            std::vector<std::string>{"trial 0 goes on with 2 workers: 1 of 2 workers was lost: cut off"});
+      bench.send(ht::Resized{0, 0, resized[0].allocation.generation});
+    }
+    return !resized.empty();
+  };
+  CHECK(lose(true));
+  CHECK(lose(false));
+  CHECK(lose(false));
+  SECTION("a commit is progress") {
+    CHECK(lose(true));
+    CHECK(lose(false));
+    CHECK(lose(false));
+  }
+  SECTION("and so is a report") {
+    bench.report(0);
+    CHECK(lose(false));
+    CHECK(lose(false));
+    CHECK(lose(false));
+  }
+  CHECK_FALSE(lose(false));
+  CHECK(bench.commands<ht::Stop>().size() == 1);
+  bench.send(ht::Stopped{0, 0});
+  const auto failed = bench.records<record::AttemptFailed>();
+  REQUIRE(failed.size() == 1);
+  CHECK(failed[0].cause.source == ht::FailureSource::infrastructure);
+  CHECK(failed[0].cause.text ==
+        "1 of 2 workers was lost: cut off (workers were lost 4 times in a row before anything was done)");
 }
 
 TEST_CASE("the loss of one of two workers waits for no other") {

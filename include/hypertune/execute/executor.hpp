@@ -164,6 +164,9 @@ struct MemberLost {
   std::vector<int> ranks;
   Cause cause;
   bool leaving = false;  ///< they will be lost: they train until the others go on without them, and nobody waits yet
+  /// Those who train have committed since the loss before, as far as is known: false is told by groups whose members
+  /// say so.
+  bool progress = true;
 };
 /// Answer to Resize: the new generation trains, and whoever has no place in it is gone.
 struct Resized {

@@ -46,6 +46,7 @@ class GroupRun {
   Actions warn(const std::vector<int>& members, Cause cause);
 
  private:
+  static constexpr int patience = 3;  // breaks between two reports
   enum class Phase : std::uint8_t { running, pausing, parked, stopping, finishing, failing };
   struct Member {
     bool there = true;
@@ -74,6 +75,8 @@ class GroupRun {
   void heard(GroupMessage& m);
   void late(const GroupMessage& m);
   void given_up(int member);
+  void all_given_up();
+  void end_if_stuck();
   template <class E>
   void heard(E& e) {
     out_.up.emplace_back(std::move(e));
@@ -97,6 +100,8 @@ class GroupRun {
   void tell_all();
   void close_if_empty();
   int who_saves();
+  void rest();
+  void lead_rests(bool parked);
   void pause_is_over();
 
   Member& at(int member) { return members_.at(static_cast<std::size_t>(member)); }
@@ -112,8 +117,9 @@ class GroupRun {
   GroupMachine machine_;
   std::vector<Member> members_;  // by number, as the machine has them
   Phase phase_ = Phase::running;
-  bool joined_ = false;  // some member has joined a generation
-  bool fixed_ = false;   // … and cannot leave it
+  bool joined_ = false;    // some member has joined a generation
+  bool fixed_ = false;     // … and cannot leave it
+  bool committed_ = true;  // some member, since the last loss
   bool told_started_ = false, resizing_ = false, over_ = false, finished_ = false;
   int newcomers_ = 0;               // that are still to join, before the others are told to leave their generation
   bool intact_ = false;             // the generation before goes on meanwhile
@@ -128,6 +134,7 @@ class GroupRun {
   bool save_at_end_ = false;
   bool save_ = false;  // rank 0 is to save at that step
   Pause pause_ = {};
+  bool lead_first_ = false;           // the others are told to pause when it is known what became of rank 0
   std::optional<Cause> cause_;        // of its end
   std::optional<Cause> warned_ = {};  // it cannot go on without some that are about to be lost
   std::set<int> late_;                // members that are ended as such

@@ -76,7 +76,8 @@ struct GroupMessage {
     run,     ///< to the worker: all ranks of `generation` stand ready
     halt,    ///< to the worker: `generation` is broken, and those before it; `value` says why, `ranks` who is lost
     value,   ///< to the worker: `key` is set to `value` in `generation`
-    joined,  ///< from the worker: it stands ready for `generation`; `value` is "fixed" if it cannot change later
+    joined,  ///< from the worker: it stands ready for `generation`; `value` is "fixed" if it cannot change later, `key`
+             ///< "committed" if it has committed since it said so before
     broken,  ///< from the worker: it has left `generation`, as its ranks do not reach each other
     set,     ///< from the worker: `key` is `value` in `generation`
     want,    ///< from the worker: it waits for `key`
@@ -158,6 +159,7 @@ class Group final : public Rendezvous {
         lock.unlock();
         send({.kind = again ? GroupMessage::Kind::broken : GroupMessage::Kind::joined,
               .generation = generation,
+              .key = committed_.exchange(false, std::memory_order_relaxed) ? "committed" : "",
               .value = fixed ? "fixed" : ""});
         lock.lock();
       } else if (!over && !again && running_ == generation) {
@@ -178,6 +180,8 @@ class Group final : public Rendezvous {
       }
     }
   }
+  /// What this worker does next does not begin again where its generation began.
+  void note_commit() { committed_.store(true, std::memory_order_relaxed); }
   /// Rises while a worker waits for the others of its generation, which is no sign that it hangs.
   std::uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
 
@@ -304,7 +308,7 @@ class Group final : public Rendezvous {
   std::vector<int> lost_ = {};
   std::map<std::string, std::string> values_ = {};
   std::function<void(const GroupError&)> on_halt_ = {};
-  std::atomic<bool> pending_{false}, rest_{false};
+  std::atomic<bool> pending_{false}, rest_{false}, committed_{false};
   std::atomic<std::uint64_t> beats_{0};
 };
 

@@ -48,6 +48,7 @@ struct ControlRules {
   bool ordered = false;
   Seconds host_patience = 600;  ///< … for so long at most
   Seconds loss_patience = 0;    ///< for which a lost worker of a trial waits for others that are lost with it
+  bool tell_changes = false;    ///< each change of a trial's workers is said: not of a simulation, which makes many
   bool metric_given = true;     ///< the objective was named, not left at its default
 };
 

@@ -250,6 +250,7 @@ class Experiment {
     rules.host_patience = options.ordered_patience;
     rules.startup = facts_.startup;
     rules.loss_patience = facts_.survivors ? 0 : loss_patience;
+    rules.tell_changes = !facts_.survivors;
     for (const auto& params : options.start_with) rules.start_with.push_back(space_.point(params));
     auto hosts = facts_.hosts;
     if (rules.ordered)

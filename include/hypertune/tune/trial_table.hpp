@@ -50,6 +50,8 @@ struct LiveTrial {
   bool fixed = false;              ///< its workers cannot change while it runs
   bool elastic = false;            ///< … and they can: neither is known before a first report or loss
   int growths = 0;                 ///< since its last report
+  int losses = 0;                  ///< of workers in a row, without a report or a commit in between
+  bool futile = false;             ///< it has lost workers so often that its end counts as a failure
   std::optional<Cause> warned;     ///< it cannot go on after its next report, as some of its workers will be lost
   Metrics metrics = {};            ///< of its last report, where Options::resize asks for them
   Phase phase = Phase::running;

@@ -170,7 +170,8 @@ HYPERTUNE_INLINE void GroupRun::tell_lost(std::vector<int> ranks) {
       std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.there && m.trained; });
   if (!known || phase_ != Phase::running) return fail_all(loss_);
   resizing_ = false;
-  out_.up.emplace_back(MemberLost{launch_.trial, launch_.attempt, machine_.generation(), std::move(ranks), loss_});
+  out_.up.emplace_back(MemberLost{launch_.trial, launch_.attempt, machine_.generation(), std::move(ranks), loss_, false,
+                                  std::exchange(committed_, false)});
 }
 
 HYPERTUNE_INLINE void GroupRun::lose(std::vector<int> members, Cause cause) {
@@ -307,12 +308,33 @@ HYPERTUNE_INLINE void GroupRun::on(const Pause& c) {
     return;
   }
   phase_ = Phase::pausing;
+  // Rank 0 may be about to end, and what it does before that may need the others: a collective, if they are within a
+  // step. So they go on until it is known what became of it.
+  lead_first_ =
+      fixed_ && std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.there && !m.report; });
+  if (lead_first_) return answer(machine_.member(0));
+  rest();
+}
+
+HYPERTUNE_INLINE void GroupRun::rest() {
   for (int member = 0; member < static_cast<int>(members_.size()); ++member) {
     // A command of another rank than 0 reports nothing: all that it does is one step.
-    if (fixed_ && at(member).there && !at(member).report)
+    if (fixed_ && at(member).there && !at(member).report && !at(member).parked)
       send(member, {.kind = GroupMessage::Kind::rest, .generation = machine_.generation()});
     answer(member);
   }
+}
+
+// Rank 0 has come to rest before the others: in memory, so that they are to do the same, or it has saved and ended.
+HYPERTUNE_INLINE void GroupRun::lead_rests(bool parked) {
+  if (!parked) {
+    for (int member = 0; member < static_cast<int>(members_.size()); ++member)
+      if (at(member).there) out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, false, member});
+    return;
+  }
+  lead_first_ = false;
+  if (cause_) return fail_all(Cause(*cause_));
+  rest();
 }
 
 // Between two steps rank 0. Within one, whoever has a commit that brings the step back as far as it was done: any.
@@ -375,6 +397,28 @@ HYPERTUNE_INLINE void GroupRun::heard(Reported& e) {
   const int member = e.member;
   at(member).report = std::move(e);
   if (told_started_) answer(member);
+  end_if_stuck();
+}
+
+// A member has failed because of others, which are all there and wait for the answer to a report that it has not made:
+// none of them will be heard of.
+HYPERTUNE_INLINE void GroupRun::end_if_stuck() {
+  if (phase_ != Phase::running || !cause_) return;
+  std::string waiting;
+  int step = 0;
+  for (int rank = 0; rank < machine_.size(); ++rank) {
+    const Member& m = at(machine_.member(rank));
+    if (!m.there) continue;
+    if (!m.report) return;
+    waiting += detail::format("{}{}", waiting.empty() ? "" : ", ", rank);
+    step = std::max(step, step_of(*m.report));
+  }
+  if (waiting.empty() || step <= told_) return;
+  Cause cause = *cause_;
+  cause.text += detail::format(
+      "; meanwhile rank{} {} had reported step {}, which rank 0 had not: all ranks are to make the same reports",
+      waiting.find(',') == std::string::npos ? "" : "s", waiting, step);
+  fail_all(std::move(cause));
 }
 
 HYPERTUNE_INLINE void GroupRun::heard(Checkpointed& e) {
@@ -388,6 +432,7 @@ HYPERTUNE_INLINE void GroupRun::heard(Paused& e) {
     at(member).parked = true;
   else
     at(member).there = false;
+  if (phase_ == Phase::pausing && lead_first_ && machine_.rank(member) == 0) lead_rests(e.parked);
   if (phase_ == Phase::pausing)
     pause_is_over();
   else
@@ -428,6 +473,7 @@ HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
   switch (m.kind) {
     case Kind::joined:
       fixed_ = fixed_ || m.value == "fixed";
+      committed_ = committed_ || key.second == "committed";
       // What it was told while it was still being started may not have reached it.
       if (m.generation < machine_.generation() && std::exchange(at(m.member).told, false)) tell_place(m.member);
       if (m.generation != machine_.generation() || machine_.rank(m.member) < 0) return;
@@ -481,11 +527,29 @@ HYPERTUNE_INLINE void GroupRun::late(const GroupMessage& m) {
 
 // Whoever is the reason is lost, or ended as it is late. Where all are there, they try again as another generation.
 HYPERTUNE_INLINE void GroupRun::given_up(int member) {
-  constexpr int patience = 3;
   given_up_.insert(member);
-  if (phase_ != Phase::running || given_up_.size() < static_cast<std::size_t>(machine_.size())) return;
+  all_given_up();
+}
+
+HYPERTUNE_INLINE void GroupRun::all_given_up() {
+  if (phase_ != Phase::running || !machine_.running() || given_up_.empty()) return;
+  int ended = -1;  // a rank that has come to its end by itself
+  for (int rank = 0; rank < machine_.size(); ++rank) {
+    const int member = machine_.member(rank);
+    if (at(member).done)
+      ended = rank;
+    else if (!given_up_.contains(member))
+      return;
+  }
   given_up_.clear();
-  loss_ = {.source = FailureSource::infrastructure, .text = "its workers do not reach each other"};
+  if (ended >= 0) {
+    const std::string text =
+        detail::format("rank {}: it had ended, while the others waited for it in a collective", ended);
+    if (++breaks_ > patience) return fail_all({.source = FailureSource::user, .text = text});
+    return lose({}, {.source = FailureSource::preemption, .text = text, .rank = ended});
+  }
+  loss_ = {.source = FailureSource::infrastructure,
+           .text = "its workers do not reach each other, or do not all make the same collectives"};
   if (++breaks_ > patience) return fail_all(loss_);
   unreachable_ = true;
   out_.up.emplace_back(MemberLost{launch_.trial, launch_.attempt, machine_.generation(), {}, loss_});
@@ -510,6 +574,8 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, const Finished&) {
   // The others form a group that would wait for it.
   if (!lead && phase_ == Phase::running && !fixed() && !machine_.running() && !intact_)
     return lose({}, {.source = FailureSource::preemption, .text = "a worker had finished before the others"});
+  if (!lead && phase_ == Phase::running) all_given_up();
+  if (!lead && phase_ == Phase::running) end_if_stuck();
   close_if_empty();
 }
 
@@ -540,13 +606,20 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, Failed e) {
   }
   cause.text = detail::format("rank {}: {}", rank, cause.text);
   cause.rank = rank;
+  for (int other = 0; phase_ == Phase::running && other < machine_.size(); ++other)
+    if (at(machine_.member(other)).done) cause.text += detail::format(" (rank {} had ended before)", other);
   if (phase_ == Phase::running && !fixed() && cause.source != FailureSource::user)
     return lose({member}, std::move(cause));
   at(member).there = false;
+  if (phase_ == Phase::pausing && lead_first_ && rank != 0) {  // if rank 0 has saved and ends, all is well
+    if (!cause_) cause_ = std::move(cause);
+    return pause_is_over();
+  }
   if (!follows || phase_ == Phase::pausing) return fail_all(std::move(cause));
   // Others are the reason. Whoever they are will be heard of, and it may be a fault of the trial's own.
   if (!cause_) cause_ = std::move(cause);
-  if (present() <= 1) fail_all(Cause(*cause_));
+  if (present() <= 1) return fail_all(Cause(*cause_));
+  end_if_stuck();
 }
 
 HYPERTUNE_INLINE void GroupRun::fail_all(Cause cause) {

@@ -70,8 +70,14 @@ HYPERTUNE_INLINE TrialResult Results::trial(TrialId id) const {
 HYPERTUNE_INLINE TrialResult Results::best() const {
   const Objective objective = first_objective();
   if (auto found = find_best(objective)) return std::move(*found);
-  fail(Errc::experiment, "no trial has a result: none reported a finite '{}' ({}){}{}", objective.metric, counts_text(),
-       last_cause(), how_to_go_on());
+  const auto name = name_of(objective.metric);
+  const bool any = name && std::any_of(trials_.begin(), trials_.end(), [&](const TrialData& trial) {
+                     const auto* metric = trial.metric(*name);
+                     return metric != nullptr && metric->has_best();
+                   });
+  const std::string why = any ? detail::format("all that reported a finite '{}' have failed", objective.metric)
+                              : detail::format("none reported a finite '{}'", objective.metric);
+  fail(Errc::experiment, "no trial has a result: {} ({}){}{}", why, counts_text(), last_cause(), how_to_go_on());
 }
 
 HYPERTUNE_INLINE TrialResult Results::best(std::string_view metric, std::optional<Mode> mode) const {

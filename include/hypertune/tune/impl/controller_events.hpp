@@ -23,7 +23,7 @@ HYPERTUNE_INLINE void Controller::on(Reported& e, Outcome& out) {
   run->next_step = step + 1;
   run->fixed = e.fixed;
   run->elastic = !e.fixed;
-  run->growths = 0;
+  run->growths = run->losses = 0;
   const Workers& allowed = rules().workers;
   if (e.workers > 0 && e.workers != state().asked_workers(e.trial).by_trial &&
       (e.workers < allowed.min || e.workers > allowed.max))
@@ -150,6 +150,7 @@ HYPERTUNE_INLINE void Controller::lose_workers(const MemberLost& e, Outcome& out
   if (lost.empty() && !e.ranks.empty()) return;
   if (lost.empty()) return dispatcher_.form_again(e.trial, *run, e.cause.text, out);
   const auto left = static_cast<std::size_t>(have) - lost.size();
+  if (e.progress) run->losses = 0;
   if (e.leaving && left < static_cast<std::size_t>(rules().workers.min) &&
       !dispatcher_.room_beside(e.trial, *run, lost)) {
     run->warned = e.cause;  // it saves at its next report, before they are gone
@@ -159,12 +160,17 @@ HYPERTUNE_INLINE void Controller::lose_workers(const MemberLost& e, Outcome& out
       detail::format("{} of {} workers {} {}: {}", lost.size(), have, lost.size() == 1 ? "was" : "were",
                      e.leaving ? "taken away" : "lost", e.cause.text);
   const bool failed = !e.leaving && e.cause.source != FailureSource::preemption;
-  if (left > 0 && !interrupted_ && dispatcher_.replace(e.trial, *run, lost, why, failed, out)) return;
+  // What is lost again and again as it does the same step is hardly lost by chance.
+  run->futile = failed && ++run->losses > ExperimentState::most_taken;
+  if (left > 0 && !interrupted_ && !run->futile && dispatcher_.replace(e.trial, *run, lost, why, failed, out)) return;
   // It goes on from its last checkpoint when there is room for it.
   stop_run(e.trial, *run, Phase::suspending, TrialState::stopped, why, true, out);
   run->failure = e.cause;
   run->failure->text = why;
   run->failure->rank = -1;  // which had another number before
+  if (run->futile)
+    run->failure->text +=
+        detail::format(" (workers were lost {} times in a row before anything was done)", run->losses);
 }
 
 HYPERTUNE_INLINE void Controller::on(const Resized& e, Outcome&) {
@@ -276,11 +282,13 @@ HYPERTUNE_INLINE void Controller::on(const Failed& e, Outcome& out) {
   const bool taken = interrupted_ && e.cause.source == FailureSource::infrastructure;
   Cause cause = taken ? Cause{.source = FailureSource::preemption, .text = "interrupted"} : e.cause;
   // Of several workers the more are lost the more there are: that is not the trial's doing as long as it comes further.
-  if (rules().workers.several() && cause.source == FailureSource::infrastructure && cause.retry &&
+  if (rules().workers.several() && cause.source == FailureSource::infrastructure && cause.retry && !run.futile &&
       judge_.counts(e.trial, cause) && trials()[e.trial].taken < ExperimentState::most_taken) {
     cause.source = FailureSource::preemption;
-    out.notices.push_back(detail::format(
-        "trial {} goes on from its last checkpoint, with what workers there is room for: {}", e.trial, cause.text));
+    out.notices.push_back(detail::format("trial {} {}, with what workers there is room for: {}", e.trial,
+                                         state().restorable(e.trial).empty() ? "begins again, as it has no checkpoint"
+                                                                             : "goes on from its last checkpoint",
+                                         cause.text));
   }
   const bool counts = judge_.counts(e.trial, cause);
   const bool doubted = counts && dispatcher_.in_doubt(e.trial, host, cause);

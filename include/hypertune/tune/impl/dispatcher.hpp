@@ -235,6 +235,9 @@ HYPERTUNE_INLINE void Dispatcher::form(TrialId trial, LiveTrial& run, std::vecto
   for (int rank = 0; rank < run.allocation.workers(); ++rank)
     resized.workers.push_back(detail::place_of(run.allocation[rank]));
   judge_.commit(std::move(resized), out);
+  if (judge_.rules().tell_changes)
+    out.notices.push_back(detail::format("trial {} goes on with {} worker{}: {}", trial, run.allocation.workers(),
+                                         run.allocation.workers() == 1 ? "" : "s", why));
   ranks.resize(ranks.size() + fresh.size(), -1);
   out.commands.push_back(Resize{trial, attempt, run.allocation, std::move(ranks)});
 }
