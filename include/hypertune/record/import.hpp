@@ -29,8 +29,10 @@ struct Imported {
 /// `result.json` for each trial). It is not changed.
 ///
 /// Trials are numbered by when they began; what they were called is their attribute `optuna_number` or `ray_trial`.
-/// Optuna's intermediate values are reports, spread over the trial's time, as it does not record theirs; its final
-/// value is the last one. Its pruned trials are stopped ones. Nested names of Ray are joined by `/`. Errors: `usage`
+/// Optuna's trials have what they ended with as the objective, in their last report, and are judged by that alone, as
+/// Optuna does; intermediate values are the metric `intermediate_value`, in reports spread over the trial's time, as it
+/// does not record theirs. Its pruned trials are stopped ones, without the objective. Of Ray each result is a report.
+/// Nested names of Ray are joined by `/`. Errors: `usage`
 /// (an experiment in `directory`; no or several studies; no metric), `input` (what `source` holds is none of these),
 /// `io`.
 Imported import_experiment(const std::filesystem::path& source, const std::filesystem::path& directory,
