@@ -66,7 +66,7 @@ std::optional<Forecast> forecast(const Sweep& sweep, int parallel, int steps) {
   if (steps > 0) bound = bound > 0 ? std::min(bound, steps) : steps;
   const std::int64_t each = trials_per_sample(sweep.space, given.search);
   std::int64_t samples = given.samples;
-  if (samples == 0 && !given.search.finite() && each > 1) samples = 1;
+  if (samples == 0 && !given.search.finite() && has_grid(sweep.space)) samples = 1;
   if (each > most_trials || bound == 0 || (samples == 0 && !given.search.finite()) ||
       given.schedule.name().starts_with("hyper_sched"))
     return std::nullopt;
