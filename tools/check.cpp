@@ -113,6 +113,22 @@ struct Here {
   int cores = 0;
 };
 
+// Of trials of several workers: how many each has.
+void print_workers(const Sweep& sweep, const std::vector<Host>& hosts) {
+  const Workers& workers = sweep.options.workers;
+  if (!workers.several()) return;
+  std::string text =
+      workers.elastic() ? fmt::format("{} to {}", workers.min, workers.max) : fmt::to_string(workers.min);
+  text += " for each trial";
+  if (workers.elastic() && !hosts.empty()) {
+    Placement placement(hosts, sweep.options.group.network);
+    int most = 0;
+    while (most < workers.max && placement.place(sweep.options.resources)) ++most;
+    if (most < workers.max) text += fmt::format(": this machine has room for {}", most);
+  }
+  print_row("workers", text);
+}
+
 // Where trials run, and how many at once.
 Here print_executor(const Sweep& sweep) {
   const ExecutorSpec& executor = sweep.executor;
@@ -124,6 +140,7 @@ Here print_executor(const Sweep& sweep) {
               fmt::format("{} at once on this machine ({}, {}), in {}", plural(here.parallel, "trial"),
                           plural(here.cores, "core"),
                           plural(static_cast<std::int64_t>(local::usable_gpus().size()), "GPU"), executor.workers));
+    print_workers(sweep, executor_of(sweep).hosts());
     return here;
   }
   std::string where;
@@ -144,6 +161,7 @@ Here print_executor(const Sweep& sweep) {
   }
   if (sweep.options.concurrency > 0) where += fmt::format(", {} at once at most", sweep.options.concurrency);
   print_row("runs", where + " (nobody was asked)");
+  print_workers(sweep, {});
   return here;
 }
 
@@ -195,8 +213,11 @@ void print_forecast(const Sweep& sweep, const Node& root, int parallel) {
   if (!found) {
     const auto each = trials_per_sample(sweep.space, sweep.options.search);
     const int most = sweep.options.schedule.max_steps();
-    const auto text = sweep.options.samples > 0
-                          ? fmt::format("{}; ", *sweep.options.samples * each)
+    const bool grid =
+        has_grid(sweep.space) && !sweep.options.search.finite();  // each of its combinations at least once
+    const std::int64_t samples = std::max<std::int64_t>(*sweep.options.samples, grid ? 1 : 0);
+    const auto text = samples > 0
+                          ? fmt::format("{}; ", samples * each)
                           : std::string("as many as there are until 'stop' holds or the searcher comes to its end; ");
     return print_row("trials", text + (most > 0 ? fmt::format("each trains {} at most", plural(most, "step"))
                                                 : "each trains until its command ends"));
@@ -271,14 +292,32 @@ int check_cluster(const std::string& file, const Node& root) {
   return exit_done;
 }
 
-int run_one(const Sweep& sweep, const Program& program, const std::string& timeout) {
+int run_one(const Sweep& sweep, const std::shared_ptr<const Program>& program, const std::string& timeout) {
   const auto seconds = parse_duration(timeout);
   if (!seconds || !(*seconds > 0)) fail(Errc::usage, "--timeout takes a duration such as 90s, not '{}'", timeout);
-  fmt::print("one trial, of which nothing is kept:\n");
-  const auto found = dry_run(sweep, program, *seconds, [](std::string_view what, std::string_view text) {
+  const Workers& workers = sweep.options.workers;
+  std::optional<AnyExecutor> group;
+  if (workers.several()) {
+    Sweep here = sweep;
+    if (here.executor.type != "local") here.executor = {};
+    group = executor_of(here);
+    const Placement placement(group->hosts());
+    const Workers fewest{.min = workers.min, .max = workers.min, .strategy = workers.strategy};
+    if (!placement.possible(sweep.options.resources, fewest)) {
+      fmt::print("no trial was tried: this machine has no room for its workers\n");
+      print_row("", placement.why_not(sweep.options.resources, fewest));
+      return exit_done;
+    }
+    fmt::print("one trial of {}, of which nothing is kept:\n", plural(workers.min, "worker"));
+  } else {
+    fmt::print("one trial, of which nothing is kept:\n");
+  }
+  const auto say = [](std::string_view what, std::string_view text) {
     print_row(what, text);
     std::fflush(stdout);
-  });
+  };
+  const auto found =
+      group ? dry_run_group(sweep, program, std::move(*group), *seconds, say) : dry_run(sweep, *program, *seconds, say);
   for (const auto& wrong : found.wrong) detail::say("hypertune: " + detail::terminal::printable(first_line(wrong)));
   if (found.wrong.empty()) fmt::print("the trial reports what is tuned{}\n", found.checkpoint ? ", and saves" : "");
   return found.wrong.empty() ? exit_done : exit_failed;
@@ -319,7 +358,7 @@ int check(const CheckArguments& arguments) {
   if (!arguments.run) return exit_done;
   if (study) fail(Errc::usage, "--run is for sweeps: a study's trials are run by its caller");
   std::fflush(stdout);
-  return run_one(sweep, *program, arguments.timeout);
+  return run_one(sweep, program, arguments.timeout);
 }
 
 }  // namespace hypertune::inline v0::command

@@ -168,6 +168,58 @@ class Check(Case):
         _, err = self.run_trial("print('{\"accuracy\": 1}')", GOOD + "constraints: {latency: {at_most: 3}}\n", 1)
         self.assertIn("no 'latency', on which 'constraints' sets a bound", err)
 
+    def test_a_trial_of_several_workers(self):
+        program = """if True:
+            import json, os, socket, sys
+            rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+            place = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+            print("hello of", rank, flush=True)
+            if sys.argv[1:] == ["bad"] and rank == 1:
+                sys.exit("bad luck")
+            if rank == 0:  # all are there, or nothing is reported
+                server = socket.create_server(place)
+                others = [server.accept()[0] for _ in range(world - 1)]
+                print(json.dumps({"step": 0, "accuracy": world / 10}), flush=True)
+                for each in others:
+                    each.recv(1)
+            else:
+                import time
+                for _ in range(600):
+                    try:
+                        peer = socket.create_connection(place)
+                        break
+                    except OSError:
+                        time.sleep(0.05)
+                peer.recv(1)
+        """
+        text = GOOD.replace("concurrency: 2\n", "workers: {min: 2, max: 4}\nresources: {cpus: 1}\n") + "executor: {type: local, cpus: 3}\n"
+        out, err = self.run_trial(program, text)
+        self.assertIn("one trial of 2 workers", out)
+        self.assertRegex(out, r"workers +2 to 4 for each trial: this machine has room for 3")
+        self.assertRegex(out, r"log +hello of 0")
+        self.assertRegex(out, r"log +rank 1: hello of 1")
+        self.assertRegex(out, r"report +step 0: accuracy=0\.2")
+        self.assertIn("the trial reports what is tuned", out)
+        self.assertEqual(err, "")
+        _, err = self.run_trial(program, text.replace("[python3, train.py]", "[python3, train.py, bad]"), 1)
+        self.assertRegex(err, "the trial failed: .*rank 1.*bad luck")
+        _, err = self.run_trial("import time; time.sleep(300)", text, 1, "--timeout", "1s")
+        self.assertIn("no report of 'accuracy' within 1 s", err)
+        # Elsewhere there may be room that is not here: that is no fault of the sweep.
+        text = text.replace("{type: local, cpus: 3}", "{type: ssh, hosts: [a, b]}").replace("cpus: 1}", "cpus: 4000}")
+        out, err = self.run_trial(program, text)
+        self.assertRegex(out, r"workers +2 to 4 for each trial")
+        self.assertIn("no trial was tried: this machine has no room for its workers", out)
+        self.assertEqual(err, "")
+
+    def test_a_grid_says_how_many_trials_there_are(self):
+        for values, trials in (("[0.1]", 1), ("[0.1, 0.2]", 2)):
+            text = (f"name: g\ntrial: {{command: [echo, '{{{{\"loss\": {{lr}}}}}}']}}\nspace: {{lr: {{grid: {values}}}, x: {{uniform: [0, 1]}}}}\n"
+                    f"metric: loss\nmode: min\noutput: g{trials}\n" + THREADS)
+            self.assertRegex(self.check(text)[0], rf"trials +{trials}; each trains until its command ends")
+            self.run_command("run", "sweep.yaml", "--quiet")
+            self.assertEqual(len(self.results(f"g{trials}")), trials)
+
     def test_usage(self):
         self.check(GOOD, "--timeout", "3s", code=2)
         self.assertIn("a duration", self.check(GOOD, "--run", "--timeout", "soon", code=2)[1])
