@@ -100,9 +100,8 @@ std::size_t chosen_study(const std::vector<std::string>& names, const ImportOpti
   if (options.study.empty() && names.size() == 1) return 0;
   const auto found = std::find(names.begin(), names.end(), options.study);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  fail(Errc::usage, "'{}' has {} '{}': name one of its studies with --study: {}", source,
-       options.study.empty() ? "several studies, and none is called" : "no study", options.study,
-       fmt::join(names, ", "));
+  fail(Errc::usage, "'{}' has {}: name one of its studies with --study: {}", source,
+       options.study.empty() ? "several studies" : fmt::format("no study '{}'", options.study), fmt::join(names, ", "));
 }
 
 ForeignStudy read_optuna_sqlite(const std::filesystem::path& file, const ImportOptions& options) {

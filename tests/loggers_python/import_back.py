@@ -77,7 +77,7 @@ def check_optuna(file, study, second):
     assert "name one of its studies with --study: first, second" in err, err
     folder = "from-" + file
     out, _ = run("import", file, "-o", folder, "--study", "first")
-    assert "13 trials of study 'first' of Optuna" in out and "1 that had not ended are left out" in out, out
+    assert "13 trials of study 'first' of Optuna" in out and "1 that had not ended is left out" in out, out
     found = {t["attributes"]["optuna_number"]: t for t in results(folder)}
     theirs = {str(t.number): t for t in study.trials if t.state.is_finished()}
     assert set(found) == set(theirs)

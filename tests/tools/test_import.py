@@ -67,6 +67,18 @@ class Import(Case):
         self.run_command("import", "a.log", "-o", "old", "--metric", "intermediate_value")
         self.assertEqual(self.best("old")["best"]["intermediate_value"], 2.0)
 
+    def test_what_is_damaged(self):
+        self.ray_trial("a", {"lr": 0.1}, [1.0, 0.5])
+        self.ray_trial("b", {"lr": 0.2}, [1.0])
+        (self.folder / "ray" / "b" / "params.json").write_text('{"lr": 0.')
+        out, _ = self.run_command("import", "ray", "-o", "old", "--metric", "loss", "--mode", "min")
+        self.assertRegex(out, "^1 trial of 'ray' of Ray Tune is in old; 1 that cannot be read is left out .*b/params.json")
+        self.assertEqual(len(self.results("old")), 1)
+        (self.folder / "a.db").write_bytes(b"SQLite format 3\0" + bytes(range(256)) * 64)
+        _, err = self.run_command("import", "a.db", "-o", "none", code=2)
+        self.assertIn("'a.db' is damaged", err)
+        self.assertNotIn("journal", err)
+
     def test_a_warm_start_takes_what_fits(self):
         for i in range(3):
             self.ray_trial(f"t{i}", {"lr": i / 10, "model": {"w": 7}}, [1.0, 0.5 + i])

@@ -21,6 +21,8 @@ struct Imported {
   std::string what;          ///< "study 'digits' of Optuna"
   std::size_t trials = 0;    ///< that are there now
   std::size_t left_out = 0;  ///< that had not begun or not ended
+  std::size_t damaged = 0;   ///< of Ray: that cannot be read; they are left out, too
+  std::string damage;        ///< … and what is wrong with the first one
 };
 
 /// Writes what is in `source` as an experiment into the new folder `directory`, so that all that reads experiments
