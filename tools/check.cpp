@@ -8,6 +8,7 @@
 #include "remote_trials.hpp"
 #include "sweep_file.hpp"
 #include "terminal_text.hpp"
+#include "trackers.hpp"
 
 #include <hypertune/cluster/config.hpp>
 #include <hypertune/config/algorithms.hpp>
@@ -77,7 +78,7 @@ std::string space_size(const Sweep& sweep) {
   for (std::size_t d = 0; d < space.size(); ++d) continuous += space.domain(d).options == 0 ? 1U : 0U;
   std::string text = plural(static_cast<std::int64_t>(space.size()), "parameter");
   if (const auto points = space.cardinality())
-    text += fmt::format(", {} configurations", *points);
+    text += fmt::format(", {} configuration{}", *points, *points == 1 ? "" : "s");
   else if (continuous > 0)
     text += fmt::format(", {} continuous: no end of configurations", continuous);
   else
@@ -235,12 +236,27 @@ void print_forecast(const Sweep& sweep, const Node& root, int parallel) {
   print_row("", "expected to train: " + line);
 }
 
+// What the searcher takes of earlier experiments, in words. Error where it is told of some that it cannot take.
+std::string learnt_before(const Sweep& sweep, const Node& root) {
+  const auto search = root.find("search");
+  if (!search || !search->is_map() || !search->find("warm_start")) return {};
+  std::string learnt;
+  AnySearcher searcher = sweep.options.search;
+  searcher.prepare(sweep.space, {.objectives = objectives_of(sweep.options).size(),
+                                 .constraints = sweep.options.constraints.size(),
+                                 .samples = sweep.options.samples,
+                                 .seed = *sweep.options.seed,
+                                 .note = [&](const std::string& text) { learnt = text; }});
+  return learnt;
+}
+
 std::string first_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
 }
 
-void print_sweep(const Sweep& sweep, const Node& root, const std::vector<FileMount>& mounts) {
+void print_sweep(const Sweep& sweep, const Node& root, const std::vector<FileMount>& mounts,
+                 const std::string& learnt) {
   print_row("space", space_size(sweep));
   std::string tuned;
   for (const auto& [metric, mode] : objectives_of(sweep.options))
@@ -248,6 +264,7 @@ void print_sweep(const Sweep& sweep, const Node& root, const std::vector<FileMou
   print_row("tunes", tuned);
   const auto search = root.find("search"), schedule = root.find("schedule");
   print_row("search", algorithm_text(search, known_searchers(), sweep.options.search.name()));
+  if (!learnt.empty()) print_row("", learnt);
   const bool own = !schedule && sweep.options.schedule.name() != "fifo";
   print_row("schedule", own ? sweep.options.schedule.name() + ", which belongs to the searcher"
                             : algorithm_text(schedule, known_schedulers(), sweep.options.schedule.name()));
@@ -256,7 +273,9 @@ void print_sweep(const Sweep& sweep, const Node& root, const std::vector<FileMou
   print_forecast(sweep, root, here.parallel);
   print_mounts(mounts);
   print_output(sweep);
-  for (const auto& warning : warnings_about(sweep, here.parallel, here.cores)) print_row("warning", warning);
+  auto warnings = warnings_about(sweep, here.parallel, here.cores);
+  about_loggers(root, warnings);
+  for (const auto& warning : warnings) print_row("warning", warning);
 }
 
 int refuse(const std::string& file, const std::vector<std::string>& errors) {
@@ -348,13 +367,19 @@ int check(const CheckArguments& arguments) {
     attempt([&] { mounts = mounts_to(sweep); });
     attempt([&] { require_room(sweep); });
   }
+  std::string learnt;
+  attempt([&] { learnt = learnt_before(sweep, root); });
+  attempt([&] {
+    Sweep sent = sweep;
+    add_trackers(sent);
+  });
   attempt([&] {
     if (!study) require_bounded(sweep);
     Experiment::require_sound(sweep.space, sweep.options, study);
   });
   if (!errors.empty()) return refuse(arguments.file, errors);
   fmt::print("{} is sound{}\n", arguments.file, study ? ": a study (it has no 'trial'; hypertune study runs it)" : "");
-  print_sweep(sweep, root, mounts);
+  print_sweep(sweep, root, mounts, learnt);
   if (!arguments.run) return exit_done;
   if (study) fail(Errc::usage, "--run is for sweeps: a study's trials are run by its caller");
   std::fflush(stdout);

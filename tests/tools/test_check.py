@@ -160,6 +160,12 @@ class Check(Case):
         self.assertIn("no report of 'accuracy' within 1 s", err)
         self.assertRegex(out, r"log +busy")
 
+    def test_of_several_metrics_the_missing_one_is_named(self):
+        text = GOOD.replace("metric: accuracy\nmode: max\n", "objectives: {loss: min, accuracy: max}\n")
+        text = text.replace("type: asha", "type: mo_asha")
+        _, err = self.run_trial("print('{\"loss\": 1}')", text, 1)
+        self.assertRegex(err, "it has no 'accuracy'")
+
     def test_expressions_and_constraints(self):
         text = GOOD.replace("command: [python3, train.py]", 'command: [python3, train.py]\n  metrics: {accuracy: "acc=([0-9.]+)"}')
         out, _ = self.run_trial("print('hello')\nprint('acc=0.25')\n", text)
@@ -211,6 +217,23 @@ class Check(Case):
         self.assertRegex(out, r"workers +2 to 4 for each trial")
         self.assertIn("no trial was tried: this machine has no room for its workers", out)
         self.assertEqual(err, "")
+
+    def test_what_run_would_refuse(self):
+        text = GOOD.replace("samples: 27\n", "samples: 3\n")
+        for more, says in (("search: {type: random, warm_start: [runs/none]}\n", "runs/none"),
+                           ("loggers: [{type: mlflow, uri: 'ftp://x'}]\n", "'ftp://x' is no address of an MLflow server")):
+            _, err = self.check(text + more, code=2)
+            self.assertIn(says, err)
+            self.run_command("run", "sweep.yaml", code=2)
+        out, _ = self.check(text + "loggers: [{type: prometheus, file: no/such.prom}]\n")
+        self.assertRegex(out, r"warning .*there is no\s+folder 'no'")
+        self.run_command("run", self.write(text), "--quiet")
+        out, _ = self.check(text + "search: {type: random, warm_start: [runs/digits]}\n")
+        self.assertIn("warm start with 3 trials of runs/digits", " ".join(out.split()))
+
+    def test_very_long_trainings_are_not_played(self):
+        out, _ = self.check(GOOD.replace("max_steps: 9", "max_steps: 1000000"))
+        self.assertRegex(out, r"trials +27; each trains 1000000 steps at most")
 
     def test_a_grid_says_how_many_trials_there_are(self):
         for values, trials in (("[0.1]", 1), ("[0.1, 0.2]", 2)):
