@@ -225,6 +225,7 @@ class Check(Case):
             _, err = self.check(text + more, code=2)
             self.assertIn(says, err)
             self.run_command("run", "sweep.yaml", code=2)
+            self.assertFalse((self.folder / "runs").exists(), "a run that was refused left a folder")
         out, _ = self.check(text + "loggers: [{type: prometheus, file: no/such.prom}]\n")
         self.assertRegex(out, r"warning .*there is no\s+folder 'no'")
         self.run_command("run", self.write(text), "--quiet")

@@ -58,10 +58,10 @@ class Experiment {
     require_sound(space_, options, facts_.manual);
     require_possible(options, facts_);
     if (options.display != Display::quiet && !facts_.manual) make_display(options);
+    make_controller(options);  // which may refuse: nothing has been made by then
     std::filesystem::create_directories(directory_ / "trials");
     journal_.emplace(Journal::open(directory_));
     if (journal_->last() > 0 && !options.resume) refuse_to_overwrite(directory_);
-    make_controller(options);
     store_.emplace(directory_);
     journal_->on_committed([this](std::span<const Record> batch) { follow(batch); });
     replay(options);

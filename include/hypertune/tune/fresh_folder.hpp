@@ -34,6 +34,11 @@ class FreshFolder {
     release();
     for (const char* file : {"experiment.db-wal", "experiment.db-shm", "driver.lock", "trials"})
       std::filesystem::remove(folder_ / file, ignored);
+    remove_empty();
+  }
+  /// Removes the folders made here as far as they are empty.
+  void remove_empty() const {
+    std::error_code ignored;
     for (const auto& path : made_) std::filesystem::remove(path, ignored);  // fails unless empty
   }
 

@@ -429,7 +429,12 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   };
   std::optional<Shutdown> shutdown(std::in_place, executor);
 
-  experiment_ = std::make_unique<Experiment>(space_, options_, directory_, facts);
+  try {
+    experiment_ = std::make_unique<Experiment>(space_, options_, directory_, facts);
+  } catch (...) {  // say, a warm start from what is no experiment: it was never begun
+    folder.remove_empty();
+    throw;
+  }
   if (experiment_->resumed()) {
     executor.restore_clock(experiment_->last_time());
     if (!executor.simulated()) ahead_ = std::max(0.0, experiment_->last_time() - executor.now());
