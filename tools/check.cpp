@@ -8,6 +8,7 @@
 #include "remote_trials.hpp"
 #include "sweep_file.hpp"
 #include "terminal_text.hpp"
+#include "trackers.hpp"
 
 #include <hypertune/cluster/config.hpp>
 #include <hypertune/config/algorithms.hpp>
@@ -77,7 +78,7 @@ std::string space_size(const Sweep& sweep) {
   for (std::size_t d = 0; d < space.size(); ++d) continuous += space.domain(d).options == 0 ? 1U : 0U;
   std::string text = plural(static_cast<std::int64_t>(space.size()), "parameter");
   if (const auto points = space.cardinality())
-    text += fmt::format(", {} configurations", *points);
+    text += fmt::format(", {} configuration{}", *points, *points == 1 ? "" : "s");
   else if (continuous > 0)
     text += fmt::format(", {} continuous: no end of configurations", continuous);
   else
@@ -113,6 +114,22 @@ struct Here {
   int cores = 0;
 };
 
+// Of trials of several workers: how many each has.
+void print_workers(const Sweep& sweep, const std::vector<Host>& hosts) {
+  const Workers& workers = sweep.options.workers;
+  if (!workers.several()) return;
+  std::string text =
+      workers.elastic() ? fmt::format("{} to {}", workers.min, workers.max) : fmt::to_string(workers.min);
+  text += " for each trial";
+  if (workers.elastic() && !hosts.empty()) {
+    Placement placement(hosts, sweep.options.group.network);
+    int most = 0;
+    while (most < workers.max && placement.place(sweep.options.resources)) ++most;
+    if (most < workers.max) text += fmt::format(": this machine has room for {}", most);
+  }
+  print_row("workers", text);
+}
+
 // Where trials run, and how many at once.
 Here print_executor(const Sweep& sweep) {
   const ExecutorSpec& executor = sweep.executor;
@@ -124,6 +141,7 @@ Here print_executor(const Sweep& sweep) {
               fmt::format("{} at once on this machine ({}, {}), in {}", plural(here.parallel, "trial"),
                           plural(here.cores, "core"),
                           plural(static_cast<std::int64_t>(local::usable_gpus().size()), "GPU"), executor.workers));
+    print_workers(sweep, executor_of(sweep).hosts());
     return here;
   }
   std::string where;
@@ -144,6 +162,7 @@ Here print_executor(const Sweep& sweep) {
   }
   if (sweep.options.concurrency > 0) where += fmt::format(", {} at once at most", sweep.options.concurrency);
   print_row("runs", where + " (nobody was asked)");
+  print_workers(sweep, {});
   return here;
 }
 
@@ -195,8 +214,11 @@ void print_forecast(const Sweep& sweep, const Node& root, int parallel) {
   if (!found) {
     const auto each = trials_per_sample(sweep.space, sweep.options.search);
     const int most = sweep.options.schedule.max_steps();
-    const auto text = sweep.options.samples > 0
-                          ? fmt::format("{}; ", *sweep.options.samples * each)
+    const bool grid =
+        has_grid(sweep.space) && !sweep.options.search.finite();  // each of its combinations at least once
+    const std::int64_t samples = std::max<std::int64_t>(*sweep.options.samples, grid ? 1 : 0);
+    const auto text = samples > 0
+                          ? fmt::format("{}; ", samples * each)
                           : std::string("as many as there are until 'stop' holds or the searcher comes to its end; ");
     return print_row("trials", text + (most > 0 ? fmt::format("each trains {} at most", plural(most, "step"))
                                                 : "each trains until its command ends"));
@@ -214,12 +236,27 @@ void print_forecast(const Sweep& sweep, const Node& root, int parallel) {
   print_row("", "expected to train: " + line);
 }
 
+// What the searcher takes of earlier experiments, in words. Error where it is told of some that it cannot take.
+std::string learnt_before(const Sweep& sweep, const Node& root) {
+  const auto search = root.find("search");
+  if (!search || !search->is_map() || !search->find("warm_start")) return {};
+  std::string learnt;
+  AnySearcher searcher = sweep.options.search;
+  searcher.prepare(sweep.space, {.objectives = objectives_of(sweep.options).size(),
+                                 .constraints = sweep.options.constraints.size(),
+                                 .samples = sweep.options.samples,
+                                 .seed = *sweep.options.seed,
+                                 .note = [&](const std::string& text) { learnt = text; }});
+  return learnt;
+}
+
 std::string first_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
 }
 
-void print_sweep(const Sweep& sweep, const Node& root, const std::vector<FileMount>& mounts) {
+void print_sweep(const Sweep& sweep, const Node& root, const std::vector<FileMount>& mounts,
+                 const std::string& learnt) {
   print_row("space", space_size(sweep));
   std::string tuned;
   for (const auto& [metric, mode] : objectives_of(sweep.options))
@@ -227,6 +264,7 @@ void print_sweep(const Sweep& sweep, const Node& root, const std::vector<FileMou
   print_row("tunes", tuned);
   const auto search = root.find("search"), schedule = root.find("schedule");
   print_row("search", algorithm_text(search, known_searchers(), sweep.options.search.name()));
+  if (!learnt.empty()) print_row("", learnt);
   const bool own = !schedule && sweep.options.schedule.name() != "fifo";
   print_row("schedule", own ? sweep.options.schedule.name() + ", which belongs to the searcher"
                             : algorithm_text(schedule, known_schedulers(), sweep.options.schedule.name()));
@@ -235,7 +273,9 @@ void print_sweep(const Sweep& sweep, const Node& root, const std::vector<FileMou
   print_forecast(sweep, root, here.parallel);
   print_mounts(mounts);
   print_output(sweep);
-  for (const auto& warning : warnings_about(sweep, here.parallel, here.cores)) print_row("warning", warning);
+  auto warnings = warnings_about(sweep, here.parallel, here.cores);
+  about_loggers(root, warnings);
+  for (const auto& warning : warnings) print_row("warning", warning);
 }
 
 int refuse(const std::string& file, const std::vector<std::string>& errors) {
@@ -271,14 +311,32 @@ int check_cluster(const std::string& file, const Node& root) {
   return exit_done;
 }
 
-int run_one(const Sweep& sweep, const Program& program, const std::string& timeout) {
+int run_one(const Sweep& sweep, const std::shared_ptr<const Program>& program, const std::string& timeout) {
   const auto seconds = parse_duration(timeout);
   if (!seconds || !(*seconds > 0)) fail(Errc::usage, "--timeout takes a duration such as 90s, not '{}'", timeout);
-  fmt::print("one trial, of which nothing is kept:\n");
-  const auto found = dry_run(sweep, program, *seconds, [](std::string_view what, std::string_view text) {
+  const Workers& workers = sweep.options.workers;
+  std::optional<AnyExecutor> group;
+  if (workers.several()) {
+    Sweep here = sweep;
+    if (here.executor.type != "local") here.executor = {};
+    group = executor_of(here);
+    const Placement placement(group->hosts());
+    const Workers fewest{.min = workers.min, .max = workers.min, .strategy = workers.strategy};
+    if (!placement.possible(sweep.options.resources, fewest)) {
+      fmt::print("no trial was tried: this machine has no room for its workers\n");
+      print_row("", placement.why_not(sweep.options.resources, fewest));
+      return exit_done;
+    }
+    fmt::print("one trial of {}, of which nothing is kept:\n", plural(workers.min, "worker"));
+  } else {
+    fmt::print("one trial, of which nothing is kept:\n");
+  }
+  const auto say = [](std::string_view what, std::string_view text) {
     print_row(what, text);
     std::fflush(stdout);
-  });
+  };
+  const auto found =
+      group ? dry_run_group(sweep, program, std::move(*group), *seconds, say) : dry_run(sweep, *program, *seconds, say);
   for (const auto& wrong : found.wrong) detail::say("hypertune: " + detail::terminal::printable(first_line(wrong)));
   if (found.wrong.empty()) fmt::print("the trial reports what is tuned{}\n", found.checkpoint ? ", and saves" : "");
   return found.wrong.empty() ? exit_done : exit_failed;
@@ -309,17 +367,23 @@ int check(const CheckArguments& arguments) {
     attempt([&] { mounts = mounts_to(sweep); });
     attempt([&] { require_room(sweep); });
   }
+  std::string learnt;
+  attempt([&] { learnt = learnt_before(sweep, root); });
+  attempt([&] {
+    Sweep sent = sweep;
+    add_trackers(sent);
+  });
   attempt([&] {
     if (!study) require_bounded(sweep);
     Experiment::require_sound(sweep.space, sweep.options, study);
   });
   if (!errors.empty()) return refuse(arguments.file, errors);
   fmt::print("{} is sound{}\n", arguments.file, study ? ": a study (it has no 'trial'; hypertune study runs it)" : "");
-  print_sweep(sweep, root, mounts);
+  print_sweep(sweep, root, mounts, learnt);
   if (!arguments.run) return exit_done;
   if (study) fail(Errc::usage, "--run is for sweeps: a study's trials are run by its caller");
   std::fflush(stdout);
-  return run_one(sweep, *program, arguments.timeout);
+  return run_one(sweep, program, arguments.timeout);
 }
 
 }  // namespace hypertune::inline v0::command

@@ -111,8 +111,8 @@ std::vector<std::string> warnings_about(const Sweep& sweep, int parallel, int co
   if (const auto points = sweep.space.cardinality();
       points && grid <= 1 && options.samples > 0 &&
       static_cast<double>(*points) < static_cast<double>(*options.samples))
-    warnings.push_back(fmt::format("'samples' is {}, but the space has {} configurations: some are tried again",
-                                   *options.samples, *points));
+    warnings.push_back(fmt::format("'samples' is {}, but the space has {} configuration{}: some are tried again",
+                                   *options.samples, *points, *points == 1 ? "" : "s"));
   if (cores > 0 && options.concurrency > cores && options.resources.cpus == 0)
     warnings.push_back(fmt::format("'concurrency' is {}, but this machine has {} cores: trials slow each other down",
                                    options.concurrency, cores));
@@ -126,6 +126,19 @@ std::vector<std::string> warnings_about(const Sweep& sweep, int parallel, int co
     warnings.push_back(fmt::format("'start_with' has {} configurations, more than 'samples': {}",
                                    options.start_with.size(), *options.samples));
   return warnings;
+}
+
+void about_loggers(const Node& root, std::vector<std::string>& warnings) {
+  const auto loggers = root.find("loggers");
+  if (!loggers || !loggers->is_list()) return;
+  for (const auto& logger : loggers->items()) {
+    if (!logger.is_map() || !logger.find("file")) continue;
+    const std::filesystem::path file(logger["file"].as<std::string>());
+    std::error_code ignored;
+    if (!file.parent_path().empty() && !std::filesystem::is_directory(file.parent_path(), ignored))
+      warnings.push_back(fmt::format("'loggers': '{}' will not be written: there is no folder '{}'", file.string(),
+                                     file.parent_path().string()));
+  }
 }
 
 }  // namespace hypertune::inline v0::command

@@ -2,6 +2,8 @@
 #include "commands.hpp"
 #include "terminal_text.hpp"
 
+#include <hypertune/detail/say.hpp>
+#include <hypertune/detail/text_width.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/record/comparison.hpp>
 #include <hypertune/record/journal_schema.hpp>
@@ -24,6 +26,7 @@ namespace fs = std::filesystem;
 struct Named {
   fs::path directory;
   std::string group;  // empty: of its own
+  bool named = true;  // not: found in a folder that was
 };
 
 // [GROUP=]DIR, where DIR is an experiment, or a folder of them, which are repetitions of one then.
@@ -38,7 +41,7 @@ void add_named(const std::string& word, std::vector<Named>& named) {
   const auto found = experiments_below(one.directory);
   if (found.empty()) fail(Errc::input, "there is no experiment in '{}', nor in a folder of it", one.directory.string());
   if (one.group.empty()) one.group = fs::absolute(one.directory / "").parent_path().filename().string();
-  for (const auto& directory : found) named.push_back({directory, one.group});
+  for (const auto& directory : found) named.push_back({directory, one.group, false});
 }
 
 // A name that tells experiments apart: theirs, or where several have it their folder.
@@ -57,12 +60,20 @@ int compare(const CompareArguments& arguments) {
   std::optional<Mode> mode;
   if (!arguments.mode.empty()) mode = arguments.mode == "max" ? Mode::maximize : Mode::minimize;
   std::vector<ComparedExperiment> experiments;
-  for (const auto& [directory, group] : named)
-    experiments.push_back(compared_experiment(directory, arguments.metric, mode));
+  std::vector<std::string> groups;
+  for (const auto& one : named) {
+    try {
+      experiments.push_back(compared_experiment(one.directory, arguments.metric, mode));
+      groups.push_back(one.group);
+    } catch (const Error& error) {  // one damaged folder of many does not hide the others
+      if (one.named || error.code() != Errc::corrupt) throw;
+      detail::say("hypertune: left out: " + detail::terminal::printable(error.what()));
+    }
+  }
   give_labels(experiments);
   for (std::size_t i = 0; i < experiments.size(); ++i) {
     auto& each = experiments[i];
-    each.group = !named[i].group.empty() ? named[i].group : arguments.by_name ? each.info.name : each.label;
+    each.group = !groups[i].empty() ? groups[i] : arguments.by_name ? each.info.name : each.label;
   }
   static const std::map<std::string, Budget> budgets{
       {"end", Budget::end}, {"trials", Budget::trials}, {"reports", Budget::reports}, {"time", Budget::time}};

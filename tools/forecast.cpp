@@ -66,12 +66,13 @@ std::optional<Forecast> forecast(const Sweep& sweep, int parallel, int steps) {
   if (steps > 0) bound = bound > 0 ? std::min(bound, steps) : steps;
   const std::int64_t each = trials_per_sample(sweep.space, given.search);
   std::int64_t samples = given.samples;
-  if (samples == 0 && !given.search.finite() && each > 1) samples = 1;
-  if (each > most_trials || bound == 0 || (samples == 0 && !given.search.finite()) ||
+  if (samples == 0 && !given.search.finite() && has_grid(sweep.space)) samples = 1;
+  constexpr int fewest = 10;  // trials that say something
+  if (each > most_trials || bound == 0 || bound > most_steps / fewest || (samples == 0 && !given.search.finite()) ||
       given.schedule.name().starts_with("hyper_sched"))
     return std::nullopt;
   const std::int64_t wanted = std::max<std::int64_t>(samples, 1) * each;
-  const std::int64_t played = std::min({wanted, most_trials, std::max<std::int64_t>(most_steps / bound, 10)});
+  const std::int64_t played = std::min({wanted, most_trials, std::max<std::int64_t>(most_steps / bound, fewest)});
   const detail::TemporaryFolder folder;
   Options options;
   options.name = *given.name;

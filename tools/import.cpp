@@ -14,8 +14,13 @@ int import_from(const ImportArguments& arguments) {
   if (!arguments.mode.empty()) options.mode = arguments.mode == "max" ? Mode::maximize : Mode::minimize;
   const Imported imported = import_experiment(arguments.source, arguments.directory, options);
   const auto folder = detail::shell_quote(arguments.directory);
-  fmt::print("{} trials of {} are in {}", imported.trials, detail::terminal::printable(imported.what), folder);
-  if (imported.left_out > 0) fmt::print("; {} that had not ended are left out", imported.left_out);
+  fmt::print("{} trial{} of {} {} in {}", imported.trials, imported.trials == 1 ? "" : "s",
+             detail::terminal::printable(imported.what), imported.trials == 1 ? "is" : "are", folder);
+  if (imported.left_out > 0)
+    fmt::print("; {} that had not ended {} left out", imported.left_out, imported.left_out == 1 ? "is" : "are");
+  if (imported.damaged > 0)
+    fmt::print("; {} that cannot be read {} left out ({})", imported.damaged, imported.damaged == 1 ? "is" : "are",
+               detail::terminal::printable(imported.damage));
   fmt::print("\nto search on from them: --set search.warm_start=[{}]\n", folder);
   return exit_done;
 }

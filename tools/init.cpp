@@ -198,6 +198,7 @@ int init(const InitArguments& arguments) {
   for (const auto& parameter : guess.space)
     fmt::print("{} {}", &parameter == guess.space.data() ? ":" : ",", parameter.name);
   fmt::print("\n");
+  if (!reports.failure.empty()) detail::say("hypertune: --probe: " + detail::terminal::printable(reports.failure));
   if (metric.comment.empty())
     fmt::print("Name the metric in it ('{}' stands there now{}), then: hypertune check {} --run\n", metric.name,
                arguments.probe ? "; none was found in what the command printed" : "",

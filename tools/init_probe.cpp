@@ -4,6 +4,7 @@
 
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/local/child_process.hpp>
+#include <hypertune/local/process_end.hpp>
 #include <hypertune/local/report_line.hpp>
 
 #include <algorithm>
@@ -18,9 +19,10 @@ namespace hypertune::inline v0::command {
 
 namespace {
 
-// Runs a command with its output in `take`, until that returns false, it ends, or time is over.
+// Runs a command with its output in `take`, until that returns false, it ends, or time is over. Its end, of wait(2),
+// where it came to one.
 template <class Take>
-void listen(const std::vector<std::string>& command, Seconds timeout, const Take& take) {
+std::optional<int> listen(const std::vector<std::string>& command, Seconds timeout, const Take& take) {
   local::detail::ChildProcess child(command);  // which ends it, with all that it started
   const double until = detail::steady_seconds() + timeout;
   std::string out, err;
@@ -30,6 +32,7 @@ void listen(const std::vector<std::string>& command, Seconds timeout, const Take
     more = take(out, err, over) && !over && detail::steady_seconds() < until;
     if (more) child.pump(0.1, out, err);
   }
+  return child.status();
 }
 
 std::vector<std::string> whole_lines(const std::string& text, bool all) {
@@ -43,6 +46,12 @@ std::vector<std::string> whole_lines(const std::string& text, bool all) {
   return lines;
 }
 
+std::string last_line(const std::string& text) {
+  const auto lines = whole_lines(text, true);
+  const auto last = std::find_if(lines.rbegin(), lines.rend(), [](const std::string& line) { return !line.empty(); });
+  return last == lines.rend() ? std::string() : *last;
+}
+
 // "val_acc: 0.91", "loss=0.3": metrics by their names, not any word before a number.
 void find_in_text(const std::string& line, ProbedReports& found) {
   static const std::regex pair(R"(([A-Za-z][A-Za-z0-9_]*) *[=:] *[-+]?[0-9.]+)");
@@ -52,7 +61,8 @@ void find_in_text(const std::string& line, ProbedReports& found) {
     const std::string name = (*it)[1];
     const bool seen = std::any_of(found.expressions.begin(), found.expressions.end(),
                                   [&](const auto& one) { return one.first == name; });
-    if (!seen && mode_of_name(name)) found.expressions.emplace_back(name, "\\b" + name + " *[=:] *([-+0-9.eE]+)");
+    if (!seen && mode_of_name(name))  // nan and inf are numbers: a loss that has grown beyond all bounds is a result
+      found.expressions.emplace_back(name, "\\b" + name + " *[=:] *([-+]?(?:[nN]a[nN]|[iI]nf(?:inity)?)|[-+0-9.eE]+)");
   }
 }
 
@@ -77,8 +87,10 @@ CommandHelp probe_help(const std::vector<std::string>& command, Seconds timeout)
 
 ProbedReports probe_reports(const std::vector<std::string>& command, Seconds timeout) {
   ProbedReports found;
-  listen(command, timeout, [&](const std::string& out, const std::string&, bool over) {
+  std::string said;
+  const auto end = listen(command, timeout, [&](const std::string& out, const std::string& err, bool over) {
     found = {};
+    said = last_line(err.empty() ? out : err);
     constexpr int enough = 3;  // the first line may be of something else
     int reports = 0;
     for (const auto& line : whole_lines(out, over)) {
@@ -96,6 +108,10 @@ ProbedReports probe_reports(const std::vector<std::string>& command, Seconds tim
     }
     return reports < enough;
   });
+  if (end && *end != 0) {
+    found.failure = local::cause_of_status(*end, "the command").text;
+    if (!said.empty()) found.failure += ": " + local::shortened(said);
+  }
   return found;
 }
 

@@ -18,6 +18,7 @@ CommandHelp probe_help(const std::vector<std::string>& command, Seconds timeout)
 struct ProbedReports {
   std::vector<std::string> json;                                 ///< metrics of its JSON lines, in their order
   std::vector<std::pair<std::string, std::string>> expressions;  ///< else of its text: names and expressions
+  std::string failure;                                           ///< how it failed, where it did
 };
 /// Runs the command as it stands until it has reported, or ended, or `timeout` seconds are over, and ends it.
 ProbedReports probe_reports(const std::vector<std::string>& command, Seconds timeout);

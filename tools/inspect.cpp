@@ -19,6 +19,7 @@
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
@@ -27,6 +28,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -259,7 +261,11 @@ int results(const ResultsArguments& arguments) {
   if (arguments.history && arguments.format != "json")
     fail(Errc::usage, "--history goes with --format json: nothing else has room for each report");
   if (arguments.importance) {
-    for (const auto& parameter : importance(results))
+    const auto shares = importance(results);
+    if (std::none_of(shares.begin(), shares.end(), [](const Importance& one) { return one.share > 0; }))
+      fail(Errc::usage,
+           "what explains the results cannot be told: it takes several trials whose results and parameters differ");
+    for (const auto& parameter : shares)
       fmt::print("{:>6.1f} %  {}\n", 100 * parameter.share, printable(parameter.name));
     return exit_done;
   }
@@ -315,6 +321,9 @@ int export_results(const ExportArguments& arguments) {
   }
   std::ofstream file;
   if (!arguments.output.empty()) {
+    std::error_code ignored;  // as for the other formats; where it cannot be made, the file cannot be written
+    const auto folder = std::filesystem::path(arguments.output).parent_path();
+    if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
     file.open(arguments.output);
     if (!file) fail(Errc::usage, "cannot write '{}'", arguments.output);
   }
@@ -326,6 +335,7 @@ int export_results(const ExportArguments& arguments) {
   };
   const auto done = [&] {
     if (file.is_open() && !file.flush()) fail(Errc::io, "cannot write '{}': is the disk full?", arguments.output);
+    if (file.is_open()) detail::say(fmt::format("hypertune: wrote {}", arguments.output));
     return exit_done;
   };
   if (arguments.format == "trace") {

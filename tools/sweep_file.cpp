@@ -2,6 +2,7 @@
 
 #include <hypertune/config/override.hpp>
 #include <hypertune/config/sweep.hpp>
+#include <hypertune/search/adaptors.hpp>
 
 #include <string>
 #include <string_view>
@@ -29,7 +30,7 @@ Sweep load_sweep(const std::string& file, const std::vector<std::string>& set, b
 
 void require_bounded(const Sweep& sweep) {
   const Options& options = sweep.options;
-  if (options.samples == 0 && !options.search.finite() && sweep.space.grid_size() <= 1 && options.stop.empty())
+  if (options.samples == 0 && !options.search.finite() && !has_grid(sweep.space) && options.stop.empty())
     fail(Errc::input, "{}:1: how many trials? add 'samples: 50', or 'stop' (or give --samples; a grid needs neither)",
          sweep.file.string());
 }

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -33,12 +34,16 @@ Node schedule_of(const RecordedCurves& curves, const std::vector<std::string>& s
   for (const auto& text : set)
     if (!sets_whole_schedule(text) && !text.starts_with("schedule."))
       fail(Errc::usage,
-           "what-if changes the schedule (--set schedule.KEY=VALUE), --workers and --order; '{}' would need other "
+           "what-if changes the schedule (--set schedule.KEY=VALUE), --workers and --shuffled; '{}' would need other "
            "trainings than those recorded",
            text);
   const auto& start = curves.start();
   const bool anew = std::any_of(set.begin(), set.end(),
                                 [](const auto& text) { return sets_whole_schedule(text) || sets_type(text); });
+  if (!anew && start.scheduler.empty())
+    fail(Errc::usage,
+         "the experiment was imported, and under which schedule it ran is not known: say one, as in --set "
+         "'schedule={{type: asha, grace_period: 1, max_steps: 81, reduction_factor: 3}}'");
   if (!anew && start.scheduler_options.empty() && start.scheduler != "fifo")
     fail(Errc::usage,
          "the record does not say how the scheduler '{}' was set: say all of it, as in --set 'schedule={{type: asha, "
@@ -51,6 +56,19 @@ Node schedule_of(const RecordedCurves& curves, const std::vector<std::string>& s
   Node root = load_yaml_text("schedule: " + recorded, "the recorded schedule");
   for (const auto& text : set) root = with_override(root, text);
   return *root.find("schedule");
+}
+
+// Far beyond what was recorded nothing is known, and playing it would take minutes.
+void require_playable(const RecordedCurves& curves, const AnyScheduler& schedule) {
+  constexpr std::int64_t most = 4'000'000;
+  std::int64_t longest = 1;
+  for (const auto& trial : curves.trials()) longest = std::max(longest, static_cast<std::int64_t>(trial.steps.size()));
+  const std::int64_t asked = schedule.max_steps(), trials = std::ssize(curves.trials());
+  if (asked > 10 * longest && asked > most / std::max<std::int64_t>(trials, 1))
+    fail(
+        Errc::usage,
+        "what-if: 'max_steps' is {}, but no trial of the record has more than {} steps: of most of it nothing is known",
+        asked, longest);
 }
 
 std::string schedule_text(const AnyScheduler& schedule) {
@@ -216,6 +234,7 @@ int what_if(const WhatIfArguments& arguments) {
   WhatIf change{.schedule = scheduler_from_yaml(node)};
   change.order = arguments.shuffled ? TrialOrder::shuffled : TrialOrder::recorded;
   change.seed = arguments.seed;
+  require_playable(curves, change.schedule);
   std::vector<Row> rows;
   const auto recorded = as_recorded(curves);
   rows.push_back({"recorded", std::max(1, curves.most_at_once()), recorded, recorded, recorded});

@@ -25,7 +25,14 @@ ForeignStudy read(const std::filesystem::path& source, const ImportOptions& opti
   if (!in) fail(Errc::input, "there is no file or folder '{}'", source.string());
   std::string start(16, '\0');
   in.read(start.data(), static_cast<std::streamsize>(start.size()));
-  if (start.starts_with("SQLite format 3")) return read_optuna_sqlite(source, options);
+  if (start.starts_with("SQLite format 3")) {
+    try {
+      return read_optuna_sqlite(source, options);
+    } catch (const Error& error) {  // which speaks of journals
+      if (error.code() != Errc::corrupt) throw;
+    }
+    fail(Errc::input, "'{}' is damaged: it begins as an SQLite database, but cannot be read as one", source.string());
+  }
   if (start.starts_with('{')) return read_optuna_journal(source, options);
   fail(Errc::input,
        "'{}' is neither a storage of Optuna (SQLite, or a file of its JournalStorage) nor a folder of Ray Tune",
@@ -94,10 +101,14 @@ Imported import_experiment(const std::filesystem::path& source, const std::files
   if (has_journal(directory))
     fail(Errc::usage, "there is an experiment in '{}' already: name another folder", directory.string());
   in::ForeignStudy study = in::read(source, options);
-  Imported out{.what = study.what, .trials = study.trials.size()};
+  Imported out;
+  out.what = study.what;
+  out.trials = study.trials.size();
   std::erase_if(study.trials, [](const auto& trial) { return !trial.state; });
   out.left_out = out.trials - study.trials.size();
   out.trials = study.trials.size();
+  out.damaged = study.damaged;
+  out.damage = study.damage;
   if (study.trials.empty()) fail(Errc::input, "'{}' has no trial that has ended", source.string());
   in::settle_times(study);
   const Seconds begin = *study.trials.front().started;

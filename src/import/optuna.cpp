@@ -66,15 +66,19 @@ ForeignTrial finished(OptunaTrial optuna, const std::vector<Objective>& objectiv
   if (optuna.state == "COMPLETE") trial.state = TrialState::completed;
   if (optuna.state == "PRUNED") trial.state = TrialState::stopped, trial.cause = pruned_cause;
   if (optuna.state == "FAIL") trial.state = TrialState::failed, trial.cause = "failed in Optuna";
-  for (const auto& [step, value] : optuna.intermediate)
-    if (objectives.size() == 1 && step >= 0 && step < std::numeric_limits<int>::max() - 1)
-      trial.reports.push_back({{}, static_cast<int>(step), {{objectives.front().metric, value}}});
-  if (optuna.values.size() != objectives.size()) return trial;
-  ForeignReport last;
-  for (std::size_t i = 0; i < objectives.size(); ++i) last.metrics.emplace_back(objectives[i].metric, optuna.values[i]);
-  if (!trial.reports.empty() && trial.reports.back().metrics == last.metrics) return trial;
-  last.step = trial.reports.empty() ? 0 : trial.reports.back().step + 1;
-  trial.reports.push_back(std::move(last));
+  // What a trial reported on its way is no result of it: Optuna goes by the values that complete trials ended with.
+  // Under the objective's name a good moment, or a pruned trial, would become the best.
+  if (objectives.size() == 1) {
+    std::string between = "intermediate_value";
+    if (objectives.front().metric == between) between += "s";
+    for (const auto& [step, value] : optuna.intermediate)
+      if (step >= 0 && step < std::numeric_limits<int>::max() - 1)
+        trial.reports.push_back({{}, static_cast<int>(step), {{between, value}}});
+  }
+  if (trial.state != TrialState::completed || optuna.values.size() != objectives.size()) return trial;
+  if (trial.reports.empty()) trial.reports.emplace_back();
+  for (std::size_t i = 0; i < objectives.size(); ++i)
+    trial.reports.back().metrics.emplace_back(objectives[i].metric, optuna.values[i]);
   return trial;
 }
 
@@ -96,9 +100,8 @@ std::size_t chosen_study(const std::vector<std::string>& names, const ImportOpti
   if (options.study.empty() && names.size() == 1) return 0;
   const auto found = std::find(names.begin(), names.end(), options.study);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  fail(Errc::usage, "'{}' has {} '{}': name one of its studies with --study: {}", source,
-       options.study.empty() ? "several studies, and none is called" : "no study", options.study,
-       fmt::join(names, ", "));
+  fail(Errc::usage, "'{}' has {}: name one of its studies with --study: {}", source,
+       options.study.empty() ? "several studies" : fmt::format("no study '{}'", options.study), fmt::join(names, ", "));
 }
 
 ForeignStudy read_optuna_sqlite(const std::filesystem::path& file, const ImportOptions& options) {

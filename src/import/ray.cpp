@@ -137,7 +137,13 @@ ForeignStudy read_ray(const fs::path& folder, const ImportOptions& options) {
   out.name_attribute = "ray_trial";
   std::set<std::string> metrics;
   for (const auto& path : folders) {
-    out.trials.push_back(read_trial(path));
+    try {
+      out.trials.push_back(read_trial(path));
+    } catch (const Error& error) {  // half of it was written, say, as the disk was full
+      if (error.code() != Errc::input) throw;
+      if (out.damaged++ == 0) out.damage = error.what();
+      continue;
+    }
     for (const auto& report : out.trials.back().reports)
       for (const auto& [name, value] : report.metrics) metrics.insert(name);
   }

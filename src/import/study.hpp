@@ -38,6 +38,8 @@ struct ForeignStudy {
   std::vector<Objective> objectives;
   std::map<std::string, std::string> space;  // by parameter, as SearchSpace::describe() has it
   std::vector<ForeignTrial> trials;
+  std::size_t damaged = 0;  // trials that could not be read
+  std::string damage;       // … and what was wrong with the first one
   Attributes attributes;
 };
 

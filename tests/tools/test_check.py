@@ -168,6 +168,12 @@ class Check(Case):
         self.assertIn("no report of 'accuracy' within 1 s", err)
         self.assertRegex(out, r"log +busy")
 
+    def test_of_several_metrics_the_missing_one_is_named(self):
+        text = GOOD.replace("metric: accuracy\nmode: max\n", "objectives: {loss: min, accuracy: max}\n")
+        text = text.replace("type: asha", "type: mo_asha")
+        _, err = self.run_trial("print('{\"loss\": 1}')", text, 1)
+        self.assertRegex(err, "it has no 'accuracy'")
+
     def test_expressions_and_constraints(self):
         text = GOOD.replace("command: [python3, train.py]", 'command: [python3, train.py]\n  metrics: {accuracy: "acc=([0-9.]+)"}')
         out, _ = self.run_trial("print('hello')\nprint('acc=0.25')\n", text)
@@ -175,6 +181,76 @@ class Check(Case):
         self.assertIn("accuracy=0.25", out)
         _, err = self.run_trial("print('{\"accuracy\": 1}')", GOOD + "constraints: {latency: {at_most: 3}}\n", 1)
         self.assertIn("no 'latency', on which 'constraints' sets a bound", err)
+
+    def test_a_trial_of_several_workers(self):
+        program = """if True:
+            import json, os, socket, sys
+            rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+            place = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+            print("hello of", rank, flush=True)
+            if sys.argv[1:] == ["bad"] and rank == 1:
+                sys.exit("bad luck")
+            if rank == 0:  # all are there, or nothing is reported
+                server = socket.create_server(place)
+                others = [server.accept()[0] for _ in range(world - 1)]
+                print(json.dumps({"step": 0, "accuracy": world / 10}), flush=True)
+                for each in others:
+                    each.recv(1)
+            else:
+                import time
+                for _ in range(600):
+                    try:
+                        peer = socket.create_connection(place)
+                        break
+                    except OSError:
+                        time.sleep(0.05)
+                peer.recv(1)
+        """
+        text = GOOD.replace("concurrency: 2\n", "workers: {min: 2, max: 4}\nresources: {cpus: 1}\n") + "executor: {type: local, cpus: 3}\n"
+        out, err = self.run_trial(program, text)
+        self.assertIn("one trial of 2 workers", out)
+        self.assertRegex(out, r"workers +2 to 4 for each trial: this machine has room for 3")
+        self.assertRegex(out, r"log +hello of 0")
+        self.assertRegex(out, r"log +rank 1: hello of 1")
+        self.assertRegex(out, r"report +step 0: accuracy=0\.2")
+        self.assertIn("the trial reports what is tuned", out)
+        self.assertEqual(err, "")
+        _, err = self.run_trial(program, text.replace("[python3, train.py]", "[python3, train.py, bad]"), 1)
+        self.assertRegex(err, "the trial failed: .*rank 1.*bad luck")
+        _, err = self.run_trial("import time; time.sleep(300)", text, 1, "--timeout", "1s")
+        self.assertIn("no report of 'accuracy' within 1 s", err)
+        # Elsewhere there may be room that is not here: that is no fault of the sweep.
+        text = text.replace("{type: local, cpus: 3}", "{type: ssh, hosts: [a, b]}").replace("cpus: 1}", "cpus: 4000}")
+        out, err = self.run_trial(program, text)
+        self.assertRegex(out, r"workers +2 to 4 for each trial")
+        self.assertIn("no trial was tried: this machine has no room for its workers", out)
+        self.assertEqual(err, "")
+
+    def test_what_run_would_refuse(self):
+        text = GOOD.replace("samples: 27\n", "samples: 3\n")
+        for more, says in (("search: {type: random, warm_start: [runs/none]}\n", "runs/none"),
+                           ("loggers: [{type: mlflow, uri: 'ftp://x'}]\n", "'ftp://x' is no address of an MLflow server")):
+            _, err = self.check(text + more, code=2)
+            self.assertIn(says, err)
+            self.run_command("run", "sweep.yaml", code=2)
+            self.assertFalse((self.folder / "runs").exists(), "a run that was refused left a folder")
+        out, _ = self.check(text + "loggers: [{type: prometheus, file: no/such.prom}]\n")
+        self.assertRegex(out, r"warning .*there is no\s+folder 'no'")
+        self.run_command("run", self.write(text), "--quiet")
+        out, _ = self.check(text + "search: {type: random, warm_start: [runs/digits]}\n")
+        self.assertIn("warm start with 3 trials of runs/digits", " ".join(out.split()))
+
+    def test_very_long_trainings_are_not_played(self):
+        out, _ = self.check(GOOD.replace("max_steps: 9", "max_steps: 1000000"))
+        self.assertRegex(out, r"trials +27; each trains 1000000 steps at most")
+
+    def test_a_grid_says_how_many_trials_there_are(self):
+        for values, trials in (("[0.1]", 1), ("[0.1, 0.2]", 2)):
+            text = (f"name: g\ntrial: {{command: [echo, '{{{{\"loss\": {{lr}}}}}}']}}\nspace: {{lr: {{grid: {values}}}, x: {{uniform: [0, 1]}}}}\n"
+                    f"metric: loss\nmode: min\noutput: g{trials}\n" + THREADS)
+            self.assertRegex(self.check(text)[0], rf"trials +{trials}; each trains until its command ends")
+            self.run_command("run", "sweep.yaml", "--quiet")
+            self.assertEqual(len(self.results(f"g{trials}")), trials)
 
     def test_usage(self):
         self.check(GOOD, "--timeout", "3s", code=2)

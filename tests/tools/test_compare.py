@@ -36,6 +36,16 @@ class Compare(Case):
     def compared(self, *arguments):
         return json.loads(self.run_command("compare", *arguments, "--format", "json")[0])
 
+    def test_one_damaged_folder_of_many(self):
+        self.sweep("low", "runs/low", 1)
+        self.sweep("high", "runs/high", 2, raised="5")
+        (self.folder / "runs" / "bad").mkdir()
+        (self.folder / "runs" / "bad" / "experiment.db").write_bytes(b"nonsense" * 1000)
+        out, err = self.run_command("compare", "runs", "--by-name")
+        self.assertIn("left out: 'runs/bad", err)
+        _, err = self.run_command("compare", "runs/low", "runs/bad", code=2)
+        self.assertIn("runs/bad", err)
+
     def test_two_experiments_and_their_trials(self):
         self.sweep("low", "runs/low", 1, samples=12)
         self.sweep("high", "runs/high", 2, samples=8, raised="5")

@@ -76,6 +76,14 @@ class Init(Case):
         out, _ = self.run_command("check", "sweep.yaml", "--run")
         self.assertRegex(out, r"report +step 0: val_acc=0\b")
 
+    def test_a_number_may_be_nan(self):
+        (self.folder / "train.py").write_text("import sys\nfor x in (0.5, 'nan', '-inf', 'Infinity'):\n    print(f'loss: {x}', flush=True)\nsys.exit('out of luck')\n")
+        _, err = self.init("python3", "train.py", "--lr", "0.01", options=["--probe"])
+        self.assertIn("hypertune: --probe: the command exited with code 1: out of luck", err)
+        (self.folder / "train.py").write_text((self.folder / "train.py").read_text().replace("sys.exit", "print"))
+        self.run_command("run", "sweep.yaml", "--quiet", "--set", "samples=1", "--set", "output=runs/x")
+        self.assertEqual([r["loss"] for r in self.results("runs/x", history=True)[0]["history"]], [0.5, "NaN", "-Infinity", "Infinity"])
+
     def test_assignments_and_odd_words(self):
         self.init("python3", "train.py", "model.lr=0.01", "data=/x/y", "name={brace}", "--text", "a: b # c", "--neg", "-0.5", "--zero", "0")
         text = self.text()

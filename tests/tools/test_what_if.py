@@ -39,7 +39,8 @@ class WhatIf(Case):
 
     def test_what_cannot_be_is_said_in_one_line(self):
         for arguments, words in (
-            (("--set", "samples=3"), "what-if changes the schedule"),
+            (("--set", "samples=3"), "what-if changes the schedule (--set schedule.KEY=VALUE), --workers and --shuffled"),
+            (("--set", "schedule.max_steps=1000000"), "no trial of the record has more than 9 steps"),
             (("--set", "schedule.reduction=3"), "reduction_factor"),
             (("--set", "schedule={type: pbt}"), "never recorded"),
             (("--workers", "0"), "--workers"),

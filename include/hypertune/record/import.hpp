@@ -21,6 +21,8 @@ struct Imported {
   std::string what;          ///< "study 'digits' of Optuna"
   std::size_t trials = 0;    ///< that are there now
   std::size_t left_out = 0;  ///< that had not begun or not ended
+  std::size_t damaged = 0;   ///< of Ray: that cannot be read; they are left out, too
+  std::string damage;        ///< … and what is wrong with the first one
 };
 
 /// Writes what is in `source` as an experiment into the new folder `directory`, so that all that reads experiments
@@ -29,8 +31,10 @@ struct Imported {
 /// `result.json` for each trial). It is not changed.
 ///
 /// Trials are numbered by when they began; what they were called is their attribute `optuna_number` or `ray_trial`.
-/// Optuna's intermediate values are reports, spread over the trial's time, as it does not record theirs; its final
-/// value is the last one. Its pruned trials are stopped ones. Nested names of Ray are joined by `/`. Errors: `usage`
+/// Optuna's trials have what they ended with as the objective, in their last report, and are judged by that alone, as
+/// Optuna does; intermediate values are the metric `intermediate_value`, in reports spread over the trial's time, as it
+/// does not record theirs. Its pruned trials are stopped ones, without the objective. Of Ray each result is a report.
+/// Nested names of Ray are joined by `/`. Errors: `usage`
 /// (an experiment in `directory`; no or several studies; no metric), `input` (what `source` holds is none of these),
 /// `io`.
 Imported import_experiment(const std::filesystem::path& source, const std::filesystem::path& directory,

@@ -52,6 +52,13 @@ struct MixedGrid {
 /// part is drawn from the prior.
 inline MixedGrid mixed_grid(AnySearcher searcher) { return {std::move(searcher)}; }
 
+/// Whether a dimension is a grid, even one of a single value: its combinations say how many trials there are.
+inline bool has_grid(const SearchSpace& space) {
+  for (std::size_t d = 0; d < space.size(); ++d)
+    if (space.domain(d).grid) return true;
+  return false;
+}
+
 /// How many trials a sample of Options::samples stands for: one for each combination of the grid dimensions, unless
 /// `search` goes through them itself. Error of kind `space` if no combination can be met.
 std::int64_t trials_per_sample(const SearchSpace& space, const AnySearcher& search);

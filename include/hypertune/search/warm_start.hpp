@@ -34,14 +34,18 @@ struct WarmStart {
   std::string name() const { return inner.name() + ", warm start" + (taken_.empty() ? "" : " with " + taken_); }
 
  private:
-  void tell(const Results& results, const SearchSpace& space, const SearchContext& goal, TrialId& number);
+  struct Told {
+    std::size_t fitting = 0, ended = 0;  // trials
+  };
+  Told tell(const Results& results, const SearchSpace& space, const SearchContext& goal, TrialId& number);
 };
 
 /// `inner`, which first learns what the experiments in these folders found, as if it had run them: their trials are no
 /// part of this experiment and its results. The objectives must be as many and mean the same; each trial counts with
-/// its last report. Trials that do not fit the space (a parameter lies outside, or is new) are left out; when none
-/// fits, or a folder holds no experiment, it is an Error. The folders are read again at each start of this experiment:
-/// keep them.
+/// its last report. Trials that do not fit the space (a parameter lies outside, or is new) are left out; when none of
+/// any folder fits, or a folder holds no experiment, it is an Error. A parameter that the space lacks and that was the
+/// same in all trials of a folder does not count. The folders are read again at each start of this experiment: keep
+/// them.
 inline WarmStart warm_start(AnySearcher inner, std::vector<std::filesystem::path> experiments) {
   return {.inner = std::move(inner), .experiments = std::move(experiments)};
 }

@@ -58,10 +58,10 @@ class Experiment {
     require_sound(space_, options, facts_.manual);
     require_possible(options, facts_);
     if (options.display != Display::quiet && !facts_.manual) make_display(options);
+    make_controller(options);  // which may refuse: nothing has been made by then
     std::filesystem::create_directories(directory_ / "trials");
     journal_.emplace(Journal::open(directory_));
     if (journal_->last() > 0 && !options.resume) refuse_to_overwrite(directory_);
-    make_controller(options);
     store_.emplace(directory_);
     journal_->on_committed([this](std::span<const Record> batch) { follow(batch); });
     replay(options);
@@ -109,7 +109,7 @@ class Experiment {
     options.checkpoint.validate();
     require_log_limit(options.log_limit);
     for (const auto& [name, value] : options.attributes) detail::require_attribute_name(name);
-    if (options.samples == 0 && !options.search.finite() && space.grid_size() <= 1 && options.stop.empty() && !manual)
+    if (options.samples == 0 && !options.search.finite() && !has_grid(space) && options.stop.empty() && !manual)
       fail(Errc::usage, "how many trials? set .samples (or a stop condition; a grid needs neither)");
   }
   /// Trials that no host can ever run. Error of kind `resources`.
@@ -229,9 +229,9 @@ class Experiment {
     ControlRules rules;
     rules.samples = options.samples;
     AnySearcher searcher = options.search;
-    if (!searcher.covers_grid() && space_.grid_size() > 1) {
+    if (!searcher.covers_grid() && has_grid(space_)) {
       rules.samples = std::max<std::int64_t>(1, options.samples) * trials_per_sample(space_, searcher);
-      searcher = mixed_grid(std::move(searcher));
+      if (space_.grid_size() > 1) searcher = mixed_grid(std::move(searcher));
     }
     rules.seed = options.seed;
     rules.concurrency = options.concurrency;

@@ -34,11 +34,10 @@ class FreshFolder {
     release();
     for (const char* file : {"experiment.db-wal", "experiment.db-shm", "driver.lock", "trials"})
       std::filesystem::remove(folder_ / file, ignored);
-    take_back_empty();
+    remove_empty();
   }
-
   /// Removes the folders made here as far as they are empty.
-  void take_back_empty() const {
+  void remove_empty() const {
     std::error_code ignored;
     for (const auto& path : made_) std::filesystem::remove(path, ignored);  // fails unless empty
   }

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/text_width.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/record/text_table.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace hypertune::inline v0 {
@@ -38,7 +41,15 @@ HYPERTUNE_INLINE std::string Results::table(const TableOptions& options) const {
     if (!info_.objectives.empty()) row.push_back(trial.best ? Cell(std::int64_t{trial.best->step}) : "-");
     if (!info_.constraints.empty()) row.push_back(!trial.feasible ? "-" : *trial.feasible ? "yes" : "no");
     for (const auto& name : params) row.push_back(Cell::of(trial.params.find(name), 5));
-    for (const auto& name : attributes) row.push_back(Cell::of(trial.attributes.find(name), 5));
+    for (const auto& name : attributes) {
+      constexpr std::size_t widest = 80;  // a text may have thousands of bytes; --format json and csv have all of it
+      const Value* value = trial.attributes.find(name);
+      const auto* text = value == nullptr ? nullptr : std::get_if<std::string>(value);
+      if (text != nullptr && text->size() > widest)
+        row.emplace_back(detail::terminal::elide(detail::terminal::printable(*text), widest));
+      else
+        row.push_back(Cell::of(value, 5));
+    }
     if (any_failure) row.push_back(std::int64_t{trial.failure_count()});
     if (any_cause) row.push_back(trial.cause ? trial.cause->text : "");
     table.add(std::move(row));

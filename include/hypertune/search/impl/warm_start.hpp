@@ -3,24 +3,60 @@
 
 #include <hypertune/search/warm_start.hpp>
 
+#include <functional>
+#include <optional>
+#include <set>
+
 namespace hypertune::inline v0 {
+
+namespace detail {
+
+// Which parameters that `space` lacks had one value in all trials: they made no difference there.
+HYPERTUNE_INLINE std::set<std::string, std::less<>> constants_beside(const SearchSpace& space, const Results& results) {
+  std::optional<Params> first;
+  std::set<std::string, std::less<>> lacking;
+  for (const TrialResult& trial : results.trials()) {
+    if (!is_final(trial.state)) continue;
+    if (!first) {
+      first = trial.params;
+      for (const auto& [name, value] : *first) lacking.insert(name);
+      for (std::size_t d = 0; d < space.size(); ++d) lacking.erase(space.name(d));
+    }
+    std::erase_if(lacking, [&](const std::string& name) {
+      const Value* value = trial.params.find(name);
+      return value == nullptr || *value != *first->find(name);
+    });
+    if (lacking.empty()) break;
+  }
+  return lacking;
+}
+
+}  // namespace detail
 
 HYPERTUNE_INLINE void WarmStart::prepare(const SearchSpace& space, const SearchContext& goal) {
   inner.prepare(space, goal);
   TrialId number = -1;  // not those of this experiment's own trials
   taken_.clear();
-  for (const auto& directory : experiments) tell(Results::read(directory), space, goal, number);
+  std::size_t fitting = 0, ended = 0;
+  for (const auto& directory : experiments) {
+    const Told told = tell(Results::read(directory), space, goal, number);
+    fitting += told.fitting;
+    ended += told.ended;
+  }
+  if (ended > 0 && fitting == 0)
+    fail(Errc::usage, "warm start: none of its {} trials fits this space: {}", ended, taken_);
   if (goal.note && !taken_.empty()) goal.note("warm start with " + taken_);
 }
 
-HYPERTUNE_INLINE void WarmStart::tell(const Results& results, const SearchSpace& space, const SearchContext& goal,
-                                      TrialId& number) {
+HYPERTUNE_INLINE WarmStart::Told WarmStart::tell(const Results& results, const SearchSpace& space,
+                                                 const SearchContext& goal, TrialId& number) {
   const auto& objectives = results.experiment().objectives;
   if (objectives.size() != goal.objectives)
     fail(Errc::usage, "warm start from '{}': it has {} objectives, but this experiment {}",
          results.directory().string(), objectives.size(), goal.objectives);
   std::size_t fitting = 0, ended = 0;
   std::string mismatch;
+  const auto constants = detail::constants_beside(space, results);
   for (const TrialResult& trial : results.trials()) {
     if (!is_final(trial.state)) continue;
     std::vector<double> losses;
@@ -32,7 +68,10 @@ HYPERTUNE_INLINE void WarmStart::tell(const Results& results, const SearchSpace&
     ++ended;
     Point point;
     try {
-      point = space.point(trial.params);
+      Params params;
+      for (const auto& [name, value] : trial.params)
+        if (!constants.contains(name)) params.add(name, value);
+      point = space.point(params);
     } catch (const Error& e) {
       mismatch = e.what();
       continue;
@@ -52,9 +91,7 @@ HYPERTUNE_INLINE void WarmStart::tell(const Results& results, const SearchSpace&
   if (fitting < ended)
     taken_ += detail::format(" ({} do{} not fit this space: {})", ended - fitting, ended - fitting == 1 ? "es" : "",
                              mismatch);
-  if (ended > 0 && fitting == 0)
-    fail(Errc::usage, "warm start from '{}': none of its {} trials fits this space ({})", results.directory().string(),
-         ended, mismatch);
+  return {fitting, ended};
 }
 
 }  // namespace hypertune::inline v0

@@ -430,15 +430,15 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   };
   std::optional<Shutdown> shutdown(std::in_place, executor);
 
-  // Has threads, and may find its port taken: after the forks, before anything is recorded.
   std::shared_ptr<void> page;
   try {
+    // Has threads, and may find its port taken: after the forks, before anything is recorded.
     if (options_.dashboard) page = options_.dashboard(directory_);
-  } catch (...) {
-    folder.take_back_empty();
+    experiment_ = std::make_unique<Experiment>(space_, options_, directory_, facts);
+  } catch (...) {  // say, a warm start from what is no experiment: it was never begun
+    folder.remove_empty();
     throw;
   }
-  experiment_ = std::make_unique<Experiment>(space_, options_, directory_, facts);
   if (experiment_->resumed()) {
     executor.restore_clock(experiment_->last_time());
     if (!executor.simulated()) ahead_ = std::max(0.0, experiment_->last_time() - executor.now());

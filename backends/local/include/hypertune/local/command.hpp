@@ -408,7 +408,9 @@ class CommandRun final : public TrialRun {
     for (const auto& name : plan_.options.objectives)
       if (const auto* text = line.text(name))
         return fmt::format("'{}' is the text '{}', no number", name, shortened(*text, 40));
-    std::string text = fmt::format("it has no {}", quoted(plan_.options.objectives));
+    auto lacking = plan_.options.objectives;
+    std::erase_if(lacking, [&](const auto& name) { return find_metric(line.metrics, name) != nullptr; });
+    std::string text = fmt::format("it has no {}", quoted(lacking));
     std::vector<std::string_view> names;
     for (const auto& [name, value] : line.metrics) names.emplace_back(name);
     for (const auto& name : plan_.options.objectives)
