@@ -43,6 +43,11 @@ Sweep kubernetes_sweep(const std::string& file, const std::vector<std::string>& 
 k8s::DriverJobOptions job_options(const Sweep& sweep) {
   return {.workers = *sweep.executor.kubernetes, .name = *sweep.options.name};
 }
+k8s::DriverJobOptions job_options(const SubmittedSweep& which) {
+  auto options = job_options(kubernetes_sweep(which.file, which.set));
+  options.volume = which.volume;
+  return options;
+}
 
 Seconds duration_of(const std::string& text, const char* option, Seconds otherwise) {
   if (text.empty()) return otherwise;
@@ -67,6 +72,11 @@ std::vector<FileMount> files_of(const Sweep& sweep, const std::string& file) {
     files.push_back({.remote = place.string(), .local = mount.local, .exclude = mount.exclude});
   }
   return files;
+}
+
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
 }
 
 void say(const std::string& text) { detail::say("hypertune: " + text); }
@@ -122,11 +132,11 @@ int submit_to_kubernetes(const KubernetesSubmission& submission) {
     files.arguments.insert(files.arguments.end(), {"--set", ours});
   k8s::DriverJob job(std::move(options));
   interruptions();
-  job.submit(
+  const bool begun = job.submit(
       files, [](const std::string& sentence) { say(fmt::format("the driver's pod {}", sentence)); },
       interrupted_after(0));
-  if (interrupted()) {
-    job.remove(false);
+  if (!begun) {
+    say(fmt::format("interrupted: the job '{}' has not begun, and is gone", job.name()));
     return exit_interrupted;
   }
   const SubmittedSweep which{submission.file, submission.set};
@@ -136,23 +146,30 @@ int submit_to_kubernetes(const KubernetesSubmission& submission) {
 }
 
 int attach_to_kubernetes(const SubmittedSweep& which) {
-  k8s::DriverJob job(job_options(kubernetes_sweep(which.file, which.set)));
+  k8s::DriverJob job(job_options(which));
   return follow(job, which);
 }
 
 int down_on_kubernetes(const SubmittedSweep& which, bool volume) {
-  k8s::DriverJob job(job_options(kubernetes_sweep(which.file, which.set)));
+  k8s::DriverJob job(job_options(which));
   interruptions();
-  if (!job.remove(volume, interrupted_after(0)))
+  const auto stop = interrupted_after(0);
+  const auto record = job.record(stop);
+  if (!job.remove(volume, stop)) {
     say(fmt::format("there is no job '{}' in namespace '{}'", job.name(), job.name_space()));
-  else if (!volume)
-    say(fmt::format("job '{}' is gone; its volume, with the record, stays: `{}` deletes that, too", job.name(),
-                    command_for("down", which, "--volume")));
+  } else if (record.there && !record.made) {
+    say(fmt::format("job '{}' is gone; its record stays on the volume claim '{}', which is yours: `{}` reads it",
+                    job.name(), record.claim,
+                    command_for("results", which, "--volume " + detail::shell_quote(record.claim))));
+  } else if (record.there && !volume) {
+    say(fmt::format("job '{}' is gone; its volume, with the record, stays: `{}` reads it, `{}` deletes it, too",
+                    job.name(), command_for("results", which), command_for("down", which, "--volume")));
+  }
   return exit_done;
 }
 
 int beside_on_kubernetes(const SubmittedSweep& which, const std::vector<std::string>& words) {
-  k8s::DriverJob job(job_options(kubernetes_sweep(which.file, which.set)));
+  k8s::DriverJob job(job_options(which));
   interruptions();
   return job.run_beside(
       words,
@@ -165,9 +182,12 @@ int beside_on_kubernetes(const SubmittedSweep& which, const std::vector<std::str
 
 void end_as_driver() { k8s::end_own_job(); }
 
+bool belongs_to_job() {
+  return is_set(std::string(k8s::job_variable).c_str()) || is_set(std::string(k8s::beside_variable).c_str());
+}
+
 bool wait_as_driver(const Error& busy) {
-  const char* job = std::getenv(std::string(k8s::job_variable).c_str());
-  if (job == nullptr || *job == '\0') return false;
+  if (!is_set(std::string(k8s::job_variable).c_str())) return false;
   static bool told = false;
   if (!std::exchange(told, true)) say(fmt::format("{}; this is waited for", busy.what()));
   constexpr int ms = 1000;
@@ -178,6 +198,7 @@ bool wait_as_driver(const Error& busy) {
 #else
 
 void end_as_driver() {}
+bool belongs_to_job() { return false; }
 bool wait_as_driver(const Error&) { return false; }
 
 namespace {

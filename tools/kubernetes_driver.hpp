@@ -26,6 +26,7 @@ int submit_to_kubernetes(const KubernetesSubmission& submission);
 struct SubmittedSweep {
   std::string file;
   std::vector<std::string> set = {};  ///< as of `submit`
+  std::string volume = {};            ///< the claim with its record; empty: as its Job says, or the one made for it
 };
 
 /// Adds the flag --kubernetes, which means `what`, and --set beside it. Returns the flag.
@@ -37,6 +38,9 @@ int attach_to_kubernetes(const SubmittedSweep& which);
 int down_on_kubernetes(const SubmittedSweep& which, bool volume);
 /// `hypertune WORDS…` where the experiment of a sweep that was submitted lies, in the folder "experiment".
 int beside_on_kubernetes(const SubmittedSweep& which, const std::vector<std::string>& words);
+
+/// Whether this is the driver of a Job of Kubernetes, or runs beside its record: nobody resumes it by hand there.
+bool belongs_to_job();
 
 /// Of a driver that ends by its own doing and is not to be started again: see k8s::end_own_job(). Nothing elsewhere.
 void end_as_driver();

@@ -134,13 +134,16 @@ int main(int argc, char** argv) {
   std::string directory, format = "table";
   bool in_cluster = false;
   std::vector<std::string> submitted_set;
+  std::string submitted_volume;
   const auto add_in_cluster = [&](CLI::App* inspecting) {
-    command::add_submitted(
+    auto* flag = command::add_submitted(
         *inspecting, in_cluster, submitted_set,
         "DIR is the YAML file of a sweep that was submitted to Kubernetes: what its driver has recorded");
+    inspecting->add_option("--volume", submitted_volume, "with --kubernetes: the volume claim of yours with the record")
+        ->needs(flag);
   };
   const auto beside = [&](const std::string& file, const std::vector<std::string>& words) {
-    return command::beside_on_kubernetes({file, submitted_set}, words);
+    return command::beside_on_kubernetes({file, submitted_set, submitted_volume}, words);
   };
   auto* status_command = app.add_subcommand("status", "how an experiment stands, or a cluster");
   status_command->add_option("DIR", directory, "the experiment's folder, or the cluster's YAML file")->required();
