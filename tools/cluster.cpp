@@ -58,7 +58,7 @@ std::vector<std::string> lost_by_down(const hc::ClusterConfig& config, const Clu
 }
 
 int down(const ClusterArguments& arguments) {
-  if (arguments.kubernetes) return down_on_kubernetes(arguments.file, arguments.with_volume);
+  if (arguments.kubernetes) return down_on_kubernetes({arguments.file, arguments.set}, arguments.with_volume);
   auto config = read_cluster(arguments);
   const auto lost = lost_by_down(config, arguments);
   for (const auto& line : lost) detail::say("hypertune: " + line);
@@ -137,7 +137,7 @@ int execute(const ClusterArguments& arguments) {
 }
 
 int attach(const ClusterArguments& arguments) {
-  if (arguments.kubernetes) return attach_to_kubernetes(arguments.file);
+  if (arguments.kubernetes) return attach_to_kubernetes({arguments.file, arguments.set});
   auto reached = reach(arguments);
   const auto machine = arguments.worker >= 0 ? pick(reached.config, arguments.worker) : reached.head;
   auto ports = ports_of(arguments.ports);
@@ -251,9 +251,8 @@ void add_cluster_commands(CLI::App& app, std::function<int()>& chosen) {
   command = add("down", "end a cluster's machines", down);
   command->add_flag("-y,--yes", arguments->yes, "do not ask");
   command->add_flag("--workers-only", arguments->workers_only, "leave the head");
-  auto* sweeps =
-      command->add_flag("--kubernetes", arguments->kubernetes,
-                        "CLUSTER is the YAML file of a sweep that was submitted: its Job ends, and its pods");
+  auto* sweeps = add_submitted(*command, arguments->kubernetes, arguments->set,
+                               "CLUSTER is the YAML file of a sweep that was submitted: its Job ends, and its pods");
   command->add_flag("--volume", arguments->with_volume, "with --kubernetes: the volume with its record, too")
       ->needs(sweeps);
   command->add_flag("--keep-min-workers", arguments->keep_min_workers, "leave the head and min_workers workers");
@@ -266,8 +265,8 @@ void add_cluster_commands(CLI::App& app, std::function<int()>& chosen) {
   command = add("attach", "a shell on the head", attach);
   start_stop(command);
   command->add_option("--worker", arguments->worker, "on this worker, from 0")->check(CLI::NonNegativeNumber);
-  command->add_flag("--kubernetes", arguments->kubernetes,
-                    "CLUSTER is the YAML file of a sweep that was submitted: what its driver prints");
+  add_submitted(*command, arguments->kubernetes, arguments->set,
+                "CLUSTER is the YAML file of a sweep that was submitted: what its driver prints");
 
   command = add("submit", "run a program on the head: bring up, copy, run, fetch the results, end", submit);
   start_stop(command);

@@ -1,6 +1,7 @@
 // status, results, best, export: what is in an experiment's folder. They read it while it runs, too.
 #include "commands.hpp"
 #include "cost.hpp"
+#include "kubernetes_driver.hpp"
 #include "terminal_text.hpp"
 
 #include <hypertune/config/yaml.hpp>
@@ -112,6 +113,7 @@ std::pair<std::vector<TrialResult>, std::size_t> waiting_of(const Results& resul
 }
 
 std::string how_to_resume(const std::string& directory) {
+  if (belongs_to_job()) return "its job goes on with it; where that has ended, `hypertune submit --kubernetes` does";
   return "go on with --resume --output " + detail::shell_quote(directory);
 }
 

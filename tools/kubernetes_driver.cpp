@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Sweep kubernetes_sweep(const std::string& file, const std::vector<std::string>& set = {}) {
+Sweep kubernetes_sweep(const std::string& file, const std::vector<std::string>& set) {
   auto sweep = load_sweep(file, set, false);
   if (!sweep.executor.kubernetes)
     fail(Errc::usage,
@@ -42,6 +42,11 @@ Sweep kubernetes_sweep(const std::string& file, const std::vector<std::string>& 
 
 k8s::DriverJobOptions job_options(const Sweep& sweep) {
   return {.workers = *sweep.executor.kubernetes, .name = *sweep.options.name};
+}
+k8s::DriverJobOptions job_options(const SubmittedSweep& which) {
+  auto options = job_options(kubernetes_sweep(which.file, which.set));
+  options.volume = which.volume;
+  return options;
 }
 
 Seconds duration_of(const std::string& text, const char* option, Seconds otherwise) {
@@ -69,9 +74,22 @@ std::vector<FileMount> files_of(const Sweep& sweep, const std::string& file) {
   return files;
 }
 
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
 void say(const std::string& text) { detail::say("hypertune: " + text); }
 
-int follow(k8s::DriverJob& job, const std::string& file) {
+// A command for the sweep as it was submitted: another --set may mean another Job.
+std::string command_for(std::string_view command, const SubmittedSweep& which, std::string_view option = {}) {
+  auto line = fmt::format("hypertune {} --kubernetes {}", command, detail::shell_quote(which.file));
+  for (const auto& assignment : which.set) line += " --set " + detail::shell_quote(assignment);
+  if (!option.empty()) line += fmt::format(" {}", option);
+  return line;
+}
+
+int follow(k8s::DriverJob& job, const SubmittedSweep& which) {
   interruptions();  // Ctrl-C ends the following, not the job
   const auto state = job.follow(
       [](std::string_view line) {
@@ -87,10 +105,8 @@ int follow(k8s::DriverJob& job, const std::string& file) {
     case Phase::none: fail(Errc::usage, "there is no job '{}' in namespace '{}'", job.name(), job.name_space());
     default: break;
   }
-  say(fmt::format(
-      "the job '{}' goes on in the cluster; hypertune attach --kubernetes {} follows it again, hypertune down "
-      "--kubernetes {} ends it",
-      job.name(), detail::shell_quote(file), detail::shell_quote(file)));
+  say(fmt::format("the job '{}' goes on in the cluster; `{}` follows it again, `{}` ends it", job.name(),
+                  command_for("attach", which), command_for("down", which)));
   return exit_interrupted;
 }
 
@@ -116,40 +132,44 @@ int submit_to_kubernetes(const KubernetesSubmission& submission) {
     files.arguments.insert(files.arguments.end(), {"--set", ours});
   k8s::DriverJob job(std::move(options));
   interruptions();
-  job.submit(
+  const bool begun = job.submit(
       files, [](const std::string& sentence) { say(fmt::format("the driver's pod {}", sentence)); },
       interrupted_after(0));
-  if (interrupted()) {
-    job.remove(false);
+  if (!begun) {
+    say(fmt::format("interrupted: the job '{}' has not begun, and is gone", job.name()));
     return exit_interrupted;
   }
-  const auto quoted = detail::shell_quote(submission.file);
-  say(
-      fmt::format("job '{}' runs in namespace '{}'; hypertune results --kubernetes {} reads it, hypertune down "
-                  "--kubernetes {} ends it",
-                  job.name(), job.name_space(), quoted, quoted));
-  return submission.detach ? exit_done : follow(job, submission.file);
+  const SubmittedSweep which{submission.file, submission.set};
+  say(fmt::format("job '{}' runs in namespace '{}'; `{}` reads it, `{}` ends it", job.name(), job.name_space(),
+                  command_for("results", which), command_for("down", which)));
+  return submission.detach ? exit_done : follow(job, which);
 }
 
-int attach_to_kubernetes(const std::string& file) {
-  k8s::DriverJob job(job_options(kubernetes_sweep(file)));
-  return follow(job, file);
+int attach_to_kubernetes(const SubmittedSweep& which) {
+  k8s::DriverJob job(job_options(which));
+  return follow(job, which);
 }
 
-int down_on_kubernetes(const std::string& file, bool volume) {
-  k8s::DriverJob job(job_options(kubernetes_sweep(file)));
+int down_on_kubernetes(const SubmittedSweep& which, bool volume) {
+  k8s::DriverJob job(job_options(which));
   interruptions();
-  if (!job.remove(volume, interrupted_after(0)))
+  const auto stop = interrupted_after(0);
+  const auto record = job.record(stop);
+  if (!job.remove(volume, stop)) {
     say(fmt::format("there is no job '{}' in namespace '{}'", job.name(), job.name_space()));
-  else if (!volume)
-    say(fmt::format(
-        "job '{}' is gone; its volume, with the record, stays: down --kubernetes --volume {} deletes that, too",
-        job.name(), detail::shell_quote(file)));
+  } else if (record.there && !record.made) {
+    say(fmt::format("job '{}' is gone; its record stays on the volume claim '{}', which is yours: `{}` reads it",
+                    job.name(), record.claim,
+                    command_for("results", which, "--volume " + detail::shell_quote(record.claim))));
+  } else if (record.there && !volume) {
+    say(fmt::format("job '{}' is gone; its volume, with the record, stays: `{}` reads it, `{}` deletes it, too",
+                    job.name(), command_for("results", which), command_for("down", which, "--volume")));
+  }
   return exit_done;
 }
 
-int beside_on_kubernetes(const std::string& file, std::vector<std::string> words) {
-  k8s::DriverJob job(job_options(kubernetes_sweep(file)));
+int beside_on_kubernetes(const SubmittedSweep& which, const std::vector<std::string>& words) {
+  k8s::DriverJob job(job_options(which));
   interruptions();
   return job.run_beside(
       words,
@@ -162,9 +182,12 @@ int beside_on_kubernetes(const std::string& file, std::vector<std::string> words
 
 void end_as_driver() { k8s::end_own_job(); }
 
+bool belongs_to_job() {
+  return is_set(std::string(k8s::job_variable).c_str()) || is_set(std::string(k8s::beside_variable).c_str());
+}
+
 bool wait_as_driver(const Error& busy) {
-  const char* job = std::getenv(std::string(k8s::job_variable).c_str());
-  if (job == nullptr || *job == '\0') return false;
+  if (!is_set(std::string(k8s::job_variable).c_str())) return false;
   static bool told = false;
   if (!std::exchange(told, true)) say(fmt::format("{}; this is waited for", busy.what()));
   constexpr int ms = 1000;
@@ -175,6 +198,7 @@ bool wait_as_driver(const Error& busy) {
 #else
 
 void end_as_driver() {}
+bool belongs_to_job() { return false; }
 bool wait_as_driver(const Error&) { return false; }
 
 namespace {
@@ -185,10 +209,18 @@ namespace {
 }  // namespace
 
 int submit_to_kubernetes(const KubernetesSubmission&) { refuse(); }
-int attach_to_kubernetes(const std::string&) { refuse(); }
-int down_on_kubernetes(const std::string&, bool) { refuse(); }
-int beside_on_kubernetes(const std::string&, std::vector<std::string>) { refuse(); }
+int attach_to_kubernetes(const SubmittedSweep&) { refuse(); }
+int down_on_kubernetes(const SubmittedSweep&, bool) { refuse(); }
+int beside_on_kubernetes(const SubmittedSweep&, const std::vector<std::string>&) { refuse(); }
 
 #endif
+
+CLI::Option* add_submitted(CLI::App& command, bool& kubernetes, std::vector<std::string>& set, const char* what) {
+  auto* flag = command.add_flag("--kubernetes", kubernetes, what);
+  command.add_option("--set", set, "with --kubernetes, key=value: as of `submit`; may be repeated")
+      ->allow_extra_args(false)
+      ->needs(flag);
+  return flag;
+}
 
 }  // namespace hypertune::inline v0::command

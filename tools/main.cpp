@@ -140,10 +140,17 @@ int main(int argc, char** argv) {
 
   std::string directory, format = "table";
   bool in_cluster = false;
+  std::vector<std::string> submitted_set;
+  std::string submitted_volume;
   const auto add_in_cluster = [&](CLI::App* inspecting) {
-    inspecting->add_flag(
-        "--kubernetes", in_cluster,
+    auto* flag = command::add_submitted(
+        *inspecting, in_cluster, submitted_set,
         "DIR is the YAML file of a sweep that was submitted to Kubernetes: what its driver has recorded");
+    inspecting->add_option("--volume", submitted_volume, "with --kubernetes: the volume claim of yours with the record")
+        ->needs(flag);
+  };
+  const auto beside = [&](const std::string& file, const std::vector<std::string>& words) {
+    return command::beside_on_kubernetes({file, submitted_set, submitted_volume}, words);
   };
   auto* status_command = app.add_subcommand("status", "how an experiment stands, or a cluster");
   status_command->add_option("DIR", directory, "the experiment's folder, or the cluster's YAML file")->required();
@@ -153,7 +160,7 @@ int main(int argc, char** argv) {
   add_in_cluster(status_command);
   status_command->callback([&] {
     chosen = [&] {
-      if (in_cluster) return command::beside_on_kubernetes(directory, {"status", "experiment", "--format", format});
+      if (in_cluster) return beside(directory, {"status", "experiment", "--format", format});
       command::refuse_sweep(directory);
       return std::filesystem::is_regular_file(directory) ? command::cluster_status(directory, format, cluster_name)
                                                          : command::status(directory, format);
@@ -178,8 +185,7 @@ int main(int argc, char** argv) {
   add_in_cluster(results_command);
   results_command->callback([&] {
     chosen = [&] {
-      return in_cluster ? command::beside_on_kubernetes(results.directory, command::words_of(results))
-                        : command::results(results);
+      return in_cluster ? beside(results.directory, command::words_of(results)) : command::results(results);
     };
   });
 
@@ -189,7 +195,7 @@ int main(int argc, char** argv) {
   add_in_cluster(best_command);
   best_command->callback([&] {
     chosen = [&] {
-      return in_cluster ? command::beside_on_kubernetes(directory, {"best", "experiment", "--format", format})
+      return in_cluster ? beside(directory, {"best", "experiment", "--format", format})
                         : command::best(directory, format);
     };
   });

@@ -1,6 +1,7 @@
 #include "cluster_trials.hpp"
 #include "commands.hpp"
 #include "cost.hpp"
+#include "kubernetes_driver.hpp"
 #include "kubernetes_trials.hpp"
 #include "local_trials.hpp"
 #include "remote_trials.hpp"
@@ -172,6 +173,10 @@ int run(const RunArguments& arguments) {
   print_the_rest(results, rows, directory.string());
   if (const auto cost = cost_line(directory, results); !cost.empty()) std::fputs((cost + "\n").c_str(), stdout);
   std::fflush(stdout);
+  if (results.experiment().interrupted && belongs_to_job()) {
+    detail::say("hypertune: interrupted, all is saved; the job goes on with it, unless it was ended");
+    return exit_interrupted;
+  }
   if (results.experiment().interrupted) {
     detail::say(with_command(fmt::format("hypertune: interrupted, all is saved in {}; go on with:", directory.string()),
                              resume_command(arguments, options), terminal_width(STDERR_FILENO)));

@@ -192,7 +192,7 @@ TEST_CASE("the volume for checkpoints is where the options say, in workers and i
   const auto worker = [&] { return json::value(k8s::pod_manifest(options, plan())); };
   const auto driver = [&](const std::string& record) {
     const k8s::DriverJobOptions job{.workers = options};
-    return json::value(k8s::driver_job_manifest(job, "job", record)).at_pointer("/spec/template");
+    return json::value(k8s::driver_job_manifest(job, "job", record, "first")).at_pointer("/spec/template");
   };
   CHECK(at(worker(), "/spec/volumes/1/persistentVolumeClaim/claimName").as_string() == "weights");
   CHECK(at(worker(), "/spec/containers/0/volumeMounts/1/mountPath").as_string() == "/hypertune-checkpoints");

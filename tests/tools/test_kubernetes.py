@@ -1,6 +1,9 @@
 """Sweeps on Kubernetes: pods as workers from outside, and the driver as a Job that outlives its pod."""
 import base64
 import http.server
+import re
+import shlex
+import signal
 import threading
 
 from kubernetes_case import *
@@ -307,9 +310,76 @@ class Kubernetes(KubernetesCase):
         self.run_command("submit", "--kubernetes", sweep, "--volume", "record", "--set", "schedule.type=nothing", code=2)
         self.assertEqual(self.objects("jobs", "apis/batch/v1"), [])
 
+    def printed(self, text, command):
+        """The words of a command that was printed as `hypertune COMMAND …`, to be run as they are."""
+        return shlex.split(re.search(f"`hypertune ({command} [^`]*)`", text).group(1))
+
+    def test_a_sweep_that_has_ended_is_submitted_again_for_more_trials(self):
+        sweep = self.sweep(2, more="program: /usr/bin/hypertune", name="other")
+        named = ("submit", "--kubernetes", sweep, "--volume", "record", "--set", "name=grown")
+
+        def check(words, trials):
+            results, _ = self.run_command(*words, "--format", "json")
+            self.assertEqual([(t["state"], t["steps"]) for t in json.loads(results)], [("completed", 4)] * trials)
+
+        _, said = self.run_command(*named)
+        check(self.printed(said, "results"), 2)
+        out, _ = self.run_command(*named, "--samples", "3")
+        self.assertIn("3/3 trials", out)
+        _, said = self.run_command(*self.printed(said, "down"))
+        self.assertIn("its record stays on the volume claim 'record', which is yours", said)
+        check(self.printed(said, "results"), 3)  # by a pod that only reads
+        self.run_command(*named, "--samples", "4")
+        check(("results", "--kubernetes", sweep, "--set", "name=grown"), 4)
+        self.run_command("down", "--kubernetes", sweep, "--set", "name=grown")
+        self.check_gone()
+
+    def test_a_job_to_which_nobody_brings_files_makes_way(self):
+        sweep = self.sweep(2, more="program: /usr/bin/hypertune", name="alone")
+        with SuspendAtBirth(self):
+            killed = self.start("submit", "--kubernetes", sweep, "--volume", "record")
+            self.assertIn("is suspended", killed.stderr.readline())
+            killed.kill()
+            killed.communicate()
+        self.suspend("alone", False)
+        wait_until(lambda: self.running("driver"), "the driver's pod", 60)
+        out, error = self.run_command("status", "--kubernetes", sweep, code=2)
+        self.assertIn("no files have come yet", out + error)
+        out, error = self.run_command("submit", "--kubernetes", sweep, "--volume", "record", timeout=200)
+        self.assertIn("another job takes its place", error)
+        self.assertIn("2/2 trials", out)
+        self.check_done(sweep, 2, 4)
+
+    def test_why_there_is_no_pod_of_the_driver_is_said(self):
+        sweep = self.sweep(more="program: /usr/bin/hypertune", name="none")
+        words = ("submit", "--kubernetes", sweep, "--volume", "record")
+        _, error = self.run_command(*words, "--service-account", "nobody", code=2)
+        self.assertIn("there is no service account 'nobody' in namespace 'default'", error)
+        quotas = "api/v1/namespaces/default/resourcequotas"
+        self.ask(quotas, "POST", {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"},
+                                  "spec": {"hard": {"pods": "0"}}})
+        try:
+            wait_until(lambda: "hard" in self.ask(f"{quotas}/none")["status"], "the quota")
+            driver = self.start(*words)
+            self.addCleanup(lambda: (driver.kill(), driver.communicate()))
+            said = ""
+            while "exceeded quota" not in said:
+                self.assertTrue(line := driver.stderr.readline(), said)
+                said += line
+            self.assertIn("the driver's pod cannot be made", said)
+            driver.send_signal(signal.SIGINT)
+            _, error = driver.communicate(timeout=60)
+            self.assertIn("the job 'none' has not begun, and is gone", error)
+        finally:
+            self.ask(f"{quotas}/none", "DELETE")
+        self.check_gone()
+
     def test_what_is_not_there_is_said(self):
         _, error = self.run_command("attach", "--kubernetes", self.sweep(), code=2)
         self.assertIn("there is no job 'away' in namespace 'default'", error)
+        _, error = self.run_command("results", "--kubernetes", self.sweep(), code=2)
+        self.assertIn("there is no job 'away' and no volume claim 'away' in namespace 'default'", error)
+        self.assertEqual(self.objects("pods"), [])
         local = self.write("name: a\ntrial: {command: [x]}\nspace: {x: {uniform: [0, 1]}}\nmetric: l\nmode: min\nsamples: 1\n")
         _, error = self.run_command("submit", "--kubernetes", local, code=2)
         self.assertIn("executor: {type: kubernetes", error)

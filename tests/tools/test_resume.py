@@ -114,6 +114,24 @@ class ResumeChanged(Case):
         self.assertEqual(len(self.results("runs/a b")), 4)
         self.assertEqual(json.loads(self.run_command("status", "runs/a b", "--format", "json")[0])["schedule"], "hyperband")
 
+    def test_nobody_is_told_to_resume_what_a_job_of_kubernetes_goes_on_with(self):
+        if "was built" in self.run_command("attach", "--kubernetes", "sweep.yaml", code=2)[1]:
+            self.skipTest("this command was built without Kubernetes")
+        self.environment.update(PAUSE="0.1", STEPS="1000", HYPERTUNE_DRIVER_JOB="away")
+        process = self.start("run", "sweep.yaml", "--quiet", "--set", "samples=2", "--output", "runs/away")
+        self.addCleanup(process.kill)
+        wait_until(lambda: self.steps_run(), "a step")
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertIn("hypertune: interrupted, all is saved; the job goes on with it, unless it was ended\n", err)
+        self.assertNotIn("--resume", err)
+        del self.environment["HYPERTUNE_DRIVER_JOB"]
+        self.environment["HYPERTUNE_BESIDE_DRIVER"] = "1"
+        out, _ = self.run_command("status", "runs/away")
+        self.assertIn("its job goes on with it; where that has ended, `hypertune submit --kubernetes` does", out)
+        self.assertNotIn("--resume", out)
+
     def test_what_concerns_only_what_is_to_come(self):
         self.run_command("run", "sweep.yaml", "--quiet", "--set", "samples=2")
         for more, (key, value) in enumerate({

@@ -106,13 +106,40 @@ json::object labels_of(const std::string& name, std::string_view role) {
 
 }  // namespace
 
-std::string driver_script() {
-  // The experiment is saved by SIGTERM, which Kubernetes sends to the first process alone.
-  return R"sh(set -u
+std::string driver_script(int patience) {
+  // The experiment is saved by SIGTERM, which Kubernetes sends to the first process alone. A Job of which nobody brings
+  // the files has to end for good, for which only exit code 0 is there: see DriverJob::state().
+  return fmt::format("look=$(({0} / 20 + 1)) patience={0}\n", patience) + R"sh(set -u
 mkdir -p . || exit 1
 leave() { if [ -n "${driver-}" ]; then kill -TERM "$driver"; else exit 130; fi; }
 trap leave TERM
-while [ ! -e ready ]; do sleep 1 & wait "$!"; done
+has_files() {
+  is=
+  [ ! -e ready ] || IFS= read -r is <ready || :
+  [ "$is" = "$HYPERTUNE_SUBMISSION" ]
+}
+: >waiting
+: >waiting
+seconds=0 quiet=0
+while ! has_files; do
+  sleep 1 & wait "$!"
+  seconds=$((seconds + 1))
+  [ $((seconds % look)) = 0 ] || continue
+  if [ -n "$(find . -path ./experiment -prune -o ! -name looking ! -name waiting -newer waiting -print 2>/dev/null)" ]; then
+    : >waiting
+    quiet=0
+    continue
+  fi
+  quiet=$((quiet + look))
+  [ "$quiet" != "$look" ] || echo "hypertune: this driver waits for its files: hypertune submit --kubernetes brings them"
+  if [ "$quiet" -ge "$patience" ]; then
+    said="nobody has brought its files: submit it again"
+    echo "hypertune: $said"
+    [ ! -w /dev/termination-log ] || echo "$said" >/dev/termination-log
+    exit 0
+  fi
+done
+rm -f waiting looking
 while IFS= read -r word; do set -- "$@" "$word"; done <arguments
 set -- "$@" --output experiment
 [ ! -e experiment/experiment.db ] || set -- "$@" --resume
@@ -127,9 +154,12 @@ done
 )sh";
 }
 
-json::object driver_job_manifest(const DriverJobOptions& options, const std::string& name, const std::string& claim) {
+json::object driver_job_manifest(const DriverJobOptions& options, const std::string& name, const std::string& claim,
+                                 const std::string& submission) {
   auto spec = pod_spec(options, name, claim,
                        {"sh", "-c", json::string(driver_script()), "hypertune-driver", "run", "sweep.yaml", "--plain"});
+  spec["containers"].at(0).at("env").get_array().emplace_back(
+      json::object{{"name", "HYPERTUNE_SUBMISSION"}, {"value", json::string(submission)}});
   // However often its pod ends from outside, another one goes on. An end of its own is the Job's: see end_own_job(). No
   // podFailurePolicy could say that: with one, a pod of a node that is gone would have to end before it is replaced.
   constexpr int most = 1'000'000;
@@ -140,7 +170,10 @@ json::object driver_job_manifest(const DriverJobOptions& options, const std::str
   if (options.suspend) job["suspend"] = true;
   return {{"apiVersion", "batch/v1"},
           {"kind", "Job"},
-          {"metadata", {{"name", json::string(name)}, {"labels", labels_of(name, "driver")}}},
+          {"metadata",
+           {{"name", json::string(name)},
+            {"labels", labels_of(name, "driver")},
+            {"annotations", {{submission_annotation, json::string(submission)}}}}},
           {"spec", std::move(job)}};
 }
 

@@ -14,11 +14,17 @@ namespace hypertune::inline v0::k8s {
 inline constexpr std::string_view volume_folder = "/var/lib/hypertune";
 inline constexpr std::string_view job_label = "hypertune/job";
 
-/// What the driver's container runs: it waits for its files (`ready`), then runs the sweep, or goes on with it.
-std::string driver_script();
+/// An annotation of the Job, which says for which submission it is.
+inline constexpr std::string_view submission_annotation = "hypertune/submission";
+/// How long a driver waits for its files while nobody brings any.
+inline constexpr int files_patience = 600;
+
+/// What the driver's container runs: it waits for the files of its submission (`ready` names it), then runs the sweep,
+/// or goes on with it. When for `patience` seconds nothing has come it ends, and says so in its termination message.
+std::string driver_script(int patience = files_patience);
 
 boost::json::object driver_job_manifest(const DriverJobOptions& options, const std::string& name,
-                                        const std::string& claim);
+                                        const std::string& claim, const std::string& submission);
 boost::json::object claim_manifest(const DriverJobOptions& options, const std::string& name);
 /// A pod that has the volume, and ends by itself after so many seconds.
 boost::json::object reader_pod_manifest(const DriverJobOptions& options, const std::string& name,

@@ -323,9 +323,10 @@ void PodFleet::show_driver(const std::string& pod, const std::stop_token& stop) 
 std::vector<PodState> PodFleet::look(const std::stop_token& stop) {
   std::vector<std::string> extra, astray, ended;
   std::vector<PodState> leaving;
-  bool blind = false;
+  bool blind = false, some = false;
   {
     const std::lock_guard lock(mutex_);
+    some = !ledger_.all().empty();
     blind = std::exchange(blind_, false);
     if (synced_) extra = suspended_.empty() ? ledger_.superfluous() : ledger_.staying();
     if (!plan_.driver.empty()) astray = ledger_.astray(plan_.driver);
@@ -339,6 +340,7 @@ std::vector<PodState> PodFleet::look(const std::stop_token& stop) {
     for (const auto& pod : ended) last_words(pod, stop);
     for (const auto& pod : extra) remove_pod(pod, stop);
     keep_owner(stop);
+    if (some) owner(stop);     // also of those that were taken up, whose driver was killed
   } catch (const ApiError&) {  // it is tried again; that the server does not answer is told by the watch
   }
   return leaving;
@@ -364,11 +366,16 @@ void PodFleet::finish() {
   }
   try {
     const std::lock_guard lock(owner_mutex_);
+    // A driver that was killed has left one behind, also where this one needed none.
+    if (!owner_job_ && !plan_.owner && !without_owner_)
+      owner_job_.emplace(client_, plan_.name + "-owner", plan_.experiment, "none");
     if (owner_job_) {
       owner_job_->remove();
       owner_job_.reset();
     }
-  } catch (const ApiError& error) { trouble = error.what(); }
+  } catch (const ApiError& error) {
+    if (!error.forbidden()) trouble = error.what();
+  }
   if (!trouble.empty())
     hypertune::detail::say(
         fmt::format("hypertune: pods may be left ({}): delete them with kubectl delete pods,jobs -n {} -l {}={}",

@@ -155,6 +155,7 @@ void say_waiting(PodState& state, const json::object& spec, const json::object& 
 void say_ended(PodState& state, const json::object& status, const Container& container, const std::string& phase) {
   state.reason = text_at(status, "reason");
   if (state.reason.empty()) state.reason = container.ended.empty() ? phase : container.ended;
+  state.message = one_line(container.message);
   const auto message = one_line(text_at(status, "message"));
   if (container.ended == "StartError" || container.ended == "ContainerCannotRun") {
     state.hope = PodState::Hope::none;

@@ -29,6 +29,7 @@ struct PodState {
   bool disrupted = false;     ///< Kubernetes, or somebody, has taken it away: it has not ended by itself
   std::int64_t grace = 0;     ///< of one that is being deleted: seconds that it has for its end
   std::string reason = {};    ///< one word, for who counts: "Unschedulable", "ImagePullBackOff", "OOMKilled"
+  std::string message = {};   ///< of one that has ended: what its container has left to be read
   std::string sentence = {};  ///< why it does not run, or how it ended: follows "worker-3 …"; empty while it runs
 };
 

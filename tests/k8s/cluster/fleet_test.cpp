@@ -163,6 +163,21 @@ TEST_CASE("an owner takes its pods along when its driver does not keep it alive"
   }
 }
 
+TEST_CASE("the owner of a driver that was killed goes with the next one's end, which made no pod") {
+  const auto kubernetes = test_kubernetes("left");
+  if (!kubernetes) return;
+  {
+    PodFleet killed(kubernetes->client(), pods_of(*kubernetes), plan("left"), quiet());
+    killed.acquire("worker-1", {});
+  }
+  const std::initializer_list<std::string_view> owner{"apis", "batch", "v1",        "namespaces",
+                                                      "left", "jobs",  "left-owner"};
+  REQUIRE(kubernetes->exists(owner));
+  PodFleet next(kubernetes->client(), pods_of(*kubernetes), plan("left"), quiet());
+  next.finish();
+  CHECK(eventually([&] { return !kubernetes->exists(owner) && kubernetes->is_empty(); }, 60));
+}
+
 TEST_CASE("what an account may not do is named, with the rule that allows it") {
   const auto kubernetes = test_kubernetes("preflight");
   if (!kubernetes) return;

@@ -204,7 +204,7 @@ class Manifests(unittest.TestCase):
     USER = {("", "pods"): PODS, ("", "pods/exec"): {"get", "create"}, ("", "pods/log"): {"get"},
             ("", "pods/portforward"): {"get", "create"},
             ("", "events"): {"list", "watch"}, ("batch", "jobs"): {"create", "get", "list", "patch", "delete"},
-            ("", "persistentvolumeclaims"): {"create", "get", "delete"}}
+            ("", "persistentvolumeclaims"): {"create", "get", "delete"}, ("", "serviceaccounts"): {"get"}}
 
     def allowed(self, config, namespace):
         """What the API server says that the account may do, but for what everybody may."""

@@ -39,6 +39,8 @@ struct DriverFiles {
 
 /// In a driver's pod, the name of its Job.
 inline constexpr std::string_view job_variable = "HYPERTUNE_DRIVER_JOB";
+/// In its place, what DriverJob::run_beside() runs.
+inline constexpr std::string_view beside_variable = "HYPERTUNE_BESIDE_DRIVER";
 
 /// Within the pod of a DriverJob, which is about to end by itself with a failure: no further pod is to be tried. Does
 /// nothing elsewhere, and says on standard error what goes wrong.
@@ -49,6 +51,13 @@ struct DriverJobState {
   Phase phase = Phase::none;
   std::string pod;       ///< the newest one
   std::string sentence;  ///< what it waits for, or how it ended
+};
+
+/// Where the record of a driver in the cluster is.
+struct DriverRecord {
+  std::string claim;   ///< a PersistentVolumeClaim
+  bool there = false;  ///< it is there, or nobody can say
+  bool made = false;   ///< it was made for the Job
 };
 
 /// All that blocks is ended by its stop token. Errors are ApiError and Error.
@@ -62,10 +71,12 @@ class DriverJob {
   const std::string& name() const;
   const std::string& name_space() const;
   /// Makes the Job (a finished one of this name makes way), waits for its pod and brings the files; the driver then
-  /// begins. `waits`: told why it is not there yet. Error of kind `busy` where one of this name is under way.
-  void submit(const DriverFiles& files, const std::function<void(const std::string&)>& waits,
+  /// begins. `waits`: told why it is not there yet. Error of kind `busy` where one of this name is under way; one to
+  /// which nobody has brought its files makes way. False: it was stopped. Where it was, or has failed, nothing is left.
+  bool submit(const DriverFiles& files, const std::function<void(const std::string&)>& waits,
               const std::stop_token& stop = {});
   DriverJobState state(const std::stop_token& stop = {}) const;
+  DriverRecord record(const std::stop_token& stop = {}) const;
   /// Hands on what the driver prints, across its pods, until the Job has ended. Returns that state.
   DriverJobState follow(const std::function<void(std::string_view line)>& print,
                         const std::function<void(const std::string&)>& says, const std::stop_token& stop = {});
@@ -74,7 +85,7 @@ class DriverJob {
   int run_beside(const std::vector<std::string>& arguments, const std::function<bool(std::string_view)>& print,
                  const std::stop_token& stop = {});
   /// Deletes the Job and all that belongs to it, and waits until nothing of it is left; the volume's claim stays unless
-  /// `volume` is true and it was made for the Job. False: there was nothing.
+  /// `volume` is true and it was made for the Job (DriverRecord::made). False: there was nothing.
   bool remove(bool volume, const std::stop_token& stop = {});
 
   /// Folder of the experiment, from the folder in which run_beside() runs.

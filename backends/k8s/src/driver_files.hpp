@@ -1,0 +1,24 @@
+// What a driver in the cluster is brought before it begins.
+#pragma once
+
+#include <hypertune/k8s/driver_job.hpp>
+#include <hypertune/remote/host_shell.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace hypertune::inline v0::k8s {
+
+/// A word of its own for each submission: only what was brought for it lets its driver begin.
+std::string new_submission();
+
+/// Brings the files to the folder, and then has the driver of this submission begin. `program`: hypertune, too.
+void bring_files(remote::HostShell& shell, const DriverFiles& files, bool program, const std::string& folder,
+                 const std::string& submission);
+
+enum class Brought : std::uint8_t { all, underway, nothing };
+/// Whether the driver in whose container this shell is has its files. `underway`: somebody brings them just now, to see
+/// which takes ten seconds.
+Brought brought_to(const remote::HostShell& shell, const std::string& folder);
+
+}  // namespace hypertune::inline v0::k8s

@@ -1,0 +1,173 @@
+// What a DriverJob asks of Kubernetes.
+#pragma once
+
+#include "driver_files.hpp"
+#include "driver_manifest.hpp"
+#include "json_at.hpp"
+#include "options_access.hpp"
+#include "pod_manifest.hpp"
+#include "pod_shell.hpp"
+#include "pod_state.hpp"
+
+#include <hypertune/detail/stable_sort.hpp>
+#include <hypertune/k8s/api_error.hpp>
+#include <hypertune/k8s/client.hpp>
+#include <hypertune/k8s/driver_job.hpp>
+
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+#include <fmt/format.h>
+
+#include <initializer_list>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0::k8s {
+
+struct DriverJob::Impl {
+  using Phase = DriverJobState::Phase;
+
+  explicit Impl(DriverJobOptions given)
+      : options(std::move(given)),
+        client(load_access(access_of(options.workers))),
+        name(kubernetes_name(options.name.empty() ? "experiment" : options.name, 40)) {}
+
+  std::string place(std::initializer_list<std::string_view> group, std::string_view kind,
+                    std::string_view object = {}) const {
+    std::string path;
+    for (const auto part : group) path += fmt::format("/{}", part);
+    path += api_path({"namespaces", client.name_space(), kind});
+    return object.empty() ? path : path + api_path({object});
+  }
+  std::string job_path() const { return place({"apis", "batch", "v1"}, "jobs", name); }
+  std::string pods_path(std::string_view pod = {}) const { return place({"api", "v1"}, "pods", pod); }
+  std::string claim() const { return options.volume.empty() ? name : options.volume; }
+  std::string folder() const { return fmt::format("{}/{}", volume_folder, name); }
+  static std::string submission_of(const boost::json::value& job) {
+    return text_at(job, "/metadata/annotations/hypertune~1submission");
+  }
+
+  std::optional<boost::json::value> get(const std::string& path, const std::stop_token& stop, Query query = {}) {
+    try {
+      return client.call({.path = path, .query = std::move(query)}, stop).json();
+    } catch (const ApiError& error) {
+      if (error.not_found()) return std::nullopt;
+      throw;
+    }
+  }
+  bool remove(const std::string& path, const std::stop_token& stop) {
+    try {
+      client.call({.method = Method::remove,
+                   .path = path,
+                   .body = R"({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"})"},
+                  stop);
+      return true;
+    } catch (const ApiError& error) {
+      if (error.not_found()) return false;
+      throw;
+    }
+  }
+  // The object, or null where the account may not look.
+  std::optional<boost::json::value> get_if_allowed(const std::string& path, const std::stop_token& stop,
+                                                   Query query = {}) {
+    try {
+      return get(path, stop, std::move(query));
+    } catch (const ApiError& error) {
+      if (error.forbidden()) return boost::json::value();
+      throw;
+    }
+  }
+  // False: it was there.
+  bool create(const std::string& path, const boost::json::object& object, const std::stop_token& stop) {
+    return !client
+                .call({.method = Method::post, .path = path, .body = boost::json::serialize(object), .named = true},
+                      stop)
+                .existed;
+  }
+  // That what the Job needs is there and allowed, before anything is made.
+  void require_all(const std::stop_token& stop);
+  Brought brought_to_pod(const std::string& pod, const std::stop_token& stop) {
+    try {
+      return brought_to(shell_of(client, pod, "driver", stop), folder());
+    } catch (const Error&) {  // it has just ended, or cannot be asked: it is left alone
+      return Brought::all;
+    }
+  }
+  DriverRecord record(const std::stop_token& stop);
+  // What Kubernetes says of a Job for which it can make no pod; empty: nothing, or nothing that may be read.
+  std::string why_no_pod(const std::string& job, const std::stop_token& stop);
+  // Pods of the Job's driver, the newest one first. Those of an earlier Job of this name may still be on their way out.
+  std::vector<PodState> pods(const std::string& job, const std::stop_token& stop) {
+    const auto list =
+        get(pods_path(), stop, {{"labelSelector", fmt::format("{}={},{}=driver", job_label, name, role_label)}});
+    std::vector<std::pair<std::string, PodState>> all;
+    if (list)
+      for (const auto& each : list->at("items").as_array())
+        if (text_at(each, "/metadata/ownerReferences/0/uid") == job)
+          all.emplace_back(text_at(each, "/metadata/creationTimestamp"), pod_state(each.as_object(), "driver"));
+    // Of those made in the same second the one that is to stay comes first.
+    const auto goes = [](const PodState& pod) { return pod.leaving || pod.phase == PodState::Phase::ended; };
+    hypertune::detail::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+      return std::pair(goes(a.second), b.first) < std::pair(goes(b.second), a.first);
+    });
+    std::vector<PodState> states;
+    for (auto& each : all) states.push_back(std::move(each.second));
+    return states;
+  }
+  DriverJobState state(const std::stop_token& stop) {
+    const auto job = get(job_path(), stop);
+    if (!job) return {.phase = Phase::none, .pod = {}, .sentence = "there is none"};
+    DriverJobState state{.phase = Phase::waiting, .pod = {}, .sentence = "is not made yet"};
+    const auto uid = text_at(*job, "/metadata/uid");
+    const auto all = pods(uid, stop);
+    if (all.empty()) {
+      if (const auto why = why_no_pod(uid, stop); !why.empty()) state.sentence = "cannot be made: " + why;
+    } else {
+      state.pod = all.front().name;
+      state.sentence = all.front().sentence;
+      if (all.front().phase == PodState::Phase::running && !all.front().leaving) state.phase = Phase::running;
+    }
+    // It is complete, or has failed, only when its last pod is gone: one on a node that is gone may stay for long.
+    if (has_condition(*job, "Complete") || has_condition(*job, "SuccessCriteriaMet")) {
+      const auto left = all.empty() ? std::string() : all.front().message;  // of a driver that did not begin
+      return {.phase = left.empty() ? Phase::done : Phase::failed,
+              .pod = state.pod,
+              .sentence = left.empty() ? "has ended" : left};
+    }
+    if (has_condition(*job, "Failed") || has_condition(*job, "FailureTarget")) {
+      boost::system::error_code error;
+      std::string why;
+      for (const auto& each : job->find_pointer("/status/conditions", error)->as_array())
+        if (text_at(each, "/type") == "Failed" || (text_at(each, "/type") == "FailureTarget" && why.empty()))
+          why = fmt::format("{}: {}", text_at(each, "/reason"), text_at(each, "/message"));
+      return {.phase = Phase::failed, .pod = state.pod, .sentence = why};
+    }
+    if (is_suspended(*job))
+      return {.phase = Phase::suspended,
+              .pod = state.pod,
+              .sentence = "waits until its job is resumed, which is suspended"};
+    return state;
+  }
+  // Whether another pod is the driver's, or none will be any more. False also where nobody says.
+  bool is_past(const std::string& pod, const std::stop_token& stop) {
+    try {
+      const auto now = state(stop);
+      return is_over(now.phase) || (now.phase == Phase::running && now.pod != pod);
+    } catch (const ApiError& error) {
+      if (error.code() != Errc::io) throw;
+      return false;
+    }
+  }
+  bool is_over(Phase phase) const { return phase == Phase::done || phase == Phase::failed || phase == Phase::none; }
+
+  DriverJobOptions options;
+  Client client;
+  std::string name;
+};
+
+}  // namespace hypertune::inline v0::k8s

@@ -1,0 +1,65 @@
+// What a driver in the cluster needs, and where its record is.
+#include "driver_job_impl.hpp"
+#include "preflight.hpp"
+
+#include <hypertune/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace hypertune::inline v0::k8s {
+
+void DriverJob::Impl::require_all(const std::stop_token& stop) {
+  std::vector<Permission> needed{
+      {"batch", "jobs", "create", "to submit it"},       {"batch", "jobs", "get", "to follow it"},
+      {"batch", "jobs", "delete", "to end it"},          {"", "pods", "list", "to find its pod"},
+      {"", "pods/log", "get", "to show what it prints"}, {"", "pods/exec", "create", "to bring its files"},
+      {"", "pods/exec", "get", "to bring its files"}};
+  if (options.volume.empty())
+    needed.push_back({"", "persistentvolumeclaims", "create", "to make the volume of its record"});
+  if (!options.volume.empty() || !options.workers.volume.empty())
+    needed.push_back({"", "persistentvolumeclaims", "get", "to find the volumes"});
+  require_permissions(client, needed, stop);
+  for (const auto& claim : {options.volume, options.workers.volume})
+    if (!claim.empty() && !get(place({"api", "v1"}, "persistentvolumeclaims", claim), stop))
+      fail(Errc::usage, "there is no volume claim '{}' in namespace '{}'", claim, client.name_space());
+  if (!get_if_allowed(place({"api", "v1"}, "serviceaccounts", options.service_account), stop))
+    fail(Errc::usage,
+         "there is no service account '{}' in namespace '{}', as which the driver is to run: "
+         "deploy/kubernetes/driver.yaml makes 'hypertune-driver', and --service-account names another one",
+         options.service_account, client.name_space());
+}
+
+DriverRecord DriverJob::Impl::record(const std::stop_token& stop) {
+  DriverRecord found{.claim = options.volume};
+  if (found.claim.empty())
+    if (const auto job = get(job_path(), stop))
+      found.claim = text_at(*job, "/spec/template/spec/volumes/0/persistentVolumeClaim/claimName");
+  if (found.claim.empty()) found.claim = name;
+  const auto claim = get_if_allowed(place({"api", "v1"}, "persistentvolumeclaims", found.claim), stop);
+  found.there = claim.has_value();
+  boost::system::error_code error;
+  const auto* labels = claim ? claim->find_pointer("/metadata/labels", error) : nullptr;
+  found.made = claim && (claim->is_null() ? found.claim == name
+                                          : labels != nullptr && labels->is_object() && found.claim == name &&
+                                                labels->get_object().contains(job_label));
+  return found;
+}
+
+std::string DriverJob::Impl::why_no_pod(const std::string& job, const std::stop_token& stop) {
+  const auto events =
+      get_if_allowed(place({"api", "v1"}, "events"), stop,
+                     {{"fieldSelector", fmt::format("involvedObject.uid={},type=Warning", job)}, {"limit", "100"}});
+  boost::system::error_code error;
+  const auto* all = events ? events->find_pointer("/items", error) : nullptr;
+  if (all == nullptr || !all->is_array() || all->get_array().empty()) return {};
+  auto why = text_at(all->get_array().back(), "/message");
+  std::replace_if(
+      why.begin(), why.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
+  return why;
+}
+
+}  // namespace hypertune::inline v0::k8s
