@@ -87,8 +87,38 @@ std::string space_size(const Sweep& sweep) {
   return text;
 }
 
-// Error where no trial can ever run on this machine.
+// As many pods as the workers of one trial may be spread over.
+std::vector<Host> pods_for(const KubernetesOptions& options, const Workers& workers) {
+  const Resources each{.cpus = options.cpus, .gpus = static_cast<double>(options.gpus), .memory = options.memory};
+  std::vector<Host> pods;
+  for (int i = 1; i <= std::min(options.workers.max, workers.min); ++i)
+    pods.push_back({.name = fmt::format("worker-{}", i), .total = each, .slots = options.reuse ? 0 : 1});
+  return pods;
+}
+
+// Error where the workers of a trial will be on several hosts that do not know how to reach each other.
+void require_network(const Sweep& sweep) {
+  const auto& executor = sweep.executor;
+  const auto& workers = sweep.options.workers;
+  const bool by_network = executor.slurm || (executor.ssh && executor.ssh->cluster.empty());  // a cluster may be pods
+  if (by_network && workers.min > 1 && workers.strategy == Strategy::strict_spread &&
+      sweep.options.group.network.empty())
+    fail(
+        Errc::usage,
+        "no trial can ever run: 'workers.placement' is strict_spread, and no network is named by which the hosts reach "
+        "each other: name it, as in `group: {{network: 10.1.0.0/16}}`");
+}
+
+// Error where no trial can ever run on this machine, or in pods.
 void require_room(const Sweep& sweep) {
+  require_network(sweep);
+  if (sweep.executor.kubernetes) {
+    ExecutorFacts facts;
+    facts.hosts = pods_for(*sweep.executor.kubernetes, sweep.options.workers);
+    facts.name = sweep.executor.type;
+    facts.gangs = true;
+    Experiment::require_possible(sweep.options, facts);
+  }
   if (sweep.executor.type != "local") return;
   const AnyExecutor executor = executor_of(sweep);
   ExecutorFacts facts;

@@ -100,16 +100,26 @@ Waits ask_why(const std::string& directory, const std::vector<TrialResult>& tria
   return waits;
 }
 
+constexpr std::size_t most_waiting = 5;  // that are shown
+
 // The first trials that wait, and how many do.
 std::pair<std::vector<TrialResult>, std::size_t> waiting_of(const Results& results) {
-  constexpr std::size_t most = 5;
   std::vector<TrialResult> first;
   std::size_t waiting = 0;
   for (const auto& trial : results.trials()) {
     if (trial.state != TrialState::pending && trial.state != TrialState::paused) continue;
-    if (++waiting <= most) first.push_back(trial);
+    if (++waiting <= most_waiting) first.push_back(trial);
   }
   return {std::move(first), waiting};
+}
+
+// Of the trials that count as running, the first ones of which the driver may say that they wait for their hosts.
+std::vector<TrialResult> first_running(const Results& results) {
+  constexpr std::size_t most = 100;
+  std::vector<TrialResult> first;
+  for (const auto& trial : results.trials())
+    if (trial.state == TrialState::running && first.size() < most) first.push_back(trial);
+  return first;
 }
 
 std::string how_to_resume(const std::string& directory) {
@@ -132,8 +142,11 @@ void print_waiting(const std::vector<TrialResult>& first, std::size_t waiting, c
     const bool paused = trial.state == TrialState::paused;
     const std::string why = why_waiting(trial, waits, running, directory);
     const bool says_paused = paused && why.starts_with("paused ");
-    std::string line = fmt::format("trial {} is {}{}", trial.trial,
-                                   says_paused ? "" : to_string(trial.state) + std::string(": "), printable(why));
+    const bool held = trial.state == TrialState::running;
+    std::string line = !held
+                           ? fmt::format("trial {} is {}{}", trial.trial,
+                                         says_paused ? "" : to_string(trial.state) + std::string(": "), printable(why))
+                           : fmt::format("trial {} has not begun: {}", trial.trial, printable(why));
     if (trial.cause) line += fmt::format(" (its last attempt: {})", printable(trial.cause->text));
     print_line(line);
   }
@@ -192,8 +205,13 @@ int status(const std::string& directory, const std::string& format) {
   const auto driver = driver_of(directory);
   const std::string last_word = ended || driver ? "" : last_word_of(directory);
   const bool runs = driver && !ended;
-  const auto [waiting, count] = waiting_of(results);
-  const Waits waits = runs ? ask_why(directory, waiting) : Waits();
+  auto [waiting, count] = waiting_of(results);
+  auto asked = waiting;
+  const auto running = first_running(results);
+  asked.insert(asked.end(), running.begin(), running.end());
+  const Waits waits = runs ? ask_why(directory, asked) : Waits();
+  for (const auto& trial : running)  // its host is not there
+    if (waits.reasons.contains(trial.trial) && waiting.size() < most_waiting) waiting.push_back(trial);
   const char* state = state_of(info, driver.has_value(), last_word, waits.at_rest);
   const auto best = results.find_best();
   if (format == "json") {

@@ -1,6 +1,6 @@
 // Reading CLUSTER.yaml: machines that are pods.
 #include <hypertune/cluster/detail/pod_config.hpp>
-#include <hypertune/detail/nearest.hpp>
+#include <hypertune/config/pod_check.hpp>
 
 #include <algorithm>
 #include <array>
@@ -16,8 +16,6 @@
 namespace hypertune::inline v0::cluster::detail {
 namespace {
 
-using Names = std::vector<std::string_view>;
-
 bool is_name(std::string_view text, bool dots) {
   const auto edge = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   return !text.empty() && text.size() <= (dots ? 253U : 63U) && edge(text.front()) && edge(text.back()) &&
@@ -30,82 +28,6 @@ bool is_label_value(std::string_view text) {
          edge(static_cast<unsigned char>(text.back())) && std::all_of(text.begin(), text.end(), [&](unsigned char c) {
            return edge(c) || c == '-' || c == '_' || c == '.';
          });
-}
-
-// Of the core API, v1.34. A key of another version is for the API server to judge; one that is nearly one of these is
-// a slip.
-const Names known_in_pods{"activeDeadlineSeconds",
-                          "affinity",
-                          "automountServiceAccountToken",
-                          "containers",
-                          "dnsConfig",
-                          "dnsPolicy",
-                          "enableServiceLinks",
-                          "ephemeralContainers",
-                          "hostAliases",
-                          "hostIPC",
-                          "hostNetwork",
-                          "hostPID",
-                          "hostUsers",
-                          "hostname",
-                          "imagePullSecrets",
-                          "initContainers",
-                          "nodeName",
-                          "nodeSelector",
-                          "os",
-                          "overhead",
-                          "preemptionPolicy",
-                          "priority",
-                          "priorityClassName",
-                          "readinessGates",
-                          "resourceClaims",
-                          "resources",
-                          "restartPolicy",
-                          "runtimeClassName",
-                          "schedulerName",
-                          "schedulingGates",
-                          "securityContext",
-                          "serviceAccount",
-                          "serviceAccountName",
-                          "setHostnameAsFQDN",
-                          "shareProcessNamespace",
-                          "subdomain",
-                          "terminationGracePeriodSeconds",
-                          "tolerations",
-                          "topologySpreadConstraints",
-                          "volumes"};
-const Names known_in_containers{"args",
-                                "command",
-                                "env",
-                                "envFrom",
-                                "image",
-                                "imagePullPolicy",
-                                "lifecycle",
-                                "livenessProbe",
-                                "name",
-                                "ports",
-                                "readinessProbe",
-                                "resizePolicy",
-                                "resources",
-                                "restartPolicy",
-                                "restartPolicyRules",
-                                "securityContext",
-                                "startupProbe",
-                                "stdin",
-                                "stdinOnce",
-                                "terminationMessagePath",
-                                "terminationMessagePolicy",
-                                "tty",
-                                "volumeDevices",
-                                "volumeMounts",
-                                "workingDir"};
-
-void check_slips(const Node& map, const Names& known) {
-  for (const auto& [key, value] : map.entries()) {
-    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    if (!hypertune::detail::nearest(key, known).empty())
-      value.fail("unknown key '{}' in {}{}", key, map.title(), hypertune::detail::suggestion(key, known));
-  }
 }
 
 std::optional<Node> map_in(const Node& node, std::string_view key) {
@@ -126,7 +48,6 @@ Node main_container(const Node& spec) {
   for (const auto& each : all) {
     if (!each.is_map())
       each.fail("{} must be a container (a map with 'image'), not {}", each.title(), each.kind_text());
-    check_slips(each, known_in_containers);
     const auto name = each.find("name");
     if (name && name->as<std::string>() == "worker") main = each;
   }
@@ -212,7 +133,7 @@ void read_pod_type(const Node& entry, NodeType& type) {
     for (const char* key : {"labels", "annotations"}) map_in(*metadata, key);
   const auto spec = map_in(*pod, "spec");
   if (!spec) pod->fail("{} has no 'spec': add it, with its containers", pod->title());
-  check_slips(*spec, known_in_pods);
+  hypertune::detail::check_pod_slips(*spec);
   const auto container = main_container(*spec);
   const auto image = container.find("image");
   if (!image || image->is_null() || image->as<std::string>().empty())

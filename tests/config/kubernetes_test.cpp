@@ -91,10 +91,19 @@ TEST_CASE("what is wrong with the kubernetes executor is said with its line") {
   CHECK_THAT(complaint(begin + "workers: 0\n"), ContainsSubstring("0 workers run nothing"));
   CHECK_THAT(complaint(begin + "cpus: 0\n"), ContainsSubstring("s.yaml:9"));
   CHECK_THAT(complaint(begin + "namespace: Lab\n"), ContainsSubstring("no name in Kubernetes"));
-  CHECK_THAT(complaint(begin + "spot: sometimes\n"), ContainsSubstring("there are any, prefer, only, never"));
+  CHECK_THAT(complaint(begin + "spot: sometimes\n"),
+             ContainsSubstring("there are any, prefer, only, never") && !ContainsSubstring("known here"));
   CHECK_THAT(complaint(begin + "program: train\n"), ContainsSubstring("absolute path"));
   CHECK_THAT(complaint(begin + "pod: {speck: {}}\n"), ContainsSubstring("'spec'"));
   CHECK_THAT(complaint(begin + "pod: 3\n"), ContainsSubstring("must be a pod"));
+  CHECK_THAT(complaint(begin + "pod:\n    spec: {nodeSelectr: {a: b}}\n"),
+             ContainsSubstring("s.yaml:10") && ContainsSubstring("did you mean 'nodeSelector'?"));
+  CHECK_THAT(complaint(begin + "pod: {spec: {tolerationz: []}}\n"), ContainsSubstring("did you mean 'tolerations'?"));
+  CHECK_THAT(complaint(begin + "pod: {spec: {containers: [{name: worker, imagepullpolicy: Never}]}}\n"),
+             ContainsSubstring("did you mean 'imagePullPolicy'?"));
+  CHECK_THAT(complaint(begin + "pod: {spec: {initContainers: [{name: a, comand: [b]}]}}\n"),
+             ContainsSubstring("did you mean 'command'?"));
+  CHECK(complaint(begin + "pod: {spec: {somethingOfAnotherVersion: 1, containers: null}}\n").empty());
   CHECK_THAT(complaint(begin + "volume: Weights\n"), ContainsSubstring("no name in Kubernetes"));
   CHECK_THAT(complaint(begin + "volume: w\n  transfer: {shared: {folder: weights}}\n"),
              ContainsSubstring("needs an absolute 'transfer.shared.folder', not 'weights'"));

@@ -86,6 +86,14 @@ contexts: [{name: x, context: {cluster: c, user: red}}, {name: y, context: {clus
     CHECK(access.certificate_authority == "OF B");
     CHECK(access.name_space == "n");
   }
+  SECTION("by KUBECONFIG, whose files are named where none is there") {
+    files.variables["KUBECONFIG"] = "/none/at/all:/nor/this";
+    std::string said;
+    try {
+      load_access(files.options({}));
+    } catch (const Error& error) { said = error.what(); }
+    CHECK_THAT(said, ContainsSubstring("KUBECONFIG is '/none/at/all:/nor/this', of which no file is there"));
+  }
   SECTION("or the one in the home folder") {
     files.variables["HOME"] = files.path("home").string();
     files.write("home/.kube/config",

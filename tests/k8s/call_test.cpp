@@ -137,13 +137,16 @@ TEST_CASE("who was refused is asked with new credentials, once") {
   });
   Access access = access_to(server);
   access.token_file = files.write("token", "old");
+  access.origin = "context 'x' of '/home/me/config'";
   Client client(access);
   CHECK(client.call({.path = "/x"}).status == 200);
   CHECK(tokens == std::vector<std::string>{"Bearer old", "Bearer new"});
   const auto error = api_problem([&] { client.call({.path = "/y"}); });
   REQUIRE(error);
   CHECK(error->status() == 401);
-  CHECK_THAT(error->what(), ContainsSubstring("the credentials are not valid") && !ContainsSubstring("new"));
+  CHECK_THAT(error->what(),
+             ContainsSubstring("the credentials of context 'x' of '/home/me/config' are not valid (any more)") &&
+                 !ContainsSubstring("new"));
   CHECK(tokens.size() == 4);
 }
 

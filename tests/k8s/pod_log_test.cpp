@@ -1,6 +1,7 @@
 // The end of a log, as a message quotes it.
 #include "pod_log.hpp"
 
+#include "pod_dialer.hpp"
 #include "support/test.hpp"
 
 #include <string>
@@ -20,4 +21,19 @@ TEST_CASE("the end of a log is one line, of whole lines, and has a bound") {
   CHECK(end.ends_with("line 998 | line 999"));
   CHECK(end.starts_with("line "));
   CHECK(end_of_text(std::string(5000, 'x')).size() <= 300);
+}
+
+TEST_CASE("a program that is there and is not found lacks what starts it") {
+  const auto text = k8s::explain_exec("exec: line 6: /hypertune/cache/bin/0f3a/hypertune: not found\nexit code 127");
+  CHECK_THAT(text, ContainsSubstring("its image lacks what starts the program") && ContainsSubstring("`ldd`") &&
+                       ContainsSubstring("hypertune: not found | exit code 127"));
+  CHECK_THAT(k8s::explain_exec("/hypertune/cache/bin/0f3a/hypertune: cannot execute: required file not found"),
+             ContainsSubstring("its image lacks what starts the program"));
+  const std::string library =
+      "/hypertune/cache/bin/0f3a/hypertune: error while loading shared libraries: libfmt.so.9: "
+      "cannot open shared object file: No such file or directory";
+  CHECK(k8s::explain_exec(library) == library);
+  CHECK(k8s::explain_exec("/app/train: not found") == "/app/train: not found");
+  CHECK(k8s::classify_exec("/hypertune/cache/bin/0f3a/hypertune: not found\nexit code 127") ==
+        remote::FailureClass::permanent);
 }

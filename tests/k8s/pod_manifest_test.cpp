@@ -52,6 +52,11 @@ TEST_CASE("a worker's pod has what a worker needs") {
   CHECK(at(container, "/resources/limits/nvidia.com~1gpu").as_string() == "2");
   CHECK_FALSE(at(container, "/resources/limits").as_object().contains("cpu"));
   CHECK(at(container, "/volumeMounts/0/mountPath").as_string() == "/hypertune");
+  const auto& variables = at(container, "/env").as_array();
+  CHECK(std::any_of(variables.begin(), variables.end(), [](const auto& each) {
+    return each.at("name").as_string() == "HYPERTUNE_GROUP_ADDRESS" &&
+           each.at_pointer("/valueFrom/fieldRef/fieldPath").as_string() == "status.podIP";
+  }));
   CHECK(tolerates(pod, "node.kubernetes.io/unreachable"));
   CHECK_FALSE(at(pod, "/spec").as_object().contains("affinity"));
   CHECK_FALSE(at(pod, "/metadata").as_object().contains("ownerReferences"));

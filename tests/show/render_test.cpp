@@ -157,6 +157,13 @@ TEST_CASE("what trials have of the hosts is told where they have a share of it")
   feed.tracker.set_capacity({.cpus = 2, .per_trial = {.cpus = 1}});
   begin(1);
   CHECK_THAT(rate({.cpus = 2, .per_trial = {.cpus = 1}}), ContainsSubstring("cpus 1 of 2"));
+  const auto counts = [&](std::size_t held) {
+    feed.tracker.set_capacity({.cpus = 2, .held = held, .per_trial = {.cpus = 1}});
+    return render(feed.p(), {.width = 200, .height = 30, .color = false}).at(1);
+  };
+  CHECK_THAT(counts(1), ContainsSubstring("2 running (1 waits for a host)"));
+  CHECK_THAT(counts(2), ContainsSubstring("2 running (2 wait for a host)"));
+  CHECK_THAT(counts(0), ContainsSubstring("2 running") && !ContainsSubstring("wait"));
   // Who places the trials knows better than the records: hosts that came later, fractions, needs of each trial.
   CHECK_THAT(rate({.cpus = 8, .cpus_used = 6.5, .per_trial = {.cpus = 1}}), ContainsSubstring("cpus 6.5 of 8"));
 }

@@ -78,6 +78,18 @@ class Check(Case):
         for mounts in ("{train.py: train.py}", "{.: .}"):
             self.assertNotIn("is not brought", self.check(elsewhere % f", file_mounts: {mounts}")[0])
 
+    def test_workers_that_can_never_be_together(self):
+        pods = GOOD + "workers: {workers}\nexecutor: {{type: kubernetes, image: a, cpus: 1, workers: {pods}{more}}}\n"
+        self.check(pods.format(workers=2, pods="1..4", more=""))  # each offers its pod's address
+        _, err = self.check(pods.format(workers=3, pods="1..2", more=""), code=2)
+        self.assertIn("no trial can ever run", err)
+        _, err = self.check(pods.format(workers="{min: 2, placement: strict_pack}", pods="1..4", more=", reuse: false"), code=2)
+        self.assertIn("no trial can ever run", err)
+        apart = GOOD + "workers: {min: 2, placement: strict_spread}\nexecutor: {type: ssh, hosts: [a, b]}\n"
+        _, err = self.check(apart, code=2)
+        self.assertIn("group: {network: 10.1.0.0/16}", err)
+        self.check(apart + "group: {network: 10.1.0.0/16}\n")
+
     def test_an_experiment_that_is_there(self):
         self.environment.update(STEPS="2")
         self.run_command("run", self.write(GOOD), "--quiet", "--set", "samples=2")

@@ -43,6 +43,16 @@ executor:
 output: runs/{name}
 """
 
+# Rank 1 tells rank 0 how many ranks its host has, at the address that it was given.
+GANG = r'''#!/bin/sh
+if [ "$RANK" = 0 ]; then
+  nc -l -p "$MASTER_PORT" -e sh -c 'read -r line; echo "$line" >heard'
+  echo "{\"loss\": $(cat heard)}"
+else
+  until echo "$LOCAL_WORLD_SIZE" | nc -w 5 "$MASTER_ADDR" "$MASTER_PORT"; do sleep 0.2; done
+fi
+'''
+
 class SuspendAtBirth:
     """An admission controller that suspends each Job that is made, as Kueue does it with manageJobsWithoutQueueName."""
     PLACE = "apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
@@ -160,6 +170,29 @@ class Kubernetes(KubernetesCase):
         sweep = self.sweep()
         self.run_command("run", sweep)
         self.assertEqual([(t["state"], t["steps"]) for t in self.results("runs/away")], [("completed", 4)] * 4)
+        self.check_gone()
+
+    def test_a_trial_of_two_pods_needs_no_network(self):
+        (self.folder / "train.sh").write_text(GANG)
+        sweep = self.sweep(samples=2, more="")
+        sweep_file = self.folder / sweep
+        sweep_file.write_text(sweep_file.read_text() + "workers: {min: 2, placement: strict_spread}\n")
+        self.assertIn("is sound", self.run_command("check", sweep)[0])
+        self.run_command("run", sweep)
+        self.assertEqual([(t["state"], t["metrics"]["loss"], t["failures"]) for t in self.results("runs/away")],
+                         [("completed", 1, 0)] * 2)
+        self.check_gone()
+
+    def test_what_ordered_trials_wait_for_is_said(self):
+        """Pods that find no node: nothing comes back, and status says what is waited for."""
+        sweep = self.sweep(samples=2, more="node_selector: {hypertune.test/nowhere: here}")
+        (self.folder / sweep).write_text((self.folder / sweep).read_text() + "ordered: true\n")
+        run = self.start("run", sweep)
+        said = lambda: self.start("status", "runs/away").communicate(timeout=30)[0]
+        wait_until(lambda: "trial 0 has not begun: waits for worker-1: waits for a node (" in said(), "the reason", 60)
+        run.send_signal(signal.SIGINT)
+        _, err = run.communicate(timeout=60)
+        self.assertNotIn("come back", err)
         self.check_gone()
 
     def test_the_driver_in_the_cluster_outlives_its_pod(self):

@@ -6,10 +6,12 @@
 #include <hypertune/train/connect.hpp>
 #include <hypertune/train/gloo_communicator.hpp>
 #include <hypertune/train/thread_communicator.hpp>
+#include <hypertune/trial/group_address.hpp>
 
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <functional>
 #include <future>
 #include <span>
@@ -321,6 +323,29 @@ TEST_CASE("Hosts need a network to reach each other by, and addresses in it") {
   auto place = place_of(0, 2);
   place.hosts = {"a", "b"};
   CHECK_THROWS_WITH(ht::connect_gloo(place, rendezvous), ContainsSubstring("group: {network: 10.1.0.0/16}"));
+  struct Told {  // as a pod's manifest does it
+    explicit Told(const char* address) { ::setenv(ht::detail::group_address_variable, address, 1); }
+    Told(const Told&) = delete;
+    Told& operator=(const Told&) = delete;
+    ~Told() { ::unsetenv(ht::detail::group_address_variable); }
+  };
+  {
+    const Told told("127.0.0.1");
+    const auto outcomes = ht::test::run_threads(2, [&](int rank) {
+      auto mine = place;
+      mine.rank = rank;
+      auto communicator = ht::connect_gloo(mine, rendezvous, {.timeout = 20});
+      if (communicator.all_reduce(1) != 2) throw std::runtime_error("wrong");
+    });
+    CHECK(outcomes == std::vector<std::string>(2));
+    place.network = "203.0.113.77/32";  // who names one gets it
+    CHECK_THROWS_WITH(ht::connect_gloo(place, rendezvous), ContainsSubstring("has no address in group.network"));
+    place.network.clear();
+  }
+  {
+    const Told told("pod-7");
+    CHECK_THROWS_WITH(ht::connect_gloo(place, rendezvous), ContainsSubstring("'pod-7', which is no address"));
+  }
   for (const auto* network : {"10.1.0.0", "10.1.0.0/33", "x/8", "10.1.0.0/"}) {
     place.network = network;
     CHECK_THROWS_WITH(ht::connect_gloo(place, rendezvous), ContainsSubstring("is no network"));

@@ -417,11 +417,18 @@ TEST_CASE("ordered: a host that was asked for has its slots from the start, and 
   Bench bench(std::move(rules), {host("a", 1), host("b", 1)});
   bench->expect_hosts({0, 1}, 0);
   CHECK(bench.fill().commands<ht::Launch>().empty());
+  CHECK(bench.notices().empty());  // it was never there, so that it does not come back
   CHECK(bench.records<record::TrialStarted>().size() == 2);
+  CHECK(bench->held() == 2);
+  CHECK(bench->why_pending(0) == "waits for host 'a'");
   CHECK(bench.send(ht::HostLost{0, "waits in a queue"}).records<record::HostLost>().empty());  // nobody has lost it
   CHECK(bench.commands<ht::Launch>().empty());
+  CHECK(bench.notices().empty());
+  CHECK(bench->why_pending(0) == "waits for host 'a': waits in a queue");
   const auto second = bench.send(ht::HostGained{1}).command<ht::Launch>();
   CHECK(second.trial == 1);
+  CHECK(bench->held() == 1);
+  CHECK(bench->why_pending(1).empty());
   CHECK(second.allocation.lead.host_name == "b");
   CHECK(bench.send(ht::HostGained{0}).command<ht::Launch>().trial == 0);
 }
@@ -1034,6 +1041,7 @@ TEST_CASE("in order, what a lost host had keeps its place, and who finds no room
              ContainsSubstring("trial 0 waits for host 'a' to come back") && ContainsSubstring("at most 100 s"));
   REQUIRE(bench->next_give_up());
   CHECK(bench.trial(0).state == TrialState::running);
+  CHECK(bench->why_pending(0) == "waits for host 'a' to come back: cut off");
   SECTION("which is back") {
     const auto go = bench.send(ht::HostGained{0}).command<ht::Launch>();
     CHECK(go.trial == 0);

@@ -46,10 +46,16 @@ std::vector<std::filesystem::path> usual_files(const Variable& variable) {
 
 Access of_service_account(const AccessOptions& options, const Variable& variable) {
   const auto host = variable("KUBERNETES_SERVICE_HOST"), port = variable("KUBERNETES_SERVICE_PORT");
-  if (!host || !port)
+  if (!host || !port) {
+    if (const auto list = variable("KUBECONFIG"))
+      fail(Errc::usage,
+           "nothing says which Kubernetes to use: KUBECONFIG is '{}', of which no file is there, and this is no pod; "
+           "correct KUBECONFIG, or name a kubeconfig",
+           *list);
     fail(Errc::usage,
-         "nothing says which Kubernetes to use: there is no file of KUBECONFIG and no ~/.kube/config, and this is no "
-         "pod; name a kubeconfig");
+         "nothing says which Kubernetes to use: KUBECONFIG is not set, there is no ~/.kube/config, and this is no pod; "
+         "name a kubeconfig");
+  }
   Access access;
   access.server = host->find(':') == std::string::npos ? fmt::format("https://{}:{}", *host, *port)
                                                        : fmt::format("https://[{}]:{}", *host, *port);

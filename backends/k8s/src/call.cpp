@@ -135,7 +135,7 @@ asio::awaitable<Answer> Engine::call(Request request) {
       continue;
     }
     if (next.kind == Retry::Decision::Kind::done) {
-      if (outcome.kind == Outcome::Kind::answered) throw api_error(outcome.status, attempt.body, doing);
+      if (outcome.kind == Outcome::Kind::answered) throw api_error(outcome.status, attempt.body, doing, access_.origin);
       throw ApiError(0, "", fmt::format("{} ({})", outcome.trouble, doing));
     }
     co_await sleep_for(io_, next.pause);

@@ -96,7 +96,7 @@ asio::awaitable<bool> ExecTask::try_open(double seconds) {
       continue;
     }
     if (opened.status == 0) throw ApiError(0, "", fmt::format("{} ({})", opened.trouble, doing()));
-    if (opened.status != 101) throw api_error(opened.status, opened.body, doing());
+    if (opened.status != 101) throw api_error(opened.status, opened.body, doing(), engine_->access().origin);
     half_close_ = opened.protocol == "v5.channel.k8s.io";
     if (!half_close_ && opened.protocol != "v4.channel.k8s.io")
       fail(Errc::protocol, "the API server speaks '{}' for exec, not v5.channel.k8s.io or v4: is it older than 1.14?",

@@ -1,7 +1,6 @@
 // Pods as machines of a cluster.
 #include "json_at.hpp"
 #include "pod_dialer.hpp"
-#include "pod_log.hpp"
 #include "pod_manifest.hpp"
 #include "pod_shell.hpp"
 #include "pod_state.hpp"
@@ -330,7 +329,7 @@ struct MachineDialer {
   }
   remote::FailureClass classify(const std::string& said) const { return classify_exec(said); }
   std::string explain(const std::string& said) const {
-    return is_node_trouble(said) ? "the node of its pod does not answer, or has ended the pod" : end_of_text(said);
+    return is_node_trouble(said) ? "the node of its pod does not answer, or has ended the pod" : explain_exec(said);
   }
 };
 

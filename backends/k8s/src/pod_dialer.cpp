@@ -100,6 +100,15 @@ FailureClass PodDialer::classify(const std::string& said) const {
 
 std::string PodDialer::explain(const std::string& said) const {
   if (is_node_trouble(said)) return "the node of its pod does not answer, or has ended the pod";
+  return explain_exec(said);
+}
+
+std::string explain_exec(const std::string& said) {
+  // The program was sent, and looked at: what a shell does not find is what it needs to be started.
+  if (has_any(said, {"/cache/bin/"}) && has_any(said, {"not found", "No such file"}) && !has_any(said, {".so"}))
+    return "its image lacks what starts the program that was sent into it, the loader or the C library: take an image "
+           "with the libraries that `ldd` lists of the program (" +
+           end_of_text(said) + ")";
   return end_of_text(said);
 }
 

@@ -39,6 +39,9 @@ remote::DialError dial_error(const ApiError& error, const std::string& pod, PodF
 /// the node said of it.
 remote::FailureClass classify_exec(const std::string& said);
 
+/// The same as one line for people, of the program that is sent into pods.
+std::string explain_exec(const std::string& said);
+
 /// Whether that was the doing of the pod's node, or of its end: the pod is of no use any more.
 bool is_node_trouble(const std::string& said);
 

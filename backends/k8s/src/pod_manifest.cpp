@@ -7,6 +7,7 @@
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/k8s/pod_keeper.hpp>
+#include <hypertune/trial/group_address.hpp>
 
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
@@ -105,6 +106,7 @@ void add_environment(json::object& container, const PodPlan& plan) {
   auto& environment = array_in(container, "env");
   add_named(environment, field_variable("HYPERTUNE_NODE", "spec.nodeName"));
   add_named(environment, field_variable("HYPERTUNE_HOST_ADDRESS", "status.podIP"));
+  add_named(environment, field_variable(hypertune::detail::group_address_variable, "status.podIP"));
   add_named(environment, field_variable(name_variable, "metadata.name"));
   add_named(environment, variable("XDG_CACHE_HOME", fmt::format("{}/cache", pod_folder)));
   add_named(environment, variable(agents_variable, agents_folder));

@@ -66,7 +66,7 @@ std::vector<std::string> role_rules(const std::vector<Permission>& permissions) 
   std::vector<std::string> lines;
   lines.reserve(rules.size());
   for (const auto& rule : rules)
-    lines.push_back(fmt::format("- {{apiGroups: [\"{}\"], resources: [{}], verbs: [{}]}}", rule.group,
+    lines.push_back(fmt::format("{{apiGroups: [\"{}\"], resources: [{}], verbs: [{}]}}", rule.group,
                                 fmt::join(rule.resources, ", "), fmt::join(rule.verbs, ", ")));
   return lines;
 }
@@ -77,8 +77,8 @@ void require_permissions(const Client& client, const std::vector<Permission>& ne
   std::string each;
   for (const auto& permission : missing)
     each += fmt::format("{}{} {} ({})", each.empty() ? "" : ", ", permission.verb, permission.resource, permission.why);
-  fail(Errc::usage, "the account of {} may not, in namespace '{}': {}; add to its Role:\n  {}", client.origin(),
-       client.name_space(), each, fmt::join(role_rules(missing), "\n  "));
+  fail(Errc::usage, "the account of {} may not, in namespace '{}': {}; add to the rules of its Role: [{}]",
+       client.origin(), client.name_space(), each, fmt::join(role_rules(missing), ", "));
 }
 
 }  // namespace hypertune::inline v0::k8s

@@ -25,7 +25,8 @@ std::vector<Permission> missing_permissions(const Client& client, const std::vec
 /// Error of kind `usage` that names each and the rule of a Role to add. Nothing if none is missing.
 void require_permissions(const Client& client, const std::vector<Permission>& needed, const std::stop_token& stop = {});
 
-/// The rules of a Role that allow these, as YAML flow: "- {apiGroups: [""], resources: [pods], verbs: [create, get]}".
+/// The rules of a Role that allow these, as YAML in one line each: "{apiGroups: [""], resources: [pods], verbs:
+/// [create, get]}".
 std::vector<std::string> role_rules(const std::vector<Permission>& permissions);
 
 }  // namespace hypertune::inline v0::k8s

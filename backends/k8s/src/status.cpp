@@ -81,7 +81,7 @@ std::string reason_of(std::string_view body) {
   return status != nullptr && text_in(*status, "kind") == "Status" ? std::string(text_in(*status, "reason")) : "";
 }
 
-ApiError api_error(int status, std::string_view body, std::string_view doing) {
+ApiError api_error(int status, std::string_view body, std::string_view doing, std::string_view origin) {
   constexpr std::size_t most_details = std::size_t{64} << 10U;
   const auto value = parsed(body);
   const auto* object = value ? value->if_object() : nullptr;
@@ -93,7 +93,9 @@ ApiError api_error(int status, std::string_view body, std::string_view doing) {
     message = one_line(body);
   }
   if (message.empty()) message = fmt::format("the API server answered HTTP {}", status);
-  if (status == 401) message += "; the credentials are not valid (any more)";
+  if (status == 401)
+    message += fmt::format("; the credentials {}{}are not valid (any more)", origin.empty() ? "" : "of ",
+                           origin.empty() ? "" : std::string(origin) + " ");
   return {status, std::move(reason), fmt::format("{} ({})", message, doing), std::string(body.substr(0, most_details))};
 }
 

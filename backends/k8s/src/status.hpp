@@ -16,8 +16,9 @@ std::string one_line(std::string_view text, std::size_t most = 400);
 /// The queries of URLs in it are left out: a command's arguments are there.
 std::string without_queries(std::string_view text);
 
-/// Of an answer with this status and body. `doing`: "GET /api/v1/pods", without its query.
-ApiError api_error(int status, std::string_view body, std::string_view doing);
+/// Of an answer with this status and body. `doing`: "GET /api/v1/pods", without its query. `origin`: where credentials
+/// are from that it does not take.
+ApiError api_error(int status, std::string_view body, std::string_view doing, std::string_view origin = {});
 
 /// `reason` of a Status object; empty where the body is none.
 std::string reason_of(std::string_view body);

@@ -119,7 +119,10 @@ class ElasticRun final : public ElasticWorkers {
   }
   void explain(const std::string& worker, std::string why) override { pool_.explain(worker, std::move(why)); }
   void refuse(const std::string& worker, std::string why) override { pool_.refuse(worker, std::move(why)); }
-  void lack_room(const std::vector<std::string>& workers) override { without_room_ = {workers.begin(), workers.end()}; }
+  void lack_room(const std::vector<std::string>& workers) override {
+    without_room_ = {workers.begin(), workers.end()};
+    pool_.lack_room(without_room_);
+  }
   void give_notice(const std::string& worker, std::string why, Seconds left) override {
     pool_.give_notice(worker, std::move(why), left);
   }

@@ -2,6 +2,7 @@
 #include "executor_state.hpp"
 
 #include <hypertune/detail/signal_block.hpp>
+#include <hypertune/record/host_faults.hpp>
 #include <hypertune/remote/detail/printed.hpp>
 
 #include <sys/resource.h>
@@ -24,6 +25,10 @@ std::size_t make_room_for(std::size_t hosts) {
 }
 
 }  // namespace
+
+std::string kind_of_trouble(const std::string& why) {
+  return fault_key({.source = FailureSource::infrastructure, .text = why});
+}
 
 void RemoteExecutor::State::begin() {
   if (thread_.joinable()) return;
@@ -95,6 +100,7 @@ void RemoteExecutor::State::look_at_pool() {
   }
   const auto explanations = pool_.take_explanations(), refusals = pool_.take_refusals();
   const auto notices = pool_.take_notices();
+  const auto without_room = pool_.without_room();
   for (const auto& link : links_) {
     if (const auto found = notices.find(link->spec.name); found != notices.end())
       drain(link, found->second.why, found->second.seconds, false);
@@ -104,7 +110,9 @@ void RemoteExecutor::State::look_at_pool() {
     }
     if (const auto found = refusals.find(link->spec.name); found != refusals.end())
       step(link, [&](HostMachine& m) { return m.refuse(found->second, detail::steady_now()); });
+    link->without_room = without_room.contains(link->spec.name);
   }
+  judge();
 }
 
 // Hosts are numbered in the order in which the Tuner hears of them.
@@ -347,10 +355,11 @@ void RemoteExecutor::State::say_why(const LinkPointer& link) {
   const auto& why = machine.trouble();
   const bool drained = std::exchange(link->said_drain, machine.draining());
   if (link->said == why && (machine.failures() != 1 || drained)) return;
-  // Those that are alike are kept away by the same, until one is there for the first time.
+  // Those that are alike are kept away by the same, until one is there for the first time. What differs are names.
+  const auto kind = options_.alike ? kind_of_trouble(why) : std::string();
   const bool known =
       options_.alike && link->up_since == 0 && std::any_of(links_.begin(), links_.end(), [&](const auto& other) {
-        return other != link && other->said == why && !other->machine.up();
+        return !other->said.empty() && !other->machine.up() && kind_of_trouble(other->said) == kind;
       });
   link->said = why;
   if (known) return;

@@ -33,13 +33,15 @@ void RemoteExecutor::State::publish(Link& link) {
   tried_bell_.notify_all();
 }
 
-// Whether no host will be of use.
+// Whether no host will be of use. Who has no place yet would come to the same end as those that had one.
 bool RemoteExecutor::State::hopeless() const {
   if (!started_ || closing()) return false;
   bool any = false;
   for (const auto& link : links_) {
-    if (link->machine.state() == HostState::gone) continue;
-    if (link->machine.up() || !link->machine.refused()) return false;
+    const auto& machine = link->machine;
+    if (machine.state() == HostState::gone) continue;
+    if (machine.state() == HostState::connecting && link->without_room && !machine.refused()) continue;
+    if (machine.up() || !machine.refused()) return false;
     any = true;
   }
   return any;
@@ -59,8 +61,14 @@ void RemoteExecutor::State::judge() {
     hope_.reset();
     if (!hopeless()) return;
     hypertune::detail::HostTroubles troubles;
+    std::map<std::string, std::string> kinds;
     for (const auto& link : links_)
-      if (link->machine.state() != HostState::gone) troubles.emplace_back(link->spec.name, link->machine.trouble());
+      if (link->machine.state() != HostState::gone && link->machine.refused()) {
+        const auto& why = link->machine.trouble();
+        // Of those that are alike one says it for all to which the same has happened.
+        const auto& text = options_.alike ? kinds.try_emplace(kind_of_trouble(why), why).first->second : why;
+        troubles.emplace_back(link->spec.name, text);
+      }
     {
       const std::lock_guard guard(mutex_);
       hopeless_ = hypertune::detail::format(

@@ -29,6 +29,9 @@
 
 namespace hypertune::inline v0::remote {
 
+/// What two troubles of hosts that are alike have in common, whatever their names, pods and nodes are called.
+std::string kind_of_trouble(const std::string& why);
+
 class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor::State> {
  public:
   using Link = detail::Link;

@@ -89,9 +89,10 @@ struct Link {
   Seconds save_by = std::numeric_limits<double>::infinity();  // draining: then trials are not let to their step's end
   std::map<RunKey, Route> routes;
   HostAccount account;
-  std::string said;         // why it is not used, as people were told last
-  bool said_drain = false;  // … while it was going away
-  bool explained = false;   // why it is not there yet is known by whoever keeps the pool, who tells people
+  std::string said;           // why it is not used, as people were told last
+  bool said_drain = false;    // … while it was going away
+  bool explained = false;     // why it is not there yet is known by whoever keeps the pool, who tells people
+  bool without_room = false;  // … that is a place that may never be there
   /// What is known of an attempt there; nullptr: it is not, or no more.
   template <class M>
   Route* route(const M& m) {

@@ -5,6 +5,7 @@
 #include <hypertune/config/file_mounts.hpp>
 #include <hypertune/config/kubernetes_options.hpp>
 #include <hypertune/config/options.hpp>
+#include <hypertune/config/pod_check.hpp>
 #include <hypertune/config/shape_check.hpp>
 #include <hypertune/config/transfer.hpp>
 #include <hypertune/config/yaml.hpp>
@@ -54,6 +55,7 @@ inline KubernetesOptions kubernetes_from_yaml(const Node& node) {
   if (const auto pod = node.find("pod")) {
     if (!pod->is_map()) pod->fail("'{}' must be a pod (a map with 'spec'), not {}", pod->path(), pod->kind_text());
     know(*pod, pod_keys());
+    if (const auto spec = pod->find("spec"); spec && spec->is_map()) check_pod_slips(*spec);
     append_json_of(kubernetes.pod, *pod);
   }
   checked(node, [&] {

@@ -110,8 +110,11 @@ struct OptionReader {
     const auto word = given->as<std::string>();
     const std::vector<std::string_view> known(words.begin(), words.end());
     const auto found = std::find(known.begin(), known.end(), word);
-    if (found == known.end())
-      given->fail("'{}' cannot be '{}'{}; there are {}", given->path(), word, suggestion(word, known), joined(known));
+    if (found == known.end()) {
+      const auto near = nearest(word, known);
+      given->fail("'{}' cannot be '{}'{}; there are {}", given->path(), word,
+                  near.empty() ? "" : ": did you mean '" + near + "'?", joined(known));
+    }
     value = static_cast<M>(found - known.begin());
   }
 };

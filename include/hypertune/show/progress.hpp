@@ -33,6 +33,7 @@ struct Capacity {
   double cpus = 0, gpus = 0;  ///< of all hosts together; 0: not shown
   /// What of it is in use; nullopt: what the running trials are known to have.
   std::optional<double> cpus_used = {}, gpus_used = {};
+  std::size_t held = 0;                     ///< of the trials that count as running: their hosts are not there yet
   Resources per_trial;                      ///< what each trial takes, or each of its workers
   int least_workers = 1, most_workers = 1;  ///< of each trial
   Seconds time_limit = 0;                   ///< seconds from the start, after which the experiment ends; 0: none

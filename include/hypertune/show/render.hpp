@@ -138,6 +138,8 @@ inline std::string counts_line(const ExperimentProgress& p, const RenderOptions&
     separator = ", ";
   };
   count(TrialState::running, Style::green);
+  if (const auto held = static_cast<std::int64_t>(p.capacity().held); held > 0 && p.count(TrialState::running) > 0)
+    line.add(detail::format(" ({} {} for a host)", count_text(held), held == 1 ? "waits" : "wait"));
   count(TrialState::pending, Style::plain);
   count(TrialState::paused, Style::yellow);
   count(TrialState::completed, Style::plain);

@@ -5,14 +5,24 @@
 #include <hypertune/error.hpp>
 #include <hypertune/trial/group.hpp>
 
+#include <cstdlib>
 #include <string>
 
 namespace hypertune::inline v0::detail {
 
-/// Of this host, by which the other ranks reach it, as text. Error of kind `usage` where `place` names no network, or
-/// one that this host is not in.
+/// By it whoever starts agents tells each its host's address, where hosts share a network that nobody has to name, as
+/// pods do.
+inline constexpr const char* group_address_variable = "HYPERTUNE_GROUP_ADDRESS";
+
+/// Of this host, by which the other ranks reach it, as text. Error of kind `usage` where `place` names no network and
+/// nothing tells the host's address, or names one that this host is not in.
 inline std::string address_of(const GroupPlace& place) {
   if (place.on_one_host()) return "127.0.0.1";
+  if (const char* told = std::getenv(group_address_variable); place.network.empty() && told != nullptr) {
+    if (parse_address(told)) return told;
+    fail(Errc::usage, "{} is '{}', which is no address: name a network, as in `group: {{network: 10.1.0.0/16}}`",
+         group_address_variable, told);
+  }
   if (place.network.empty())
     fail(Errc::usage,
          "the ranks of this group are on several hosts, and no network is named by which they reach each other: name "

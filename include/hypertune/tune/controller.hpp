@@ -43,6 +43,8 @@ class Controller {
   void expect_hosts(const std::vector<int>& hosts, Seconds now) {
     for (const int host : hosts) dispatcher_.expect_host(host, now);
   }
+  /// How many of the trials that count as running have not begun, as their hosts are not there.
+  std::size_t held() const { return dispatcher_.held(); }
 
   // ---- Replay -----------------------------------------------------------------------------------------------------
 

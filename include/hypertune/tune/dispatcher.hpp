@@ -114,7 +114,9 @@ class Dispatcher {
   // ---- Hosts ----
 
   /// Ordered: it is not there yet, and waited for as one that was lost at `now`.
-  void expect_host(int host, Seconds now) { away_.try_emplace(placement_.host_name(host), Away{.since = now}); }
+  void expect_host(int host, Seconds now) {
+    away_.try_emplace(placement_.host_name(host), Away{.since = now, .told = true, .first = true, .why = {}});
+  }
   void host_gained(const HostGained& e, Outcome& out);
   void host_lost(const HostLost& e, Outcome& out);
   /// Those that were lost when the record of an earlier run ended.
@@ -147,6 +149,10 @@ class Dispatcher {
   /// Before anything else is started: who waits for a host goes on elsewhere as soon as there is room.
   void move_held(Outcome& out);
   void give_up_hosts(Outcome& out);
+  /// Why a trial that has been started has not begun: its host is not there. Empty: it is.
+  std::string why_held(TrialId trial) const;
+  /// How many trials have been started and not begun.
+  std::size_t held() const { return held_.size(); }
   /// When a host has been waited for long enough.
   std::optional<Seconds> next_give_up() const;
 
@@ -172,7 +178,9 @@ class Dispatcher {
   std::unordered_map<TrialId, LiveTrial> live_;
   struct Away {
     Seconds since;
-    bool told = false;
+    bool told = false;     // that it is waited for, or nobody need be
+    bool first = false;    // it was never there
+    std::string why = {};  // as the executor says it
   };
   std::map<std::string, Away> away_;  // ordered: hosts that are lost and waited for
   std::map<TrialId, int> restarted_;  // workers that a run had when it began again to have more

@@ -216,8 +216,10 @@ class Experiment {
   void show_usage() {
     if (!display_) return;
     const auto usage = controller_->placement().usage();
-    if (shown_ && usage == *shown_) return;
+    const std::size_t held = controller_->held();
+    if (shown_ && usage == *shown_ && held == capacity_.held) return;
     shown_ = usage;
+    capacity_.held = held;
     capacity_.cpus = usage.cpus;
     capacity_.gpus = usage.gpus;
     capacity_.cpus_used = usage.cpus_used;

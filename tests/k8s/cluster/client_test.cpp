@@ -248,7 +248,7 @@ TEST_CASE("only the right certificate is trusted, and only the right credentials
   access.client_key_file.clear();
   CHECK_THAT(told(access), ContainsSubstring("forbidden"));  // anonymous
   access.token = "nonsense";
-  CHECK_THAT(told(access), ContainsSubstring("the credentials are not valid") && !ContainsSubstring("nonsense"));
+  CHECK_THAT(told(access), ContainsSubstring("are not valid (any more)") && !ContainsSubstring("nonsense"));
 
   // A service account's token, as a pod has it.
   Client admin(right);

@@ -362,6 +362,7 @@ HYPERTUNE_INLINE std::string Controller::why_pending(TrialId trial) const {
   const auto& queue = dispatcher_.queue();
   if (queue.resting.contains(trial)) return "paused by hand: it waits for `hypertune continue`";
   if (entry.state == TrialState::paused) return "paused by the scheduler: it waits to be chosen";
+  if (auto why = dispatcher_.why_held(trial); !why.empty()) return why;
   if (entry.state != TrialState::pending) return "";
   if (interrupted_) return "the experiment was interrupted: resume it";
   if (queue.all_rest) return "the whole experiment is paused by hand: it waits for `hypertune continue`";

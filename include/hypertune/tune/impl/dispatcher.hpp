@@ -390,7 +390,7 @@ HYPERTUNE_INLINE void Dispatcher::host_lost(const HostLost& e, Outcome& out) {
   const bool known = (placement_.gone(e.host) && !first) || waited_for;
   hosts_changed_ = true;
   if (judge_.rules().ordered && !e.for_good && !e.removed && !first && (waited_for || !known)) {
-    away_.try_emplace(name, Away{.since = judge_.now(), .told = e.coming});
+    away_.try_emplace(name, Away{.since = judge_.now(), .told = e.coming}).first->second.why = e.why;
   } else {
     away_.erase(name);
     placement_.remove_host(e.host, e.for_good, e.why, e.removed);
@@ -483,6 +483,15 @@ HYPERTUNE_INLINE void Dispatcher::hold(TrialId trial, Launch go, Outcome& out) {
   out.held.push_back(trial);
 }
 
+HYPERTUNE_INLINE std::string Dispatcher::why_held(TrialId trial) const {
+  const auto found = held_.find(trial);
+  const std::string* host = found == held_.end() ? nullptr : away_host(found->second.allocation);
+  if (host == nullptr) return {};
+  const Away& away = away_.at(*host);
+  return detail::format("waits for {}{}{}{}", detail::host_text(*host), away.first ? "" : " to come back",
+                        away.why.empty() ? "" : ": ", away.why);
+}
+
 HYPERTUNE_INLINE std::vector<TrialId> Dispatcher::take_stopped(bool all) {
   if (all)
     for (const auto& [trial, go] : held_) stopped_.insert(trial);
@@ -538,9 +547,13 @@ HYPERTUNE_INLINE void Dispatcher::give_up_hosts(Outcome& out) {
       ++at;
       continue;
     }
-    at = away_.erase(at);
+    const bool first = at->second.first;
+    const std::string reason = at->second.why.empty() ? "" : " (" + at->second.why + ")";
     const std::string why =
-        detail::format("host '{}' has not come back within {:.0f} s", name, judge_.rules().host_patience);
+        first ? detail::format("{} is not there after {:.0f} s{}", detail::host_text(name),
+                               judge_.rules().host_patience, reason)
+              : detail::format("host '{}' has not come back within {:.0f} s", name, judge_.rules().host_patience);
+    at = away_.erase(at);
     out.notices.push_back(why + ": the run goes on without it, and may decide otherwise than it would have");
     if (const auto host = placement_.find_host(name)) placement_.remove_host(*host, false, why);
     let_go(name, why, out);

@@ -258,7 +258,9 @@ class HostMachine {
     state_ = HostState::backing_off;
     retry_at_ = now + delay;
     trouble_ = why;
-    reason_ = hypertune::detail::format("{}; set aside for {:g} s", why, delay);
+    reason_ = why;
+    if (delay < 1) return;  // a moment helps nobody to know
+    reason_ += hypertune::detail::format("; set aside for {:g} s", delay);
     if (refused()) reason_ += ", as this does not pass by itself";
     if (failures_ > 1)
       reason_ += hypertune::detail::format("{} after {} failures in a row", refused() ? "," : "", failures_);

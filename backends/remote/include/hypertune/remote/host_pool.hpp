@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,6 +65,19 @@ class HostPool {
   /// trials that wait for a place say so. It holds until the host is there, or is given up.
   void explain(const std::string& name, std::string why) {
     change([&](auto&) { self_->waiting[name] = std::move(why); });
+  }
+  /// These, of those that are being connected to, and no others wait for a place that may never be there (a node, a
+  /// quota): where all others are refused, the run does not wait for these.
+  void lack_room(std::set<std::string> names) {
+    {
+      const std::lock_guard guard(self_->mutex);
+      if (self_->without_room == names) return;
+    }
+    change([&](auto&) { self_->without_room = std::move(names); });
+  }
+  std::set<std::string> without_room() const {
+    const std::lock_guard guard(self_->mutex);
+    return self_->without_room;
   }
   /// What a host that is being connected to waits for will never come about: it is given up, and tried again seldom.
   void refuse(const std::string& name, std::string why) {
@@ -121,6 +135,7 @@ class HostPool {
     std::map<std::string, std::string> removed;           // why, by name
     std::map<std::string, std::string> waiting, refused;  // why, by name; not taken yet
     std::map<std::string, HostNotice> notices;            // likewise
+    std::set<std::string> without_room;
     std::function<void()> changed;
   };
   template <class F>

@@ -1,0 +1,103 @@
+// What keys a pod has.
+#pragma once
+
+#include <hypertune/config/pod_check.hpp>
+#include <hypertune/detail/nearest.hpp>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+namespace hypertune::inline v0::detail {
+
+/// Of the core API, v1.34.
+inline const std::vector<std::string_view>& keys_of_pods() {
+  static const std::vector<std::string_view> keys{"activeDeadlineSeconds",
+                                                  "affinity",
+                                                  "automountServiceAccountToken",
+                                                  "containers",
+                                                  "dnsConfig",
+                                                  "dnsPolicy",
+                                                  "enableServiceLinks",
+                                                  "ephemeralContainers",
+                                                  "hostAliases",
+                                                  "hostIPC",
+                                                  "hostNetwork",
+                                                  "hostPID",
+                                                  "hostUsers",
+                                                  "hostname",
+                                                  "imagePullSecrets",
+                                                  "initContainers",
+                                                  "nodeName",
+                                                  "nodeSelector",
+                                                  "os",
+                                                  "overhead",
+                                                  "preemptionPolicy",
+                                                  "priority",
+                                                  "priorityClassName",
+                                                  "readinessGates",
+                                                  "resourceClaims",
+                                                  "resources",
+                                                  "restartPolicy",
+                                                  "runtimeClassName",
+                                                  "schedulerName",
+                                                  "schedulingGates",
+                                                  "securityContext",
+                                                  "serviceAccount",
+                                                  "serviceAccountName",
+                                                  "setHostnameAsFQDN",
+                                                  "shareProcessNamespace",
+                                                  "subdomain",
+                                                  "terminationGracePeriodSeconds",
+                                                  "tolerations",
+                                                  "topologySpreadConstraints",
+                                                  "volumes"};
+  return keys;
+}
+inline const std::vector<std::string_view>& keys_of_containers() {
+  static const std::vector<std::string_view> keys{"args",
+                                                  "command",
+                                                  "env",
+                                                  "envFrom",
+                                                  "image",
+                                                  "imagePullPolicy",
+                                                  "lifecycle",
+                                                  "livenessProbe",
+                                                  "name",
+                                                  "ports",
+                                                  "readinessProbe",
+                                                  "resizePolicy",
+                                                  "resources",
+                                                  "restartPolicy",
+                                                  "restartPolicyRules",
+                                                  "securityContext",
+                                                  "startupProbe",
+                                                  "stdin",
+                                                  "stdinOnce",
+                                                  "terminationMessagePath",
+                                                  "terminationMessagePolicy",
+                                                  "tty",
+                                                  "volumeDevices",
+                                                  "volumeMounts",
+                                                  "workingDir"};
+  return keys;
+}
+
+inline void check_slips(const Node& map, const std::vector<std::string_view>& known) {
+  for (const auto& [key, value] : map.entries()) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    if (!nearest(key, known).empty()) value.fail("unknown key '{}' in {}{}", key, map.title(), suggestion(key, known));
+  }
+}
+
+HYPERTUNE_YAML_INLINE void check_pod_slips(const Node& spec) {
+  check_slips(spec, keys_of_pods());
+  for (const char* list : {"containers", "initContainers", "ephemeralContainers"}) {
+    const auto containers = spec.find(list);
+    if (!containers || !containers->is_list()) continue;
+    for (const auto& each : containers->items())
+      if (each.is_map()) check_slips(each, keys_of_containers());
+  }
+}
+
+}  // namespace hypertune::inline v0::detail
