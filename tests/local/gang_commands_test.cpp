@@ -166,7 +166,7 @@ TEST_CASE("rank 0 that needs the others once more before it ends for a pause has
   options.grace = 60;
   GangBench bench("processes", shell(R"(cd $HYPERTUNE_DIRECTORY
 if [ $RANK = 1 ]; then while :; do [ -f ask ] && mv ask answer; sleep 0.01; done; fi
-collective() { touch ask; until [ -f answer ]; do sleep 0.01; done; rm answer; }
+collective() {{ touch ask; until [ -f answer ]; do sleep 0.01; done; rm answer; }}
 trap 'collective; touch in-order; exit 0' TERM
 collective
 mkdir $HYPERTUNE_CHECKPOINT/a; echo '{{"step": 0, "value": 1, "checkpoint": "a"}}'
