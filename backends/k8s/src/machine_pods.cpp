@@ -1,6 +1,7 @@
 // Pods as machines of a cluster.
 #include "json_at.hpp"
 #include "pod_dialer.hpp"
+#include "pod_log.hpp"
 #include "pod_manifest.hpp"
 #include "pod_shell.hpp"
 #include "pod_state.hpp"
