@@ -79,11 +79,12 @@ class Check(Case):
             self.assertNotIn("is not brought", self.check(elsewhere % f", file_mounts: {mounts}")[0])
 
     def test_workers_that_can_never_be_together(self):
-        pods = GOOD + "workers: {workers}\nexecutor: {{type: kubernetes, image: a, cpus: 1, workers: {pods}{more}}}\n"
-        self.check(pods.format(workers=2, pods="1..4", more=""))  # each offers its pod's address
-        _, err = self.check(pods.format(workers=3, pods="1..2", more=""), code=2)
+        def on_pods(workers, pods, more=""):
+            return GOOD + f"workers: {workers}\nexecutor: {{type: kubernetes, image: a, cpus: 1, workers: {pods}{more}}}\n"
+        self.check(on_pods(2, "1..4"))  # each offers its pod's address
+        _, err = self.check(on_pods(3, "1..2"), code=2)
         self.assertIn("no trial can ever run", err)
-        _, err = self.check(pods.format(workers="{min: 2, placement: strict_pack}", pods="1..4", more=", reuse: false"), code=2)
+        _, err = self.check(on_pods("{min: 2, placement: strict_pack}", "1..4", ", reuse: false"), code=2)
         self.assertIn("no trial can ever run", err)
         apart = GOOD + "workers: {min: 2, placement: strict_spread}\nexecutor: {type: ssh, hosts: [a, b]}\n"
         _, err = self.check(apart, code=2)
