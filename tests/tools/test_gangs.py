@@ -169,7 +169,7 @@ class Gangs(Case):
         self.assertTrue(self.log("worker-1.log").endswith("\nlate\n"))
         shutil.rmtree(self.folder / "runs")
         self.run_gang(END="if rank == 1: time.sleep(0.3); sys.exit('late and wrong')", code=1)
-        self.assertEqual(self.trial()["cause"], "rank 1: the command exited with code 1: late and wrong")
+        self.assertEqual(self.trial()["cause"], "rank 1: the command exited with code 1: late and wrong (rank 2 had ended before)")
         shutil.rmtree(self.folder / "runs")
         self.run_gang("--set", "trial.grace=0.5s", END="if rank == 1: time.sleep(60)")
         self.assertEqual(self.trial()["state"], "completed")
