@@ -9,7 +9,7 @@ namespace hypertune::inline v0::command {
 
 /// `value` with two spaces for each level; what fits on a line of 100 characters stands on one.
 inline std::string print_json(const boost::json::value& value, std::size_t indent = 0) {
-  const std::string line = boost::json::serialize(value);
+  std::string line = boost::json::serialize(value);
   if (indent + line.size() <= 100 || value.is_primitive()) return line;
   const std::string margin(indent + 2, ' ');
   std::string out;

@@ -160,7 +160,7 @@ void put_bands(JsonWriter& out, const ExperimentView& view, std::uint32_t metric
         out.value(Null());
         continue;
       }
-      const auto nth = one.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(one.size() - 1) + 0.5);
+      const auto nth = one.begin() + std::llround(share * static_cast<double>(one.size() - 1));
       std::nth_element(one.begin(), nth, one.end());
       out.value(*nth);
     }

@@ -125,8 +125,8 @@ std::string Api::of_experiment(Followed& followed, const Query& query) const {
 
   view::Surroundings around;
   if (cost_) {
-    const std::string cost = cost_(followed.folder);  // a file: not while the view is held
-    around.cost = [cost] { return cost; };
+    std::string cost = cost_(followed.folder);  // a file: not while the view is held
+    around.cost = [cost = std::move(cost)] { return cost; };
   }
   if (path == "/api/now") {
     // The driver is asked without holding the view.

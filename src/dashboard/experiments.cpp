@@ -27,7 +27,7 @@ constexpr auto round_every = std::chrono::seconds(2);
 constexpr int pause_ms = 100;  // between two readings of what grows
 
 std::string id_of(const fs::path& root, const fs::path& folder) {
-  const auto relative = folder.lexically_relative(root).generic_string();
+  auto relative = folder.lexically_relative(root).generic_string();
   if (!relative.empty() && relative != ".") return relative;
   auto name = folder.filename().string();
   if (name.empty()) name = folder.parent_path().filename().string();

@@ -114,7 +114,8 @@ bool Followed::read() {
           [&](const Record& record) {
             if (!guard.owns_lock()) guard.lock();
             view_->add(record);
-            if (++taken % 2048 == 0 && taken < at_once) guard.unlock();
+            ++taken;
+            if (taken % 2048 == 0 && taken < at_once) guard.unlock();
             return taken < at_once;
           },
           from);
