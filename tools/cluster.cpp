@@ -40,7 +40,8 @@ std::vector<std::string> lost_by_down(const hc::ClusterConfig& config, const Clu
   if (arguments.keep_min_workers) return lost;
   std::vector<hc::JobStatus> jobs;
   try {
-    jobs = unfetched_jobs(config);
+    for (const auto& machine : hc::provider_of(config).list())
+      if (machine.head) jobs = unfetched_jobs(config, machine);
   } catch (const Error& error) {  // that is no reason to let it cost on
     detail::say(fmt::format("hypertune: the head cannot be asked what runs on it: {}", error.what()));
   }

@@ -52,14 +52,11 @@ void print_machines(const hc::ClusterView& view, double now) {
 
 }  // namespace
 
-std::vector<hc::JobStatus> unfetched_jobs(const hc::ClusterConfig& config) {
-  std::vector<hc::JobStatus> jobs;
-  for (const auto& machine : hc::provider_of(config).list()) {
-    if (!machine.head || machine.state != hc::MachineState::running || machine.address.empty()) continue;
-    const auto head = hc::connect_machine(config, machine, hc::cluster_state(config.name), 10);
-    jobs = hc::all_jobs(head.shell, config);
-    std::erase_if(jobs, [](const auto& job) { return job.state == hc::JobState::none; });
-  }
+std::vector<hc::JobStatus> unfetched_jobs(const hc::ClusterConfig& config, const hc::Machine& machine) {
+  if (!machine.head || machine.state != hc::MachineState::running || machine.address.empty()) return {};
+  const auto head = hc::connect_machine(config, machine, hc::cluster_state(config.name), 10);
+  auto jobs = hc::all_jobs(head.shell, config);
+  std::erase_if(jobs, [](const auto& job) { return job.state == hc::JobState::none; });
   return jobs;
 }
 
@@ -125,12 +122,13 @@ int cluster_status(const std::string& file, const std::string& format, const std
   if (!view.cost.lines.empty()) fmt::print("cost: {}\n", view.cost.summary());
   if (view.trouble.empty()) {
     try {
-      for (const auto& job : unfetched_jobs(config))
-        fmt::print("job {}{}: {}\n", job.id, job.name.empty() ? "" : fmt::format(" ({})", job.name),
-                   job.state == hc::JobState::running ? "running"
-                   : job.state == hc::JobState::died
-                       ? "died with its machine; submit it again"
-                       : fmt::format("ended with exit code {}; its results wait", job.code));
+      for (const auto& status : view.machines)
+        for (const auto& job : unfetched_jobs(config, status.machine))
+          fmt::print("job {}{}: {}\n", job.id, job.name.empty() ? "" : fmt::format(" ({})", job.name),
+                     job.state == hc::JobState::running ? "running"
+                     : job.state == hc::JobState::died
+                         ? "died with its machine; submit it again"
+                         : fmt::format("ended with exit code {}; its results wait", job.code));
     } catch (const Error& error) { fmt::print("the head cannot be asked: {}\n", error.what()); }
   }
   return view.trouble.empty() ? exit_done : exit_failed;

@@ -54,8 +54,9 @@ cluster::MachineLink patient_link(const cluster::ClusterConfig& config, const cl
 /// `up` and its report; returns whether the head is there and everything else too.
 bool bring_up(cluster::Cluster& cluster, const ClusterArguments& arguments);
 
-/// The jobs on the cluster's head that run, or whose results nobody has fetched. Errors of the way to the head.
-std::vector<cluster::JobStatus> unfetched_jobs(const cluster::ClusterConfig& config);
+/// The jobs on a machine of the cluster that run, or whose results nobody has fetched: none where it is no head that is
+/// up. Errors of the way to the head.
+std::vector<cluster::JobStatus> unfetched_jobs(const cluster::ClusterConfig& config, const cluster::Machine& machine);
 
 int submit(const ClusterArguments& arguments);
 int logs(const ClusterArguments& arguments);

@@ -82,15 +82,13 @@ int dashboard(const DashboardArguments& arguments) {
 }
 
 DashboardStart dashboard_of_run(std::uint16_t port) {
-  return [port](const std::filesystem::path& experiment) {
-    DashboardServing serving;
-    serving.folders = {experiment};
-    serving.expected = true;
-    serving.port = port;
-    serving.cost = [](const std::filesystem::path& folder) { return cost_brief(folder); };
-    auto page = std::make_shared<Dashboard>(std::move(serving));
-    detail::say(fmt::format("hypertune: the page of this run is {}", page->link()));
-    if (const auto line = tunnel_line(page->port()); !line.empty()) detail::say(line);
+  DashboardServing serving;
+  serving.port = port;
+  serving.cost = [](const std::filesystem::path& folder) { return cost_brief(folder); };
+  return [start = serve_dashboard(std::move(serving))](const std::filesystem::path& experiment) {
+    auto page = start(experiment);
+    if (const auto line = tunnel_line(std::static_pointer_cast<Dashboard>(page)->port()); !line.empty())
+      detail::say(line);
     return page;
   };
 }

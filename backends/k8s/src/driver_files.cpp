@@ -49,7 +49,6 @@ is=
 [ ! -e ready ] || IFS= read -r is <ready || :
 if [ "$is" = "${HYPERTUNE_SUBMISSION-}" ]; then echo all; exit 0; fi
 : >looking
-: >looking
 sleep 10
 if [ -n "$(find . -path ./experiment -prune -o ! -name looking ! -name waiting -newer looking -print 2>/dev/null)" ]
 then echo underway; else echo nothing; fi)sh",

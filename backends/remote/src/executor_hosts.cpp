@@ -359,9 +359,10 @@ void RemoteExecutor::State::say_why(const LinkPointer& link) {
   const auto kind = options_.alike ? kind_of_trouble(why) : std::string();
   const bool known =
       options_.alike && link->up_since == 0 && std::any_of(links_.begin(), links_.end(), [&](const auto& other) {
-        return !other->said.empty() && !other->machine.up() && kind_of_trouble(other->said) == kind;
+        return !other->said.empty() && !other->machine.up() && other->said_kind == kind;
       });
   link->said = why;
+  link->said_kind = kind;
   if (known) return;
   emit(Notice{hypertune::detail::format("{} is not used: {}", hypertune::detail::host_text(link->spec.name),
                                         machine.reason())});

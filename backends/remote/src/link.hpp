@@ -90,6 +90,7 @@ struct Link {
   std::map<RunKey, Route> routes;
   HostAccount account;
   std::string said;           // why it is not used, as people were told last
+  std::string said_kind;      // … where hosts are alike, its kind_of_trouble()
   bool said_drain = false;    // … while it was going away
   bool explained = false;     // why it is not there yet is known by whoever keeps the pool, who tells people
   bool without_room = false;  // … that is a place that may never be there

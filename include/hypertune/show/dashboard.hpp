@@ -54,7 +54,7 @@ class Dashboard {
 };
 
 /// For Options::dashboard: the page of the experiment that begins, while it runs. Its address is a line on the standard
-/// error. Of `serving`, `folders` and `expected` are not looked at.
+/// error. Of `serving`, `folders` and `expected` are not looked at. What it returns points to a Dashboard.
 DashboardStart serve_dashboard(DashboardServing serving = {});
 
 }  // namespace hypertune::inline v0

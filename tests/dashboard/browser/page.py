@@ -40,16 +40,20 @@ class PageCase(BrowserCase):
     experiments = ()   # functions of experiments.py
 
     @classmethod
-    def setUpClass(cls):
+    def make_folder(cls, prefix):
         reason = skip_reason()
         if reason:
             raise unittest.SkipTest(reason)
         if not hypertune_has_dashboard():
             raise unittest.SkipTest("hypertune was built without its dashboard")
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="hypertune-page-"))
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix=prefix))
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
         for make in cls.experiments:
             make(cls.folder)
+
+    @classmethod
+    def setUpClass(cls):
+        cls.make_folder("hypertune-page-")
         (cls.folder / "runs").mkdir(exist_ok=True)
         cls.dashboard = Dashboard("runs", cwd=cls.folder)
         cls.addClassCleanup(cls.dashboard.close)

@@ -1,16 +1,14 @@
 """A report, opened from a disk: every view is there, nothing is asked of anybody, and names do no harm."""
 import json
 import pathlib
-import shutil
 import socket
-import tempfile
 import unittest
 import urllib.parse
 
 import experiments
 from experiments import HOSTILE
 from page import VIEWS, PageCase
-from support import hypertune_has_dashboard, run, skip_reason
+from support import run
 
 
 class ReportCase(PageCase):
@@ -21,15 +19,7 @@ class ReportCase(PageCase):
 
     @classmethod
     def setUpClass(cls):
-        reason = skip_reason()
-        if reason:
-            raise unittest.SkipTest(reason)
-        if not hypertune_has_dashboard():
-            raise unittest.SkipTest("hypertune was built without its dashboard")
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="hypertune-report-"))
-        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
-        for make in cls.experiments:
-            make(cls.folder)
+        cls.make_folder("hypertune-report-")
         # As from a mail: the file alone, in a folder of its own, with a name that an address has to escape.
         cls.file = cls.folder / "from a mail" / "a report #1.html"
         cls.file.parent.mkdir()

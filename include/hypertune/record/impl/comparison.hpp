@@ -6,13 +6,11 @@
 #include <hypertune/record/analysis.hpp>
 #include <hypertune/record/best_so_far.hpp>
 #include <hypertune/record/comparison.hpp>
-#include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/journal_reader.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <span>
 #include <variant>
 
