@@ -67,6 +67,18 @@ TEST_CASE("trials that have ended for good wait no more, and paused ones ask for
   CHECK(tracker.demand().pending.empty());
 }
 
+TEST_CASE("what ran on a host that has ended is not taken for work of another one that has its name") {
+  DemandTracker tracker({.cpus = 1}, 2, 0, 2);
+  auto group = launch(0, "a");
+  group.allocation.others.emplace_back().host_name = "b";
+  tracker.performed(group);
+  CHECK(tracker.demand().running.size() == 2);
+  tracker.host_ended("b");
+  CHECK(tracker.demand().running.size() == 1);
+  CHECK(tracker.demand().running.contains("a"));
+  CHECK(tracker.demand().pending.at(0).count == 2);  // the trial goes on, and does not wait
+}
+
 TEST_CASE("notices go to the experiment while it takes events, else elsewhere, in their order") {
   std::vector<std::string> elsewhere, taken;
   Notices notices([&](const std::string& text) { elsewhere.push_back(text); });

@@ -151,6 +151,7 @@ class ElasticRun final : public ElasticWorkers {
       const auto worker = std::find_if(plan_.workers.begin(), plan_.workers.end(),
                                        [&](const ElasticWorker& each) { return each.name == name; });
       scaler_->ended(static_cast<int>(worker - plan_.workers.begin()));
+      tracker_->host_ended(name);
       if (hooks_.ended) hooks_.ended(name);
     }
     return !retired.empty();

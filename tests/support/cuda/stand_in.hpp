@@ -58,6 +58,7 @@ int held_communicators();
 int held_blas();
 void report_misuse(const std::string& what);
 bool is_device_memory(const void* memory, std::size_t bytes);
+bool is_lost(cudaStream_t stream);  ///< its device is
 void run_in_stream(cudaStream_t stream, std::function<void()> work);
 
 }  // namespace stand_in

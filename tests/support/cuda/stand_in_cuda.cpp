@@ -216,6 +216,10 @@ void lose_device(int device) {
   const std::lock_guard guard(runtime().mutex);
   runtime().lost.insert(device);
 }
+bool is_lost(cudaStream_t stream) {
+  const std::lock_guard guard(runtime().mutex);
+  return runtime().lost.contains(of(stream).device);
+}
 bool is_device_memory(const void* memory, std::size_t bytes) {
   const std::lock_guard guard(runtime().mutex);
   const auto* block = find(memory);

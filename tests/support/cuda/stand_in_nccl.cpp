@@ -117,8 +117,9 @@ ncclComm* join(const std::string& name, int size, int rank) {
 }
 
 // In the stream, as a kernel: it spins until all ranks are there or it is aborted, and an aborted one has written
-// anything. One that is aborted before it begins touches no memory: that may be given back by then.
-void kernel(ncclComm* comm, int number, const Call& call) {
+// anything. One that is aborted before it begins touches no memory: that may be given back by then. On a device that is
+// lost none begins, and its rank never takes part.
+void kernel(ncclComm* comm, int number, const Call& call, cudaStream_t stream) {
   Library& lib = library();
   std::unique_lock lock(lib.mutex);
   const std::size_t ranks = static_cast<std::size_t>(comm->world->size),
@@ -132,7 +133,7 @@ void kernel(ncclComm* comm, int number, const Call& call) {
     comm->error = comm->faults.error;
     lib.changed.notify_all();
   }
-  if (comm->faults.hang == number || comm->error != ncclSuccess) {
+  if (comm->faults.hang == number || comm->error != ncclSuccess || stand_in::is_lost(stream)) {
     lib.changed.wait(lock, [&] { return comm->aborted; });
     return leave();
   }
@@ -176,7 +177,7 @@ ncclResult_t collective(ncclComm_t comm, const Call& call, cudaStream_t stream) 
   if (comm->faults.call_fails == number) return comm->faults.error;
   comm->launch = [=] {
     ++comm->running;
-    stand_in::run_in_stream(stream, [=] { kernel(comm, number, call); });
+    stand_in::run_in_stream(stream, [=] { kernel(comm, number, call, stream); });
   };
   comm->questions = comm->faults.launch_in_progress == number ? 1'000'000'000 : library().questions;
   if (comm->questions > 0) return ncclInProgress;

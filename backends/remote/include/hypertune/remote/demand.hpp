@@ -51,13 +51,14 @@ class DemandTracker {
     if (launch == nullptr && resize == nullptr) return;
     const std::lock_guard lock(mutex_);
     if (resize != nullptr) {
-      if (const auto run = running_.find(resize->trial); run != running_.end()) run->second = resize->allocation;
+      if (const auto run = running_.find(resize->trial); run != running_.end())
+        run->second = places_of(resize->allocation);
       return;
     }
     seen_.insert(launch->trial);
     failed_.erase(launch->trial);
     paused_.erase(launch->trial);
-    running_[launch->trial] = launch->allocation;
+    running_[launch->trial] = places_of(launch->allocation);
   }
   void happened(const Event& event) {
     const std::lock_guard lock(mutex_);
@@ -80,6 +81,13 @@ class DemandTracker {
     failed_.erase(trial);
     paused_.erase(trial);
   }
+  /// The host is no more, and another one may come under its name: what still runs for a trial, as the other workers of
+  /// a group, does so elsewhere.
+  void host_ended(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    for (auto& [trial, places] : running_)
+      std::erase_if(places, [&](const Place& place) { return place.first == name; });
+  }
   /// The experiment has ended: nothing waits any more.
   void ended() {
     const std::lock_guard lock(mutex_);
@@ -91,9 +99,8 @@ class DemandTracker {
   HostDemand demand() const {
     const std::lock_guard lock(mutex_);
     HostDemand demand;
-    for (const auto& [trial, allocation] : running_)
-      for (int rank = 0; rank < allocation.workers(); ++rank)
-        demand.running[allocation[rank].host_name].push_back(allocation[rank].resources);
+    for (const auto& [trial, places] : running_)
+      for (const auto& [host, resources] : places) demand.running[host].push_back(resources);
     int waiting = std::max(0, trials_ - static_cast<int>(seen_.size())) + static_cast<int>(failed_.size());
     if (concurrency_ > 0) waiting = std::min(waiting, std::max(0, concurrency_ - static_cast<int>(running_.size())));
     if (waiting == 0 && running_.empty() && !paused_.empty()) waiting = 1;
@@ -107,11 +114,20 @@ class DemandTracker {
   static int bounded(std::int64_t count, std::int64_t otherwise) {
     return static_cast<int>(count > 0 ? std::min(count, max_places) : otherwise);
   }
+  using Place = std::pair<std::string, Resources>;  // the name of a host, and what is held there
+
+  static std::vector<Place> places_of(const Allocation& allocation) {
+    std::vector<Place> places;
+    for (int rank = 0; rank < allocation.workers(); ++rank)
+      places.emplace_back(allocation[rank].host_name, allocation[rank].resources);
+    return places;
+  }
+
   mutable std::mutex mutex_;
   Resources needs_;
   int trials_, concurrency_, workers_;
   std::set<TrialId> seen_, failed_, paused_, ended_trials_;
-  std::map<TrialId, Allocation> running_;
+  std::map<TrialId, std::vector<Place>> running_;
 };
 
 /// Any executor with a tracker that sees all that passes it. A host that is lost is never lost for good here: another
