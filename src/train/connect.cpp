@@ -85,8 +85,11 @@ Communicator connect(const GroupPlace& place, Rendezvous& rendezvous, const Comm
 
 Communicator connect(Context& context, const CommunicatorOptions& options) {
   Group& group = context.group();
-  Communicator communicator = connect(group.join(true), group, options);
+  const GroupPlace place = group.join(true);
+  const Group::Waiting waits(group);
+  Communicator communicator = connect(place, group, options);
   group.on_halt(communicator.aborter());
+  group.waits_while(communicator.busy());
   return communicator;
 }
 

@@ -146,8 +146,12 @@ bool ElasticState::form() {
     const GroupPlace before = place_;
     place_ = group_.join(false, options_.communicator.timeout);
     try {
-      communicator_ = options_.connect(place_, group_, options_.communicator);
+      {
+        const Group::Waiting waits(group_);
+        communicator_ = options_.connect(place_, group_, options_.communicator);
+      }
       joined_ = true;
+      group_.waits_while(communicator_->busy());
       group_.on_halt([communicator = *communicator_](const GroupError& why) mutable { communicator.abort(why); });
       if (gradients_) gradients_->rebind(*communicator_);
       asked_ = false;

@@ -4,16 +4,22 @@
 
 #include <hypertune/hypertune.hpp>
 #include <hypertune/local/processes.hpp>
+#include <hypertune/record/journal_reader.hpp>
 #include <hypertune/train/connect.hpp>
+#include <hypertune/train/polling.hpp>
 
 #include <signal.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <thread>
 #include <utility>
+#include <variant>
 
 namespace ht = hypertune;
 
@@ -42,9 +48,10 @@ ht::Training sum_ranks(const ht::Params&, ht::Context& context, const Fate& fate
 struct Ended {
   ht::TrialResult trial;
   bool told = false, late = false;  // some worker was told that the generation is over; … had to find out by itself
+  std::string cause = {};           // of the attempt that failed last
 };
 
-Ended run(ht::AnyExecutor executor, const Fate& fate) {
+Ended run(ht::AnyExecutor executor, const Fate& fate, ht::Seconds hang_limit = 0) {
   const TemporaryDirectory directory;
   ht::Options options{
       .metric = "sum", .samples = 1, .executor = std::move(executor), .output = directory.path() / "run"};
@@ -52,11 +59,17 @@ Ended run(ht::AnyExecutor executor, const Fate& fate) {
   options.display = ht::Display::quiet;
   options.checkpoint.every = 1;
   options.max_failures = 1;
+  options.hang_limit = hang_limit;
   const auto results = ht::tune(
       ht::space(ht::dim("x", ht::uniform(0.0, 1.0))),
       [fate](const ht::Params& params, ht::Context& context) { return sum_ranks(params, context, fate); }, options);
   const auto trial = directory.path() / "run/trials/0";
-  return {results.trial(0), std::filesystem::exists(trial / "told"), std::filesystem::exists(trial / "late")};
+  std::string cause;
+  ht::read_journal(directory.path() / "run", [&](const ht::Record& record) {
+    if (const auto* failed = std::get_if<ht::record::AttemptFailed>(&record.what)) cause = failed->cause.text;
+  });
+  return {results.trial(0), std::filesystem::exists(trial / "told"), std::filesystem::exists(trial / "late"),
+          std::move(cause)};
 }
 
 const Fate nothing = [](ht::Context&, int, int) {};
@@ -65,7 +78,7 @@ const Fate nothing = [](ht::Context&, int, int) {};
 
 TEST_CASE("the workers of an attempt are connected by their context") {
   for (const bool processes : {false, true}) {
-    const auto [trial, told, late] =
+    const auto [trial, told, late, cause] =
         processes ? run(ht::processes({.workers = 3}), nothing) : run(ht::threads(3), nothing);
     CHECK(trial.state == ht::TrialState::completed);
     CHECK(trial.best->value == 6);
@@ -81,12 +94,42 @@ TEST_CASE("where a worker fails or is lost, the others are told, and the trial b
     if (killed) ::raise(SIGKILL);
     throw std::runtime_error("this worker fails");
   };
-  const auto [trial, told, late] = killed ? run(ht::processes({.workers = 3}), fate) : run(ht::threads(3), fate);
+  const auto [trial, told, late, cause] = killed ? run(ht::processes({.workers = 3}), fate) : run(ht::threads(3), fate);
   CHECK(trial.state == ht::TrialState::completed);
   CHECK(trial.best->value == 6);
   CHECK(trial.attempts == 2);
   CHECK(told);
   CHECK_FALSE(late);
+}
+
+TEST_CASE("whoever waits for others in a collective does not count as hung, however long they take") {
+  constexpr double limit = 0.5;
+  const Fate slow = [](ht::Context& context, int rank, int step) {
+    if (rank != 1 || step != 2) return;
+    for (const auto end = ht::detail::steady_after(3 * limit); ht::detail::seconds_until(end) > 0;) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));  // what it has to do
+      context.alive();
+    }
+  };
+  for (const bool processes : {false, true}) {
+    const auto [trial, told, late, cause] =
+        processes ? run(ht::processes({.workers = 3}), slow, limit) : run(ht::threads(3), slow, limit);
+    CHECK(trial.state == ht::TrialState::completed);
+    CHECK(trial.attempts == 1);
+    CHECK_FALSE(told);
+  }
+}
+
+TEST_CASE("of workers of which one hangs, that one is named, long before the others' time limit") {
+  const Fate hangs = [](ht::Context&, int rank, int step) {
+    if (rank == 2 && step == 2) ::raise(SIGSTOP);
+  };
+  const auto [trial, told, late, cause] = run(ht::processes({.workers = 3}), hangs, 2);
+  CHECK(trial.state == ht::TrialState::completed);
+  CHECK(trial.attempts == 2);
+  CHECK(told);
+  CHECK_FALSE(late);
+  CHECK_THAT(cause, Catch::Contains("rank 2: ") && Catch::Contains("hung"));
 }
 
 TEST_CASE("an aborter does not keep its communicator") {

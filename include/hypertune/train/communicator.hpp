@@ -149,6 +149,9 @@ class Communicator {
     };
   }
 
+  /// A question whether an operation of this rank is not done, which does not keep the communicator. Any thread.
+  std::function<bool()> busy() const { return self_->order.busy(); }
+
   /// Blocks; after all operations that were started or performed before, whichever thread did that.
   void perform(const collective::Operation& operation) {
     Interface& self = *self_;

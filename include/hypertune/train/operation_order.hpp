@@ -52,6 +52,16 @@ class OperationOrder {
     state.changed.notify_all();
   }
 
+  /// Says whether there is an operation that is not done. Any thread, also when this is gone.
+  std::function<bool()> busy() const {
+    return [weak = std::weak_ptr<State>(state_)] {
+      const auto state = weak.lock();
+      if (!state) return false;
+      const std::lock_guard guard(state->mutex);
+      return state->now != state->next || state->under_way > 0;
+    };
+  }
+
   /// What was started and is not done ends with `why`: `interrupt` is to end what is under way. Nothing that was given
   /// to start() runs after this.
   void close(const std::exception_ptr& why, const Work& interrupt) {

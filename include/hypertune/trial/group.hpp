@@ -147,6 +147,7 @@ class Group final : public Rendezvous {
     const bool given_up = joined_ && running_ == place_.generation;
     std::optional<std::uint32_t> told;
     Seconds late_at = 0;
+    const Waiting waits(*this);
     for (;;) {
       require_wanted();
       const std::uint32_t generation = next_.generation;
@@ -176,14 +177,29 @@ class Group final : public Rendezvous {
         lock.lock();
       } else {
         changed_.wait_for(lock, std::chrono::milliseconds(200));
-        beats_.fetch_add(1, std::memory_order_relaxed);
       }
     }
   }
   /// What this worker does next does not begin again where its generation began.
   void note_commit() { committed_.store(true, std::memory_order_relaxed); }
-  /// Rises while a worker waits for the others of its generation, which is no sign that it hangs.
-  std::uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
+
+  /// While one lives the worker waits for others of its group, which is no sign that it hangs: whoever does not come is
+  /// found by the limit of what it waits in.
+  class Waiting {
+   public:
+    explicit Waiting(Group& group) : group_(group) { group_.waiting_.fetch_add(1, std::memory_order_relaxed); }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+    ~Waiting() { group_.waiting_.fetch_sub(1, std::memory_order_relaxed); }
+
+   private:
+    Group& group_;
+  };
+  /// The same while `busy` says so, which does not block and is called by another thread. It replaces the one before.
+  void waits_while(std::function<bool()> busy) {
+    const std::lock_guard guard(mutex_);
+    busy_ = std::move(busy);
+  }
 
   // ---- Of the generation that it has joined
   void set(const std::string& key, const std::string& value) override {
@@ -206,6 +222,7 @@ class Group final : public Rendezvous {
       send_({.kind = GroupMessage::Kind::want, .generation = generation, .key = key});
       lock.lock();
     }
+    const Waiting waits(*this);
     const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e7));
     changed_.wait_until(lock, std::chrono::time_point_cast<std::chrono::steady_clock::duration>(until),
                         [&] { return there() || broken() || stopped_; });
@@ -235,6 +252,15 @@ class Group final : public Rendezvous {
   }
 
   // ---- For executors
+  /// Another number than when it was asked before, where the worker waits for others now.
+  std::uint64_t beats() {
+    bool waits = waiting_.load(std::memory_order_relaxed) > 0;
+    if (!waits) {
+      const std::lock_guard guard(mutex_);
+      waits = busy_ && busy_();
+    }
+    return beats_.fetch_add(waits ? 1 : 0, std::memory_order_relaxed) + (waits ? 1 : 0);
+  }
   void receive(GroupMessage message) {
     const std::lock_guard order(calls_);
     std::function<void(const GroupError&)> halted;
@@ -308,7 +334,9 @@ class Group final : public Rendezvous {
   std::vector<int> lost_ = {};
   std::map<std::string, std::string> values_ = {};
   std::function<void(const GroupError&)> on_halt_ = {};
+  std::function<bool()> busy_ = {};
   std::atomic<bool> pending_{false}, rest_{false}, committed_{false};
+  std::atomic<int> waiting_{0};
   std::atomic<std::uint64_t> beats_{0};
 };
 
