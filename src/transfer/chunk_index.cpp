@@ -4,6 +4,7 @@
 #include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
 #include <hypertune/checkpoint/transfer/impl/chunker.hpp>
 #include <hypertune/checkpoint/transfer/impl/folder_text.hpp>
+#include <hypertune/detail/replace_file.hpp>
 #include <hypertune/error.hpp>
 
 #include <algorithm>
@@ -124,7 +125,7 @@ void ChunkCache::keep(LocalCheckpointStore& store, TrialId trial, const std::str
   std::error_code error;
   std::filesystem::create_directory(folder, error);
   try {
-    replace_text(folder / digest, std::string(bytes) + ContentHash::of(bytes));
+    replace_file(folder / digest, std::string(bytes) + ContentHash::of(bytes));
     std::set<std::string> alive{digest};
     for (const CheckpointInfo& info : store.list(trial)) alive.insert(info.digest);
     for (std::filesystem::directory_iterator entries(folder, error), end; !error && entries != end;

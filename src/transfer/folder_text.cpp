@@ -7,9 +7,7 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 
-#include <atomic>
 #include <cerrno>
-#include <cstdio>
 
 namespace hypertune::inline v0::detail {
 
@@ -30,19 +28,6 @@ std::string read_text(const std::filesystem::path& path, std::size_t most) {
   }
   text.resize(have);
   return text;
-}
-
-void replace_text(const std::filesystem::path& path, std::string_view text) {
-  static std::atomic<unsigned> count{0};
-  const auto aside = path.parent_path() / format(".{}-{}-{}", path.filename().string(), ::getpid(), count.fetch_add(1));
-  std::error_code ignored;
-  std::filesystem::remove(aside, ignored);  // of an earlier process with this number
-  write_new_file(aside, text);
-  if (::rename(aside.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    std::filesystem::remove(aside, ignored);
-    fail_io(error, "rename", aside);
-  }
 }
 
 std::optional<Found> read_manifest(LocalCheckpointStore& store, const CheckpointInfo& info) {

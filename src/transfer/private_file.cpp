@@ -38,12 +38,8 @@ std::string read_private_file(const std::filesystem::path& path, std::size_t max
 void write_private_file(const std::filesystem::path& path, std::string_view text) {
   const Descriptor file = open_at(AT_FDCWD, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   if (!file) fail(Errc::io, "cannot create '{}': {}", path.string(), error_text(errno));
-  while (!text.empty()) {
-    const ssize_t n = ::write(file.get(), text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail(Errc::io, "cannot write '{}': {}", path.string(), error_text(errno));
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
+  if (const int error = write_all(file.get(), text))
+    fail(Errc::io, "cannot write '{}': {}", path.string(), error_text(error));
 }
 
 }  // namespace hypertune::inline v0::detail

@@ -1,6 +1,7 @@
 // RemoteExecutor: commands to the hosts, their events and checkpoints back.
 #include "executor_state.hpp"
 
+#include <hypertune/detail/replace_file.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/execute/bounded_log.hpp>
 
@@ -25,11 +26,7 @@ std::pair<std::string, std::uint64_t> next_epoch(const std::filesystem::path& di
   }
   ++epoch;
   std::filesystem::create_directories(directory);
-  const auto aside = directory / ".remote.new";
-  std::error_code ignored;
-  std::filesystem::remove(aside, ignored);
-  hypertune::detail::write_new_file(aside, hypertune::detail::format("{} {}\n", id, epoch));
-  std::filesystem::rename(aside, path);
+  hypertune::detail::replace_file(path, hypertune::detail::format("{} {}\n", id, epoch));
   return {id, epoch};
 }
 

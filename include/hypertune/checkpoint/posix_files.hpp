@@ -58,12 +58,7 @@ class ReadBuffer {
 inline void write_new_file(const std::filesystem::path& path, std::string_view text) {
   const Descriptor file = open_at(AT_FDCWD, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
   if (!file) fail_io(errno, "create", path);
-  while (!text.empty()) {
-    const ssize_t n = ::write(file.get(), text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_io(errno, "write", path);
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
+  if (const int error = write_all(file.get(), text)) fail_io(error, "write", path);
   if (::fsync(file.get()) != 0) fail_io(errno, "sync", path);
 }
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -49,6 +50,18 @@ inline ssize_t read_some(int fd, char* data, std::size_t size) {
   do n = ::read(fd, data, size);
   while (n < 0 && errno == EINTR);
   return n;
+}
+
+/// Writes all of it: 0, or the errno of what failed.
+inline int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n >= 0)
+      text.remove_prefix(static_cast<std::size_t>(n));
+    else if (errno != EINTR)
+      return errno;
+  }
+  return 0;
 }
 
 /// The two ends, to read from and to write to.

@@ -1,6 +1,7 @@
 // progress.csv: the reports of each trial as a table.
 #pragma once
 
+#include <hypertune/detail/replace_file.hpp>
 #include <hypertune/record/callback.hpp>
 #include <hypertune/record/log_files.hpp>
 #include <hypertune/record/record.hpp>
@@ -218,9 +219,7 @@ class CsvLogger {
       ((wide += std::string_view(text).substr(begin, end - begin)) += padding) += '\n';
       begin = end + 1;
     }
-    const std::filesystem::path aside = path.string() + ".new";
-    detail::append_to(aside, wide, 0);
-    std::filesystem::rename(aside, path);
+    detail::replace_file(path, wide);
   }
 
   void flush() {

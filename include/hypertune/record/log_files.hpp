@@ -40,13 +40,7 @@ inline void append_to(const std::filesystem::path& path, std::string_view text,
   }
   int error = fd < 0 ? errno : 0;
   if (error == 0 && keep && ::ftruncate(fd, static_cast<off_t>(*keep)) != 0) error = errno;
-  while (error == 0 && !text.empty()) {
-    const ssize_t n = ::write(fd, text.data(), text.size());
-    if (n >= 0)
-      text.remove_prefix(static_cast<std::size_t>(n));
-    else if (errno != EINTR)
-      error = errno;
-  }
+  if (error == 0) error = write_all(fd, text);
   if (fd >= 0) ::close(fd);
   if (error != 0) fail(Errc::io, "cannot write '{}': {}", path.string(), std::strerror(error));
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/replace_file.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/record/callback.hpp>
 #include <hypertune/record/log_files.hpp>
@@ -73,9 +74,7 @@ class PrometheusLogger {
       std::exception_ptr failed;
       try {
         results.update();
-        const std::filesystem::path aside = file.string() + ".new";  // the collector reads *.prom
-        detail::append_to(aside, prometheus_text(results), 0);
-        std::filesystem::rename(aside, file);
+        detail::replace_file(file, prometheus_text(results));
       } catch (...) { failed = std::current_exception(); }
       lock.lock();
       error = failed;

@@ -1,7 +1,8 @@
 // Small files that must be whole or not there.
 #pragma once
 
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/detail/descriptor.hpp>
+#include <hypertune/detail/replace_file.hpp>
 #include <hypertune/error.hpp>
 
 #include <unistd.h>
@@ -19,12 +20,8 @@
 namespace hypertune::inline v0::cluster::detail {
 
 inline void write_all(int fd, std::string_view text, const std::filesystem::path& path) {
-  while (!text.empty()) {
-    const ssize_t sent = ::write(fd, text.data(), text.size());
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) fail(Errc::io, "cannot write '{}': {}", path.string(), std::strerror(errno));
-    text.remove_prefix(static_cast<std::size_t>(sent));
-  }
+  if (const int error = hypertune::detail::write_all(fd, text))
+    fail(Errc::io, "cannot write '{}': {}", path.string(), std::strerror(error));
 }
 
 inline void sync_folder(const std::filesystem::path& folder) {
@@ -32,19 +29,9 @@ inline void sync_folder(const std::filesystem::path& folder) {
   if (fd) ::fsync(fd.get());
 }
 
-/// Replaces a file: after a crash it is the old or the new one.
-inline void replace_file(const std::filesystem::path& path, std::string_view text, mode_t mode = 0600) {
-  const auto next = path.string() + ".new";
-  {
-    const auto fd = hypertune::detail::open_at(AT_FDCWD, next.c_str(), O_WRONLY | O_CREAT | O_TRUNC, mode);
-    if (!fd) fail(Errc::io, "cannot write '{}': {}", next, std::strerror(errno));
-    write_all(fd.get(), text, next);
-    if (::fsync(fd.get()) != 0) fail(Errc::io, "cannot write '{}': {}", next, std::strerror(errno));
-  }
-  std::error_code error;
-  std::filesystem::rename(next, path, error);
-  if (error) fail(Errc::io, "cannot write '{}': {}", path.string(), error.message());
-  sync_folder(path.parent_path());
+/// One that is this user's alone, as names of machines and tokens are in them.
+inline void replace_file(const std::filesystem::path& path, std::string_view text) {
+  hypertune::detail::replace_file(path, text, 0600);
 }
 
 inline std::optional<std::string> read_file(const std::filesystem::path& path) {

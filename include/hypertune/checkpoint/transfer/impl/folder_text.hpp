@@ -16,9 +16,6 @@ namespace hypertune::inline v0::detail {
 /// The whole of an ordinary file. Error of kind `io` if it cannot be read, `corrupt` if it is longer than `most`.
 std::string read_text(const std::filesystem::path& path, std::size_t most);
 
-/// Replaces a file by a rename, so that no reader sees half of it.
-void replace_text(const std::filesystem::path& path, std::string_view text);
-
 /// A checkpoint of a store, with what its manifest says.
 struct Found {
   CheckpointInfo info;  ///< as it is called there
