@@ -1,5 +1,7 @@
 #include "local_support.hpp"
 
+#include <hypertune/local/slot_binding.hpp>
+
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
