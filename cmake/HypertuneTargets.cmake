@@ -36,9 +36,11 @@ add_library(hypertune_compiled STATIC EXCLUDE_FROM_ALL ${hypertune_sources})
 add_library(hypertune::compiled ALIAS hypertune_compiled)
 set_target_properties(hypertune_compiled PROPERTIES EXPORT_NAME compiled POSITION_INDEPENDENT_CODE ON)
 target_compile_definitions(hypertune_compiled PUBLIC HYPERTUNE_COMPILED)
+target_include_directories(hypertune_compiled PRIVATE ${hypertune_root}/backends/local/include)
 target_link_libraries(hypertune_compiled PUBLIC hypertune)
 
-# Trials in processes of their own on this machine, and trials that are external commands.
+# Trials in processes of their own on this machine, and trials that are external commands. With hypertune::compiled its
+# definitions are in that library, so that who links both compiles none of them.
 add_library(hypertune_local INTERFACE)
 add_library(hypertune::local ALIAS hypertune_local)
 set_target_properties(hypertune_local PROPERTIES EXPORT_NAME local)
@@ -251,7 +253,7 @@ if(TARGET hypertune_transfer)
 endif()
 
 # Heavy files are not put together, so that several cores have something to do.
-foreach(target_and_count compiled=5 remote=6 k8s=9 ssh=4 machines=6 cluster=5 transfer=7 arrow=2 mlflow=4 import=4 dashboard=7)
+foreach(target_and_count compiled=6 remote=6 k8s=9 ssh=4 machines=6 cluster=5 transfer=7 arrow=2 mlflow=4 import=4 dashboard=7)
   string(REGEX MATCH "(.*)=(.*)" _ ${target_and_count})
   hypertune_merge_library(hypertune_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})   # where there is one
 endforeach()

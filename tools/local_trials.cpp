@@ -4,7 +4,9 @@
 
 #include <hypertune/execute/threads.hpp>
 #include <hypertune/local/command.hpp>
+#include <hypertune/local/command_line.hpp>
 #include <hypertune/local/processes.hpp>
+#include <hypertune/local/slot_binding.hpp>
 #include <hypertune/process/program_file.hpp>
 
 #include <fmt/ranges.h>
@@ -60,9 +62,10 @@ void require_sound_texts(const Sweep& sweep) {
   for (std::size_t i = 0; i < trial.command_places.size() && i < trial.command.size(); ++i)
     at(trial.command_places[i], [&] { local::CommandLine({"program", trial.command[i]}, names); });
   for (const auto& [name, where] : trial.metric_places)
-    at(where, [&] { local::detail::compile(trial.metrics.at(name), fmt::format("'trial.metrics.{}'", name), 1); });
+    at(where,
+       [&] { local::detail::check_pattern(trial.metrics.at(name), fmt::format("'trial.metrics.{}'", name), 1); });
   for (const auto& rule : trial.log_rules)
-    at(rule.where, [&] { local::detail::compile(rule.match, "'failures.log'", 0); });
+    at(rule.where, [&] { local::detail::check_pattern(rule.match, "'failures.log'", 0); });
 }
 
 }  // namespace

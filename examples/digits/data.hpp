@@ -3,14 +3,7 @@
 
 #include <Eigen/Dense>
 
-#include <array>
-#include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <random>
-#include <stdexcept>
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace digits {
@@ -26,86 +19,12 @@ struct Digits {
   ImageSet train, validation;
 };
 
-namespace detail {
-
-struct Row {
-  std::array<float, 64> pixels;
-  int label;
-};
-
-inline int pixel_level(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'g') return c - 'a' + 10;
-  return -1;
-}
-
-inline std::vector<Row> read_rows(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  if (!in) throw std::runtime_error("cannot read the digits from " + file.string());
-  std::vector<Row> rows;
-  for (std::string line; std::getline(in, line);) {
-    const auto wrong = [&](const char* what) {
-      return std::runtime_error(file.string() + ":" + std::to_string(rows.size() + 1) + ": " + what);
-    };
-    if (line.size() != 66 || line[64] != ' ') throw wrong("a line is 64 pixels, a space and the digit");
-    Row row{};
-    for (std::size_t i = 0; i < 64; ++i) {
-      const int level = pixel_level(line[i]);
-      if (level < 0) throw wrong("a pixel is one of 0-9 and a-g");
-      row.pixels[i] = static_cast<float>(level) / 16.0f;
-    }
-    row.label = line[65] - '0';
-    if (row.label < 0 || row.label > 9) throw wrong("the label is a digit from 0 to 9");
-    rows.push_back(row);
-  }
-  return rows;
-}
-
-inline ImageSet gather(const std::vector<Row>& rows, const std::vector<std::size_t>& chosen) {
-  ImageSet set{Eigen::MatrixXf(64, static_cast<Eigen::Index>(chosen.size())), {}};
-  for (std::size_t i = 0; i < chosen.size(); ++i) {
-    const Row& row = rows[chosen[i]];
-    set.images.col(static_cast<Eigen::Index>(i)) = Eigen::Map<const Eigen::VectorXf>(row.pixels.data(), 64);
-    set.labels.push_back(row.label);
-  }
-  return set;
-}
-
-}  // namespace detail
-
 /// Reads the file and sets a fifth of each digit's images aside for validation: the same ones on every machine (the
 /// order is drawn by hand, as std::shuffle differs between standard libraries). Throws std::runtime_error naming the
 /// file and line of a mistake.
-inline Digits load(const std::filesystem::path& file) {
-  const auto rows = detail::read_rows(file);
-  std::vector<std::size_t> train, validation;
-  std::mt19937_64 random(2024);
-  for (int digit = 0; digit < 10; ++digit) {
-    std::vector<std::size_t> of_digit;
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      if (rows[i].label == digit) of_digit.push_back(i);
-    for (std::size_t i = of_digit.size(); i > 1; --i) std::swap(of_digit[i - 1], of_digit[random() % i]);
-    const std::size_t held_out = of_digit.size() / 5;
-    validation.insert(validation.end(), of_digit.begin(), of_digit.begin() + static_cast<std::ptrdiff_t>(held_out));
-    train.insert(train.end(), of_digit.begin() + static_cast<std::ptrdiff_t>(held_out), of_digit.end());
-  }
-  if (train.empty() || validation.empty()) throw std::runtime_error(file.string() + " has too few images");
-  return {detail::gather(rows, train), detail::gather(rows, validation)};
-}
+Digits load(const std::filesystem::path& file);
 
 /// Takes every sixth image out of the set and returns them: as many of each digit, as load() has them in order.
-inline ImageSet hold_out(ImageSet& set) {
-  constexpr std::size_t share = 6;
-  ImageSet kept{Eigen::MatrixXf(set.images.rows(), set.size()), {}}, held{kept.images, {}};
-  for (std::size_t i = 0; i < set.labels.size(); ++i) {
-    ImageSet& to = i % share == 0 ? held : kept;
-    to.images.col(static_cast<Eigen::Index>(to.labels.size())) = set.images.col(static_cast<Eigen::Index>(i));
-    to.labels.push_back(set.labels[i]);
-  }
-  for (ImageSet* part : {&kept, &held})
-    part->images.conservativeResize(Eigen::NoChange, static_cast<Eigen::Index>(part->labels.size()));
-  set = std::move(kept);
-  return held;
-}
+ImageSet hold_out(ImageSet& set);
 
 }  // namespace digits

@@ -19,3 +19,6 @@
 #include <hypertune/src/space.hpp>
 #include <hypertune/src/trial.hpp>
 #include <hypertune/src/tune.hpp>
+#if __has_include(<hypertune/local/src.hpp>)  // backends/local is on the path
+#include <hypertune/local/src.hpp>
+#endif

@@ -1,6 +1,9 @@
 #include "local_support.hpp"
 
 #include <hypertune/local/command.hpp>
+#include <hypertune/local/command_line.hpp>
+#include <hypertune/local/process_end.hpp>
+#include <hypertune/local/report_line.hpp>
 
 #include <algorithm>
 #include <cmath>

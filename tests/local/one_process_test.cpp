@@ -4,6 +4,7 @@
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/execute/threads.hpp>
 #include <hypertune/local/command.hpp>
+#include <hypertune/process/process_tree.hpp>
 
 #include <fcntl.h>
 #include <signal.h>

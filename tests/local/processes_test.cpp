@@ -1,5 +1,9 @@
 #include "local_support.hpp"
 
+#include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/execute/bounded_log.hpp>
+#include <hypertune/local/slot_binding.hpp>
+
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>

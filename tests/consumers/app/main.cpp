@@ -13,6 +13,9 @@ int main(int argc, char** argv) {
                                  .metric = "loss",
                                  .samples = 20,
                                  .schedule = ht::Asha{.grace_period = 1, .max_steps = 9, .reduction_factor = 3},
+#ifdef APP_HAS_PROCESSES
+                                 .executor = ht::processes({.workers = 2}),
+#endif
                                  .seed = 1,
                                  .output = argv[1],
                                  .display = ht::Display::quiet});

@@ -2,6 +2,11 @@
 #pragma once
 
 #include <hypertune/hypertune.hpp>
+#if __has_include(<hypertune/local/processes.hpp>)  // where the project takes backends/local as well
+#include <hypertune/local/command.hpp>
+#include <hypertune/local/processes.hpp>
+#define APP_HAS_PROCESSES
+#endif
 
 struct Config {
   double x = 0;

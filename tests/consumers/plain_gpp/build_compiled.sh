@@ -6,7 +6,8 @@ here=$(dirname "$0")
 objects=
 for sources in "$here/hypertune.cpp" "$here"/../app/*.cpp; do
   name=$(basename "$sources" .cpp)
-  ${CXX:-g++} -std=c++20 -DHYPERTUNE_COMPILED -Wall -Wextra -Werror -I"$hypertune/include" -c "$sources" -o "$name.o"
+  ${CXX:-g++} -std=c++20 -DHYPERTUNE_COMPILED -Wall -Wextra -Werror -I"$hypertune/include" \
+    -I"$hypertune/backends/local/include" -c "$sources" -o "$name.o"
   objects="$objects $name.o"
 done
 ${CXX:-g++} $objects -o app -lfmt -lsqlite3 -pthread

@@ -1,25 +1,13 @@
 // CgroupTree: memory limits that the kernel keeps, where this program may make cgroups (v2) of its own.
 #pragma once
 
-#include <hypertune/checkpoint/posix_files.hpp>
-#include <hypertune/process/process_tree.hpp>
+#include <hypertune/detail/linkage.hpp>
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <cerrno>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
-#include <system_error>
-#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0::local::detail {
@@ -29,28 +17,7 @@ struct CgroupPlace {
   std::filesystem::path mount;
   std::filesystem::path own;  ///< below mount
 
-  static std::optional<CgroupPlace> find() {
-    std::ifstream groups("/proc/self/cgroup");
-    std::string path;
-    for (std::string line; std::getline(groups, line);)
-      if (line.starts_with("0::")) path = line.substr(3);
-    std::ifstream mounts("/proc/self/mountinfo");
-    for (std::string line; std::getline(mounts, line);) {
-      const auto dash = line.find(" - cgroup2 ");
-      if (dash == std::string::npos) continue;
-      std::istringstream words(line.substr(0, dash));
-      std::string id, parent, device, root, point;
-      words >> id >> parent >> device >> root >> point;
-      std::string below = path;
-      if (root != "/") {  // a part of the hierarchy is mounted
-        if (!below.starts_with(root)) return std::nullopt;
-        below.erase(0, root.size());
-      }
-      if (below.empty() || below.starts_with("/..")) return std::nullopt;
-      return CgroupPlace{point, std::filesystem::path(point + below).lexically_normal()};
-    }
-    return std::nullopt;
-  }
+  static std::optional<CgroupPlace> find();
 };
 
 /// A cgroup for each worker process whose trial has a memory limit, in one of this program's own. That one is made in
@@ -60,181 +27,48 @@ struct CgroupPlace {
 class CgroupTree {
  public:
   CgroupTree() : CgroupTree(CgroupPlace::find()) {}
-  explicit CgroupTree(const std::optional<CgroupPlace>& place) : self_(::getpid()) {
-    static std::atomic<int> count{0};
-    if (!place) {
-      why_not_ = "no cgroup (v2) of this process is to be seen";
-      return;
-    }
-    why_not_ = "no cgroup (v2) that this process may divide gives memory limits";
-    for (auto at = place->own;; at = at.parent_path()) {
-      if (offers(at, at == place->own)) {
-        parent_ = at;
-        path_ = at / ("hypertune-" + std::to_string(self_) + "-" + std::to_string(count++));
-        leaf_ = at / ("hypertune-" + std::to_string(self_) + "-driver");
-        why_not_.clear();
-        return;
-      }
-      if (at == place->mount || limits(at) || !at.has_relative_path()) return;
-    }
-  }
+  explicit CgroupTree(const std::optional<CgroupPlace>& place);
 
   /// Empty: it can be made, or has been.
   const std::string& why_not() const { return why_not_; }
   const std::filesystem::path& path() const { return path_; }
 
   /// Makes it, once. False: there is none.
-  bool prepare() {
-    if (prepared_ || !why_not_.empty()) return prepared_;
-    remove_stale();
-    prepared_ = make();
-    if (!prepared_) {
-      why_not_ = "the cgroup '" + path_.string() + "' could not be made: " + std::generic_category().message(errno);
-      remove();
-    }
-    return prepared_;
-  }
+  bool prepare();
 
   /// To be called in a worker process: moves it to a cgroup with that limit, or lifts the limit (0). False: it has
   /// none.
-  bool enter(std::uint64_t limit) const {
-    const auto mine = of(::getpid());
-    std::error_code none;
-    if (limit == 0) {
-      if (!path_.empty() && std::filesystem::exists(mine, none)) write(mine / "memory.max", "max");
-      return false;
-    }
-    if (path_.empty() || !std::filesystem::exists(path_, none)) return false;
-    std::filesystem::create_directory(mine, none);
-    write(mine / "memory.swap.max", "0");   // else it would crawl instead
-    write(mine / "memory.oom.group", "1");  // a trial without one of its processes is of no use
-    if (write(mine / "memory.max", std::to_string(limit)) && write(mine / "cgroup.procs", std::to_string(::getpid())))
-      return true;
-    ::rmdir(mine.c_str());
-    return false;
-  }
+  bool enter(std::uint64_t limit) const;
 
   /// Of a worker, by another process: whether the kernel limits it; whether it ended it for that; how much it may hold.
-  bool holds(pid_t worker) const {
-    std::error_code none;
-    return prepared_ && std::filesystem::exists(of(worker), none);
-  }
-  bool killed(pid_t worker) const {
-    if (!prepared_) return false;
-    std::ifstream events(of(worker) / "memory.events");
-    std::uint64_t number = 0;
-    for (std::string word; events >> word >> number;)
-      if ((word == "oom_kill" || word == "oom_group_kill") && number > 0) return true;
-    return false;
-  }
+  bool holds(pid_t worker) const;
+  bool killed(pid_t worker) const;
   /// The worker and all that it started are gone.
-  void drop(pid_t worker) const {
-    if (prepared_) ::rmdir(of(worker).c_str());
-  }
+  void drop(pid_t worker) const;
 
   /// Takes away what was made, whoever made it; what processes are still in stays. Also for the guardian, whose copy of
   /// this is older.
-  void remove() const {
-    if (path_.empty()) return;
-    remove_folder(path_);
-    std::error_code none;
-    if (!std::filesystem::exists(leaf_, none) || others_in(parent_)) return;
-    write(parent_ / "cgroup.subtree_control", "-memory");
-    write(parent_ / "cgroup.procs", std::to_string(::getpid()));
-    ::rmdir(leaf_.c_str());
-  }
+  void remove() const;
 
  private:
   std::filesystem::path of(pid_t worker) const { return path_ / std::to_string(worker); }
 
-  static std::string text_of(const std::filesystem::path& file) {
-    std::ifstream in(file);
-    std::string text;
-    std::getline(in, text);
-    return text;
-  }
-  static bool has_word(const std::filesystem::path& file, std::string_view wanted) {
-    std::ifstream in(file);
-    for (std::string word; in >> word;)
-      if (word == wanted) return true;
-    return false;
-  }
+  static std::string text_of(const std::filesystem::path& file);
+  static bool has_word(const std::filesystem::path& file, std::string_view wanted);
   // One write(2), as the kernel takes these files.
-  static bool write(const std::filesystem::path& file, const std::string& text) {
-    const auto fd = hypertune::detail::open_at(AT_FDCWD, file.c_str(), O_WRONLY, 0);
-    return fd && ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  }
-  static std::vector<pid_t> processes_in(const std::filesystem::path& group) {
-    std::ifstream in(group / "cgroup.procs");
-    std::vector<pid_t> pids;
-    for (pid_t pid = 0; in >> pid;) pids.push_back(pid);
-    return pids;
-  }
-  bool mine(pid_t pid) const {
-    for (int depth = 0; pid > 0 && depth < 64; ++depth, pid = process::parent_of(pid))
-      if (pid == self_) return true;
-    return false;
-  }
+  static bool write(const std::filesystem::path& file, const std::string& text);
+  static std::vector<pid_t> processes_in(const std::filesystem::path& group);
+  bool mine(pid_t pid) const;
 
-  bool offers(const std::filesystem::path& group, bool own) {
-    for (const char* file : {"", "cgroup.procs", "cgroup.subtree_control"})
-      if (::access((group / file).c_str(), W_OK) != 0) return false;
-    if (!has_word(group / "cgroup.controllers", "memory")) return false;
-    if (has_word(group / "cgroup.subtree_control", "memory")) return true;
-    const std::string type = text_of(group / "cgroup.type");
-    if (type.empty()) return true;  // the root may have processes of its own
-    if (type != "domain") return false;
-    const auto processes = processes_in(group);
-    move_self_ = own && !processes.empty();
-    for (const pid_t pid : processes)
-      if (!own || !mine(pid)) return move_self_ = false;
-    return true;
-  }
-  static bool limits(const std::filesystem::path& group) {
-    for (const char* file : {"memory.max", "memory.high", "memory.swap.max", "cpu.max"})
-      if (const auto text = text_of(group / file); !text.empty() && !text.starts_with("max")) return true;
-    return !text_of(group / "cpuset.cpus").empty();
-  }
+  bool offers(const std::filesystem::path& group, bool own);
+  static bool limits(const std::filesystem::path& group);
 
-  bool make() {
-    if (!has_word(parent_ / "cgroup.subtree_control", "memory")) {
-      if (move_self_ && ::mkdir(leaf_.c_str(), 0755) != 0 && errno != EEXIST) return false;
-      bool enabled = false;
-      for (int attempt = 0; attempt < 10 && !enabled; ++attempt) {  // processes are forked meanwhile
-        if (move_self_)
-          for (const pid_t pid : processes_in(parent_))
-            if (mine(pid)) write(leaf_ / "cgroup.procs", std::to_string(pid));
-        enabled = write(parent_ / "cgroup.subtree_control", "+memory");
-      }
-      if (!enabled) return false;
-    }
-    return ::mkdir(path_.c_str(), 0755) == 0 && write(path_ / "cgroup.subtree_control", "+memory");
-  }
+  bool make();
 
   // Of programs that were killed with their guardian.
-  void remove_stale() const {
-    std::error_code none;
-    for (std::filesystem::directory_iterator entry(parent_, none), end; !none && entry != end; entry.increment(none)) {
-      const std::string name = entry->path().filename();
-      if (!name.starts_with("hypertune-")) continue;
-      const pid_t owner = process::to_pid(std::string_view(name).substr(10, name.find('-', 10) - 10));
-      if (owner > 0 && ::kill(owner, 0) != 0 && errno == ESRCH) remove_folder(entry->path());
-    }
-  }
-  static void remove_folder(const std::filesystem::path& group) {
-    std::error_code none;
-    std::vector<std::filesystem::path> below;
-    for (std::filesystem::directory_iterator entry(group, none), end; !none && entry != end; entry.increment(none))
-      if (entry->is_directory(none)) below.push_back(entry->path());
-    for (const auto& child : below) ::rmdir(child.c_str());
-    ::rmdir(group.c_str());
-  }
-  bool others_in(const std::filesystem::path& group) const {
-    std::error_code none;
-    for (std::filesystem::directory_iterator entry(group, none), end; !none && entry != end; entry.increment(none))
-      if (entry->is_directory(none) && entry->path() != leaf_) return true;
-    return false;
-  }
+  void remove_stale() const;
+  static void remove_folder(const std::filesystem::path& group);
+  bool others_in(const std::filesystem::path& group) const;
 
   pid_t self_;
   std::filesystem::path parent_, path_, leaf_;
@@ -243,3 +77,7 @@ class CgroupTree {
 };
 
 }  // namespace hypertune::inline v0::local::detail
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/local/impl/cgroup.hpp>
+#endif

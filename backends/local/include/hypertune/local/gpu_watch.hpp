@@ -2,16 +2,16 @@
 // answer.
 #pragma once
 
-#include <hypertune/local/gpu_memory.hpp>
+#include <hypertune/detail/linkage.hpp>
+#include <hypertune/local/gpu_gate.hpp>
+#include <hypertune/trial/trial.hpp>
 
-#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0::local::detail {
@@ -20,53 +20,18 @@ class GpuWatch {
  public:
   /// `clock`: for GpuReading::begun. `wake`: called on the watch's thread when there is a new reading. The first look
   /// is taken at once.
-  GpuWatch(std::vector<std::string> names, std::function<Seconds()> clock, std::function<void()> wake)
-      : names_(std::move(names)), clock_(std::move(clock)), wake_(std::move(wake)), thread_([this] { run(); }) {}
+  GpuWatch(std::vector<std::string> names, std::function<Seconds()> clock, std::function<void()> wake);
   GpuWatch(const GpuWatch&) = delete;
   GpuWatch& operator=(const GpuWatch&) = delete;
-  ~GpuWatch() {
-    {
-      const std::lock_guard guard(mutex_);
-      closing_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
+  ~GpuWatch();
 
   /// Asks for a new reading, not sooner than a tenth of a second after the last one.
-  void look() {
-    {
-      const std::lock_guard guard(mutex_);
-      wanted_ = true;
-    }
-    changed_.notify_all();
-  }
+  void look();
   /// The newest reading, once.
-  std::optional<GpuReading> take() {
-    const std::lock_guard guard(mutex_);
-    return std::exchange(reading_, std::nullopt);
-  }
+  std::optional<GpuReading> take();
 
  private:
-  void run() {
-    const GpuMeter meter;
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      changed_.wait(lock, [this] { return wanted_ || closing_; });
-      if (closing_) return;
-      wanted_ = false;
-      lock.unlock();
-      const Seconds begun = clock_();
-      GpuReading reading = meter.read(names_);
-      reading.begun = begun;
-      lock.lock();
-      reading_ = std::move(reading);
-      lock.unlock();
-      wake_();
-      lock.lock();
-      if (changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return closing_; })) return;
-    }
-  }
+  void run();
 
   std::vector<std::string> names_;
   std::function<Seconds()> clock_;
@@ -79,3 +44,7 @@ class GpuWatch {
 };
 
 }  // namespace hypertune::inline v0::local::detail
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/local/impl/gpu_watch.hpp>
+#endif

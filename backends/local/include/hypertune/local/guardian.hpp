@@ -1,34 +1,12 @@
 // Guardian: the process that forks workers, reaps them, and leaves nothing behind when the driver dies.
 #pragma once
 
-#include <hypertune/checkpoint/posix_files.hpp>
-#include <hypertune/error.hpp>
-#include <hypertune/local/child_process.hpp>
-#include <hypertune/process/process_tree.hpp>
-#include <hypertune/process/supervisor.hpp>
+#include <hypertune/detail/descriptor.hpp>
+#include <hypertune/detail/linkage.hpp>
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <chrono>
 #include <cstdint>
-#include <cstdio>
-#include <cstring>
 #include <functional>
-#include <map>
 #include <optional>
-#include <system_error>
-#include <utility>
-#include <vector>
 
 namespace hypertune::inline v0::local::detail {
 
@@ -50,195 +28,17 @@ struct GuardianReply {
 /// Serves a worker's socket; returns the process's exit code.
 using WorkerMain = std::function<int(int socket)>;
 
-/// What runs in the guardian's process. It has one thread, so that what it forks is sound.
-class GuardianProcess {
- public:
-  GuardianProcess(int control, pid_t driver, const WorkerMain& worker_main, const std::function<void()>& at_end)
-      : supervisor_(control, driver), worker_main_(worker_main), at_end_(at_end) {}
-
-  [[noreturn]] void run() {
-    supervisor_.begin("ht-guardian");
-    const auto reap_all = [this] {
-      reap();
-      return true;
-    };
-    supervisor_.watch(reap_all, [this] { return serve(); });
-    end_everything();
-    if (at_end_) at_end_();
-    ::_exit(0);
-  }
-
- private:
-  // False: the driver is gone or done.
-  bool serve() {
-    GuardianRequest request;
-    iovec part{&request, sizeof request};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> space{};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = space.data();
-    message.msg_controllen = space.size();
-    const ssize_t n = ::recvmsg(supervisor_.control(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (n < 0) return errno == EAGAIN || errno == EINTR;
-    if (n != sizeof request) return false;
-    Descriptor socket;
-    if (const cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr && header->cmsg_type == SCM_RIGHTS) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-      socket = Descriptor(fd);
-    }
-    switch (request.what) {
-      case GuardianRequest::What::spawn: spawn(request.id, socket.get()); return true;
-      case GuardianRequest::What::kill:
-        if (const auto found = workers_.find(request.id); found != workers_.end()) end_group(found->second);
-        return true;
-      default: return false;
-    }
-  }
-
-  void spawn(std::uint64_t id, int socket) {
-    const pid_t guardian = ::getpid();
-    const pid_t pid = ::fork();
-    if (pid == 0) become_worker(guardian, socket);
-    if (pid < 0) {
-      reply({GuardianReply::What::failed, id, 0, errno});
-      return;
-    }
-    ::setpgid(pid, pid);  // the child does so too: whoever is first
-    workers_[id] = pid;
-    reply({GuardianReply::What::spawned, id, pid, 0});
-  }
-
-  [[noreturn]] void become_worker(pid_t guardian, int socket) {
-    ::setpgid(0, 0);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (::getppid() != guardian) ::_exit(3);
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // so that the worker finds what its trial's command left behind
-    ::prctl(PR_SET_NAME, "ht-worker", 0, 0, 0);
-    is_worker_process() = true;
-    ::close(supervisor_.control());
-    ::close(supervisor_.signals());
-    for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
-    ::signal(SIGPIPE, SIG_IGN);
-    leave_ends_to_driver();
-    sigset_t none;
-    sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    if (const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC); null >= 0) {
-      ::dup2(null, STDIN_FILENO);
-      ::close(null);
-    }
-    std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a crash loses at most a line
-    int code = 1;
-    try {
-      code = worker_main_(socket);
-    } catch (const std::exception& e) { std::fprintf(stderr, "hypertune worker: %s\n", e.what()); }
-    std::fflush(nullptr);
-    ::_exit(code);  // the driver's static objects are the driver's to destroy
-  }
-
-  void reply(const GuardianReply& reply) {
-    while (::send(supervisor_.control(), &reply, sizeof reply, MSG_NOSIGNAL) < 0 && errno == EINTR) {}
-  }
-
-  static void end_group(pid_t pid) {
-    ::kill(-pid, SIGKILL);
-    ::kill(pid, SIGKILL);
-  }
-
-  void reap() {
-    for (int status = 0;;) {
-      // Look before reaping: while the process is a zombie its number, and its group's, cannot be anybody else's.
-      siginfo_t info{};
-      if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) break;
-      ::kill(-info.si_pid, SIGKILL);
-      const pid_t pid = ::waitpid(info.si_pid, &status, 0);
-      if (pid <= 0) break;
-      const auto found = std::find_if(workers_.begin(), workers_.end(), [&](const auto& w) { return w.second == pid; });
-      if (found == workers_.end()) continue;
-      if (ended_.empty()) ended_since_ = Clock::now();
-      ended_.push_back({GuardianReply::What::exited, found->first, pid, status});
-      workers_.erase(found);
-    }
-    // A worker's end is told when what it left behind is gone, too: a command that is killed with its worker may hold
-    // memory, files and devices for a moment longer, and the trial's next attempt wants them. What the kernel cannot
-    // end is not waited for.
-    constexpr auto patience = std::chrono::seconds(5);
-    if (end_orphans() && Clock::now() < ended_since_ + patience) return;
-    for (const auto& ended : ended_) reply(ended);
-    ended_.clear();
-  }
-
-  // What dead workers left behind is our child now. Whether there was any.
-  bool end_orphans() {
-    bool any = false;
-    for (const pid_t child : process::children_of(::getpid())) {
-      const bool worker =
-          std::any_of(workers_.begin(), workers_.end(), [&](const auto& w) { return w.second == child; });
-      if (!worker) end_group(child);
-      any = any || !worker;
-    }
-    return any;
-  }
-
-  void end_everything() {
-    for (const auto& [id, pid] : workers_) end_group(pid);
-    workers_.clear();
-    for (;;) {  // each one that dies may leave us its children
-      end_orphans();
-      const pid_t pid = ::waitpid(-1, nullptr, 0);
-      if (pid < 0 && errno != EINTR) return;
-    }
-  }
-
-  process::Supervisor supervisor_;
-  const WorkerMain& worker_main_;
-  const std::function<void()>& at_end_;
-  std::map<std::uint64_t, pid_t> workers_;
-  std::vector<GuardianReply> ended_;  // workers whose end is still to be told
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point ended_since_;
-};
-
 /// The driver's handle on its guardian. Made by forking: whatever memory the program has by then, workers share it
 /// copy-on-write. Best made before the program starts threads: of other threads nothing but memory exists in a worker,
 /// so a lock that one holds at that moment stays locked there for ever (those of malloc and stdio excepted).
 class Guardian {
  public:
   /// `at_end`: what the guardian does last, when all that it guarded is gone.
-  explicit Guardian(const WorkerMain& worker_main, const std::function<void()>& at_end = {}) {
-    std::array<int, 2> ends{-1, -1};
-    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
-      fail(Errc::io, "cannot make a socket for worker processes: {}", std::generic_category().message(errno));
-    Descriptor mine(ends[0]);
-    Descriptor theirs(ends[1]);
-    std::fflush(nullptr);  // or each worker would print what is buffered again
-    const pid_t driver = ::getpid();
-    pid_ = ::fork();
-    if (pid_ < 0) fail(Errc::io, "cannot fork the workers' guardian: {}", std::generic_category().message(errno));
-    if (pid_ == 0) {
-      ::close(ends[0]);
-      GuardianProcess(ends[1], driver, worker_main, at_end).run();
-    }
-    control_ = std::move(mine);
-    ::fcntl(control_.get(), F_SETFL, O_NONBLOCK);
-  }
+  explicit Guardian(const WorkerMain& worker_main, const std::function<void()>& at_end = {});
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;
   /// Ends all workers, and what they left behind; waits until they are gone, at most some seconds.
-  ~Guardian() {
-    request({GuardianRequest::What::quit, 0});
-    control_ = Descriptor();
-#ifdef SYS_pidfd_open
-    const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
-    if (handle) {
-      pollfd polled{.fd = handle.get(), .events = POLLIN, .revents = 0};
-      if (::poll(&polled, 1, 10000) == 0) ::kill(pid_, SIGKILL);
-    }
-#endif
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
-  }
+  ~Guardian();
 
   int control() const { return control_.get(); }
   pid_t pid() const { return pid_; }
@@ -248,50 +48,20 @@ class Guardian {
   bool kill(std::uint64_t id) { return request({GuardianRequest::What::kill, id}); }
 
   /// Has it go on where it was stopped (SIGSTOP): nobody else notices that, and no worker begins or ends meanwhile.
-  bool wake() {
-    siginfo_t info{};
-    const int found = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG);
-    return found == 0 && info.si_pid == pid_ && ::kill(pid_, SIGCONT) == 0;
-  }
+  bool wake();
 
   /// The next reply, if there is one. `lost` becomes true when the guardian is gone.
-  std::optional<GuardianReply> reply(bool& lost) {
-    GuardianReply reply;
-    const ssize_t n = ::recv(control_.get(), &reply, sizeof reply, 0);
-    if (n == sizeof reply) return reply;
-    if (n >= 0 || (errno != EAGAIN && errno != EINTR)) lost = true;
-    return std::nullopt;
-  }
+  std::optional<GuardianReply> reply(bool& lost);
 
  private:
-  bool request(const GuardianRequest& request, int socket = -1) {
-    iovec part{const_cast<GuardianRequest*>(&request), sizeof request};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> space{};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    if (socket >= 0) {
-      message.msg_control = space.data();
-      message.msg_controllen = space.size();
-      cmsghdr* header = CMSG_FIRSTHDR(&message);
-      header->cmsg_level = SOL_SOCKET;
-      header->cmsg_type = SCM_RIGHTS;
-      header->cmsg_len = CMSG_LEN(sizeof socket);
-      std::memcpy(CMSG_DATA(header), &socket, sizeof socket);
-    }
-    for (;;) {
-      if (::sendmsg(control_.get(), &message, MSG_NOSIGNAL) >= 0) return true;
-      if (errno == EAGAIN) {  // full: it is busy forking
-        pollfd polled{.fd = control_.get(), .events = POLLOUT, .revents = 0};
-        if (::poll(&polled, 1, 5000) > 0) continue;
-        return false;
-      }
-      if (errno != EINTR) return false;
-    }
-  }
+  bool request(const GuardianRequest& request, int socket = -1);
 
   Descriptor control_;
   pid_t pid_ = -1;
 };
 
 }  // namespace hypertune::inline v0::local::detail
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/local/impl/guardian.hpp>
+#endif

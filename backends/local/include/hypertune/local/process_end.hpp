@@ -1,89 +1,33 @@
 // How a worker's process ended, as a cause that a person understands.
 #pragma once
 
-#include <hypertune/execute/bounded_log.hpp>
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/trial/trial.hpp>
 
-#include <fmt/format.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/wait.h>
-
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 namespace hypertune::inline v0::local {
 
 /// The cause of an end that the trial did not announce. `status` is wait(2)'s. Faults of the program itself are the
 /// user's; a signal from elsewhere is the infrastructure's doing.
-inline Cause cause_of_status(int status, const std::string& who = "the trial's process") {
-  Cause cause;
-  if (WIFEXITED(status)) {
-    cause.source = FailureSource::user;
-    cause.text = fmt::format("{} exited with code {}{}", who, WEXITSTATUS(status),
-                             WEXITSTATUS(status) == 0 ? " before the trial had ended" : "");
-    return cause;
-  }
-  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  switch (signal) {
-    case SIGSEGV:
-    case SIGABRT:
-    case SIGFPE:
-    case SIGBUS:
-    case SIGILL:
-    case SIGTRAP:
-    case SIGSYS:
-    case SIGPIPE:
-    case SIGXCPU:
-    case SIGXFSZ: cause.source = FailureSource::user; break;
-    default: cause.source = FailureSource::infrastructure; break;
-  }
-  const char* name = ::sigdescr_np(signal);
-  cause.text = fmt::format("{} was killed by signal {} ({})", who, signal,
-                           signal == SIGKILL ? "Killed, from outside; perhaps out of memory"
-                           : name != nullptr ? name
-                                             : "unknown");
-  return cause;
-}
+Cause cause_of_status(int status, const std::string& who = "the trial's process");
 
 /// The cause with what was said last. That is why a program ended that has failed by itself; one that a signal from
 /// outside has ended was saying something else.
-inline void add_last_words(Cause& cause, const std::string& words, const char* before) {
-  if (!words.empty()) cause.text += (cause.source == FailureSource::user ? before : log_ends_with) + words;
-}
+void add_last_words(Cause& cause, const std::string& words, const char* before);
 
 /// Whether what a program said as it failed tells of a peer that is gone, which may be the reason of its failure: in
 /// the words of strerror(3), Python, Gloo, NCCL (ncclRemoteError) and PyTorch's stores, in any case.
-inline bool speaks_of_lost_connection(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
-  for (const char* const words :
-       {"broken pipe", "connection closed", "connection reset", "connection was likely closed", "connection refused",
-        "eoferror", "remote process exit"})
-    if (text.find(words) != std::string::npos) return true;
-  return false;
-}
+bool speaks_of_lost_connection(std::string text);
 
 /// The last line that is not empty of what was appended to `log`, of which `limit` bytes are kept, after its first
 /// `from` bytes; at most 300 characters of it.
-inline std::string last_line(const std::filesystem::path& log, std::uint64_t from, std::uint64_t limit = 0) {
-  const auto parts = hypertune::detail::LogParts::of(log, limit);
-  std::ifstream in(log, std::ios::binary);
-  if (!in || parts.length() <= from) return {};
-  const std::uint64_t size = parts.size, begin = size - std::min<std::uint64_t>({2048, size, parts.length() - from});
-  std::string text(static_cast<std::size_t>(size - begin), '\0');
-  in.seekg(static_cast<std::streamoff>(begin));
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  const auto end = text.find_last_not_of(" \t\r\n");
-  if (end == std::string::npos) return {};
-  text.resize(end + 1);
-  text.erase(0, text.find_last_of("\r\n") + 1);  // npos + 1 is 0
-  return text.substr(0, 300);
-}
+std::string last_line(const std::filesystem::path& log, std::uint64_t from, std::uint64_t limit = 0);
 
 }  // namespace hypertune::inline v0::local
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/local/impl/process_end.hpp>
+#endif

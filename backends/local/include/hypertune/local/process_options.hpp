@@ -1,7 +1,7 @@
 // What a ProcessExecutor may use, and how patient it is.
 #pragma once
 
-#include <hypertune/error.hpp>
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <cstddef>
@@ -28,15 +28,11 @@ struct ProcessOptions {
   /// not.
   Seconds gpu_wait = 30;
 
-  void validate() const {
-    if (workers < 0) fail(Errc::usage, "process option 'workers' is {}, but must be 0 or more", workers);
-    if (!(cpus >= 0)) fail(Errc::usage, "process option 'cpus' is {}, but must be 0 or more", cpus);
-    if (!(grace >= 0 && grace < 1e6)) fail(Errc::usage, "process option 'grace' is {}, but must be 0 or more", grace);
-    if (!(memory_interval > 0))
-      fail(Errc::usage, "process option 'memory_interval' is {}, but must be more than 0", memory_interval);
-    if (!(gpu_wait >= 0 && gpu_wait < 1e6))
-      fail(Errc::usage, "process option 'gpu_wait' is {}, but must be 0 or more", gpu_wait);
-  }
+  void validate() const;
 };
 
 }  // namespace hypertune::inline v0::local
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/local/impl/process_options.hpp>
+#endif

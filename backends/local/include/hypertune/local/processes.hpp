@@ -1,11 +1,10 @@
 // ProcessExecutor: each trial in a process of its own on this machine.
 #pragma once
 
-#include <hypertune/error.hpp>
+#include <hypertune/detail/linkage.hpp>
+#include <hypertune/detail/run_clock.hpp>
 #include <hypertune/execute/executor.hpp>
-#include <hypertune/local/process_driver.hpp>
-
-#include <fmt/format.h>
+#include <hypertune/local/process_options.hpp>
 
 #include <memory>
 #include <string>
@@ -14,6 +13,10 @@
 
 namespace hypertune::inline v0 {
 namespace local {
+
+namespace detail {
+class ProcessDriver;
+}
 
 /// Runs each trial in a process of its own: a segfault, an abort, an out-of-memory kill or a hang ends that trial only.
 ///
@@ -26,18 +29,18 @@ namespace local {
 /// process, which waits and uses no processor. What a trial prints goes to trials/<id>/log. Linux only.
 class ProcessExecutor {
  public:
-  explicit ProcessExecutor(ProcessOptions options = {})
-      : driver_(std::make_unique<detail::ProcessDriver>(std::move(options))) {}
-  ProcessExecutor(ProcessExecutor&&) noexcept = default;
-  ProcessExecutor& operator=(ProcessExecutor&&) noexcept = default;
+  explicit ProcessExecutor(ProcessOptions options = {});
+  ProcessExecutor(ProcessExecutor&&) noexcept;
+  ProcessExecutor& operator=(ProcessExecutor&&) noexcept;
+  ~ProcessExecutor();
 
-  std::vector<Host> hosts() const { return {driver_->host()}; }
+  std::vector<Host> hosts() const;
   Seconds now() const { return run_clock(); }
-  void start(ExecutorStart start) { driver_->start(std::move(start)); }
-  void perform(Command command) { driver_->perform(std::move(command)); }
-  void wait(Seconds deadline) { driver_->wait(deadline); }
-  void notify() { driver_->notify(); }
-  void shutdown() { driver_->shutdown(); }
+  void start(ExecutorStart start);
+  void perform(Command command);
+  void wait(Seconds deadline);
+  void notify();
+  void shutdown();
   std::string name() const { return "processes"; }
   static constexpr bool runs_gangs = true;
 
@@ -56,3 +59,7 @@ using local::ProcessOptions;
 inline ProcessExecutor processes(ProcessOptions options = {}) { return ProcessExecutor(std::move(options)); }
 
 }  // namespace hypertune::inline v0
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/local/impl/processes.hpp>
+#endif

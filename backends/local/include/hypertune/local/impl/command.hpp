@@ -1,0 +1,69 @@
+// CommandProgram: reads what it is given.
+#pragma once
+
+#include <hypertune/error.hpp>
+#include <hypertune/local/command.hpp>
+#include <hypertune/local/command_line.hpp>
+#include <hypertune/local/command_run.hpp>
+#include <hypertune/local/slot_binding.hpp>
+#include <hypertune/trial/metric_name.hpp>
+
+#include <regex>
+#include <utility>
+
+namespace hypertune::inline v0::local {
+
+namespace detail {
+
+inline std::regex compile(const std::string& pattern, std::string_view where, std::size_t groups) {
+  try {
+    std::regex regex(pattern, std::regex::ECMAScript | std::regex::optimize);
+    if (regex.mark_count() < groups)
+      fail(Errc::usage, "{}: the regular expression '{}' needs a group (…) around the number", where, pattern);
+    return regex;
+  } catch (const std::regex_error& e) {
+    fail(Errc::usage, "{}: '{}' is no regular expression: {}", where, pattern, e.what());
+  }
+}
+
+HYPERTUNE_INLINE void check_pattern(const std::string& pattern, std::string_view where, std::size_t groups) {
+  compile(pattern, where, groups);
+}
+
+inline std::vector<std::string> names_of(const SearchSpace& space) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < space.size(); ++i) names.push_back(space.name(i));
+  return names;
+}
+
+inline CommandPlan plan_command(const std::vector<std::string>& names, CommandOptions options) {
+  CommandPlan plan{CommandLine(options.command, names), {}, {}, std::move(options), {}};
+  if (plan.options.bind_to_slot) plan.gpus = usable_gpus();
+  const auto require_free = [](const std::string& name) {
+    if (const auto why = hypertune::detail::reserved_in_report_lines(name); !why.empty()) fail(Errc::usage, "{}", why);
+  };
+  for (const auto& name : plan.options.objectives) require_free(name);
+  for (const auto& [name, pattern] : plan.options.metrics) require_free(name);
+  for (const auto& [name, pattern] : plan.options.metrics)
+    plan.metrics.emplace_back(name, compile(pattern, "metrics: " + name, 1));
+  for (const auto& rule : plan.options.log_rules) plan.rules.push_back({compile(rule.match, "failures: log", 0), rule});
+  if (!(plan.options.grace >= 0))
+    fail(Errc::usage, "the command's grace is {} s, but must be 0 or more", plan.options.grace);
+  return plan;
+}
+
+}  // namespace detail
+
+HYPERTUNE_INLINE CommandProgram::CommandProgram(const SearchSpace& space, CommandOptions options)
+    : CommandProgram(detail::names_of(space), std::move(options)) {}
+
+HYPERTUNE_INLINE CommandProgram::CommandProgram(const std::vector<std::string>& names, CommandOptions options)
+    : plan_(std::make_shared<const detail::CommandPlan>(detail::plan_command(names, std::move(options)))) {}
+
+HYPERTUNE_INLINE std::unique_ptr<TrialRun> CommandProgram::begin(Context& context) const {
+  return std::make_unique<detail::CommandRun>(*plan_, context);
+}
+
+HYPERTUNE_INLINE double CommandProgram::grace() const { return plan_->options.grace; }
+
+}  // namespace hypertune::inline v0::local

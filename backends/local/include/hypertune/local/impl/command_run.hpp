@@ -1,0 +1,322 @@
+// CommandRun: how the command is begun and ended, alone or as one of several.
+#pragma once
+
+#include <hypertune/detail/run_clock.hpp>
+#include <hypertune/error.hpp>
+#include <hypertune/local/command_run.hpp>
+#include <hypertune/local/free_port.hpp>
+#include <hypertune/local/process_end.hpp>
+#include <hypertune/local/slot_binding.hpp>
+#include <hypertune/process/subprocess.hpp>
+#include <hypertune/record/json_text.hpp>
+#include <hypertune/trial/failure.hpp>
+#include <hypertune/trial/group_address.hpp>
+#include <hypertune/trial/resources.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <system_error>
+
+namespace hypertune::inline v0::local::detail {
+
+HYPERTUNE_INLINE std::optional<Report> CommandRun::step() {
+  for (;;) {
+    if (context_->stop_requested() && !terminating_) terminate();
+    if (auto report = next_report()) return report;
+    if (child_->status()) return finish();
+    if (terminating_ && hypertune::detail::steady_seconds() >= kill_at_) child_->signal(SIGKILL);
+    if (!leads()) {  // it need not print, and all that it does is one step
+      context_->alive();
+      if (context_->group().rest_asked()) {
+        Report none;
+        none.step = context_->next_step();
+        return none;
+      }
+    }
+    pump(0.05);
+  }
+}
+
+HYPERTUNE_INLINE std::optional<CheckpointInfo> CommandRun::stop_and_save() {
+  const int told = steps_;
+  terminate();
+  wait_for_exit();
+  std::optional<CheckpointInfo> made;
+  const auto take = [&] {
+    if (!adopted_) return;
+    // Of a step whose report nobody has been told: to go on from there would leave a gap.
+    if (adopted_->steps > told)
+      store_->drop(*adopted_);
+    else
+      made = adopted_;
+    adopted_.reset();
+  };
+  while (next_report()) take();
+  take();
+  return made;
+}
+
+HYPERTUNE_INLINE void CommandRun::suspend() {
+  child_->signal(SIGSTOP);
+  suspended_ = true;
+}
+
+HYPERTUNE_INLINE void CommandRun::resume() {
+  child_->signal(SIGCONT);
+  suspended_ = false;
+}
+
+HYPERTUNE_INLINE bool CommandRun::reset(Context& context) {
+  leave();
+  context_ = &context;
+  begin();
+  return true;
+}
+
+HYPERTUNE_INLINE void CommandRun::begin() {
+  gang_.reset();
+  last_line_.clear();
+  lines_.clear();
+  pending_.clear();
+  out_ = err_ = {};
+  refusal_ = {};
+  judged_ = told_repetition_ = false;
+  last_step_.reset();
+  tail_.clear();
+  adopted_.reset();
+  terminating_ = suspended_ = exclude_host_ = no_retry_ = false;
+  ends_before_ = ends_from_outside();
+  steps_ = context_->next_step();
+  const auto& root = context_->checkpoints();
+  store_.emplace(root.empty() ? context_->directory().parent_path().parent_path() : root);
+  log_.emplace(context_->log(), context_->log_limit());
+  if (context_->group().formed()) join();
+  // The command's own, anew for each attempt: what an earlier one had begun when it died is in nobody's way. (Sealed
+  // checkpoints have been moved out by then.)
+  // It lies on the disk of the store, so that a checkpoint is moved there and not copied.
+  const auto saved = std::filesystem::absolute(store_->root()) / "trials" / std::to_string(context_->trial()) / "saved";
+  // Of a gang, rank 0's checkpoints are the trial's.
+  folder_.clear();
+  if (leads()) {
+    std::error_code ignored;
+    std::filesystem::remove_all(saved, ignored);
+    folder_ = saved / std::to_string(context_->attempt());
+    std::filesystem::create_directories(folder_);
+  }
+  CommandLine::Values values;
+  for (const auto& [name, value] : context_->params()) values[name] = to_string(value);
+  const std::string restore =
+      context_->restore() ? std::filesystem::absolute(context_->restore()->directory()).string() : "";
+  const std::pair<const char*, std::string> words[] = {{"trial", std::to_string(context_->trial())},
+                                                       {"step", std::to_string(steps_)},
+                                                       {"directory", std::filesystem::absolute(context_->directory())},
+                                                       {"checkpoint", folder_.string()},
+                                                       {"restore", restore}};
+  for (const auto& [name, value] : words) values.emplace(name, value);  // a parameter of that name wins
+  child_ = std::make_unique<ChildProcess>(plan_.line(values), environment(restore));
+}
+
+HYPERTUNE_INLINE void CommandRun::join() {
+  Group& group = context_->group();
+  gang_.emplace();
+  gang_->place = group.join(true);
+  const int rank = gang_->place.rank;
+  const auto say = [&](const std::string& what, const std::string& value) {
+    group.set(fmt::format("command {}", what), value);
+  };
+  const auto hear = [&](const std::string& what) {
+    if (auto value = group.wait(fmt::format("command {}", what), patience)) return *value;
+    throw TrialFailure(
+        Cause{.source = FailureSource::infrastructure, .text = fmt::format("nothing was heard of the {}", what)});
+  };
+  if (rank == 0) {
+    try {
+      gang_->address = hypertune::detail::address_of(gang_->place);
+    } catch (const Error& e) {
+      if (e.code() != Errc::usage) throw;
+      throw TrialFailure(Cause{.text = e.what(), .retry = false});  // it would be so again
+    }
+    gang_->port = std::to_string(free_port(gang_->address));
+    say("address", gang_->address);
+    say("port", gang_->port);
+  } else {
+    gang_->address = hear("address");
+    gang_->port = hear("port");
+  }
+  // Launchers of one process a GPU show each process all that this host's processes have, and it takes the one of its
+  // local rank.
+  const Slot& slot = context_->slot();
+  const std::string own = own_devices();
+  if (own.empty() || slot.gpus.size() != 1 || slot.resources.gpus < 1) return;
+  say(fmt::format("devices of rank {}", rank), own);
+  for (int other = 0; other < gang_->place.size(); ++other)
+    if (gang_->place.hosts[static_cast<std::size_t>(other)] == gang_->place.host()) {
+      const std::string device = other == rank ? own : hear(fmt::format("devices of rank {}", other));
+      gang_->devices += (gang_->devices.empty() ? "" : ",") + device;
+    }
+}
+
+HYPERTUNE_INLINE std::string CommandRun::own_devices() const {
+  if (plan_.options.bind_to_slot) return SlotBinding({}, plan_.gpus, false).visible_devices(context_->slot());
+  const char* bound = std::getenv("CUDA_VISIBLE_DEVICES");
+  return bound == nullptr ? "" : bound;
+}
+
+HYPERTUNE_INLINE void CommandRun::add_place(std::map<std::string, std::optional<std::string>>& entries) const {
+  const GroupPlace& place = gang_->place;
+  const auto add = [&](const char* name, int value) { entries[name] = std::to_string(value); };
+  add("RANK", place.rank);
+  add("LOCAL_RANK", place.local_rank());
+  add("WORLD_SIZE", place.size());
+  add("LOCAL_WORLD_SIZE", place.local_size());
+  add("GROUP_RANK", gang_->host());
+  add("HYPERTUNE_RANK", place.rank);
+  add("HYPERTUNE_WORLD_SIZE", place.size());
+  entries["TORCHELASTIC_RESTART_COUNT"] = std::to_string(context_->attempt());
+  entries["TORCHELASTIC_USE_AGENT_STORE"] = std::nullopt;  // rank 0 of the command listens
+  entries["MASTER_ADDR"] = gang_->address;
+  entries["MASTER_PORT"] = gang_->port;
+}
+
+HYPERTUNE_INLINE std::map<std::string, std::optional<std::string>> CommandRun::environment(
+    const std::string& restore) const {
+  std::map<std::string, std::optional<std::string>> entries;
+  if (plan_.options.bind_to_slot)
+    for (const auto& [name, value] : SlotBinding({}, plan_.gpus, false).environment(context_->slot()))
+      entries[name] = value;
+  if (gang_ && !gang_->devices.empty()) entries["CUDA_VISIBLE_DEVICES"] = gang_->devices;
+  for (const auto& [name, value] : plan_.options.environment) entries[name] = value;
+  if (gang_) add_place(entries);
+  std::string params;
+  hypertune::detail::append_json_object(params, context_->params());
+  entries["HYPERTUNE_PARAMS"] = params;
+  entries["HYPERTUNE_TRIAL"] = std::to_string(context_->trial());
+  entries["HYPERTUNE_STEP"] = std::to_string(steps_);
+  entries["HYPERTUNE_SEED"] = std::to_string(context_->seed());
+  entries["HYPERTUNE_DIRECTORY"] = std::filesystem::absolute(context_->directory()).string();
+  entries["HYPERTUNE_CHECKPOINT"] = leads() ? std::optional(folder_.string()) : std::nullopt;
+  entries["HYPERTUNE_RESTORE"] = restore.empty() ? std::nullopt : std::optional(restore);
+  return entries;
+}
+
+HYPERTUNE_INLINE std::optional<Report> CommandRun::finish() {
+  const int status = *child_->status();
+  if (terminating_) return std::nullopt;
+  const bool by_sigterm = process::exit_code(status) == 128 + SIGTERM;
+  constexpr double apart = 0.25;  // seconds: who ends all processes signals one after the other
+  for (const double until = hypertune::detail::steady_seconds() + apart;
+       by_sigterm && !told_from_outside() && hypertune::detail::steady_seconds() < until;)
+    pump(0.01);
+  if (told_from_outside()) return end_with_others(status);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+    if (!leads()) {
+      context_->group().set(end_of(gang_->place.rank), "");
+      return std::nullopt;
+    }
+    // Of one that goes on from a checkpoint there were reports before.
+    if (judged_ || refusal_.text.empty() || context_->next_step() > 0) {
+      wait_for_others();
+      return std::nullopt;
+    }
+    const auto& wanted = plan_.options.objectives;
+    throw TrialFailure(Cause{.text = fmt::format("ended without a report{}: {}",
+                                                 wanted.empty() ? "" : " of " + quoted(wanted), refusal_.text),
+                             .retry = false});
+  }
+  Cause cause = cause_of_status(status, "the command");
+  std::string words;
+  for (const auto& line : tail_) words += (words.empty() ? "" : " | ") + line;
+  if (words.empty() && of_several()) words = last_line_;
+  add_last_words(cause, words, ": ");
+  if (of_several() && cause.source == FailureSource::user && others_are_why(words)) return std::nullopt;
+  cause.exclude_host = exclude_host_;
+  cause.retry = !no_retry_;
+  throw TrialFailure(std::move(cause));
+}
+
+HYPERTUNE_INLINE void CommandRun::wait_for_others() {
+  if (!of_several()) return;
+  const double until = hypertune::detail::steady_seconds() + plan_.options.grace;
+  for (int rank = 1; rank < gang_->place.size(); ++rank)
+    if (!wait_in_group(end_of(rank), until)) return;
+}
+
+HYPERTUNE_INLINE bool CommandRun::others_are_why(const std::string& words) {
+  const double patience_here = 1, patience_elsewhere = 12, behind_others = 2;
+  const bool follows = speaks_of_lost_connection(words);
+  double seconds = gang_->place.on_one_host() ? patience_here : patience_elsewhere;
+  if (follows) seconds += behind_others;
+  if (!fails_first(follows)) seconds += behind_others;
+  wait_in_group("an end that nobody tells", hypertune::detail::steady_seconds() + seconds);
+  return context_->stop_requested();
+}
+
+HYPERTUNE_INLINE bool CommandRun::fails_first(bool follows) {
+  const std::pair mine(follows, run_clock());
+  const auto key = [](int rank) { return fmt::format("command of rank {} has failed", rank); };
+  Group& group = context_->group();
+  try {
+    group.set(key(gang_->place.rank), fmt::format("{:d} {:.6f}", mine.first, mine.second));
+    for (int rank = 0; rank < gang_->place.size(); ++rank)
+      if (rank != gang_->place.rank)
+        if (const auto at = group.wait(key(rank), 0.2 / gang_->place.size());
+            at && std::pair(at->starts_with('1'), std::strtod(at->c_str() + 1, nullptr)) < mine)
+          return false;
+  } catch (const GroupError&) {}  // the attempt is about to end
+  return true;
+}
+
+HYPERTUNE_INLINE bool CommandRun::wait_in_group(const std::string& key, double until) {
+  try {
+    for (;;) {
+      const double left = until - hypertune::detail::steady_seconds();
+      if (context_->stop_requested() || left <= 0) return false;
+      context_->alive();
+      if (context_->group().wait(key, std::min(left, 1.0))) return true;
+    }
+  } catch (const GroupError&) { return false; }
+}
+
+HYPERTUNE_INLINE std::optional<Report> CommandRun::end_with_others(int status) {
+  constexpr double patience = 2;  // Slurm kills all after KillWait, mostly 30 s
+  const double until = hypertune::detail::steady_seconds() + patience;
+  while (!context_->stop_requested() && hypertune::detail::steady_seconds() < until) pump(0.02);
+  if (context_->stop_requested()) return std::nullopt;
+  throw TrialFailure(
+      Cause{.source = FailureSource::preemption,
+            .text = "all processes here were asked to end (SIGTERM): " + cause_of_status(status, "the command").text});
+}
+
+HYPERTUNE_INLINE void CommandRun::terminate() {
+  if (terminating_) return;
+  terminating_ = true;
+  kill_at_ = hypertune::detail::steady_seconds() + plan_.options.grace;
+  if (!told_from_outside()) child_->signal(SIGTERM);  // a second one may cut short what the first one began
+  if (suspended_) child_->signal(SIGCONT);
+}
+
+HYPERTUNE_INLINE void CommandRun::leave() {
+  if (child_ && !child_->status()) {
+    terminate();
+    wait_for_exit();
+  }
+  child_.reset();
+  log_.reset();
+}
+
+HYPERTUNE_INLINE void CommandRun::wait_for_exit() {
+  for (; !child_->status(); pump(0.05))
+    if (hypertune::detail::steady_seconds() >= kill_at_) child_->signal(SIGKILL);
+}
+
+HYPERTUNE_INLINE void CommandRun::log(std::string_view line, bool whole) {
+  if (of_several() && !line.empty()) last_line_ = line.substr(0, 300);
+  std::string text(line);
+  if (whole) text += '\n';
+  if (log_) log_->write(text);
+}
+
+}  // namespace hypertune::inline v0::local::detail
