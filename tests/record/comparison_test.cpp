@@ -249,6 +249,7 @@ TEST_CASE("where nothing has a result, there is nothing to compare") {
   CHECK(one.tests[0].verdict == "there is nothing to compare: no trial of 'bad' has a result");
   CHECK(!one.tests[0].p);
   CHECK(!one.tests[0].median_a);
+  CHECK_THAT(ht::comparison_table(ht::compare({read("fine"), read("fine"), read("bad")})), !ContainsSubstring("Holm"));
   // What the other has found is not measured at the nothing that this one has spent.
   CHECK(one.equal.reports == 6);
   CHECK(one.experiments[0].best_at_reports(one.equal.reports) == 0.6);

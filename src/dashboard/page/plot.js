@@ -191,7 +191,7 @@ function together(contexts, experiments) {
   const mode = objectives.find((one) => one.metric === metric)?.mode;
   const named = contexts.map((c, i) => {
     const folder = experiments[i].folder ?? experiments[i].id;
-    if (!c.summary.metrics.includes(metric)) throw new Problem(`no trial of the experiment in '${short(folder, 200)}' has reported '${short(metric, 100)}'; there are: ${listed(c.summary.metrics)}`);
+    if (!c.summary.metrics.includes(metric)) throw new Problem(`no trial of the experiment in '${short(folder, 200)}' has reported ${c.summary.metrics.length === 0 ? 'a metric' : `'${short(metric, 100)}'; there are: ${listed(c.summary.metrics)}`}`);
     const own = c.summary.objectives.find((one) => one.metric === metric)?.mode;
     if (options.kind === 'best' && !own) throw new Problem(`'${short(metric, 100)}' is no objective of the experiment in '${short(folder, 200)}'; there are: ${listed(c.objectives)}`);
     if (options.kind === 'best' && own !== mode) throw new Problem(`'${short(metric, 100)}' is to ${mode} in one experiment and to ${own} in another`);

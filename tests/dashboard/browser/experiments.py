@@ -91,6 +91,16 @@ def one(folder):
     return make(folder, "one", samples=1)
 
 
+def damaged(folder):
+    output = one(folder).rename(pathlib.Path(folder) / "runs" / "damaged")
+    (output / "experiment.db").write_bytes(b"nonsense" * 1000)
+    return output
+
+
+def failed(folder):
+    return make(folder, "failed", {"FAIL": "0 1 2"}, samples=3)
+
+
 def hostile(folder):
     # A key of YAML has 1024 characters at most; metrics and values can have more.
     names = [HOSTILE["script"], HOSTILE["template"], HOSTILE["long"]]

@@ -7,6 +7,7 @@
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/record/text_table.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -53,8 +54,9 @@ inline std::string test_text(const GroupComparison& test, const Comparison& all,
     if (test.test->interval)
       numbers += detail::format(" (between {:.2f} and {:.2f})", test.test->interval->low, test.test->interval->high);
     numbers += detail::format("; {}, p = {:.3g}", test.test->method, *test.test->p);
-    if (all.tests.size() > 1)
-      numbers += detail::format(", {:.3g} for {} comparisons (Holm)", *test.p, all.tests.size());
+    const auto tested = std::count_if(all.tests.begin(), all.tests.end(),
+                                      [](const GroupComparison& each) { return each.p.has_value(); });
+    if (tested > 1) numbers += detail::format(", {:.3g} for {} comparisons (Holm)", *test.p, tested);
     line(numbers);
   }
   if (test.best_of)

@@ -4,7 +4,11 @@ import {clock, count, duration, number, setting, short} from '../format.js';
 
 export const kinds = ['running', 'completed', 'stopped', 'paused', 'preempted', 'failed', 'lost'];
 
-const timeAxis = (theme, origin, options) => valueAxis(theme, {side: 'x', format: (seconds) => (origin > 1e8 ? clock(origin + seconds) : duration(seconds)), scale: true, minInterval: 0.001, ...options});
+// Of a few seconds the time of day would say the same again and again: then it is the time since the start.
+const timeAxis = (theme, origin, options) => {
+  const brief = options.max - options.min < 10;
+  return valueAxis(theme, {side: 'x', format: (seconds) => (origin > 1e8 && !brief ? clock(origin + seconds) : duration(seconds)), scale: true, minInterval: 0.001, ...options});
+};
 
 // Times are drawn as seconds since `look.origin`. data: /api/timeline; look: {origin, from, to, pick, height of a lane}
 export function timelineChart(data, theme, look = {}) {

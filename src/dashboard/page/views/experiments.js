@@ -16,7 +16,7 @@ export function experiments(app) {
       fill(box, list, () => (list.length === 0 ? [] : h('table', {class: 'plain list'}, h('thead', null, h('tr', null, [['experiment'], ['state'], ['trials', 'number'], ['best', 'number'], ['metric'], ['started'], ['last record']].map(([text, kind]) => h('th', {scope: 'col', class: kind}, text)))),
         h('tbody', null, list.map((one) => h('tr', null,
           h('td', null, h('a', {href: format({view: 'overview', experiment: one.id, query: {}}), data: {key: one.id.slice(0, 100), experiment: one.id.slice(0, 100)}, title: hint(one.folder)}, name(one.name))),
-          h('td', null, h('span', {class: 'run-state', data: {run: one.state}}, h('i', {class: 'dot', 'aria-hidden': 'true'}), one.state)),
+          h('td', null, h('span', {class: 'run-state', data: {run: one.state}}, h('i', {class: 'dot', 'aria-hidden': 'true'}), one.state), one.error ? h('p', {class: 'muted trouble'}, one.error) : null),
           h('td', {class: 'number'}, h('span', {class: 'of'}, `${count(one.finished)} of ${count(one.trials)}`), h('span', {class: 'thin', 'aria-hidden': 'true'}, h('i', {style: {width: `${one.trials > 0 ? (100 * one.finished) / one.trials : 0}%`}}))),
           h('td', {class: 'number value'}, one.best ? number(one.best.value) : '–'), h('td', null, name(one.metric ?? '–'), h('small', {class: 'muted'}, ` ${one.mode ?? ''}`)),
           h('td', null, moment(one.started)), h('td', {title: moment(one.updated)}, ago(one.updated, now))))))));
