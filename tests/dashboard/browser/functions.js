@@ -133,8 +133,8 @@ test('a filter without a server means what it means with one', () => {
   const {rows} = answers['/api/trials?experiment=x'];
   const chosen = (filter) => rows.filter(match.matcher(filter, answers['/api/summary?experiment=x'], (row, metric) => (metric === 'loss' ? row.value : null))).map((row) => row.trial);
   for (const [filter, want] of [['', [0, 1, 2, 3, 4]], ['state:failed', [3]], ['host:"lab 1"', [0, 1]], ['trial:1-3', [1, 2, 3]], ['trial:4', [4]], ['note:good', [1]], ['lr>3', [0, 1]], ['lr<=2 lr!=1', [3]], ['lr=4', [1]], ['lr==4', [1]],
-    ['"a,b"=adam', [0, 2, 4]], ['"a,b"!="sgd w"', [0, 2, 4]], ['on=true', [3, 4]], ['on=1', [3, 4]], ['memory', [3]], ['adam', [0, 2, 4]], ['"sgd w"', [1, 3]], ['loss<3', [2, 4]], ['loss=NaN', [1, 3]], ['loss!=NaN', [0, 2, 4]], ['adam lr>1', [0, 2]], ['lr="4"', [1]]]) same(chosen(filter), want, filter);
-  for (const filter of ['nonsense>1', 'state:gone', 'lr>adam', '"open', 'lr>', 'trial:x', 'colour:red', '>1', 'lr!1']) {
+    ['"a,b"=adam', [0, 2, 4]], ['"a,b"!="sgd w"', [0, 2, 4]], ['on=true', [3, 4]], ['on=1', [3, 4]], ['memory', [3]], ['adam', [0, 2, 4]], ['"sgd w"', [1, 3]], ['loss<3', [2, 4]], ['loss=NaN', [1, 3]], ['loss!=NaN', [0, 2, 4]], ['loss<inf', [0, 2, 4]], ['loss>-Infinity', [0, 2, 4]], ['loss>inf', []], ['adam lr>1', [0, 2]], ['lr="4"', [1]]]) same(chosen(filter), want, filter);
+  for (const filter of ['nonsense>1', 'state:gone', 'lr>adam', '"open', 'lr>', 'trial:x', 'colour:red', '>1', 'lr!1', 'lr<NaN']) {
     let message = '';
     try {
       chosen(filter);

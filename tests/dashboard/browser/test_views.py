@@ -86,8 +86,7 @@ class Views(PageCase):
         self.assertEqual(self.texts("[aria-sort=descending] .name"), ["accuracy"])
 
     def test_a_filter_is_applied_everywhere_and_a_wrong_one_is_explained(self):
-        self.expected = [r"400 \(Bad Request\)"]
-        self.view("digits", "trials")
+        self.view("digits", "trials")   # tearDown() looks at the console: what is wrong is not sent
         self.browser.keys("/")
         self.browser.keys("state:failed")
         self.browser.until("return document.querySelector('.matching').innerText === '1 of 18 trials'")
@@ -265,17 +264,19 @@ class Views(PageCase):
         self.assertIn("/overview", self.hash())
 
     def test_an_address_of_nothing_says_so(self):
+        self.browser.driver.get(self.url + self.address("digits", "trial/999"))
+        self.browser.until("return document.querySelector('.notice.bad')?.innerText.includes('There is no trial 999')")
+        self.browser.collect()
+        self.assertEqual(self.browser.said, [])
         self.expected = [r"40\d \("]
+        self.browser.driver.get("about:blank")
         self.browser.driver.get(self.url + "#/e/nonsense/overview")
         self.browser.until("return document.querySelector('.notice.bad')")
-        self.browser.driver.get("about:blank")
-        self.browser.driver.get(self.url + self.address("digits", "trial/999"))
-        self.browser.until("return document.querySelector('.notice.bad')?.innerText.includes('999')")
 
 
 class Trouble(PageCase):
     """Experiments of which there is little or nothing to show; tearDown() looks at the console."""
-    experiments = (experiments.damaged, experiments.failed, experiments.one)
+    experiments = (experiments.damaged, experiments.failed, experiments.one, experiments.empty)
 
     def test_one_that_cannot_be_read_says_why_and_asks_no_more(self):
         self.browser.driver.get("about:blank")
@@ -302,6 +303,15 @@ class Trouble(PageCase):
     def compared(self, *names):
         return "#/compare?e=" + urllib.parse.quote(json.dumps([self.ids()[name] for name in names]))
 
+    def test_one_without_a_trial_has_every_view(self):
+        for view in VIEWS:
+            self.view("empty", view)
+            self.assert_within()
+            self.assert_quiet()
+        self.open()
+        row = self.browser.js("return document.querySelector('[data-experiment=empty]').closest('tr').innerText")
+        self.assertIn("0 of 3", row)
+
     def test_where_all_have_failed_no_result_is_promised(self):
         self.view("failed", "overview")
         self.assertEqual(self.text(".best-panel .empty"), "No trial has a result: 3 failed.")
@@ -326,6 +336,13 @@ class Narrow(PageCase):
                     self.assert_within()
         self.open("#/compare")
         self.assert_within()
+
+    def test_a_trials_attempts_are_read_without_scrolling(self):
+        self.view("digits", "trial/4")
+        host, line = self.browser.js("const cell = document.querySelector('.attempts tbody td:nth-child(2) .name'); return [cell.offsetHeight, parseFloat(getComputedStyle(cell).lineHeight)]")
+        self.assertLess(host, 1.5 * line, "a host's name is broken into pieces")
+        wide, room = self.browser.js("const box = document.querySelector('.attempts').parentElement; return [box.scrollWidth, box.clientWidth]")
+        self.assertLessEqual(wide, room)
 
     def test_paper_has_no_controls(self):
         self.browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

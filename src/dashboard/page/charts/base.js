@@ -7,6 +7,7 @@ export const dash = '-';  // ECharts: no value here
 export function frame(theme, {grid, click = false} = {}) {
   return {
     animation: false,
+    progressive: 0,   // all at once: a picture of thousands of points is not to be seen, or saved, when half of it is drawn
     backgroundColor: 'transparent',
     textStyle: {fontFamily: theme.font, color: theme.ink2, fontSize: 11},
     grid: {left: 6, right: 14, top: 4, bottom: 4, outerBoundsMode: 'same', outerBoundsContain: 'all', ...grid},

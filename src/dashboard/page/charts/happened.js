@@ -84,7 +84,7 @@ export function useChart(data, theme, look = {}) {
   return {
     ...frame(theme),
     legend: legend(theme, ['busy', 'slots', 'pending']),
-    tooltip: tooltip(theme, (points) => (points.length === 0 ? [] : [['at', clock(origin + points[0].value[0])], ...points.map((point) => [point.seriesName, count(point.value[1])])]), {trigger: 'axis'}),
+    tooltip: tooltip(theme, (points) => (points.length === 0 ? [] : [['at', clock(origin + points[0].value[0])], ...points.map((point) => [point.seriesName, number(point.value[1], 3)])]), {trigger: 'axis'}),
     xAxis: timeAxis(theme, origin, {min: look.from, max: look.to}),
     yAxis: valueAxis(theme, {name: 'slots, trials', scale: false, integer: true, format: count}),
     series: [

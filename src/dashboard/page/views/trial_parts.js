@@ -5,6 +5,7 @@ import {makeChart} from '../chart.js';
 import {trialCurve} from '../charts/curves.js';
 import {scaleOf, unfit} from '../charts/base.js';
 import {makeControls} from '../controls.js';
+import {Refused} from '../source.js';
 import {makeLog} from './log.js';
 
 const metricsShown = 8;
@@ -151,6 +152,8 @@ export function makeTrial(app, trial, {compact = false} = {}) {
     element,
     async refresh(signal) {
       controls.sync();
+      // The summary was asked for before: a trial that it does not count needs no request that fails.
+      if (trial >= Object.values(app.summary.counts).reduce((a, b) => a + b, 0)) throw new Refused(app.summary.reading ? `The record is still being read; trial ${trial} comes later in it.` : `There is no trial ${trial}.`);
       const row = await app.get('/api/trial', {trial, points: 500}, signal);
       if (signal.aborted) return;
       const {curves: _, attempts: __, checkpoints: ___, ...rest} = row;
