@@ -225,6 +225,16 @@ test('schedules of a population', () => {
   same([...happened.schedules(events, 'lr', new Map([[5, 0.7]]), 6)], [[1, [[0, 0.3], [2, 0.1], [4, 0.2], [6, 0.2]]], [5, [[0, 0.7], [6, 0.7]]]]);
 });
 
+test('a number stands on a piece of the timeline only where it has room, and times that differ look different', () => {
+  const chart = (trial, look) => happened.timelineChart({lanes: [{host: 'h', slot: 0}], segments: {lane: [0], trial: [trial], start: [1.7e9], end: [1.7e9 + 3], kind: ['completed']}, hosts: []}, themes.light, {origin: 1.7e9, from: 0, to: 100, ...look});
+  const label = (trial) => chart(trial).series.find((one) => one.id === 'segments').renderItem({dataIndex: 0, coordSys: {x: 0, width: 1000}}, {coord: ([x, y]) => [x * 10, y * 30], size: () => [0, 30]}).textContent?.style.text;
+  same([label(7), label(12), label(12345)], ['7', '12', undefined]);
+  for (const [look, times] of [[{to: 3}, [0, 0.5, 1, 1.5, 2, 2.5]], [{to: 2700, span: 4}, [1000, 1000.5, 1001, 1001.5]], [{to: 2700, span: 0.2}, [1000, 1000.05, 1000.1]], [{to: 2700}, [0, 500, 1000]]]) {
+    const texts = times.map(chart(1, look).xAxis.axisLabel.formatter);
+    same(new Set(texts).size, times.length, texts.join(', '));
+  }
+});
+
 // Each chart, with what an experiment can bring: it is drawn as SVG, in both themes, and the SVG is well-formed XML.
 const hostile = ['<img src=x onerror=alert(1)>', 'L'.repeat(10000), '</svg><script>window.pwned=1</script>', '\u202eevil \u05e9', '🦄 {a|b} {b} %s ${x} & "quotes\''];
 const trials = Array.from({length: 30}, (_, i) => i);

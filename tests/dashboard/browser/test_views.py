@@ -115,6 +115,8 @@ class Views(PageCase):
         self.assert_drawn("curve0", "curve1")
         curve = self.series("curve0")["curve"]
         self.assertEqual([point[0] for point in curve], list(range(9)))
+        # The last step has its label, where there is room.
+        self.assertIn("8", self.browser.js("return echarts.getInstanceByDom(document.querySelector('[data-chart=curve0]')).getZr().storage.getDisplayList(true).filter((one) => one.type === 'text' || one.type === 'tspan').map((one) => one.style.text)"))
         answer = self.ask("/api/trial", experiment=self.ids()["digits"], trial=best)
         self.assertEqual([point[1] for point in curve], answer["curves"]["accuracy"]["value"])
         page = self.text("main")

@@ -35,7 +35,7 @@ export function valueAxis(theme, {name = '', log = false, side = 'y', format = (
     minInterval: integer ? 1 : undefined,
     axisLine: {show: x, onZero: false, lineStyle: {color: theme.line}},
     axisTick: {show: false},
-    axisLabel: {color: theme.ink3, fontSize: 10.5, hideOverlap: true, formatter: format, ...(max === 'dataMax' ? {showMaxLabel: false} : {})},
+    axisLabel: {color: theme.ink3, fontSize: 10.5, hideOverlap: true, formatter: format, ...(max === 'dataMax' && !integer ? {showMaxLabel: false} : {})},
     splitLine: {show: grid && !x, ...edge(theme)},
     splitNumber: 4,
     ...rest,

@@ -46,7 +46,7 @@ export function happened(app) {
       for (const moment_ of data.use?.time ?? []) end = Math.max(end, moment_ - origin);
       if (range) end = Math.max(end, summary.elapsed ?? 0);
       timeline.canvas.style.setProperty('--lanes', Math.min(60, Math.max(3, data.lanes.length)));
-      const look = {origin, from: start, to: end, pick: app.picked()};
+      const look = {origin, from: start, to: end, span: range ? range[1] - range[0] : undefined, pick: app.picked()};
       timeline.show((theme) => timelineChart(data, theme, look), {
         empty: some ? null : `No trial has started${yet(app.summary)}.`,
         note: data.merged ? `There are more pieces than can be drawn: the short ones are merged. Zoom in to see each.` : `${plural(segments.trial.length, 'piece')} of ${plural(new Set(segments.trial).size, 'trial')}. Drag to zoom.`});

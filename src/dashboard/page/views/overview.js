@@ -138,7 +138,7 @@ export function overview(app) {
       const of = data.objectives?.[index] ?? {...summary.objectives[index], x: data.x, value: data.value, points: data.points};
       const left = unfit(of.points?.value ?? [], log.value);
       chart.show((theme) => bestChart(of, theme, {x: axis.value, log: log.value, pick: app.picked()}), {
-        empty: of.x.length > 0 ? null : summary.state === 'running' ? 'Nothing to draw yet: no trial has reported a value.' : 'Nothing to draw: no trial has a result.',
+        empty: of.x.length > 0 ? null : `Nothing to draw${yet(summary)}: no trial has a result.`,
         note: left > 0 ? `${plural(left, 'value')} ${log.value ? 'that a logarithm cannot take, or that are' : 'that are'} not finite ${left === 1 ? 'is' : 'are'} not drawn.` : null,
       });
       running.hidden = now.running.length === 0;
