@@ -11,6 +11,7 @@
 #include <plot.hpp>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0::command {
@@ -105,15 +107,33 @@ void add_report(CLI::App& app, std::function<int()>& chosen) {
 struct PlotArguments {
   plot::Picture picture;
   std::string folder, output;
+  std::vector<std::string> more;  // after the first two words
   bool force = false;
 };
+
+// DIR KIND, or DIR DIR… KIND.
+[[maybe_unused]] plot::Picture picture_of(const PlotArguments& arguments) {
+  auto picture = arguments.picture;
+  picture.folders.emplace_back(arguments.folder);
+  if (arguments.more.empty()) return picture;
+  const auto is_kind = [](std::string_view word) {
+    return !word.empty() && fmt::format(",{},", plot::kinds).find(fmt::format(",{},", word)) != std::string::npos;
+  };
+  std::vector<std::string> words{picture.kind};
+  words.insert(words.end(), arguments.more.begin(), arguments.more.end());
+  const auto kind = std::find_if(words.begin(), words.end(), is_kind);
+  if (!is_kind(words.back()) && kind != words.end())
+    fail(Errc::usage, "the kind of chart comes last: hypertune plot DIR DIR… {}", *kind);
+  picture.kind = std::move(words.back());
+  words.pop_back();
+  picture.folders.insert(picture.folders.end(), words.begin(), words.end());
+  return picture;
+}
 
 int draw([[maybe_unused]] const PlotArguments& arguments) {
 #ifdef HYPERTUNE_HAS_PLOT
   if (!arguments.output.empty()) check_output(arguments.output, "<svg", "SVG", arguments.force);
-  auto picture = arguments.picture;
-  picture.folder = arguments.folder;
-  const std::string text = plot::svg(picture);
+  const std::string text = plot::svg(picture_of(arguments));
   if (arguments.output.empty())
     fmt::print("{}", text);
   else
@@ -127,12 +147,14 @@ int draw([[maybe_unused]] const PlotArguments& arguments) {
 void add_plot(CLI::App& app, std::function<int()>& chosen) {
   auto arguments = std::make_shared<PlotArguments>();
   auto& picture = arguments->picture;
-  auto* command = app.add_subcommand("plot", "a chart of an experiment as SVG, for papers");
+  auto* command = app.add_subcommand("plot", "a chart of an experiment as SVG, for papers; of several: DIR DIR… KIND");
   command->add_option("DIR", arguments->folder, "the experiment's folder")->required();
   // What is wrong with a kind is said by who draws it; these are for completion and help.
   command->add_option("KIND", picture.kind, "what of the dashboard's page")
       ->required()
       ->type_name(fmt::format("TEXT:{{{}}}", plot::kinds));
+  command->add_option("MORE", arguments->more,
+                      "best and edf draw several experiments over each other: KIND comes last");
   command->add_option("-o,--output", arguments->output, "the file to write; none: the standard output");
   command
       ->add_option("--metric", picture.metrics,

@@ -134,7 +134,10 @@ void print_table(const RecordedCurves& curves, const std::vector<Row>& rows) {
           [](std::int64_t n) { return fmt::format("{}", n); });
     };
     const auto duration = [&](auto value) {
-      return range_text(row, value, [](double s) { return std::isnan(s) ? "-" : duration_text(s); });
+      return range_text(row, value, [](double s) {
+        // Short experiments are compared by parts of a second.
+        return std::isnan(s) ? std::string("-") : s < 10 ? fmt::format("{:.2g} s", s) : duration_text(s);
+      });
     };
     std::vector<Cell> cells;
     cells.emplace_back(row.what);

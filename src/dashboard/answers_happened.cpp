@@ -1,4 +1,6 @@
 // Timeline, lineage, what runs now, fronts, importance: the rest of what the page asks for.
+#include "average.hpp"
+
 #include <hypertune/error.hpp>
 #include <hypertune/record/analysis.hpp>
 #include <hypertune/record/pareto.hpp>
@@ -177,34 +179,14 @@ bool merge(std::vector<Piece>& pieces, std::size_t most) {
 }
 
 void put_use(JsonWriter& out, const ExperimentView& view, double from, double to) {
-  constexpr std::size_t grid = 300;
-  const double width = (to - from) / static_cast<double>(grid - 1);
-  std::vector<std::int64_t> busy(grid + 1), pending(grid + 1);
-  const auto at = [&](double time) {
-    if (!(width > 0)) return std::size_t{0};
-    return static_cast<std::size_t>(std::clamp((time - from) / width, 0.0, static_cast<double>(grid)));
-  };
-  for (const auto& piece : view.pieces()) {
-    if (piece.start > to) continue;
-    ++busy[at(piece.start)];
-    if (piece.end != Piece::End::running) --busy[at(piece.stop)];
-  }
-  for (const auto& row : view.rows()) {
-    if (row.created > to) continue;
-    ++pending[at(row.created)];
-    if (!std::isnan(row.started)) --pending[at(row.started)];
-  }
+  constexpr std::size_t parts = 299;
+  Average busy(from, to, parts), pending(from, to, parts);
+  for (const auto& piece : view.pieces()) busy.add(piece.start, piece.end == Piece::End::running ? to : piece.stop);
+  for (const auto& row : view.rows()) pending.add(row.created, std::isnan(row.started) ? to : row.started);
   std::vector<double> time;
-  for (std::size_t i = 0; i < grid; ++i) {
-    time.push_back(from + width * static_cast<double>(i));
-    if (i == 0) continue;
-    busy[i] += busy[i - 1];
-    pending[i] += pending[i - 1];
-  }
-  busy.pop_back();
-  pending.pop_back();
-  out.key("use").begin_object().values("time", time).values("busy", busy).values("pending", pending);
-  out.values("slots", std::vector<std::size_t>(grid, view.lanes().size())).end_object();
+  for (std::size_t i = 0; i <= parts; ++i) time.push_back(busy.begin(i));
+  out.key("use").begin_object().values("time", time).values("busy", busy.take()).values("pending", pending.take());
+  out.values("slots", std::vector<std::size_t>(parts + 1, view.lanes().size())).end_object();
 }
 
 }  // namespace

@@ -207,6 +207,9 @@ std::string summary_answer(const ExperimentView& view, const Surroundings& aroun
         .end_object();
   out.end_array();
   out.member("search", shortened(info.searcher)).member("schedule", shortened(info.scheduler));
+  out.member("search_options", shortened(info.searcher_options))
+      .member("schedule_options", shortened(info.scheduler_options))
+      .member("command", shortened(info.command));
   out.member("executor", shortened(info.executor))
       .member("seed", std::to_string(info.seed))
       .member("samples", info.samples);

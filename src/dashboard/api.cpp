@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace hypertune::inline v0::dashboard {
@@ -28,6 +30,14 @@ int status_of(Errc code) {
     case Errc::busy: return 503;
     default: return 500;
   }
+}
+
+// Of one that could not be read at all. That is how it stands, and no fault of the request.
+std::string unreadable_summary(const Followed& followed, std::string_view trouble) {
+  JsonWriter out;
+  out.begin_object().member("version", 0).member("name", followed.id).member("folder", followed.folder.string());
+  out.member("state", "unreadable").member("error", view::shortened(trouble)).end_object();
+  return out.take();
 }
 
 void put_best_of(JsonWriter& out, const ExperimentView& seen) {
@@ -149,8 +159,16 @@ std::string Api::of_experiment(Followed& followed, const Query& query) const {
     };
     return followed.look([&](const ExperimentView& seen) { return view::now_answer(seen, around); });
   }
+  if (path == "/api/summary") {
+    try {
+      return followed.look([&](const ExperimentView& seen) { return view::summary_answer(seen, around); });
+    } catch (const Error&) {
+      const std::string trouble = followed.trouble();
+      if (followed.brief().version != 0 || trouble.empty()) throw;
+      return unreadable_summary(followed, trouble);
+    }
+  }
   return followed.look([&](const ExperimentView& seen) -> std::string {
-    if (path == "/api/summary") return view::summary_answer(seen, around);
     if (path == "/api/trials") return view::trials_answer(seen, query);
     if (path == "/api/best") return view::best_answer(seen, query);
     if (path == "/api/curves") return view::curves_answer(seen, query);

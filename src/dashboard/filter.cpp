@@ -132,7 +132,7 @@ class Parser {
   static std::optional<double> number(const std::string& text) {
     double number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error == std::errc() && end == text.data() + text.size()) return number;
+    if (error == std::errc() && end == text.data() + text.size() && !std::isnan(number)) return number;
     return std::nullopt;
   }
 

@@ -71,7 +71,8 @@ ReportAnswers::ReportAnswers(const Experiments& experiments, CostText cost, std:
   for (std::size_t i = 0; i < shown; ++i) {
     left_out_.emplace_back(all[i]->id, std::vector<std::string>());
     if (all[i]->brief().version == 0) {
-      left_out_.back().second.emplace_back("all of it: " + all[i]->trouble());
+      ask("/api/summary", {{"experiment", all[i]->id}});  // which says why
+      left_out_.back().second.emplace_back("all of it, which cannot be read");
       continue;
     }
     // What one does not need, the next ones have.

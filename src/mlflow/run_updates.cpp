@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 namespace hypertune::inline v0::detail::mlflow {
 
@@ -33,7 +34,17 @@ void append_pairs(std::string& body, const char* name, const auto& begin, const 
 
 }  // namespace
 
-std::string key_text(std::string_view name) {
+namespace {
+
+// Of the whole name, so that two names of which the same is left stay apart. It is the same in each run, as a
+// resumption goes on with the keys of the one before.
+std::string name_digest(std::string_view name) {
+  std::uint32_t hash = 2166136261U;  // FNV-1a
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  return fmt::format("-{:08x}", hash);
+}
+
+std::string readable_key(std::string_view name) {
   std::string out = cut(name, longest_key);
   for (char& c : out) {
     const bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -46,6 +57,15 @@ std::string key_text(std::string_view name) {
     for (char& c : out)
       if (c == '/' || c == '.') c = '_';
   return out.empty() ? "_" : out;
+}
+
+}  // namespace
+
+std::string key_text(std::string_view name) {
+  std::string out = readable_key(name);
+  if (out == name) return out;
+  const std::string digest = name_digest(name);
+  return cut(out, longest_key - digest.size()) + digest;
 }
 
 std::string cut(std::string_view text, std::size_t bytes) { return std::string(text.substr(0, utf8_cut(text, bytes))); }

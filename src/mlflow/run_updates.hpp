@@ -34,7 +34,9 @@ struct RunUpdate {
   std::optional<std::int64_t> ended;
 };
 
-/// As MLflow allows it: letters, digits, and `_-. :/` of at most 250 bytes; anything else becomes `_`.
+/// As MLflow allows it: letters, digits, and `_-. :/` of at most 250 bytes. In a name that is not so anything else
+/// becomes
+/// `_`, and a number made of the whole name follows, so that different names have different keys.
 std::string key_text(std::string_view name);
 /// At most so many bytes, not within a character.
 std::string cut(std::string_view text, std::size_t bytes);

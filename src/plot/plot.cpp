@@ -10,6 +10,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace hypertune::inline v0::plot {
 
@@ -28,6 +31,9 @@ void check_font(const std::string& font) {
 std::string options_of(const Picture& picture) {
   view::JsonWriter out;
   out.begin_object().member("kind", picture.kind);
+  std::vector<std::string> folders;
+  for (const auto& folder : picture.folders) folders.push_back(folder.string());
+  out.values("folders", folders);
   out.values("metrics", picture.metrics).values("parameters", picture.parameters);
   out.member("width", picture.width).member("height", picture.height);
   out.member("log", picture.log).member("logX", picture.log_x).member("time", picture.time);
@@ -46,10 +52,7 @@ std::string answer_of(const dashboard::Api& api, const std::string& target) {
 
 std::string svg(const Picture& picture) {
   check_font(picture.font);
-  const auto experiments = dashboard::read_once({picture.folder});
-  if (experiments->all().size() != 1)
-    fail(Errc::usage, "there are {} experiments in '{}': name the folder of one", experiments->all().size(),
-         picture.folder.string());
+  const auto experiments = dashboard::read_once(picture.folders);
   const dashboard::Api api(*experiments, {});
   const std::string options = options_of(picture);
   Script script([](std::string_view path) { return dashboard::page_text(path); },

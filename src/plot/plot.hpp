@@ -14,8 +14,8 @@ inline constexpr std::string_view kinds =
     "schedule";
 
 struct Picture {
-  std::filesystem::path folder;  ///< of one experiment
-  std::string kind;              ///< one of `kinds`
+  std::vector<std::filesystem::path> folders;  ///< of one experiment; of several for the kinds that draw them together
+  std::string kind;                            ///< one of `kinds`
   std::vector<std::string> metrics = {}, parameters = {};
   int width = 640, height = 400;
   bool log = false, log_x = false, time = false;

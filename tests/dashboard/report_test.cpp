@@ -13,6 +13,7 @@
 #include <boost/json/parse.hpp>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <string_view>
@@ -138,6 +139,18 @@ TEST_CASE("a report of a few trials has all that the page asks for") {
   CHECK(answers.at("/api/summary?experiment=one").at("state") == "ended");
   CHECK(answers.at("/api/summary?experiment=one").as_object().if_contains("reading") == nullptr);
   CHECK(left_out(answers, "one") == "logs\n");
+}
+
+TEST_CASE("a report says why it lacks an experiment that cannot be read") {
+  support::TemporaryFolder root;
+  experiment(root.path() / "fine", "fine", 3, 2);
+  std::filesystem::create_directories(root.path() / "broken");
+  std::ofstream(root.path() / "broken/experiment.db") << std::string(9000, 'x');
+  const auto answers = answers_of({root.path()}, 1'000'000);
+  CHECK(left_out(answers, "broken") == "all of it, which cannot be read\n");
+  const auto& summary = answers.at("/api/summary?experiment=broken").as_object();
+  CHECK_THAT(std::string(summary.at("error").as_string()), ContainsSubstring("no readable hypertune journal"));
+  CHECK(answers.at("/api/summary?experiment=fine").as_object().if_contains("error") == nullptr);
 }
 
 TEST_CASE("a report of very many trials stays small, has the best ones, and says what it lacks") {

@@ -334,7 +334,10 @@ TEST_CASE("experiments come and go in a folder, and damaged ones say what is ami
   std::ofstream(root.path() / "broken/experiment.db") << std::string(9000, 'x');
   served.eventually("/api/experiments",
                     [&](json::object& o) { return ids(o) == "broken=unreadable deep/er/two=killed "; });
-  const auto error = served.body("/api/summary?experiment=broken", 500);
+  const auto error = served.body("/api/summary?experiment=broken");
+  CHECK(error.at("state") == "unreadable");
+  CHECK(error.if_contains("counts") == nullptr);
+  served.body("/api/trials?experiment=broken", 500);
   CHECK_THAT(std::string(error.at("error").as_string()), ContainsSubstring("no readable hypertune journal"));
   // A name that is markup is a name.
   make("<script>alert(1)<");

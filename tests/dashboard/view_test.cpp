@@ -218,6 +218,44 @@ TEST_CASE("names of 10,000 characters leave answers below a megabyte, and say th
   REQUIRE(!answer.at("rows").as_array().empty());
 }
 
+TEST_CASE("slots in use are the average of a stretch, not what was at a moment of it") {
+  // Two slots. On one trials follow each other with a gap of a millisecond, on the other one runs for half of the time.
+  view::ExperimentView seen("/nowhere");
+  std::int64_t sequence = 0;
+  record::ExperimentStarted started;
+  started.objectives = {maximize("accuracy")};
+  seen.add({++sequence, 1000, started});
+  const auto begin = [&](TrialId id, double time, int slot) {
+    seen.add({++sequence, time, record::TrialCreated{id, {}, {{"lr", 0.5}}}});
+    seen.add({++sequence, time, record::TrialStarted{id, 0, 0, "here", {slot}, {}}});
+  };
+  const auto end = [&](TrialId id, double time) {
+    seen.add({++sequence, time, record::TrialEnded{id, TrialState::completed, std::nullopt}});
+  };
+  constexpr int trials = 1000;
+  begin(0, 1000, 1);
+  for (int i = 1; i <= trials; ++i) {
+    const double at = 1000 + i - 1;
+    begin(i, at, 0);
+    if (i == trials / 2) end(0, at);
+    end(i, at + 0.999);
+  }
+  seen.refresh();
+  const auto answer = json::parse(view::timeline_answer(seen, view::Query("/x"))).as_object();
+  const auto& use = answer.at("use").as_object();
+  const auto& busy = use.at("busy").as_array();
+  REQUIRE(busy.size() == use.at("time").as_array().size());
+  double sum = 0;
+  for (std::size_t i = 0; i < busy.size(); ++i) {
+    const double value = busy[i].to_number<double>();
+    INFO(i << ": " << value);
+    CHECK(value > (i < 148 ? 1.98 : 0.98));
+    CHECK(value < (i < 150 ? 2.001 : 1.001));
+    if (i + 1 < busy.size()) sum += value / static_cast<double>(busy.size() - 1);
+  }
+  CHECK(sum == Approx(1.498).epsilon(0.002));  // (999 + 499) of 999.999 seconds
+}
+
 TEST_CASE("a filter chooses by state, host, number, parameters and metrics, and says where it is wrong") {
   view::ExperimentView seen{std::filesystem::path()};
   std::int64_t sequence = 0;
@@ -252,6 +290,8 @@ TEST_CASE("a filter chooses by state, host, number, parameters and metrics, and 
   CHECK(chosen("lr>0.02 lr<0.05") == "34");
   CHECK(chosen("accuracy>=0.7") == "78");
   CHECK(chosen("accuracy=\"NaN\"") == "9");
+  CHECK(chosen("accuracy=NaN") == "9");
+  CHECK(chosen("accuracy!=NaN accuracy>inf").empty());
   CHECK(chosen("time=5 state:running") == "456789");
   CHECK(chosen("\"name of it\"=adam host:lab1") == "1");
   CHECK(chosen("\"name of it\"!=\"s\\\"gd\"") == "13579");

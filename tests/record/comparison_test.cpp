@@ -192,7 +192,7 @@ TEST_CASE("experiments are compared at the same expense") {
   CHECK(result.differing == std::vector<std::string>{"samples", "seed"});
   REQUIRE(result.tests.size() == 1);
   CHECK(result.tests[0].of_trials);
-  CHECK(result.tests[0].test.effect == Approx(0.2));  // 2 of 10 pairs
+  CHECK(result.tests[0].test->effect == Approx(0.2));  // 2 of 10 pairs
   CHECK_THAT(result.tests[0].verdict, ContainsSubstring("too little data: with 2 and 5 trials"));
   CHECK_THAT(result.note, ContainsSubstring("other seeds"));
   CHECK_THAT(ht::comparison_table(result), ContainsSubstring("after 5 reports"));
@@ -222,6 +222,81 @@ TEST_CASE("what breaks a constraint or failed is not the best of a comparison") 
   CHECK(a.best_of_trials(3) == 0.1);
 }
 
+namespace {
+// All trials of the experiment in `directory` fail, before they report anything.
+void write_failed(const std::filesystem::path& directory, const std::string& name, int trials) {
+  write(directory, name, {});
+  auto journal = ht::Journal::open(directory);
+  const ht::Cause cause{ht::FailureSource::user, "boom"};
+  for (ht::TrialId t = 0; t < trials; ++t) {
+    journal.append(1'700'000'000, ht::record::TrialCreated{t, {}, ht::Params{{"lr", 0.01}}, false});
+    journal.append(1'700'000'000, ht::record::TrialStarted{t, 0, 0, "here", {}, {}});
+    journal.append(1'700'000'000, ht::record::AttemptFailed{t, 0, cause, false});
+    journal.append(1'700'000'000, ht::record::TrialEnded{t, ht::TrialState::failed, cause});
+  }
+  journal.flush();
+}
+}  // namespace
+
+TEST_CASE("where nothing has a result, there is nothing to compare") {
+  support::TemporaryFolder folder;
+  write(folder.path() / "fine", "fine", {{0.1, 0.2, 0.5}, {0.6, 0.3, 0.4}});
+  write_failed(folder.path() / "bad", "bad", 12);
+  write_failed(folder.path() / "worse", "worse", 11);
+  const auto read = [&](const char* name) { return ht::compared_experiment(folder.path() / name); };
+  const auto one = ht::compare({read("fine"), read("bad")});
+  REQUIRE(one.tests.size() == 1);
+  CHECK(one.tests[0].verdict == "there is nothing to compare: no trial of 'bad' has a result");
+  CHECK(!one.tests[0].p);
+  CHECK(!one.tests[0].median_a);
+  CHECK_THAT(ht::comparison_table(ht::compare({read("fine"), read("fine"), read("bad")})), !ContainsSubstring("Holm"));
+  // What the other has found is not measured at the nothing that this one has spent.
+  CHECK(one.equal.reports == 6);
+  CHECK(one.experiments[0].best_at_reports(one.equal.reports) == 0.6);
+  const auto both = ht::compare({read("bad"), read("worse")});
+  CHECK(both.tests[0].verdict == "there is nothing to compare: no trial of either has a result");
+  for (const auto* comparison : {&one, &both}) {
+    const std::string text = ht::comparison_table(*comparison) + ht::comparison_json(*comparison);
+    INFO(text);
+    CHECK(text.find("inf") == std::string::npos);
+    CHECK(text.find("Infinity") == std::string::npos);
+    CHECK(text.find("medians") == std::string::npos);
+    CHECK(text.find("probability 0") == std::string::npos);
+    CHECK(comparison->note.empty());
+  }
+  // Of repetitions one may have failed: it counts as the worst of its group, and no median is infinite.
+  std::vector<ht::ComparedExperiment> groups;
+  for (const char* name : {"fine", "bad", "worse"}) groups.push_back(read(name));
+  groups.push_back(read("fine"));
+  for (std::size_t i = 0; i < groups.size(); ++i) groups[i].group = i < 2 ? "a" : "b";
+  const auto repeated = ht::compare(groups);
+  CHECK(repeated.tests[0].test);
+  CHECK_THAT(ht::comparison_table(repeated), ContainsSubstring("medians none and none (none: half of them or more"));
+  groups[2].group = "a", groups[0].group = groups[3].group = "b";
+  CHECK_THAT(ht::compare(groups).tests[0].verdict, ContainsSubstring("no experiment of 'a' has a result"));
+}
+
+TEST_CASE("the command and the options of search and schedule are among what differs") {
+  support::TemporaryFolder folder;
+  for (const char* name : {"a", "b"}) {
+    ht::record::ExperimentStarted started;
+    started.name = name;
+    started.objectives = {ht::maximize("accuracy")};
+    started.searcher = "random", started.scheduler = "asha", started.executor = "threads";
+    started.command = std::string("python3 train.py --data ") + name;
+    if (name[0] == 'b') started.scheduler_options = "grace_period: 1, reduction_factor: 4";
+    if (name[0] == 'a') started.scheduler_options = "grace_period: 1, reduction_factor: 3";
+    auto journal = ht::Journal::open(folder.path() / name);
+    journal.append(1'700'000'000, std::move(started));
+    journal.flush();
+  }
+  const auto result =
+      ht::compare({ht::compared_experiment(folder.path() / "a"), ht::compared_experiment(folder.path() / "b")});
+  CHECK(result.differing == std::vector<std::string>{"trial.command", "schedule.reduction_factor"});
+  CHECK(ht::setting(result.experiments[1], "trial.command") == "python3 train.py --data b");
+  CHECK(ht::setting(result.experiments[1], "schedule.reduction_factor") == "4");
+}
+
 TEST_CASE("repeated experiments are tested against each other by their best") {
   support::TemporaryFolder folder;
   std::vector<ht::ComparedExperiment> all;
@@ -239,9 +314,9 @@ TEST_CASE("repeated experiments are tested against each other by their best") {
   CHECK(!test.of_trials);
   CHECK(test.count_a == 5);
   CHECK(test.a == "old");
-  CHECK(test.test.effect == 0);
+  CHECK(test.test->effect == 0);
   CHECK(*test.p == Approx(2.0 / 252));
-  CHECK(test.median_a == Approx(0.82));
+  CHECK(*test.median_a == Approx(0.82));
   CHECK(test.median_difference->high < 0);
   CHECK_THAT(test.verdict, ContainsSubstring("new is better than old by more than chance"));
   CHECK(result.note.empty());

@@ -54,16 +54,21 @@ class RandomRecords {
   ht::record::Any next() {
     const ht::TrialId trial = integer(0, 1'000'000);
     switch (integer(0, 15)) {
-      case 0:
-        return ht::record::ExperimentStarted{text(),
-                                             {{text(), ht::Mode::maximize}, {text(), ht::Mode::minimize}},
-                                             text(),
-                                             text(),
-                                             text(),
-                                             text(),
-                                             integer(-5, 1000),
-                                             random_(),
-                                             flag()};
+      case 0: {
+        ht::record::ExperimentStarted started{text(),
+                                              {{text(), ht::Mode::maximize}, {text(), ht::Mode::minimize}},
+                                              text(),
+                                              text(),
+                                              text(),
+                                              text(),
+                                              integer(-5, 1000),
+                                              random_(),
+                                              flag()};
+        if (flag()) started.searcher_options = text();
+        if (flag()) started.scheduler_options = text();
+        if (flag()) started.command = text();
+        return started;
+      }
       case 1: return ht::record::TrialCreated{trial, {number(), number()}, params(), flag()};
       case 2: {
         ht::record::TrialStarted started{trial, 3, int(integer(0, 99)), text(), {0, 1, 5}, {-1}};
@@ -172,7 +177,8 @@ struct SameAs {
     const auto& y = as<ht::record::ExperimentStarted>();
     return x.name == y.name && x.objectives == y.objectives && x.space == y.space && x.searcher == y.searcher &&
            x.scheduler == y.scheduler && x.executor == y.executor && x.samples == y.samples && x.seed == y.seed &&
-           x.resumed == y.resumed;
+           x.resumed == y.resumed && x.searcher_options == y.searcher_options &&
+           x.scheduler_options == y.scheduler_options && x.command == y.command;
   }
   bool operator()(const ht::record::TrialCreated& x) const {
     const auto& y = as<ht::record::TrialCreated>();

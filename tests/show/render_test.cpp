@@ -301,7 +301,7 @@ TEST_CASE("several objectives have a best each, and the end says how it ended") 
   feed.tracker.tick(7);
   CHECK_THAT(joined(render(feed.p(), {.width = 200, .height = 30, .color = false})),
              ContainsSubstring("two  2 s  interrupted"));
-  CHECK(end_text(feed.p()) == "two: interrupted after 2 s: 1 trials: 1 stopped (Ctrl-C)");
+  CHECK(end_text(feed.p()) == "two: interrupted after 2 s: 1 trial: 1 stopped (Ctrl-C)");
 }
 
 TEST_CASE("what runs is partly done: the time left knows it") {
@@ -345,4 +345,17 @@ TEST_CASE("a resumed experiment goes on counting, but its pace is of now") {
   CHECK(start_text(again.p()) == "digits: resumed, 20 trials, search random, schedule asha, executor threads");
   again(record::TrialStarted{.trial = 1, .attempt = 1, .next_step = 0, .host = "h", .cpus = {}, .gpus = {}});
   CHECK(again.p().running().at(1).params == "lr=2");
+}
+
+TEST_CASE("one is one trial, one report") {
+  Feed feed;
+  feed.start(1);
+  CHECK(start_text(feed.p()) == "digits: started, 1 trial, search random, schedule asha, executor threads");
+  feed.run(0, 60, 1);
+  feed.end(0, TrialState::completed);
+  feed.tracker.tick(60);
+  const std::string line = summary_line(feed.p());
+  CHECK_THAT(line, ContainsSubstring("1/1 trial: "));
+  CHECK_THAT(line, ContainsSubstring("1 trial/min, 1 report/s"));
+  CHECK_THAT(end_text(feed.p()), ContainsSubstring("1/1 trial: 1 completed"));
 }

@@ -73,6 +73,27 @@ class Compare(Case):
         for words in ("after 8 trials", "after 24 reports", "differing", "samples", "high has trials that are better"):
             self.assertIn(words, text)
 
+    def test_what_trials_run_is_a_setting(self):
+        self.sweep("low", "runs/low", 1)
+        self.environment["RAISE"] = "0"
+        file = self.write(SWEEP_OF.format(name="low", output="runs/other", seed=1, samples=4).replace("random_train.py]", "random_train.py, '--data=new set', '{lr}']"), "other.yaml")
+        self.run_command("run", file, "--quiet")
+        low, other = self.compared("runs/low", "runs/other")["experiments"]
+        self.assertEqual(low["settings"], {"trial.command": "python3 random_train.py"})
+        self.assertEqual(other["settings"]["trial.command"], "python3 random_train.py '--data=new set' '{lr}'")
+        self.assertIn("trial.command", self.run_command("compare", "runs/low", "runs/other")[0])
+
+    def test_all_trials_of_one_failed(self):
+        self.sweep("low", "runs/low", 1, samples=12)
+        file = self.write(SWEEP_OF.format(name="bad", output="runs/bad", seed=1, samples=12).replace("python3, random_train.py", "'false'"), "bad.yaml")
+        self.run_command("run", file, "--quiet", code=1)
+        text, _ = self.run_command("compare", "runs/low", "runs/bad")
+        self.assertIn("there is nothing to compare: no trial of 'bad' has a result", text)
+        for words in ("inf", "medians", "better", "probability"):
+            self.assertNotIn(words, text.replace("info", ""))
+        test, = self.compared("runs/low", "runs/bad")["tests"]
+        self.assertEqual([test[key] for key in ("p", "median_a", "median_b", "probability_a_better")], [None] * 4)
+
     def test_repetitions_in_groups(self):
         for seed in range(4):
             self.sweep("old", f"runs/old/{seed}", seed, samples=2)

@@ -129,6 +129,30 @@ class Plot(Paper):
         # Values of this metric are below 0, which a logarithm does not take.
         self.assertIn("no value of 'below' is above 0", self.refused("plot", self.two, "edf", "--metric", "below", "--log"))
 
+    def test_several_experiments_in_one(self):
+        for name, seed in (("again", 5), ("other", 6)):
+            folder = self.folder / "runs" / name
+            subprocess.run([HYPERTUNE, "run", str(self.made / "digits.yaml"), "--quiet", "--set", f"seed={seed}", "--set", f"name={'digits' if name == 'again' else name}", "--output", str(folder)], cwd=self.made, check=True, timeout=120, stdout=subprocess.DEVNULL)
+        for kind in ("best", "edf"):
+            with self.subTest(kind):
+                root = self.plot(self.digits, self.two, "runs/other", kind, "--metric", "accuracy", "--title", "Three")
+                texts = self.texts(root)
+                for word in ("digits", "two", "other", "Three"):
+                    self.assertIn(word, texts)
+                lines = {path.get("stroke") for path in root.iter(SVG + "path") if path.get("fill") == "none"}
+                self.assertLessEqual({"#1d5fa8", "#d07a1f", "#12866a"}, lines, "each has a line of its own")
+                self.assertEqual(self.run_command("plot", self.digits, "runs/other", kind), self.run_command("plot", self.digits, "runs/other", kind))
+        # Two of one name are told apart by their folders.
+        texts = self.texts(self.plot(self.digits, "runs/again", "best", "--time"))
+        self.assertIn("digits", texts)
+        self.assertIn("again", texts)
+        self.assertIn("time since the start", texts)
+        self.assertIn("other", self.texts(self.plot("runs", "edf")))   # those below a folder
+        self.assertIn("2 experiments are named, and 'slice' is drawn of one", self.refused("plot", self.digits, self.two, "slice"))
+        self.assertIn("the kind of chart comes last", self.refused("plot", self.digits, "best", self.two))
+        self.assertIn("'below' is no objective", self.refused("plot", self.two, self.two + "/../two", "best", "--metric", "below"))
+        self.assertIn("there is no metric 'below'", self.refused("plot", self.two, self.digits, "edf", "--metric", "below"))
+
     def test_nothing_of_it_is_outside(self):
         root = self.plot(self.digits, "slice", "--title", "T")
         for element in root.iter():
@@ -148,7 +172,7 @@ class Plot(Paper):
         self.assertIn("the filter is not understood at character 1", self.refused("plot", self.digits, "slice", "--filter", "nonsense>1"))
         self.assertIn("is no font's name", self.refused("plot", self.digits, "best", "--font", "a\" onload=\"x"))
         self.assertIn("there is no folder", self.refused("plot", "nowhere", "best"))
-        self.assertIn("there are 2 experiments in", self.refused("plot", str(self.made / "runs"), "best"))
+        self.assertIn("there are 2 experiments in", self.refused("plot", str(self.made / "runs"), "slice"))
         (self.folder / "empty").mkdir()
         self.assertIn("there is no experiment in 'empty'", self.refused("plot", "empty", "best"))
 

@@ -1,4 +1,6 @@
 """hypertune what-if: an experiment played again under another schedule, or with other workers."""
+import re
+
 from support import *
 
 
@@ -36,6 +38,9 @@ class WhatIf(Case):
         self.assertIn("best accuracy", table)
         self.assertIn("asha (grace_period: 1, max_steps: 9, reduction_factor: 2", table)
         self.assertIn("beyond", table)
+        busy = re.search(r"^recorded +\d+ +12 +\d+ +([\d.]+) s", table, re.M)
+        self.assertTrue(busy, table)
+        self.assertGreater(float(busy.group(1)), 0, "what took parts of a second is no 0 s")
 
     def test_what_cannot_be_is_said_in_one_line(self):
         for arguments, words in (

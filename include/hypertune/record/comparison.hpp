@@ -37,8 +37,8 @@ struct ComparedExperiment {
   TrialId best_trial = -1;
   /// Each trial that ended with a result or failed: smaller is better, a failure is infinite.
   std::vector<double> losses;
-  /// Settings by name: search, schedule, executor, samples, seed, metric, constraints, `space.<parameter>`,
-  /// `attribute.<name>`.
+  /// Settings by name: search, schedule, executor, samples, seed, metric, constraints, trial.command,
+  /// `search.<option>`, `schedule.<option>`, `space.<parameter>`, `attribute.<name>`.
   std::vector<std::pair<std::string, std::string>> settings;
 
   /// The best among the first so many trials.
@@ -68,20 +68,20 @@ enum class Budget : std::uint8_t { end, trials, reports, time };
 struct GroupComparison {
   std::string a, b;  ///< which groups, or labels of experiments
   std::size_t count_a = 0, count_b = 0;
-  bool of_trials = false;  ///< the samples are trials of one experiment each, not experiments
-  double median_a = 0, median_b = 0;
+  bool of_trials = false;                     ///< the samples are trials of one experiment each, not experiments
+  std::optional<double> median_a, median_b;   ///< none: half of them or more have no result
   std::optional<Interval> median_difference;  ///< of a - b
-  RankTest test;                              ///< `effect`: the probability that one of a is better than one of b
-  std::optional<double> p;                    ///< test.p after Holm's correction for the number of comparisons
-  std::optional<BestOf> best_of;              ///< of trials: `expected_…` in the metric's own sign
-  std::string verdict;                        ///< in words: what can be said, and what cannot
+  std::optional<RankTest> test;   ///< none: one has no result at all. `effect`: how probably one of a is the better one
+  std::optional<double> p;        ///< test->p after Holm's correction for the number of comparisons
+  std::optional<BestOf> best_of;  ///< of trials: `expected_…` in the metric's own sign
+  std::string verdict;            ///< in words: what can be said, and what cannot
 };
 
 /// What compare() found.
 struct Comparison {
   std::vector<ComparedExperiment> experiments;
-  std::size_t equal_trials = 0;        ///< that all experiments have
-  Spent equal;                         ///< that all experiments have spent
+  std::size_t equal_trials = 0;        ///< that all experiments with a result have
+  Spent equal;                         ///< that all experiments with a result have spent
   std::vector<std::string> differing;  ///< names of settings that are not the same in all
   Budget at = Budget::reports;
   std::vector<GroupComparison> tests;

@@ -342,6 +342,8 @@ class JournalReader {
     if (in.at_end()) return event;
     event.searcher_options = in.text();
     event.scheduler_options = in.text();
+    if (in.at_end()) return event;
+    event.command = in.text();
     return event;
   }
   static std::optional<Cause> cause(detail::Decoder& in) {

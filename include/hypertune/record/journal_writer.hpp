@@ -290,16 +290,18 @@ class JournalWriter {
     out.put(e.seed);
     out.put(e.resumed);
     const bool options = !e.searcher_options.empty() || !e.scheduler_options.empty();
-    if (e.constraints.empty() && !options) return;  // as it was written before there were any
+    const bool command = !e.command.empty();
+    if (e.constraints.empty() && !options && !command) return;  // as it was written before there were any
     out.put(std::uint64_t{e.constraints.size()});
     for (const MetricBound& bound : e.constraints) {
       out.put(std::string_view(bound.metric));
       out.put(bound.side == Mode::maximize);
       out.put(bound.value);
     }
-    if (!options) return;
+    if (!options && !command) return;
     out.put(std::string_view(e.searcher_options));
     out.put(std::string_view(e.scheduler_options));
+    if (command) out.put(std::string_view(e.command));
   }
   void encode(Encoder& out, const record::TrialCreated& e) {
     row_ = {Kind::trial_created, e.trial};

@@ -143,8 +143,8 @@ class Export {
     for (const auto& [name, distribution] : distributions_) json_[name] = distribution.json();
   }
 
-  // One objective: the trial's best value, as its results say. Several: those of its last report, which it had
-  // together.
+  // Those that it counts with, so that Optuna's best trial, or its front, is ours: of one objective those of its best
+  // report, of several those of its last one, which it had together (front.hpp).
   std::vector<double> values(const TrialResult& trial) const {
     const auto& objectives = results_.experiment().objectives;
     std::vector<double> out;
@@ -307,11 +307,12 @@ class Export {
 /// `optuna-dashboard sqlite:///FILE` opens and `optuna.load_study(study_name=NAME, storage="sqlite:///FILE")` reads
 /// (Optuna 3.2 or newer). The study is called `study`, by default as the experiment.
 ///
-/// Completed trials, and those that a stop condition ended, are COMPLETE with their best value (with several
-/// objectives: those of the last report), ones that the scheduler stopped PRUNED, failed ones and those without a value
-/// FAIL; reports are intermediate values, the other metrics of the last report user attributes, what is known of
-/// constraints Optuna's own. Distributions come from the space as recorded, or from the recorded values where Optuna
-/// has no such domain (normal, derived). Errors: `usage` (`file` exists already), `input` (no experiment there), `io`.
+/// Completed trials, and those that a stop condition ended, are COMPLETE with the values that they count with (with one
+/// objective those of the best report, with several those of the last one: Optuna's best trial, or its front, is the
+/// one that Results have), ones that the scheduler stopped PRUNED, failed ones and those without a value FAIL; reports
+/// are intermediate values, the other metrics of the last report user attributes, what is known of constraints Optuna's
+/// own. Distributions come from the space as recorded, or from the recorded values where Optuna has no such domain
+/// (normal, derived). Errors: `usage` (`file` exists already), `input` (no experiment there), `io`.
 inline void export_optuna(const std::filesystem::path& directory, const std::filesystem::path& file,
                           std::string_view study = {}) {
   if (std::filesystem::exists(file))

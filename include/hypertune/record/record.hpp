@@ -51,6 +51,7 @@ struct ExperimentStarted {
   bool resumed = false;
   std::vector<MetricBound> constraints = {};
   std::string searcher_options = {}, scheduler_options = {};  ///< options_text(); empty: not known
+  std::string command = {};                                   ///< what trials run, as a shell's words; empty: not known
 };
 /// A trial exists. Its parameters are kept by name, so that a changed space can still read them.
 struct TrialCreated {

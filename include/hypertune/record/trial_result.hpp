@@ -67,6 +67,7 @@ struct ExperimentInfo {
   std::string space;                     ///< SearchSpace::describe()
   std::string searcher, scheduler, executor;
   std::string searcher_options, scheduler_options;  ///< "grace_period: 1, max_steps: 81"; empty: not known
+  std::string command;                              ///< what trials run, as a shell's words; empty: not known
   std::int64_t samples = 0;
   std::uint64_t seed = 0;
   Attributes attributes;  ///< of the experiment as a whole

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/plural.hpp>
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/record/text_table.hpp>
 #include <hypertune/show/progress.hpp>
@@ -80,14 +81,18 @@ inline std::string rate_text(double value) {
 
 /// "57/200 trials"
 inline std::string done_text(const ExperimentProgress& p) {
-  return p.samples() > 0 ? detail::format("{}/{} trials", count_text(p.ended()), count_text(p.samples()))
-                         : detail::format("{} trials", count_text(p.ended()));
+  return p.samples() > 0
+             ? detail::format("{}/{} trial{}", count_text(p.ended()), count_text(p.samples()), plural(p.samples()))
+             : detail::format("{} trial{}", count_text(p.ended()), plural(p.ended()));
 }
 
 inline std::string rates_text(const ExperimentProgress& p) {
   const auto rates = p.rates();
-  return detail::format("{} trials/min, {} reports/s", rate_text(rates.trials_per_minute),
-                        rate_text(rates.reports_per_second));
+  const auto rate = [](double value, const char* what, const char* per) {
+    const std::string text = rate_text(value);
+    return detail::format("{} {}{}/{}", text, what, text == "1" ? "" : "s", per);
+  };
+  return rate(rates.trials_per_minute, "trial", "min") + ", " + rate(rates.reports_per_second, "report", "s");
 }
 
 inline std::string resources_text(const ExperimentProgress& p) {
@@ -265,7 +270,8 @@ inline std::vector<std::string> render(const ExperimentProgress& p, const Render
 inline std::string start_text(const ExperimentProgress& p) {
   const auto& e = p.started();
   std::string text = detail::format("{}: {}", p.name(), e.resumed ? "resumed" : "started");
-  if (e.samples > 0) text += detail::format(", {} trials", detail::terminal::count_text(e.samples));
+  if (e.samples > 0)
+    text += detail::format(", {} trial{}", detail::terminal::count_text(e.samples), detail::plural(e.samples));
   const auto part = [&](const char* what, const std::string& value) {
     if (!value.empty()) text += detail::format(", {} {}", what, detail::terminal::printable(value));
   };
@@ -286,7 +292,7 @@ inline std::string best_line(const ExperimentProgress& p, std::size_t objective)
 /// "2 attempts failed", "8 trials failed (24 attempts)": a trial that is tried again has not failed yet.
 inline std::string failures_text(const ExperimentProgress& p) {
   const auto number = [](std::int64_t n, const char* what) {
-    return detail::format("{} {}{}", detail::terminal::count_text(n), what, n == 1 ? "" : "s");
+    return detail::format("{} {}{}", detail::terminal::count_text(n), what, detail::plural(n));
   };
   const std::int64_t trials = p.count(TrialState::failed);
   if (trials == 0) return number(p.failures(), "attempt") + " failed";

@@ -145,6 +145,7 @@ class Experiment {
     started.searcher_options = options.search.options();
     started.scheduler_options = options.schedule.options();
     started.executor = facts_.name;
+    started.command = options.command;
     controller_->make_room(out);
     started.samples = controller_->rules().samples;
     started.seed = options.seed;

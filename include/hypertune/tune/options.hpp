@@ -87,6 +87,8 @@ struct Options {
 
   /// what is noted of the experiment: `{{"note", "with the old data"}, {"dataset", "v3"}}`; see attributes.hpp
   Attributes attributes = {};
+  /// What trials run, in words, where that may differ between experiments: recorded, and shown where they are compared.
+  std::string command = {};
 
   Display display = Display::automatic;
   std::vector<AnyCallback> callbacks = {};

@@ -114,3 +114,6 @@ export function short(text, length = 28) {
 export function plural(n, one, many = `${one}s`) {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
+
+// Behind what is not there: as long as it may come.
+export const yet = (summary) => (summary?.state === 'ended' ? '' : ' yet');

@@ -4,6 +4,7 @@ import {embeddedSource} from './embedded.js';
 import {liveSource} from './source.js';
 import {parse, format, to, trialRoute} from './route.js';
 import {listen, helpOverlay} from './keys.js';
+import {matcher} from './match.js';
 import {copy} from './dom.js';
 import {makeTheme} from './appearance.js';
 import {makeRefresher} from './refresh.js';
@@ -21,7 +22,10 @@ const app = {
   theme: null,
   root: document.body,
 
-  get(path, parameters = {}, signal = undefined) {
+  // A filter that is being typed is wrong now and then. It is judged here, too: the browser's console takes a request that is
+  // refused for an error of the page.
+  async get(path, parameters = {}, signal = undefined) {
+    if (parameters.filter && app.summary && app.source.live) matcher(parameters.filter, app.summary, () => null);
     return app.source.get(path, {experiment: app.route.experiment, ...parameters}, signal);
   },
   // Changes the view's own part of the address; there is no new entry in the history for it.

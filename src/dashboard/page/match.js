@@ -1,8 +1,14 @@
-// Filters where there is no server: the same terms with the same meaning as src/dashboard/filter.cpp has them.
+// Filters in the browser: the same terms with the same meaning as src/dashboard/filter.cpp has them. A report has no server; where there
+// is one, a filter that is wrong is not sent to it.
 import {Refused} from './source.js';
 
 const space = (c) => c === ' ' || c === '\t' || c === '\n' || c === '\r';
 const states = ['pending', 'running', 'paused', 'completed', 'stopped', 'failed'];
+
+function unlimited(text) {
+  const [, sign] = /^(-?)inf(?:inity)?$/i.exec(text) ?? [];
+  return sign === undefined ? null : sign === '-' ? -Infinity : Infinity;
+}
 
 const wrong = (at, what) => {
   throw new Refused(`the filter is not understood at character ${at + 1}: ${what}`);
@@ -66,7 +72,7 @@ export function terms(text) {
     if (op === undefined) wrong(at, 'a comparison is expected there: = != < <= > >=');
     at += op.length;
     const [value, literal] = valued(first);
-    const number = !literal && /^-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(value) ? Number(value) : null;
+    const number = literal ? null : /^-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(value) ? Number(value) : unlimited(value);
     return {...one, kind: 'compare', name: first, op: op === '==' ? '=' : op, text: value, number};
   }
 

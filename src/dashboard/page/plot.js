@@ -1,6 +1,6 @@
 // A chart as SVG where there is no page: what `hypertune plot` runs, in an engine that has neither a DOM nor a network. The answers
 // are those of the page, and so are the charts; what stands round them (title, key of the colours) is for paper.
-import {bestChart} from './charts/best.js';
+import {bestChart, compareChart} from './charts/best.js';
 import {curvesChart, rungsChart} from './charts/curves.js';
 import {lineageChart, scheduleChart, schedules, timelineChart, useChart} from './charts/happened.js';
 import {againstChart, edfChart, importanceChart, pairChart, pairSurface, sliceChart} from './charts/matters.js';
@@ -24,9 +24,10 @@ const nothing = (why) => {
 const maximum = 3000;   // trials that are drawn
 
 // What the charts of one call share: what was asked for, and the answers.
-function context(ask, options) {
-  const get = (path, parameters = {}) => JSON.parse(ask(keyOf(path, parameters)));
+function context(ask, options, experiment) {
+  const get = (path, parameters = {}) => JSON.parse(ask(keyOf(path, {...parameters, experiment})));
   const summary = get('/api/summary');
+  if (summary.error) throw new Problem(summary.error);
   const objectives = summary.objectives.map((one) => one.metric);
   const varied = summary.parameters.filter((parameter) => parameter.kind !== 'fixed' && parameter.kind !== 'text');
   for (const metric of options.metrics) {
@@ -183,6 +184,44 @@ function edf(c) {
   return {option: edfChart([{name: c.summary.name, ...data}], c.theme, {metric: c.metric, log: c.options.log})};
 }
 
+// Several experiments over each other, each by its name, or where two have the same by its folder.
+function together(contexts, experiments) {
+  const [{options, theme, metric, summary: {objectives}}] = contexts;
+  if (contexts.length > theme.series.length) throw new Problem(`'${options.kind}' draws ${theme.series.length} experiments at most, not ${contexts.length}`);
+  const mode = objectives.find((one) => one.metric === metric)?.mode;
+  const named = contexts.map((c, i) => {
+    const folder = experiments[i].folder ?? experiments[i].id;
+    if (!c.summary.metrics.includes(metric)) throw new Problem(`no trial of the experiment in '${short(folder, 200)}' has reported ${c.summary.metrics.length === 0 ? 'a metric' : `'${short(metric, 100)}'; there are: ${listed(c.summary.metrics)}`}`);
+    const own = c.summary.objectives.find((one) => one.metric === metric)?.mode;
+    if (options.kind === 'best' && !own) throw new Problem(`'${short(metric, 100)}' is no objective of the experiment in '${short(folder, 200)}'; there are: ${listed(c.objectives)}`);
+    if (options.kind === 'best' && own !== mode) throw new Problem(`'${short(metric, 100)}' is to ${mode} in one experiment and to ${own} in another`);
+    const alone = contexts.every((other) => other === c || other.summary.name !== c.summary.name);
+    return {c, name: alone && c.summary.name ? c.summary.name : experiments[i].id};
+  });
+  const key = keyOfMarks(theme, named.map(({name}, i) => [short(name, 60), theme.series[i], 'line']));
+  const chart = (option) => ({option: {...option, legend: {...option.legend, show: false}}, key});
+  return {named, chart};
+}
+
+function bestOfSeveral(contexts, experiments) {
+  const [c] = contexts;
+  const {named, chart} = together(contexts, experiments);
+  const x = c.options.time ? 'time' : 'trial';
+  const lines = named.map((one) => ({name: one.name, objective: one.c.get('/api/best', {x}).objectives.find((objective) => objective.metric === c.metric) ?? {x: [], value: []}}));
+  c.drawable(lines.flatMap((line) => line.objective.value));
+  return chart(compareChart(lines, c.theme, {x, log: c.options.log, metric: c.metric}));
+}
+
+function edfOfSeveral(contexts, experiments) {
+  const [c] = contexts;
+  const {named, chart} = together(contexts, experiments);
+  const data = named.map((one) => ({name: one.name, ...one.c.get('/api/edf', {metric: metricField(one.c.summary, c.metric)})}));
+  c.drawable(data.flatMap((one) => one.value));
+  return chart(edfChart(data, c.theme, {metric: c.metric, log: c.options.log}));
+}
+
+const several = {best: bestOfSeveral, edf: edfOfSeveral};
+
 // Two metrics, of which the second is drawn upwards.
 function against(c) {
   c.reported();
@@ -293,7 +332,13 @@ export function plot(echarts, ask, options) {
     if (given && !heeded[options.kind].includes(key)) throw new Problem(`'${options.kind}' takes no ${word}`);
   }
   if (options.metrics.length > 1 && !['pareto', 'against'].includes(options.kind)) throw new Problem(`'${options.kind}' takes one metric, not ${options.metrics.length}`);
-  const c = context(ask, options);
-  const {option, key} = draw(c);
+  const {experiments} = JSON.parse(ask('/api/experiments'));
+  if (experiments.length !== 1 && !Object.hasOwn(several, options.kind)) {
+    const where = options.folders.length === 1 ? `there are ${experiments.length} experiments in '${options.folders[0]}'` : `${experiments.length} experiments are named`;
+    throw new Problem(`${where}, and '${options.kind}' is drawn of one: name the folder of one; of several are drawn: ${Object.keys(several).join(', ')}`);
+  }
+  const contexts = experiments.map(({id}) => context(ask, options, experiments.length > 1 ? id : undefined));
+  const [c] = contexts;
+  const {option, key} = contexts.length > 1 ? several[options.kind](contexts, experiments) : draw(c);
   return paper(echarts, options.width < 520 ? narrowed(option) : option, key ?? null, c.theme, options);
 }

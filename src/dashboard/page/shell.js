@@ -3,6 +3,7 @@ import {fill, h, hint, icon, name} from './dom.js';
 import {ago, clock, count, number, share} from './format.js';
 import {format, to} from './route.js';
 import {helpOverlay} from './keys.js';
+import {Refused} from './source.js';
 import {notice, reportNotice} from './notices.js';
 import {makeTrial} from './views/trial_parts.js';
 
@@ -184,6 +185,12 @@ export function makeShell(app, appearance) {
       if (experiment !== null) {
         const summary = await app.get('/api/summary', {}, signal);
         if (signal.aborted || app.route.experiment !== experiment) return;
+        if (summary.error) {   // nothing of it can be read: who tells of a change has it asked for again
+          app.summary = null;
+          await list;
+          shell.sync();
+          throw new Refused(summary.error);
+        }
         const told = notice(app.summary, summary, Date.now() / 1000);
         if (told) tell('run', told);
         else if (app.summary && app.summary.folder !== summary.folder) tell('run', null);

@@ -52,7 +52,7 @@ const dark = {
   bad: '#f28570',
   badWeak: '#3a211c',
   states: {
-    running: '#35b893', completed: '#5b9be0', stopped: '#77818b', paused: '#d9a53a', pending: '#454c53', failed: '#e8654c',
+    running: '#35b893', completed: '#5b9be0', stopped: '#98a2ac', paused: '#d9a53a', pending: '#454c53', failed: '#e8654c',
     preempted: '#ab86d6', lost: '#d98aa8', pause: '#4b432f',
   },
   series: ['#6aa7ee', '#f0a04f', '#3cc29c', '#d97cc4', '#ee7a63', '#a8c24a', '#63c3e6', '#b89d84', '#9a9af0', '#a5abb1'],

@@ -1,6 +1,8 @@
 """Experiments of the page's tests: small, but really run by `hypertune run`."""
+import contextlib
 import json
 import pathlib
+import sqlite3
 
 from support import run
 
@@ -89,6 +91,24 @@ def no_numbers(folder):
 
 def one(folder):
     return make(folder, "one", samples=1)
+
+
+def damaged(folder):
+    output = one(folder).rename(pathlib.Path(folder) / "runs" / "damaged")
+    (output / "experiment.db").write_bytes(b"nonsense" * 1000)
+    return output
+
+
+def empty(folder):
+    """Its driver died before it began a trial."""
+    output = make(folder, "empty", samples=3)
+    with contextlib.closing(sqlite3.connect(output / "experiment.db")) as db, db:
+        db.execute("DELETE FROM records WHERE sequence > 1")
+    return output
+
+
+def failed(folder):
+    return make(folder, "failed", {"FAIL": "0 1 2"}, samples=3)
 
 
 def hostile(folder):

@@ -133,8 +133,8 @@ test('a filter without a server means what it means with one', () => {
   const {rows} = answers['/api/trials?experiment=x'];
   const chosen = (filter) => rows.filter(match.matcher(filter, answers['/api/summary?experiment=x'], (row, metric) => (metric === 'loss' ? row.value : null))).map((row) => row.trial);
   for (const [filter, want] of [['', [0, 1, 2, 3, 4]], ['state:failed', [3]], ['host:"lab 1"', [0, 1]], ['trial:1-3', [1, 2, 3]], ['trial:4', [4]], ['note:good', [1]], ['lr>3', [0, 1]], ['lr<=2 lr!=1', [3]], ['lr=4', [1]], ['lr==4', [1]],
-    ['"a,b"=adam', [0, 2, 4]], ['"a,b"!="sgd w"', [0, 2, 4]], ['on=true', [3, 4]], ['on=1', [3, 4]], ['memory', [3]], ['adam', [0, 2, 4]], ['"sgd w"', [1, 3]], ['loss<3', [2, 4]], ['loss=NaN', [1, 3]], ['loss!=NaN', [0, 2, 4]], ['adam lr>1', [0, 2]], ['lr="4"', [1]]]) same(chosen(filter), want, filter);
-  for (const filter of ['nonsense>1', 'state:gone', 'lr>adam', '"open', 'lr>', 'trial:x', 'colour:red', '>1', 'lr!1']) {
+    ['"a,b"=adam', [0, 2, 4]], ['"a,b"!="sgd w"', [0, 2, 4]], ['on=true', [3, 4]], ['on=1', [3, 4]], ['memory', [3]], ['adam', [0, 2, 4]], ['"sgd w"', [1, 3]], ['loss<3', [2, 4]], ['loss=NaN', [1, 3]], ['loss!=NaN', [0, 2, 4]], ['loss<inf', [0, 2, 4]], ['loss>-Infinity', [0, 2, 4]], ['loss>inf', []], ['adam lr>1', [0, 2]], ['lr="4"', [1]]]) same(chosen(filter), want, filter);
+  for (const filter of ['nonsense>1', 'state:gone', 'lr>adam', '"open', 'lr>', 'trial:x', 'colour:red', '>1', 'lr!1', 'lr<NaN']) {
     let message = '';
     try {
       chosen(filter);
@@ -223,6 +223,16 @@ test('a surface follows its points, and is open where there are none', () => {
 test('schedules of a population', () => {
   const events = [{trial: 1, step: 4, changes: {lr: [0.1, 0.2]}}, {trial: 1, step: 2, changes: {lr: [0.3, 0.1]}}, {trial: 2, step: 3, changes: {wd: [1, 2]}}];
   same([...happened.schedules(events, 'lr', new Map([[5, 0.7]]), 6)], [[1, [[0, 0.3], [2, 0.1], [4, 0.2], [6, 0.2]]], [5, [[0, 0.7], [6, 0.7]]]]);
+});
+
+test('a number stands on a piece of the timeline only where it has room, and times that differ look different', () => {
+  const chart = (trial, look) => happened.timelineChart({lanes: [{host: 'h', slot: 0}], segments: {lane: [0], trial: [trial], start: [1.7e9], end: [1.7e9 + 3], kind: ['completed']}, hosts: []}, themes.light, {origin: 1.7e9, from: 0, to: 100, ...look});
+  const label = (trial) => chart(trial).series.find((one) => one.id === 'segments').renderItem({dataIndex: 0, coordSys: {x: 0, width: 1000}}, {coord: ([x, y]) => [x * 10, y * 30], size: () => [0, 30]}).textContent?.style.text;
+  same([label(7), label(12), label(12345)], ['7', '12', undefined]);
+  for (const [look, times] of [[{to: 3}, [0, 0.5, 1, 1.5, 2, 2.5]], [{to: 2700, span: 4}, [1000, 1000.5, 1001, 1001.5]], [{to: 2700, span: 0.2}, [1000, 1000.05, 1000.1]], [{to: 2700}, [0, 500, 1000]]]) {
+    const texts = times.map(chart(1, look).xAxis.axisLabel.formatter);
+    same(new Set(texts).size, times.length, texts.join(', '));
+  }
 });
 
 // Each chart, with what an experiment can bring: it is drawn as SVG, in both themes, and the SVG is well-formed XML.

@@ -32,6 +32,8 @@ class Hostile(PageCase):
         for name in (HOSTILE["script"], HOSTILE["markup"], HOSTILE["emoji"], HOSTILE["quotes"]):
             self.assertIn(name, heads)
         self.view("hostile", "trial/0")
+        wide, room = self.browser.js("const box = document.querySelector('.of-metrics').parentElement; return [box.scrollWidth, box.clientWidth]")
+        self.assertLessEqual(wide, room, "a metric's name pushes its values out of sight")
         self.browser.until("return document.querySelector('.log').textContent.includes('<b>bold</b>')")
         self.assertEqual(self.browser.js("return document.querySelector('.log').children.length"), 0)
 

@@ -77,6 +77,24 @@ class Live(PageCase):
         self.assertAlmostEqual(low, float(zoom.split(",")[0]), places=4)
         self.assertAlmostEqual(high, float(zoom.split(",")[1]), places=4)
 
+    def test_what_runs_fits_its_column(self):
+        experiments.write(self.own, "live", samples=8, concurrency=8, resources={"cpus": 0.25}, metric="validation accuracy of all classes")
+        self.run_ = Process("run", "live.yaml", cwd=self.own, ALLOWED=str(self.allowed), STEPS="6", METRICS='["validation accuracy of all classes"]')
+        wait_until(lambda: "live" in self.ids(), "the experiment's record")
+        self.allow(1)
+        for width in (1360, 1920, 700):
+            self.browser.driver.set_window_size(width, 900)
+            self.addCleanup(self.browser.driver.set_window_size, self.width, self.height)
+            self.view("live", "overview")
+            self.browser.until("return [...document.querySelectorAll('.running tbody tr')].some((row) => /0[.]/.test(row.innerText))")
+            boxes = self.browser.js("return [...document.querySelectorAll('.table-box')].map((box) => [box.scrollWidth, box.clientWidth])")
+            self.assertGreater(len(boxes), 0)
+            for wide, room in boxes:
+                self.assertLessEqual(wide, room, f"a panel is scrolled at {width} px")
+            panel = self.browser.js("return document.querySelector('.running').closest('.panel').clientWidth")
+            self.assertEqual(self.browser.js("return document.querySelector('.running').clientWidth"), panel, "the table is as wide as its panel")
+        self.allow(6)
+
     def test_a_log_is_followed(self):
         self.begin()
         self.allow(1)

@@ -58,6 +58,17 @@ class BestFollower {
   Seconds earlier_ = 0, since_ = 0, elapsed_ = 0;
 };
 
+/// Of "grace_period: 1, max_steps: 81".
+inline void add_options(std::vector<std::pair<std::string, std::string>>& out, const char* of,
+                        std::string_view options) {
+  while (!options.empty()) {
+    const std::string_view one = options.substr(0, options.find(", "));
+    options.remove_prefix(std::min(one.size() + 2, options.size()));
+    if (const auto colon = one.find(": "); colon != std::string_view::npos)
+      out.emplace_back(of + std::string(one.substr(0, colon)), one.substr(colon + 2));
+  }
+}
+
 inline std::vector<std::pair<std::string, std::string>> settings_of(const ExperimentInfo& info) {
   std::vector<std::pair<std::string, std::string>> out{{"search", info.searcher},
                                                        {"schedule", info.scheduler},
@@ -73,6 +84,9 @@ inline std::vector<std::pair<std::string, std::string>> settings_of(const Experi
     text += detail::format("{}{} {} {}", text.empty() ? "" : ", ", bound.metric,
                            bound.side == Mode::minimize ? "<=" : ">=", bound.value);
   if (!text.empty()) out.emplace_back("constraints", text);
+  if (!info.command.empty()) out.emplace_back("trial.command", info.command);
+  add_options(out, "search.", info.searcher_options);
+  add_options(out, "schedule.", info.scheduler_options);
   std::string_view space = info.space;
   while (!space.empty()) {
     const std::string_view line = space.substr(0, space.find('\n'));
@@ -103,6 +117,10 @@ inline double outcome(const ComparedExperiment& each, const Comparison& all) {
   return value ? loss_of(*value, each.objective.mode) : no_loss;
 }
 
+inline bool without_result(const std::vector<double>& losses) {
+  return std::none_of(losses.begin(), losses.end(), [](double loss) { return std::isfinite(loss); });
+}
+
 inline GroupComparison compare_samples(const std::vector<double>& a, const std::vector<double>& b, Mode mode,
                                        bool of_trials, const CompareOptions& options) {
   GroupComparison out;
@@ -111,8 +129,9 @@ inline GroupComparison compare_samples(const std::vector<double>& a, const std::
   out.count_b = b.size();
   out.of_trials = of_trials;
   const auto sign = mode == Mode::maximize ? -1.0 : 1.0;
-  out.median_a = sign * median(a);
-  out.median_b = sign * median(b);
+  if (without_result(a) || without_result(b)) return out;
+  out.median_a = value_of_loss(median(a), mode);
+  out.median_b = value_of_loss(median(b), mode);
   out.median_difference = median_difference(a, b, test);
   if (out.median_difference && mode == Mode::maximize)
     out.median_difference = Interval{-out.median_difference->high, -out.median_difference->low};
@@ -126,21 +145,28 @@ inline GroupComparison compare_samples(const std::vector<double>& a, const std::
   return out;
 }
 
+/// `without`: the names of those that have no result.
+inline std::string nothing_to_compare(const GroupComparison& test, const std::vector<std::string>& without) {
+  return detail::format("there is nothing to compare: no {} of {} has a result",
+                        test.of_trials ? "trial" : "experiment",
+                        without.size() > 1 ? "either" : "'" + without.front() + "'");
+}
+
 inline std::string verdict(const GroupComparison& test, double alpha) {
   const char* what = test.of_trials ? "trials" : "experiments";
   if (!test.p)
     return detail::format("too little data: {} and {} {}; nothing can be said about chance", test.count_a, test.count_b,
                           what);
-  if (test.test.least_p > alpha)
+  if (test.test->least_p > alpha)
     return detail::format(
         "too little data: with {} and {} {} no difference, however large, gives p below {:.2g}; repeat them (4 "
         "and 4 are the fewest that can)",
-        test.count_a, test.count_b, what, test.test.least_p);
+        test.count_a, test.count_b, what, test.test->least_p);
   if (*test.p > alpha)
     return detail::format("no difference was shown (p = {:.2g}); that is no proof that there is none", *test.p);
   return detail::format("{} {} better than {} by more than chance (p = {:.2g})",
-                        test.test.effect > 0.5 ? test.a : test.b, test.of_trials ? "has trials that are" : "is",
-                        test.test.effect > 0.5 ? test.b : test.a, *test.p);
+                        test.test->effect > 0.5 ? test.a : test.b, test.of_trials ? "has trials that are" : "is",
+                        test.test->effect > 0.5 ? test.b : test.a, *test.p);
 }
 
 inline void add_tests(Comparison& out, const CompareOptions& options) {
@@ -168,20 +194,28 @@ inline void add_tests(Comparison& out, const CompareOptions& options) {
   const Mode mode = out.experiments.front().objective.mode;
   for (std::size_t i = 0; i < groups.size(); ++i)
     for (std::size_t j = i + 1; j < groups.size(); ++j) {
-      auto test = compare_samples(sample(groups[i].second), sample(groups[j].second), mode, of_trials, options);
+      const auto a = sample(groups[i].second), b = sample(groups[j].second);
+      auto test = compare_samples(a, b, mode, of_trials, options);
       test.a = groups[i].first;
       test.b = groups[j].first;
+      std::vector<std::string> without;
+      if (without_result(a)) without.push_back(test.a);
+      if (without_result(b)) without.push_back(test.b);
+      if (!without.empty()) test.verdict = nothing_to_compare(test, without);
       out.tests.push_back(std::move(test));
     }
   std::vector<double> p;
   for (const auto& test : out.tests)
-    if (test.test.p) p.push_back(*test.test.p);
+    if (test.test && test.test->p) p.push_back(*test.test->p);
   holm(p);
+  bool any = false;
   for (std::size_t next = 0; auto& test : out.tests) {
-    if (test.test.p) test.p = p[next++];
+    if (!test.test) continue;
+    any = true;
+    if (test.test->p) test.p = p[next++];
     test.verdict = verdict(test, 1 - options.confidence);
   }
-  if (of_trials)
+  if (of_trials && any)
     out.note =
         "these are the trials of one run each: a searcher's trials depend on each other, a scheduler cuts some of them "
         "short, and all are of one seed. Whether one setting is better than another is told by repeated runs with "
@@ -268,12 +302,16 @@ HYPERTUNE_INLINE Comparison compare(std::vector<ComparedExperiment> experiments,
   Comparison out;
   out.experiments = std::move(experiments);
   out.at = options.at;
-  out.equal_trials = out.experiments.front().trials;
-  out.equal = out.experiments.front().spent;
-  for (const auto& each : out.experiments) {
-    out.equal_trials = std::min(out.equal_trials, each.trials);
-    out.equal.reports = std::min(out.equal.reports, each.spent.reports);
-    out.equal.elapsed = std::min(out.equal.elapsed, each.spent.elapsed);
+  // One in which all trials failed has spent nothing that the others could be compared at.
+  const bool none = std::none_of(out.experiments.begin(), out.experiments.end(),
+                                 [](const auto& each) { return each.best.has_value(); });
+  for (bool first = true; const auto& each : out.experiments) {
+    if (each.best || none) {
+      out.equal_trials = first ? each.trials : std::min(out.equal_trials, each.trials);
+      out.equal.reports = first ? each.spent.reports : std::min(out.equal.reports, each.spent.reports);
+      out.equal.elapsed = first ? each.spent.elapsed : std::min(out.equal.elapsed, each.spent.elapsed);
+      first = false;
+    }
     for (const auto& [name, value] : each.settings) {
       const bool differs = std::any_of(out.experiments.begin(), out.experiments.end(),
                                        [&](const auto& other) { return setting(other, name) != value; });

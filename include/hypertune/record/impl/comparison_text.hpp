@@ -1,11 +1,13 @@
 // A comparison as a table for people, and as JSON. Included by impl/comparison.hpp.
 #pragma once
 
+#include <hypertune/detail/plural.hpp>
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/record/comparison.hpp>
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/record/text_table.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -33,29 +35,36 @@ inline std::string test_text(const GroupComparison& test, const Comparison& all,
     text += terminal::wrapped(terminal::printable(words), width) + '\n';
   };
   line(detail::format("{} against {}: {}", test.a, test.b, test.verdict));
-  std::string numbers = detail::format(
-      "  {} {} against {}{}; medians {:.6g} and {:.6g}", test.count_a, test.of_trials ? "trials" : "experiments",
-      test.count_b, test.of_trials ? "" : detail::format(", each by its best at {}", budget_text(all.at)),
-      test.median_a, test.median_b);
+  if (!test.test) return text;
+  const auto number = [](const std::optional<double>& value) {
+    return value && std::isfinite(*value) ? detail::format("{:.6g}", *value) : std::string("none");
+  };
+  std::string numbers =
+      detail::format("  {} {}{} against {}{}; medians {} and {}", test.count_a, test.of_trials ? "trial" : "experiment",
+                     plural(static_cast<std::int64_t>(test.count_a)), test.count_b,
+                     test.of_trials ? "" : detail::format(", each by its best at {}", budget_text(all.at)),
+                     number(test.median_a), number(test.median_b));
+  if (!test.median_a || !test.median_b) numbers += " (none: half of them or more have no result)";
   if (test.median_difference)
     numbers += detail::format(", difference between {:.4g} and {:.4g}", test.median_difference->low,
                               test.median_difference->high);
   line(numbers);
-  if (test.test.p) {
-    numbers = detail::format("  {} is better with probability {:.2f}", test.a, test.test.effect);
-    if (test.test.interval)
-      numbers += detail::format(" (between {:.2f} and {:.2f})", test.test.interval->low, test.test.interval->high);
-    numbers += detail::format("; {}, p = {:.3g}", test.test.method, *test.test.p);
-    if (all.tests.size() > 1)
-      numbers += detail::format(", {:.3g} for {} comparisons (Holm)", *test.p, all.tests.size());
+  if (test.test->p) {
+    numbers = detail::format("  {} is better with probability {:.2f}", test.a, test.test->effect);
+    if (test.test->interval)
+      numbers += detail::format(" (between {:.2f} and {:.2f})", test.test->interval->low, test.test->interval->high);
+    numbers += detail::format("; {}, p = {:.3g}", test.test->method, *test.test->p);
+    const auto tested = std::count_if(all.tests.begin(), all.tests.end(),
+                                      [](const GroupComparison& each) { return each.p.has_value(); });
+    if (tested > 1) numbers += detail::format(", {:.3g} for {} comparisons (Holm)", *test.p, tested);
     line(numbers);
   }
   if (test.best_of)
-    line(detail::format(
-        "  the best of {} trials drawn from each: {:.6g} and {:.6g} to be expected; that of {} is better "
-        "with probability {:.2f} (between {:.2f} and {:.2f})",
-        test.best_of->draws, test.best_of->expected_a, test.best_of->expected_b, test.a, test.best_of->probability,
-        test.best_of->interval->low, test.best_of->interval->high));
+    line(
+        detail::format("  the best of {} trials drawn from each: {} and {} to be expected; that of {} is better "
+                       "with probability {:.2f} (between {:.2f} and {:.2f})",
+                       test.best_of->draws, number(test.best_of->expected_a), number(test.best_of->expected_b), test.a,
+                       test.best_of->probability, test.best_of->interval->low, test.best_of->interval->high));
   return text;
 }
 
@@ -102,10 +111,13 @@ class JsonFields {
 inline void append_test(std::string& out, const GroupComparison& test) {
   JsonFields object(out);
   object("a", test.a)("b", test.b)("samples", test.of_trials ? "trials" : "experiments")("count_a", test.count_a)(
-      "count_b", test.count_b)("median_a", test.median_a)("median_b", test.median_b)(
-      "median_difference", test.median_difference)("probability_a_better", test.test.effect)(
-      "interval", test.test.interval)("p", test.test.p)("p_holm", test.p)("least_p", test.test.least_p)(
-      "test", test.test.method);
+      "count_b", test.count_b)("median_a", test.median_a)("median_b", test.median_b)("median_difference",
+                                                                                     test.median_difference);
+  const RankTest none;
+  const RankTest& rank = test.test ? *test.test : none;
+  const auto tested = [&](double value) { return test.test ? std::optional(value) : std::nullopt; };
+  object("probability_a_better", tested(rank.effect))("interval", rank.interval)("p", rank.p)("p_holm", test.p)(
+      "least_p", tested(rank.least_p))("test", rank.method);
   object.key("best_of");
   if (test.best_of) {
     JsonFields best(out);
@@ -130,8 +142,11 @@ HYPERTUNE_INLINE std::string comparison_table(const Comparison& comparison, std:
   if (grouped) columns.push_back({"group", false, 8});
   for (const char* title : {"trials", "failed", "reports", "seconds"}) columns.push_back({title, true});
   columns.push_back({all.front().objective.metric, true, 8});
-  columns.push_back({detail::format("after {} trials", comparison.equal_trials), true, 8});
-  columns.push_back({detail::format("after {} reports", comparison.equal.reports), true, 8});
+  const auto after = [](std::int64_t count, const char* what) {
+    return detail::format("after {} {}{}", count, what, detail::plural(count));
+  };
+  columns.push_back({after(static_cast<std::int64_t>(comparison.equal_trials), "trial"), true, 8});
+  columns.push_back({after(comparison.equal.reports, "report"), true, 8});
   columns.push_back({detail::format("after {:.4g} s", comparison.equal.elapsed), true, 8});
   TextTable table(columns);
   const auto cell = [](const std::optional<double>& value) { return value ? Cell(*value, 6) : Cell("-"); };

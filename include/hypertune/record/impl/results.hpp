@@ -184,6 +184,7 @@ HYPERTUNE_INLINE void Results::take(const record::ExperimentStarted& event, Seco
   info_.scheduler = event.scheduler;
   info_.searcher_options = event.searcher_options;
   info_.scheduler_options = event.scheduler_options;
+  info_.command = event.command;
   info_.executor = event.executor;
   info_.samples = event.samples;
   info_.ended.reset();

@@ -7,6 +7,7 @@ export const dash = '-';  // ECharts: no value here
 export function frame(theme, {grid, click = false} = {}) {
   return {
     animation: false,
+    progressive: 0,   // all at once: a picture of thousands of points is not to be seen, or saved, when half of it is drawn
     backgroundColor: 'transparent',
     textStyle: {fontFamily: theme.font, color: theme.ink2, fontSize: 11},
     grid: {left: 6, right: 14, top: 4, bottom: 4, outerBoundsMode: 'same', outerBoundsContain: 'all', ...grid},
@@ -34,7 +35,7 @@ export function valueAxis(theme, {name = '', log = false, side = 'y', format = (
     minInterval: integer ? 1 : undefined,
     axisLine: {show: x, onZero: false, lineStyle: {color: theme.line}},
     axisTick: {show: false},
-    axisLabel: {color: theme.ink3, fontSize: 10.5, hideOverlap: true, formatter: format, ...(max === 'dataMax' ? {showMaxLabel: false} : {})},
+    axisLabel: {color: theme.ink3, fontSize: 10.5, hideOverlap: true, formatter: format, ...(max === 'dataMax' && !integer ? {showMaxLabel: false} : {})},
     splitLine: {show: grid && !x, ...edge(theme)},
     splitNumber: 4,
     ...rest,

@@ -4,7 +4,18 @@ import {clock, count, duration, number, setting, short} from '../format.js';
 
 export const kinds = ['running', 'completed', 'stopped', 'paused', 'preempted', 'failed', 'lost'];
 
-const timeAxis = (theme, origin, options) => valueAxis(theme, {side: 'x', format: (seconds) => (origin > 1e8 ? clock(origin + seconds) : duration(seconds)), scale: true, minInterval: 0.001, ...options});
+// Of a few seconds the time of day would say the same again and again. Of a run that is no longer it is the time since its start, and where
+// a long one is zoomed into, parts of a second. `span`: how much of it is seen.
+const timeAxis = (theme, origin, {span, ...options}) => {
+  const seen = span ?? options.max - options.min;
+  const parts = seen < 0.5 ? 3 : seen < 5 ? 2 : 1;
+  const fine = (unix) => {
+    const rounded = Math.round(unix * 10 ** parts) / 10 ** parts;
+    return clock(rounded) + (rounded % 1).toFixed(parts).slice(1);
+  };
+  const format = (seconds) => (origin < 1e8 || options.max < 10 ? duration(seconds) : seen < 10 ? fine(origin + seconds) : clock(origin + seconds));
+  return valueAxis(theme, {side: 'x', format, scale: true, minInterval: 0.001, ...options});
+};
 
 // Times are drawn as seconds since `look.origin`. data: /api/timeline; look: {origin, from, to, pick, height of a lane}
 export function timelineChart(data, theme, look = {}) {
@@ -25,7 +36,7 @@ export function timelineChart(data, theme, look = {}) {
     tooltip: tooltip(theme, ({value, seriesId}) => (seriesId === 'hosts'
       ? [[short(value[4], 40), value[3]], ['at', clock(origin + value[0])], ...(value[5] ? [['why', short(value[5], 80)]] : [])]
       : [[`trial ${value[3]}`, value[4] === 'pause' ? 'paused' : value[4]], ['from', clock(origin + value[0])], ['for', duration(value[1] - value[0])], ['on', `${short(data.lanes[value[2]]?.host ?? '', 30)}, slot ${data.lanes[value[2]]?.slot}`]])),
-    xAxis: timeAxis(theme, origin, {min: look.from, max: look.to, name: '', position: 'bottom'}),
+    xAxis: timeAxis(theme, origin, {min: look.from, max: look.to, span: look.span, name: '', position: 'bottom'}),
     yAxis: {
       type: 'value', inverse: true, min: -0.5, max: Math.max(0.5, data.lanes.length - 0.5), interval: 1, axisLine: {show: false}, axisTick: {show: false},
       splitLine: {show: false},
@@ -52,10 +63,11 @@ export function timelineChart(data, theme, look = {}) {
           const width = Math.max(1.5, right - left - (right - left > 4 ? 1 : 0));
           const fill = theme.states[row[4]] ?? theme.states.stopped;
           const chosen = row[3] === look.pick;
+          const label = String(row[3]);
           return {
             type: 'rect', shape: {x: left, y: y - height / 2, width, height, r: Math.min(2, width / 3)},
             style: {fill, opacity: row[4] === 'pause' ? 0.9 : look.pick === undefined || look.pick === null || chosen ? 1 : 0.55, stroke: chosen ? theme.ink : null, lineWidth: chosen ? 2 : 0},
-            textContent: width > 26 ? {style: {text: String(row[3]), fill: row[4] === 'pause' || row[4] === 'pending' ? theme.ink2 : theme.panel, fontSize: 10}} : undefined,
+            textContent: width > Math.max(26, 10 + 6.5 * label.length) ? {style: {text: label, fill: row[4] === 'pause' || row[4] === 'pending' ? theme.ink2 : theme.panel, fontSize: 10}} : undefined,
             textConfig: {position: 'inside'},
           };
         },
@@ -80,7 +92,7 @@ export function useChart(data, theme, look = {}) {
   return {
     ...frame(theme),
     legend: legend(theme, ['busy', 'slots', 'pending']),
-    tooltip: tooltip(theme, (points) => (points.length === 0 ? [] : [['at', clock(origin + points[0].value[0])], ...points.map((point) => [point.seriesName, count(point.value[1])])]), {trigger: 'axis'}),
+    tooltip: tooltip(theme, (points) => (points.length === 0 ? [] : [['at', clock(origin + points[0].value[0])], ...points.map((point) => [point.seriesName, number(point.value[1], 3)])]), {trigger: 'axis'}),
     xAxis: timeAxis(theme, origin, {min: look.from, max: look.to}),
     yAxis: valueAxis(theme, {name: 'slots, trials', scale: false, integer: true, format: count}),
     series: [

@@ -26,7 +26,10 @@ export function parallelChart(data, theme, look = {}) {
   const range = (axis) => {
     if (axis.scale.low !== null && axis.scale.high !== null) return [axis.scale.low, axis.scale.high];
     const known = axis.values.map(axis.scale.at).map(finite).filter((value) => value !== null);
-    return known.length > 0 ? [Math.min(...known), Math.max(...known)] : [0, 1];
+    if (known.length === 0) return [0, 1];
+    const [low, high] = [Math.min(...known), Math.max(...known)];
+    const around = high > low ? 0 : Math.abs(low) / 2 || 1;   // the only value lies in the middle
+    return [low - around, high + around];
   };
   return {
     ...frame(theme),

@@ -18,6 +18,13 @@ function settings(summary) {
     ['best', summary.best?.[0] ? number(summary.best[0].value) : '–'], ['trials', count(Object.values(summary.counts).reduce((a, b) => a + b, 0))], ['failed', count(summary.counts.failed)],
     ['reports', count(summary.reports)], ['took', duration(summary.elapsed)], ['search', summary.search], ['schedule', summary.schedule], ['executor', summary.executor], ['seed', setting(summary.seed)], ['trials planned', setting(summary.samples)],
   ]);
+  if (summary.command) out.set('trial.command', summary.command);
+  for (const [what, options] of [['search', summary.search_options], ['schedule', summary.schedule_options]]) {
+    for (const option of (options || '').split(', ').filter(Boolean)) {
+      const [key, ...value] = option.split(': ');
+      out.set(`${what}.${key}`, value.join(': '));
+    }
+  }
   for (const parameter of summary.parameters) out.set(`space: ${parameter.name}`, rangeText(parameter));
   for (const [key, value] of Object.entries(summary.notes ?? {})) out.set(`note: ${key}`, setting(value));
   return out;
@@ -41,10 +48,11 @@ export function compare(app) {
   const table = h('div', {class: 'table-box'});
   const tablePanel = h('section', {class: 'panel'}, h('header', {class: 'panel-head'}, h('h2', null, 'Settings and outcomes'), h('div', {class: 'tools'}, differing.element)), table);
 
+  // Of one that cannot be read there is nothing to draw.
   function asked() {
     try {
       const list = JSON.parse(app.route.query.e || '[]');
-      return Array.isArray(list) ? list.filter((id) => app.experiments.some((one) => one.id === id)) : [];
+      return Array.isArray(list) ? list.filter((id) => app.experiments.some((one) => one.id === id && !one.error)) : [];
     } catch {
       return [];
     }
@@ -62,9 +70,9 @@ export function compare(app) {
     element: h('div', {class: 'compare'}, picker, bar(metric, axis, logX, log), h('div', {class: 'split even'}, best.element, edf.element), tablePanel),
     async refresh(signal) {
       const ids = chosen();
-      fill(picker, [app.experiments.map((one) => [one.id, one.name, one.trials, one.best?.value]), ids], () => [h('legend', null, 'Experiments'), app.experiments.map((one) => h('label', {title: hint(one.folder)},
-        h('input', {type: 'checkbox', checked: ids.includes(one.id), disabled: !ids.includes(one.id) && ids.length >= most, data: {key: `e${one.id.slice(0, 100)}`}, onchange: ({target}) => app.set({e: JSON.stringify(target.checked ? [...ids, one.id] : ids.filter((id) => id !== one.id))})}),
-        ids.includes(one.id) ? h('i', {class: 'swatch', style: {background: `var(--series-${ids.indexOf(one.id)})`}}) : null, name(one.name), h('span', {class: 'muted'}, plural(one.trials, 'trial'))))]);
+      fill(picker, [app.experiments.map((one) => [one.id, one.name, one.trials, one.best?.value, one.error]), ids], () => [h('legend', null, 'Experiments'), app.experiments.map((one) => h('label', {title: hint(one.error || one.folder)},
+        h('input', {type: 'checkbox', checked: ids.includes(one.id), disabled: Boolean(one.error) || (!ids.includes(one.id) && ids.length >= most), data: {key: `e${one.id.slice(0, 100)}`}, onchange: ({target}) => app.set({e: JSON.stringify(target.checked ? [...ids, one.id] : ids.filter((id) => id !== one.id))})}),
+        ids.includes(one.id) ? h('i', {class: 'swatch', style: {background: `var(--series-${ids.indexOf(one.id)})`}}) : null, name(one.name), h('span', {class: 'muted'}, one.error ? 'unreadable' : plural(one.trials, 'trial'))))]);
       if (ids.length === 0) {
         summaries = [];
         tablePanel.hidden = true;
@@ -85,9 +93,9 @@ export function compare(app) {
       const of = (answer, {summary}) => answer.objectives?.find((one) => one.metric === metric.value) ?? {...summary.objectives[0], x: answer.x, value: answer.value};
       const colour = (theme) => ({...theme, series: tuned.map(({id}) => theme.series[ids.indexOf(id) % theme.series.length])});
       const lines = tuned.map((one, i) => ({name: label(one), objective: of(bests[i], one)}));
-      best.show((theme) => compareChart(lines, colour(theme), {x: axis.value, log: log.value, logX: logX.value, metric: metric.value}), {empty: lines.every((line) => line.objective.x.length === 0) ? 'Nothing to draw yet.' : null});
+      best.show((theme) => compareChart(lines, colour(theme), {x: axis.value, log: log.value, logX: logX.value, metric: metric.value}), {empty: lines.every((line) => line.objective.x.length === 0) ? 'Nothing to draw.' : null});
       const spread = tuned.map((one, i) => ({name: label(one), ...edfs[i]}));
-      edf.show((theme) => edfChart(spread, colour(theme), {metric: metric.value, log: log.value}), {empty: spread.every((one) => one.value.length === 0) ? 'Nothing to draw yet.' : null});
+      edf.show((theme) => edfChart(spread, colour(theme), {metric: metric.value, log: log.value}), {empty: spread.every((one) => one.value.length === 0) ? 'Nothing to draw.' : null});
       tablePanel.hidden = false;
       const columns = summaries.map(({summary}) => settings(summary));
       const keys = [...new Set(columns.flatMap((column) => [...column.keys()]))];

@@ -1,6 +1,6 @@
 // Each trial's curve, and where schedules cut.
 import {fill, h} from '../dom.js';
-import {count, number, plural} from '../format.js';
+import {count, number, plural, yet} from '../format.js';
 import {makeChart} from '../chart.js';
 import {bar, makeControls, metricOptions} from '../controls.js';
 import {curvesChart, rungsChart} from '../charts/curves.js';
@@ -29,7 +29,7 @@ export function curves(app) {
       controls.sync();
       if (summary.metrics.length === 0) {
         rungBox.hidden = true;
-        chart.show(null, {empty: 'No trial has reported a metric yet.'});
+        chart.show(null, {empty: `No trial has reported a metric${yet(app.summary)}.`});
         return;
       }
       const needed = summary.has?.rungs;
@@ -51,7 +51,7 @@ export function curves(app) {
       const parts = [data.matching > data.shown ? `The best and a sample of the others: ${count(data.shown)} of ${plural(data.matching, 'trial')}.` : null,
         left > 0 ? `${plural(left, 'value')} not drawn: not finite${log.value ? ', or not above 0' : ''}.` : null];
       chart.show((theme) => curvesChart(drawn, theme, look), {
-        empty: data.curves.length === 0 ? (app.route.query.filter ? 'No trial that matches the filter has reported this metric.' : 'No trial has reported this metric yet.') : null,
+        empty: data.curves.length === 0 ? (app.route.query.filter ? 'No trial that matches the filter has reported this metric.' : `No trial has reported this metric${yet(app.summary)}.`) : null,
         note: parts.filter(Boolean).join(' ') || null});
       rungBox.hidden = ladder.rungs.length === 0;
       if (ladder.rungs.length > 0) rungs.show((theme) => rungsChart(ladder, theme));

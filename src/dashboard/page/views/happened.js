@@ -1,6 +1,6 @@
 // What happened: a timeline over hosts and slots, hosts that came and went, a population's lineage and schedule.
 import {fill, h, name} from '../dom.js';
-import {clock, moment, plural} from '../format.js';
+import {clock, moment, plural, yet} from '../format.js';
 import {makeChart} from '../chart.js';
 import {makeControls} from '../controls.js';
 import {kinds, lineageChart, scheduleChart, schedules, timelineChart, useChart} from '../charts/happened.js';
@@ -46,9 +46,9 @@ export function happened(app) {
       for (const moment_ of data.use?.time ?? []) end = Math.max(end, moment_ - origin);
       if (range) end = Math.max(end, summary.elapsed ?? 0);
       timeline.canvas.style.setProperty('--lanes', Math.min(60, Math.max(3, data.lanes.length)));
-      const look = {origin, from: start, to: end, pick: app.picked()};
+      const look = {origin, from: start, to: end, span: range ? range[1] - range[0] : undefined, pick: app.picked()};
       timeline.show((theme) => timelineChart(data, theme, look), {
-        empty: some ? null : 'No trial has started yet.',
+        empty: some ? null : `No trial has started${yet(app.summary)}.`,
         note: data.merged ? `There are more pieces than can be drawn: the short ones are merged. Zoom in to see each.` : `${plural(segments.trial.length, 'piece')} of ${plural(new Set(segments.trial).size, 'trial')}. Drag to zoom.`});
       const inUse = data.use && data.use.time.length > 0;
       use.element.hidden = !inUse;
@@ -61,11 +61,11 @@ export function happened(app) {
       if (line.hidden) return;
       controls.sync();
       lineage.canvas.style.setProperty('--lanes', Math.min(60, Math.max(6, whole.rows.length)));
-      lineage.show((theme) => lineageChart(whole, theme, {pick: app.picked()}), {empty: population.length === 0 ? 'No member has gone on from another one yet.' : null, note: `${plural(population.length, 'time')} a member went on from another one’s weights, of ${plural(whole.rows.length, 'member')}.`});
+      lineage.show((theme) => lineageChart(whole, theme, {pick: app.picked()}), {empty: population.length === 0 ? `No member has gone on from another one${yet(app.summary)}.` : null, note: `${plural(population.length, 'time')} a member went on from another one’s weights, of ${plural(whole.rows.length, 'member')}.`});
       const chosen = summary.parameters.find((one) => one.name === parameter.value);
       const last = population.reduce((most, event) => Math.max(most, event.step), 0);
       schedule.show((theme) => scheduleChart(chosen ? schedules(population, chosen.name, new Map(), last) : new Map(), theme, {name: chosen?.name ?? '', log: chosen?.log, pick: app.picked(), best: summary.best?.[0]?.trial}), {
-        empty: chosen ? null : 'No parameter has been changed yet.', note: 'The values that each member went through; the best member’s is the thick one.'});
+        empty: chosen ? null : `No parameter has been changed${yet(app.summary)}.`, note: 'The values that each member went through; the best member’s is the thick one.'});
     },
   };
 }

@@ -1,6 +1,6 @@
 // What matters: which parameters, where in their ranges, and which of them together.
 import {fill, h, name} from '../dom.js';
-import {count, number, plural, setting, share, short} from '../format.js';
+import {count, number, plural, setting, share, short, yet} from '../format.js';
 import {makeChart} from '../chart.js';
 import {bar, makeControls, metricOptions} from '../controls.js';
 import {againstChart, edfChart, importanceChart, pairChart, pairLegend, sliceChart} from '../charts/matters.js';
@@ -131,7 +131,7 @@ export function matters(app) {
       const {summary} = app;
       if (summary.metrics.length === 0 || parameters().length === 0) {
         controls.sync();
-        for (const one of [importance, pair, slices, parallel, edf, against]) one.show(null, {empty: summary.metrics.length === 0 ? 'No trial has reported a metric yet.' : 'There is no parameter that varies.'});
+        for (const one of [importance, pair, slices, parallel, edf, against]) one.show(null, {empty: summary.metrics.length === 0 ? `No trial has reported a metric${yet(app.summary)}.` : 'There is no parameter that varies.'});
         return;
       }
       const asked = app.route.query.metric && summary.metrics.includes(app.route.query.metric) ? app.route.query.metric : summary.objectives[0].metric;
@@ -158,7 +158,7 @@ export function matters(app) {
       if (signal.aborted) return;
       const values = data.columns[metricOf];
       const sample = (answer) => (answer.shown < answer.matching ? `The best and a sample of the others: ${count(answer.shown)} of ${plural(answer.matching, 'trial')}.` : null);
-      const nothing = data.trial.length === 0 ? (filter || terms.length > 0 ? 'No trial matches.' : 'No trial has reported yet.') : null;
+      const nothing = data.trial.length === 0 ? (filter || terms.length > 0 ? 'No trial matches.' : `No trial has reported${yet(app.summary)}.`) : null;
 
       const together = typeof weights.interactions === 'number' ? weights.interactions : 0;
       importance.show((theme) => importanceChart({importance: weights.importance.slice(0, 20)}, theme, {chosen: [px.value, py.value]}), {
@@ -181,7 +181,7 @@ export function matters(app) {
       }, {empty: nothing, heading: `Slices: ${short(metric.value, 40)} by each parameter`, note: [sample(data), 'The stronger the colour, the later the trial.'].filter(Boolean).join(' ')});
       parallel.canvas.style.setProperty('--axes', axes.length);
       await parallel.show((theme) => parallelChart(everything, theme, {metric: metricOf, mode: mode(), pick: app.picked()}), {
-        empty: all.trial.length === 0 ? nothing ?? 'No trial has reported yet.' : null, note: 'Drag along an axis to choose a stretch of it: all charts here then show these trials alone. A click on the axis takes it away.'});
+        empty: all.trial.length === 0 ? nothing ?? `No trial has reported${yet(app.summary)}.` : null, note: 'Drag along an axis to choose a stretch of it: all charts here then show these trials alone. A click on the axis takes it away.'});
       if (signal.aborted) return;
       restoreBrush();
       paintChips(data.matching);

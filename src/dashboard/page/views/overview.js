@@ -1,6 +1,6 @@
 // How good it is and since when, how far it is, and what now.
 import {fill, h, hint, name, panel, state} from '../dom.js';
-import {count, duration, finite, moment, number, plural, setting, share, short} from '../format.js';
+import {count, duration, finite, moment, number, plural, setting, share, short, yet} from '../format.js';
 import {makeChart} from '../chart.js';
 import {makeControls} from '../controls.js';
 import {bestChart} from '../charts/best.js';
@@ -47,7 +47,11 @@ function facts(app, summary) {
 function bestOf(app, summary) {
   const [first] = summary.best;
   const objective = summary.objectives[0];
-  if (!first) return h('p', {class: 'empty'}, summary.counts.failed > 0 ? 'No trial has reported a value yet; some have failed.' : 'No trial has reported a value yet.');
+  if (!first) {
+    const {failed} = summary.counts;
+    if (failed === 0) return h('p', {class: 'empty'}, `No trial has reported a value${yet(summary)}.`);
+    return h('p', {class: 'empty'}, `No trial has a result${yet(summary)}: `, h('a', {href: app.href('trials', {filter: 'state:failed'}), data: {key: 'failed'}}, `${count(failed)} failed`), '.');
+  }
   const several = summary.objectives.length > 1;
   return [
     several ? h('p', {class: 'headline'}, h('a', {href: app.href('tradeoffs'), data: {key: 'front'}}, plural(summary.best.length, 'trial')), ' on the front of ', summary.objectives.map((one, i) => [i > 0 ? ', ' : '', name(`${one.metric} (${one.mode})`)]))
@@ -65,7 +69,7 @@ function runningTable(app, now) {
   const {running} = now;
   const total = now.running_total ?? running.length;
   const objective = app.summary.objectives[0];
-  return h('div', {class: 'table-box'}, h('table', {class: 'plain'}, h('thead', null, h('tr', null, ['trial', 'step', short(objective.metric, 20), 'last report', 'host'].map((text) => h('th', {scope: 'col'}, text)))),
+  return h('div', {class: 'table-box running'}, h('table', {class: 'plain'}, h('thead', null, h('tr', null, ['trial', 'step', name(objective.metric), 'last report', 'host'].map((text) => h('th', {scope: 'col'}, text)))),
     h('tbody', null, running.slice(0, shown).map((row) => h('tr', null,
       h('td', null, h('a', {href: app.trialHref(row.trial), data: {key: `r${row.trial}`}}, row.trial)), h('td', null, count(row.step)), h('td', null, number(row.value)),
       h('td', null, finite(row.since_report) === null ? 'none yet' : `${duration(Math.round(row.since_report))} ago`), h('td', null, name(row.host ?? '–')))))),
@@ -94,12 +98,13 @@ function hostList(now) {
 }
 
 function about(summary) {
-  const rows = [['search', summary.search], ['schedule', summary.schedule], ['executor', summary.executor], ['seed', summary.seed], ['trials planned', finite(summary.samples) === null ? null : count(summary.samples)], ['folder', summary.folder]]
+  const withOptions = (what, options) => (what && options ? `${what} (${options})` : what);
+  const rows = [['command', summary.command], ['search', withOptions(summary.search, summary.search_options)], ['schedule', withOptions(summary.schedule, summary.schedule_options)], ['executor', summary.executor], ['seed', summary.seed], ['trials planned', finite(summary.samples) === null ? null : count(summary.samples)], ['folder', summary.folder]]
     .filter(([, value]) => value !== null && value !== undefined && value !== '');
   const space = summary.parameters.map((parameter) => [parameter.name, parameter.choices ? parameter.choices.slice(0, 12).map((choice) => short(setting(choice), 24)).join(', ') + (parameter.choices.length > 12 ? ', …' : '')
     : parameter.kind === 'bool' ? 'true, false' : parameter.low !== undefined && parameter.low !== null ? `${number(parameter.low)} to ${number(parameter.high)}${parameter.log ? ', log' : ''}${parameter.kind === 'int' ? ', whole' : ''}` : parameter.kind]);
   return h('div', {class: 'about'}, h('dl', {class: 'params'}, rows.map(([key, value]) => [h('dt', null, key), h('dd', null, name(value))])),
-    h('div', null, h('h3', null, 'Search space'), h('dl', {class: 'params'}, space.map(([key, value]) => [h('dt', null, name(key)), h('dd', null, name(value))]))),
+    space.length === 0 ? null : h('div', null, h('h3', null, 'Search space'), h('dl', {class: 'params'}, space.map(([key, value]) => [h('dt', null, name(key)), h('dd', null, name(value))]))),
     Object.keys(summary.notes ?? {}).length > 0 ? h('div', null, h('h3', null, 'Notes'), h('dl', {class: 'params'}, Object.entries(summary.notes).map(([key, value]) => [h('dt', null, name(key)), h('dd', null, name(setting(value)))]))) : null);
 }
 
@@ -125,15 +130,15 @@ export function overview(app) {
       controls.sync();
       fill(top, [summary.counts, summary.samples], () => progress(app, summary));
       fill(factsBox, [summary.elapsed, summary.left, summary.reports, summary.failures, summary.cost, summary.resumed, summary.state, summary.why], () => facts(app, summary));
-      fill(inside(best), [summary.best, summary.objectives, summary.counts.failed], () => bestOf(app, summary));
-      fill(inside(setup), [summary.parameters, summary.notes, summary.search, summary.schedule, summary.executor, summary.folder, summary.seed, summary.samples], () => about(summary));
+      fill(inside(best), [summary.best, summary.objectives, summary.counts.failed, summary.state], () => bestOf(app, summary));
+      fill(inside(setup), [summary.parameters, summary.notes, summary.command, summary.search, summary.search_options, summary.schedule, summary.schedule_options, summary.executor, summary.folder, summary.seed, summary.samples], () => about(summary));
       const [data, now] = await Promise.all([app.get('/api/best', {x: axis.value === 'time' ? 'time' : 'trial'}, signal), app.get('/api/now', {}, signal)]);
       if (signal.aborted) return;
       const index = Number(objective.value);
       const of = data.objectives?.[index] ?? {...summary.objectives[index], x: data.x, value: data.value, points: data.points};
       const left = unfit(of.points?.value ?? [], log.value);
       chart.show((theme) => bestChart(of, theme, {x: axis.value, log: log.value, pick: app.picked()}), {
-        empty: of.x.length === 0 ? 'Nothing to draw yet: no trial has reported a value.' : null,
+        empty: of.x.length > 0 ? null : `Nothing to draw${yet(summary)}: no trial has a result.`,
         note: left > 0 ? `${plural(left, 'value')} ${log.value ? 'that a logarithm cannot take, or that are' : 'that are'} not finite ${left === 1 ? 'is' : 'are'} not drawn.` : null,
       });
       running.hidden = now.running.length === 0;

@@ -1,6 +1,6 @@
 // What trades off: several objectives, or the one against what it took.
 import {fill, h, name} from '../dom.js';
-import {count, duration, number, plural, setting, short} from '../format.js';
+import {count, duration, number, plural, setting, short, yet} from '../format.js';
 import {makeChart} from '../chart.js';
 import {bar, makeControls} from '../controls.js';
 import {frontChart, hypervolumeChart} from '../charts/tradeoffs.js';
@@ -43,7 +43,7 @@ export function tradeoffs(app) {
       if (!several()) {
         if (summary.metrics.length === 0) {
           tablePanel.hidden = true;
-          front.show(null, {empty: 'No trial has reported a value yet.'});
+          front.show(null, {empty: `No trial has reported a value${yet(app.summary)}.`});
           return;
         }
         const own = ['duration', 'steps'].includes(x.value) ? x.value : metricField(summary, x.value);
@@ -53,7 +53,7 @@ export function tradeoffs(app) {
         tablePanel.hidden = true;
         front.show((theme) => frontChart({trial: data.trial, state: data.state, x: data.columns[own], y: data.columns[objective], members: null}, theme, {...look, x: x.value === 'duration' ? 'duration in seconds' : x.value}), {
           heading: `${short(summary.objectives[0].metric, 40)} against ${short(x.value, 40)}`,
-          empty: data.trial.length === 0 ? 'No trial has reported a value yet.' : null, note: 'One objective: nothing trades off by itself. What is reached for which price is drawn instead.'});
+          empty: data.trial.length === 0 ? `No trial has reported a value${yet(app.summary)}.` : null, note: 'One objective: nothing trades off by itself. What is reached for which price is drawn instead.'});
         return;
       }
       const data = await app.get('/api/front', {}, signal);
@@ -62,10 +62,10 @@ export function tradeoffs(app) {
       const column = (metric) => points.columns[metric] ?? points.columns[metricField(summary, metric)] ?? [];
       const members = new Set(data.front.map((row) => row.trial));
       front.show((theme) => frontChart({trial: points.trial, state: points.state, x: column(x.value), y: column(y.value), members}, theme, look), {
-        heading: `Front: ${plural(data.front.length, 'trial')}`, empty: points.trial.length === 0 ? 'No trial has reported all objectives yet.' : null,
+        heading: `Front: ${plural(data.front.length, 'trial')}`, empty: points.trial.length === 0 ? `No trial has reported all objectives${yet(app.summary)}.` : null,
         note: summary.objectives.length > 2 ? 'On the front of all objectives; the line is that of the two drawn.' : null});
       volume.show((theme) => hypervolumeChart(data.hypervolume, theme), {
-        empty: data.hypervolume.x.length === 0 ? 'Nothing to draw yet.' : null,
+        empty: data.hypervolume.x.length === 0 ? `Nothing to draw${yet(app.summary)}.` : null,
         note: data.hypervolume.reference ? `Against the reference point ${data.hypervolume.reference.map((value) => number(value, 4)).join(', ')}.` : null});
       tablePanel.hidden = data.front.length === 0;
       fill(table, [data.front, summary.parameters.map((parameter) => parameter.name), app.picked()], () => rows(data.front));

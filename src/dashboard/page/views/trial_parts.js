@@ -1,10 +1,11 @@
 // One trial whole. In the side panel beside another view it is the same, but narrower and without its log.
 import {copy, fill, h, hint, icon, name, panel, state} from '../dom.js';
-import {bytes, clock, count, duration, finite, moment, number, plural, setting} from '../format.js';
+import {bytes, clock, count, duration, finite, moment, number, plural, setting, yet} from '../format.js';
 import {makeChart} from '../chart.js';
 import {trialCurve} from '../charts/curves.js';
 import {scaleOf, unfit} from '../charts/base.js';
 import {makeControls} from '../controls.js';
+import {Refused} from '../source.js';
 import {makeLog} from './log.js';
 
 const metricsShown = 8;
@@ -58,7 +59,7 @@ function parameters(app, row) {
 }
 
 function metrics(row) {
-  return h('div', {class: 'table-box'}, h('table', {class: 'plain'}, h('thead', null, h('tr', null, ['metric', 'last', 'best', 'at step'].map((text, i) => h('th', {scope: 'col', class: i > 0 ? 'number' : null}, text)))),
+  return h('div', {class: 'table-box'}, h('table', {class: 'plain of-metrics'}, h('thead', null, h('tr', null, ['metric', 'last', 'best', 'at step'].map((text, i) => h('th', {scope: 'col', class: i > 0 ? 'number' : null}, text)))),
     h('tbody', null, Object.entries(row.metrics).map(([key, one]) => h('tr', null, h('th', {scope: 'row'}, name(key)), h('td', {class: 'number'}, number(one.last)), h('td', {class: 'number'}, number(one.best)), h('td', {class: 'number'}, count(one.best_step)))))));
 }
 
@@ -130,7 +131,7 @@ export function makeTrial(app, trial, {compact = false} = {}) {
         marks: row.attempts.slice(1).map((one) => (time ? one.start - start : one.from_step)).filter((mark) => finite(mark) !== null)};
       const left = unfit(curve.value, log.value);
       charts.get(metric).show((theme) => trialCurve(data, theme, {x: axis.value, log: log.value, metric: ''}), {
-        empty: curve.value.length === 0 ? 'No report yet.' : left === curve.value.length ? 'All of its values are not finite.' : null,
+        empty: curve.value.length === 0 ? `No report${yet(app.summary)}.` : left === curve.value.length ? 'All of its values are not finite.' : null,
         note: left > 0 && left < curve.value.length ? `${plural(left, 'value')} not drawn: not finite${log.value ? ', or not above 0' : ''}.` : null});
     }
     curves.hidden = list.length === 0;
@@ -151,6 +152,8 @@ export function makeTrial(app, trial, {compact = false} = {}) {
     element,
     async refresh(signal) {
       controls.sync();
+      // The summary was asked for before: a trial that it does not count needs no request that fails.
+      if (trial >= Object.values(app.summary.counts).reduce((a, b) => a + b, 0)) throw new Refused(app.summary.reading ? `The record is still being read; trial ${trial} comes later in it.` : `There is no trial ${trial}.`);
       const row = await app.get('/api/trial', {trial, points: 500}, signal);
       if (signal.aborted) return;
       const {curves: _, attempts: __, checkpoints: ___, ...rest} = row;

@@ -1,6 +1,6 @@
 // All trials as a table: rows come from the server as they come into sight, so that 100,000 are as quick as ten.
 import {fill, h, hint, icon, name, state} from '../dom.js';
-import {count, duration, number, plural, setting} from '../format.js';
+import {count, duration, number, plural, setting, yet} from '../format.js';
 
 const rowHeight = 30;
 const page = 100;
@@ -279,7 +279,7 @@ export function trials(app) {
       const {total} = answers[0];
       summaryLine.textContent = matching === total ? plural(total, 'trial') : `${count(matching)} of ${plural(total, 'trial')}`;
       empty.hidden = matching > 0;
-      empty.textContent = total === 0 ? 'There are no trials yet.' : 'No trial matches the filter.';
+      empty.textContent = total === 0 ? `There are no trials${yet(app.summary)}.` : 'No trial matches the filter.';
       scroller.hidden = matching === 0;
       if (current === null && app.picked() !== null) {
         for (const [n, list] of pages) {
