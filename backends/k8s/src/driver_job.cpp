@@ -30,7 +30,10 @@ using hypertune::detail::steady_seconds;
 
 }  // namespace
 
-DriverJob::DriverJob(DriverJobOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+DriverJob::DriverJob(DriverJobOptions options) {
+  check_workers(options.workers);
+  impl_ = std::make_unique<Impl>(std::move(options));
+}
 DriverJob::~DriverJob() = default;
 DriverJob::DriverJob(DriverJob&&) noexcept = default;
 DriverJob& DriverJob::operator=(DriverJob&&) noexcept = default;
