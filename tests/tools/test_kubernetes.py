@@ -195,6 +195,31 @@ class Kubernetes(KubernetesCase):
         self.assertNotIn("come back", err)
         self.check_gone()
 
+    def test_a_quota_for_which_ordered_trials_stand_still_is_said_with_what_mends_it(self):
+        quotas = "api/v1/namespaces/default/resourcequotas"
+        self.ask(quotas, "POST", {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "one"},
+                                  "spec": {"hard": {"pods": "1"}}})
+        try:
+            wait_until(lambda: "hard" in self.ask(f"{quotas}/one")["status"], "the quota")
+            sweep = self.sweep(samples=2, name="few")
+            (self.folder / sweep).write_text((self.folder / sweep).read_text() + "ordered: true\n")
+            log = self.folder / "said"
+            with log.open("w") as out:
+                run = subprocess.Popen([HYPERTUNE, "run", sweep, "--plain"], cwd=self.folder, env=self.environment,
+                                       stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+            self.addCleanup(lambda: (run.kill(), run.wait()))
+            wait_until(lambda: "decided in order" in log.read_text(), "what is said of it", 120)
+            said = log.read_text()
+            self.assertIn("trials are decided in order, so that all wait until each of the 2 workers is there, and 1 of them "
+                          "finds no room (waits for quota (", said)
+            self.assertIn("set workers to 1, make room (a larger quota, more nodes), or write ordered: false", said)
+        finally:
+            self.ask(f"{quotas}/one", "DELETE")
+        # Once there is room it goes on, as it would have.
+        self.assertEqual(run.wait(timeout=120), 0, log.read_text())
+        self.assertEqual([(t["state"], t["steps"]) for t in self.results("runs/few")], [("completed", 4)] * 2)
+        self.check_gone()
+
     def test_the_driver_in_the_cluster_outlives_its_pod(self):
         sweep = self.sweep(samples=4, steps=30, pause=0.4, more="program: /usr/bin/hypertune")
         driver = self.start("submit", "--kubernetes", sweep, "--volume", "record")
