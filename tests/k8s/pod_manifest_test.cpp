@@ -123,7 +123,7 @@ TEST_CASE("what is no pod is refused in one line") {
     return std::string();
   };
   CHECK_THAT(complaint("spec: 3"), ContainsSubstring("'spec' must be a map"));
-  CHECK_THAT(complaint("spec: {containers: {}}"), ContainsSubstring("'containers' must be a list"));
+  CHECK_THAT(complaint("spec: {containers: {}}"), ContainsSubstring("'spec.containers' must be a list"));
   CHECK_THAT(complaint("spec: {containers: [3]}"), ContainsSubstring("list of containers"));
   CHECK_THAT(complaint("[1]"), ContainsSubstring("must be a pod"));
   CHECK_THAT(complaint("speck: {}"), ContainsSubstring("executor.pod:1: unknown key 'speck'"));
