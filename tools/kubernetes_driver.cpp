@@ -110,6 +110,13 @@ int follow(k8s::DriverJob& job, const SubmittedSweep& which) {
   return exit_interrupted;
 }
 
+// False also where nobody says.
+bool has_failed(const k8s::DriverJob& job) {
+  try {
+    return job.state().phase == k8s::DriverJobState::Phase::failed;
+  } catch (const Error&) { return false; }
+}
+
 }  // namespace
 
 int submit_to_kubernetes(const KubernetesSubmission& submission) {
@@ -140,6 +147,12 @@ int submit_to_kubernetes(const KubernetesSubmission& submission) {
     return exit_interrupted;
   }
   const SubmittedSweep which{submission.file, submission.set};
+  if (job.made_claim())
+    say(fmt::format(
+        "a new record begins, on the volume claim '{}' that was made for it; --volume CLAIM goes on with one "
+        "that is on another claim",
+        job.name()));
+  if (has_failed(job)) return follow(job, which);
   say(fmt::format("job '{}' runs in namespace '{}'; `{}` reads it, `{}` ends it", job.name(), job.name_space(),
                   command_for("results", which), command_for("down", which)));
   return submission.detach ? exit_done : follow(job, which);
@@ -171,15 +184,26 @@ int down_on_kubernetes(const SubmittedSweep& which, bool volume) {
 int beside_on_kubernetes(const SubmittedSweep& which, const std::vector<std::string>& words) {
   k8s::DriverJob job(job_options(which));
   interruptions();
-  return job.run_beside(
-      words,
-      [](std::string_view piece) {
-        std::fwrite(piece.data(), 1, piece.size(), stdout);
-        return true;
-      },
-      interrupted_after(0));
+  const auto stop = interrupted_after(0);
+  const auto to = [](std::FILE* stream) {
+    return [stream](std::string_view piece) {
+      std::fwrite(piece.data(), 1, piece.size(), stream);
+      return true;
+    };
+  };
+  const int code = job.run_beside(words, to(stdout), to(stderr), stop);
+  if (code == exit_done || stop.stop_requested()) return code;
+  // Where there is nothing to be read, or nothing that reads it, this may be why.
+  const auto state = job.state(stop);
+  if (state.phase == k8s::DriverJobState::Phase::failed)
+    say(fmt::format("the job '{}' has failed: {}", job.name(), state.sentence));
+  return code;
 }
 
+void begin_as_driver() {
+  static bool begun = false;  // one that waits for the record tries to begin again and again
+  if (!std::exchange(begun, true)) k8s::begin_own_job();
+}
 void end_as_driver() { k8s::end_own_job(); }
 
 bool belongs_to_job() {
@@ -197,6 +221,7 @@ bool wait_as_driver(const Error& busy) {
 
 #else
 
+void begin_as_driver() {}
 void end_as_driver() {}
 bool belongs_to_job() { return false; }
 bool wait_as_driver(const Error&) { return false; }

@@ -42,6 +42,8 @@ int beside_on_kubernetes(const SubmittedSweep& which, const std::vector<std::str
 /// Whether this is the driver of a Job of Kubernetes, or runs beside its record: nobody resumes it by hand there.
 bool belongs_to_job();
 
+/// Of a driver that begins: see k8s::begin_own_job(). Nothing elsewhere.
+void begin_as_driver();
 /// Of a driver that ends by its own doing and is not to be started again: see k8s::end_own_job(). Nothing elsewhere.
 void end_as_driver();
 

@@ -166,6 +166,7 @@ int run(const RunArguments& arguments) {
 
   const int allowed_failures = options.max_failed_trials;
   std::optional<Results> ended;
+  begin_as_driver();
   try {
     ended = Tuner(sweep.space, program, options).run();
   } catch (const Error& error) {

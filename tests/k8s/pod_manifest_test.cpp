@@ -5,10 +5,15 @@
 #include "pod_state.hpp"
 #include "support/test.hpp"
 
+#include <hypertune/config/sweep.hpp>
+#include <hypertune/k8s/driver_job.hpp>
+#include <hypertune/k8s/executor.hpp>
+
 #include <boost/json.hpp>
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 using namespace hypertune;
 namespace json = boost::json;
@@ -118,11 +123,49 @@ TEST_CASE("what is no pod is refused in one line") {
     return std::string();
   };
   CHECK_THAT(complaint("spec: 3"), ContainsSubstring("'spec' must be a map"));
-  CHECK_THAT(complaint("spec: {containers: {}}"), ContainsSubstring("'containers' must be a list"));
+  CHECK_THAT(complaint("spec: {containers: {}}"), ContainsSubstring("'spec.containers' must be a list"));
   CHECK_THAT(complaint("spec: {containers: [3]}"), ContainsSubstring("list of containers"));
   CHECK_THAT(complaint("[1]"), ContainsSubstring("must be a pod"));
-  CHECK_THAT(complaint("speck: {}"), ContainsSubstring("'speck' is no part of a pod"));
+  CHECK_THAT(complaint("speck: {}"), ContainsSubstring("executor.pod:1: unknown key 'speck'"));
   CHECK_THAT(complaint("spec: {}", ""), ContainsSubstring("has no image"));
+}
+
+TEST_CASE("a pod that is given as text is judged before the run, as that of a file is") {
+  const auto complaint = [](const auto& make) {
+    try {
+      make();
+    } catch (const Error& error) { return std::string(error.what()); }
+    return std::string();
+  };
+  const auto in_file = [&](const std::string& pod) {
+    return complaint([&] {
+      sweep_from_yaml(load_yaml_text("trial: {command: [./train]}\nspace: {x: {uniform: [0, 1]}}\nmetric: loss\nmode: "
+                                     "min\nsamples: 3\nexecutor: {type: kubernetes, image: a, pod: " +
+                                         pod + "}\n",
+                                     "s.yaml"),
+                      false);
+    });
+  };
+  const std::pair<std::string, std::string> cases[] = {
+      {"{spec: {tolerationz: []}}", "did you mean 'tolerations'?"},
+      {"{spec: {containers: [{name: worker, imagepullpolicy: Never}]}}", "did you mean 'imagePullPolicy'?"},
+      {"{speck: {}}", "unknown key 'speck'"},
+      {"{spec: 3}", "must be a map, not '3'"},
+      {"{metadata: [a]}", "must be a map, not a list"},
+      {"{spec: {containers: {}}}", "must be a list of containers, not a map"},
+      {"{spec: {containers: [3]}}", "must be a list of containers (maps with 'name'), and has '3'"},
+      {"[1]", "must be a pod"}};
+  for (const auto& [pod, problem] : cases) {
+    CAPTURE(pod);
+    CHECK_THAT(in_file(pod), ContainsSubstring(problem));
+    const KubernetesOptions options{.image = "a", .pod = pod};
+    CHECK_THAT(complaint([&] { KubernetesExecutor({.options = options}); }),
+               ContainsSubstring("executor.pod:1: ") && ContainsSubstring(problem));
+    CHECK_THAT(complaint([&] { k8s::DriverJob({.workers = options, .name = "job"}); }), ContainsSubstring(problem));
+  }
+  CHECK(complaint([] { KubernetesExecutor({.options = {.image = "a", .pod = "spec: {newerThanThis: 1}"}}); }).empty());
+  CHECK_THAT(complaint([] { KubernetesExecutor({.options = {.pod = "spec: {}"}}); }),
+             ContainsSubstring("executor.pod: the container 'worker' has no image"));
 }
 
 TEST_CASE("spot nodes: any one label will do, beside what the template asks for") {

@@ -195,6 +195,31 @@ class Kubernetes(KubernetesCase):
         self.assertNotIn("come back", err)
         self.check_gone()
 
+    def test_a_quota_for_which_ordered_trials_stand_still_is_said_with_what_mends_it(self):
+        quotas = "api/v1/namespaces/default/resourcequotas"
+        self.ask(quotas, "POST", {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "one"},
+                                  "spec": {"hard": {"pods": "1"}}})
+        try:
+            wait_until(lambda: "hard" in self.ask(f"{quotas}/one")["status"], "the quota")
+            sweep = self.sweep(samples=2, name="few")
+            (self.folder / sweep).write_text((self.folder / sweep).read_text() + "ordered: true\n")
+            log = self.folder / "said"
+            with log.open("w") as out:
+                run = subprocess.Popen([HYPERTUNE, "run", sweep, "--plain"], cwd=self.folder, env=self.environment,
+                                       stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+            self.addCleanup(lambda: (run.kill(), run.wait()))
+            wait_until(lambda: "decided in order" in log.read_text(), "what is said of it", 120)
+            said = log.read_text()
+            self.assertIn("trials are decided in order, so that all wait until each of the 2 workers is there, and 1 of them "
+                          "finds no room (waits for quota (", said)
+            self.assertIn("set workers to 1, make room (a larger quota, more nodes), or write ordered: false", said)
+        finally:
+            self.ask(f"{quotas}/one", "DELETE")
+        # Once there is room it goes on, as it would have.
+        self.assertEqual(run.wait(timeout=120), 0, log.read_text())
+        self.assertEqual([(t["state"], t["steps"]) for t in self.results("runs/few")], [("completed", 4)] * 2)
+        self.check_gone()
+
     def test_the_driver_in_the_cluster_outlives_its_pod(self):
         sweep = self.sweep(samples=4, steps=30, pause=0.4, more="program: /usr/bin/hypertune")
         driver = self.start("submit", "--kubernetes", sweep, "--volume", "record")
@@ -357,6 +382,11 @@ class Kubernetes(KubernetesCase):
 
         _, said = self.run_command(*named)
         check(self.printed(said, "results"), 2)
+        other = [word for word in named if word not in ("--volume", "record")]
+        _, error = self.run_command(*other, code=2)
+        self.assertIn("has its record on the volume claim 'record', and a new record would begin on 'grown': submit with "
+                      "--volume record to go on with that record", error)
+        self.assertEqual([claim["metadata"]["name"] for claim in self.objects("persistentvolumeclaims")], ["record"])
         out, _ = self.run_command(*named, "--samples", "3")
         self.assertIn("3/3 trials", out)
         _, said = self.run_command(*self.printed(said, "down"))
@@ -377,11 +407,71 @@ class Kubernetes(KubernetesCase):
         self.suspend("alone", False)
         wait_until(lambda: self.running("driver"), "the driver's pod", 60)
         out, error = self.run_command("status", "--kubernetes", sweep, code=2)
-        self.assertIn("no files have come yet", out + error)
+        self.assertEqual(out, "")
+        self.assertIn("no files have come yet", error)
         out, error = self.run_command("submit", "--kubernetes", sweep, "--volume", "record", timeout=200)
         self.assertIn("another job takes its place", error)
         self.assertIn("2/2 trials", out)
         self.check_done(sweep, 2, 4)
+
+    def test_a_job_that_waits_for_its_files_in_vain_fails(self):
+        sweep = self.sweep(2, more="program: /usr/bin/hypertune", name="vain")
+        with SuspendAtBirth(self):
+            killed = self.start("submit", "--kubernetes", sweep, "--volume", "record")
+            self.assertIn("is suspended", killed.stderr.readline())
+            killed.kill()
+            killed.communicate()
+        # The same Job, but for its patience: ten minutes are long for a test.
+        jobs = "apis/batch/v1/namespaces/default/jobs"
+        [job] = self.objects("jobs", "apis/batch/v1")
+        self.ask(f"{jobs}/vain?propagationPolicy=Background", "DELETE")
+        wait_until(lambda: not self.objects("jobs", "apis/batch/v1"), "the end of the job")
+        template = job["spec"]["template"]
+        for label in ("controller-uid", "job-name"):
+            for name in (label, f"batch.kubernetes.io/{label}"):
+                template["metadata"]["labels"].pop(name, None)
+        command = template["spec"]["containers"][0]["command"]
+        self.assertIn(" patience=600 ", command[2])
+        command[2] = command[2].replace(" patience=600 ", " patience=2 ")
+        self.ask(jobs, "POST", {"apiVersion": "batch/v1", "kind": "Job",
+                                "metadata": {key: job["metadata"][key] for key in ("name", "labels", "annotations")},
+                                "spec": {"backoffLimit": job["spec"]["backoffLimit"], "template": template}})
+        out, error = self.run_command("attach", "--kubernetes", sweep, code=1)
+        self.assertIn("nobody has brought its files: submit it again", out)
+        self.assertIn("the job 'vain' has failed: nobody has brought its files: submit it again", error)
+        self.assertEqual([c["type"] for c in self.ask(f"{jobs}/vain")["status"]["conditions"] if c["status"] == "True"
+                          and c["type"] in ("Complete", "Failed")], ["Failed"])
+        out, error = self.run_command("status", "--kubernetes", sweep, code=2)
+        self.assertEqual(out, "")
+        self.assertIn("the job 'vain' has failed: nobody has brought its files", error)
+        out, error = self.run_command("submit", "--kubernetes", sweep, "--volume", "record", timeout=200)
+        self.assertIn("2/2 trials", out)
+        self.check_done(sweep, 2, 4)
+
+    def test_an_image_without_what_the_program_needs_fails_the_job_at_once(self):
+        busybox = shutil.which("busybox")
+        links = [f"/bin/busybox@/bin/{name}" for name in subprocess.run(
+            [busybox, "--list"], capture_output=True, text=True).stdout.split() if name != "busybox"]
+        # One with nothing but busybox, which needs no library, and one with libc, as `true` needs no other.
+        for name, more, cause in (("bare", [], "has no dynamic loader for './hypertune'"),
+                                  ("libc", ["/usr/bin/true:/usr/bin/true"], "lacks libraries of './hypertune': ")):
+            image, tar = f"hypertune.test/{name}:1", pathlib.Path(self.place.name) / f"{name}.tar"
+            for words in (("image", tar, image, f"{busybox}:/bin/busybox", *more, *links, "--", "/bin/sh"), ("load", tar)):
+                done = self.kubernetes(*words)
+                self.assertEqual(done.returncode, 0, done.stderr)
+            sweep = self.sweep(2, name=name)
+            out, error = self.run_command("submit", "--kubernetes", sweep, "--volume", "record", "--detach", "--set",
+                                          f"executor.image={image}", code=1, timeout=200)
+            self.assertIn(f"the job '{name}' has failed: the image '{image}' {cause}", error)
+            self.assertNotIn("runs in namespace", error)
+            if name == "libc":
+                self.assertIn(" libfmt.so", error)
+                self.assertIn(" libyaml-cpp.so", error)
+            self.assertEqual(len(self.pods_of("driver")), 1)
+            _, error = self.run_command("attach", "--kubernetes", sweep, code=1)
+            self.assertIn(f"has failed: the image '{image}' {cause}", error)
+            self.run_command("down", "--kubernetes", sweep)
+            self.check_gone()
 
     def test_why_there_is_no_pod_of_the_driver_is_said(self):
         sweep = self.sweep(more="program: /usr/bin/hypertune", name="none")

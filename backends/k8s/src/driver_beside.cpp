@@ -15,8 +15,8 @@ namespace hypertune::inline v0::k8s {
 
 using hypertune::detail::steady_seconds;
 
-int DriverJob::run_beside(const std::vector<std::string>& arguments, const std::function<bool(std::string_view)>& print,
-                          const std::stop_token& stop) {
+int DriverJob::run_beside(const std::vector<std::string>& arguments, const std::function<bool(std::string_view)>& out,
+                          const std::function<bool(std::string_view)>& err, const std::stop_token& stop) {
   auto& self = *impl_;
   const auto state = self.state(stop);
   std::string pod = state.phase == DriverJobState::Phase::running ? state.pod : "";
@@ -70,7 +70,7 @@ exit 2)sh",
                                  "hypertune", self.folder()},
                      .container = "driver"};
   command.command.insert(command.command.end(), arguments.begin(), arguments.end());
-  const auto done = self.client.run(command, {.take_out = print, .take_err = print, .deadline = 600}, stop);
+  const auto done = self.client.run(command, {.take_out = out, .take_err = err, .deadline = 600}, stop);
   return done.exit;
 }
 

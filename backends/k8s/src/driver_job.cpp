@@ -30,7 +30,10 @@ using hypertune::detail::steady_seconds;
 
 }  // namespace
 
-DriverJob::DriverJob(DriverJobOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+DriverJob::DriverJob(DriverJobOptions options) {
+  check_workers(options.workers);
+  impl_ = std::make_unique<Impl>(std::move(options));
+}
 DriverJob::~DriverJob() = default;
 DriverJob::DriverJob(DriverJob&&) noexcept = default;
 DriverJob& DriverJob::operator=(DriverJob&&) noexcept = default;
@@ -39,6 +42,7 @@ const std::string& DriverJob::name() const { return impl_->name; }
 const std::string& DriverJob::name_space() const { return impl_->client.name_space(); }
 DriverJobState DriverJob::state(const std::stop_token& stop) const { return impl_->state(stop); }
 DriverRecord DriverJob::record(const std::stop_token& stop) const { return impl_->record(stop); }
+bool DriverJob::made_claim() const { return impl_->made_claim; }
 
 bool DriverJob::submit(const DriverFiles& files, const std::function<void(const std::string&)>& waits,
                        const std::stop_token& stop) {
@@ -51,15 +55,16 @@ bool DriverJob::submit(const DriverFiles& files, const std::function<void(const 
            self.name, name_space());
     if (waits) waits("waits for files that nobody brings: another job takes its place");
   }
+  self.require_same_record(stop);
   if (self.remove(self.job_path(), stop))
     while (self.get(self.job_path(), stop)) {
       if (stop.stop_requested()) return false;
       wait_a_while(stop, 0.2);
     }
   const auto submission = new_submission();
-  bool made_claim = false;
+  self.made_claim = false;
   if (self.options.volume.empty())
-    made_claim =
+    self.made_claim =
         self.create(self.place({"api", "v1"}, "persistentvolumeclaims"), claim_manifest(self.options, self.name), stop);
   const auto is_ours = [&](const std::stop_token& until) {
     const auto job = self.get(self.job_path(), until);
@@ -84,17 +89,34 @@ bool DriverJob::submit(const DriverFiles& files, const std::function<void(const 
            name_space());
     auto shell = shell_of(self.client, state.pod, "driver", stop);
     bring_files(shell, files, self.options.workers.program.empty(), self.folder(), submission);
-    return true;
   } catch (const std::exception&) {
     // Nothing has begun. What is left here in spite of this ends by itself: see driver_script().
     try {
-      if (is_ours({})) remove(made_claim, {});
+      if (is_ours({})) remove(self.made_claim, {});
     } catch (const std::exception& error) {
       hypertune::detail::say(fmt::format("hypertune: the job '{}' may be left: {}", self.name, error.what()));
     }
     if (stop.stop_requested()) return false;
     throw;
   }
+  // A driver that cannot begin is known here. One that does not say so may go on all the same.
+  constexpr Seconds longest = 60;
+  const Seconds until = steady_seconds() + longest;
+  try {
+    while (!stop.stop_requested() && !self.has_begun(stop) && !self.is_over(self.state(stop).phase)) {
+      if (steady_seconds() > until) {
+        if (waits)
+          waits(
+              "has its files, but does not say that it has begun: no other pod takes its place where its account may "
+              "not patch jobs (deploy/kubernetes/driver.yaml)");
+        break;
+      }
+      wait_a_while(stop, 0.3);
+    }
+  } catch (const ApiError& error) {  // all is there: who follows it asks again
+    if (error.code() != Errc::io) throw;
+  }
+  return true;
 }
 
 DriverJobState DriverJob::follow(const std::function<void(std::string_view)>& print,
@@ -183,19 +205,31 @@ bool DriverJob::remove(bool volume, const std::stop_token& stop) {
   return was || had_volume;
 }
 
-void end_own_job() noexcept {
+namespace {
+
+void patch_own_job(const boost::json::object& patch, const char* otherwise) noexcept {
   const char* name = std::getenv(std::string(job_variable).c_str());
   if (name == nullptr || *name == '\0') return;
   try {
     Client client(load_access());
     client.call({.method = Method::patch,
                  .path = api_path({"apis", "batch", "v1", "namespaces", client.name_space(), "jobs", name}),
-                 .body = R"({"spec": {"backoffLimit": 0}})",
+                 .body = boost::json::serialize(patch),
                  .type = Body::merge_patch,
                  .deadline = 30});
   } catch (const std::exception& error) {
-    hypertune::detail::say(fmt::format("hypertune: the job '{}' will be tried again: {}", name, error.what()));
+    hypertune::detail::say(fmt::format("hypertune: the job '{}' {}: {}", name, otherwise, error.what()));
   }
 }
+
+}  // namespace
+
+void begin_own_job() noexcept {
+  constexpr int most = 1'000'000;
+  patch_own_job({{"metadata", {{"annotations", {{begun_annotation, "true"}}}}}, {"spec", {{"backoffLimit", most}}}},
+                "fails when its pod is lost");
+}
+
+void end_own_job() noexcept { patch_own_job({{"spec", {{"backoffLimit", 0}}}}, "will be tried again"); }
 
 }  // namespace hypertune::inline v0::k8s

@@ -99,6 +99,12 @@ struct DriverJob::Impl {
     }
   }
   DriverRecord record(const std::stop_token& stop);
+  // That a Job of this name which has ended has no record on another claim, beside which a new one would begin unseen.
+  void require_same_record(const std::stop_token& stop);
+  bool has_begun(const std::stop_token& stop) {
+    const auto job = get(job_path(), stop);
+    return job && !text_at(*job, "/metadata/annotations/hypertune~1begun").empty();
+  }
   // What Kubernetes says of a Job for which it can make no pod; empty: nothing, or nothing that may be read.
   std::string why_no_pod(const std::string& job, const std::stop_token& stop);
   // Pods of the Job's driver, the newest one first. Those of an earlier Job of this name may still be on their way out.
@@ -145,6 +151,9 @@ struct DriverJob::Impl {
       for (const auto& each : job->find_pointer("/status/conditions", error)->as_array())
         if (text_at(each, "/type") == "Failed" || (text_at(each, "/type") == "FailureTarget" && why.empty()))
           why = fmt::format("{}: {}", text_at(each, "/reason"), text_at(each, "/message"));
+      // Of its pod's own end Kubernetes says no more than that there was one too many.
+      if (why.starts_with("BackoffLimitExceeded") && !all.empty() && all.front().phase == PodState::Phase::ended)
+        why = !all.front().message.empty() ? all.front().message : fmt::format("its pod {}", all.front().sentence);
       return {.phase = Phase::failed, .pod = state.pod, .sentence = why};
     }
     if (is_suspended(*job))
@@ -168,6 +177,7 @@ struct DriverJob::Impl {
   DriverJobOptions options;
   Client client;
   std::string name;
+  bool made_claim = false;
 };
 
 }  // namespace hypertune::inline v0::k8s

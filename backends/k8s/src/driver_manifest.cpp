@@ -106,22 +106,29 @@ json::object labels_of(const std::string& name, std::string_view role) {
 
 }  // namespace
 
-std::string driver_script(int patience) {
-  // The experiment is saved by SIGTERM, which Kubernetes sends to the first process alone. A Job of which nobody brings
-  // the files has to end for good, for which only exit code 0 is there: see DriverJob::state().
-  return fmt::format("look=$(({0} / 20 + 1)) patience={0}\n", patience) + R"sh(set -u
+std::string driver_script(int patience, const std::string& termination_log) {
+  // The experiment is saved by SIGTERM, which Kubernetes sends to the first process alone. Where no driver can begin
+  // the Job has to end as failed: its back-off allows no second pod before begin_own_job(). A later pod, in whose image
+  // the program does not start any more, has only exit code 0 for that: see DriverJob::state().
+  return fmt::format("look=$(({0} / 20 + 1)) patience={0} message={1}\n", patience, termination_log) + R"sh(set -u
 mkdir -p . || exit 1
 leave() { if [ -n "${driver-}" ]; then kill -TERM "$driver"; else exit 130; fi; }
 trap leave TERM
-has_files() {
+is_ours() { # that the file $1 names this submission
   is=
-  [ ! -e ready ] || IFS= read -r is <ready || :
+  [ ! -e "$1" ] || IFS= read -r is <"$1" || :
   [ "$is" = "$HYPERTUNE_SUBMISSION" ]
+}
+give_up() {
+  echo "hypertune: $1" >&2
+  [ ! -w "$message" ] || echo "$1" >"$message"
+  if is_ours .begun; then exit 0; fi
+  exit 1
 }
 : >waiting
 : >waiting
 seconds=0 quiet=0
-while ! has_files; do
+while ! is_ours ready; do
   sleep 1 & wait "$!"
   seconds=$((seconds + 1))
   [ $((seconds % look)) = 0 ] || continue
@@ -132,19 +139,35 @@ while ! has_files; do
   fi
   quiet=$((quiet + look))
   [ "$quiet" != "$look" ] || echo "hypertune: this driver waits for its files: hypertune submit --kubernetes brings them"
-  if [ "$quiet" -ge "$patience" ]; then
-    said="nobody has brought its files: submit it again"
-    echo "hypertune: $said"
-    [ ! -w /dev/termination-log ] || echo "$said" >/dev/termination-log
-    exit 0
-  fi
+  [ "$quiet" -lt "$patience" ] || give_up "nobody has brought its files: submit it again"
 done
 rm -f waiting looking
+if [ -x ./hypertune ]; then program=./hypertune; else program=$HYPERTUNE_PROGRAM; fi
+image="the image '${HYPERTUNE_IMAGE-}'"
+command -v "$program" >/dev/null || give_up "there is no program '$program' in $image: name another image or executor.program"
+said=$("$program" --version 2>&1)
+code=$?
+if [ "$code" != 0 ]; then
+  # By this variable the loader of glibc lists the libraries, as ldd does, and starts nothing.
+  lacks=$(LD_TRACE_LOADED_OBJECTS=1 "$program" 2>/dev/null | while read -r library arrow found rest; do
+    [ "$arrow $found" != "=> not" ] || printf ' %s' "$library"
+  done)
+  [ -z "$lacks" ] || give_up "$image lacks libraries of '$program':$lacks; add them to it, or name an image that has them"
+  case $said in
+  "" | *rror*load*) ;;
+  *"not found"*) [ "$code" != 127 ] ||
+    give_up "$image has no dynamic loader for '$program', which is linked with glibc: an image of Alpine has none; name one that has it" ;;
+  esac
+  read -r line <<EOF || :
+$said
+EOF
+  give_up "'$program' does not start in $image (exit code $code): $line"
+fi
+printf '%s\n' "$HYPERTUNE_SUBMISSION" >.begun.new && mv -f .begun.new .begun
 while IFS= read -r word; do set -- "$@" "$word"; done <arguments
 set -- "$@" --output experiment
 [ ! -e experiment/experiment.db ] || set -- "$@" --resume
-if [ -x ./hypertune ]; then set -- ./hypertune "$@"; else set -- "$HYPERTUNE_PROGRAM" "$@"; fi
-"$@" &
+"$program" "$@" &
 driver=$!
 while :; do
   wait "$driver"
@@ -158,12 +181,16 @@ json::object driver_job_manifest(const DriverJobOptions& options, const std::str
                                  const std::string& submission) {
   auto spec = pod_spec(options, name, claim,
                        {"sh", "-c", json::string(driver_script()), "hypertune-driver", "run", "sweep.yaml", "--plain"});
-  spec["containers"].at(0).at("env").get_array().emplace_back(
-      json::object{{"name", "HYPERTUNE_SUBMISSION"}, {"value", json::string(submission)}});
-  // However often its pod ends from outside, another one goes on. An end of its own is the Job's: see end_own_job(). No
-  // podFailurePolicy could say that: with one, a pod of a node that is gone would have to end before it is replaced.
-  constexpr int most = 1'000'000;
-  json::object job{{"backoffLimit", most},
+  auto& container = spec["containers"].at(0).get_object();
+  const auto* image = container.if_contains("image");
+  auto& environment = container["env"].get_array();
+  environment.emplace_back(json::object{{"name", "HYPERTUNE_SUBMISSION"}, {"value", json::string(submission)}});
+  environment.emplace_back(
+      json::object{{"name", "HYPERTUNE_IMAGE"}, {"value", image != nullptr ? *image : json::value("")}});
+  // Once the driver has begun, another pod goes on however often one ends from outside: see begin_own_job(). An end of
+  // its own is the Job's: see end_own_job(). No podFailurePolicy could say that: with one, a pod of a node that is gone
+  // would have to end before it is replaced.
+  json::object job{{"backoffLimit", 0},
                    {"template", {{"metadata", {{"labels", labels_of(name, "driver")}}}, {"spec", std::move(spec)}}}};
   if (options.ttl >= 0) job["ttlSecondsAfterFinished"] = static_cast<std::int64_t>(options.ttl);
   if (options.deadline > 0) job["activeDeadlineSeconds"] = static_cast<std::int64_t>(std::ceil(options.deadline));

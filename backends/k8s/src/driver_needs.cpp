@@ -49,6 +49,19 @@ DriverRecord DriverJob::Impl::record(const std::stop_token& stop) {
   return found;
 }
 
+void DriverJob::Impl::require_same_record(const std::stop_token& stop) {
+  const auto job = get(job_path(), stop);
+  if (!job || text_at(*job, "/metadata/annotations/hypertune~1begun").empty()) return;
+  const auto earlier = text_at(*job, "/spec/template/spec/volumes/0/persistentVolumeClaim/claimName");
+  if (earlier.empty() || earlier == claim()) return;
+  fail(
+      Errc::usage,
+      "the earlier job '{}' in namespace '{}' has its record on the volume claim '{}', and a new record would begin on "
+      "'{}': submit {} to go on with that record, or end the earlier job (hypertune down --kubernetes) to begin anew",
+      name, client.name_space(), earlier, claim(),
+      earlier == name ? std::string("without --volume") : fmt::format("with --volume {}", earlier));
+}
+
 std::string DriverJob::Impl::why_no_pod(const std::string& job, const std::stop_token& stop) {
   const auto events =
       get_if_allowed(place({"api", "v1"}, "events"), stop,

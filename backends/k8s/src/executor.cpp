@@ -8,6 +8,7 @@
 #include "own_pod.hpp"
 #include "pod_dialer.hpp"
 #include "pod_fleet.hpp"
+#include "pod_manifest.hpp"
 #include "pod_token.hpp"
 #include "preflight.hpp"
 
@@ -249,7 +250,7 @@ KubernetesExecutor::KubernetesExecutor(KubernetesSetup setup)
                       .finish = [watch](bool unfinished) { watch->finish(unfinished); }},
             .notices = watch->notices()};
       }) {
-  check_options(setup.options);
+  check_workers(setup.options);
   setup.remote.validate();
 }
 

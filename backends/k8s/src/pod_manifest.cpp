@@ -4,6 +4,7 @@
 #include "checkpoint_volume.hpp"
 #include "yaml_json.hpp"
 
+#include <hypertune/config/pod_check.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/k8s/pod_keeper.hpp>
@@ -27,10 +28,7 @@ namespace json = boost::json;
 json::object template_of(const KubernetesOptions& options, const std::string& title = "executor.pod") {
   if (options.pod.empty()) return {};
   const auto text = load_yaml_text(options.pod, title);
-  if (!text.is_map()) fail(Errc::usage, "{} must be a pod (a map with 'spec'), not {}", title, text.kind_text());
-  for (const auto& [key, value] : text.entries())
-    if (key != "metadata" && key != "spec" && key != "apiVersion" && key != "kind")
-      value.fail("'{}' is no part of a pod: there are metadata and spec", key);
+  hypertune::detail::check_pod(text);
   return json_of(text).as_object();
 }
 
@@ -307,6 +305,11 @@ json::object pod_manifest(const KubernetesOptions& options, const PodPlan& plan)
     fill_pod(pod, options, plan);
   } catch (const Error& error) { fail(error.code(), "{}: {}", plan.title, error.what()); }
   return pod;
+}
+
+void check_workers(const KubernetesOptions& options) {
+  check_options(options);
+  pod_manifest(options, {});
 }
 
 }  // namespace hypertune::inline v0::k8s

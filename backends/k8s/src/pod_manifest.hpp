@@ -44,9 +44,13 @@ struct PodPlan {
 };
 
 /// A manifest in JSON. The options are put into their `pod`, whose own words win where both say something, but for what
-/// the worker needs to be one (labels, owner, restart policy, command). Error of kind `usage` for a `pod` that is no
-/// pod.
+/// the worker needs to be one (labels, owner, restart policy, command). Error of kind `input` or `usage` for a `pod`
+/// that is no pod.
 boost::json::object pod_manifest(const KubernetesOptions& options, const PodPlan& plan);
+
+/// Options that make no sense, a `pod` among them: said before anything is asked of a cluster. A pod that came as a map
+/// of a file was judged there, by the same check_pod(), with its line in the file.
+void check_workers(const KubernetesOptions& options);
 
 /// The name of the container in which the worker runs: the template's `worker`, or its first one, or container_name.
 std::string container_of(const KubernetesOptions& options);

@@ -6,6 +6,7 @@
 #include <hypertune/remote/elastic.hpp>
 #include <hypertune/remote/group_hold.hpp>
 #include <hypertune/remote/host_pool.hpp>
+#include <hypertune/remote/standstill.hpp>
 #include <hypertune/remote/worker_scaler.hpp>
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -58,7 +60,8 @@ class ElasticRun final : public ElasticWorkers {
     tracker_ = std::make_shared<DemandTracker>(workload);
     const int count = static_cast<int>(plan_.workers.size());
     // Where all is decided in order there are as many places from the start on.
-    all_ = plan_.keep_all || workload.ordered;
+    ordered_ = workload.ordered;
+    all_ = plan_.keep_all || ordered_;
     const int slots = plan_.remote.reuse ? slots_of(plan_.workers.front().total, workload.each) : 1;
     scaler_.emplace(WorkerCount{std::min(plan_.min, count), count}, slots, plan_.idle, all_);
     group_ = workload.workers;
@@ -117,7 +120,10 @@ class ElasticRun final : public ElasticWorkers {
   std::vector<HostAccount> accounts() const override {
     return executor_ ? executor_->inner().accounts() : std::vector<HostAccount>();
   }
-  void explain(const std::string& worker, std::string why) override { pool_.explain(worker, std::move(why)); }
+  void explain(const std::string& worker, std::string why) override {
+    why_[worker] = why;
+    pool_.explain(worker, std::move(why));
+  }
   void refuse(const std::string& worker, std::string why) override { pool_.refuse(worker, std::move(why)); }
   void lack_room(const std::vector<std::string>& workers) override {
     without_room_ = {workers.begin(), workers.end()};
@@ -175,6 +181,15 @@ class ElasticRun final : public ElasticWorkers {
                     group_));
   }
 
+  // Whoever sees a run of this kind stand still is told why, and what mends it.
+  void tell_standstill(double now, const WorkersSeen& seen) {
+    const auto first = without_room_.begin();
+    const auto line =
+        standstill_.look(static_cast<int>(plan_.workers.size()), static_cast<int>(without_room_.size()),
+                         first == without_room_.end() ? std::string() : why_[*first], seen.waiting > 0, now);
+    if (!line.empty()) notices_->say(line);
+  }
+
   WorkersSeen sight() const {
     WorkersSeen seen;
     const auto demand = tracker_->demand();
@@ -211,6 +226,7 @@ class ElasticRun final : public ElasticWorkers {
       if (release_retired()) next_look = now;  // others need the room
       const auto seen = sight();
       give_back(now, seen);
+      if (ordered_) tell_standstill(now, seen);
       // None is kept for trials that will never be.
       if (!hold_->pauses(now) && !seen.over()) {
         const auto orders = scaler_->step(now, seen);
@@ -249,8 +265,10 @@ class ElasticRun final : public ElasticWorkers {
   std::shared_ptr<DemandTracker> tracker_;
   std::optional<WorkerScaler> scaler_;
   std::optional<GroupHold> hold_;
-  int group_ = 1;                       // workers of a trial
-  std::set<std::string> without_room_;  // as the backend saw them last
+  int group_ = 1;                           // workers of a trial
+  std::set<std::string> without_room_;      // as the backend saw them last
+  std::map<std::string, std::string> why_;  // likewise, what it said of each
+  Standstill standstill_;
   HostPool pool_;
   std::optional<TrackedExecutor<RemoteExecutor>> executor_;
   std::mutex mutex_;
@@ -258,6 +276,7 @@ class ElasticRun final : public ElasticWorkers {
   bool stopping_ = false, unfinished_ = false;
   bool woken_ = false;  // what follows is not to wait for the next turn
   bool all_ = false;    // there are always as many as are allowed
+  bool ordered_ = false;
   std::thread thread_;
 };
 

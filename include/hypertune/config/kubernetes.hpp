@@ -53,9 +53,7 @@ inline KubernetesOptions kubernetes_from_yaml(const Node& node) {
   if (const auto mounts = node.find("file_mounts")) kubernetes.file_mounts = file_mounts_from_yaml(*mounts);
   if (const auto transfer = node.find("transfer")) kubernetes.transfer = transfer_from_yaml(*transfer);
   if (const auto pod = node.find("pod")) {
-    if (!pod->is_map()) pod->fail("'{}' must be a pod (a map with 'spec'), not {}", pod->path(), pod->kind_text());
-    know(*pod, pod_keys());
-    if (const auto spec = pod->find("spec"); spec && spec->is_map()) check_pod_slips(*spec);
+    check_pod(*pod);
     append_json_of(kubernetes.pod, *pod);
   }
   checked(node, [&] {

@@ -10,6 +10,8 @@ namespace hypertune::inline v0::detail {
 /// would take without a word. One that is nowhere near may be of another version, and is for the API server to judge.
 /// Error of kind `input` with line and key.
 void check_pod_slips(const Node& spec);
+/// Of a whole pod: that it is a map of these parts, that `spec` is a map with lists of containers, and the slips in it.
+void check_pod(const Node& pod);
 
 }  // namespace hypertune::inline v0::detail
 

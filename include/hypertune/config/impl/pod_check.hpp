@@ -1,8 +1,12 @@
 // What keys a pod has.
 #pragma once
 
+#include <hypertune/config/executor_keys.hpp>
 #include <hypertune/config/pod_check.hpp>
+#include <hypertune/config/shape_check.hpp>
 #include <hypertune/detail/nearest.hpp>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <string_view>
@@ -98,6 +102,30 @@ HYPERTUNE_YAML_INLINE void check_pod_slips(const Node& spec) {
     for (const auto& each : containers->items())
       if (each.is_map()) check_slips(each, keys_of_containers());
   }
+}
+
+HYPERTUNE_YAML_INLINE void check_pod(const Node& pod) {
+  const auto name = [&](std::string_view key) {
+    return pod.path().empty() ? fmt::format("'{}'", key) : fmt::format("'{}' in '{}'", key, pod.path());
+  };
+  if (!pod.is_map())
+    pod.fail("{} must be a pod (a map with 'spec'), not {}",
+             pod.path().empty() ? "the text" : fmt::format("'{}'", pod.path()), pod.kind_text());
+  know(pod, pod_keys());
+  for (const char* key : {"metadata", "spec"})
+    if (const auto part = pod.find(key); part && !part->is_null() && !part->is_map())
+      part->fail("{} must be a map, not {}", name(key), part->kind_text());
+  const auto spec = pod.find("spec");
+  if (!spec || !spec->is_map()) return;
+  if (const auto containers = spec->find("containers"); containers && !containers->is_null()) {
+    if (!containers->is_list())
+      containers->fail("{} must be a list of containers, not {}", name("spec.containers"), containers->kind_text());
+    for (const auto& each : containers->items())
+      if (!each.is_map())
+        each.fail("{} must be a list of containers (maps with 'name'), and has {}", name("spec.containers"),
+                  each.kind_text());
+  }
+  check_pod_slips(*spec);
 }
 
 }  // namespace hypertune::inline v0::detail

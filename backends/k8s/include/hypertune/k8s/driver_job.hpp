@@ -42,8 +42,11 @@ inline constexpr std::string_view job_variable = "HYPERTUNE_DRIVER_JOB";
 /// In its place, what DriverJob::run_beside() runs.
 inline constexpr std::string_view beside_variable = "HYPERTUNE_BESIDE_DRIVER";
 
-/// Within the pod of a DriverJob, which is about to end by itself with a failure: no further pod is to be tried. Does
-/// nothing elsewhere, and says on standard error what goes wrong.
+/// Within the pod of a DriverJob, whose driver begins: from now on another pod takes the place of one that is lost.
+/// Until then the Job fails with its first pod, which has never driven anything. Does nothing elsewhere, and says on
+/// standard error what goes wrong.
+void begin_own_job() noexcept;
+/// Likewise, of one that is about to end by itself with a failure: no further pod is to be tried.
 void end_own_job() noexcept;
 
 struct DriverJobState {
@@ -70,20 +73,25 @@ class DriverJob {
 
   const std::string& name() const;
   const std::string& name_space() const;
-  /// Makes the Job (a finished one of this name makes way), waits for its pod and brings the files; the driver then
-  /// begins. `waits`: told why it is not there yet. Error of kind `busy` where one of this name is under way; one to
-  /// which nobody has brought its files makes way. False: it was stopped. Where it was, or has failed, nothing is left.
+  /// Makes the Job (a finished one of this name makes way), waits for its pod, brings the files, and waits until the
+  /// driver has begun or the Job has ended, which state() then says. `waits`: told why it is not there yet. Error of
+  /// kind `busy` where one of this name is under way; one to which nobody has brought its files makes way. Error of
+  /// kind `usage` where a finished one has its record on another claim. False: it was stopped. Where it was, or has
+  /// failed, before all files were there, nothing is left.
   bool submit(const DriverFiles& files, const std::function<void(const std::string&)>& waits,
               const std::stop_token& stop = {});
+  /// Whether submit() has made the claim of the record, so that a new one begins.
+  bool made_claim() const;
   DriverJobState state(const std::stop_token& stop = {}) const;
   DriverRecord record(const std::stop_token& stop = {}) const;
   /// Hands on what the driver prints, across its pods, until the Job has ended. Returns that state.
   DriverJobState follow(const std::function<void(std::string_view line)>& print,
                         const std::function<void(const std::string&)>& says, const std::stop_token& stop = {});
   /// Runs `hypertune` with these arguments where the experiment's folder (`experiment`) is, in the driver's pod or,
-  /// where that is not there, in one made for it. Its exit code.
-  int run_beside(const std::vector<std::string>& arguments, const std::function<bool(std::string_view)>& print,
-                 const std::stop_token& stop = {});
+  /// where that is not there, in one made for it. `out` and `err` take what it writes to its two streams. Its exit
+  /// code.
+  int run_beside(const std::vector<std::string>& arguments, const std::function<bool(std::string_view)>& out,
+                 const std::function<bool(std::string_view)>& err, const std::stop_token& stop = {});
   /// Deletes the Job and all that belongs to it, and waits until nothing of it is left; the volume's claim stays unless
   /// `volume` is true and it was made for the Job (DriverRecord::made). False: there was nothing.
   bool remove(bool volume, const std::stop_token& stop = {});
