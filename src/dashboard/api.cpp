@@ -17,6 +17,10 @@ using view::Query;
 
 namespace {
 
+struct NotFound : Error {
+  explicit NotFound(const std::string& what) : Error(Errc::input, what) {}
+};
+
 std::string error_text(std::string_view what) {
   JsonWriter out;
   out.begin_object().member("error", view::shortened(what)).end_object();
@@ -51,20 +55,24 @@ void put_best_of(JsonWriter& out, const ExperimentView& seen) {
 
 }  // namespace
 
+std::string Api::body(std::string_view target) const {
+  const Query query(target);
+  if (query.path() == "/api/experiments") return experiments();
+  const auto followed = experiments_.find(query.text("experiment"));
+  if (followed == nullptr)
+    throw NotFound(query.text("experiment").empty()
+                       ? "name an experiment: ?experiment=ID, as /api/experiments lists them"
+                       : fmt::format("there is no experiment '{}' here (any more)",
+                                     view::shortened(query.text("experiment"), 200)));
+  std::string body = of_experiment(*followed, query);
+  if (body.empty()) throw NotFound(fmt::format("there is no '{}'", view::shortened(query.path(), 200)));
+  return body;
+}
+
 HttpAnswer Api::answer(std::string_view target) const {
   try {
-    const Query query(target);
-    if (query.path() == "/api/experiments") return {200, experiments()};
-    const auto followed = experiments_.find(query.text("experiment"));
-    if (followed == nullptr)
-      return {404, error_text(query.text("experiment").empty()
-                                  ? "name an experiment: ?experiment=ID, as /api/experiments lists them"
-                                  : fmt::format("there is no experiment '{}' here (any more)",
-                                                view::shortened(query.text("experiment"), 200)))};
-    std::string body = of_experiment(*followed, query);
-    if (body.empty()) return {404, error_text(fmt::format("there is no '{}'", view::shortened(query.path(), 200)))};
-    return {200, std::move(body)};
-  } catch (const Error& error) {
+    return {200, body(target)};
+  } catch (const NotFound& error) { return {404, error_text(error.what())}; } catch (const Error& error) {
     return {status_of(error.code()), error_text(error.what())};
   } catch (const std::exception& error) { return {500, error_text(error.what())}; }
 }

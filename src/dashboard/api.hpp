@@ -22,6 +22,8 @@ class Api {
 
   /// Answers GET of a target below /api/. Any thread; it may take some tenths of a second.
   HttpAnswer answer(std::string_view target) const;
+  /// The same for who is in this process: the answer's JSON, or what is wrong as an Error.
+  std::string body(std::string_view target) const;
 
   /// The data of an event of an experiment that has changed; "" where it is gone.
   std::string changed(const std::string& id) const;

@@ -29,17 +29,6 @@ std::unique_ptr<Experiments> read_once(const std::vector<std::filesystem::path>&
   return experiments;
 }
 
-void throw_refusal(const HttpAnswer& answer) {
-  // {"error":"…"}: made by us, so that its ends are known. What stands escaped in it stays so.
-  std::string_view text = answer.body;
-  constexpr std::string_view head = R"({"error":")", tail = R"("})";
-  if (text.starts_with(head) && text.ends_with(tail)) {
-    text.remove_prefix(head.size());
-    text.remove_suffix(tail.size());
-  }
-  fail(answer.status == 400 || answer.status == 404 ? Errc::input : Errc::io, "{}", text);
-}
-
 std::optional<std::string> page_text(std::string_view path) {
   constexpr std::size_t most = std::size_t{16} << 20U;
   const PageFile* file = find_page_file(path);

@@ -3,8 +3,6 @@
 
 #include "experiments.hpp"
 
-#include <hypertune/serve/http_answer.hpp>
-
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -18,9 +16,6 @@ namespace hypertune::inline v0::dashboard {
 /// what is no folder, or has no experiment; of the kind that reading has, where one of those that were named cannot be
 /// read.
 std::unique_ptr<Experiments> read_once(const std::vector<std::filesystem::path>& folders);
-
-/// The error that an answer other than 200 is.
-[[noreturn]] void throw_refusal(const HttpAnswer& answer);
 
 /// A file of the page as it was before it was compressed; nullopt: there is none.
 std::optional<std::string> page_text(std::string_view path);

@@ -1,5 +1,6 @@
 #include "run_updates.hpp"
 
+#include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/detail/utf8.hpp>
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/record/json_text.hpp>
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 
 namespace hypertune::inline v0::detail::mlflow {
 
@@ -38,11 +38,7 @@ namespace {
 
 // Of the whole name, so that two names of which the same is left stay apart. It is the same in each run, as a
 // resumption goes on with the keys of the one before.
-std::string name_digest(std::string_view name) {
-  std::uint32_t hash = 2166136261U;  // FNV-1a
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
-  return fmt::format("-{:08x}", hash);
-}
+std::string name_digest(std::string_view name) { return "-" + ContentHash::of(name).substr(0, 8); }
 
 std::string readable_key(std::string_view name) {
   std::string out = cut(name, longest_key);

@@ -35,8 +35,7 @@ struct RunUpdate {
 };
 
 /// As MLflow allows it: letters, digits, and `_-. :/` of at most 250 bytes. In a name that is not so anything else
-/// becomes
-/// `_`, and a number made of the whole name follows, so that different names have different keys.
+/// becomes `_`, and a number made of the whole name follows, so that different names have different keys.
 std::string key_text(std::string_view name);
 /// At most so many bytes, not within a character.
 std::string cut(std::string_view text, std::size_t bytes);

@@ -43,9 +43,7 @@ std::string options_of(const Picture& picture) {
 
 std::string answer_of(const dashboard::Api& api, const std::string& target) {
   if (target == "options") fail(Errc::io, "a chart's script asks for what it has been told");
-  auto answer = api.answer(target);
-  if (answer.status == 200) return std::move(answer.body);
-  dashboard::throw_refusal(answer);
+  return api.body(target);
 }
 
 }  // namespace
