@@ -1,6 +1,7 @@
 // What the loggers share: appending to files, and going on without a gap or a repetition after the driver was killed.
 #pragma once
 
+#include <hypertune/detail/descriptor.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/record/journal_reader.hpp>
