@@ -115,8 +115,15 @@ TEST_CASE("a pod that is evicted is a notice: its trial saves, and goes on in an
   const auto results =
       run_disturbed(saves_when_told(folder.path() / "run", KubernetesExecutor(workers_of(*kubernetes, 1)), 1, 100),
                     [&](const Until& until) {
-                      if (!until([&] { return reports(folder.path() / "run") >= 10; })) return;
-                      kubernetes->evict(kubernetes->running().at(0));
+                      // A pod reports before Kubernetes says that it runs.
+                      std::vector<std::string> pods;
+                      if (!until([&] {
+                            if (reports(folder.path() / "run") < 10) return false;
+                            pods = kubernetes->running();
+                            return !pods.empty();
+                          }))
+                        return;
+                      kubernetes->evict(pods.front());
                       evicted = true;
                     });
   REQUIRE(evicted);
