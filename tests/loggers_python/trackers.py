@@ -170,7 +170,8 @@ def check_runs(server, experiment, directory):
         assert [step for step, _, _ in loss] == [0, 1, 2, 3, 4], loss
         assert loss[1][1] == "nan" and float(loss[4][1]) == trial["params"]["lr"] / 5, loss
         assert [at for _, _, at in loss] == [times[trial["trial"], step] for step in range(5)]
-        odd = sorted(child["metrics"]["odd_ _name_"])
+        [key] = [key for key in child["metrics"] if re.fullmatch("odd_ _name_-[0-9a-f]{8}", key)]
+        odd = sorted(child["metrics"][key])
         assert [float(value) for _, value, _ in odd] == [0, 2, 4, 6, 8], odd
     failed = [children[t["trial"]] for t in trials if t["state"] == "failed"]
     assert len(failed) == 1 and "high" in failed[0]["tags"]["hypertune.cause"], failed
